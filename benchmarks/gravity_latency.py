@@ -1,0 +1,73 @@
+"""Latency of the gravity torque of one sample, array in and array out, beside Pinocchio's from Python.
+
+    python benchmarks/gravity_latency.py [--urdf panda.urdf --tip panda_hand] [--rounds 200] [--calls 500]
+
+Rounds of the two alternate, so that both meet the same load of the machine; medians over the rounds are compared.
+Without a URDF it takes the Panda of package example-robot-data. Needs `pip install pin example-robot-data`.
+"""
+
+import argparse
+import functools
+import site
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pinocchio
+
+from dynid_ros.model import GravityModel, RobotModel
+
+PANDA = "cmeel.prefix/share/example-robot-data/robots/panda_description/urdf/panda.urdf"
+TARGET = 5.0
+
+
+def pinocchio_gravity(robot: RobotModel) -> Callable[[np.ndarray], np.ndarray]:
+    """The same arm in Pinocchio: other joints locked and without mass, all joints revolute with limits or prismatic."""
+    model = pinocchio.buildModelFromXML(robot.urdf)
+    others = [model.getJointId(name) for name in model.names[1:] if name not in robot.joint_names]
+    for joint in others:
+        model.inertias[joint] = pinocchio.Inertia.Zero()
+    model = pinocchio.buildReducedModel(model, others, pinocchio.neutral(model))
+    if model.nq != model.nv:
+        raise SystemExit("This arm has a continuous joint, which is two numbers in Pinocchio; choose another")
+    model.gravity.linear = robot.gravity
+    return functools.partial(pinocchio.computeGeneralizedGravity, model, model.createData())
+
+
+def seconds_per_call(function: Callable[[np.ndarray], np.ndarray], samples: Sequence[np.ndarray]) -> float:
+    """Mean time of one call over the samples."""
+    start = time.perf_counter()
+    for sample in samples:
+        function(sample)
+    return (time.perf_counter() - start) / len(samples)
+
+
+def main() -> None:
+    """Print both latencies and their ratio."""
+    panda = next((path for path in (Path(folder) / PANDA for folder in site.getsitepackages()) if path.exists()), None)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--urdf", default=panda, required=panda is None)
+    parser.add_argument("--tip", default="panda_hand")
+    parser.add_argument("--rounds", type=int, default=200)
+    parser.add_argument("--calls", type=int, default=500)
+    arguments = parser.parse_args()
+
+    robot = RobotModel.from_urdf(arguments.urdf, tip=arguments.tip)
+    gravity = GravityModel(robot)
+    ours, theirs = gravity.compile(gravity.project(robot.parameters)), pinocchio_gravity(robot)
+    samples = list(np.random.default_rng(0).uniform(-2.0, 2.0, (arguments.calls, robot.n_joints)))
+    difference = max(np.abs(ours(q) - theirs(q)).max() for q in samples)
+
+    times = np.array(
+        [[seconds_per_call(ours, samples), seconds_per_call(theirs, samples)] for _ in range(arguments.rounds)]
+    )
+    (our_time, their_time), ratio = np.median(times, axis=0), np.median(times[:, 0] / times[:, 1])
+    print(f"{robot.name}, {robot.n_joints} joints, largest difference {difference:.1e} N m")
+    print(f"dynid_ros  compiled gravity torque     {our_time * 1e6:6.2f} us")
+    print(f"pinocchio  computeGeneralizedGravity   {their_time * 1e6:6.2f} us")
+    print(f"ratio {ratio:.2f} (at most {TARGET:g}): {'met' if ratio <= TARGET else 'NOT MET'}")
+
+
+if __name__ == "__main__":
+    main()

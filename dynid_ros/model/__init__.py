@@ -1,0 +1,7 @@
+"""Models of serial arms: kinematics, dynamics and regressors, from URDF or Denavit-Hartenberg tables."""
+
+from dynid_ros.model.chain import JointLimits
+from dynid_ros.model.gravity import GravityModel
+from dynid_ros.model.robot import RobotModel
+
+__all__ = ["GravityModel", "JointLimits", "RobotModel"]

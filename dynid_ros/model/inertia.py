@@ -1,0 +1,41 @@
+"""The ten inertial parameters of a rigid body, `[m, mcx, mcy, mcz, Ixx, Ixy, Ixz, Iyy, Iyz, Izz]`.
+
+The inertia is about the origin of the frame, with tensor elements for `Ixy`, `Ixz`, `Iyz` (Atkeson, An and Hollerbach
+1986, eq. 8). SI units.
+"""
+
+import numpy as np
+
+PARAMETERS_PER_LINK = 10
+
+
+def skew(vector: np.ndarray) -> np.ndarray:
+    """Matrix (3, 3) of the cross product with `vector` (3,)."""
+    x, y, z = vector
+    return np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
+
+
+def inertia_matrix(parameters: np.ndarray) -> np.ndarray:
+    """Inertia tensor (3, 3) about the frame's origin of parameters (10,)."""
+    xx, xy, xz, yy, yz, zz = parameters[4:]
+    return np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+
+
+def from_center_of_mass(mass: float, center: np.ndarray, inertia: np.ndarray) -> np.ndarray:
+    """Parameters (10,) of a body of `inertia` (3, 3) about its centre of mass, which is at `center` (3,)."""
+    arm = skew(center)
+    about_origin = inertia - mass * arm @ arm
+    return np.concatenate([[mass], mass * center, about_origin[np.triu_indices(3)]])
+
+
+def transformed(parameters: np.ndarray, transform: np.ndarray) -> np.ndarray:
+    """Parameters (10,) of the same body in another frame, in which its own frame has pose `transform` (4, 4)."""
+    inertia = inertia_matrix(parameters)
+    # The second moments of mass, unlike the inertia, transform as a 4x4 matrix on homogeneous points.
+    moments = np.empty((4, 4))
+    moments[:3, :3] = 0.5 * np.trace(inertia) * np.eye(3) - inertia
+    moments[:3, 3] = moments[3, :3] = parameters[1:4]
+    moments[3, 3] = parameters[0]
+    moments = transform @ moments @ transform.T
+    inertia = np.trace(moments[:3, :3]) * np.eye(3) - moments[:3, :3]
+    return np.concatenate([[moments[3, 3]], moments[:3, 3], inertia[np.triu_indices(3)]])

@@ -1,0 +1,196 @@
+"""The model of a serial arm."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dynid_ros.model import dynamics, kinematics, regressor
+from dynid_ros.model.chain import Chain, JointLimits
+from dynid_ros.model.dh import dh_chain
+from dynid_ros.model.inertia import PARAMETERS_PER_LINK
+from dynid_ros.model.samples import finite_vector, joint_samples
+from dynid_ros.model.urdf import LinkTree
+from dynid_ros.model.urdf_document import parse_urdf, urdf_text
+
+STANDARD_GRAVITY = (0.0, 0.0, -9.80665)
+
+
+class RobotModel:
+    """Kinematics and dynamics of a serial arm of n revolute or prismatic joints, for N samples at once.
+
+    Positions, velocities and accelerations are (N, n) in rad or m, per s, per s^2. Torques are (N, n) in N m, in N for
+    prismatic joints, without friction or rotors. Parameters are (10 n,), per link
+    `[m, mcx, mcy, mcz, Ixx, Ixy, Ixz, Iyy, Iyz, Izz]` about the link frame: for a URDF the frame of the joint's child
+    link, for a DH table the distal frame i. A NaN in a sample gives NaN for that sample alone. Arrays of another shape
+    raise `ModelError`.
+
+    Args:
+        chain: joints and the transforms between them.
+        parameters: (10 n,); None: zero.
+        gravity: (3,) in the base frame, m/s^2.
+        urdf: text that the model comes from, if any.
+
+    Attributes:
+        chain, parameters, gravity, urdf: as given.
+
+    Raises:
+        ModelError: parameters or gravity of another shape, or not finite.
+
+    """
+
+    def __init__(
+        self,
+        chain: Chain,
+        parameters: ArrayLike | None = None,
+        gravity: ArrayLike = STANDARD_GRAVITY,
+        urdf: str | None = None,
+    ):
+        self.chain = chain
+        self.parameters = self._parameters(np.zeros(PARAMETERS_PER_LINK * chain.n_joints), parameters)
+        self.gravity = finite_vector(gravity, 3, "gravity (m/s^2, in the base frame)")
+        self.urdf = urdf
+
+    @classmethod
+    def from_urdf(
+        cls,
+        path_or_xml: str | Path,
+        tip: str | None = None,
+        base: str | None = None,
+        gravity: ArrayLike = STANDARD_GRAVITY,
+    ) -> RobotModel:
+        """Model of the chain from link `base` to link `tip` of a URDF.
+
+        A link includes all that hangs on it by fixed joints. What hangs on the chain by moving joints (the fingers of a
+        gripper, a second arm, links beyond the tip) is left out, its mass too.
+
+        Args:
+            path_or_xml: path of a URDF file, or its text.
+            tip: last link; None or empty: the only leaf.
+            base: first link; None or empty: the root.
+            gravity: (3,) in the base frame, m/s^2.
+
+        Raises:
+            ModelError: the URDF cannot be read, is not a tree of links, or has no such chain of revolute, continuous,
+                prismatic and fixed joints.
+
+        """
+        text, source = urdf_text(path_or_xml)
+        chain, parameters = LinkTree(parse_urdf(text, source), source).chain(tip or None, base or None)
+        return cls(chain, parameters.ravel(), gravity, text)
+
+    @classmethod
+    def from_dh(
+        cls,
+        rows: Sequence[Mapping[str, float | str]],
+        gravity: ArrayLike = STANDARD_GRAVITY,
+        parameters: ArrayLike | None = None,
+        name: str = "dh_arm",
+    ) -> RobotModel:
+        """Model of a standard Denavit-Hartenberg table, with joints joint_1 ... joint_n and links link_1 ... link_n.
+
+        Args:
+            rows: one mapping per joint with keys a (m), alpha (rad), d (m), theta (rad) and type ("revolute" or
+                "prismatic"); the position of the joint is added to theta or to d.
+            gravity: (3,) in the base frame, m/s^2.
+            parameters: (10 n,) about the distal frames; None: zero.
+            name: name of the robot.
+
+        Raises:
+            ModelError: no rows, unknown or missing keys, a type or a number that is none.
+
+        """
+        return cls(dh_chain(rows, name), parameters, gravity)
+
+    @property
+    def name(self) -> str:
+        """Name of the robot."""
+        return self.chain.name
+
+    @property
+    def base(self) -> str:
+        """Link that the chain starts from."""
+        return self.chain.base
+
+    @property
+    def tip(self) -> str:
+        """Link that the chain ends at."""
+        return self.chain.tip
+
+    @property
+    def n_joints(self) -> int:
+        """Number of joints, n."""
+        return self.chain.n_joints
+
+    @property
+    def joint_names(self) -> tuple[str, ...]:
+        """Names of the joints, from base to tip."""
+        return self.chain.joint_names
+
+    @property
+    def joint_types(self) -> list[str]:
+        """For each joint "revolute" or "prismatic"; a continuous joint is revolute without position limits."""
+        return ["prismatic" if prismatic else "revolute" for prismatic in self.chain.prismatic]
+
+    @property
+    def link_names(self) -> tuple[str, ...]:
+        """Names of the links that the joints move."""
+        return self.chain.link_names
+
+    @property
+    def tip_offset(self) -> np.ndarray:
+        """Pose (4, 4) of the tip link in the frame of the last link that moves."""
+        return self.chain.tip_offset
+
+    @property
+    def limits(self) -> JointLimits:
+        """Limits of the joints."""
+        return self.chain.limits
+
+    @property
+    def urdf_sha256(self) -> str | None:
+        """Hash of the text of the URDF; None for a DH table."""
+        return None if self.urdf is None else hashlib.sha256(self.urdf.encode()).hexdigest()
+
+    @property
+    def kinematics_sha256(self) -> str:
+        """Hash of joint names, types, axes and placements, which identification does not change."""
+        return self.chain.sha256
+
+    def forward_kinematics(self, q: ArrayLike) -> np.ndarray:
+        """Poses (N, n, 4, 4) of the link frames in the base frame."""
+        return kinematics.link_poses(self.chain, *self._samples(q=q))
+
+    def joint_axes(self, q: ArrayLike) -> np.ndarray:
+        """Unit axes (N, n, 3) of the joints in the base frame."""
+        return kinematics.joint_axes(self.chain, *self._samples(q=q))
+
+    def torque_regressor(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike) -> np.ndarray:
+        """Matrix (N, n, 10 n) from the parameters to the torques."""
+        return regressor.torque_regressor(self.chain, self.gravity, self._samples(q=q, qd=qd, qdd=qdd))
+
+    def gravity_regressor(self, q: ArrayLike) -> np.ndarray:
+        """Matrix (N, n, 10 n) from the parameters to the torques at rest."""
+        return regressor.gravity_regressor(self.chain, self.gravity, *self._samples(q=q))
+
+    def inverse_dynamics(
+        self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, parameters: ArrayLike | None = None
+    ) -> np.ndarray:
+        """Torques (N, n) of a motion, with the nominal parameters or with others."""
+        links = self._parameters(self.parameters, parameters).reshape(-1, PARAMETERS_PER_LINK)
+        return dynamics.inverse_dynamics(self.chain, self.gravity, links, self._samples(q=q, qd=qd, qdd=qdd))
+
+    def gravity_torque(self, q: ArrayLike, parameters: ArrayLike | None = None) -> np.ndarray:
+        """Torques (N, n) at rest, with the nominal parameters or with others."""
+        (q,) = self._samples(q=q)
+        return self.inverse_dynamics(q, np.zeros_like(q), np.zeros_like(q), parameters)
+
+    def _samples(self, **arrays: ArrayLike) -> list[np.ndarray]:
+        return joint_samples(self.joint_names, **arrays)
+
+    def _parameters(self, nominal: np.ndarray, given: ArrayLike | None) -> np.ndarray:
+        return nominal if given is None else finite_vector(given, nominal.size, "parameters (ten per link)")

@@ -1,0 +1,56 @@
+"""Samples of motion: their shapes, and the blocks that they are computed in."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dynid_ros.errors import ModelError
+
+BLOCK = 500
+"""Samples computed at a time: intermediate arrays stay small whatever the length of a recording, fit in the cache, and
+are below the size at which BLAS starts threads."""
+
+
+def blocks(n_samples: int) -> Iterator[slice]:
+    """Slices that cover `n_samples` samples."""
+    for start in range(0, n_samples, BLOCK):
+        yield slice(start, start + BLOCK)
+
+
+def joint_samples(joint_names: Sequence[str], **arrays: ArrayLike) -> list[np.ndarray]:
+    """Arrays of one row per sample and one column per joint, as floats.
+
+    Args:
+        joint_names: the n joints.
+        arrays: by the name to call them in an error.
+
+    Raises:
+        ModelError: an array is not (N, n), with the same N for all.
+
+    """
+    samples = [np.asarray(array, dtype=float) for array in arrays.values()]
+    for name, array in zip(arrays, samples, strict=True):
+        if array.ndim != 2 or array.shape[1] != len(joint_names) or len(array) != len(samples[0]):
+            raise ModelError(
+                f"{name} has shape {array.shape}; expected (N, {len(joint_names)}): one row per sample, one column per "
+                f"joint ({', '.join(joint_names)}), the same N for {', '.join(arrays)}"
+            )
+    return samples
+
+
+def finite_vector(values: ArrayLike, size: int, what: str) -> np.ndarray:
+    """Copy of `size` finite numbers.
+
+    Raises:
+        ModelError: they are more, fewer or not finite.
+
+    """
+    vector = np.array(values, dtype=float)
+    if vector.shape != (size,):
+        raise ModelError(f"{what}: shape {vector.shape}; expected ({size},)")
+    if not np.isfinite(vector).all():
+        raise ModelError(
+            f"{what}: entry {np.flatnonzero(~np.isfinite(vector))[0]} is not finite; expected finite numbers"
+        )
+    return vector

@@ -1,0 +1,125 @@
+"""From the text of a URDF to the tree of `urdf_parser_py`, by way of only what a model needs."""
+
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+from urdf_parser_py.urdf import Joint, Link, Robot
+
+from dynid_ros.errors import ModelError
+
+# urdf_parser_py complains on stderr about every tag and attribute that it does not know (gazebo, ros2_control, ...) and
+# raises on some that it does (old transmissions). So it is shown the links, the joints and these children alone.
+ELEMENTS: dict[str, type[Link] | type[Joint]] = {"link": Link, "joint": Joint}
+CHILDREN: dict[str, tuple[str, ...]] = {
+    "link": ("inertial",),
+    "inertial": ("origin", "mass", "inertia"),
+    "joint": ("origin", "axis", "parent", "child", "limit", "mimic"),
+}
+# Attributes, with how many numbers each holds; None for text.
+ATTRIBUTES: dict[str, dict[str, int | None]] = {
+    "link": {"name": None},
+    "joint": {"name": None, "type": None},
+    "origin": {"xyz": 3, "rpy": 3},
+    "mass": {"value": 1},
+    "inertia": {"ixx": 1, "ixy": 1, "ixz": 1, "iyy": 1, "iyz": 1, "izz": 1},
+    "axis": {"xyz": 3},
+    "parent": {"link": None},
+    "child": {"link": None},
+    "limit": {"lower": 1, "upper": 1, "velocity": 1, "effort": 1},
+    "mimic": {"joint": None},
+}
+OPTIONAL = {"xyz", "rpy", "lower", "upper"}
+
+
+def urdf_text(path_or_xml: str | Path) -> tuple[str, str]:
+    """Text of a URDF and what to call it in an error, from a path or from the text itself.
+
+    Raises:
+        ModelError: the file cannot be read.
+
+    """
+    if isinstance(path_or_xml, str) and path_or_xml.lstrip("\ufeff \t\r\n").startswith("<"):
+        return path_or_xml.lstrip("\ufeff \t\r\n"), "URDF text"
+    if not str(path_or_xml).strip():
+        raise ModelError("URDF: got an empty string; give the path of a URDF file or its text")
+    path = Path(path_or_xml)
+    try:
+        return path.read_text(encoding="utf-8-sig"), f"URDF '{path}'"
+    except UnicodeDecodeError as error:
+        raise ModelError(f"URDF '{path}': not UTF-8 (byte {error.start}); save it as UTF-8") from error
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise ModelError(f"URDF '{path}': cannot be read ({reason}); give a path or the text of a URDF") from error
+
+
+def parse_urdf(text: str, source: str) -> Robot:
+    """Links and joints of a URDF.
+
+    Args:
+        text: the URDF.
+        source: what to call it in an error.
+
+    Raises:
+        ModelError: not well-formed XML, a document type declaration, xacro that was not expanded, not a URDF, a link or
+            joint that lacks something or has text where numbers belong.
+
+    """
+    try:
+        root = ET.fromstring(text, parser=ET.XMLParser(target=_Builder(source)))
+    except ET.ParseError as error:
+        raise ModelError(f"{source}, line {error.position[0]}: XML does not parse ({error}); correct it") from error
+    except ValueError as error:
+        raise ModelError(f"{source}: XML does not parse ({error}); correct it") from error
+    if root.tag != "robot":
+        raise ModelError(f"{source}: the root element is <{root.tag}>; a URDF has <robot>")
+    if any("xacro" in element.tag.partition("}")[0] for element in root.iter() if "}" in element.tag):
+        raise ModelError(f"{source}: it holds xacro macros; expand them first: xacro arm.urdf.xacro > arm.urdf")
+    robot = Robot(name=root.get("name") or "robot")
+    for element in root:
+        if element.tag in ELEMENTS:
+            robot.add_aggregate(element.tag, _read(element, source))
+    return robot
+
+
+def _read(element: ET.Element, source: str) -> Link | Joint:
+    where = f"{source}, {element.tag} '{element.get('name', '')}'"
+    needed = _needed(element, where)
+    try:
+        return ELEMENTS[element.tag].from_xml_string(ET.tostring(needed, encoding="unicode"))
+    except Exception as error:  # urdf_parser_py raises its own ParseError, but AssertionError, AttributeError as well
+        raise ModelError(f"{where}: {' '.join(str(error).split())}; correct it") from error
+
+
+def _needed(element: ET.Element, where: str) -> ET.Element:
+    needed = ET.Element(element.tag)
+    for name, numbers in ATTRIBUTES.get(element.tag, {}).items():
+        if name in element.attrib:
+            needed.set(name, element.attrib[name])
+            if numbers is not None and not _holds_numbers(element.attrib[name], numbers):
+                expected = "a number" if numbers == 1 else f"{numbers} numbers"
+                raise ModelError(f'{where}: <{element.tag}> has {name}="{element.attrib[name]}"; expected {expected}')
+        elif name not in OPTIONAL or element.tag == "axis":
+            raise ModelError(f"{where}: <{element.tag}> has no attribute '{name}'; add it")
+    for tag in CHILDREN.get(element.tag, ()):
+        child = element.find(tag)
+        if child is not None:
+            needed.append(_needed(child, where))
+    return needed
+
+
+def _holds_numbers(text: str, count: int) -> bool:
+    try:
+        return len([float(word) for word in text.split()]) == count
+    except ValueError:
+        return False
+
+
+class _Builder(ET.TreeBuilder):
+    """Refuses document type declarations: the entities that they declare can fill the memory or read files."""
+
+    def __init__(self, source: str):
+        super().__init__()
+        self.source = source
+
+    def doctype(self, name: str, pubid: str | None, system: str | None) -> None:  # noqa: ARG002
+        raise ModelError(f"{self.source}: it has a document type declaration (<!DOCTYPE {name}>); remove it")

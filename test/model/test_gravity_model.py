@@ -1,0 +1,219 @@
+"""The minimal gravity model of Ma and Hollerbach 1996, and its generalisation."""
+
+import numpy as np
+import pytest
+from pinocchio_arm import PinocchioArm, example_urdf
+from random_chains import TIP, random_urdf
+
+from dynid_ros.errors import ModelError
+from dynid_ros.model import GravityModel, RobotModel
+
+# Table 1: mass moments m s of the links about their DH frames, and Table 2: the moments that follow (n_y of link 7 is
+# printed as -0.0597, which Table 1 does not give).
+TABLE_1 = np.array(
+    [
+        [0.1116, 0.0485, -0.6305],
+        [-0.1063, 0.3289, 0.5566],
+        [0.1256, 0.2997, 0.8100],
+        [0.0437, 0.2184, -0.0692],
+        [0.0376, -0.0057, 0.1491],
+        [-0.0217, -0.0620, 0.0149],
+        [0.1132, -0.0594, 0.8770],
+    ]
+)
+TABLE_2 = np.array(
+    [
+        [0.1116, -0.9594],
+        [-0.1063, -4.6877],
+        [0.1256, -1.0284],
+        [0.0437, 1.5219],
+        [0.0376, 0.0871],
+        [-0.0217, 0.6686],
+        [0.1132, -0.0594],
+    ]
+)
+SARCOS_ALPHA = np.radians([-90, -90, 90, 90, -90, 90, 0])
+
+
+def _dh_arm(alphas, gravity=(0.0, 0.0, -9.80665), rng=None, parameters=None, d=None, kinds=None) -> RobotModel:
+    n = len(alphas)
+    rng = rng or np.random.default_rng(0)
+    a = rng.uniform(-0.3, 0.3, n)
+    d = rng.uniform(-0.5, 0.5, n) if d is None else d
+    kinds = kinds or ["revolute"] * n
+    rows = [
+        {"a": a[i] if parameters is None else 0.0, "alpha": alphas[i], "d": d[i], "theta": 0.0, "type": kinds[i]}
+        for i in range(n)
+    ]
+    return RobotModel.from_dh(rows, gravity, rng.uniform(0.1, 1.0, 10 * n) if parameters is None else parameters)
+
+
+def _rank(matrix: np.ndarray) -> int:
+    return int(np.linalg.matrix_rank(matrix.reshape(-1, matrix.shape[-1]), tol=1e-8))
+
+
+def _poses(robot: RobotModel, n: int = 200) -> np.ndarray:
+    return np.random.default_rng(5).uniform(-np.pi, np.pi, (n, robot.n_joints))
+
+
+def test_sarcos_tables():
+    # Masses are not printed; these three products are, by way of n_2y, n_4y and n_6y.
+    masses = np.array([4.0, 3.0, 2.5, 2.0, 1.5, 1.0, 0.8])
+    carried = np.cumsum(masses[::-1])[::-1]
+    d = np.zeros(7)
+    d[2], d[4], d[6] = -5.5440 / carried[2], -1.4584 / carried[4], -1.5605 / carried[6]
+    parameters = np.zeros((7, 10))
+    parameters[:, 0], parameters[:, 1:4] = masses, TABLE_1
+    sarcos = _dh_arm(SARCOS_ALPHA, parameters=parameters.ravel(), d=d)
+    gravity = GravityModel(sarcos)
+    moments = gravity.project(sarcos.parameters)
+    np.testing.assert_allclose(moments.reshape(7, 2), TABLE_2, rtol=0, atol=5.1e-5)
+    q = _poses(sarcos)
+    np.testing.assert_allclose(gravity.regressor(q) @ moments, sarcos.gravity_torque(q), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("n", [3, 6, 9])
+@pytest.mark.parametrize("prismatic_share", [0.0, 0.4])
+def test_equal_to_the_full_model_on_random_chains(n, prismatic_share):
+    for seed in range(10):
+        rng = np.random.default_rng([n, seed])
+        robot = RobotModel.from_urdf(random_urdf(rng, n, prismatic_share), tip=TIP, gravity=rng.normal(size=3) * 6)
+        gravity, q = GravityModel(robot), rng.uniform(-np.pi, np.pi, (30, n))
+        moments = gravity.project(robot.parameters)
+        np.testing.assert_allclose(gravity.projection @ robot.parameters, moments, rtol=0, atol=1e-13)
+        expected = robot.gravity_torque(q)
+        scale = np.abs(expected).max()
+        np.testing.assert_allclose(gravity.regressor(q) @ moments, expected, rtol=0, atol=1e-12 * max(1.0, scale))
+
+
+def test_equal_to_the_full_model_on_right_angled_arms():
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        robot = _dh_arm(rng.choice([-np.pi / 2, np.pi / 2], 7), rng=rng)
+        gravity, q = GravityModel(robot), _poses(robot, 50)
+        torque = gravity.regressor(q) @ gravity.project(robot.parameters)
+        np.testing.assert_allclose(torque, robot.gravity_torque(q), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("prismatic_share", [0.0, 0.4])
+def test_every_moment_counts_on_random_chains(prismatic_share):
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        robot = RobotModel.from_urdf(random_urdf(rng, 6, prismatic_share), tip=TIP, gravity=(0.3, 0.7, -9.0))
+        gravity = GravityModel(robot)
+        matrix = gravity.regressor(_poses(robot))
+        observable = ~gravity.unobservable_axes()
+        sizes = np.where(robot.chain.prismatic, 1, 2)
+        assert _rank(matrix) == _rank(robot.gravity_regressor(_poses(robot)))
+        assert _rank(matrix) == sizes[observable].sum()
+
+
+@pytest.mark.parametrize(
+    ("alphas", "kinds", "unobservable", "rank"),
+    [
+        ([90, -90, 90, -90, 90, -90, 0], "RRRRRRR", [True] + [False] * 6, 12),
+        ([0, 0, 90, 0, 90, 0], "RRRRRR", [True, True, True, False, False, False], 6),
+        ([180, 0, 90, 0], "RRRR", [True, True, True, False], 2),
+        ([30, 90, 0], "RRR", [True, False, False], 4),
+        ([0, 0, 0, 0], "RRPR", [True, True, False, True], 1),  # SCARA: the slide alone feels gravity
+        ([90, -90, 90, 0], "RPRR", [True, True, True, False], 2),  # a slide that stays level
+        ([90, 90, 0], "PRR", [False, False, False], 5),
+    ],
+)
+def test_rank_rules(alphas, kinds, unobservable, rank):
+    names = ["prismatic" if kind == "P" else "revolute" for kind in kinds]
+    robot = _dh_arm(np.radians(alphas), kinds=names)
+    gravity, q = GravityModel(robot), _poses(robot)
+    np.testing.assert_array_equal(gravity.unobservable_axes(), unobservable)
+    assert _rank(gravity.regressor(q)) == rank
+    assert _rank(robot.gravity_regressor(q)) == rank
+    for i in np.flatnonzero(unobservable):
+        assert np.abs(gravity.regressor(q)[:, :, gravity.columns(i)]).max() < 1e-14
+
+
+def test_vertical_first_joint_is_observable_on_a_tilted_base():
+    upright, tilted = (_dh_arm(np.radians([90, 0, 0]), gravity) for gravity in ((0, 0, -9.8), (0.5, 0, -9.8)))
+    assert GravityModel(upright).unobservable_axes().tolist() == [True, False, False]
+    assert GravityModel(tilted).unobservable_axes().tolist() == [False, False, False]
+
+
+def test_rounded_right_angles_are_still_parallel_to_gravity():
+    for angle, parallel in ((1.5708, True), (1.571, True), (1.56, False)):
+        robot = _dh_arm([angle - np.pi / 2, np.pi / 2, 0.0])
+        assert GravityModel(robot).unobservable_axes().tolist() == [True, parallel, False]
+
+
+def test_without_gravity_nothing_is_observable():
+    assert GravityModel(_dh_arm([0.3, 0.4], (0.0, 0.0, 0.0))).unobservable_axes().tolist() == [True, True]
+
+
+def test_names_and_columns():
+    gravity = GravityModel(_dh_arm([0.1, 0.2, 0.3], kinds=["revolute", "prismatic", "revolute"]))
+    expected = ("n_x joint_1", "n_y joint_1", "mass joint_2", "n_x joint_3", "n_y joint_3")
+    assert gravity.names == expected
+    assert [gravity.columns(i) for i in range(3)] == [slice(0, 2), slice(2, 3), slice(3, 5)]
+    assert gravity.projection.shape == (5, 30)
+
+
+def test_prismatic_joint_shows_the_mass_of_all_that_it_carries():
+    robot = _dh_arm([0.1, 0.2, 0.3], kinds=["revolute", "prismatic", "revolute"])
+    masses = robot.parameters[::10]
+    assert GravityModel(robot).project(robot.parameters)[2] == pytest.approx(masses[1] + masses[2], abs=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("path", "tip"),
+    [
+        ("panda_description/urdf/panda.urdf", "panda_hand"),
+        ("ur_description/urdf/ur10_robot.urdf", "tool0"),
+        ("tiago_description/robots/tiago_no_hand.urdf", "arm_tool_link"),
+    ],
+)
+def test_compiled_torque_of_real_arms(path, tip):
+    robot = RobotModel.from_urdf(example_urdf(path), tip=tip)
+    arm, gravity = PinocchioArm(robot.urdf, robot.joint_names, robot.gravity), GravityModel(robot)
+    torque = gravity.compile(gravity.project(robot.parameters))
+    for q in _poses(robot, 20):
+        np.testing.assert_allclose(torque(q), arm.gravity_torque(q), rtol=0, atol=1e-10)
+
+
+def test_compiled_torque_of_random_chains():
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        n = int(rng.integers(1, 9))
+        robot = RobotModel.from_urdf(random_urdf(rng, n), tip=TIP, gravity=rng.normal(size=3) * 6)
+        gravity = GravityModel(robot)
+        moments = gravity.project(robot.parameters)
+        torque, q = gravity.compile(moments), rng.normal(size=(5, n))
+        for sample, expected in zip(q, gravity.regressor(q) @ moments, strict=True):
+            np.testing.assert_allclose(torque(sample), expected, rtol=0, atol=1e-11)
+
+
+def test_compiled_torque_is_a_fresh_float_array():
+    gravity = GravityModel(_dh_arm(np.radians([0, 0])))
+    torque = gravity.compile(np.ones(4))
+    first, second = torque(np.zeros(2)), torque(np.ones(2))
+    assert first is not second
+    assert first.dtype == np.float64
+    np.testing.assert_array_equal(first, [0.0, 0.0])
+
+
+def test_compiled_torque_of_positions_that_are_none():
+    robot = _dh_arm(np.radians([90, 0, 0]))
+    torque = GravityModel(robot).compile(np.ones(6))
+    assert np.isnan(torque(np.array([0.0, 0.0, np.nan]))[1:]).all()
+    for q in (np.zeros(2), np.zeros(4), np.array([0.0, np.inf, 0.0])):
+        with pytest.raises(ValueError):  # noqa: PT011 (the interpreter's own words)
+            torque(q)
+
+
+def test_vectors_of_another_size():
+    gravity = GravityModel(_dh_arm([0.1, 0.2]))
+    with pytest.raises(ModelError, match=r"n_x joint_1.*shape \(3,\).*\(4,\)"):
+        gravity.compile(np.ones(3))
+    with pytest.raises(ModelError, match="entry 1 is not finite"):
+        gravity.compile([1.0, np.nan, 1.0, 1.0])
+    with pytest.raises(ModelError, match=r"parameters.*\(20,\)"):
+        gravity.project(np.ones(19))
+    with pytest.raises(ModelError, match=r"expected \(N, 2\)"):
+        gravity.regressor(np.ones(2))

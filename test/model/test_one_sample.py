@@ -1,0 +1,58 @@
+"""The generated source: only arithmetic, and no more of it than the arm needs."""
+
+import re
+
+import numpy as np
+
+from dynid_ros.model import GravityModel, RobotModel
+from dynid_ros.model.one_sample import gravity_source
+
+ALLOWED = re.compile(
+    r"def gravity_torque\(q, sin=sin, cos=cos, array=array\):"
+    r"|    (?:q\d+, )+= q\.tolist\(\)"
+    r"|    [sc]\d+ = (?:sin|cos)\(q\d+\)"
+    r"|    [a-z]\d+[xyz]? = [-+* \w.]+"
+    r"|    return array\(\([-\w., ]+,\)\)"
+)
+
+
+def _source(kinds: str, alphas: list[float], moments: list[float] | None = None) -> str:
+    rows = [
+        {
+            "a": 0.2,
+            "alpha": np.radians(alpha),
+            "d": 0.1,
+            "theta": 0.0,
+            "type": {"R": "revolute", "P": "prismatic"}[kind],
+        }
+        for kind, alpha in zip(kinds, alphas, strict=True)
+    ]
+    robot = RobotModel.from_dh(rows)
+    gravity = GravityModel(robot)
+    vector = np.array(moments) if moments else np.linspace(-1.0, 1.0, len(gravity.names)) / 3.0
+    return gravity_source(robot.chain, robot.gravity, [vector[gravity.columns(i)] for i in range(robot.n_joints)])
+
+
+def test_source_is_plain_arithmetic():
+    for kinds, alphas in (("RRR", [90, 0, 0]), ("RPRPR", [10, 20, 30, -90, 0]), ("R", [0])):
+        for line in _source(kinds, alphas).splitlines():
+            assert ALLOWED.fullmatch(line), line
+
+
+def test_vertical_joint_costs_nothing():
+    source = _source("RR", [90, 0])
+    assert "q0" in source
+    assert "sin(q0)" not in source
+    assert "return array((0.0, t1,))" in source
+
+
+def test_right_angles_cost_no_products():
+    # Two products start gravity, two and four turn it, four and two turn the moment, and each torque takes two.
+    source = _source("RRRR", [90, 90, -90, 0])
+    assert source.count("*") == 2 + 2 + 4 + 4 + 2 + 3 * 2
+    assert "e-1" not in source
+
+
+def test_no_moment_no_work():
+    source = _source("RRR", [90, 0, 0], [0.0] * 6)
+    assert source.splitlines()[1:] == ["    q0, q1, q2, = q.tolist()", "    return array((0.0, 0.0, 0.0,))"]

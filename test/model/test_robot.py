@@ -1,0 +1,127 @@
+"""RobotModel: what does not follow from one pose at a time."""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+from random_chains import TIP, random_urdf
+
+from dynid_ros.errors import ModelError
+from dynid_ros.model import RobotModel
+from dynid_ros.model.samples import BLOCK
+
+
+@pytest.fixture
+def robot() -> RobotModel:
+    return RobotModel.from_urdf(random_urdf(np.random.default_rng(3), 5), tip=TIP)
+
+
+def test_blocks_of_samples_join_without_a_seam(robot):
+    q, qd, qdd = np.random.default_rng(0).normal(size=(3, 2 * BLOCK + 7, 5))
+    some = [0, BLOCK - 1, BLOCK, 2 * BLOCK - 1, 2 * BLOCK, 2 * BLOCK + 6]
+    for function, arrays in (
+        (robot.torque_regressor, (q, qd, qdd)),
+        (robot.inverse_dynamics, (q, qd, qdd)),
+        (robot.gravity_regressor, (q,)),
+        (robot.gravity_torque, (q,)),
+        (robot.forward_kinematics, (q,)),
+        (robot.joint_axes, (q,)),
+    ):
+        alone = np.concatenate([function(*(array[[k]] for array in arrays)) for k in some])
+        np.testing.assert_allclose(function(*arrays)[some], alone, rtol=1e-12, atol=1e-12)
+
+
+def test_no_samples(robot):
+    none = np.empty((0, 5))
+    assert robot.torque_regressor(none, none, none).shape == (0, 5, 50)
+    assert robot.inverse_dynamics(none, none, none).shape == (0, 5)
+    assert robot.forward_kinematics(none).shape == (0, 5, 4, 4)
+
+
+def test_nan_stays_in_its_sample(robot):
+    q, qd, qdd = np.random.default_rng(0).normal(size=(3, 5, 5))
+    clean = robot.inverse_dynamics(q, qd, qdd), robot.torque_regressor(q, qd, qdd)
+    qd[2, 0] = np.nan
+    broken = robot.inverse_dynamics(q, qd, qdd), robot.torque_regressor(q, qd, qdd)
+    others = [0, 1, 3, 4]
+    for before, after in zip(clean, broken, strict=True):
+        np.testing.assert_allclose(after[others], before[others], rtol=1e-12, atol=1e-12)
+        assert np.isnan(after[2]).any()
+
+
+def test_regressor_needs_little_more_memory_than_its_result(robot):
+    def overhead(n_samples: int) -> int:
+        arrays = np.zeros((3, n_samples, 5))
+        tracemalloc.start()
+        result = robot.torque_regressor(*arrays)
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        return peak - result.nbytes
+
+    assert overhead(20 * BLOCK) < 1.1 * overhead(5 * BLOCK)
+
+
+def test_torques_are_linear_in_the_parameters(robot):
+    q, qd, qdd = np.random.default_rng(0).normal(size=(3, 4, 5))
+    parameters = np.random.default_rng(1).normal(size=50)
+    expected = robot.torque_regressor(q, qd, qdd) @ parameters
+    np.testing.assert_allclose(robot.inverse_dynamics(q, qd, qdd, parameters), expected, rtol=1e-11, atol=1e-11)
+    expected = robot.gravity_regressor(q) @ parameters
+    np.testing.assert_allclose(robot.gravity_torque(q, parameters), expected, rtol=1e-11, atol=1e-11)
+
+
+def test_axes_are_those_of_the_motion(robot):
+    q = np.random.default_rng(0).normal(size=(1, 5))
+    axes, step = robot.joint_axes(q)[0], 1e-6
+    np.testing.assert_allclose(np.linalg.norm(axes, axis=1), 1.0, rtol=1e-14)
+    for j, kind in enumerate(robot.joint_types):
+        move = np.zeros(5)
+        move[j] = step
+        before, after = robot.forward_kinematics(q - move)[0, j], robot.forward_kinematics(q + move)[0, j]
+        if kind == "prismatic":
+            moved = (after - before)[:3, 3] / (2 * step)
+        else:
+            spin = (after - before)[:3, :3] @ before[:3, :3].T / (2 * step)
+            moved = np.array([spin[2, 1], spin[0, 2], spin[1, 0]])
+        np.testing.assert_allclose(moved, axes[j], atol=1e-5)
+
+
+def test_kinematics_hash_leaves_the_inertias_out():
+    urdf = random_urdf(np.random.default_rng(3), 4)
+    robot = RobotModel.from_urdf(urdf, tip=TIP)
+    other_mass = urdf.replace('<mass value="', '<mass value="1')
+    assert RobotModel.from_urdf(other_mass, tip=TIP).kinematics_sha256 == robot.kinematics_sha256
+    assert RobotModel.from_urdf(other_mass, tip=TIP).urdf_sha256 != robot.urdf_sha256
+    assert RobotModel.from_urdf(urdf, tip="link_3").kinematics_sha256 != robot.kinematics_sha256
+    assert RobotModel.from_urdf(urdf.replace("joint_2", "elbow"), tip=TIP).kinematics_sha256 != robot.kinematics_sha256
+    row = {"a": 0.1, "alpha": 0.2, "d": 0.3, "theta": 0.4, "type": "revolute"}
+    hashes = [
+        RobotModel.from_dh([{**row, **change}]).kinematics_sha256
+        for change in ({}, {"a": 0.1 + 1e-12}, {"a": 0.101}, {"alpha": 0.201}, {"d": 0.301}, {"type": "prismatic"})
+    ]
+    assert hashes[0] == hashes[1]
+    assert len(set(hashes)) == 5
+
+
+@pytest.mark.parametrize("shape", [(5,), (4, 6), (2, 4, 5), ()])
+def test_arrays_of_another_shape(robot, shape):
+    with pytest.raises(ModelError, match=r"q has shape .*expected \(N, 5\).*joint_1"):
+        robot.gravity_torque(np.zeros(shape))
+
+
+def test_arrays_of_unequal_length(robot):
+    with pytest.raises(ModelError, match=r"qdd has shape \(3, 5\).*same N for q, qd, qdd"):
+        robot.torque_regressor(np.zeros((4, 5)), np.zeros((4, 5)), np.zeros((3, 5)))
+
+
+@pytest.mark.parametrize("gravity", [(0.0, -9.81), (0.0, 0.0, np.nan)])
+def test_gravity_that_is_none(gravity):
+    with pytest.raises(ModelError, match="gravity"):
+        RobotModel.from_urdf(random_urdf(np.random.default_rng(3), 2), tip=TIP, gravity=gravity)
+
+
+def test_parameters_that_are_none(robot):
+    with pytest.raises(ModelError, match=r"parameters.*shape \(49,\).*\(50,\)"):
+        robot.gravity_torque(np.zeros((1, 5)), np.zeros(49))
+    with pytest.raises(ModelError, match=r"parameters.*entry 7"):
+        robot.gravity_torque(np.zeros((1, 5)), np.where(np.arange(50) == 7, np.inf, 0.0))

@@ -1,0 +1,252 @@
+"""What a URDF may say and what it may not: each fault has one error that names it."""
+
+import math
+
+import numpy as np
+import pytest
+from pinocchio_arm import example_urdf
+
+from dynid_ros.errors import ModelError
+from dynid_ros.model import RobotModel
+
+BODY = (
+    '<inertial><origin xyz="0.1 0 0"/><mass value="2"/>'
+    '<inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
+)
+
+
+def link(name: str, content: str = BODY) -> str:
+    return f'<link name="{name}">{content}</link>'
+
+
+def joint(name: str, parent: str, child: str, kind: str = "revolute", content: str = "", axis: str = "0 0 1") -> str:
+    limit = "" if "<limit" in content else '<limit lower="-1" upper="2" velocity="3" effort="4"/>'
+    return (
+        f'<joint name="{name}" type="{kind}"><parent link="{parent}"/><child link="{child}"/>'
+        f'<axis xyz="{axis}"/>{limit}{content}</joint>'
+    )
+
+
+def robot(*parts: str) -> str:
+    return f'<robot name="arm">{"".join(parts)}</robot>'
+
+
+TWO_JOINTS = robot(
+    link("base"), link("a"), link("b"), joint("joint_1", "base", "a"), joint("joint_2", "a", "b", axis="0 1 0")
+)
+
+
+def refused(xml: str, *words: str, **links: str) -> None:
+    with pytest.raises(ModelError) as error:
+        RobotModel.from_urdf(xml, **links)
+    message = str(error.value)
+    assert "\n" not in message
+    for word in words:
+        assert word in message
+
+
+def test_text_and_file_are_the_same_robot(tmp_path):
+    path = tmp_path / "arm.urdf"
+    path.write_text(TWO_JOINTS)
+    from_text, from_path, from_name = (RobotModel.from_urdf(source) for source in (TWO_JOINTS, path, str(path)))
+    assert from_text.urdf == from_path.urdf == from_name.urdf == TWO_JOINTS
+    assert from_text.urdf_sha256 == from_path.urdf_sha256
+    assert from_text.name == "arm"
+    assert (from_text.base, from_text.tip) == ("base", "b")
+    assert from_text.joint_names == ("joint_1", "joint_2")
+    assert from_text.link_names == ("a", "b")
+
+
+def test_text_may_start_with_a_declaration_a_byte_order_mark_and_comments():
+    text = '\ufeff <?xml version="1.0" encoding="utf-8"?>\n<!-- | from arm.urdf.xacro | -->\n' + TWO_JOINTS
+    assert RobotModel.from_urdf(text).n_joints == 2
+
+
+def test_foreign_elements_are_quiet(capfd):
+    foreign = (
+        '<material name="grey"><color rgba="1 1 1 1"/></material><gazebo reference="a"><mu1>1</mu1></gazebo>'
+        '<transmission name="t"><type>x</type><joint name="joint_1"/></transmission><transmission/>'
+        '<ros2_control name="s" type="system"><hardware><plugin>p</plugin></hardware>'
+        '<joint name="joint_1"><command_interface name="effort"/></joint></ros2_control>'
+    )
+    visual = '<visual><geometry><mesh filename="x"/></geometry></visual><self_collide/>'
+    visual += '<inertial><mass value="1"/></inertial>'
+    limit = '<limit lower="-1" upper="1" velocity="1" effort="1" acceleration="3"/><property/><dynamics damping="1"/>'
+    text = robot(foreign, link("base", visual), link("a", visual), joint("joint_1", "base", "a", content=limit))
+    assert RobotModel.from_urdf(text.replace("<robot", '<robot version="1.0" xmlns:xacro="x"')).parameters[0] == 1.0
+    assert capfd.readouterr() == ("", "")
+
+
+def test_real_urdfs_are_quiet(capfd):
+    for path, tip in (
+        ("tiago_description/robots/tiago.urdf", "wrist_ft_link"),
+        ("pr2_description/urdf/pr2.urdf", "r_gripper_palm_link"),
+        ("baxter_description/urdf/baxter.urdf", "left_wrist"),
+        ("talos_data/robots/talos_full_v2.urdf", "wrist_left_ft_tool_link"),
+    ):
+        assert RobotModel.from_urdf(example_urdf(path), tip=tip).n_joints >= 7
+    assert capfd.readouterr() == ("", "")
+
+
+def test_fixed_joints_are_merged():
+    mount = '<origin xyz="0 0 0.5" rpy="0 0 1.5707963267948966"/>'
+    text = robot(
+        *(link(name) for name in ("world", "base", "a", "bracket", "tool")),
+        joint("to_base", "world", "base", "fixed", mount),
+        joint("joint_1", "base", "a"),
+        joint("to_bracket", "a", "bracket", "fixed", '<origin xyz="0 0.3 0"/>'),
+        joint("to_tool", "a", "tool", "fixed", '<origin xyz="0.2 0 0"/>'),
+    )
+    model = RobotModel.from_urdf(text, tip="tool")
+    assert (model.n_joints, model.tip, model.link_names) == (1, "tool", ("a",))
+    # Three bodies of 2 kg with their centres at (0.1, 0, 0), (0.1, 0.3, 0) and (0.3, 0, 0).
+    np.testing.assert_allclose(model.parameters[:4], [6.0, 1.0, 0.6, 0.0], atol=1e-15)
+    np.testing.assert_allclose(model.parameters[9], 3.0 + 2.0 * (0.01 + 0.1 + 0.09), atol=1e-15)
+    np.testing.assert_allclose(model.tip_offset[:3, 3], [0.2, 0.0, 0.0])
+    pose = model.forward_kinematics([[0.0]])[0, 0]
+    np.testing.assert_allclose(pose, [[0, -1, 0, 0], [1, 0, 0, 0], [0, 0, 1, 0.5], [0, 0, 0, 1]], atol=1e-15)
+
+
+def test_what_hangs_on_moving_joints_is_left_out():
+    text = robot(
+        *(link(name) for name in ("base", "a", "finger")),
+        link("tool", ""),
+        joint("joint_1", "base", "a"),
+        joint("flange", "a", "tool", "fixed"),
+        joint("grip", "tool", "finger", "prismatic", '<mimic joint="joint_1"/>'),
+    )
+    assert RobotModel.from_urdf(text, tip="tool").parameters[0] == 2.0
+
+
+def test_limits():
+    text = robot(
+        *(link(name) for name in "abcd"),
+        joint("joint_1", "a", "b"),
+        joint("joint_2", "b", "c", "continuous"),
+        joint("joint_3", "c", "d", "prismatic").replace('<limit lower="-1" upper="2" velocity="3" effort="4"/>', ""),
+    )
+    limits = RobotModel.from_urdf(text).limits
+    np.testing.assert_array_equal(limits.lower, [-1, -math.inf, -math.inf])
+    np.testing.assert_array_equal(limits.upper, [2, math.inf, math.inf])
+    np.testing.assert_array_equal(limits.velocity, [3, 3, math.inf])
+    np.testing.assert_array_equal(limits.effort, [4, 4, math.inf])
+    assert RobotModel.from_urdf(text).joint_types == ["revolute", "revolute", "prismatic"]
+
+
+def test_axis_is_normalised_and_defaults_to_x():
+    text = robot(link("a"), link("b"), joint("joint_1", "a", "b", axis="0 -3 4"))
+    axis = RobotModel.from_urdf(text).joint_axes([[0.3]])[0, 0]
+    np.testing.assert_allclose(axis, [0.0, -0.6, 0.8], atol=1e-15)
+    text = text.replace('<axis xyz="0 -3 4"/>', "")
+    np.testing.assert_allclose(RobotModel.from_urdf(text).joint_axes([[0.3]])[0, 0], [1.0, 0.0, 0.0], atol=1e-15)
+
+
+@pytest.mark.parametrize("axis", ["0 0 -1", "1e-9 0 -1", "1 0 0", "0 -1 0", "-1 2 -0.1"])
+def test_link_frame_is_not_turned_by_the_axis(axis):
+    text = robot(link("a"), link("b"), joint("joint_1", "a", "b", axis=axis))
+    np.testing.assert_allclose(RobotModel.from_urdf(text).forward_kinematics([[0.0]])[0, 0], np.eye(4), atol=1e-15)
+
+
+def test_missing_inertial_is_no_mass():
+    text = robot(link("a"), link("b", ""), joint("joint_1", "a", "b"))
+    np.testing.assert_array_equal(RobotModel.from_urdf(text).parameters, np.zeros(10))
+
+
+def test_xml_that_does_not_parse(tmp_path):
+    path = tmp_path / "broken.urdf"
+    path.write_text(robot(link("a")).replace("</robot>", "\n\n<link>"))
+    refused(path, str(path), "line 3", "does not parse")
+    refused("<robot", "URDF text", "line 1")
+
+
+def test_files_that_cannot_be_read(tmp_path):
+    refused(tmp_path / "none.urdf", "none.urdf", "No such file")
+    refused(tmp_path, "cannot be read")
+    refused("", "empty")
+    refused("x" * 5000, "cannot be read")
+    refused("a\0b", "cannot be read")
+    latin = tmp_path / "latin.urdf"
+    latin.write_bytes(TWO_JOINTS.replace("arm", "bras levé").encode("latin-1"))
+    refused(latin, "latin.urdf", "UTF-8")
+
+
+@pytest.mark.parametrize(
+    "declaration", ['<!DOCTYPE robot [<!ENTITY a "b">]>', '<!DOCTYPE robot SYSTEM "file:///etc/passwd">']
+)
+def test_document_type_declarations(declaration):
+    refused(declaration + TWO_JOINTS, "document type declaration", "<!DOCTYPE robot>")
+    refused('<?xml version="1.0"?>' + declaration + TWO_JOINTS.replace("arm", "&a;"), "document type declaration")
+
+
+def test_what_is_no_urdf():
+    refused("<sdf/>", "<sdf>", "<robot>")
+    refused("<robot/>", "no links")
+    refused('<robot name="x" xmlns:xacro="http://wiki.ros.org/xacro"><xacro:arm/></robot>', "xacro")
+
+
+def test_links_that_do_not_exist():
+    refused(TWO_JOINTS, "tip link 'c'", "'base', 'a', 'b'", tip="c")
+    refused(TWO_JOINTS, "base link 'c'", "'base', 'a', 'b'", base="c")
+    refused(TWO_JOINTS, "'base' is not below base link 'a'", "'b'", tip="base", base="a")
+    refused(TWO_JOINTS, "no moving joint", tip="base")
+    refused(TWO_JOINTS.replace('<child link="b"/>', '<child link="c"/>'), "'joint_2'", "child link 'c'")
+    refused(TWO_JOINTS.replace('<parent link="a"/>', '<parent link="c"/>'), "'joint_2'", "parent link 'c'")
+
+
+def test_several_leaves_or_roots():
+    parts = (link("base"), link("a"), link("b"), joint("joint_1", "base", "a"))
+    refused(robot(*parts, joint("joint_2", "base", "b")), "'a', 'b'", "tip")
+    refused(robot(*parts), "'base', 'b'", "base")
+    assert RobotModel.from_urdf(robot(*parts), base="base").n_joints == 1
+
+
+def test_closed_loops():
+    parts = [*map(link, "abc"), joint("joint_1", "a", "b"), joint("joint_2", "b", "c")]
+    refused(robot(*parts, joint("joint_3", "a", "c")), "'joint_2'", "'joint_3'", "link 'c'", "closed loop")
+    refused(robot(*parts, joint("joint_3", "c", "a")), "'a', 'b', 'c'", "closed loop", base="a", tip="c")
+    refused(robot(*parts, link("d"), joint("joint_3", "d", "d")), "'d'", "closed loop")
+
+
+def test_names_that_repeat():
+    refused(TWO_JOINTS.replace("joint_2", "joint_1"), "joints", "'joint_1'")
+    refused(TWO_JOINTS.replace("</robot>", link("a") + "</robot>"), "links", "'a'")
+
+
+@pytest.mark.parametrize("kind", ["floating", "planar", "unknown"])
+def test_joints_that_cannot_be_modelled(kind):
+    refused(TWO_JOINTS.replace('"joint_2" type="revolute"', f'"joint_2" type="{kind}"'), "'joint_2'", kind)
+
+
+def test_mimic_joint():
+    mimic = joint("joint_2", "a", "b", content='<mimic joint="joint_1" multiplier="2"/>')
+    refused(
+        robot(*map(link, ("base", "a", "b")), joint("joint_1", "base", "a"), mimic), "'joint_2'", "mimic", "'joint_1'"
+    )
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ('<parent link="a"/>', "", ("joint_2", "parent")),
+        ('<child link="b"/>', "", ("joint_2", "child")),
+        ('"joint_2" type="revolute"', '"joint_2" type="hinge"', ("joint_2", "hinge")),
+        ('name="joint_2" ', "", ("joint", "name")),
+        ('<axis xyz="0 1 0"/>', '<axis xyz="0 0 0"/>', ("joint_2", "0 0 0")),
+        ('<axis xyz="0 1 0"/>', '<axis xyz="0 nan 0"/>', ("joint_2", "axis", "finite")),
+        ('<axis xyz="0 1 0"/>', '<axis xyz="0 1"/>', ("joint_2", "<axis>", "xyz", "3 numbers")),
+        ('<axis xyz="0 1 0"/>', "<axis/>", ("joint_2", "<axis>", "xyz")),
+        ('<mass value="2"/>', "", ("base", "mass")),
+        ('<mass value="2"/>', "<mass/>", ("base", "<mass>", "value")),
+        ('<axis xyz="0 1 0"/>', '<origin xyz="inf 0 0"/>', ("joint_2", "xyz", "finite")),
+        ('<mass value="2"/>', '<mass value="-2"/>', ("link 'a'", "mass", "-2")),
+        ('<mass value="2"/>', '<mass value="nan"/>', ("link 'a'", "mass", "finite")),
+        ('<mass value="2"/>', '<mass value="two"/>', ("base", "<mass>", "two")),
+        ('ixy="0"', 'ixy="inf"', ("link 'a'", "inertia", "finite")),
+        ('lower="-1"', 'lower="3"', ("joint_1", "lower limit 3", "upper limit 2")),
+        ('velocity="3"', 'velocity="nan"', ("joint_1", "limit", "NaN")),
+        ('velocity="3"', "", ("limit", "velocity")),
+    ],
+)
+def test_elements_that_are_wrong(old, new, words):
+    assert old in TWO_JOINTS
+    refused(TWO_JOINTS.replace(old, new), *words)

@@ -1,0 +1,66 @@
+"""The same arm in Pinocchio, and the URDFs of real robots that come with it."""
+
+import site
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+EXAMPLES = "share/example-robot-data/robots"
+REGRESSOR_ORDER = [0, 1, 2, 3, 4, 5, 7, 6, 8, 9]
+"""Where Pinocchio keeps Ixx, Ixy, Ixz, Iyy, Iyz, Izz: its own order is Ixx, Ixy, Iyy, Ixz, Iyz, Izz."""
+
+
+def example_urdf(path: str) -> Path:
+    """URDF of package example-robot-data; skips the test where it is not installed."""
+    prefixes = [Path(folder) / "cmeel.prefix" for folder in site.getsitepackages()]
+    prefixes += [Path(folder) for folder in Path("/opt/ros").glob("*")]
+    for prefix in prefixes:
+        if (prefix / EXAMPLES / path).exists():
+            return prefix / EXAMPLES / path
+    pytest.skip(f"example-robot-data is not installed: {path}")
+
+
+class PinocchioArm:
+    """The chain of `joint_names` in Pinocchio: all other joints are locked and carry nothing, as in RobotModel."""
+
+    def __init__(self, urdf: str, joint_names: tuple[str, ...], gravity: np.ndarray):
+        self.pinocchio = pytest.importorskip("pinocchio")
+        model = self.pinocchio.buildModelFromXML(urdf)
+        others = [model.getJointId(name) for name in model.names[1:] if name not in joint_names]
+        for joint in others:
+            model.inertias[joint] = self.pinocchio.Inertia.Zero()
+        self.model = self.pinocchio.buildReducedModel(model, others, self.pinocchio.neutral(model))
+        self.model.gravity.linear = np.array(gravity)
+        self.data = self.model.createData()
+        assert tuple(self.model.names[1:]) == joint_names
+
+    def configuration(self, q: np.ndarray) -> np.ndarray:
+        """A continuous joint is a cosine and a sine in Pinocchio."""
+        return np.concatenate(
+            [
+                [position] if joint.nq == 1 else [np.cos(position), np.sin(position)]
+                for joint, position in zip(self.model.joints[1:], q, strict=True)
+            ]
+        )
+
+    def poses(self, q: np.ndarray) -> np.ndarray:
+        self.pinocchio.forwardKinematics(self.model, self.data, self.configuration(q))
+        return np.array([pose.homogeneous for pose in self.data.oMi[1:]])
+
+    def inverse_dynamics(self, q: np.ndarray, qd: np.ndarray, qdd: np.ndarray) -> np.ndarray:
+        return self.pinocchio.rnea(self.model, self.data, self.configuration(q), qd, qdd).copy()
+
+    def gravity_torque(self, q: np.ndarray) -> np.ndarray:
+        return self.pinocchio.computeGeneralizedGravity(self.model, self.data, self.configuration(q)).copy()
+
+    def torque_regressor(self, q: np.ndarray, qd: np.ndarray, qdd: np.ndarray) -> np.ndarray:
+        """Regressor (n, 10 n), its columns in the order of RobotModel."""
+        matrix = self.pinocchio.computeJointTorqueRegressor(self.model, self.data, self.configuration(q), qd, qdd)
+        n = self.model.nv
+        return matrix.reshape(n, n, 10)[:, :, REGRESSOR_ORDER].reshape(n, 10 * n)
+
+    def parameters(self) -> np.ndarray:
+        """Parameters (10 n,) in the order of RobotModel."""
+        bodies = list(self.model.inertias)[1:]
+        return np.concatenate([body.toDynamicParameters()[REGRESSOR_ORDER] for body in bodies])

@@ -1,0 +1,55 @@
+"""URDF text of random arms: any placement, any axis, fixed joints in between and beside, physical inertias."""
+
+import numpy as np
+
+TIP = "tip"
+
+
+def random_urdf(rng: np.random.Generator, n_joints: int, prismatic_share: float = 0.3) -> str:
+    """A chain from `base` to `tip`; its moving joints are joint_1 … joint_n, of all three moving types."""
+    parts = [_link("base", rng)]
+    parent = "base"
+    for i in range(1, n_joints + 1):
+        if rng.random() < 0.4:
+            parts += [_joint(f"to_mount_{i}", "fixed", parent, f"mount_{i}", rng), _link(f"mount_{i}", rng)]
+            parent = f"mount_{i}"
+        kind = "prismatic" if rng.random() < prismatic_share else str(rng.choice(["revolute", "continuous"]))
+        parts += [_joint(f"joint_{i}", kind, parent, f"link_{i}", rng), _link(f"link_{i}", rng)]
+        parent = f"link_{i}"
+        if rng.random() < 0.4:
+            parts += [_joint(f"to_beside_{i}", "fixed", parent, f"beside_{i}", rng), _link(f"beside_{i}", rng)]
+            parts += [_joint(f"to_on_{i}", "fixed", f"beside_{i}", f"on_{i}", rng), _link(f"on_{i}", rng)]
+    parts += [_joint("flange", "fixed", parent, TIP, rng), _link(TIP, rng)]
+    return f'<robot name="random">{"".join(parts)}</robot>'
+
+
+def _link(name: str, rng: np.random.Generator) -> str:
+    if rng.random() < 0.1:
+        return f'<link name="{name}"/>'
+    # The inertia of point masses is physical, whatever they are.
+    points = rng.normal(scale=0.2, size=(6, 3))
+    masses = rng.uniform(0.05, 1.0, 6)
+    points -= masses @ points / masses.sum()
+    inertia = np.trace(second := (points.T * masses) @ points) * np.eye(3) - second
+    names = zip(("ixx", "ixy", "ixz", "iyy", "iyz", "izz"), inertia[np.triu_indices(3)], strict=True)
+    entries = " ".join(f'{key}="{float(value)!r}"' for key, value in names)
+    mass = f'<mass value="{float(masses.sum())!r}"/>'
+    return f'<link name="{name}"><inertial>{_origin(rng)}{mass}<inertia {entries}/></inertial></link>'
+
+
+def _joint(name: str, kind: str, parent: str, child: str, rng: np.random.Generator) -> str:
+    # Axes along and against x, y, z are the ones of real arms; the others are not of unit length.
+    axis = rng.normal(size=3) if rng.random() < 0.5 else np.roll([rng.choice([-1.0, 1.0]), 0.0, 0.0], rng.integers(3))
+    return (
+        f'<joint name="{name}" type="{kind}"><parent link="{parent}"/><child link="{child}"/>{_origin(rng)}'
+        f'<axis xyz="{_numbers(axis)}"/><limit lower="-2" upper="2" velocity="3" effort="40"/></joint>'
+    )
+
+
+def _origin(rng: np.random.Generator) -> str:
+    rpy = rng.uniform(-np.pi, np.pi, 3) if rng.random() < 0.5 else rng.integers(-2, 3, 3) * np.pi / 2
+    return f'<origin xyz="{_numbers(rng.uniform(-0.5, 0.5, 3))}" rpy="{_numbers(rpy)}"/>'
+
+
+def _numbers(values: np.ndarray) -> str:
+    return " ".join(repr(float(value)) for value in values)
