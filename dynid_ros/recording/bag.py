@@ -1,0 +1,134 @@
+"""Messages of a rosbag2 folder or file, also of one whose recorder was killed."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from rosbags.rosbag2 import Reader
+from rosbags.typesys import Stores, get_typestore
+
+from dynid_ros.errors import RecordingError
+from dynid_ros.recording.truncated_mcap import TruncatedMcapReader
+
+STORAGE_SUFFIXES = (".mcap", ".db3")
+
+
+class Bag:
+    """Topics and messages of an open bag; made by `open_bag`.
+
+    Attributes:
+        path: the folder or file.
+        topics: message type by topic.
+        truncated: the recorder was killed; what it had written is here.
+
+    """
+
+    def __init__(self, path: Path, readers: list[Reader | TruncatedMcapReader]) -> None:
+        self.path = path
+        self.truncated = any(isinstance(reader, TruncatedMcapReader) for reader in readers)
+        self._readers = readers
+        self._types = get_typestore(Stores.LATEST)
+        self.topics: dict[str, str] = {}
+        for connection in (connection for reader in readers for connection in reader.connections):
+            known = self.topics.setdefault(connection.topic, connection.msgtype)
+            if known != connection.msgtype:
+                raise RecordingError(
+                    f"{path}: topic {connection.topic} has messages of two types, {known} and {connection.msgtype}; "
+                    "record each under a name of its own"
+                )
+
+    def topics_of(self, *msgtypes: str) -> list[str]:
+        """Names of the topics that have one of these types, sorted."""
+        return sorted(topic for topic, msgtype in self.topics.items() if msgtype in msgtypes)
+
+    def messages(self, topic: str) -> Iterator[tuple[int, Any]]:
+        """Time of reception (ns since the epoch) and content of each message, in the order recorded.
+
+        Raises:
+            RecordingError: a message or a chunk of the file is damaged.
+
+        """
+        msgtype = self.topics[topic]
+        count = 0
+        try:
+            for reader in self._readers:
+                connections = [connection for connection in reader.connections if connection.topic == topic]
+                if connections:
+                    for _, received, raw in reader.messages(connections):
+                        yield received, self._types.deserialize_cdr(raw, msgtype)
+                        count += 1
+        except RecordingError:
+            raise
+        except Exception as error:
+            raise RecordingError(
+                f"{self.path} is damaged after message {count} of {topic} ({_text(error)}); take another copy, "
+                "or record again"
+            ) from error
+
+
+@contextmanager
+def open_bag(path: Path) -> Iterator[Bag]:
+    """Bag in a rosbag2 folder, with or without its metadata.yaml, or in a single .mcap or .db3 file.
+
+    A MCAP file without an end is read up to its last complete chunk.
+
+    Raises:
+        RecordingError: there is no such file in the folder, or it is empty, damaged or of an unknown kind.
+
+    """
+    readers = _open_readers(path)
+    try:
+        yield Bag(path, readers)
+    finally:
+        for reader in readers:
+            reader.close()
+
+
+def _open_readers(path: Path) -> list[Reader | TruncatedMcapReader]:
+    try:
+        return [_opened(Reader(path))]
+    except Exception as error:
+        reason = error
+    files = sorted(file for file in path.iterdir() if file.suffix in STORAGE_SUFFIXES) if path.is_dir() else [path]
+    if not files:
+        raise RecordingError(
+            f"{path} holds no bag ({_text(reason)}); expected a rosbag2 folder, with .mcap or .db3 files in it"
+        ) from reason
+    readers: list[Reader | TruncatedMcapReader] = []
+    try:
+        for file in files:
+            readers.append(_open_file(file))
+    except BaseException:
+        for reader in readers:
+            reader.close()
+        raise
+    return sorted(readers, key=_start_time)
+
+
+def _open_file(file: Path) -> Reader | TruncatedMcapReader:
+    try:
+        return _opened(Reader(file))
+    except Exception as error:
+        reason = error
+    try:
+        if file.suffix != ".mcap":
+            raise reason
+        return _opened(TruncatedMcapReader(file))
+    except Exception as error:
+        raise RecordingError(
+            f"cannot read {file} ({_text(error)}); the bag is empty or damaged: take another copy, or record again"
+        ) from error
+
+
+def _opened(reader: Any) -> Any:
+    reader.open()
+    return reader
+
+
+def _start_time(reader: Reader | TruncatedMcapReader) -> int:
+    return reader.metadata.start_time if isinstance(reader, TruncatedMcapReader) else reader.start_time
+
+
+def _text(error: BaseException) -> str:
+    return str(error).strip().rstrip(".") or type(error).__name__

@@ -1,0 +1,160 @@
+"""Writing a rosbag2 folder (MCAP) that is a complete bag at every moment."""
+
+import io
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from itertools import chain, count
+from pathlib import Path
+from types import TracebackType
+from typing import cast
+
+from rosbags.interfaces import Connection, Qos
+from rosbags.rosbag2 import StoragePlugin, Writer
+from rosbags.rosbag2.errors import WriterError
+from rosbags.rosbag2.storage_mcap import McapWriter
+
+from dynid_ros.errors import RecordingError
+from dynid_ros.recording.message_types import distribution_types, learn
+
+FILE_BUFFER = 4 * 2**20
+"""More than one second of joint states, so that a flush is one write to the file, not many."""
+
+
+class BagWriter:
+    """Bag in a new folder under `folder`, named after the time; existing bags are never touched.
+
+    Each `flush` closes the chunk of messages, writes index, end of file and metadata.yaml behind it, and the next chunk
+    replaces them. So a process that is killed leaves a bag that every tool opens, with all messages up to its last
+    flush. Messages since then are kept in memory: flush once a second.
+
+    Args:
+        folder: made if it does not exist.
+        prefix: start of the bag's name.
+
+    Raises:
+        RecordingError: the folder cannot be made or written to.
+
+    """
+
+    def __init__(self, folder: str | Path, prefix: str = "recording") -> None:
+        self.path = Path(folder).expanduser().absolute() / f"{prefix}_{time.strftime('%Y_%m_%d-%H_%M_%S')}"
+        self.counts: dict[str, int] = {}
+        self._types = distribution_types()
+        self._connections: dict[str, Connection] = {}
+        try:
+            self.path = _free_name(self.path)
+            self._writer = Writer(self.path, version=Writer.VERSION_LATEST, storage_plugin=StoragePlugin.MCAP)
+            self._writer.open()
+            self._storage = cast(McapWriter, self._writer.storage)
+            self._file = _take_over_file(self._storage)
+        except (OSError, WriterError) as error:
+            raise self._failure(error) from error
+        self.flush()
+
+    def add_topic(self, topic: str, msgtype: str, offered_qos: Sequence[Qos] = ()) -> None:
+        """Announce a topic and its type ("package/msg/Name") before its first message.
+
+        Raises:
+            RecordingError: the definition of the type is not installed.
+
+        """
+        learn(self._types, msgtype)
+        self._connections[topic] = self._writer.add_connection(
+            topic, msgtype, typestore=self._types, offered_qos_profiles=offered_qos
+        )
+        self.counts[topic] = 0
+
+    def write(self, topic: str, received: int, data: bytes) -> None:
+        """Add a serialised (CDR) message that came at `received`, ns since the epoch.
+
+        Raises:
+            RecordingError: the disk is full or gone.
+
+        """
+        try:
+            self._writer.write(self._connections[topic], received, data)
+        except OSError as error:
+            raise self._failure(error) from error
+        self.counts[topic] += 1
+
+    def flush(self) -> None:
+        """Make all messages up to now safe against the end of this process.
+
+        Raises:
+            RecordingError: the disk is full or gone.
+
+        """
+        try:
+            if self._storage.chunk.bio.tell():
+                self._storage.close_chunk()
+            end = self._file.tell()
+            self._writer.close()
+            self._file.replace_from(end)
+        except OSError as error:
+            raise self._failure(error) from error
+        finally:
+            self._writer.storage = self._storage
+
+    def close(self) -> None:
+        """End the bag; nothing can be written any more.
+
+        Raises:
+            RecordingError: the disk is full or gone.
+
+        """
+        try:
+            self.flush()
+        finally:
+            with suppress(OSError):
+                self._file.release()
+
+    def __enter__(self) -> "BagWriter":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _failure(self, error: Exception) -> RecordingError:
+        reason = getattr(error, "strerror", None) or error
+        return RecordingError(f"cannot write bag {self.path} ({reason}); choose a writable folder with free space")
+
+
+def _free_name(path: Path) -> Path:
+    """`path`, or if that exists the first of `path_1`, `path_2`, … that does not."""
+    numbered = (path.with_name(f"{path.name}_{i}") for i in count(1))
+    return next(candidate for candidate in chain([path], numbered) if not candidate.exists())
+
+
+def _take_over_file(storage: McapWriter) -> "_BagFile":
+    storage.bio.close()
+    file = _BagFile(io.FileIO(storage.path, "r+"), FILE_BUFFER)
+    file.seek(0, io.SEEK_END)
+    storage.bio = file
+    return file
+
+
+class _BagFile(io.BufferedWriter):
+    """Stays open when the library closes it behind the index, which the next chunk is to replace."""
+
+    _replace = False
+
+    def replace_from(self, position: int) -> None:
+        """Let the next write cut off what stands behind `position`, and go on there."""
+        self.seek(position)
+        self._replace = True
+
+    def write(self, data, /) -> int:
+        if self._replace:
+            self._replace = False
+            self.truncate()
+        return super().write(data)
+
+    def close(self) -> None:
+        self.flush()
+
+    def release(self) -> None:
+        """Close the file in earnest."""
+        super().close()

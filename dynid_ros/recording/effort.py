@@ -1,0 +1,64 @@
+"""What a driver means by `effort`: torque, motor current, or torque with gravity taken off."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dynid_ros.errors import RecordingError
+
+KINDS = ("torque", "motor_current", "gravity_compensated")
+
+
+@dataclass(frozen=True)
+class EffortConvention:
+    """Meaning of the recorded effort.
+
+    Args:
+        kind: "torque": joint torque in N m, gravity included. "motor_current": A, turned into joint torque by `gains`.
+            "gravity_compensated": the driver has subtracted its own gravity model.
+        gains: N m / A at the joint, one per joint in the order of the joint names; for motor_current only. A negative
+            gain is a motor that turns against its joint.
+
+    Raises:
+        RecordingError: unknown kind; gains missing, not wanted, zero or not finite.
+
+    """
+
+    kind: str
+    gains: Sequence[float] | None = None
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise RecordingError(f"effort_convention '{self.kind}' is unknown; expected one of {', '.join(KINDS)}")
+        if (self.kind == "motor_current") != (self.gains is not None):
+            raise RecordingError(
+                f"effort_convention '{self.kind}' {'needs' if self.gains is None else 'takes no'} gains; "
+                "gains (N m / A, one per joint) belong to motor_current"
+            )
+        if self.gains is not None:
+            gains = np.asarray(self.gains, dtype=float)
+            if gains.ndim != 1 or not np.all(np.isfinite(gains)) or np.any(gains == 0):
+                raise RecordingError(f"effort_convention: gains must be finite and not zero, N m / A; got {self.gains}")
+            object.__setattr__(self, "gains", tuple(gains.tolist()))
+
+    def to_torque(self, effort: np.ndarray) -> np.ndarray:
+        """Joint torque (N, n), N m, gravity included, from recorded effort (N, n).
+
+        Raises:
+            RecordingError: the number of gains is not n; or gravity is not in the effort, so its torque is not known.
+
+        """
+        if self.kind == "gravity_compensated":
+            raise RecordingError(
+                "effort_convention 'gravity_compensated': gravity is not in the recorded effort, so neither torques "
+                "nor gravity parameters can be found from it; switch the driver's compensation off, or record its "
+                "uncompensated torque and give that as torque_topic"
+            )
+        if self.gains is None:
+            return effort
+        if len(self.gains) != effort.shape[1]:
+            raise RecordingError(
+                f"effort_convention has {len(self.gains)} gains for {effort.shape[1]} joints; give one per joint"
+            )
+        return effort * np.asarray(self.gains)

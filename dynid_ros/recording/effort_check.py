@@ -1,0 +1,129 @@
+"""Is the effort what it is said to be? Held against the gravity torque that the URDF predicts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from scipy.linalg import lstsq
+
+from dynid_ros.model.inertia import PARAMETERS_PER_LINK
+from dynid_ros.recording.finding import Finding
+from dynid_ros.recording.recording import Recording
+from dynid_ros.signals import differentiate
+
+if TYPE_CHECKING:
+    from dynid_ros.model import RobotModel
+
+WINDOW = 0.1
+"""Length of the local fit that gives velocity and acceleration, s."""
+AT_REST = 0.01
+"""Below this speed the sign of friction is not known, rad/s or m/s."""
+MINIMUM_SAMPLES = 10
+MAXIMUM_SAMPLES = 20_000
+LEVER = 0.01
+"""Gravity is seen in a joint if its torque varies by the weight of the arm on a lever of 1 cm, …"""
+SHARE = 0.2
+"""… and by a fifth of what the most loaded joint sees: the torques of the small joints are mostly friction."""
+PROPORTIONAL = 0.9
+"""Correlation above which effort follows gravity; true torques have 0.96 and more."""
+ABSENT = 0.3
+"""Below this share of the nominal gravity torque, if it is not scaled by the unit, gravity is not in the effort,
+provided that it would stand out from what the fit does not explain."""
+PLAUSIBLE = (0.5, 4.0)
+"""Share of the nominal gravity torque that true torques can show: URDF masses may be wrong, a payload adds to them."""
+
+
+def check_effort(recordings: Sequence[Recording], robot: RobotModel) -> Iterator[Finding]:
+    """Errors if the effort cannot be joint torque with gravity included.
+
+    Per joint, effort = share · nominal gravity torque + nominal inertial torque (free factor) + offset + Coulomb and
+    viscous friction is fitted over all samples, so that neither friction nor fast motion is taken for gravity. Judged
+    are only joints in which gravity varies enough: recordings of one pose, or of a vertical joint alone, pass.
+
+    Args:
+        recordings: of one robot and one driver, with the joints in the robot's order.
+        robot: with the inertial parameters of its URDF; masses wrong by a factor of two pass.
+
+    """
+    parts = [_terms(part, robot) for part in recordings if part.n_samples >= MINIMUM_SAMPLES]
+    if not parts:
+        return
+    effort, gravity, inertial, velocity = (np.concatenate(terms) for terms in zip(*parts, strict=True))
+    friction = np.where(np.abs(velocity) > AT_REST, np.sign(velocity), 0.0)
+    fits = []
+    for j in range(robot.n_joints):
+        others = np.column_stack([inertial[:, j], np.ones(len(effort)), friction[:, j], velocity[:, j]])
+        fits.append(_partial_fit(effort[:, j], gravity[:, j], others))
+    variations = np.array([fit.variation for fit in fits])
+    weight = np.sum(robot.parameters[::PARAMETERS_PER_LINK]) * np.linalg.norm(robot.gravity)
+    loaded = np.flatnonzero(variations > max(LEVER * weight, SHARE * np.max(variations)))
+    if loaded.size:
+        source = ", ".join(part.source for part in recordings)
+        yield from _judge(source, {robot.joint_names[j]: fits[j] for j in loaded})
+
+
+def _terms(recording: Recording, robot: RobotModel) -> tuple[np.ndarray, ...]:
+    """Effort, nominal gravity and inertial torque, and velocity: (M, n) each, M <= MAXIMUM_SAMPLES."""
+    velocity, acceleration = differentiate(recording.time, recording.position, WINDOW)
+    rows = slice(None, None, -(-recording.n_samples // MAXIMUM_SAMPLES))
+    q, velocity, acceleration = recording.position[rows], velocity[rows], acceleration[rows]
+    gravity = robot.gravity_torque(q)
+    return recording.torque[rows], gravity, robot.inverse_dynamics(q, velocity, acceleration) - gravity, velocity
+
+
+class _Fit(NamedTuple):
+    """Share of the nominal gravity torque in the effort of a joint, beside the other terms.
+
+    `variation` is the rms of the gravity torque that no other term explains, `rest` that of the effort unexplained.
+    """
+
+    share: float
+    correlation: float
+    variation: float
+    rest: float
+
+
+def _partial_fit(effort: np.ndarray, gravity: np.ndarray, others: np.ndarray) -> _Fit:
+    """Fit of effort (N,) by gravity (N,) and others (N, k): what is left of both without the others is compared."""
+    known = np.isfinite(effort)
+    both = np.column_stack([effort, gravity])[known]
+    if not np.any(both[:, 1]):
+        return _Fit(0.0, 0.0, 0.0, 0.0)
+    effort, gravity = (both - others[known] @ lstsq(others[known], both)[0]).T
+    power, variation = np.sqrt(np.mean(effort**2)), np.sqrt(np.mean(gravity**2))
+    if not (power > 0 and variation > 0):
+        return _Fit(0.0, 0.0, variation, power)
+    correlation = np.mean(gravity * effort) / (power * variation)
+    return _Fit(correlation * power / variation, correlation, variation, power * np.sqrt(max(0.0, 1 - correlation**2)))
+
+
+def _judge(source: str, fits: Mapping[str, _Fit]) -> Iterator[Finding]:
+    shares, correlations, variations, rests = np.array(list(fits.values())).T
+    found = ", ".join(f"{joint} {fit.share:.2g}" for joint, fit in fits.items())
+    found = f"(share of the URDF's gravity torque: {found})"
+    low, high = PLAUSIBLE
+    proportional = np.all(np.abs(correlations) > PROPORTIONAL)
+    if proportional and np.all(shares > 0) and np.all((shares < low) | (shares > high)):
+        yield Finding(
+            "error",
+            source,
+            f"effort follows gravity, but is no joint torque in N m {found}",
+            "if it is motor current or torque before the gear, use effort_convention motor_current with gains",
+        )
+    elif proportional and np.all((shares < -low) & (shares > -high)):
+        yield Finding(
+            "error",
+            source,
+            f"effort has the opposite sign of the gravity torque {found}",
+            "the driver reports the reaction: use effort_convention motor_current with gains of -1",
+        )
+    elif np.all(np.abs(shares) < ABSENT) and np.all(rests < variations):
+        yield Finding(
+            "error",
+            source,
+            f"there is no gravity in the effort, though the poses differ {found}",
+            "if the driver subtracts gravity (effort_convention gravity_compensated), switch its compensation off or "
+            "give its uncompensated torque as torque_topic; if effort is current, use motor_current with gains",
+        )

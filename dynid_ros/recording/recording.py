@@ -1,0 +1,228 @@
+"""A robot's recorded motion: what every identification takes in."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+
+from dynid_ros.errors import RecordingError
+from dynid_ros.recording.effort import EffortConvention
+from dynid_ros.recording.series import PoseSeries, WrenchSeries
+
+
+def require_increasing(time: np.ndarray, source: str, way_out: str) -> None:
+    """Refuse time stamps (N,), s, that repeat, go backward or are not finite.
+
+    Raises:
+        RecordingError: names the source, the first such sample and both stamps.
+
+    """
+    bad = np.flatnonzero(~(np.diff(time) > 0))
+    if not np.isfinite(time[0]):
+        raise RecordingError(f"{source}: time of sample 0 is {time[0]}; {way_out}")
+    if bad.size:
+        i = int(bad[0])
+        kind = "repeats" if time[i + 1] == time[i] else "goes backward" if time[i + 1] < time[i] else "is not a number"
+        raise RecordingError(
+            f"{source}: time {kind} at sample {i + 1}: {time[i + 1]:.9f} s after {time[i]:.9f} s "
+            f"({bad.size} such samples); {way_out}"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Recording:
+    """Samples of all joints on one clock. Arrays are read-only.
+
+    Args:
+        joint_names: the n joints, in column order.
+        time: (N,) s since `start_time`, strictly increasing; 0 at the first sample of a file.
+        position: (N, n) rad or m, finite.
+        velocity: (N, n) rad/s or m/s, NaN where not recorded.
+        torque: (N, n) joint torque, N m or N, gravity included, NaN where not recorded.
+        start_time: what the file's clock showed at time 0, s (since the epoch in a bag; 0 if unknown).
+        link_position: (N, n) from a second encoder behind the elastic transmission, or None.
+        wrenches: force/torque sensors by topic.
+        poses: motion-capture bodies by topic, markers of a topic as "<topic>[<index>]".
+        truncated: the file was cut off (its recorder was killed); this is what could be read.
+        source: the file, for messages.
+
+    Raises:
+        RecordingError: no samples, wrong shapes, joints named twice, positions that are not finite, infinite values, or
+            time stamps that repeat or go backward.
+
+    """
+
+    joint_names: tuple[str, ...]
+    time: np.ndarray
+    position: np.ndarray
+    velocity: np.ndarray
+    torque: np.ndarray
+    start_time: float = 0.0
+    link_position: np.ndarray | None = None
+    wrenches: Mapping[str, WrenchSeries] = field(default_factory=dict)
+    poses: Mapping[str, PoseSeries] = field(default_factory=dict)
+    truncated: bool = False
+    source: str = "recording"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "joint_names", tuple(self.joint_names))
+        for name in ("time", "position", "velocity", "torque", "link_position"):
+            if getattr(self, name) is not None:
+                array = np.asarray(getattr(self, name), dtype=float).view()
+                array.flags.writeable = False
+                object.__setattr__(self, name, array)
+        self._check_shapes()
+        require_increasing(self.time, self.source, "remove the repeated or misplaced samples, or split the file there")
+        self._check_values()
+
+    @staticmethod
+    def read(
+        path: str | Path,
+        joint_names: Sequence[str] | None = None,
+        torque_topic: str | None = None,
+        effort_convention: EffortConvention | None = None,
+        *,
+        joint_states_topic: str | None = None,
+        receive_time: bool = False,
+    ) -> "Recording":
+        """Recording from a rosbag2 folder, a single .mcap or .db3 file, a .csv table or a .npz archive.
+
+        In a bag, positions, velocities and efforts come from one JointState topic; every WrenchStamped, PoseStamped and
+        PoseArray topic is read too. Tables are described in `csv_file` and `npz_file`.
+
+        Args:
+            path: the file or folder.
+            joint_names: joints wanted, in this order; a table without names takes them as its columns. None: all
+                joints, in the order of the first message or of the table.
+            torque_topic: topic of a bag with the joint torques, if they are not the effort of the joint states: a
+                JointState (its effort, by name) or a Float64MultiArray in the order of `joint_names`.
+            effort_convention: what the recorded effort is; None: torque in N m, as ROS defines the field.
+            joint_states_topic: None: /joint_states, else the only JointState topic of the bag.
+            receive_time: take the time at which the bag received each message, not the time stamp in it.
+
+        Raises:
+            RecordingError: the file is missing, empty, damaged or lacks a joint; says which and what to do.
+
+        """
+        from dynid_ros.recording import formats  # noqa: PLC0415 - it needs this class, and rosbags is slow to import
+
+        return formats.read(
+            Path(path),
+            joint_names,
+            effort_convention or EffortConvention("torque"),
+            torque_topic=torque_topic,
+            joint_states_topic=joint_states_topic,
+            receive_time=receive_time,
+        )
+
+    def write_csv(self, path: str | Path) -> None:
+        """Write joint data as `csv_file` describes, with 12 digits; wrenches and poses are left out."""
+        from dynid_ros.recording import formats  # noqa: PLC0415
+
+        formats.write_csv(self, Path(path))
+
+    def write_npz(self, path: str | Path) -> None:
+        """Write everything, without loss, as `npz_file` describes."""
+        from dynid_ros.recording import formats  # noqa: PLC0415
+
+        formats.write_npz(self, Path(path))
+
+    @property
+    def n_samples(self) -> int:
+        """Number of samples N."""
+        return len(self.time)
+
+    @property
+    def n_joints(self) -> int:
+        """Number of joints n."""
+        return len(self.joint_names)
+
+    @property
+    def duration(self) -> float:
+        """Time from the first to the last sample, s."""
+        return float(self.time[-1] - self.time[0])
+
+    @property
+    def wrench(self) -> WrenchSeries | None:
+        """The only force/torque sensor, None without one.
+
+        Raises:
+            RecordingError: there are several; choose one of `wrenches`.
+
+        """
+        if len(self.wrenches) > 1:
+            raise RecordingError(f"{self.source} has several wrench topics: {', '.join(self.wrenches)}; choose one")
+        return next(iter(self.wrenches.values()), None)
+
+    def select(self, joint_names: Sequence[str]) -> "Recording":
+        """Only these joints, in this order.
+
+        Raises:
+            RecordingError: joints are missing; names them and those that are there.
+
+        """
+        missing = [name for name in joint_names if name not in self.joint_names]
+        if missing:
+            raise RecordingError(
+                f"{self.source} lacks joint(s) {', '.join(missing)}; it has {', '.join(self.joint_names)}"
+            )
+        columns = [self.joint_names.index(name) for name in joint_names]
+        return replace(
+            self,
+            joint_names=tuple(joint_names),
+            position=self.position[:, columns],
+            velocity=self.velocity[:, columns],
+            torque=self.torque[:, columns],
+            link_position=None if self.link_position is None else self.link_position[:, columns],
+        )
+
+    def slice(self, samples: "np.ndarray | slice") -> "Recording":
+        """Only these samples: a slice, a mask (N,) or increasing indices. Their times are kept.
+
+        Wrenches and poses are kept from the first to the last of these samples.
+        """
+        time = self.time[samples]
+        start, end = (time[0], time[-1]) if len(time) else (np.inf, -np.inf)
+        return replace(
+            self,
+            time=time,
+            position=self.position[samples],
+            velocity=self.velocity[samples],
+            torque=self.torque[samples],
+            link_position=None if self.link_position is None else self.link_position[samples],
+            wrenches={topic: series.between(start, end) for topic, series in self.wrenches.items()},
+            poses={name: series.between(start, end) for name, series in self.poses.items()},
+        )
+
+    def _check_shapes(self) -> None:
+        names = self.joint_names
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise RecordingError(f"{self.source} names joint(s) {', '.join(twice)} more than once")
+        if self.time.ndim != 1 or not self.time.size or not names:
+            raise RecordingError(
+                f"{self.source} has no samples: time has shape {self.time.shape} for {len(names)} joints; "
+                "expected (N,) with N > 0"
+            )
+        for name in ("position", "velocity", "torque", "link_position"):
+            array = getattr(self, name)
+            if array is not None and array.shape != (len(self.time), len(names)):
+                raise RecordingError(
+                    f"{self.source}: {name} has shape {array.shape}; expected ({len(self.time)}, {len(names)}) "
+                    f"for {len(self.time)} samples of {len(names)} joints"
+                )
+
+    def _check_values(self) -> None:
+        for name in ("position", "velocity", "torque", "link_position"):
+            array = getattr(self, name)
+            if array is None:
+                continue
+            bad = np.argwhere(~np.isfinite(array) if name == "position" else np.isinf(array))
+            if bad.size:
+                sample, joint = bad[0]
+                raise RecordingError(
+                    f"{self.source}: {name} of joint '{self.joint_names[joint]}' is {array[sample, joint]} at sample "
+                    f"{sample}, t = {self.time[sample]:g} s ({len(bad)} such values); expected a finite number: "
+                    "remove these samples, or record again"
+                )

@@ -1,0 +1,5 @@
+"""Signals in time: derivatives, filters, resampling."""
+
+from dynid_ros.signals.derivatives import differentiate
+
+__all__ = ["differentiate"]

@@ -1,0 +1,23 @@
+"""A simulated arm on MuJoCo: joint drives with friction, a position servo, torque motors, sensors with errors."""
+
+from dynid_ros.simulation.arm import SimulatedArm
+from dynid_ros.simulation.demo_arm import demo_arm_urdf
+from dynid_ros.simulation.drives import Drives
+from dynid_ros.simulation.experiment import measure, record, simulate
+from dynid_ros.simulation.following import TrajectoryPoints
+from dynid_ros.simulation.sensors import Sensors
+from dynid_ros.simulation.truth import ArmTruth
+from dynid_ros.simulation.truth_table import truth_table
+
+__all__ = [
+    "ArmTruth",
+    "Drives",
+    "Sensors",
+    "SimulatedArm",
+    "TrajectoryPoints",
+    "demo_arm_urdf",
+    "measure",
+    "record",
+    "simulate",
+    "truth_table",
+]

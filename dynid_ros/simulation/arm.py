@@ -1,0 +1,229 @@
+"""A serial arm in MuJoCo with joint drives, a position servo and torque motors."""
+
+from __future__ import annotations
+
+import mujoco
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dynid_ros.errors import DynidError, TrajectoryError
+from dynid_ros.model import RobotModel
+from dynid_ros.simulation.drives import Drives
+from dynid_ros.simulation.following import TrajectoryPoints
+from dynid_ros.simulation.joint_spline import JointSpline
+from dynid_ros.simulation.per_joint import per_joint
+from dynid_ros.simulation.physics import compile_arm
+from dynid_ros.simulation.sensors import Sensors
+from dynid_ros.simulation.servo import ServoGains
+from dynid_ros.simulation.truth import ArmTruth
+
+DIVERGED = 1e4  # rad/s or m/s; no arm moves so fast, and MuJoCo still can
+
+
+class SimulatedArm:
+    """An arm that moves under its joint drives and gravity; it touches nothing, not even itself.
+
+    In *position mode* a servo follows trajectories: stiffness and damping fitted to the arm's inertia, feed-forward of
+    inertia and gravity, as industrial controllers have it. It sees the true state, not the encoders' noise. In *effort
+    mode* the last torques commanded hold. Both are cut at the effort limits of the URDF.
+
+    The torque sensor sits on the motor's side of friction and rotor: it reads what the drive applies. At rest that is
+    gravity plus what stiction carries, up to the Coulomb torque towards the side from which the joint came to rest.
+
+    Time, position, velocity and torque refer to the same instant; MuJoCo is one step ahead, for the torque of a step is
+    known when the step is done. So a command acts one timestep after the state that it answers.
+
+    Args:
+        robot: gives the URDF, joint order, limits and gravity.
+        drives: friction and rotors; None: friction of the URDF, no rotors.
+        sensors: errors of the readings; None: no errors.
+        start: position at the start and after a reset, rad or m, (n,) or one for all joints; None: zero, or the limit
+            nearest to it.
+        timestep: of the simulation, s.
+        seed: of all noise.
+
+    Raises:
+        ModelError: the robot cannot be simulated.
+        DynidError: drives, start or timestep that make no sense.
+
+    """
+
+    def __init__(
+        self,
+        robot: RobotModel,
+        *,
+        drives: Drives | None = None,
+        sensors: Sensors | None = None,
+        start: ArrayLike | None = None,
+        timestep: float = 0.001,
+        seed: int = 0,
+    ) -> None:
+        if not 0.0 < timestep <= 0.005:
+            raise DynidError(f"timestep is {timestep:g} s; expected more than 0 and at most 0.005")
+        self.robot = robot
+        self.timestep = timestep
+        self._model = compile_arm(robot, timestep)
+        self._data = mujoco.MjData(self._model)
+        self.drives = (drives or Drives()).apply(self._model)
+        self.sensors = sensors or Sensors.ideal(robot.n_joints)
+        self.truth = ArmTruth(self._model)
+        self._gains = ServoGains.of(self._model, robot.limits)
+        self.rng = np.random.default_rng(seed)
+        self._effort: np.ndarray | None = None
+        self._start = self._checked_pose(np.zeros(robot.n_joints) if start is None else start, clip=start is None)
+        self.reset()
+
+    @property
+    def time(self) -> float:
+        """Time since the last reset, s."""
+        return (self._steps - 1) * self.timestep
+
+    @property
+    def position(self) -> np.ndarray:
+        """(n,) true positions, rad or m."""
+        return self._position.copy()
+
+    @property
+    def velocity(self) -> np.ndarray:
+        """(n,) true velocities."""
+        return self._velocity.copy()
+
+    @property
+    def torque(self) -> np.ndarray:
+        """(n,) torques that the drives apply, friction and rotors included, N m."""
+        return self._torque.copy()
+
+    @property
+    def effort_mode(self) -> bool:
+        """Whether the last effort command drives the arm, not the position servo."""
+        return self._effort is not None
+
+    def measure(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Readings of position, velocity and torque, each (n,), with the errors of the sensors."""
+        return self.sensors.measure(self._position, self._velocity, self._torque, self.rng)
+
+    def reset(self, position: ArrayLike | None = None) -> None:
+        """Put the arm at rest in `position` (None: the start), in position mode, at time 0; noise goes on.
+
+        Raises:
+            DynidError: the position is beyond the limits.
+
+        """
+        pose = self._start if position is None else self._checked_pose(position)
+        mujoco.mj_resetData(self._model, self._data)
+        self._data.qpos[:] = pose
+        mujoco.mj_step1(self._model, self._data)
+        self._steps = 0
+        self.hold()
+        self._advance()
+
+    def hold(self) -> None:
+        """Go to position mode, holding the place where the arm is now."""
+        self._effort = None
+        self._motion = JointSpline(np.zeros(1), self._data.qpos[np.newaxis, np.newaxis].copy())
+        self._model.dof_damping[:] = self.drives.viscous + self._gains.damping
+
+    def release(self) -> None:
+        """Go to effort mode with zero torque."""
+        self._effort = np.zeros(self.robot.n_joints)
+        self._model.dof_damping[:] = self.drives.viscous
+
+    def command_effort(self, effort: ArrayLike) -> None:
+        """Torques (n,) in N m that the drives apply from now on.
+
+        Raises:
+            DynidError: position mode, the wrong number of torques, or one that is not finite.
+
+        """
+        if not self.effort_mode:
+            raise DynidError("effort commands move the arm in effort mode only; it is in position mode")
+        self._effort = np.clip(self.checked_effort(effort), -self.robot.limits.effort, self.robot.limits.effort)
+
+    def checked_effort(self, effort: ArrayLike) -> np.ndarray:
+        """The torques as (n,).
+
+        Raises:
+            DynidError: the wrong number of torques, or one that is not finite.
+
+        """
+        torques = np.asarray(effort, dtype=float)
+        names = self.robot.joint_names
+        if torques.shape != (len(names),):
+            raise DynidError(f"the effort command has {torques.size} values; expected {len(names)}: {', '.join(names)}")
+        for joint in np.flatnonzero(~np.isfinite(torques)):
+            raise DynidError(f"the effort command for joint '{names[joint]}' is {torques[joint]}; expected a number")
+        return torques
+
+    def follow(self, points: TrajectoryPoints, delay: float = 0.0) -> None:
+        """Follow a trajectory from now on, in place of the one before and starting in its present desired state.
+
+        Points are joined by linear, cubic or quintic polynomials, depending on which derivatives are given. After the
+        last point the arm holds.
+
+        Args:
+            points: their time starts `delay` after now.
+            delay: s.
+
+        Raises:
+            TrajectoryError: effort mode, or a trajectory that a controller would refuse; the one before goes on.
+
+        """
+        if self.effort_mode:
+            raise TrajectoryError("the arm follows trajectories in position mode only; it is in effort mode")
+        self._motion = points.join(self.robot, self.time, delay, self._motion.at(self.time))
+
+    def step(self, duration: float) -> None:
+        """Let `duration` seconds pass, a multiple of the timestep.
+
+        Raises:
+            DynidError: the duration is not a multiple of the timestep, or the simulation diverged.
+
+        """
+        steps = round(duration / self.timestep)
+        if abs(steps * self.timestep - duration) > 1e-6 * self.timestep:
+            raise DynidError(f"cannot step by {duration:g} s: not a multiple of the timestep, {self.timestep:g} s")
+        for _ in range(steps):
+            self._advance()
+        if not np.abs(self._velocity).max() < DIVERGED:
+            raise DynidError(
+                f"the simulation diverged at {self.time:.3f} s; command smaller efforts or take a shorter timestep"
+            )
+
+    def _advance(self) -> None:
+        data = self._data
+        self._position, self._velocity = data.qpos.copy(), data.qvel.copy()
+        if self._effort is None:
+            data.qfrc_applied = self._servo_drive()
+            mujoco.mj_step2(self._model, data)
+            self._torque = data.qfrc_applied - self._gains.damping * data.qvel
+        else:
+            data.qfrc_applied = self._torque = self._effort
+            mujoco.mj_step2(self._model, data)
+        self._steps += 1
+        mujoco.mj_step1(self._model, data)
+
+    def _servo_drive(self) -> np.ndarray:
+        """Torque of the servo but for its damping: that is in the model, because MuJoCo integrates it stably."""
+        data, damping, limit = self._data, self._gains.damping, self.robot.limits.effort
+        position, velocity, acceleration = self._motion.at(self._steps * self.timestep)
+        inertia = np.empty_like(acceleration)
+        mujoco.mj_mulM(self._model, data, inertia, acceleration)
+        # Damping acts on the velocity that carries the position through the step: that of its middle.
+        drive = damping * (velocity + 0.5 * acceleration * self.timestep) + self._gains.stiffness * (
+            position - data.qpos
+        )
+        drive += inertia + data.qfrc_bias
+        braking = damping * data.qvel
+        return np.clip(drive - braking, -limit, limit) + braking
+
+    def _checked_pose(self, position: ArrayLike, clip: bool = False) -> np.ndarray:
+        limits, names = self.robot.limits, self.robot.joint_names
+        pose = per_joint("the pose", position, len(names))
+        if clip:
+            return np.clip(pose, limits.lower, limits.upper)
+        for joint in np.flatnonzero((pose < limits.lower) | (pose > limits.upper)):
+            raise DynidError(
+                f"the pose has joint '{names[joint]}' at {pose[joint]:.6g}; its limits are "
+                f"{limits.lower[joint]:.6g} to {limits.upper[joint]:.6g}"
+            )
+        return pose

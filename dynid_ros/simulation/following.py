@@ -1,0 +1,131 @@
+"""From the points of a joint trajectory to the motion that the position servo follows; what it refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dynid_ros.errors import TrajectoryError
+from dynid_ros.model import RobotModel
+from dynid_ros.simulation.joint_spline import JointSpline
+
+TOLERANCE = 1e-6
+HERE = 0.01  # rad or m; a point nearer than this is where the arm is
+AT_ONCE = 0.1  # s to a point that is due at once
+
+
+@dataclass(frozen=True)
+class TrajectoryPoints:
+    """K points of n joints.
+
+    Attributes:
+        joint_names: n names in any order.
+        time: (K,) from the start of the trajectory, s.
+        position: (K, n) rad or m.
+        velocity: (K, n) per s, or None.
+        acceleration: (K, n) per s², or None.
+
+    """
+
+    joint_names: Sequence[str]
+    time: ArrayLike
+    position: ArrayLike
+    velocity: ArrayLike | None = None
+    acceleration: ArrayLike | None = None
+
+    def join(self, robot: RobotModel, now: float, delay: float, desired: np.ndarray) -> JointSpline:
+        """Spline from the desired state (3, n) at `now` through the points, whose time starts `delay` after now.
+
+        Only the first point may be due already; the arm then heads for the next one. If it is the only one, it must be
+        where the arm is.
+
+        Raises:
+            TrajectoryError: joints that are not the robot's, shapes that do not fit, numbers that are not finite,
+                time that does not increase, points in the past, positions or speeds beyond the limits, no rest at the
+                end. Nothing is moved.
+
+        """
+        time, derivatives = self._arrays(robot)
+        time = time + now + delay
+        if time[-1] == now and np.all(np.abs(derivatives[-1, 0] - desired[0]) <= HERE):
+            time[-1] += AT_ONCE
+        due = int(np.searchsorted(time, now, side="right"))
+        if due == len(time):
+            raise TrajectoryError(
+                f"the last point of the trajectory lies {now - time[-1]:.3g} s in the past and the arm is elsewhere; "
+                f"give it more time_from_start, or stamp 0 to start on arrival"
+            )
+        if due > 1:
+            raise TrajectoryError(
+                f"point {due} of the trajectory lies {now - time[due - 1]:.3g} s in the past; publish it earlier, or "
+                f"with stamp 0 to start on arrival"
+            )
+        time = np.concatenate([[now], time[due:]])
+        derivatives = np.concatenate([desired[np.newaxis, : derivatives.shape[1]], derivatives[due:]])
+        _check_limits(robot, time, derivatives)
+        return JointSpline(time, derivatives)
+
+    def _arrays(self, robot: RobotModel) -> tuple[np.ndarray, np.ndarray]:
+        """Time (K,) and derivatives (K, m, n) in the robot's joint order."""
+        names = list(self.joint_names)
+        if sorted(names) != sorted(robot.joint_names):
+            raise TrajectoryError(
+                f"the trajectory moves joints {', '.join(names) or '(none)'}; expected each of "
+                f"{', '.join(robot.joint_names)} once"
+            )
+        if self.acceleration is not None and self.velocity is None:
+            raise TrajectoryError("the trajectory has accelerations but no velocities; give both, or velocities alone")
+        time = np.asarray(self.time, dtype=float)
+        if time.ndim != 1 or not len(time):
+            raise TrajectoryError("the trajectory has no points; give at least one")
+        derivatives = []
+        for field in ("position", "velocity", "acceleration"):
+            if getattr(self, field) is None:
+                break
+            values = np.asarray(getattr(self, field), dtype=float)
+            if values.shape != (len(time), len(names)):
+                raise TrajectoryError(
+                    f"{field} of the trajectory has shape {values.shape}; expected {(len(time), len(names))}: "
+                    f"{len(time)} points of {len(names)} joints"
+                )
+            for point, joint in np.argwhere(~np.isfinite(values)):
+                raise TrajectoryError(
+                    f"{field} of joint '{names[joint]}' at point {point + 1} is {values[point, joint]}; expected a "
+                    f"finite number"
+                )
+            derivatives.append(values)
+        if not np.all(np.isfinite(time)) or np.any(np.diff(time) <= 0.0):
+            raise TrajectoryError("time_from_start must increase from point to point")
+        order = [names.index(name) for name in robot.joint_names]
+        return time, np.stack(derivatives, axis=1)[:, :, order]
+
+
+def _check_limits(robot: RobotModel, time: np.ndarray, derivatives: np.ndarray) -> None:
+    limits = robot.limits
+    position = derivatives[1:, 0]
+    for point, joint in np.argwhere((position < limits.lower - TOLERANCE) | (position > limits.upper + TOLERANCE)):
+        raise TrajectoryError(
+            f"joint '{robot.joint_names[joint]}' would go to {position[point, joint]:.6g} at t = "
+            f"{time[point + 1] - time[0]:.6g} s; its limits are {limits.lower[joint]:.6g} to {limits.upper[joint]:.6g}"
+        )
+    speeds = [np.diff(derivatives[:, 0], axis=0) / np.diff(time)[:, np.newaxis]]
+    if derivatives.shape[1] > 1:
+        speeds.append(derivatives[1:, 1])
+        _check_rest(robot, derivatives[-1, 1])
+    for speed in speeds:
+        for point, joint in np.argwhere(np.abs(speed) > limits.velocity * (1.0 + TOLERANCE)):
+            raise TrajectoryError(
+                f"joint '{robot.joint_names[joint]}' would move at {speed[point, joint]:.4g} /s towards the point at "
+                f"t = {time[point + 1] - time[0]:.6g} s; its limit is {limits.velocity[joint]:.4g} /s"
+            )
+
+
+def _check_rest(robot: RobotModel, velocity: np.ndarray) -> None:
+    for joint in np.flatnonzero(np.abs(velocity) > TOLERANCE):
+        raise TrajectoryError(
+            f"joint '{robot.joint_names[joint]}' has velocity {velocity[joint]:.4g} at the last point; the arm must "
+            f"end at rest"
+        )

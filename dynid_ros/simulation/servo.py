@@ -1,0 +1,50 @@
+"""Gains of the position servo of the simulated arm."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import mujoco
+import numpy as np
+
+from dynid_ros.model import JointLimits
+from dynid_ros.simulation.physics import mass_matrix
+
+BANDWIDTH = 60.0
+"""Natural frequency (rad/s) of a joint alone. Stiffer servos wear down the soft stiction of MuJoCo during a dwell."""
+POSES = 100
+
+
+@dataclass(frozen=True)
+class ServoGains:
+    """Torque per position error, stiffness (n,) N m/rad, and per velocity error, damping (n,) N m s/rad."""
+
+    stiffness: np.ndarray
+    damping: np.ndarray
+
+    @classmethod
+    def of(cls, model: mujoco.MjModel, limits: JointLimits) -> ServoGains:
+        """Gains that fit the inertia of each joint, so that no mode of the arm oscillates in any of many poses.
+
+        With stiffness D w² and damping 2 z w D, D diagonal, an eigenvalue e of M(q)^-1 D gives a mode of frequency
+        w sqrt(e) and damping ratio z sqrt(e): z makes the slowest mode critical, w keeps the quickest within a step.
+        """
+        prismatic = model.jnt_type == mujoco.mjtJoint.mjJNT_SLIDE
+        reach = np.where(prismatic, 1.0, np.pi)
+        lower = np.where(np.isfinite(limits.lower), limits.lower, -reach)
+        upper = np.where(np.isfinite(limits.upper), limits.upper, reach)
+        matrices = _mass_matrices(model, lower + np.random.default_rng(0).random((POSES, model.nv)) * (upper - lower))
+        inertia = np.mean(np.diagonal(matrices, axis1=1, axis2=2), axis=0)
+        modes = np.linalg.eigvals(np.linalg.inv(matrices) * inertia).real
+        frequency = min(BANDWIDTH, 1.0 / (model.opt.timestep * np.sqrt(modes.max())))
+        return cls(inertia * frequency**2, 2.0 * frequency * inertia / np.sqrt(modes.min()))
+
+
+def _mass_matrices(model: mujoco.MjModel, poses: np.ndarray) -> np.ndarray:
+    data = mujoco.MjData(model)
+    matrices = []
+    for pose in poses:
+        data.qpos[:] = pose
+        mujoco.mj_step1(model, data)
+        matrices.append(mass_matrix(model, data))
+    return np.array(matrices)

@@ -1,0 +1,37 @@
+"""All that is true of a simulated arm, for those who check an identification; no identification may read it."""
+
+from typing import Any
+
+from dynid_ros.simulation.arm import SimulatedArm
+
+
+def truth_table(arm: SimulatedArm) -> dict[str, Any]:
+    """Plain mappings of SI numbers, to be written as YAML.
+
+    Returns:
+        `joints`: per joint friction, rotor inertia, sensor errors, the minimal gravity moment in the link frame (for an
+        axis along z its first two numbers are n_x and n_y) and the mass that the joint carries. `links`: per link mass,
+        first moment (x, y, z) and inertia (xx, xy, xz, yy, yz, zz) about the link frame.
+
+    """
+    robot = arm.robot
+    per_joint = {
+        "coulomb": arm.drives.coulomb,
+        "viscous": arm.drives.viscous,
+        "rotor_inertia": arm.drives.rotor_inertia,
+        **{field: getattr(arm.sensors, field) for field in arm.sensors.__dataclass_fields__},
+        "gravity_moment": arm.truth.gravity_moments(),
+        "carried_mass": arm.truth.carried_masses,
+    }
+    links = arm.truth.parameters.reshape(robot.n_joints, -1).tolist()
+    return {
+        "robot": robot.name,
+        "joints": {
+            name: {key: values[i].tolist() for key, values in per_joint.items()}
+            for i, name in enumerate(robot.joint_names)
+        },
+        "links": {
+            name: {"mass": values[0], "mass_moment": values[1:4], "inertia": values[4:]}
+            for name, values in zip(robot.link_names, links, strict=True)
+        },
+    }

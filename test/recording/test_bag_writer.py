@@ -1,0 +1,216 @@
+import os
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from bag_files import START, TYPES, joint_state
+from rosbags.interfaces import Qos, QosDurability, QosHistory, QosLiveliness, QosReliability, QosTime
+from rosbags.rosbag2 import Reader
+
+from dynid_ros.errors import RecordingError
+from dynid_ros.recording import Recording
+from dynid_ros.recording.bag_writer import BagWriter
+
+TYPE = "sensor_msgs/msg/JointState"
+TOPIC = "/joint_states"
+ROOT = Path(__file__).parents[2]
+FOREVER = QosTime(9223372036, 854775807)
+LATCHED = Qos(
+    QosHistory.KEEP_LAST,
+    1,
+    QosReliability.RELIABLE,
+    QosDurability.TRANSIENT_LOCAL,
+    FOREVER,
+    FOREVER,
+    QosLiveliness.AUTOMATIC,
+    FOREVER,
+    avoid_ros_namespace_conventions=False,
+)
+
+
+def serialised(i):
+    return bytes(TYPES.serialize_cdr(joint_state(START + i * 10**6, ["a", "b"], [i, -i]), TYPE))
+
+
+def write(bag, start, end):
+    for i in range(start, end):
+        bag.write(TOPIC, START + i * 10**6, serialised(i))
+
+
+def test_written_bag_is_read_back(tmp_path):
+    with BagWriter(tmp_path) as bag:
+        bag.add_topic(TOPIC, TYPE)
+        write(bag, 0, 1500)
+        bag.flush()
+        write(bag, 1500, 2000)
+    assert bag.counts == {TOPIC: 2000}
+    it = Recording.read(bag.path)
+    assert not it.truncated
+    np.testing.assert_array_equal(it.position, np.column_stack([np.arange(2000), -np.arange(2000)]))
+
+
+def test_another_library_reads_and_decodes_it(tmp_path):
+    reader = pytest.importorskip("mcap.reader")
+    decoder = pytest.importorskip("mcap_ros2.decoder")
+    with BagWriter(tmp_path) as bag:
+        bag.add_topic(TOPIC, TYPE, [LATCHED])
+        write(bag, 0, 100)
+        bag.flush()
+        write(bag, 100, 200)
+    with (bag.path / f"{bag.path.name}.mcap").open("rb") as stream:
+        mcap = reader.make_reader(stream, decoder_factories=[decoder.DecoderFactory()], validate_crcs=True)
+        assert mcap.get_header().profile == "ros2"
+        summary = mcap.get_summary()
+        assert summary.statistics.message_count == 200
+        assert summary.statistics.chunk_count == len(summary.chunk_indexes) == 2
+        (channel,) = summary.channels.values()
+        assert "transient_local" in channel.metadata["offered_qos_profiles"]
+        positions = [message.position[0] for _, _, _, message in mcap.iter_decoded_messages()]
+    assert positions == list(range(200))
+
+
+def test_bag_is_complete_after_each_flush(tmp_path):
+    with BagWriter(tmp_path / "bags") as bag:
+        copies = [shutil.copytree(bag.path, tmp_path / "copy_0")]
+        bag.add_topic(TOPIC, TYPE)
+        for k in range(1, 6):
+            write(bag, 100 * (k - 1), 100 * k)
+            bag.flush()
+            copies.append(shutil.copytree(bag.path, tmp_path / f"copy_{k}"))
+    for k, copy in enumerate(copies):
+        with Reader(copy) as reader:
+            assert reader.message_count == 100 * k
+            assert sum(1 for _ in reader.messages()) == 100 * k
+        assert sorted(file.suffix for file in copy.iterdir()) == [".mcap", ".yaml"]
+
+
+def test_large_messages_between_flushes(tmp_path):
+    with BagWriter(tmp_path) as bag:
+        bag.add_topic("/urdf", "std_msgs/msg/String")
+        text = TYPES.types["std_msgs/msg/String"]("x" * 700_000)
+        raw = bytes(TYPES.serialize_cdr(text, "std_msgs/msg/String"))
+        for i in range(20):
+            bag.write("/urdf", START + i, raw)
+            if i % 7 == 0:
+                bag.flush()
+    with Reader(bag.path) as reader:
+        assert [bytes(data) for _, _, data in reader.messages()] == [raw] * 20
+
+
+WRITE_UNTIL_KILLED = """
+import sys
+from dynid_ros.recording.bag_writer import BagWriter
+from test_bag_writer import TOPIC, TYPE, write
+
+bag = BagWriter(sys.argv[1])
+bag.add_topic(TOPIC, TYPE)
+for end in range(20, 10**6, 20):
+    write(bag, end - 20, end)
+    bag.flush()
+    print(end, flush=True)
+"""
+
+
+@pytest.mark.parametrize("delay", [0.1, 0.2, 0.3])
+def test_killed_process_leaves_all_up_to_its_last_flush(tmp_path, delay):
+    path = os.pathsep.join(map(str, [ROOT, ROOT / "test", ROOT / "test" / "recording"]))
+    process = subprocess.Popen(
+        [sys.executable, "-c", WRITE_UNTIL_KILLED, str(tmp_path)],
+        env=os.environ | {"PYTHONPATH": path},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    process.stdout.readline()
+    time.sleep(delay)
+    process.send_signal(signal.SIGKILL)
+    flushed = [int(line) for line in process.communicate()[0].splitlines()]
+    (bag,) = tmp_path.iterdir()
+    it = Recording.read(bag)
+    assert it.n_samples >= flushed[-1]
+    np.testing.assert_array_equal(it.position[:, 0], np.arange(it.n_samples))
+    info = yaml.safe_load((bag / "metadata.yaml").read_text())["rosbag2_bagfile_information"]
+    assert info["message_count"] >= flushed[-1]
+
+
+def test_metadata_is_what_rosbag2_expects(tmp_path):
+    with BagWriter(tmp_path) as bag:
+        bag.add_topic(TOPIC, TYPE, [LATCHED])
+        write(bag, 0, 11)
+    info = yaml.safe_load((bag.path / "metadata.yaml").read_text())["rosbag2_bagfile_information"]
+    assert info["version"] == 9
+    assert info["storage_identifier"] == "mcap"
+    assert info["relative_file_paths"] == [f"{bag.path.name}.mcap"]
+    assert info["starting_time"] == {"nanoseconds_since_epoch": START}
+    assert info["duration"] == {"nanoseconds": 10 * 10**6}
+    (topic,) = info["topics_with_message_count"]
+    assert topic["message_count"] == 11
+    (qos,) = topic["topic_metadata"].pop("offered_qos_profiles")
+    assert qos["durability"] == "transient_local"
+    assert topic["topic_metadata"] == {
+        "name": TOPIC,
+        "type": TYPE,
+        "serialization_format": "cdr",
+        # Of ROS 2 Jazzy: share/sensor_msgs/msg/JointState.json
+        "type_description_hash": "RIHS01_a13ee3a330e346c9d87b5aa18d24e11690752bd33a0350f11c5882bc9179260e",
+    }
+
+
+def test_bags_are_never_overwritten(tmp_path, monkeypatch):
+    monkeypatch.setattr(time, "strftime", lambda _: "2024_01_02-03_04_05")
+    paths = []
+    for _ in range(3):
+        with BagWriter(tmp_path, prefix="run") as bag:
+            paths.append(bag.path.name)
+    assert paths == [f"run_2024_01_02-03_04_05{suffix}" for suffix in ("", "_1", "_2")]
+
+
+def test_name_tells_the_time(tmp_path):
+    with BagWriter(tmp_path) as bag:
+        assert re.fullmatch(r"recording_\d{4}_\d\d_\d\d-\d\d_\d\d_\d\d", bag.path.name)
+        assert bag.path.is_absolute()
+
+
+def test_folder_that_cannot_be_made(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(RecordingError, match=r"cannot write bag .*file/recording.*\(.+\); choose a writable folder"):
+        BagWriter(tmp_path / "file")
+
+
+def test_full_disk(tmp_path):
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    bag = BagWriter(tmp_path)
+    bag.add_topic(TOPIC, TYPE)
+    write(bag, 0, 200)
+    bag.flush()
+    size = (bag.path / f"{bag.path.name}.mcap").stat().st_size
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size + 1000, before[1]))
+        write(bag, 200, 1000)
+        with pytest.raises(RecordingError, match=r"cannot write bag .*File too large.*free space"):
+            bag.flush()
+        with pytest.raises(RecordingError, match="cannot write bag"):
+            bag.close()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert Recording.read(bag.path).n_samples == 200
+
+
+def test_memory_is_bounded(tmp_path):
+    """What stays in memory per second of recording is its entry in the index."""
+    with BagWriter(tmp_path) as bag:
+        bag.add_topic(TOPIC, TYPE)
+        for k in range(50):
+            write(bag, 100 * k, 100 * (k + 1))
+            bag.flush()
+        storage = bag._storage
+        assert storage.chunk.bio.tell() == 0
+        assert sum(len(entry.getbuffer()) for entry in storage.chunks) < 50 * 200

@@ -1,0 +1,131 @@
+from dataclasses import replace
+
+import numpy as np
+import planar_arm
+import pytest
+
+from dynid_ros.model import RobotModel
+from dynid_ros.recording import Recording, check
+
+RATE = 200
+N = 10 * RATE
+
+
+@pytest.fixture(scope="module")
+def robot():
+    return RobotModel.from_urdf(planar_arm.urdf())
+
+
+def holding_torque(q):
+    return np.array([planar_arm.gravity_torque(list(row)) for row in q])
+
+
+@pytest.fixture(scope="module")
+def slow():
+    rng = np.random.default_rng(0)
+    time = np.arange(N) / RATE
+    phase = np.outer(time, [0.5, 0.7, 0.9])
+    q, direction = 1.2 * np.sin(phase), np.sign(np.cos(phase))
+    torque = holding_torque(q) + 1.5 * direction + [0.5, -1.0, 0.3] + rng.normal(0, 0.1, q.shape)
+    return Recording(planar_arm.JOINTS, time, q, np.full_like(q, np.nan), torque, source="run")
+
+
+@pytest.fixture(scope="module")
+def poses(slow):
+    """Recordings of one pose each."""
+    rng = np.random.default_rng(1)
+    parts = []
+    for i, pose in enumerate(rng.uniform(-1.5, 1.5, (5, 3))):
+        q = pose + rng.normal(0, 1e-5, (200, 3))
+        torque = holding_torque(q) + rng.normal(0, 0.1, q.shape)
+        parts.append(
+            Recording(planar_arm.JOINTS, np.arange(200) / RATE, q, np.full_like(q, np.nan), torque, source=f"p{i}")
+        )
+    return parts
+
+
+def as_torque(recordings, factor):
+    return [replace(part, torque=part.torque * factor) for part in recordings]
+
+
+def errors(recordings, robot):
+    findings = check(recordings, robot)
+    assert all(finding.severity == "error" for finding in findings)
+    return [str(finding) for finding in findings]
+
+
+@pytest.mark.parametrize("factor", [1.0, 0.6, 1.8, 3.0], ids=lambda f: f"masses wrong by {f}")
+def test_torque_passes(slow, poses, robot, factor):
+    assert errors(as_torque([slow], factor), robot) == []
+    assert errors(as_torque(poses, factor), robot) == []
+
+
+@pytest.mark.parametrize("factor", [1 / 11.976, 0.01, 100.0, [0.1, 0.08, 0.12]], ids=str)
+def test_current_or_motor_side_torque_is_found(slow, poses, robot, factor):
+    for recordings in ([slow], poses):
+        (error,) = errors(as_torque(recordings, factor), robot)
+        assert "effort follows gravity, but is no joint torque in N m" in error
+        assert "motor_current with gains" in error
+
+
+def test_reaction_is_found(slow, poses, robot):
+    for recordings in ([slow], poses):
+        (error,) = errors(as_torque(recordings, -1.0), robot)
+        assert "effort has the opposite sign of the gravity torque" in error
+
+
+@pytest.mark.parametrize("wrong", [0.0, 0.1, -0.1], ids=lambda w: f"driver's model off by {w}")
+def test_compensated_gravity_is_found(slow, poses, robot, wrong):
+    for recordings in ([slow], poses):
+        rest = [replace(part, torque=part.torque - (1 - wrong) * holding_torque(part.position)) for part in recordings]
+        (error,) = errors(rest, robot)
+        if wrong <= 0:
+            assert "there is no gravity in the effort, though the poses differ" in error
+
+
+def test_one_pose_alone_tells_nothing(poses, robot):
+    for part in as_torque(poses, 0.1):
+        assert errors(part, robot) == []
+
+
+def test_urdf_without_masses_tells_nothing(slow):
+    massless = RobotModel.from_urdf(planar_arm.urdf().replace('mass value="', 'mass value="0" was="'))
+    assert errors(as_torque([slow], 0.1), massless) == []
+
+
+def test_vertical_joint_alone_tells_nothing(slow, robot):
+    q = slow.position * [1, 0, 0]
+    torque = holding_torque(q) + np.random.default_rng(2).normal(0, 0.1, q.shape)
+    assert errors(replace(slow, position=q, torque=0.1 * torque), robot) == []
+
+
+@pytest.mark.parametrize("frequency", [0.5, 1.0, 1.5, 3.0])
+def test_fast_motion_is_not_taken_for_gravity(robot, frequency):
+    pinocchio = pytest.importorskip("pinocchio")
+    model = pinocchio.buildModelFromXML(planar_arm.urdf())
+    data = model.createData()
+    time = np.arange(N) / RATE
+    speed = 2 * np.pi * frequency * np.array([0.9, 1.0, 1.1])
+    phase = np.outer(time, speed) + np.arange(3)
+    drift = np.array([0.1, 0.18, -0.15])
+    q = 0.6 * np.sin(phase) + np.outer(time, drift)
+    qd, qdd = 0.6 * speed * np.cos(phase) + drift, -0.6 * speed**2 * np.sin(phase)
+    torque = np.array([pinocchio.rnea(model, data, *row) for row in zip(q, qd, qdd, strict=True)])
+    torque += np.random.default_rng(3).normal(0, 0.05, torque.shape)
+    recording = Recording(planar_arm.JOINTS, time, q, qd, torque, source="run")
+    assert errors(recording, robot) == []
+    gravity = np.array([pinocchio.computeGeneralizedGravity(model, data, row).copy() for row in q])
+    found = errors(replace(recording, torque=torque - gravity), robot)
+    if frequency < 2:  # above, the smoothed acceleration leaves more unexplained than gravity makes
+        assert "there is no gravity in the effort" in found[0]
+
+
+def test_long_recordings_take_no_time(robot, slow):
+    long = Recording(
+        planar_arm.JOINTS,
+        np.arange(300_000) / 1000,
+        np.tile(slow.position, (150, 1)),
+        np.full((300_000, 3), np.nan),
+        np.tile(slow.torque, (150, 1)),
+    )
+    assert errors(long, robot) == []

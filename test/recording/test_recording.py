@@ -1,0 +1,137 @@
+import numpy as np
+import pytest
+
+from dynid_ros.errors import RecordingError
+from dynid_ros.recording import PoseSeries, Recording, WrenchSeries
+
+
+def recording(n=5, joints=("a", "b"), **changes):
+    time = np.arange(n) * 0.1
+    values = np.arange(n * len(joints), dtype=float).reshape(n, len(joints))
+    fields = {"time": time, "position": values, "velocity": values + 100, "torque": values + 200} | changes
+    return Recording(joint_names=joints, source="run.csv", **fields)
+
+
+def test_sizes():
+    it = recording()
+    assert (it.n_samples, it.n_joints) == (5, 2)
+    assert it.duration == pytest.approx(0.4)
+
+
+def test_arrays_are_read_only_and_the_callers_stay_writable():
+    mine = np.zeros((5, 2))
+    it = recording(position=mine)
+    with pytest.raises(ValueError, match="read-only"):
+        it.position[0, 0] = 1.0
+    mine[0, 0] = 1.0
+
+
+def test_select_reorders_by_name():
+    it = recording(link_position=np.arange(10.0).reshape(5, 2) + 300).select(["b", "a"])
+    assert it.joint_names == ("b", "a")
+    for array, first in ((it.position, 1), (it.velocity, 101), (it.torque, 201), (it.link_position, 301)):
+        np.testing.assert_array_equal(array[0], [first, first - 1])
+
+
+def test_select_names_missing_joints():
+    with pytest.raises(RecordingError, match=r"run\.csv lacks joint\(s\) c, d; it has a, b"):
+        recording().select(["a", "c", "d"])
+
+
+@pytest.mark.parametrize("samples", [slice(1, 4), np.array([False, True, True, True, False]), np.array([1, 2, 3])])
+def test_slice_keeps_times(samples):
+    series = np.arange(-1, 7) * 0.1
+    it = recording(
+        wrenches={"/w": WrenchSeries(series, np.ones((8, 3)), np.ones((8, 3)))},
+        poses={"/p": PoseSeries(series, np.ones((8, 3)), np.ones((8, 4)))},
+    ).slice(samples)
+    np.testing.assert_allclose(it.time, [0.1, 0.2, 0.3])
+    np.testing.assert_array_equal(it.torque[:, 0], [202, 204, 206])
+    np.testing.assert_allclose(it.wrenches["/w"].time, [0.1, 0.2, 0.3])
+    np.testing.assert_allclose(it.poses["/p"].time, [0.1, 0.2, 0.3])
+    assert it.poses["/p"].quaternion.shape == (3, 4)
+
+
+def test_empty_slice_is_refused():
+    with pytest.raises(RecordingError, match="no samples"):
+        recording().slice(slice(0, 0))
+
+
+def test_wrench_is_the_only_one():
+    series = WrenchSeries(np.zeros(1), np.zeros((1, 3)), np.zeros((1, 3)))
+    assert recording().wrench is None
+    assert recording(wrenches={"/w": series}).wrench is series
+    with pytest.raises(RecordingError, match="several wrench topics: /v, /w"):
+        _ = recording(wrenches={"/v": series, "/w": series}).wrench
+
+
+@pytest.mark.parametrize(
+    ("time", "match"),
+    [
+        ([0, 0.1, 0.1, 0.2, 0.3], r"time repeats at sample 2: 0\.100000000 s after 0\.100000000 s \(1 such"),
+        ([0, 0.1, 0.2, 0.05, 0.1], r"time goes backward at sample 3: 0\.050000000 s after 0\.200000000 s \(1 such"),
+        ([0, 0.1, np.nan, 0.3, 0.4], "time is not a number at sample 2"),
+        ([np.nan, 0.1, 0.2, 0.3, 0.4], "time of sample 0 is nan"),
+    ],
+)
+def test_time_must_increase(time, match):
+    with pytest.raises(RecordingError, match=rf"run\.csv: {match}.*; remove"):
+        recording(time=np.array(time))
+
+
+@pytest.mark.parametrize(
+    ("changes", "match"),
+    [
+        ({"position": np.zeros((5, 3))}, r"position has shape \(5, 3\); expected \(5, 2\)"),
+        ({"torque": np.zeros((4, 2))}, r"torque has shape \(4, 2\); expected \(5, 2\)"),
+        ({"link_position": np.zeros(5)}, r"link_position has shape \(5,\)"),
+        ({"time": np.zeros((5, 1))}, r"time has shape \(5, 1\)"),
+        ({"joints": ("a", "a")}, r"names joint\(s\) a more than once"),
+        ({"joints": ()}, "no samples.*0 joints"),
+        ({"n": 0}, "no samples"),
+    ],
+)
+def test_shapes(changes, match):
+    with pytest.raises(RecordingError, match=match):
+        recording(**changes)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_positions_must_be_finite(bad):
+    position = np.zeros((5, 2))
+    position[3, 1] = bad
+    with pytest.raises(RecordingError, match=rf"position of joint 'b' is {bad} at sample 3, t = 0\.3 s"):
+        recording(position=position)
+
+
+def test_unrecorded_velocity_and_torque_are_nan_but_infinite_ones_are_refused():
+    nothing = np.full((5, 2), np.nan)
+    assert np.isnan(recording(velocity=nothing, torque=nothing).torque).all()
+    nothing[4, 0] = np.inf
+    with pytest.raises(RecordingError, match="torque of joint 'a' is inf at sample 4"):
+        recording(torque=nothing)
+
+
+@pytest.mark.parametrize("name", ["none.csv", "none.npz", "none", "none.mcap"])
+def test_read_of_a_missing_path(tmp_path, name):
+    with pytest.raises(RecordingError, match=rf"{name} does not exist; give a rosbag2 folder"):
+        Recording.read(tmp_path / name)
+
+
+def test_read_of_an_unknown_kind(tmp_path):
+    path = tmp_path / "run.txt"
+    path.touch()
+    with pytest.raises(RecordingError, match="no known kind of recording"):
+        Recording.read(path)
+
+
+@pytest.mark.parametrize(
+    "option",
+    [{"torque_topic": "/t"}, {"joint_states_topic": "/j"}, {"receive_time": True}],
+    ids=lambda o: next(iter(o)),
+)
+def test_topics_are_not_for_tables(tmp_path, option):
+    path = tmp_path / "run.csv"
+    path.write_text("t,a_position\n0,1\n")
+    with pytest.raises(RecordingError, match="for bags, not for tables"):
+        Recording.read(path, **option)

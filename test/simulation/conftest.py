@@ -1,0 +1,24 @@
+import pendulum as pendulum_model
+import pytest
+
+pytest.importorskip("mujoco")
+
+from dynid_ros.model import RobotModel
+from dynid_ros.simulation import demo_arm_urdf
+
+
+@pytest.fixture
+def pendulum():
+    """At zero it hangs out horizontally; it falls towards positive angles."""
+    return RobotModel.from_urdf(pendulum_model.urdf())
+
+
+@pytest.fixture
+def turntable():
+    """The pendulum with its axis upright: gravity does not act on it."""
+    return RobotModel.from_urdf(pendulum_model.urdf(axis="0 0 1"))
+
+
+@pytest.fixture(scope="session")
+def demo_robot():
+    return RobotModel.from_urdf(demo_arm_urdf())

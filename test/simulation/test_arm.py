@@ -1,0 +1,319 @@
+"""The physics against closed forms, and both modes of the drives."""
+
+import numpy as np
+import pendulum as pendulum_model
+import pytest
+from pendulum import LENGTH, MASS
+from scipy.special import ellipk
+
+from dynid_ros.errors import DynidError, TrajectoryError
+from dynid_ros.model import RobotModel
+from dynid_ros.simulation import Drives, Sensors, SimulatedArm, TrajectoryPoints
+
+G = 9.80665
+INERTIA = MASS * LENGTH**2
+START = np.array([0.0, 0.5, 1.0, 0.0, 0.8, 0.0])
+ROTORS = [0.8, 0.8, 0.4, 0.04, 0.04, 0.02]
+
+
+def smooth(names, goal, duration):
+    zeros = np.zeros((1, len(names)))
+    return TrajectoryPoints(names, [duration], np.atleast_2d(goal), zeros, zeros)
+
+
+def test_holding_torque_of_a_pendulum(pendulum):
+    for angle in (-1.0, 0.0, 0.4, 2.0):
+        arm = SimulatedArm(pendulum, start=[angle])
+        arm.step(1.0)
+        assert arm.torque == pytest.approx([-MASS * G * LENGTH * np.cos(angle)], rel=1e-9)
+        assert arm.position == pytest.approx([angle], abs=1e-9)
+
+
+def test_period_of_a_free_pendulum(pendulum):
+    """Released at rest 1 rad from hanging: T = 4 sqrt(l/g) K(sin²(1/2))."""
+    arm = SimulatedArm(pendulum, start=[np.pi / 2 - 1.0], timestep=0.0005)
+    arm.release()
+    period = 4.0 * np.sqrt(LENGTH / G) * ellipk(np.sin(0.5) ** 2)
+    arm.step(round(period / 0.0005) * 0.0005)
+    assert arm.position == pytest.approx([np.pi / 2 - 1.0], abs=2e-3)
+    arm.step(round(period / 2 / 0.0005) * 0.0005)
+    assert arm.position == pytest.approx([np.pi / 2 + 1.0], abs=2e-3)
+
+
+def test_energy_is_kept_without_friction(pendulum):
+    arm = SimulatedArm(pendulum, start=[-0.5])
+    arm.release()
+
+    def energy():
+        return 0.5 * INERTIA * arm.velocity[0] ** 2 - MASS * G * LENGTH * np.sin(arm.position[0])
+
+    start = energy()
+    for _ in range(100):
+        arm.step(0.1)
+        assert energy() == pytest.approx(start, abs=0.005 * MASS * G * LENGTH)
+
+
+def test_dry_friction_stops_a_turntable(turntable):
+    """Angle to standstill w²/(2 Fc/I)."""
+    arm = SimulatedArm(turntable, drives=Drives(coulomb=2.0))
+    arm.release()
+    arm.command_effort([20.0])
+    arm.step(0.3)
+    arm.command_effort([0.0])
+    arm.step(0.001)  # a command acts one timestep later
+    start, speed = arm.position[0], arm.velocity[0]
+    assert speed == pytest.approx(18.0 / INERTIA * 0.3, rel=1e-5)
+    arm.step(5.0)
+    assert arm.velocity == pytest.approx([0.0], abs=1e-6)
+    assert arm.position[0] - start == pytest.approx(speed**2 * INERTIA / 4.0, rel=5e-3)
+
+
+def test_the_sensor_sits_on_the_motors_side_of_friction_and_rotor(turntable):
+    """On the way: (I + rotor) a + b v + Fc; at a steady speed: b v + Fc."""
+    arm = SimulatedArm(turntable, drives=Drives(coulomb=1.5, viscous=0.8, rotor_inertia=0.3))
+    arm.follow(TrajectoryPoints(["swing"], [1.0, 3.0, 4.0], [[0.5], [2.5], [3.0]], [[1.0], [1.0], [0.0]]))
+    arm.step(0.6)
+    acceleration, speed = 1.0 - 0.0, 0.6
+    assert arm.velocity == pytest.approx([speed], abs=5e-3)
+    assert arm.torque == pytest.approx([(INERTIA + 0.3) * acceleration + 0.8 * speed + 1.5], rel=0.01)
+    arm.step(1.4)
+    assert arm.torque == pytest.approx([0.8 + 1.5], rel=1e-3)
+
+
+def test_torque_position_and_velocity_are_of_one_instant(pendulum):
+    """Inverse dynamics by hand from central differences of the position gives the torque of the same sample."""
+    arm = SimulatedArm(pendulum)
+    arm.follow(smooth(["swing"], [2.0], 1.0))
+    position, torque = [], []
+    for _ in range(1000):
+        arm.step(0.001)
+        position.append(arm.position[0])
+        torque.append(arm.torque[0])
+    acceleration = np.diff(position, 2) / 1e-6
+    expected = INERTIA * acceleration - MASS * G * LENGTH * np.cos(position[1:-1])
+    assert np.ptp(expected) > 20.0
+    assert np.array(torque[1:-1]) == pytest.approx(expected, abs=1e-3)
+
+
+def test_effort_is_cut_at_the_limit(turntable):
+    arm = SimulatedArm(turntable)
+    arm.release()
+    arm.command_effort([1e6])
+    arm.step(0.101)
+    assert arm.torque.tolist() == [100.0]
+    assert arm.velocity == pytest.approx([100.0 / INERTIA * 0.1], rel=1e-5)
+
+
+def test_the_servo_does_not_pull_beyond_the_limit(turntable):
+    arm = SimulatedArm(turntable, drives=Drives(rotor_inertia=50.0))
+    arm.follow(TrajectoryPoints(["swing"], [0.1], [[1.9]]))
+    torques = []
+    for _ in range(100):
+        arm.step(0.001)
+        torques.append(abs(arm.torque[0]))
+    assert max(torques) == pytest.approx(100.0, rel=0.2)
+
+
+def test_without_torque_the_arm_falls(demo_robot):
+    arm = SimulatedArm(demo_robot, start=START)
+    arm.release()
+    arm.step(0.5)
+    assert arm.position[1] - START[1] > 0.3
+    assert arm.torque.tolist() == [0.0] * 6
+
+
+def test_the_last_command_stays_and_gravity_torque_lets_it_float(demo_robot):
+    arm = SimulatedArm(demo_robot, start=START)
+    arm.release()
+    arm.command_effort(arm.truth.gravity_torque(START)[0])
+    arm.step(5.0)
+    assert arm.position == pytest.approx(START, abs=1e-9)
+
+
+@pytest.mark.parametrize("rotors", [0.0, ROTORS])
+def test_held_by_friction_alone_the_arm_does_not_creep(demo_robot, rotors):
+    """Nine tenths of the Coulomb torque on top of gravity, for 5 s."""
+    for sign in (-1.0, 1.0):
+        arm = SimulatedArm(demo_robot, start=START, drives=Drives(rotor_inertia=rotors))
+        arm.release()
+        arm.command_effort(arm.truth.gravity_torque(START)[0] + sign * 0.9 * arm.drives.coulomb)
+        arm.step(5.0)
+        assert arm.position == pytest.approx(START, abs=1e-5)
+
+
+def test_a_little_more_than_friction_moves_it(turntable):
+    arm = SimulatedArm(turntable, drives=Drives(coulomb=2.0))
+    arm.release()
+    arm.command_effort([2.02])
+    arm.step(1.001)
+    assert arm.velocity == pytest.approx([0.02 / INERTIA], rel=1e-3)
+
+
+@pytest.mark.parametrize("rotors", [0.0, ROTORS])
+def test_stiction_at_rest_is_that_of_the_approach(demo_robot, rotors):
+    """After a minimum-jerk move every drive carries gravity plus Fc on the side it came from, and keeps doing so."""
+    arm = SimulatedArm(demo_robot, start=START, drives=Drives(rotor_inertia=rotors))
+    rng = np.random.default_rng(3)
+    for _ in range(8):
+        goal = rng.uniform(0.7 * demo_robot.limits.lower, 0.7 * demo_robot.limits.upper)
+        side = np.sign(goal - arm.position)
+        arm.follow(smooth(demo_robot.joint_names, arm.position + 0.3 * (goal - arm.position), 2.0))
+        arm.step(2.3)
+        for _ in range(2):
+            stiction = arm.torque - arm.truth.gravity_torque(arm.position)[0]
+            assert side * stiction / arm.drives.coulomb == pytest.approx(np.ones(6), abs=0.05)
+            arm.step(2.0)
+
+
+def test_small_moves_reverse_the_stiction_too(demo_robot):
+    """A bump of 3 degrees, as an excitation makes before each dwell."""
+    arm = SimulatedArm(demo_robot, start=START, drives=Drives(rotor_inertia=ROTORS))
+    for side in (1.0, -1.0, 1.0):
+        arm.follow(smooth(demo_robot.joint_names, START - side * 0.05, 1.0))
+        arm.step(1.0)
+        arm.follow(smooth(demo_robot.joint_names, START, 1.0))
+        arm.step(1.3)
+        stiction = arm.torque - arm.truth.gravity_torque(arm.position)[0]
+        assert side * stiction / arm.drives.coulomb == pytest.approx(np.ones(6), abs=0.03)
+
+
+def test_a_move_does_not_overshoot(demo_robot):
+    """Every joint moves in one direction only, to a thousandth of its speed on the way."""
+    arm = SimulatedArm(demo_robot, start=START)
+    goal = START + np.array([0.5, -0.4, 0.3, 0.6, -0.5, 0.4])
+    arm.follow(smooth(demo_robot.joint_names, goal, 1.5))
+    side = np.sign(goal - START)
+    for _ in range(2000):
+        arm.step(0.001)
+        assert np.all(side * arm.velocity > -1e-3)
+    assert arm.position == pytest.approx(goal, abs=2e-3)
+
+
+def test_hold_stays_where_the_arm_is(demo_robot):
+    arm = SimulatedArm(demo_robot, start=START)
+    arm.release()
+    arm.step(0.3)
+    here = arm.position
+    arm.hold()
+    arm.step(2.0)
+    assert arm.position == pytest.approx(here, abs=0.05)
+    assert arm.velocity == pytest.approx(np.zeros(6), abs=1e-5)
+    assert not arm.effort_mode
+
+
+def test_effort_mode_starts_without_torque(demo_robot):
+    arm = SimulatedArm(demo_robot, start=START)
+    arm.release()
+    arm.command_effort(np.ones(6))
+    arm.hold()
+    arm.release()
+    arm.step(0.001)
+    assert arm.torque.tolist() == [0.0] * 6
+
+
+def test_reset_puts_it_back_at_rest_in_position_mode(demo_robot):
+    arm = SimulatedArm(demo_robot, start=START)
+    fresh = arm.torque
+    arm.release()
+    arm.step(1.0)
+    arm.reset()
+    assert arm.time == 0.0
+    assert not arm.effort_mode
+    assert np.array_equal(arm.position, START)
+    assert np.array_equal(arm.torque, fresh)
+    assert np.all(arm.velocity == 0.0)
+
+
+def test_same_seed_same_readings(demo_robot):
+    def readings(seed):
+        sensors = Sensors.draw(demo_robot.limits.effort, np.random.default_rng(1), position_noise=1e-5)
+        arm = SimulatedArm(demo_robot, start=START, sensors=sensors, seed=seed)
+        arm.follow(smooth(demo_robot.joint_names, START + 0.1, 1.0))
+        samples = []
+        for _ in range(50):
+            arm.step(0.004)
+            samples.append(arm.measure())
+        return np.array(samples)
+
+    first = readings(7)
+    assert np.array_equal(first, readings(7))
+    assert not np.array_equal(first, readings(8))
+
+
+def test_joints_stop_at_their_limits(demo_robot):
+    arm = SimulatedArm(demo_robot, start=START)
+    arm.release()
+    arm.command_effort([0, 60, 0, 0, 0, 0])
+    arm.step(3.0)
+    assert arm.position[1] == pytest.approx(demo_robot.limits.upper[1], abs=0.02)
+
+
+@pytest.mark.parametrize(
+    ("effort", "message"),
+    [
+        ([1.0, 2.0], "the effort command has 2 values; expected 6: joint_1, .*joint_6"),
+        ([0, 0, np.nan, 0, 0, 0], "the effort command for joint 'joint_3' is nan"),
+        ([0, 0, 0, -np.inf, 0, 0], "the effort command for joint 'joint_4' is -inf"),
+    ],
+)
+def test_bad_effort_commands_are_refused(demo_robot, effort, message):
+    arm = SimulatedArm(demo_robot, start=START)
+    arm.release()
+    arm.command_effort(np.full(6, 0.5))
+    with pytest.raises(DynidError, match=message):
+        arm.command_effort(effort)
+    arm.step(0.001)
+    assert arm.torque.tolist() == [0.5] * 6
+
+
+def test_commands_of_the_other_mode_are_refused(demo_robot):
+    arm = SimulatedArm(demo_robot)
+    with pytest.raises(DynidError, match="in position mode"):
+        arm.command_effort(np.zeros(6))
+    arm.release()
+    with pytest.raises(TrajectoryError, match="in effort mode"):
+        arm.follow(smooth(demo_robot.joint_names, START, 3.0))
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"start": [0, 2.0, 0, 0, 0, 0]}, "joint 'joint_2' at 2; its limits are -1.64 to 1.64"),
+        ({"start": [0, np.nan, 0, 0, 0, 0]}, "the pose is .*nan.*; expected one finite number"),
+        ({"start": [0, 0]}, "the pose is .*or 6 of them"),
+        ({"timestep": 0.0}, "timestep is 0 s"),
+        ({"timestep": 0.1}, "timestep is 0.1 s; expected more than 0 and at most 0.005"),
+        ({"drives": Drives(coulomb=-1.0)}, "coulomb is -1.0; expected one finite number of at least 0"),
+        ({"drives": Drives(rotor_inertia=[1.0, 2.0])}, r"rotor_inertia is \[1.0, 2.0\]"),
+    ],
+)
+def test_bad_settings_are_refused(demo_robot, settings, message):
+    with pytest.raises(DynidError, match=message):
+        SimulatedArm(demo_robot, **settings)
+
+
+def test_a_duration_that_is_no_multiple_of_the_timestep_is_refused(demo_robot):
+    with pytest.raises(DynidError, match=r"cannot step by 0.0015 s: not a multiple of the timestep, 0.001 s"):
+        SimulatedArm(demo_robot).step(0.0015)
+
+
+def test_start_is_the_limit_nearest_to_zero():
+    limit = '<limit lower="0.5" upper="2" velocity="20" effort="100"/>'
+    assert SimulatedArm(RobotModel.from_urdf(pendulum_model.urdf(limit=limit))).position.tolist() == [0.5]
+
+
+def test_divergence_is_reported():
+    """A rotor light as a feather, a huge torque and no limit to run against."""
+    rod = '<inertial><mass value="1e-4"/><inertia ixx="1e-7" iyy="1e-7" izz="1e-7" ixy="0" ixz="0" iyz="0"/></inertial>'
+    arm = SimulatedArm(RobotModel.from_urdf(pendulum_model.urdf(kind="continuous", rod=rod)))
+    arm.release()
+    arm.command_effort([0.1])
+    with pytest.raises(DynidError, match="diverged at"):
+        arm.step(0.1)
+
+
+def test_a_continuous_joint_turns_without_end():
+    arm = SimulatedArm(RobotModel.from_urdf(pendulum_model.urdf(axis="0 0 1", kind="continuous")))
+    arm.follow(smooth(["swing"], [20.0], 5.0))
+    arm.step(6.0)
+    assert arm.position == pytest.approx([20.0], abs=1e-3)

@@ -1,0 +1,81 @@
+import time
+
+import numpy as np
+import pytest
+
+from dynid_ros.errors import DynidError
+from dynid_ros.simulation import Sensors, SimulatedArm, measure, record, simulate
+from dynid_ros.trajectories import Trajectory
+
+GOAL = np.array([0.3, 0.5, -0.4, 0.2, 0.6, -0.5])
+
+
+@pytest.fixture
+def trajectory(demo_robot):
+    zeros = np.zeros((3, 6))
+    return Trajectory(demo_robot.joint_names, [0.0, 1.5, 3.0], np.array([0 * GOAL, GOAL, 0 * GOAL]), zeros, zeros)
+
+
+def test_true_motion(demo_robot, trajectory):
+    recording = simulate(SimulatedArm(demo_robot), trajectory, rate=200.0)
+    assert recording.joint_names == demo_robot.joint_names
+    assert recording.time == pytest.approx(np.arange(601) / 200.0)
+    assert recording.position == pytest.approx(trajectory.at(recording.time)[0], abs=3e-3)
+    assert recording.velocity == pytest.approx(trajectory.at(recording.time)[1], abs=0.03)
+
+
+def test_torque_is_inverse_dynamics_plus_friction(demo_robot, trajectory):
+    """Pinocchio's inverse dynamics, friction by hand, away from the reversals of friction."""
+    pinocchio = pytest.importorskip("pinocchio")
+    arm = SimulatedArm(demo_robot)
+    recording = simulate(arm, trajectory, rate=1000.0)
+    model = pinocchio.buildModelFromXML(demo_robot.urdf)
+    model.gravity.linear = demo_robot.gravity
+    data = model.createData()
+    moving = np.flatnonzero(np.all(np.abs(recording.velocity) > 0.05, axis=1))[1:-1]
+    assert len(moving) > 1500
+    for i in moving[::10]:
+        q, qd = recording.position[i], recording.velocity[i]
+        qdd = (recording.position[i + 1] - 2 * q + recording.position[i - 1]) / 1e-6
+        expected = pinocchio.rnea(model, data, q, qd, qdd) + arm.drives.coulomb * np.sign(qd) + arm.drives.viscous * qd
+        assert recording.torque[i] == pytest.approx(expected, abs=0.02)
+
+
+def test_experiments_start_in_the_trajectorys_first_pose_whatever_happened_before(demo_robot, trajectory):
+    arm = SimulatedArm(demo_robot, start=[0.0, 1.0, 1.0, 0.0, 0.0, 0.0])
+    first = simulate(arm, trajectory)
+    arm.release()
+    arm.step(1.0)
+    second = simulate(arm, trajectory)
+    assert np.array_equal(first.torque, second.torque)
+    assert first.position[0].tolist() == [0.0] * 6
+
+
+def test_joints_of_the_trajectory_in_another_order(demo_robot, trajectory):
+    arm = SimulatedArm(demo_robot)
+    other = trajectory.select(demo_robot.joint_names[::-1])
+    assert np.array_equal(simulate(arm, other).torque, simulate(arm, trajectory).torque)
+
+
+def test_measured_again_it_differs_by_noise_alone(demo_robot, trajectory):
+    sensors = Sensors.draw(demo_robot.limits.effort, np.random.default_rng(0), torque_offset=0.0)
+    arm = SimulatedArm(demo_robot, sensors=sensors, seed=5)
+    true = simulate(arm, trajectory)
+    rng = np.random.default_rng(1)
+    first, second = measure(true, sensors, rng), measure(true, sensors, rng)
+    assert not np.array_equal(first.torque, second.torque)
+    assert np.std(first.torque - true.torque, axis=0) == pytest.approx(0.005 * demo_robot.limits.effort, rel=0.15)
+    assert np.array_equal(record(arm, trajectory).torque, measure(true, sensors, np.random.default_rng(5)).torque)
+
+
+def test_a_rate_that_does_not_fit_the_timestep_is_refused(demo_robot, trajectory):
+    with pytest.raises(DynidError, match="not a multiple of the timestep"):
+        simulate(SimulatedArm(demo_robot), trajectory, rate=300.0)
+
+
+def test_quicker_than_real_time(demo_robot, trajectory):
+    """15 us a step are usual, 5 % of this limit's 300: it stands for a mistake, not for a slow machine."""
+    arm = SimulatedArm(demo_robot)
+    start = time.process_time()
+    simulate(arm, trajectory)
+    assert time.process_time() - start < 3000 * 300e-6

@@ -1,0 +1,45 @@
+import numpy as np
+import pendulum as pendulum_model
+import pytest
+
+from dynid_ros.model import RobotModel
+from dynid_ros.simulation.drives import Drives
+from dynid_ros.simulation.physics import compile_arm
+from dynid_ros.simulation.servo import BANDWIDTH, ServoGains
+
+
+def test_gains_of_a_pendulum(pendulum):
+    """One joint: stiffness I w², critically damped."""
+    gains = ServoGains.of(compile_arm(pendulum, 0.001), pendulum.limits)
+    inertia = pendulum_model.MASS * pendulum_model.LENGTH**2 + 1e-6
+    assert gains.stiffness == pytest.approx([inertia * BANDWIDTH**2])
+    assert gains.damping == pytest.approx([2.0 * inertia * BANDWIDTH])
+
+
+@pytest.mark.parametrize("rotor_inertia", [0.0, 0.1])
+def test_no_mode_oscillates_in_poses_not_seen(demo_robot, rotor_inertia):
+    """Linearised about poses other than those that the gains were chosen for: poles within 5 % of real."""
+    pinocchio = pytest.importorskip("pinocchio")
+    model = compile_arm(demo_robot, 0.001)
+    Drives(rotor_inertia=rotor_inertia).apply(model)
+    gains = ServoGains.of(model, demo_robot.limits)
+    reference = pinocchio.buildModelFromXML(demo_robot.urdf)
+    reference.armature = np.full(6, rotor_inertia)
+    data = reference.createData()
+    for pose in np.random.default_rng(99).uniform(demo_robot.limits.lower, demo_robot.limits.upper, (50, 6)):
+        mass = pinocchio.crba(reference, data, pose)
+        mass = np.triu(mass) + np.triu(mass, 1).T
+        inverse = np.linalg.inv(mass)
+        system = np.block(
+            [[np.zeros((6, 6)), np.eye(6)], [-inverse @ np.diag(gains.stiffness), -inverse @ np.diag(gains.damping)]]
+        )
+        poles = np.linalg.eigvals(system)
+        assert np.all(poles.real < -1.0)
+        assert np.all(-poles.real / np.abs(poles) > 0.95)
+
+
+def test_prismatic_joints_without_limits_are_sampled_within_reach():
+    limit = '<limit velocity="1" effort="100"/>'
+    robot = RobotModel.from_urdf(pendulum_model.urdf(axis="1 0 0", kind="prismatic", limit=limit))
+    gains = ServoGains.of(compile_arm(robot, 0.001), robot.limits)
+    assert gains.stiffness == pytest.approx([3.0 * BANDWIDTH**2])

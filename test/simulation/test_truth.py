@@ -1,0 +1,108 @@
+"""The truth against the XML, Pinocchio and closed forms; our own projection is what the truth is there to check."""
+
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pendulum
+import pytest
+
+from dynid_ros.model import GravityModel, RobotModel
+from dynid_ros.simulation import Drives, SimulatedArm, demo_arm_urdf
+
+G = 9.80665
+
+
+def inertial(root, link):
+    """Mass, centre of mass and inertia about it, as the XML says."""
+    element = root.find(f"link[@name='{link}']/inertial")
+    number = {key: float(value) for key, value in element.find("inertia").attrib.items()}
+    tensor = np.array([[number["i" + "".join(sorted(a + b))] for b in "xyz"] for a in "xyz"])
+    return float(element.find("mass").get("value")), np.array(element.find("origin").get("xyz").split(), float), tensor
+
+
+def about_origin(mass, center, tensor):
+    return tensor + mass * (center @ center * np.eye(3) - np.outer(center, center))
+
+
+def test_parameters_are_those_of_the_xml(demo_robot):
+    root = ElementTree.fromstring(demo_arm_urdf())
+    parameters = SimulatedArm(demo_robot).truth.parameters.reshape(6, 10)
+    for number in range(1, 6):
+        mass, center, tensor = inertial(root, f"link_{number}")
+        expected = [mass, *(mass * center), *about_origin(mass, center, tensor)[np.triu_indices(3)]]
+        assert parameters[number - 1] == pytest.approx(expected, abs=1e-9)
+
+
+def test_the_tool_belongs_to_the_last_link(demo_robot):
+    """The tool is turned by 0.3 rad about z and shifted by 0.04 m."""
+    root = ElementTree.fromstring(demo_arm_urdf())
+    mass, center, tensor = inertial(root, "link_6")
+    tool_mass, tool_center, tool_tensor = inertial(root, "tool")
+    c, s = np.cos(0.3), np.sin(0.3)
+    turn = np.array([[c, -s, 0], [s, c, 0], [0, 0, 1]])
+    tool_center = turn @ tool_center + [0, 0, 0.04]
+    total = about_origin(mass, center, tensor) + about_origin(tool_mass, tool_center, turn @ tool_tensor @ turn.T)
+    expected = [mass + tool_mass, *(mass * center + tool_mass * tool_center), *total[np.triu_indices(3)]]
+    assert SimulatedArm(demo_robot).truth.parameters[50:] == pytest.approx(expected, abs=1e-9)
+
+
+def test_rotors_are_not_links(demo_robot):
+    bare, geared = (SimulatedArm(demo_robot, drives=Drives(rotor_inertia=rotor)) for rotor in (0.0, 0.5))
+    assert np.array_equal(bare.truth.parameters, geared.truth.parameters)
+
+
+def test_gravity_torque_is_that_of_pinocchio(demo_robot):
+    pinocchio = pytest.importorskip("pinocchio")
+    model = pinocchio.buildModelFromXML(demo_arm_urdf())
+    model.gravity.linear = np.array([0.0, 0.0, -G])
+    data = model.createData()
+    poses = np.random.default_rng(1).uniform(-2, 2, (50, 6))
+    expected = np.array([pinocchio.computeGeneralizedGravity(model, data, pose) for pose in poses])
+    assert SimulatedArm(demo_robot).truth.gravity_torque(poses) == pytest.approx(expected, abs=1e-10)
+
+
+def test_one_pose_gives_one_row(pendulum):
+    torque = SimulatedArm(pendulum).truth.gravity_torque([0.3])
+    assert torque == pytest.approx(np.array([[-3.0 * G * 0.7 * np.cos(0.3)]]), rel=1e-12)
+
+
+def test_gravity_moment_of_a_pendulum(pendulum):
+    """About y: the moment lies along x, square to the axis."""
+    assert SimulatedArm(pendulum).truth.gravity_moments() == pytest.approx(np.array([[2.1, 0.0, 0.0]]), abs=1e-12)
+
+
+def test_gravity_moments_of_an_arm_with_a_slide():
+    """The slide's mass hangs 0.2 m off the swing's axis at zero; along the slide it belongs to the slide alone."""
+    more = f"""<joint name="slide" type="prismatic"><parent link="rod"/><child link="cart"/><origin xyz="0 0 0.2"/>
+        <axis xyz="1 0 0"/><limit lower="-1" upper="1" velocity="1" effort="100"/></joint>
+        <link name="cart">{pendulum.point_mass()}</link>"""
+    truth = SimulatedArm(RobotModel.from_urdf(pendulum.urdf(more=more))).truth
+    moments = truth.gravity_moments()
+    assert moments[0] == pytest.approx([2 * 2.1, 0.0, 0.6], abs=1e-12)
+    assert np.all(np.isnan(moments[1]))
+    assert truth.carried_masses == pytest.approx([6.0, 3.0])
+
+
+def example_urdf(name):
+    for folder in map(Path, sys.path):
+        path = folder / "cmeel.prefix/share/example-robot-data/robots" / name
+        if path.is_file():
+            return path
+    return pytest.skip("example-robot-data is not installed")
+
+
+@pytest.mark.parametrize(
+    ("name", "tip"),
+    [("ur_description/urdf/ur5_robot.urdf", "tool0"), ("xarm_description/urdf/xarm7.urdf", None), ("", None)],
+)
+def test_moments_projected_by_the_model_are_those_of_mujoco(name, tip):
+    robot = RobotModel.from_urdf(example_urdf(name) if name else demo_arm_urdf(), tip=tip)
+    truth = SimulatedArm(robot).truth
+    projected = GravityModel(robot).project(truth.parameters).reshape(-1, 2)
+    # Joint frame i is link frame i times the inverse of the constant link offset.
+    offsets = robot.chain.link_offsets[:, :3, :3]
+    in_joint_frames = np.einsum("nij,nj->ni", offsets, truth.gravity_moments())
+    assert in_joint_frames[:, :2] == pytest.approx(projected, abs=1e-10)
+    assert in_joint_frames[:, 2] == pytest.approx(0.0, abs=1e-10)

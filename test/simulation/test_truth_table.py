@@ -1,0 +1,21 @@
+import numpy as np
+import yaml
+
+from dynid_ros.simulation import Drives, Sensors, SimulatedArm, truth_table
+
+
+def test_survives_yaml_and_holds_what_the_arm_was_given(demo_robot):
+    sensors = Sensors.draw(demo_robot.limits.effort, np.random.default_rng(0), torque_gain_error=0.01)
+    arm = SimulatedArm(demo_robot, drives=Drives(coulomb=[1, 2, 3, 4, 5, 6]), sensors=sensors)
+    table = yaml.safe_load(yaml.safe_dump(truth_table(arm), sort_keys=False))
+    assert table["robot"] == "demo_arm"
+    assert list(table["joints"]) == list(demo_robot.joint_names)
+    assert list(table["links"]) == list(demo_robot.link_names)
+    joint, link = table["joints"]["joint_3"], table["links"]["link_3"]
+    assert (joint["coulomb"], joint["viscous"], joint["rotor_inertia"]) == (3.0, 1.5, 0.0)
+    assert abs(joint["torque_gain_error"]) == 0.01
+    assert joint["torque_offset"] == sensors.torque_offset[2]
+    assert joint["gravity_moment"] == arm.truth.gravity_moments()[2].tolist()
+    assert link["mass"] == 4.5
+    assert np.allclose(link["mass_moment"], 4.5 * np.array([0.002, -0.094, -0.006]), atol=1e-12)
+    assert len(link["inertia"]) == 6
