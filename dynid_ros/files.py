@@ -2,20 +2,46 @@
 
 import os
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
+
+from dynid_ros.errors import DynidError
 
 
-def write_atomically(path: str | Path, text: str) -> Path:
-    """Write `text` beside `path` and rename it into place; folders are made."""
+@contextmanager
+def atomic_file(path: str | Path) -> Iterator[BinaryIO]:
+    """File opened for writing bytes; it takes the place of `path` when the block ends well. Folders are made.
+
+    Raises:
+        DynidError: the folder cannot be made, is read-only or full.
+
+    """
     path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    temporary = Path(name)
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as stream:
-            stream.write(text)
-        temporary.chmod(0o644)
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
-    return path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        temporary = Path(name)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                yield file
+            temporary.chmod(0o644)
+            temporary.replace(path)
+        finally:
+            temporary.unlink(missing_ok=True)
+    except OSError as error:
+        reason = error.strerror or error
+        raise DynidError(f"cannot write {path} ({reason}); choose a writable folder with free space") from error
+
+
+def write_atomically(path: str | Path, content: str | bytes) -> Path:
+    """Write text (UTF-8) or bytes in one go; returns the path.
+
+    Raises:
+        DynidError: as `atomic_file`.
+
+    """
+    with atomic_file(path) as file:
+        file.write(content.encode() if isinstance(content, str) else content)
+    return Path(path)

@@ -1,0 +1,248 @@
+"""Gravity feed-forward, one joint state at a time: ramps, limits, and a safe end to every fault."""
+
+import enum
+import math
+from collections.abc import Callable, Sequence
+
+from dynid_ros.control.joint_settings import JointSettings
+from dynid_ros.control.timing import Timing
+from dynid_ros.errors import ControlError
+
+GravityTorque = Callable[[Sequence[float]], Sequence[float]]
+STAMP_JITTER = 0.05  # s, between the stamp and the sample of a driver that is no real-time process
+
+
+class State(enum.Enum):
+    """What the compensator does with its torque."""
+
+    DISABLED = "disabled"
+    RAMPING_IN = "ramping in"
+    ACTIVE = "active"
+    RAMPING_OUT = "ramping out"
+    FAULT = "fault"
+
+
+class GravityCompensator:
+    """Torque from joint positions; the caller passes the time, in seconds of one steady clock.
+
+    While enabled the target is `s · clip(gain · gravity(q), ±limit)`, where s runs from 0 to 1 within `ramp_time`, and
+    back to 0 when disabled. The torque follows its target by at most `rate · dt` between two commands, in every state
+    and through every change: ramps, jumps of the pose, another model, other limits.
+
+    Fault: the state is no longer believed, so neither is a torque computed from it. The last command, which came from
+    the last good state, goes to zero on a straight line within `fault_ramp_time` of the fault's detection (the rates
+    allow it, see `JointSettings.of`). A fault stays until `enable` is called again, even if good states return: the
+    arm may have moved, and somebody may have come close to it. Faults are
+
+    - no good joint state for longer than `timeout`, whoever was too slow;
+    - a joint that is missing, not finite, or beyond its position limits by more than the margin;
+    - a position that jumped further than its velocity limit allows between the stamps of two states, and some jitter.
+      Without stamps the limit is loose: a state may be up to `timeout` old when it arrives, so two arrivals dt apart
+      may be `dt + timeout` apart;
+    - a gravity torque that is not finite.
+
+    A torque at its limit is clipped; that is no fault.
+
+    Attributes:
+        state: see `State`.
+        fault_reason: of the fault that is not yet acknowledged, else empty.
+        faults: number of faults so far.
+        limited: joints whose gravity torque exceeds its limit.
+        position: the last good joint positions, rad (m); empty before the first.
+
+    """
+
+    def __init__(self, gravity: GravityTorque, joints: JointSettings, timing: Timing) -> None:
+        self.state = State.DISABLED
+        self.fault_reason = ""
+        self.faults = 0
+        self.limited: tuple[str, ...] = ()
+        self.position: tuple[float, ...] = ()
+        self._gravity = gravity
+        self._joints = joints
+        self._timing = timing
+        self._torque = [0.0] * len(joints.names)
+        self._time = -math.inf
+        self._scale = 0.0
+        self._held: list[float] | None = None  # torque that fades out without regard to the pose
+        self._state_time = -math.inf
+        self._stamp: float | None = None
+        self._unfit = "no joint state has arrived yet"
+
+    @property
+    def torque(self) -> tuple[float, ...]:
+        """The last command, N m (N)."""
+        return tuple(self._torque)
+
+    @property
+    def at_rest(self) -> bool:
+        """Whether the output is zero and stays there."""
+        return self.state in (State.DISABLED, State.FAULT) and not any(self._torque)
+
+    @property
+    def _following(self) -> bool:
+        """Whether the torque follows the pose; the pose must then be trusted."""
+        return self.state is not State.DISABLED and self._held is None
+
+    def enable(self, time: float) -> None:
+        """Ramp in; also the way out of a fault.
+
+        Raises:
+            ControlError: the newest joint state is unfit or too old.
+
+        """
+        if self.state in (State.RAMPING_IN, State.ACTIVE):
+            return
+        if self._unfit:
+            raise ControlError(f"cannot enable: {self._unfit}")
+        if stale := self._stale(time):
+            raise ControlError(f"cannot enable: {stale}")
+        if not self._following:
+            self._scale = 0.0
+            self._time = time
+            self._held = None
+        self.fault_reason = ""
+        self.state = State.RAMPING_IN
+
+    def disable(self) -> None:
+        """Ramp out; acknowledges a fault, whose own ramp goes on."""
+        if self.state is not State.DISABLED:
+            self.fault_reason = ""
+            self.state = State.DISABLED if self.at_rest else State.RAMPING_OUT
+
+    def stop(self, time: float) -> None:
+        """Let the last command fade within `fault_ramp_time` whatever the arm does, as when the process must end."""
+        self.fault_reason = ""
+        if self.at_rest:
+            self.state = State.DISABLED
+            return
+        if self._held is None:
+            self._hold(time)
+        self.state = State.RAMPING_OUT
+
+    def fault(self, time: float, reason: str) -> None:
+        """Take note of a joint state that cannot be used; while enabled, begin the way to zero."""
+        self._unfit = reason
+        if self._following:
+            self._hold(time)
+            self.fault_reason = reason
+            self.faults += 1
+            self.state = State.FAULT
+
+    def replace(self, gravity: GravityTorque, joints: JointSettings) -> None:
+        """Use another model, and the limits that belong to it, from the next joint state on.
+
+        Raises:
+            ControlError: the model is of other joints.
+
+        """
+        if joints.names != self._joints.names:
+            new, old = ", ".join(joints.names), ", ".join(self._joints.names)
+            raise ControlError(f"the new model is of joints {new}, the one in force of {old}; configure anew")
+        self._gravity = gravity
+        self._joints = joints
+
+    def update(self, time: float, position: Sequence[float], stamp: float | None = None) -> list[float] | None:
+        """Torque for one joint state.
+
+        Args:
+            time: at which it arrived.
+            position: (n,) rad (m) in the model's joint order.
+            stamp: s of the driver's clock at which it was taken; None: unknown.
+
+        Returns:
+            (n,) N m (N), or None if there is nothing to command.
+
+        """
+        problem = self._problem(time, position, stamp)
+        if problem:
+            self.fault(time, problem)
+            return self._fade(time)
+        self.position = tuple(position)
+        self._state_time = time
+        self._stamp = stamp
+        self._unfit = ""
+        if not self._following:
+            return self._fade(time)
+        gravity = self._gravity(position)
+        if not all(map(math.isfinite, gravity)):
+            self.fault(time, f"gravity torque {list(gravity)} is not finite at position {list(position)}")
+            return self._fade(time)
+        return self._step(time, self._clip(gravity))
+
+    def watch(self, time: float) -> list[float] | None:
+        """Torque between joint states, to be asked for regularly: finds stale states and drives the fault ramp."""
+        if self._following and (stale := self._stale(time)):
+            self.fault(time, stale)
+        return self._fade(time)
+
+    def _stale(self, time: float) -> str:
+        age = time - self._state_time
+        if age <= self._timing.timeout:
+            return ""
+        return (
+            f"no new joint state for {age:.3f} s (timeout {self._timing.timeout:g} s): "
+            "the driver stopped, its stamps stand still, or this computer is overloaded"
+        )
+
+    def _problem(self, time: float, position: Sequence[float], stamp: float | None) -> str:
+        """Why this joint state cannot be used; empty if it can."""
+        joints = self._joints
+        if len(position) != len(joints.names):
+            return f"{len(position)} positions for {len(joints.names)} joints ({', '.join(joints.names)})"
+        for name, value, lower, upper in zip(joints.names, position, joints.lower, joints.upper, strict=True):
+            if not math.isfinite(value):
+                return f"position of joint '{name}' is {value}; expected a finite number"
+            if not lower <= value <= upper:
+                return f"position of joint '{name}' is {value:.4f}, far outside its limits ({lower:.4f} to {upper:.4f})"
+        return (self._stale(time) or self._jump(time, position, stamp)) if self._following else ""
+
+    def _jump(self, time: float, position: Sequence[float], stamp: float | None) -> str:
+        if stamp is not None and self._stamp is not None and stamp > self._stamp:
+            span = stamp - self._stamp + STAMP_JITTER
+        else:
+            span = time - self._state_time + self._timing.timeout
+        joints = self._joints
+        for name, value, before, velocity in zip(joints.names, position, self.position, joints.velocity, strict=True):
+            if abs(value - before) > velocity * span:
+                return (
+                    f"position of joint '{name}' jumped from {before:.4f} to {value:.4f}, faster than its velocity "
+                    f"limit {velocity:g} allows: check the encoder"
+                )
+        return ""
+
+    def _clip(self, gravity: Sequence[float]) -> list[float]:
+        joints = self._joints
+        wanted = [gain * value for gain, value in zip(joints.gain, gravity, strict=True)]
+        self.limited = tuple(
+            name for name, value, limit in zip(joints.names, wanted, joints.torque, strict=True) if abs(value) > limit
+        )
+        return [min(max(value, -limit), limit) for value, limit in zip(wanted, joints.torque, strict=True)]
+
+    def _hold(self, time: float) -> None:
+        self._held = list(self._torque)
+        self._scale = 1.0
+        self._time = time  # the ramp begins now: the time since the last command would be a step
+        self.limited = ()
+
+    def _fade(self, time: float) -> list[float] | None:
+        if self._held is None or self.at_rest:
+            return None
+        return self._step(time, self._held)
+
+    def _step(self, time: float, full: list[float]) -> list[float]:
+        """Move the scale and then the torque towards its target by what the time since the last command allows."""
+        elapsed = max(time - self._time, 0.0)
+        self._time = max(time, self._time)
+        ramp_time = self._timing.ramp_time if self._held is None else self._timing.fault_ramp_time
+        direction = 1.0 if self.state in (State.RAMPING_IN, State.ACTIVE) else -1.0
+        self._scale = min(max(self._scale + direction * elapsed / ramp_time, 0.0), 1.0)
+        for i, (last, value, rate) in enumerate(zip(self._torque, full, self._joints.rate, strict=True)):
+            step = rate * elapsed
+            self._torque[i] = min(max(self._scale * value, last - step), last + step)
+        if self.state is State.RAMPING_IN and self._scale == 1.0:
+            self.state = State.ACTIVE
+        elif self.state is State.RAMPING_OUT and self._scale == 0.0 and not any(self._torque):
+            self.state = State.DISABLED
+            self._held = None
+        return list(self._torque)

@@ -1,0 +1,99 @@
+"""What the compensator may command to each joint, and which joint positions it believes."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dynid_ros.errors import ControlError
+from dynid_ros.model import RobotModel
+
+MAX_GAIN = 1.5  # a feed-forward well above the gravity torque lifts the arm by itself
+
+
+@dataclass(frozen=True)
+class JointSettings:
+    """One entry per joint, in the model's order; rad, rad/s, N m, N m/s (prismatic: m, m/s, N, N/s)."""
+
+    names: tuple[str, ...]
+    gain: tuple[float, ...]
+    torque: tuple[float, ...]
+    rate: tuple[float, ...]
+    lower: tuple[float, ...]
+    upper: tuple[float, ...]
+    velocity: tuple[float, ...]
+
+    @classmethod
+    def of(
+        cls,
+        robot: RobotModel,
+        *,
+        fault_ramp_time: float,
+        gain: Sequence[float] = (1.0,),
+        torque: Sequence[float] = (),
+        effort_limit_factor: float = 1.0,
+        rate: Sequence[float] = (),
+        limit_margin: float = 0.1,
+    ) -> "JointSettings":
+        """Settings for `robot`; a sequence of one value holds for all joints.
+
+        Args:
+            robot: position, velocity and effort limits are those of its URDF; a velocity limit of 0 means unknown.
+            fault_ramp_time: s, in which the largest torque must be able to reach zero.
+            gain: factor on the gravity torque, 0 (no compensation) to 1.5.
+            torque: largest torques; empty: the URDF's effort limits times `effort_limit_factor`.
+            effort_limit_factor: 0 to 1.
+            rate: fastest changes of the torque; empty: `torque / fault_ramp_time`, the slowest that a fault allows.
+            limit_margin: rad or m by which a position may exceed its limits before it counts as a fault.
+
+        Raises:
+            ControlError: a value is out of range, a list has another length than the robot has joints, a joint has no
+                known torque limit, or a rate is too slow for the fault ramp.
+
+        """
+        names = tuple(robot.joint_names)
+        if not 0.0 < effort_limit_factor <= 1.0:
+            raise ControlError(f"effort_limit_factor is {effort_limit_factor}; expected a number above 0, at most 1")
+        if not (math.isfinite(limit_margin) and limit_margin >= 0.0):
+            raise ControlError(f"limit_margin is {limit_margin}; expected a finite number of rad or m, at least 0")
+        gains = _per_joint("scale", gain, names)
+        for name, value in zip(names, gains, strict=True):
+            if not 0.0 <= value <= MAX_GAIN:
+                raise ControlError(f"scale of joint '{name}' is {value}; expected 0 to {MAX_GAIN}")
+        efforts = [effort_limit_factor * float(effort) for effort in robot.limits.effort]
+        torques = _torque_limits(names, _per_joint("torque_limits", torque, names) if torque else tuple(efforts))
+        slowest = tuple(value / fault_ramp_time for value in torques)
+        rates = _per_joint("max_rate", rate, names) if rate else slowest
+        for name, value, least in zip(names, rates, slowest, strict=True):
+            if not (math.isfinite(value) and value >= least * (1.0 - 1e-9)):
+                raise ControlError(
+                    f"max_rate of joint '{name}' is {value} per second; a fault must reach zero from the torque limit "
+                    f"within fault_ramp_time, which takes {least:g} or more. Raise it, or lower the torque limit"
+                )
+        return cls(
+            names=names,
+            gain=gains,
+            torque=torques,
+            rate=rates,
+            lower=tuple(float(value) - limit_margin for value in robot.limits.lower),
+            upper=tuple(float(value) + limit_margin for value in robot.limits.upper),
+            velocity=tuple(float(value) if value > 0.0 else math.inf for value in robot.limits.velocity),
+        )
+
+
+def _per_joint(parameter: str, values: Sequence[float], names: tuple[str, ...]) -> tuple[float, ...]:
+    if len(values) not in (1, len(names)):
+        raise ControlError(
+            f"{parameter} has {len(values)} values; expected 1, or one per joint: {len(names)} ({', '.join(names)})"
+        )
+    per_joint = tuple(float(value) for value in values)
+    return per_joint if len(values) == len(names) else per_joint * len(names)
+
+
+def _torque_limits(names: tuple[str, ...], limits: tuple[float, ...]) -> tuple[float, ...]:
+    unknown = [name for name, limit in zip(names, limits, strict=True) if not (math.isfinite(limit) and limit > 0.0)]
+    if unknown:
+        raise ControlError(
+            f"no torque limit is known for joint(s) {', '.join(unknown)}: give effort limits above 0 in the URDF, "
+            "or the parameter torque_limits"
+        )
+    return limits

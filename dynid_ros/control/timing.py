@@ -1,0 +1,35 @@
+"""Ramps and timeout of the compensation."""
+
+import math
+from dataclasses import dataclass
+
+from dynid_ros.errors import ControlError
+
+MAX_FAULT_RAMP_TIME = 3.0  # launch kills a process 5 s after it asked it to end
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Durations in seconds.
+
+    Attributes:
+        ramp_time: of a ramp in or out on request.
+        fault_ramp_time: of the way to zero after a fault, or before the process ends.
+        timeout: age of the oldest joint state that may still be acted on.
+
+    """
+
+    ramp_time: float = 2.0
+    fault_ramp_time: float = 0.5
+    timeout: float = 0.2
+
+    def __post_init__(self) -> None:
+        for name in ("ramp_time", "fault_ramp_time", "timeout"):
+            value = getattr(self, name)
+            if not (math.isfinite(value) and value > 0.0):
+                raise ControlError(f"{name} is {value}; expected a number of seconds above 0")
+        if self.fault_ramp_time > MAX_FAULT_RAMP_TIME:
+            raise ControlError(
+                f"fault_ramp_time is {self.fault_ramp_time:g} s; expected at most {MAX_FAULT_RAMP_TIME:g} s, "
+                "because a process that must end is killed soon after"
+            )

@@ -1,0 +1,242 @@
+"""What gravity identification found, how sure it is, and what it could not find."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import t as student_t
+
+from dynid_ros.identification.identified_file import new_document, save_identified
+from dynid_ros.identification.samples import Samples
+from dynid_ros.identification.validation import Validation, validate_torque
+from dynid_ros.model import RobotModel
+from dynid_ros.model.gravity import GravityModel
+
+MAXIMUM_INFLATION = 30.0
+"""Parameters whose standard errors collinearity inflates beyond this are not reported. With an unknown torque offset, a
+joint reaches it where it turns by less than about 45 degrees (60: 17, 30: 65)."""
+
+MOMENT_LABELS = ("n_x", "n_y", "mass")
+
+
+@dataclass(frozen=True)
+class Observability:
+    """Whether the data decide a joint's moment; `reason` says why not, and what to do."""
+
+    observable: bool
+    reason: str = ""
+    torque_free: bool = False
+
+
+@dataclass(frozen=True)
+class GravityResult:
+    """Moments n_x, n_y (kg m, in the joint frame) per joint with offset and friction; see `GravityIdentification`.
+
+    Attributes:
+        names: of all unknowns, e.g. "n_x joint_2", "offset joint_2".
+        values, covariance, inflation: of all unknowns, in that order.
+        determined: (r, k) orthonormal basis of what the data determine, in columns divided by `scale`.
+        condition_number: of the column-scaled weighted problem.
+        residual_rms: (n,) N m, of the rows that were fitted.
+        noise: standard deviation of a row by joint and kind of sample, N m.
+        observability: per joint name.
+
+    """
+
+    robot: RobotModel
+    gravity: GravityModel
+    names: list[str]
+    values: NDArray
+    covariance: NDArray
+    inflation: NDArray
+    determined: NDArray
+    scale: NDArray
+    condition_number: float
+    freedom: int
+    residual_rms: NDArray
+    noise: dict[str, float]
+    observability: dict[str, Observability]
+    samples: Samples
+    sources: tuple[str, ...]
+    settings: dict
+
+    @property
+    def parameters(self) -> NDArray:
+        """(k,) moments in the order of `gravity.names`; NaN where the data do not decide."""
+        return self._pick(self.gravity.names, self.values)
+
+    @property
+    def standard_errors(self) -> NDArray:
+        """(k,) of `parameters`."""
+        return self._pick(self.gravity.names, np.sqrt(np.diag(self.covariance)))
+
+    def confidence_intervals(self, level: float = 0.95) -> NDArray:
+        """(k, 2) lower and upper ends, from Student's t."""
+        half = student_t.ppf((1 + level) / 2, self.freedom) * self.standard_errors
+        return np.stack([self.parameters - half, self.parameters + half], axis=1)
+
+    def per_joint(self, label: str) -> tuple[NDArray, NDArray]:
+        """(n,) value and standard error of "offset", "coulomb" or "viscous"; NaN where it is not decided."""
+        names = [f"{label} {joint}" for joint in self.robot.joint_names]
+        return self._pick(names, self.values), self._pick(names, np.sqrt(np.diag(self.covariance)))
+
+    def predict(self, q: NDArray) -> NDArray:
+        """(N, n) gravity torque at (N, n) positions; NaN where it rests on what the data do not determine."""
+        return self._evaluate(self._gravity_rows(q))
+
+    def predict_std(self, q: NDArray) -> NDArray:
+        """(N, n) standard error of `predict`."""
+        rows = self._gravity_rows(q)
+        std = np.sqrt(np.einsum("nik,kl,nil->ni", rows, self.covariance, rows))
+        std[~self._is_determined(rows)] = np.nan
+        return std
+
+    def predict_samples(self, samples: Samples) -> NDArray:
+        """(M, n) torque that the sensors should read: gravity, offset, and friction where its direction is known.
+
+        A joint that never moved may have a known torque and an unknown gravity torque: its offset is in the way.
+        """
+        rows = self._gravity_rows(samples.position)
+        extras = {"offset": np.ones_like(samples.position), "coulomb": samples.direction, "viscous": samples.velocity}
+        for label, factor in extras.items():
+            for i, joint in enumerate(self.robot.joint_names):
+                if f"{label} {joint}" in self.names:
+                    rows[:, i, self.names.index(f"{label} {joint}")] = factor[:, i]
+        return self._evaluate(rows)
+
+    def validate(self, samples: Samples, name: str = "") -> Validation:
+        """Compare with samples of another recording (`GravityIdentification.extract`)."""
+        return validate_torque(name, self.robot.joint_names, samples.torque, self.predict_samples(samples))
+
+    def summary(self) -> str:
+        """Table of moments with 95 % intervals, offsets and friction, and what is not observable."""
+        half = student_t.ppf(0.975, self.freedom)
+        value, error = self.parameters, self.standard_errors
+        offset, coulomb = self.per_joint("offset")[0], self.per_joint("coulomb")[0]
+        lines = [
+            f"Gravity parameters of {self.robot.name} from {len(self.samples)} samples "
+            f"({self.settings['estimator']}, condition {self.condition_number:.3g})",
+            f"{'joint':<24}{'n_x [kg m]':>22}{'n_y [kg m]':>22}{'offset':>10}{'coulomb':>10}{'rms [N m]':>11}",
+        ]
+        for i, joint in enumerate(self.robot.joint_names):
+            state = self.observability[joint]
+            entries = [f"{value[c]:+.4f} ± {half * error[c]:.4f}" for c in _indices(self.gravity, i)]
+            if not state.observable:
+                entries = ["not observable"]
+            cells = "".join(f"{entry:>22}" for entry in entries + [""] * (2 - len(entries)))
+            lines.append(f"{joint:<24}{cells}{offset[i]:>10.3f}{coulomb[i]:>10.3f}{self.residual_rms[i]:>11.3f}")
+        lines += [f"  {joint}: {state.reason}" for joint, state in self.observability.items() if not state.observable]
+        return "\n".join(lines)
+
+    def document(self) -> dict:
+        """Content of `identified.yaml`."""
+        document = new_document(self.robot, self.sources, self.settings)
+        value, error = self.parameters, self.standard_errors
+        document["gravity"], document["friction"] = {}, {}
+        friction = {label: self.per_joint(label) for label in ("coulomb", "viscous", "offset")}
+        for i, joint in enumerate(self.robot.joint_names):
+            state = self.observability[joint]
+            labels = [self.gravity.names[c].split()[0] for c in _indices(self.gravity, i)]
+            entry: dict = {label: _number(value[c]) for label, c in zip(labels, _indices(self.gravity, i), strict=True)}
+            entry["std"] = {
+                label: _number(error[c]) for label, c in zip(labels, _indices(self.gravity, i), strict=True)
+            }
+            entry["observable"] = state.observable
+            if not state.observable:
+                entry |= {"torque_free": state.torque_free, "reason": state.reason}
+            document["gravity"][joint] = entry
+            document["friction"][joint] = {label: _number(values[i]) for label, (values, _) in friction.items()}
+            document["friction"][joint]["rotor_inertia"] = None
+            document["friction"][joint]["std"] = {label: _number(errors[i]) for label, (_, errors) in friction.items()}
+        document["condition_number"] = _number(self.condition_number)
+        document["degrees_of_freedom"] = self.freedom
+        return document
+
+    def save(self, path: str | Path, validations: tuple[Validation, ...] = ()) -> Path:
+        """Write `identified.yaml`."""
+        document = self.document()
+        document["validation"] = [validation.document() for validation in validations]
+        return save_identified(path, document)
+
+    def _pick(self, names: tuple[str, ...] | list[str], values: NDArray) -> NDArray:
+        index = {
+            name: i
+            for i, name in enumerate(self.names)
+            if self.inflation[i] <= MAXIMUM_INFLATION and self._is_trusted(name)
+        }
+        return np.array([values[index[name]] if name in index else np.nan for name in names])
+
+    def _is_trusted(self, name: str) -> bool:
+        label, joint = name.split(" ", 1)
+        return label not in MOMENT_LABELS or self.observability[joint].observable
+
+    def _gravity_rows(self, q: NDArray) -> NDArray:
+        """(N, n, k) what the gravity torque is made of, in the columns of `names`."""
+        full = self.gravity.regressor(q)
+        rows = np.zeros((*full.shape[:2], len(self.names)))
+        for column, name in enumerate(self.gravity.names):
+            if name in self.names:
+                rows[..., self.names.index(name)] = full[..., column]
+        return rows
+
+    def _evaluate(self, rows: NDArray) -> NDArray:
+        torque = rows @ self.values
+        torque[~self._is_determined(rows)] = np.nan
+        return torque
+
+    def _is_determined(self, rows: NDArray) -> NDArray:
+        """(N, n) whether each row lies in the space that the data span."""
+        scaled = rows / self.scale
+        outside = scaled - scaled @ self.determined.T @ self.determined
+        return np.linalg.norm(outside, axis=-1) <= 1e-6 * np.maximum(np.linalg.norm(scaled, axis=-1), 1e-12)
+
+
+def describe_observability(
+    robot: RobotModel, gravity: GravityModel, names: list[str], inflation: NDArray, samples: Samples
+) -> dict[str, Observability]:
+    """Say for each joint whether its moment is decided, and if not, what stands in the way."""
+    worst = dict(zip(names, inflation, strict=True))
+    parallel = gravity.unobservable_axes()
+    found = {}
+    for i, joint in enumerate(robot.joint_names):
+        if parallel[i]:
+            how = "parallel" if robot.joint_types[i] == "revolute" else "square"
+            reason = f"axis {how} to gravity in every pose: its gravity torque is zero"
+            found[joint] = Observability(False, reason, torque_free=True)
+            continue
+        factor = max(worst.get(gravity.names[c], np.inf) for c in _indices(gravity, i))
+        revolute = robot.joint_types[i] == "revolute"
+        angles = len(np.unique(np.round(samples.position[:, i] / np.deg2rad(2))))
+        needed = 4 if any(name.startswith("offset") for name in names) else 3
+        if factor <= MAXIMUM_INFLATION and (angles >= needed or not revolute):
+            found[joint] = Observability(True)
+            continue
+        span = float(np.ptp(samples.position[:, i]))
+        if not revolute:
+            reason = (
+                "the weight that it carries cannot be told from its torque offset; tilt its axis, "
+                "or zero the sensor and set torque_offset to false"
+            )
+        elif angles < needed:
+            reason = f"only {angles} different angle(s) in the samples; at least {needed} are needed for its sinusoid"
+        elif span < np.deg2rad(60):
+            reason = (
+                f"its angle spans only {np.rad2deg(span):.0f} degrees; "
+                "at least about 60 are needed to tell its moment from its torque offset"
+            )
+        else:
+            reason = (
+                "its moment cannot be told from those of other joints in these poses; "
+                "add poses of the proximal joints with its axis horizontal"
+            )
+        found[joint] = Observability(False, reason)
+    return found
+
+
+def _indices(gravity: GravityModel, joint: int) -> range:
+    return range(len(gravity.names))[gravity.columns(joint)]
+
+
+def _number(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None

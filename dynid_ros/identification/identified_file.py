@@ -1,0 +1,135 @@
+"""`identified.yaml`: what was identified, for which robot, from what; safe YAML, versioned."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import yaml
+from numpy.typing import NDArray
+
+from dynid_ros import __version__
+from dynid_ros.errors import IdentifiedFileError
+from dynid_ros.files import write_atomically
+from dynid_ros.model import RobotModel
+from dynid_ros.model.gravity import GravityModel
+
+FORMAT = "dynid/1"
+LARGEST_FILE = 10_000_000
+
+
+def new_document(robot: RobotModel, sources: Sequence[str], settings: dict) -> dict:
+    """Head of the file: format, robot and source."""
+    return {
+        "format": FORMAT,
+        "robot": {
+            "name": robot.name,
+            "joints": list(robot.joint_names),
+            "base": robot.base,
+            "tip": robot.tip,
+            "gravity": [float(g) for g in robot.gravity],
+            "urdf_sha256": robot.urdf_sha256,
+            "kinematics_sha256": robot.kinematics_sha256,
+        },
+        "source": {"recordings": list(sources), "settings": dict(settings), "version": __version__},
+    }
+
+
+def save_identified(path: str | Path, document: dict) -> Path:
+    """Write the file atomically."""
+    return write_atomically(path, yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=120))
+
+
+def load_identified(path: str | Path) -> dict:
+    """Read the file.
+
+    Raises:
+        IdentifiedFileError: unreadable, not plain YAML (tags are refused), or of another format.
+
+    """
+    path = Path(path)
+    try:
+        if path.stat().st_size > LARGEST_FILE:
+            raise IdentifiedFileError(f"{path}: {path.stat().st_size} bytes are too many for an identified.yaml")
+        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise IdentifiedFileError(
+            f"{path}: cannot be read ({error.strerror}); give the file that an identification wrote"
+        ) from error
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
+        first = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise IdentifiedFileError(f"{path}: not plain YAML ({first}); tags and binary data are refused") from error
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        found = document.get("format") if isinstance(document, dict) else type(document).__name__
+        raise IdentifiedFileError(f"{path}: format is {found!r}, expected {FORMAT!r}; run the identification again")
+    if not isinstance(document.get("robot"), dict):
+        raise IdentifiedFileError(f"{path}: section 'robot' is missing; run the identification again")
+    return document
+
+
+def check_same_robot(document: dict, robot: RobotModel) -> None:
+    """Refuse a file of another robot: joints, kinematics and gravity must agree; inertias may differ.
+
+    Raises:
+        IdentifiedFileError: says what differs.
+
+    """
+    section = document["robot"]
+    if section.get("joints") != list(robot.joint_names):
+        raise IdentifiedFileError(
+            f"identified.yaml is of robot '{section.get('name')}' with joints {section.get('joints')}; "
+            f"this robot has {list(robot.joint_names)}; give the file of this robot, or the same base and tip"
+        )
+    if section.get("kinematics_sha256") != robot.kinematics_sha256:
+        raise IdentifiedFileError(
+            f"identified.yaml is of another robot '{section.get('name')}': same joint names, other axes or placements; "
+            "identify again with this URDF"
+        )
+    gravity = section.get("gravity")
+    if not _is_numbers(gravity, 3) or not np.allclose(gravity, robot.gravity, atol=1e-3):
+        raise IdentifiedFileError(
+            f"identified.yaml was made with gravity {gravity} in the base frame, this robot has {list(robot.gravity)}; "
+            "set the parameter gravity to the same direction, or identify again"
+        )
+
+
+def gravity_moments(document: dict, gravity: GravityModel) -> NDArray:
+    """(k,) moments for `gravity.compile`, in kg m; zero for joints whose gravity torque is zero in every pose.
+
+    Raises:
+        IdentifiedFileError: the section is missing or malformed, or a joint was not observable.
+
+    """
+    section = document.get("gravity")
+    if not isinstance(section, dict):
+        raise IdentifiedFileError("identified.yaml has no section 'gravity'; run the gravity identification")
+    moments = np.zeros(len(gravity.names))
+    free = gravity.unobservable_axes()
+    for i, joint in enumerate(gravity.robot.joint_names):
+        entry = section.get(joint)
+        if not isinstance(entry, dict):
+            raise IdentifiedFileError(
+                f"identified.yaml: gravity of joint '{joint}' is missing; run the gravity identification"
+            )
+        if free[i]:
+            continue
+        if entry.get("observable") is not True:
+            raise IdentifiedFileError(
+                f"identified.yaml: joint '{joint}' was not observable ({entry.get('reason', 'no reason given')}); "
+                "no torque can be promised, identify again with better poses"
+            )
+        for column in range(len(moments))[gravity.columns(i)]:
+            label = gravity.names[column].split()[0]
+            if not _is_numbers([entry.get(label)], 1):
+                raise IdentifiedFileError(
+                    f"identified.yaml: {label} of joint '{joint}' is {entry.get(label)!r}, expected a number"
+                )
+            moments[column] = entry[label]
+    return moments
+
+
+def _is_numbers(values: object, length: int) -> bool:
+    return (
+        isinstance(values, list)
+        and len(values) == length
+        and all(isinstance(v, (int, float)) and not isinstance(v, bool) and np.isfinite(v) for v in values)
+    )

@@ -1,0 +1,170 @@
+"""Static and slow samples of a recording: what gravity identification looks at."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynid_ros.errors import IdentificationError
+from dynid_ros.recording import Recording
+from dynid_ros.signals import differentiate
+
+DERIVATIVE_WINDOW = 0.1
+"""Length of the local fit that gives velocity and acceleration, s."""
+
+
+@dataclass(frozen=True)
+class Samples:
+    """M mean values over short stretches in which inertial torque is negligible; n joints.
+
+    Attributes:
+        position: (M, n) rad or m.
+        velocity: (M, n), zero at rest.
+        torque: (M, n) N m or N.
+        direction: (M, n) sign of the motion that friction opposes: of the last approach in a static sample, of the
+            velocity in a slow one; 0 where it is not known.
+        static: (M,) True for a dwell, False for slow motion.
+        time: (M,) middle of the stretch, s.
+        part: (M,) which recording.
+
+    """
+
+    position: NDArray
+    velocity: NDArray
+    torque: NDArray
+    direction: NDArray
+    static: NDArray
+    time: NDArray
+    part: NDArray
+
+    def __len__(self) -> int:
+        return len(self.time)
+
+    @staticmethod
+    def join(parts: Sequence["Samples"]) -> "Samples":
+        """All samples in one, the parts numbered in order."""
+        joined = {f.name: np.concatenate([getattr(part, f.name) for part in parts]) for f in fields(Samples)}
+        joined["part"] = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
+        return Samples(**joined)
+
+
+@dataclass(frozen=True)
+class SampleRules:
+    """What counts as static and as slow.
+
+    Attributes:
+        rest_velocity: a joint slower than this is at rest, rad/s or m/s.
+        minimum_dwell: shortest rest that makes a static sample, s.
+        settle_time: left out at both ends of each rest, s.
+        minimum_approach: travel in one direction after which friction is taken to oppose it, rad or m.
+        slow_velocity: fastest joint in a slow sample.
+        slow_acceleration: largest acceleration in a slow sample, per s².
+        block: length of a slow sample, s.
+
+    """
+
+    rest_velocity: float = 0.005
+    minimum_dwell: float = 0.25
+    settle_time: float = 0.1
+    minimum_approach: float = 0.005
+    slow_velocity: float = 0.5
+    slow_acceleration: float = 0.5
+    block: float = 0.1
+
+
+def static_samples(recording: Recording, rules: SampleRules) -> Samples:
+    """One sample for each stretch in which every joint rests (Ma & Hollerbach 1996, section 4, step 1).
+
+    A servo loads a joint that stiction holds before it moves, so the torque changes while the joint still rests. Of a
+    rest longer than most, where a slow departure follows, no more than the usual length is taken.
+    """
+    velocity, _ = _derivatives(recording)
+    time, q = recording.time, recording.position
+    stretches = zip(*_stretches(np.all(np.abs(velocity) < rules.rest_velocity, axis=1)), strict=True)
+    rests = [(start, end) for start, end in stretches if time[end - 1] - time[start] >= rules.minimum_dwell]
+    usual = np.median([time[end - 1] - time[start] for start, end in rests]) if rests else 0.0
+    rows, directions = [], []
+    previous_end = 0
+    for start, end in rests:
+        last = min(time[end - 1], time[start] + usual) - rules.settle_time
+        dwell = slice(*np.searchsorted(time, [time[start] + rules.settle_time, last]))
+        rows.append(dwell)
+        directions.append(_approach(q[previous_end : dwell.start], q[dwell].mean(axis=0), rules.minimum_approach))
+        previous_end = end
+    settled = _settled(recording.torque, rows)
+    rows = [row for row, keep in zip(rows, settled, strict=True) if keep]
+    return _means(recording, rows, np.zeros_like(q), np.array(directions)[settled], static=True)
+
+
+def slow_samples(recording: Recording, rules: SampleRules) -> Samples:
+    """Blocks of slow and nearly unaccelerated motion; a rest within them is left to `static_samples`."""
+    velocity, acceleration = _derivatives(recording)
+    speed = np.abs(velocity)
+    slow = np.all(speed < rules.slow_velocity, axis=1) & np.all(np.abs(acceleration) < rules.slow_acceleration, axis=1)
+    slow &= np.any(speed >= rules.rest_velocity, axis=1)
+    starts, ends = _stretches(slow)
+    rows = []
+    for start, end in zip(starts, ends, strict=True):
+        edges = np.arange(recording.time[start], recording.time[end - 1], rules.block)
+        cuts = start + np.searchsorted(recording.time[start:end], edges)
+        rows += [slice(a, b) for a, b in pairwise(cuts) if b - a >= 2]
+    directions = np.array([_steady_sign(velocity[row], rules.rest_velocity) for row in rows])
+    moving = np.where(speed < rules.rest_velocity, 0.0, velocity)
+    return _means(recording, rows, moving, directions, static=False)
+
+
+def _settled(torque: NDArray, rows: list[slice]) -> NDArray:
+    """(M,) False for a rest in which a torque changes from its first to its second half by far more than is usual."""
+    if len(rows) < 3:
+        return np.ones(len(rows), bool)
+    halves = [[half.mean(axis=0) for half in np.array_split(torque[row], 2)] for row in rows]
+    change = np.abs(np.diff(halves, axis=1))[:, 0]
+    usual = np.maximum(np.median(change, axis=0), 1e-3 * np.ptp(torque, axis=0))
+    return np.all(change <= 6 * usual, axis=1)
+
+
+def _derivatives(recording: Recording) -> tuple[NDArray, NDArray]:
+    if recording.n_samples < 10:
+        raise IdentificationError(
+            f"{recording.source}: {recording.n_samples} samples are too few to tell rest from motion"
+        )
+    return differentiate(recording.time, recording.position, DERIVATIVE_WINDOW)
+
+
+def _stretches(mask: NDArray) -> tuple[NDArray, NDArray]:
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], mask, [False]]).astype(int)))
+    return edges[::2], edges[1::2]
+
+
+def _approach(path: NDArray, rest: NDArray, minimum: float) -> NDArray:
+    """Direction of the last travel of at least `minimum` towards `rest`: friction keeps that sign at the stop."""
+    away = path - rest
+    far = np.abs(away) >= minimum
+    last = len(path) - 1 - np.argmax(far[::-1], axis=0) if len(path) else np.zeros(path.shape[1], int)
+    if not len(path):
+        return np.zeros(path.shape[1])
+    return np.where(far.any(axis=0), -np.sign(away[last, np.arange(path.shape[1])]), 0.0)
+
+
+def _steady_sign(velocity: NDArray, rest: float) -> NDArray:
+    sign = np.sign(velocity)
+    return np.where(np.all((sign == sign[0]) & (np.abs(velocity) >= rest), axis=0), sign[0], 0.0)
+
+
+def _means(recording: Recording, rows: list[slice], velocity: NDArray, direction: NDArray, *, static: bool) -> Samples:
+    n = recording.position.shape[1]
+
+    def mean(values: NDArray) -> NDArray:
+        return np.array([values[row].mean(axis=0) for row in rows]).reshape(len(rows), n)
+
+    return Samples(
+        position=mean(recording.position),
+        velocity=mean(velocity),
+        torque=mean(recording.torque),
+        direction=direction.reshape(len(rows), n),
+        static=np.full(len(rows), static),
+        time=np.array([recording.time[row].mean() for row in rows]),
+        part=np.zeros(len(rows), int),
+    )

@@ -1,0 +1,76 @@
+"""From recordings to `identified.yaml` and `report.html`: the gravity parameters of an arm."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from dynid_ros.errors import RecordingError
+from dynid_ros.identification import GravityIdentification, GravityResult
+from dynid_ros.identification.identified_file import check_same_robot, load_identified
+from dynid_ros.identification.validation import Validation
+from dynid_ros.model import RobotModel
+from dynid_ros.recording import Recording
+from dynid_ros.recording.checks import Finding, check
+from dynid_ros.report import write_gravity_report
+
+
+@dataclass(frozen=True)
+class GravityJob:
+    """What the job leaves: the result, the files and what the sanity check found."""
+
+    result: GravityResult
+    validations: tuple[Validation, ...]
+    findings: tuple[Finding, ...]
+    identified: Path
+    report: Path
+
+    def summary(self) -> str:
+        """Result, validation on other recordings, warnings and where the files are."""
+        lines = [self.result.summary()]
+        for validation in self.validations:
+            rms = "  ".join(f"{value:.3f}" for value in validation.rms)
+            lines.append(f"RMS on {validation.recording} [N m]: {rms}")
+        lines += [f"warning: {finding}" for finding in self.findings]
+        lines.append(f"wrote {self.identified} and {self.report}")
+        return "\n".join(lines)
+
+
+def identify_gravity(
+    identification: GravityIdentification,
+    recordings: Sequence[Recording],
+    output: str | Path,
+    validate: Sequence[Recording] = (),
+) -> GravityJob:
+    """Check the recordings, fit, validate on recordings that were not fitted, write both files into `output`.
+
+    Raises:
+        RecordingError: the sanity check found an error in a recording.
+        IdentificationError: the recordings hold too little.
+
+    """
+    robot = identification.robot
+    findings = checked(recordings, robot)
+    result = identification.fit(*recordings)
+    validations = tuple(result.validate(identification.extract(other), other.source) for other in validate)
+    identified = result.save(Path(output) / "identified.yaml", validations)
+    document = result.document() | {"validation": [validation.document() for validation in validations]}
+    report = write_gravity_report(Path(output) / "report.html", robot, document, result.samples)
+    return GravityJob(result, validations, findings, identified, report)
+
+
+def report_gravity(model: Path, robot: RobotModel, recordings: Sequence[Recording], output: Path) -> Path:
+    """Write the report anew from `identified.yaml` and the recordings that it was fitted to."""
+    document = load_identified(model)
+    check_same_robot(document, robot)
+    samples = document.get("source", {}).get("settings", {}).get("samples", "static")
+    identification = GravityIdentification(robot, samples=samples)
+    return write_gravity_report(output, robot, document, identification.extract(*recordings))
+
+
+def checked(recordings: Sequence[Recording], robot: RobotModel) -> tuple[Finding, ...]:
+    """Run the sanity check on all recordings; an error stops here, warnings are returned."""
+    findings = check(recordings, robot)
+    for finding in findings:
+        if finding.severity == "error":
+            raise RecordingError(str(finding))
+    return tuple(findings)

@@ -1,0 +1,7 @@
+"""Plots and the HTML report."""
+
+from dynid_ros.report.demonstration import Demonstration
+from dynid_ros.report.drop_picture import write_drop_picture
+from dynid_ros.report.gravity_report import write_gravity_report
+
+__all__ = ["Demonstration", "write_drop_picture", "write_gravity_report"]

@@ -1,0 +1,34 @@
+"""Templates and the one self-contained page that they make."""
+
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from dynid_ros.files import write_atomically
+from dynid_ros.report import formats
+from dynid_ros.report.palette import DARK, LIGHT
+
+ENVIRONMENT = Environment(
+    loader=FileSystemLoader(Path(__file__).with_name("templates")),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+ENVIRONMENT.globals.update(light=LIGHT, dark=DARK)
+for function in (
+    formats.significant,
+    formats.with_unit,
+    formats.fixed,
+    formats.brief,
+    formats.as_fine_as,
+    formats.percent,
+    formats.distance,
+    formats.counted,
+):
+    ENVIRONMENT.filters[function.__name__] = function
+
+
+def write_page(path: str | Path, template: str, **content: object) -> Path:
+    """Fill `template` with `content` and write it; all text is escaped, pictures are marked safe in the template."""
+    return write_atomically(path, ENVIRONMENT.get_template(template).render(content))

@@ -1,0 +1,377 @@
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dynid_ros.control import GravityCompensator, JointSettings, State, Timing
+from dynid_ros.errors import ControlError
+
+TIMING = Timing(ramp_time=1.0, fault_ramp_time=0.5, timeout=0.1)
+LIMIT = (20.0, 10.0)
+
+
+def joint_settings(**changes):
+    values = {
+        "names": ("shoulder", "elbow"),
+        "gain": (1.0, 1.0),
+        "torque": LIMIT,
+        "rate": tuple(limit / TIMING.fault_ramp_time for limit in LIMIT),
+        "lower": (-3.0, -math.inf),
+        "upper": (3.0, math.inf),
+        "velocity": (2.0, 4.0),
+    }
+    return JointSettings(**(values | changes))
+
+
+def pendulum(q):
+    return [12.0 * math.sin(q[0]) + 4.0 * math.sin(q[0] + q[1]), 4.0 * math.sin(q[0] + q[1])]
+
+
+def biased(bias):
+    return lambda q: [torque + bias for torque in pendulum(q)]
+
+
+class Arm:
+    """Feeds a compensator with joint states every 10 ms."""
+
+    def __init__(self, gravity=pendulum, joints=None, position=(1.0, 0.3)):
+        self.compensator = GravityCompensator(gravity, joints or joint_settings(), TIMING)
+        self.position = list(position)
+        self.time = 100.0
+        self.commands = []
+
+    def run(self, seconds, dt=0.01):
+        for _ in range(round(seconds / dt)):
+            self.time += dt
+            self.commands.append(self.compensator.update(self.time, self.position))
+        return self
+
+    def watch(self, seconds, dt=0.01):
+        for _ in range(round(seconds / dt)):
+            self.time += dt
+            self.commands.append(self.compensator.watch(self.time))
+        return self
+
+    def enabled(self):
+        self.run(0.02)
+        self.compensator.enable(self.time)
+        return self.run(1.5)
+
+
+def test_ramp_in_is_linear_and_ends_at_the_gravity_torque():
+    arm = Arm().run(0.02)
+    assert arm.commands == [None, None]
+    arm.compensator.enable(arm.time)
+    assert arm.compensator.state is State.RAMPING_IN
+    arm.run(0.25)
+    assert arm.commands[-1] == pytest.approx([0.25 * torque for torque in pendulum(arm.position)])
+    arm.run(0.80)
+    assert arm.compensator.state is State.ACTIVE
+    assert arm.commands[-1] == pytest.approx(pendulum(arm.position), abs=1e-12)
+
+
+def test_ramp_out_follows_the_pose_ends_at_exactly_zero_and_is_silent_then():
+    arm = Arm().enabled()
+    arm.compensator.disable()
+    assert arm.compensator.state is State.RAMPING_OUT
+    arm.position = [0.9, 0.3]
+    arm.run(0.5)
+    assert arm.commands[-1] == pytest.approx([0.5 * torque for torque in pendulum(arm.position)], abs=1e-9)
+    arm.run(0.6)
+    assert arm.compensator.state is State.DISABLED
+    published = [command for command in arm.commands if command is not None]
+    assert published[-1] == [0.0, 0.0]
+    assert arm.commands[-1] is None
+
+
+def test_enable_while_ramping_out_turns_round_without_a_step():
+    arm = Arm().enabled()
+    arm.compensator.disable()
+    arm.run(0.4)
+    arm.compensator.enable(arm.time)
+    arm.run(0.1)
+    assert arm.commands[-1] == pytest.approx([0.7 * torque for torque in pendulum(arm.position)], abs=1e-9)
+
+
+def test_torque_is_clipped_at_its_limit_and_the_joint_named():
+    arm = Arm(gravity=lambda q: [50.0, -3.0]).enabled()
+    assert arm.commands[-1] == [20.0, -3.0]
+    assert arm.compensator.limited == ("shoulder",)
+    assert arm.compensator.state is State.ACTIVE
+
+
+def test_gain_scales_each_joint_before_the_limit():
+    arm = Arm(gravity=lambda q: [15.0, 8.0], joints=joint_settings(gain=(0.5, 0.0))).enabled()
+    assert arm.commands[-1] == [7.5, 0.0]
+
+
+def test_a_jump_of_the_target_is_followed_at_the_rate_limit():
+    arm = Arm(gravity=lambda q: [math.copysign(10.0, q[0]), 0.0], position=(0.01, 0.0)).enabled()
+    arm.position = [-0.01, 0.0]
+    arm.run(0.01)
+    assert arm.commands[-1] == pytest.approx([10.0 - 40.0 * 0.01, 0.0])
+    arm.run(0.6)
+    assert arm.commands[-1] == [-10.0, 0.0]
+
+
+def test_another_model_and_lower_limits_come_in_at_the_rate_limit():
+    arm = Arm(gravity=lambda q: [18.0, 8.0]).enabled()
+    lower = joint_settings(torque=(5.0, 4.0), rate=(10.0, 8.0))
+    arm.compensator.replace(lambda q: [18.0, -8.0], lower)
+    arm.run(0.01)
+    assert arm.commands[-1] == pytest.approx([17.9, 7.92])
+    arm.run(2.0)
+    assert arm.commands[-1] == [5.0, -4.0]
+
+
+def test_a_model_of_other_joints_is_refused_and_the_old_stays():
+    arm = Arm().enabled()
+    with pytest.raises(ControlError, match="wrist"):
+        arm.compensator.replace(lambda q: [0.0, 0.0], joint_settings(names=("shoulder", "wrist")))
+    assert arm.run(0.01).commands[-1] == pytest.approx(pendulum(arm.position))
+
+
+def faulty(arm, position):
+    arm.position = position
+    arm.run(0.01)
+
+
+FAULTS = {
+    "stale": (lambda arm: arm.watch(0.12), "no new joint state for 0.1"),
+    "late": (lambda arm: arm.run(0.15, dt=0.15), "no new joint state for 0.15"),
+    "nan": (lambda arm: faulty(arm, [math.nan, 0.3]), "position of joint 'shoulder' is nan"),
+    "inf": (lambda arm: faulty(arm, [1.0, math.inf]), "position of joint 'elbow' is inf"),
+    "short": (lambda arm: faulty(arm, [1.0]), "1 positions for 2 joints"),
+    "limits": (lambda arm: faulty(arm, [3.2, 0.3]), "far outside its limits"),
+    "jump": (lambda arm: faulty(arm, [1.0, 1.3]), "'elbow' jumped from 0.3000 to 1.3000"),
+    "missing": (lambda arm: arm.compensator.fault(arm.time, "joint_states lacks joint elbow"), "lacks joint elbow"),
+    "torque": (lambda arm: arm.compensator.replace(lambda q: [math.nan, 0.0], joint_settings()), "not finite"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_brings_the_last_command_to_zero_on_a_line_and_stays_until_enabled(fault):
+    arm = Arm().enabled()
+    safe = arm.commands[-1]
+    good = [1.0, 0.3]
+    cause, message = FAULTS[fault]
+    cause(arm)
+    if fault == "torque":
+        arm.run(0.01)
+    assert arm.compensator.state is State.FAULT
+    assert message in arm.compensator.fault_reason
+    assert arm.compensator.torque == pytest.approx(safe, abs=0.05 * max(safe)), "no step at the fault itself"
+    arm.position = good
+    before = arm.compensator.torque
+    arm.watch(0.2)
+    assert arm.commands[-1] == pytest.approx([b - 0.4 * s for b, s in zip(before, safe, strict=True)])
+    arm.run(0.1).watch(0.3)
+    published = [command for command in arm.commands if command is not None]
+    assert published[-1] == [0.0, 0.0]
+    assert arm.commands[-1] is None
+    arm.run(1.0)
+    assert arm.compensator.state is State.FAULT
+    assert arm.compensator.torque == (0.0, 0.0)
+    assert arm.compensator.faults == 1
+    arm.compensator.replace(pendulum, joint_settings())
+    arm.compensator.enable(arm.time)
+    arm.run(1.1)
+    assert arm.compensator.state is State.ACTIVE
+    assert arm.commands[-1] == pytest.approx(pendulum(good))
+
+
+def test_a_fault_is_acknowledged_by_disable_and_its_ramp_goes_on():
+    arm = Arm().enabled()
+    arm.watch(0.15)
+    torque = arm.compensator.torque
+    arm.compensator.disable()
+    assert arm.compensator.state is State.RAMPING_OUT
+    arm.watch(0.01)
+    assert arm.commands[-1] == pytest.approx([t - s * 0.02 for t, s in zip(torque, pendulum([1.0, 0.3]), strict=True)])
+    arm.watch(0.5)
+    assert arm.compensator.state is State.DISABLED
+    assert arm.compensator.fault_reason == ""
+
+
+def test_enable_during_a_fault_ramp_starts_from_the_torque_that_is_left():
+    arm = Arm().enabled()
+    arm.watch(0.3)
+    left = arm.compensator.torque
+    arm.run(0.01)
+    arm.compensator.enable(arm.time)
+    arm.run(0.01)
+    steps = [abs(a - b) for a, b in zip(arm.commands[-1], left, strict=True)]
+    assert all(step <= rate * 0.02 + 1e-12 for step, rate in zip(steps, joint_settings().rate, strict=True))
+    arm.run(0.29)
+    assert arm.commands[-1] == pytest.approx([0.3 * torque for torque in pendulum(arm.position)]), "a ramp from zero"
+    arm.run(1.5)
+    assert arm.commands[-1] == pytest.approx(pendulum(arm.position))
+
+
+def test_stop_fades_within_the_fault_ramp_without_joint_states():
+    arm = Arm().enabled()
+    arm.compensator.stop(arm.time)
+    arm.commands.clear()
+    arm.watch(0.52)
+    published = [command for command in arm.commands if command is not None]
+    assert published[-1] == [0.0, 0.0]
+    assert len(published) <= 51
+    assert arm.compensator.state is State.DISABLED
+
+
+def test_stop_at_rest_commands_nothing_and_forgets_a_fault():
+    arm = Arm().enabled()
+    arm.watch(1.0)
+    arm.compensator.stop(arm.time)
+    assert arm.compensator.state is State.DISABLED
+    assert arm.compensator.watch(arm.time) is None
+
+
+@pytest.mark.parametrize(
+    ("position", "age", "message"),
+    [
+        ([math.nan, 0.0], 0.0, "is nan"),
+        ([9.0, 0.0], 0.0, "far outside"),
+        ([1.0, 0.3], 0.5, "no new joint state for 0.500 s"),
+    ],
+)
+def test_enable_needs_a_good_and_fresh_state(position, age, message):
+    arm = Arm(position=position).run(0.01)
+    with pytest.raises(ControlError, match=message):
+        arm.compensator.enable(arm.time + age)
+    assert arm.compensator.state is State.DISABLED
+
+
+def test_enable_before_any_joint_state_is_refused():
+    with pytest.raises(ControlError, match="no joint state has arrived"):
+        Arm().compensator.enable(0.0)
+
+
+def test_moving_while_disabled_is_no_jump():
+    arm = Arm().run(0.05)
+    arm.position = [-2.0, 0.3]
+    arm.run(0.01)
+    arm.compensator.enable(arm.time)
+    arm.run(0.1)
+    assert arm.compensator.state is State.RAMPING_IN
+
+
+def test_motion_at_the_velocity_limit_with_late_arrivals_is_no_jump():
+    arm = Arm(position=(-2.0, 0.0)).enabled()
+    for gap in (0.01, 0.01, 0.09, 0.001, 0.001, 0.05):
+        arm.position[0] += 2.0 * 0.03
+        arm.run(gap, dt=gap)
+    assert arm.compensator.state is State.ACTIVE
+
+
+@pytest.mark.parametrize(("jump", "state"), [(0.11, State.ACTIVE), (0.13, State.FAULT)])
+def test_stamps_sharpen_the_test_for_jumps(jump, state):
+    """At 2 rad/s, 10 ms and the jitter of 50 ms allow 0.12 rad; without stamps it is 0.22 rad."""
+    arm = Arm().enabled()
+    arm.compensator.update(arm.time + 0.01, arm.position, stamp=50.00)
+    arm.compensator.update(arm.time + 0.02, [arm.position[0] + jump, arm.position[1]], stamp=50.01)
+    assert arm.compensator.state is state
+
+
+def test_late_states_in_a_burst_are_no_jump_by_their_stamps():
+    arm = Arm(position=(-2.0, 0.0)).enabled()
+    arm.compensator.update(arm.time + 0.001, arm.position, stamp=50.0)
+    arm.compensator.update(arm.time + 0.090, arm.position, stamp=50.001)
+    arm.compensator.update(arm.time + 0.0901, [arm.position[0] + 2.0 * 0.09, 0.0], stamp=50.091)
+    assert arm.compensator.state is State.ACTIVE
+
+
+def test_stamps_that_go_back_fall_back_on_arrival():
+    arm = Arm().enabled()
+    arm.compensator.update(arm.time + 0.01, arm.position, stamp=50.0)
+    arm.compensator.update(arm.time + 0.02, [arm.position[0] + 0.15, arm.position[1]], stamp=3.0)
+    assert arm.compensator.state is State.ACTIVE
+
+
+class Recorder:
+    """Checks the promises after every single call; time counts from the last command, or the beginning of a ramp."""
+
+    def __init__(self, compensator):
+        self.compensator = compensator
+        self.state = compensator.state
+        self.last = compensator.torque
+        self.time = 100.0
+
+    def check(self, time, joints, command=None):
+        torque = self.compensator.torque
+        assert command is None or tuple(command) == torque
+        for i, (now, before) in enumerate(zip(torque, self.last, strict=True)):
+            assert math.isfinite(now)
+            assert abs(now - before) <= joints.rate[i] * (time - self.time) + 1e-9
+            assert abs(now) <= LIMIT[i]
+        state = self.compensator.state
+        began = state is State.RAMPING_IN and self.state in (State.DISABLED, State.FAULT)
+        if command is not None or began or (state is State.FAULT and self.state is not State.FAULT):
+            self.time = time
+        self.last, self.state = torque, state
+
+
+EVENTS = st.one_of(
+    st.tuples(st.just("state"), st.floats(-4.0, 4.0), st.floats(-4.0, 4.0)),
+    st.tuples(st.just("near"), st.floats(-0.3, 0.3), st.floats(-0.3, 0.3)),
+    st.tuples(st.just("bad"), st.sampled_from([math.nan, math.inf, -math.inf]), st.just(0.0)),
+    st.tuples(
+        st.sampled_from(["watch", "watch", "enable", "enable", "enable", "disable", "stop", "fault"]),
+        st.none(),
+        st.none(),
+    ),
+    st.tuples(st.just("reload"), st.floats(-60.0, 60.0) | st.just(math.nan), st.sampled_from([1.0, 0.3])),
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.tuples(st.floats(0.0, 0.15), EVENTS), min_size=5, max_size=80))
+def test_no_sequence_of_events_makes_a_step_or_passes_a_limit(events):
+    joints = joint_settings()
+    compensator = GravityCompensator(pendulum, joints, TIMING)
+    record = Recorder(compensator)
+    time, position = 100.0, [1.0, 0.3]
+    for gap, (kind, first, second) in events:
+        time += gap
+        command = None
+        if kind in ("state", "bad"):
+            command = compensator.update(time, [first, second])
+        elif kind == "near":
+            command = compensator.update(time, [position[0] + first, position[1] + second])
+        elif kind == "watch":
+            command = compensator.watch(time)
+        elif kind == "enable":
+            record.check(time, joints, compensator.update(time, position))
+            try:
+                compensator.enable(time)
+            except ControlError:
+                assert compensator.state in (State.DISABLED, State.FAULT, State.RAMPING_OUT)
+        elif kind == "disable":
+            compensator.disable()
+        elif kind == "stop":
+            compensator.stop(time)
+        elif kind == "fault":
+            compensator.fault(time, "missing joint")
+        else:
+            joints = joint_settings(
+                torque=tuple(second * limit for limit in LIMIT),
+                rate=tuple(second * limit / TIMING.fault_ramp_time for limit in LIMIT),
+            )
+            compensator.replace(biased(first), joints)
+        record.check(time, joints, command)
+    held = max(abs(torque) / rate for torque, rate in zip(compensator.torque, joints.rate, strict=True))
+    compensator.stop(time)
+    for _ in range(2 + round(max(TIMING.fault_ramp_time, held) / 0.01)):
+        time += 0.01
+        record.check(time, joints, compensator.watch(time))
+    assert compensator.torque == (0.0, 0.0)
+    assert compensator.watch(time + 1.0) is None
+
+
+@pytest.mark.parametrize(
+    "values", [{"ramp_time": 0.0}, {"timeout": -1.0}, {"fault_ramp_time": math.nan}, {"fault_ramp_time": 10.0}]
+)
+def test_timing_refuses_what_cannot_be_a_duration(values):
+    with pytest.raises(ControlError, match=next(iter(values))):
+        Timing(**values)

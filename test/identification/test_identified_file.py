@@ -1,0 +1,109 @@
+"""identified.yaml: round trip, and every way in which it must be refused."""
+
+import known_problems as known
+import numpy as np
+import planar_arm
+import pytest
+
+from dynid_ros.errors import IdentifiedFileError
+from dynid_ros.identification import GravityIdentification
+from dynid_ros.identification.identified_file import (
+    check_same_robot,
+    gravity_moments,
+    load_identified,
+    save_identified,
+)
+from dynid_ros.identification.samples import Samples
+from dynid_ros.model import GravityModel, RobotModel
+
+
+@pytest.fixture(name="robot")
+def fixture_robot():
+    return RobotModel.from_dh(known.sarcos_dh(), gravity=(3.0, 2.0, -9.1))
+
+
+@pytest.fixture(name="result")
+def fixture_result(robot):
+    q = known.single_rotations(np.random.default_rng(1).uniform(-1, 1, 7), np.pi, 8)
+    torque = known.dh_gravity_torque(known.sarcos_dh(), known.sarcos_masses(), known.SARCOS_MOMENTS, q, robot.gravity)
+    m = len(q)
+    direction = known.approach_directions(8, 7, 7)
+    samples = Samples(q, 0 * q, torque + direction, direction, np.ones(m, bool), np.arange(m) * 1.0, np.zeros(m, int))
+    return GravityIdentification(robot).fit_samples(samples, ["run"])
+
+
+def test_round_trip(robot, result, tmp_path):
+    document = load_identified(result.save(tmp_path / "arm.identified.yaml"))
+    check_same_robot(document, robot)
+    np.testing.assert_array_equal(gravity_moments(document, GravityModel(robot)), result.parameters)
+    assert document["format"] == "dynid/1"
+    assert document["source"]["recordings"] == ["run"]
+    assert document["gravity"]["joint_2"]["std"]["n_x"] == result.standard_errors[2]
+    assert document["friction"]["joint_4"]["coulomb"] == pytest.approx(1.0)
+
+
+def test_tags_are_refused(tmp_path):
+    path = tmp_path / "evil.yaml"
+    path.write_text("format: dynid/1\nrobot: !!python/object/apply:os.system ['true']\n")
+    with pytest.raises(IdentifiedFileError, match="tags"):
+        load_identified(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("format: dynid/9\n", "expected 'dynid/1'"),
+        ("[1, 2]", "expected 'dynid/1'"),
+        ("", "expected 'dynid/1'"),
+        ("format: dynid/1\n", "section 'robot'"),
+        ("a: [", "not plain YAML"),
+    ],
+)
+def test_malformed_file_is_refused(text, words, tmp_path):
+    path = tmp_path / "identified.yaml"
+    path.write_text(text)
+    with pytest.raises(IdentifiedFileError, match=words) as caught:
+        load_identified(path)
+    assert str(path) in str(caught.value)
+
+
+def test_missing_file_is_named(tmp_path):
+    with pytest.raises(IdentifiedFileError, match=r"nowhere\.yaml"):
+        load_identified(tmp_path / "nowhere.yaml")
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda rows, g: (rows[:-1], g), "with joints"),
+        (lambda rows, g: ([rows[0] | {"d": 0.1}, *rows[1:]], g), "other axes or placements"),
+        (lambda rows, g: (rows, (0, 0, -9.80665)), "gravity"),
+    ],
+)
+def test_another_robot_is_refused(change, words, robot, result):
+    rows, gravity = change(known.sarcos_dh(), robot.gravity)
+    with pytest.raises(IdentifiedFileError, match=words):
+        check_same_robot(result.document(), RobotModel.from_dh(rows, gravity=gravity))
+
+
+def test_unobservable_joint_is_refused_unless_it_carries_no_torque(robot, result):
+    document = result.document()
+    document["gravity"]["joint_3"] |= {"observable": False, "reason": "spans only 5 degrees"}
+    with pytest.raises(IdentifiedFileError, match=r"joint_3.*spans only 5 degrees"):
+        gravity_moments(document, GravityModel(robot))
+    upright = RobotModel.from_urdf(planar_arm.urdf())
+    moments = gravity_moments(planar_arm.document(), GravityModel(upright))
+    np.testing.assert_allclose(moments, [0, 0, planar_arm.MOMENTS["joint_2"], 0, planar_arm.MOMENTS["joint_3"], 0])
+
+
+@pytest.mark.parametrize("value", [None, "1.0", float("nan"), True, [1.0]])
+def test_a_moment_that_is_no_number_is_refused(value, robot, result):
+    document = result.document()
+    document["gravity"]["joint_2"]["n_x"] = value
+    with pytest.raises(IdentifiedFileError, match="n_x of joint 'joint_2'"):
+        gravity_moments(document, GravityModel(robot))
+
+
+def test_saving_is_atomic(tmp_path, result):
+    path = save_identified(tmp_path / "deep" / "identified.yaml", result.document())
+    assert [p.name for p in path.parent.iterdir()] == ["identified.yaml"]

@@ -1,0 +1,82 @@
+"""Static and slow samples of synthetic motion with known dwells."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dynid_ros.errors import IdentificationError
+from dynid_ros.identification.samples import SampleRules, Samples, slow_samples, static_samples
+from dynid_ros.recording import Recording
+
+RATE = 250.0
+DWELL = 0.4
+TRANSIT = 0.5
+
+
+def stepping(levels, seed=0, noise=2e-5):
+    """Joint a steps through `levels` (rad) and rests at each, joint b stays; torque is 10 a + noise, and 3."""
+    t = np.arange(0, len(levels) * (DWELL + TRANSIT), 1 / RATE)
+    phase, step = t % (DWELL + TRANSIT), (t // (DWELL + TRANSIT)).astype(int)
+    s = np.clip((phase - DWELL) / TRANSIT, 0, 1)
+    blend = 10 * s**3 - 15 * s**4 + 6 * s**5
+    following = np.append(levels, levels[-1])
+    a = levels[step] + blend * (following[step + 1] - levels[step])
+    rng = np.random.default_rng(seed)
+    position = np.column_stack([a, np.full_like(a, 0.7)]) + rng.normal(0, noise, (len(t), 2))
+    torque = np.column_stack([10 * a, np.full_like(a, 3.0)]) + rng.normal(0, 0.1, (len(t), 2))
+    return Recording(("a", "b"), t, position, np.full_like(position, np.nan), torque, source="steps")
+
+
+def test_dwells_are_found_with_their_approach():
+    levels = np.array([0.0, 0.3, 0.6, 0.3, 0.0])
+    samples = static_samples(stepping(levels), SampleRules())
+    assert len(samples) == 5
+    np.testing.assert_allclose(samples.position[:, 0], levels, atol=1e-4)
+    np.testing.assert_allclose(samples.torque, np.column_stack([10 * levels, np.full(5, 3.0)]), atol=0.08)
+    assert list(samples.direction[:, 0]) == [0, 1, 1, -1, -1]
+    assert not samples.direction[:, 1].any()
+    assert samples.static.all()
+
+
+def test_a_dwell_too_short_is_left_out():
+    assert (
+        len(static_samples(stepping(np.array([0.0, 0.3, 0.6])), SampleRules(minimum_dwell=0.6))) == 1
+    )  # the last rest
+
+
+def test_slow_samples_are_slow_and_know_their_direction():
+    t = np.arange(0, 20, 1 / RATE)
+    position = np.column_stack([2.0 * np.sin(0.4 * t), np.full_like(t, 0.1)])
+    recording = Recording(("a", "b"), t, position, np.full_like(position, np.nan), position * 5)
+    rules = SampleRules(slow_velocity=0.6, slow_acceleration=0.3)
+    samples = slow_samples(recording, rules)
+    assert len(samples) > 20
+    assert np.all(np.abs(samples.velocity) < 0.6)
+    expected = 0.8 * np.cos(0.4 * samples.time)
+    np.testing.assert_allclose(samples.velocity[:, 0], expected, atol=1e-2)
+    steady = np.abs(expected) > 0.1
+    assert np.all(samples.direction[steady, 0] == np.sign(expected[steady]))
+    assert not samples.direction[:, 1].any()
+    assert np.abs(0.32 * np.sin(0.4 * samples.time)).max() < 0.31
+
+
+def test_a_rest_whose_torque_still_changes_is_left_out():
+    steady = stepping(np.array([0.0, 0.3, 0.6, 0.3, 0.0]))
+    torque = steady.torque.copy()
+    loading = (steady.time > 2 * (DWELL + TRANSIT)) & (steady.time < 2 * (DWELL + TRANSIT) + DWELL)
+    torque[loading, 1] += np.linspace(0, 4, loading.sum())
+    samples = static_samples(replace(steady, torque=torque), SampleRules())
+    np.testing.assert_allclose(samples.position[:, 0], [0.0, 0.3, 0.3, 0.0], atol=1e-4)
+
+
+def test_too_few_samples_say_so():
+    short = stepping(np.array([0.0])).slice(slice(0, 5))
+    with pytest.raises(IdentificationError, match="steps: 5 samples"):
+        static_samples(short, SampleRules())
+
+
+def test_joined_parts_are_numbered():
+    one = static_samples(stepping(np.array([0.0, 0.3])), SampleRules())
+    both = Samples.join([one, one])
+    assert list(both.part) == [0] * len(one) + [1] * len(one)

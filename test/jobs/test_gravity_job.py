@@ -1,0 +1,67 @@
+"""From recordings to files."""
+
+import numpy as np
+import pytest
+from gravity_experiment import demo_recording, demo_robot
+
+from dynid_ros.errors import IdentificationError, RecordingError
+from dynid_ros.identification import GravityIdentification
+from dynid_ros.identification.identified_file import gravity_moments, load_identified
+from dynid_ros.jobs.gravity import identify_gravity, report_gravity
+from dynid_ros.jobs.gravity_demonstration import write_demonstration
+from dynid_ros.model import GravityModel
+from dynid_ros.simulation import SimulatedArm
+
+
+def test_files_and_summary(tmp_path):
+    robot = demo_robot()
+    job = identify_gravity(GravityIdentification(robot), [demo_recording()], tmp_path, [demo_recording(1)])
+    moments = gravity_moments(load_identified(job.identified), GravityModel(robot))
+    poses = np.random.default_rng(3).uniform(-2, 2, (50, 6))
+    true = SimulatedArm(robot).truth.gravity_torque(poses)
+    found = GravityModel(robot).regressor(poses) @ moments
+    assert np.all(np.abs(found - true).max(axis=0) <= 0.01 * np.maximum(np.abs(true).max(axis=0), 1e-9) + 1e-9)
+    assert "joint_1: axis parallel to gravity" in job.summary()
+    assert "RMS on" in job.summary()
+    assert load_identified(job.identified)["validation"][0]["r2"]["joint_2"] > 0.99
+    assert job.report.stat().st_size > 10_000
+
+
+def test_report_from_the_file_is_that_of_the_job(tmp_path):
+    job = identify_gravity(GravityIdentification(demo_robot()), [demo_recording()], tmp_path)
+    again = report_gravity(job.identified, demo_robot(), [demo_recording()], tmp_path / "again.html")
+    assert again.read_text() == job.report.read_text()
+
+
+def test_effort_without_gravity_is_refused(tmp_path):
+    recording = demo_recording()
+    compensated = recording.torque - demo_robot().gravity_torque(recording.position)
+    with pytest.raises(RecordingError, match="gravity_compensated"):
+        identify_gravity(GravityIdentification(demo_robot()), [_with_torque(recording, compensated)], tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_missing_torque_is_named(tmp_path):
+    torque = demo_recording().torque.copy()
+    torque[:, 2] = np.nan
+    with pytest.raises((IdentificationError, RecordingError), match="joint_3"):
+        identify_gravity(GravityIdentification(demo_robot()), [_with_torque(demo_recording(), torque)], tmp_path)
+
+
+def test_demonstration_passes_when_the_arm_floats_and_fails_when_it_falls(tmp_path):
+    path = tmp_path / "run.npz"
+    demo_recording().write_npz(path)
+    recording = type(demo_recording()).read(path)
+    identify_gravity(GravityIdentification(demo_robot()), [recording], tmp_path)
+    time = np.linspace(0, 5, 50)
+    start = np.array([0.3, 0.6, 0.9, 0.4, 0.5, 0.3])
+    still = np.tile(start, (50, 1))
+    falling = still + np.outer(time, [0, 0.2, 0.1, 0, 0, 0])
+    passed = write_demonstration(demo_robot(), tmp_path, (time, falling), (time, still + 1e-4))
+    assert passed.passed, passed.text()
+    assert (tmp_path / "drop.png").read_bytes().startswith(b"\x89PNG")
+    assert not write_demonstration(demo_robot(), tmp_path, (time, falling), (time, falling)).passed
+
+
+def _with_torque(recording, torque):
+    return type(recording)(recording.joint_names, recording.time, recording.position, recording.velocity, torque)

@@ -1,0 +1,321 @@
+"""The report as a reader gets it: what it says, what it leaves out, and that it needs nothing else."""
+
+import re
+import subprocess
+import sys
+from copy import deepcopy
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+
+from dynid_ros.errors import IdentificationError, IdentifiedFileError
+from dynid_ros.identification import GravityIdentification
+from dynid_ros.model import RobotModel
+from dynid_ros.report import write_gravity_report
+
+VOID = {"meta", "br", "link", "img", "input", "hr"}
+HOSTILE = '<script>alert("$x$")</script>--><b>&'
+
+
+class Page(HTMLParser):
+    """Reads a page: its text, its ids, its attributes, and whether its tags close in order."""
+
+    def __init__(self, markup: str):
+        super().__init__()
+        self.tags, self.ids, self.attributes, self.words, self.open = set(), [], [], [], []
+        self.feed(markup)
+        assert self.open == []
+        self.text = " ".join(" ".join(self.words).split())
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.add(tag)
+        self.attributes += attrs
+        self.ids += [value for name, value in attrs if name == "id"]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.tags.add(tag)
+        self.attributes += attrs
+        self.ids += [value for name, value in attrs if name == "id"]
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if self.open and self.open[-1] != "style":
+            self.words.append(data)
+
+
+@pytest.fixture(name="read")
+def fixture_read(tmp_path):
+    def read(robot, document, samples, demonstration=None):
+        path = write_gravity_report(tmp_path / "new" / "report.html", robot, document, samples, demonstration)
+        return Page(path.read_text(encoding="utf-8"))
+
+    return read
+
+
+def shown(value: float, decimals: int) -> str:
+    return f"{value:.{decimals}f}".replace("-", "−")
+
+
+def test_shows_the_numbers_of_the_document(read, robot, document, samples):
+    page = read(robot, document, samples)
+    for joint in ("shoulder", "elbow", "wrist"):
+        entry = document["gravity"][joint]
+        for label in ("n_x", "n_y"):
+            half = 1.959964 * entry["std"][label]
+            decimals = 1 - int(np.floor(np.log10(half)))
+            assert f"{shown(entry[label], decimals)} ± {shown(half, decimals)}" in page.text
+    for joint in document["friction"].values():
+        for label in ("offset", "coulomb"):
+            decimals = 2 - int(np.floor(np.log10(abs(joint[label]))))
+            assert f" {shown(joint[label], decimals)} " in page.text
+    assert f"Condition number: {document['condition_number']:.2f}" in page.text
+    assert "all 3 joints that gravity loads were identified from 128 poses at rest" in page.text
+    assert "gravity never loads waist" in page.text
+    assert "waist gravity never loads it" in page.text
+    for word in ("run_1.mcap", "estimator: global", "torque_offset: yes", "−9.80665", robot.urdf_sha256[:16]):
+        assert word in page.text
+
+
+def test_residuals_are_those_of_the_fit(read, robot, samples):
+    result = GravityIdentification(robot).fit_samples(samples)
+    page = read(robot, result.document(), samples)
+    for joint, rms in zip(robot.joint_names, result.residual_rms, strict=True):
+        assert f"{joint} {rms:.4f} N m" in page.text  # the noise is 0.02, its third digit the fourth decimal
+
+
+def test_one_panel_per_rotation(read, arm, robot, document, samples):
+    text = read(robot, document, samples).text
+    for joint in arm.names:
+        assert f"{joint} rotation 1 of 2, residual 0.0" in text
+        assert f"{joint} rotation 2 of 2, residual 0.0" in text
+    assert "turns alone" not in text
+
+
+def test_needs_no_network_and_is_well_formed(read, robot, document, samples, demonstration):
+    page = read(robot, document, samples, demonstration)
+    assert not page.tags & {"script", "link", "img", "iframe", "object"}
+    for name, value in page.attributes:
+        assert name not in {"src", "srcset", "data"}
+        assert name not in {"href", "xlink:href"} or value.startswith("#")
+        assert "http" not in (value or "")
+    assert len(page.ids) == len(set(page.ids)), "ids must be unique on a page"
+    references = {value[1:] for name, value in page.attributes if name == "href"}
+    clips = {found for _, value in page.attributes for found in re.findall(r"url\(#(\w+)\)", value or "")}
+    assert references | clips <= set(page.ids)
+
+
+def test_style_sheet_loads_nothing(tmp_path, robot, document, samples, demonstration):
+    text = write_gravity_report(tmp_path / "report.html", robot, document, samples, demonstration).read_text()
+    assert "http" not in text
+    assert "@import" not in text
+    assert re.findall(r"url\((?!#)", text) == []
+    assert "prefers-color-scheme: dark" in text
+    assert '<meta name="viewport"' in text
+    assert '<meta charset="utf-8">' in text
+
+
+def test_pictures_follow_the_theme(read, robot, document, samples, demonstration):
+    page = read(robot, document, samples, demonstration)
+    styles = [value for name, value in page.attributes if name == "style"]
+    assert any("var(--identified)" in style for style in styles)
+    assert [style for style in styles if re.search(r"#[0-9a-f]{3,6}\b", style)] == []
+
+
+def test_same_input_same_file(tmp_path, robot, document, samples, demonstration):
+    first, second = (
+        write_gravity_report(tmp_path / name, robot, document, samples, demonstration).read_bytes() for name in "ab"
+    )
+    assert first == second
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b"], "no temporary file is left"
+
+
+def test_names_are_escaped(read, arm, samples):
+    names = (*arm.names[:2], HOSTILE, arm.names[3])
+    robot = RobotModel.from_urdf(arm.urdf(names))
+    document = GravityIdentification(robot).fit_samples(samples, ("<i>bag</i>",)).document()
+    document["gravity"][HOSTILE] |= {"observable": False, "reason": "<i>why</i>"}
+    page = read(robot, document, samples)
+    assert not page.tags & {"script", "i"}
+    assert HOSTILE in page.text
+    assert "<i>why</i>" in page.text
+    assert "<i>bag</i>" in page.text
+
+
+def test_joint_that_is_not_observable_shows_its_reason_and_no_number(read, arm, robot):
+    samples = arm.experiment(joints=(0, 1, 2))
+    samples = replace(samples, position=samples.position * [1, 1, 1, 0], torque=samples.torque * [1, 1, 1, 0])
+    document = GravityIdentification(robot).fit_samples(samples).document()
+    page = read(robot, document, samples)
+    assert "1 of the 3 joints that gravity loads were identified" in page.text
+    assert "those of elbow and wrist could not be" in page.text, "the elbow's moment includes the wrist's"
+    for joint in ("elbow", "wrist"):
+        assert f"{joint} {document['gravity'][joint]['reason']}" in page.text
+        assert f"{joint} not identified" in page.text
+        assert f"{joint} – – –" in page.text, "no residual where there is no prediction"
+    assert "elbow rotation 1 of 2, not predicted" in page.text
+
+
+def test_no_joint_is_identified(read, robot, document, samples):
+    for joint in ("shoulder", "elbow", "wrist"):
+        document["gravity"][joint] = {"n_x": None, "n_y": None, "observable": False, "reason": f"because of {joint}"}
+    page = read(robot, document, samples)
+    assert "No joint's gravity parameters could be identified" in page.text
+    assert "off by" not in page.text
+    assert "because of elbow" in page.text
+
+
+def test_truth_and_drop_test_only_with_a_demonstration(read, robot, document, samples, demonstration):
+    plain, shown_ = read(robot, document, samples).text, read(robot, document, samples, demonstration).text
+    for words in (
+        "Drop test",
+        "100 fresh poses",
+        "true; 6 of 6 intervals hold it",
+        "true −0.0",
+        "without compensation",
+    ):
+        assert words not in plain
+        assert words in shown_
+
+
+def test_demonstration_in_numbers(read, robot, document, samples, demonstration):
+    page = read(robot, document, samples, replace(demonstration, verdict=("It floats.",)))
+    shoulder = np.rad2deg(1 - np.cos(demonstration.time)).max()
+    assert f"shoulder {shoulder:.0f}° {shoulder / 100:.2f}° 1.0 %" in page.text
+    assert "waist < 0.01° < 0.01° –" in page.text
+    error = demonstration.identified_torque - demonstration.gravity_torque
+    rms, largest = np.sqrt(np.mean(error[:, 1] ** 2)), np.abs(demonstration.gravity_torque[:, 1]).max()
+    assert f"shoulder {largest:.1f} N m {rms:.5f} N m {100 * rms / largest:.3f} %" in page.text
+    assert f"drift by up to {shoulder:.0f}° in 5 s without gravity compensation" in page.text
+    assert "It floats." in page.text
+
+
+def test_truth_outside_an_interval_is_counted(read, robot, document, samples, demonstration):
+    moments = demonstration.moments.copy()
+    moments[3] += 1.0
+    page = read(robot, document, samples, replace(demonstration, moments=moments))
+    assert "5 of 6 intervals hold it" in page.text
+
+
+def test_arm_that_friction_holds(read, robot, document, samples, demonstration):
+    still = np.repeat(demonstration.position_with[:1], len(demonstration.time), axis=0)
+    page = read(robot, document, samples, replace(demonstration, position_without=still))
+    assert "friction alone holds the arm" in page.text
+    assert "elbow < 0.01° 0.286° –" in page.text
+
+
+def test_validations(read, arm, robot, samples):
+    result = GravityIdentification(robot).fit_samples(samples)
+    validation = result.validate(arm.experiment(seed=1, noise=0.05), "run_2.mcap")
+    plain = result.document()
+    assert "Validation" not in read(robot, plain, samples).text
+    page = read(robot, plain | {"validation": [validation.document()]}, samples)
+    assert "Validation Predicted against measured torque" in page.text
+    assert "On 1 recording not used to fit" in page.text
+    for joint, rms, r2 in zip(robot.joint_names, validation.rms, validation.r2, strict=True):
+        assert re.search(rf"run_2.mcap .*{joint} {rms:.4f} N m [\d.]+ % {r2:.4f}", page.text)
+
+
+def test_recording_without_rotations(read, arm, robot):
+    q = np.random.default_rng(2).uniform(-1.5, 1.5, (500, 4))
+    samples = arm.samples(q, arm.gravity_torque(q) + arm.offset, np.zeros_like(q))
+    document = GravityIdentification(robot).fit_samples(samples).document()
+    page = read(robot, document, samples)
+    assert "No joint turns alone in the recordings" in page.text
+    assert "shoulder 300 of 500 samples, residual" in page.text
+    assert "waist 300 of 500" not in page.text
+
+
+def test_slow_motion(read, arm, robot):
+    rng = np.random.default_rng(3)
+    q, velocity = rng.uniform(-1.5, 1.5, (200, 4)), rng.uniform(-0.3, 0.3, (200, 4))
+    torque = arm.gravity_torque(q) + arm.offset + arm.coulomb * np.sign(velocity) + 2.5 * velocity
+    samples = arm.samples(q, torque, np.sign(velocity), velocity)
+    document = GravityIdentification(robot).fit_samples(samples).document()
+    page = read(robot, document, samples)
+    assert "200 stretches of slow motion" in page.text
+    assert "Viscous friction N m s/rad" in page.text
+    assert page.text.count(" 2.50 ") == 4
+
+
+def test_prismatic_joint_has_its_own_units(read, arm):
+    urdf = """<robot name="lift"><link name="a"/><link name="b"/><link name="c"/>
+    <joint name="lift" type="prismatic"><parent link="a"/><child link="b"/><axis xyz="0 0 1"/>
+      <limit lower="0" upper="1" velocity="1" effort="99"/></joint>
+    <joint name="turn" type="revolute"><parent link="b"/><child link="c"/><axis xyz="0 1 0"/>
+      <limit lower="-3" upper="3" velocity="1" effort="99"/></joint></robot>"""
+    robot = RobotModel.from_urdf(urdf)
+    rng = np.random.default_rng(4)
+    q = np.array([[0.1 * k, 0.5] for k in range(6)] + [[0.2, 0.4 * k] for k in range(8)])
+    torque = 9.80665 * np.stack([np.full(len(q), 12.0), -1.5 * np.cos(q[:, 1])], axis=1)
+    samples = arm.samples(q, torque + rng.normal(0, 0.05, q.shape), np.zeros_like(q))
+    document = GravityIdentification(robot, torque_offset=False).fit_samples(samples).document()
+    page = read(robot, document, samples)
+    assert re.search(r"lift mass 1[12]\.\d+ ± 0\.00\d+ kg", page.text)
+    assert "position (mm)" in page.text
+    assert "torque (N)" in page.text
+    assert "measured − predicted (N or N m)" in page.text
+
+
+@pytest.mark.parametrize(
+    ("number", "words"), [(3.0, "well conditioned"), (100.0, "fair"), (4000.0, "ill conditioned"), (None, "not known")]
+)
+def test_condition_number_is_explained(read, robot, document, samples, number, words):
+    assert f"{words} Identified gravity" in read(robot, document | {"condition_number": number}, samples).text
+
+
+def broken(document, change):
+    document = deepcopy(document)
+    change(document)
+    return document
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda d: d.pop("gravity"), "no section 'gravity'"),
+        (lambda d: d.update(gravity=[1]), "no section 'gravity'"),
+        (lambda d: d["gravity"].pop("elbow"), "gravity of joint 'elbow' is missing"),
+        (lambda d: d["gravity"]["elbow"].update(n_x="1,2"), "n_x, gravity of joint 'elbow', is '1,2'"),
+        (lambda d: d["gravity"]["elbow"].update(n_y=None), "n_y of joint 'elbow' is missing"),
+        (lambda d: d["gravity"]["elbow"].update(std=3), "'std' is 3"),
+        (lambda d: d["friction"].update(elbow=[]), "'elbow' is \\[\\]"),
+        (lambda d: d.update(source=["a"]), "'source' is \\['a'\\]"),
+        (lambda d: d.update(validation={"recording": "r"}), "'validation' must be a list"),
+        (lambda d: d["robot"].update(kinematics_sha256="0"), "another robot"),
+        (lambda d: d["robot"].update(joints=["a"]), "joints \\['a'\\]"),
+    ],
+)
+def test_malformed_document(tmp_path, robot, document, samples, change, words):
+    with pytest.raises(IdentifiedFileError, match=words):
+        write_gravity_report(tmp_path / "report.html", robot, broken(document, change), samples)
+    assert not (tmp_path / "report.html").exists()
+
+
+def test_no_samples(tmp_path, arm, robot, document):
+    with pytest.raises(IdentificationError, match="no samples"):
+        write_gravity_report(tmp_path / "r.html", robot, document, arm.samples(*np.zeros((3, 0, 4))))
+
+
+def test_demonstration_of_another_robot(tmp_path, robot, document, samples, demonstration):
+    other = replace(demonstration, joint_names=("a", "b", "c", "d"))
+    with pytest.raises(IdentificationError, match="of the robot in the report"):
+        write_gravity_report(tmp_path / "r.html", robot, document, samples, other)
+
+
+def test_leaves_matplotlib_as_it_was(tmp_path, robot, document, samples):
+    mpl.rcParams["lines.linewidth"] = 3.25
+    before = dict(mpl.rcParams)
+    write_gravity_report(tmp_path / "r.html", robot, document, samples)
+    assert dict(mpl.rcParams) == before
+
+
+def test_pyplot_is_not_imported():
+    code = "import sys, dynid_ros.report; sys.exit('matplotlib.pyplot' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

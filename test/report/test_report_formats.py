@@ -1,0 +1,69 @@
+"""Numbers as a reader sees them."""
+
+import numpy as np
+import pytest
+
+from dynid_ros.report import formats
+from dynid_ros.report.units import PRISMATIC, REVOLUTE
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0, "0"),
+        (-1.23456, "−1.23"),
+        (1234.6, "1235"),
+        (0.00012345, "0.000123"),
+        (0.99999, "1.00"),
+        (1.2e-9, "1.20·10⁻⁹"),
+        (3e8, "3.00·10⁸"),
+        (np.nan, "–"),
+        (np.inf, "–"),
+    ],
+)
+def test_significant(value, text):
+    assert formats.significant(value) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "half", "text"),
+    [
+        (1.23456, 0.0123, "1.235"),
+        (-7.9, 0.5, "−7.90"),
+        (12.3, 40.0, "12"),
+        (1.23456, np.nan, "1.2346"),
+        (2.0, 0.0, "2.0000"),
+    ],
+)
+def test_as_fine_as(value, half, text):
+    assert formats.as_fine_as(value, half) == text
+
+
+@pytest.mark.parametrize(
+    ("fraction", "text"), [(0.00123, "0.12 %"), (1.5, "150 %"), (0.0, "< 0.01 %"), (-0.2, "−20 %"), (np.nan, "–")]
+)
+def test_percent(fraction, text):
+    assert formats.percent(fraction) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [
+        (np.pi / 4, REVOLUTE, "45.0°"),
+        (1e-5, REVOLUTE, "< 0.01°"),
+        (0.0123, PRISMATIC, "12.3 mm"),
+        (0.0, PRISMATIC, "< 0.01 mm"),
+    ],
+)
+def test_distance(value, unit, text):
+    assert formats.distance(value, unit) == text
+
+
+def test_brief():
+    assert [formats.brief(value) for value in (5.0, 4.996, 12.345, -2.5)] == ["5", "5", "12.3", "−2.5"]
+
+
+def test_words():
+    assert [formats.counted(number, "stretch") for number in (1, 3)] == ["1 stretch", "3 stretches"]
+    assert formats.counted(2, "pose") == "2 poses"
+    assert [formats.listed(list(words)) for words in ("a", "ab", "abc")] == ["a", "a and b", "a, b and c"]

@@ -1,0 +1,89 @@
+"""`dynid` as a user calls it: files in, files out, exit codes, one line for bad input."""
+
+import numpy as np
+import pytest
+from gravity_experiment import demo_recording
+
+from dynid_ros.cli import main
+from dynid_ros.identification.identified_file import load_identified
+from dynid_ros.share import share_path
+
+URDF = str(share_path("config/demo_arm.urdf"))
+
+
+def run(capsys, *arguments):
+    with pytest.raises(SystemExit) as ended:
+        main([str(argument) for argument in arguments])
+    captured = capsys.readouterr()
+    return ended.value.code, captured.out, captured.err
+
+
+@pytest.fixture(name="bag", params=["npz", "csv"])
+def fixture_bag(request, tmp_path):
+    path = tmp_path / f"run.{request.param}"
+    getattr(demo_recording(), f"write_{request.param}")(path)
+    return path
+
+
+def test_identify_gravity_then_report(bag, tmp_path, capsys):
+    output = tmp_path / "out"
+    code, out, _ = run(capsys, "identify", "gravity", "--urdf", URDF, "--recording", bag, "--output", output)
+    assert code == 0
+    assert "joint_2" in out
+    assert load_identified(output / "identified.yaml")["gravity"]["joint_2"]["observable"]
+    model = output / "identified.yaml"
+    code, out, _ = run(
+        capsys, "report", "--urdf", URDF, "--model", model, "--recording", bag, "--output", tmp_path / "r.html"
+    )
+    assert code == 0
+    assert (tmp_path / "r.html").exists()
+
+
+def test_check_is_content_with_a_sound_recording(bag, capsys):
+    code, out, _ = run(capsys, "check", "--urdf", URDF, "--recording", bag)
+    assert code == 0
+    assert "nothing to complain of" in out
+
+
+def test_check_finds_current_taken_for_torque(tmp_path, capsys):
+    good = demo_recording()
+    path = tmp_path / "current.npz"
+    np.savez(path, time=good.time, position=good.position, torque=good.torque / 12, joint_names=good.joint_names)
+    code, out, _ = run(capsys, "check", "--urdf", URDF, "--recording", path)
+    assert code == 1
+    assert "motor_current" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--urdf", "nowhere.urdf", "--recording", "run.npz"], "nowhere.urdf"),
+        (["--urdf", URDF, "--recording", "nowhere"], "nowhere does not exist"),
+        (["--urdf", URDF, "--tip", "hand", "--recording", "run.npz"], "tip link 'hand'"),
+        (["--urdf", URDF, "--recording", "run.npz", "--effort-convention", "motor_current"], "gains"),
+        (["--urdf", URDF, "--recording", "run.npz", "--effort-convention", "gravity_compensated"], "gravity"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(arguments, words, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    demo_recording().write_npz("run.npz")
+    code, _, err = run(capsys, "identify", "gravity", *arguments, "--output", "out")
+    assert code == 2
+    assert words in err
+    assert len(err.strip().splitlines()) == 1
+
+
+def test_model_of_another_robot_is_refused(tmp_path, capsys):
+    demo_recording().write_npz(tmp_path / "run.npz")
+    run(capsys, "identify", "gravity", "--urdf", URDF, "--recording", tmp_path / "run.npz", "--output", tmp_path)
+    other = tmp_path / "other.urdf"
+    other.write_text(share_path("config/demo_arm.urdf").read_text().replace("0 0 0.2", "0 0 0.3"))
+    shifted = other.read_text() != share_path("config/demo_arm.urdf").read_text()
+    assert shifted
+    code, _, err = run(
+        capsys,
+        *("report", "--urdf", other, "--model", tmp_path / "identified.yaml"),
+        *("--recording", tmp_path / "run.npz", "--output", tmp_path / "r.html"),
+    )
+    assert code == 2
+    assert "another robot" in err
