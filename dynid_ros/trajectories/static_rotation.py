@@ -1,0 +1,176 @@
+"""The static single-joint rotation experiment for gravity parameters (Ma & Hollerbach 1996, section 4)."""
+
+from itertools import islice
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynid_ros.errors import TrajectoryError
+from dynid_ros.model import RobotModel
+from dynid_ros.trajectories.checks import check_limits
+from dynid_ros.trajectories.connection import Connection
+from dynid_ros.trajectories.limits import MotionLimits, per_joint
+from dynid_ros.trajectories.rotation_search import Rotation, RotationSearch
+from dynid_ros.trajectories.static_rotation_plan import StaticRotationPlan
+from dynid_ros.trajectories.stepped_rotation import Dwell, stepped_rotation
+from dynid_ros.trajectories.trajectory import Trajectory
+from dynid_ros.trajectories.workspace import Workspace
+
+ACCELERATION_FRACTION = 0.8
+"""Part of the acceleration limits that a plan uses; the rest is there to stop it."""
+TRIES = 16
+"""Holds of a joint whose whole motion is tried, best first."""
+NARROW_RANGE = np.deg2rad(30.0)
+LOW_TILT = np.deg2rad(30.0)
+
+
+class StaticRotation:
+    """Plans a motion in which joint after joint, tip to base, turns in steps, up, then down, while the others hold.
+
+    The holds make the axis of the turning joint as horizontal as it can be, to within a few per cent of the best
+    standard deviation, and differ between rotations so that the torques of all joints in all poses make a strong global
+    fit. Before each dwell every joint moves upwards on the way up and downwards on the way down: so the sign of Coulomb
+    friction is known for all joints in all poses, and friction cancels between the two directions. What turns about the
+    vertical at the base has no gravity torque and stays in the middle of its range.
+
+    Args:
+        robot: the arm.
+        limits: what the joints may do; 80 % of the acceleration is used.
+        workspace: where the links may be; None: anywhere.
+        steps: dwells per direction.
+        dwell: rest at each step, s.
+        approach: distance from which a joint comes to its hold, one value or (n,), rad or m.
+        position_margin: distance kept from position limits, one value or (n,), rad or m.
+        sweep: largest range of a rotation, rad.
+        poses_per_joint: rotations of each joint, with different holds.
+        speed_fraction: part of the velocity limits used from step to step.
+        travel_speed_fraction: part of the velocity limits used on the way to a rotation.
+
+    Raises:
+        TrajectoryError: a setting makes no sense.
+
+    """
+
+    def __init__(
+        self,
+        robot: RobotModel,
+        limits: MotionLimits,
+        workspace: Workspace | None = None,
+        *,
+        steps: int = 7,
+        dwell: float = 0.5,
+        approach: ArrayLike = 0.05,
+        position_margin: ArrayLike = 0.05,
+        sweep: float = 2 * np.pi,
+        poses_per_joint: int = 1,
+        speed_fraction: float = 0.5,
+        travel_speed_fraction: float = 0.25,
+    ) -> None:
+        self.robot = robot
+        self.limits = limits
+        self.workspace = workspace or Workspace(robot)
+        self.steps = steps
+        self.dwell = dwell
+        self.approach = per_joint(approach, robot.joint_names, "approach")
+        self.position_margin = per_joint(position_margin, robot.joint_names, "position_margin")
+        self.sweep = sweep
+        self.poses_per_joint = poses_per_joint
+        for what, value, valid, expected in (
+            ("steps", steps, steps >= 3, "at least 3: sine, cosine and offset are three unknowns"),
+            ("dwell", dwell, dwell > 0, "positive"),
+            ("approach", approach, np.all(self.approach > 0), "positive: it gives friction its sign"),
+            ("position_margin", position_margin, np.all(self.position_margin >= 0), "zero or more"),
+            ("sweep", sweep, sweep > 0, "positive"),
+            ("poses_per_joint", poses_per_joint, poses_per_joint >= 1, "at least 1"),
+            ("speed_fraction", speed_fraction, 0 < speed_fraction <= 1, "above 0 and at most 1"),
+            ("travel_speed_fraction", travel_speed_fraction, 0 < travel_speed_fraction <= 1, "above 0 and at most 1"),
+        ):
+            if not valid:
+                raise TrajectoryError(f"{what} is {value!r}; it must be {expected}")
+        self._step_limits = limits.scaled(speed_fraction, ACCELERATION_FRACTION)
+        self._travel = Connection(limits.scaled(travel_speed_fraction, ACCELERATION_FRACTION), self.workspace)
+
+    def plan(self) -> StaticRotationPlan:
+        """Choose the rotations and join them to one motion within limits and workspace.
+
+        Raises:
+            TrajectoryError: no joint can be rotated; says why for each.
+
+        """
+        search = RotationSearch(
+            self.robot,
+            self.limits,
+            self.workspace,
+            steps=self.steps,
+            approach=self.approach,
+            margin=self.position_margin,
+            sweep=self.sweep,
+        )
+        motion: list[Trajectory] = []
+        dwells: list[Dwell] = []
+        rotations: list[Rotation] = []
+        skipped: dict[str, str] = {}
+        warnings: list[str] = []
+        for joint in [*reversed(range(self.robot.n_joints))] * self.poses_per_joint:
+            name = self.robot.joint_names[joint]
+            if name in skipped:
+                continue
+            try:
+                end = motion[-1].position[-1] if motion else None
+                rotation, parts, rests = self._rotation(search, joint, end)
+            except TrajectoryError as error:
+                if any(rotation.joint == joint for rotation in rotations):
+                    warnings.append(f"'{name}' is rotated less than {self.poses_per_joint} times: {error}")
+                else:
+                    skipped[name] = str(error)
+                continue
+            start = sum(part.duration for part in [*motion, *parts[:-1]])
+            dwells += [Dwell(name, rest.direction, start + rest.start, start + rest.end) for rest in rests]
+            search.choose(rotation)
+            rotations.append(rotation)
+            motion += parts
+        if not motion:
+            reasons = "; ".join(f"{name}: {reason}" for name, reason in skipped.items())
+            raise TrajectoryError(f"no joint can be rotated: {reasons}")
+        warnings += self._warnings(rotations)
+        return StaticRotationPlan(Trajectory.join(motion), tuple(dwells), tuple(rotations), skipped, tuple(warnings))
+
+    def approach_motion(self, measured: ArrayLike, plan: StaticRotationPlan) -> Trajectory:
+        """Slow motion from where the arm is, `measured` (n,), to where `plan` starts.
+
+        Raises:
+            TrajectoryError: the arm is outside its limits or the workspace, or there is no safe way.
+
+        """
+        return self._travel.connect(measured, plan.trajectory.position[0])
+
+    def _rotation(
+        self, search: RotationSearch, joint: int, start: NDArray | None
+    ) -> tuple[Rotation, list[Trajectory], list[Dwell]]:
+        """The best rotation of `joint` whose motion, and the way to it from `start`, is possible."""
+        reason = None
+        for rotation in islice(search.rotations(joint), TRIES):
+            stepped, rests = stepped_rotation(rotation, self._step_limits, self.approach, self.steps, self.dwell)
+            try:
+                check_limits(stepped, self.limits)
+                self.workspace.check(stepped)
+                travel = [] if start is None else [self._travel.connect(start, stepped.position[0])]
+            except TrajectoryError as error:
+                reason = reason or error
+                continue
+            return rotation, [*travel, stepped], rests
+        raise TrajectoryError(f"no rotation keeps to limits and workspace: {reason}")
+
+    def _warnings(self, rotations: list[Rotation]) -> list[str]:
+        warnings = []
+        for rotation in rotations:
+            name = self.robot.joint_names[rotation.joint]
+            span = rotation.upper - rotation.lower
+            if span < NARROW_RANGE:
+                warnings.append(f"'{name}' turns through {np.rad2deg(span):.0f}° only: its fit will be ill conditioned")
+            if rotation.tilt < LOW_TILT:
+                warnings.append(
+                    f"the axis of '{name}' comes within {np.rad2deg(rotation.tilt):.0f}° of the vertical: its gravity "
+                    "torque is small"
+                )
+        return warnings

@@ -1,0 +1,173 @@
+"""A planned motion of all joints over time."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import yaml
+from numpy.typing import ArrayLike, NDArray
+from scipy.interpolate import BPoly
+
+from dynid_ros.errors import TrajectoryError
+from dynid_ros.files import write_atomically
+
+FORMAT = "dynid-trajectory/1"
+
+
+@dataclass(frozen=True)
+class Trajectory:
+    """N samples of n joints, and between them the quintics that meet position, velocity and acceleration at both ends.
+
+    `joint_trajectory_controller` reads such points in the same way. A minimum-jerk move needs two samples only.
+
+    Attributes:
+        joint_names: n names.
+        time: (N,) strictly increasing from 0, s.
+        position: (N, n) rad or m.
+        velocity: (N, n) per s.
+        acceleration: (N, n) per s².
+
+    Raises:
+        TrajectoryError: shapes do not fit together, or time does not increase from 0.
+
+    """
+
+    joint_names: tuple[str, ...]
+    time: NDArray
+    position: NDArray
+    velocity: NDArray
+    acceleration: NDArray
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "joint_names", tuple(self.joint_names))
+        for field in ("time", "position", "velocity", "acceleration"):
+            object.__setattr__(self, field, np.array(getattr(self, field), dtype=float))
+        if self.time.ndim != 1 or len(self.time) < 2:
+            raise TrajectoryError(f"a trajectory needs at least two samples in time, got shape {self.time.shape}")
+        shape = (len(self.time), len(self.joint_names))
+        for field in ("position", "velocity", "acceleration"):
+            if getattr(self, field).shape != shape:
+                raise TrajectoryError(
+                    f"{field} has shape {getattr(self, field).shape}; expected {shape}, samples by joints"
+                )
+        if self.time[0] != 0.0 or not np.all(np.diff(self.time) > 0):
+            raise TrajectoryError("the time of a trajectory must increase strictly from 0")
+
+    @property
+    def n_samples(self) -> int:
+        """Number of samples N."""
+        return len(self.time)
+
+    @property
+    def duration(self) -> float:
+        """Time of the last sample, s."""
+        return float(self.time[-1])
+
+    def at(self, time: ArrayLike) -> tuple[NDArray, NDArray, NDArray]:
+        """Position, velocity and acceleration, each (M, n), at times (M,); at rest in the end poses before and after.
+
+        A scalar time gives (n,).
+        """
+        time = np.asarray(time, dtype=float)
+        inside = np.clip(time, 0.0, self.duration)
+        position, velocity, acceleration = (spline(inside) for spline in self._splines)
+        outside = (inside != time)[..., np.newaxis]
+        return position, np.where(outside, 0.0, velocity), np.where(outside, 0.0, acceleration)
+
+    @cached_property
+    def _splines(self) -> tuple[BPoly, BPoly, BPoly]:
+        derivatives = np.stack([self.position, self.velocity, self.acceleration], axis=1)
+        position = BPoly.from_derivatives(self.time, derivatives)
+        velocity = position.derivative()
+        return position, velocity, velocity.derivative()
+
+    def sample(self, rate: float) -> "Trajectory":
+        """The same motion at `rate` samples per second; the end is always a sample."""
+        if not rate > 0:
+            raise TrajectoryError(f"the sampling rate must be positive, got {rate:g} Hz")
+        time = np.arange(np.ceil(self.duration * rate)) / rate
+        if self.duration - time[-1] < 1e-6:
+            time = time[:-1]
+        time = np.append(time, self.duration)
+        return Trajectory(self.joint_names, time, *self.at(time))
+
+    def select(self, joint_names: Sequence[str]) -> "Trajectory":
+        """The joints named, in that order."""
+        missing = [name for name in joint_names if name not in self.joint_names]
+        if missing:
+            raise TrajectoryError(f"no joint {', '.join(missing)}; the trajectory moves {', '.join(self.joint_names)}")
+        columns = [self.joint_names.index(name) for name in joint_names]
+        fields = (self.position[:, columns], self.velocity[:, columns], self.acceleration[:, columns])
+        return Trajectory(tuple(joint_names), self.time, *fields)
+
+    @staticmethod
+    def join(parts: Sequence["Trajectory"]) -> "Trajectory":
+        """One after another; each must start in the pose and with the velocity that the one before it ends with.
+
+        Raises:
+            TrajectoryError: the joints differ, or a part starts elsewhere; names part, joint and both values.
+
+        """
+        first = parts[0]
+        start = 0.0
+        fields = [[getattr(first, field)] for field in ("time", "position", "velocity", "acceleration")]
+        for number, (before, part) in enumerate(pairwise(parts), start=1):
+            if part.joint_names != first.joint_names:
+                raise TrajectoryError(
+                    f"part {number} moves {part.joint_names}, the parts before it {first.joint_names}"
+                )
+            for field, unit in (("position", "rad or m"), ("velocity", "per s")):
+                end, begin = getattr(before, field)[-1], getattr(part, field)[0]
+                joint = int(np.argmax(np.abs(end - begin)))
+                if not np.allclose(end, begin, rtol=0.0, atol=1e-9):
+                    raise TrajectoryError(
+                        f"part {number} starts at {field} {begin[joint]:.6g} {unit} of joint "
+                        f"'{first.joint_names[joint]}', but the part before it ends at {end[joint]:.6g}"
+                    )
+            start += before.duration
+            fields[0].append(part.time[1:] + start)
+            for values, field in zip(fields[1:], ("position", "velocity", "acceleration"), strict=True):
+                values.append(getattr(part, field)[1:])
+        return Trajectory(first.joint_names, *(np.concatenate(values) for values in fields))
+
+    def save(self, path: str | Path) -> Path:
+        """Write the samples as YAML, at once or not at all."""
+        content = {"format": FORMAT, "joint_names": list(self.joint_names)}
+        for field in ("time", "position", "velocity", "acceleration"):
+            content[field] = getattr(self, field).tolist()
+        return write_atomically(path, yaml.safe_dump(content, sort_keys=False, default_flow_style=None, width=120))
+
+    @staticmethod
+    def read(path: str | Path) -> "Trajectory":
+        """Read what `save` wrote.
+
+        Raises:
+            TrajectoryError: the file cannot be read, is not safe YAML, or is not a trajectory.
+
+        """
+        try:
+            content = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+            raise TrajectoryError(f"cannot read trajectory '{path}': {' '.join(str(error).split())}") from error
+        if not isinstance(content, dict) or content.get("format") != FORMAT:
+            raise TrajectoryError(f"'{path}' is not a trajectory: expected 'format: {FORMAT}'")
+        try:
+            fields = (content[field] for field in ("time", "position", "velocity", "acceleration"))
+            return Trajectory(tuple(content["joint_names"]), *fields)
+        except KeyError as error:
+            raise TrajectoryError(f"trajectory '{path}' lacks the entry {error}") from error
+        except (TypeError, ValueError) as error:
+            raise TrajectoryError(f"trajectory '{path}' is malformed: {error}") from error
+        except TrajectoryError as error:
+            raise TrajectoryError(f"trajectory '{path}': {error}") from error
+
+    def write_csv(self, path: str | Path) -> Path:
+        """Write a table: t, then position, velocity and acceleration of each joint."""
+        fields = ("position", "velocity", "acceleration")
+        header = ["t", *(f"{joint}_{field}" for field in fields for joint in self.joint_names)]
+        table = np.column_stack([self.time, self.position, self.velocity, self.acceleration])
+        rows = [",".join(header), *(",".join(repr(float(value)) for value in row) for row in table)]
+        return write_atomically(path, "\n".join(rows) + "\n")

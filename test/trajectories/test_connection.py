@@ -1,0 +1,53 @@
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import planar_arm
+import pytest
+
+from dynid_ros.errors import TrajectoryError
+from dynid_ros.model import RobotModel
+from dynid_ros.trajectories import MotionLimits, Workspace, check_limits
+from dynid_ros.trajectories.connection import Connection
+
+ROBOT = RobotModel.from_urdf(planar_arm.urdf())
+DEMO_ARM = Path(__file__).parents[2] / "config" / "demo_arm.urdf"
+LIMITS = MotionLimits.of(ROBOT, 4.0)
+
+
+def test_free_way_is_straight_and_as_fast_as_the_limits_allow():
+    motion = Connection(LIMITS, Workspace(ROBOT, 0.0)).connect([0.0, -0.5, 0.0], [1.0, -1.0, 0.5])
+    along = motion.at(np.linspace(0, motion.duration, 200))[0] - [0.0, -0.5, 0.0]
+    np.testing.assert_allclose(np.cross(along, [1.0, -0.5, 0.5]), 0.0, atol=1e-12)
+    acceleration = np.abs(motion.at(np.linspace(0, motion.duration, 20001))[2])
+    assert acceleration.max() == pytest.approx(4.0, rel=1e-6)
+    check_limits(motion, LIMITS)
+
+
+def test_way_through_the_floor_goes_over_another_pose():
+    """An arm that hangs: straight ways like to lead through the stretched arm, which is too long for the room."""
+    robot = RobotModel.from_urdf(DEMO_ARM, gravity=(0, 0, 9.80665))
+    limits = MotionLimits.of(robot, 4.0)
+    workspace = Workspace(robot, -0.9, 0.1)
+    connection = Connection(limits, workspace)
+    poses = limits.poses(256)
+    poses = poses[workspace.allowed(poses)][:41]
+    around = 0
+    for start, goal in pairwise(poses):
+        motion = connection.connect(start, goal)
+        np.testing.assert_allclose(motion.position[[0, -1]], [start, goal], atol=1e-12)
+        check_limits(motion, limits)
+        origins = robot.forward_kinematics(motion.at(np.arange(0.0, motion.duration, 0.01))[0])[:, 2:, 2, 3]
+        assert origins.max() <= 0.9 + 1e-4
+        around += motion.n_samples > 2
+    assert around >= 5
+
+
+def test_no_way_is_refused_with_the_reason():
+    connection = Connection(LIMITS, Workspace(ROBOT, 0.31))
+    with pytest.raises(TrajectoryError, match=r"no safe way there: .*'link_3' would be at height .* at 0.000 s"):
+        connection.connect([0.0, 0.2, 0.0], [0.0, -0.5, 0.0])
+    with pytest.raises(
+        TrajectoryError, match=r"'joint_1' would reach position 2.6 rad at 0.000 s; its limit is 2.5 rad"
+    ):
+        connection.connect([2.6, -0.5, 0.0], [0.0, -0.5, 0.0])

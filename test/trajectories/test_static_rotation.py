@@ -1,0 +1,226 @@
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import planar_arm
+import pytest
+import yaml
+
+from dynid_ros.errors import TrajectoryError
+from dynid_ros.model import RobotModel
+from dynid_ros.trajectories import MotionLimits, StaticRotation, Workspace, check_limits, check_start
+
+DEMO_ARM = Path(__file__).parents[2] / "config" / "demo_arm.urdf"
+SETTINGS = {"dwell": 0.35, "sweep": 4.5, "speed_fraction": 0.8, "travel_speed_fraction": 0.6}
+ACCELERATION = [5.0, 5.0, 8.0, 12.0, 12.0, 15.0]
+
+
+def demo_arm(**settings):
+    robot = RobotModel.from_urdf(DEMO_ARM)
+    limits = MotionLimits.of(robot, ACCELERATION)
+    return StaticRotation(robot, limits, Workspace(robot, 0.1, 0.1), **(SETTINGS | settings))
+
+
+def planar(acceleration=10.0, workspace=None, gravity=(0, 0, -9.80665), limits=None, **settings):
+    robot = RobotModel.from_urdf(planar_arm.urdf(), gravity=gravity)
+    return StaticRotation(robot, MotionLimits.of(robot, acceleration, **(limits or {})), workspace, **settings)
+
+
+@pytest.fixture(scope="module")
+def demo():
+    experiment = demo_arm()
+    start = time.perf_counter()
+    plan = experiment.plan()
+    return experiment, plan, time.perf_counter() - start
+
+
+def test_demo_arm_takes_a_minute_and_a_half_and_is_planned_in_seconds(demo):
+    _, plan, planning_time = demo
+    assert plan.duration < 95
+    assert planning_time < 5  # 0.6 s on an idle machine
+
+
+def test_every_joint_but_the_vertical_one_turns_from_tip_to_base(demo):
+    _, plan, _ = demo
+    assert [rotation.joint for rotation in plan.rotations] == [5, 4, 3, 2, 1]
+    assert plan.skipped == {"joint_1": "axis parallel to gravity: its gravity torque is zero in every pose"}
+    assert plan.warnings == ()
+    assert len(plan.dwells) == 5 * 2 * 7
+    assert sum(dwell.direction for dwell in plan.dwells) == 0
+
+
+def test_motion_keeps_to_limits_and_room_as_mujoco_sees_it(demo):
+    """MuJoCo's frames for the floor, its collision geometry for contacts; the limits of the URDF, not ours."""
+    mujoco = pytest.importorskip("mujoco")
+    _, plan, _ = demo
+    spec = mujoco.MjSpec.from_string(DEMO_ARM.read_text())
+    spec.compiler.fusestatic = False
+    model = spec.compile()
+    data = mujoco.MjData(model)
+    moving = [model.body(f"link_{i}").id for i in range(3, 7)] + [model.body("tool").id]
+    position, velocity, _ = plan.trajectory.at(np.arange(0.0, plan.duration, 0.02))
+    assert np.all(position >= model.jnt_range[:, 0] + 0.05)
+    assert np.all(position <= model.jnt_range[:, 1] - 0.05)
+    assert np.all(np.abs(velocity) <= 0.8 * np.array([1.5, 1.5, 2.0, 3.0, 3.0, 3.0]) + 1e-9)
+    for pose in position:
+        data.qpos[:] = pose
+        mujoco.mj_kinematics(model, data)
+        mujoco.mj_collision(model, data)
+        assert data.ncon == 0
+        assert data.xpos[moving, 2].min() >= 0.1 - 1e-3
+
+
+def test_tilt_is_that_of_pinocchios_axis(demo):
+    pinocchio = pytest.importorskip("pinocchio")
+    _, plan, _ = demo
+    model = pinocchio.buildModelFromUrdf(str(DEMO_ARM))
+    data = model.createData()
+    for rotation in plan.rotations:
+        pinocchio.forwardKinematics(model, data, rotation.hold)
+        axis = data.oMi[rotation.joint + 1].rotation[:, 2]  # every joint turns about its own z
+        assert rotation.tilt == pytest.approx(np.arccos(abs(axis[2])), abs=1e-6)
+        assert np.sin(rotation.tilt) > 1 / 1.1
+
+
+def test_in_every_dwell_all_joints_have_come_from_the_same_side(demo):
+    experiment, plan, _ = demo
+    for dwell in plan.dwells:
+        position = plan.trajectory.at(np.linspace(dwell.start - 0.15, dwell.start, 50))[0]
+        assert np.all(np.diff(dwell.direction * position, axis=0) >= -1e-12)
+        assert np.all(dwell.direction * (position[-1] - position[0]) > 0.005)
+        np.testing.assert_allclose(plan.trajectory.at(dwell.end)[0], position[-1], atol=1e-9)
+    assert np.all(experiment.approach == 0.05)
+
+
+def test_each_rotation_moves_one_joint_and_holds_the_others(demo):
+    _, plan, _ = demo
+    for rotation in plan.rotations:
+        name = plan.trajectory.joint_names[rotation.joint]
+        dwells = [dwell for dwell in plan.dwells if dwell.joint == name]
+        poses = plan.trajectory.at([dwell.start for dwell in dwells])[0]
+        others = np.delete(np.arange(6), rotation.joint)
+        np.testing.assert_allclose(np.ptp(poses[:, others], axis=0), 0.0, atol=1e-9)
+        up = np.linspace(rotation.lower, rotation.upper, 7)
+        np.testing.assert_allclose(poses[:, rotation.joint], [*up, *up[::-1]], atol=1e-9)
+        assert rotation.upper - rotation.lower > np.deg2rad(150)
+
+
+def gravity_std(robot, plan):
+    """Standard deviations of the base moments from all torques in all dwells with unknown offsets."""
+    poses = plan.trajectory.at([dwell.start for dwell in plan.dwells])[0]
+    n = robot.n_joints
+    rows = robot.gravity_regressor(poses)
+    offsets = np.broadcast_to(np.eye(n), (len(poses), n, n))
+    _, values, directions = np.linalg.svd(rows.reshape(len(poses) * n, -1), full_matrices=False)
+    base = directions[values > 1e-9 * values[0]]
+    reduced = np.concatenate([rows @ base.T, offsets], axis=2).reshape(len(poses) * n, -1)
+    singular = np.linalg.svd(reduced, compute_uv=False)
+    assert singular[-1] > 1e-6 * singular[0]
+    return np.sqrt(np.diag(np.linalg.inv(reduced.T @ reduced)))[: len(base)]
+
+
+def test_all_gravity_parameters_show_with_unknown_offsets(demo):
+    experiment, plan, _ = demo
+    assert len(gravity_std(experiment.robot, plan)) == 10
+
+
+def test_more_poses_per_joint_differ_and_strengthen_the_fit(demo):
+    experiment, plan, _ = demo
+    twice = demo_arm(poses_per_joint=2).plan()
+    assert [rotation.joint for rotation in twice.rotations] == [5, 4, 3, 2, 1] * 2
+    for first, second in zip(twice.rotations[:5], twice.rotations[5:], strict=True):
+        others = np.delete(np.arange(6), first.joint)
+        assert np.abs(first.hold - second.hold)[others].max() > 0.5
+    ratio = gravity_std(experiment.robot, twice) / gravity_std(experiment.robot, plan)
+    assert np.sqrt(np.mean(ratio**2)) < 0.75  # √½ = 0.71 is what the same poses once more would give
+
+
+def test_way_to_the_start_is_slow_and_checked(demo):
+    experiment, plan, _ = demo
+    measured = [0.0, 0.5, 1.0, 0.0, 0.8, 0.0]
+    motion = experiment.approach_motion(measured, plan)
+    check_start(motion, measured)
+    check_limits(motion, experiment.limits.scaled(0.6))
+    np.testing.assert_allclose(motion.position[-1], plan.trajectory.position[0])
+    with pytest.raises(TrajectoryError, match=r"'(link_5|tool)' would be at height"):
+        experiment.approach_motion([0.0, 1.6, 0.5, 0.0, 0.8, 0.0], plan)
+
+
+def test_plan_as_yaml_and_as_text(demo):
+    _, plan, _ = demo
+    content = yaml.safe_load(yaml.safe_dump(plan.as_dict()))
+    assert content["duration"] == pytest.approx(plan.trajectory.duration, abs=1e-3)
+    assert [dwell["joint"] for dwell in content["dwells"]] == [dwell.joint for dwell in plan.dwells]
+    assert content["dwells"][8]["start"] == pytest.approx(plan.dwells[8].start, abs=1e-3)
+    assert set(content["rotations"][0]["hold"]) == {f"joint_{i}" for i in range(1, 6)}
+    lines = plan.summary().splitlines()
+    assert lines[0] == f"{plan.duration:.1f} s, 70 dwells"
+    assert lines[5].startswith("joint_2: ")
+    assert lines[6].startswith("joint_1: not rotated, axis parallel to gravity")
+
+
+def test_narrow_range_is_warned_of():
+    plan = planar(limits={"position_lower": [-2.5, -2.5, -0.3], "position_upper": [2.5, 2.5, 0.3]}).plan()
+    assert plan.warnings == ("'joint_3' turns through 23° only: its fit will be ill conditioned",)
+    assert "warning: 'joint_3' turns" in plan.summary()
+
+
+def test_low_tilt_is_warned_of():
+    """Seen from a base that leans by 10°, the first joint's gravity torque is small but not zero."""
+    lean = np.deg2rad(10)
+    plan = planar(gravity=(-9.8 * np.sin(lean), 0, -9.8 * np.cos(lean))).plan()
+    assert plan.warnings == ("the axis of 'joint_1' comes within 10° of the vertical: its gravity torque is small",)
+
+
+def test_nothing_to_rotate_is_one_error_with_all_reasons():
+    robot = RobotModel.from_urdf(planar_arm.urdf())
+    with pytest.raises(TrajectoryError, match=r"no joint can be rotated: joint_3: it cannot .* joint_1: axis parallel"):
+        planar(workspace=Workspace(robot, 0.75)).plan()
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"steps": 2}, "steps is 2; it must be at least 3"),
+        ({"dwell": 0.0}, "dwell is 0.0; it must be positive"),
+        ({"approach": [0.05, 0.0, 0.05]}, r"approach is \[0.05, 0.0, 0.05\]; it must be positive"),
+        ({"approach": [0.05, 0.05]}, "approach: 2 values; give one for all joints or one for each of joint_1"),
+        ({"position_margin": -0.1}, "position_margin is -0.1"),
+        ({"sweep": np.nan}, "sweep is nan"),
+        ({"poses_per_joint": 0}, "poses_per_joint is 0"),
+        ({"speed_fraction": 1.1}, "speed_fraction is 1.1; it must be above 0 and at most 1"),
+        ({"travel_speed_fraction": 0.0}, "travel_speed_fraction is 0.0"),
+    ],
+)
+def test_senseless_settings_are_named(settings, message):
+    with pytest.raises(TrajectoryError, match=message):
+        planar(**settings)
+
+
+def test_margin_that_leaves_no_room_is_an_error():
+    with pytest.raises(TrajectoryError, match="joint 'joint_1' has no room left between its limits"):
+        planar(position_margin=2.6).plan()
+
+
+@pytest.mark.parametrize(
+    ("urdf", "tip", "n_rotated"),
+    [
+        ("ur_description/urdf/ur5_robot.urdf", "tool0", 5),
+        ("panda_description/urdf/panda.urdf", "panda_hand", 6),
+    ],
+)
+def test_arms_of_example_robot_data(urdf, tip, n_rotated):
+    site = Path(sys.prefix) / "lib" / f"python3.{sys.version_info.minor}" / "site-packages"
+    path = site / "cmeel.prefix/share/example-robot-data/robots" / urdf
+    if not path.exists():
+        pytest.skip("example-robot-data is not installed")
+    robot = RobotModel.from_urdf(path, tip=tip)
+    limits = MotionLimits.of(robot, 5.0)
+    workspace = Workspace(robot, 0.05, 0.1)
+    plan = StaticRotation(robot, limits, workspace, sweep=4.5).plan()
+    assert len(plan.rotations) == n_rotated
+    assert list(plan.skipped) == [robot.joint_names[0]]
+    assert min(rotation.tilt for rotation in plan.rotations) > np.deg2rad(60)
+    check_limits(plan.trajectory.sample(50.0), limits)
+    workspace.check(plan.trajectory.sample(50.0))

@@ -1,0 +1,54 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dynid_ros.model import RobotModel
+from dynid_ros.trajectories import MotionLimits, StaticRotation, Workspace, check_limits, stop
+
+DEMO_ARM = Path(__file__).parents[2] / "config" / "demo_arm.urdf"
+
+
+@pytest.fixture(scope="module")
+def planned():
+    robot = RobotModel.from_urdf(DEMO_ARM)
+    limits = MotionLimits.of(robot, 4.0)
+    plan = StaticRotation(robot, limits, Workspace(robot, 0.1), steps=4, sweep=3.0, speed_fraction=1.0).plan()
+    return plan.trajectory, limits
+
+
+def test_stop_is_smooth_short_and_on_the_path_at_any_time(planned):
+    motion, limits = planned
+    rng = np.random.default_rng(0)
+    durations = []
+    for time in rng.uniform(0.0, motion.duration, 150):
+        stopping = stop(motion, time, limits)
+        for values, before in zip(stopping.at(0.0), motion.at(time), strict=True):
+            np.testing.assert_allclose(values, before, atol=1e-9)
+        np.testing.assert_array_equal(stopping.velocity[-1], 0.0)
+        np.testing.assert_array_equal(stopping.acceleration[-1], 0.0)
+        check_limits(stopping.sample(50.0), limits)
+        path = motion.at(np.linspace(time, time + stopping.duration, 4000))[0]
+        for pose in stopping.position[::7]:
+            assert np.abs(path - pose).max(axis=1).min() < 2e-3
+        durations.append(stopping.duration)
+    assert max(durations) < 2.0
+
+
+def test_derivatives_of_the_stop_agree_with_its_positions(planned):
+    motion, limits = planned
+    speeds = np.abs(motion.at(np.arange(0.0, motion.duration, 0.01))[1]).max(axis=1)
+    stopping = stop(motion, 0.01 * np.argmax(speeds), limits)
+    time = np.linspace(0.0, stopping.duration, 5001)
+    position, velocity, acceleration = stopping.at(time)
+    np.testing.assert_allclose(np.gradient(position, time, axis=0)[1:-1], velocity[1:-1], atol=1e-4)
+    np.testing.assert_allclose(np.gradient(velocity, time, axis=0)[1:-1], acceleration[1:-1], atol=5e-2)
+
+
+@pytest.mark.parametrize("time", [-0.1, 1e9])
+def test_stop_outside_of_the_motion_stays_at_its_ends(planned, time):
+    motion, limits = planned
+    stopping = stop(motion, time, limits)
+    end = 0 if time < 0 else -1
+    np.testing.assert_allclose(stopping.position, np.tile(motion.position[end], (stopping.n_samples, 1)), atol=1e-3)
+    assert stopping.duration == pytest.approx(0.2)

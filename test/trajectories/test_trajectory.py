@@ -1,0 +1,145 @@
+import csv
+
+import numpy as np
+import pytest
+
+from dynid_ros.errors import TrajectoryError
+from dynid_ros.trajectories import Trajectory
+
+JOINTS = ("a", "b")
+FIELDS = ("position", "velocity", "acceleration")
+
+
+def cubic(time, start=0.0):
+    """q = start + (t³, -2t²): a motion whose polynomials are known."""
+    t = np.asarray(time)
+    zero = np.zeros_like(t)
+    return (
+        start + np.stack([t**3, -2 * t**2], axis=-1),
+        np.stack([3 * t**2, -4 * t], axis=-1),
+        np.stack([6 * t, -4 + zero], axis=-1),
+    )
+
+
+def motion(end=2.0, start=0.0):
+    time = np.array([0.0, 0.5, end])
+    return Trajectory(JOINTS, time, *cubic(time, start))
+
+
+def test_motion_between_samples_is_the_polynomial_they_lie_on():
+    time = np.linspace(0.0, 2.0, 77)
+    for values, expected in zip(motion().at(time), cubic(time), strict=True):
+        np.testing.assert_allclose(values, expected, atol=1e-12)
+    for values, expected in zip(motion().at(1.3), cubic(1.3), strict=True):
+        np.testing.assert_allclose(values, expected, atol=1e-12)
+
+
+def test_arm_rests_before_and_after():
+    position, velocity, acceleration = motion().at([-1.0, 3.0])
+    np.testing.assert_array_equal(position, motion().position[[0, -1]])
+    assert not velocity.any()
+    assert not acceleration.any()
+
+
+@pytest.mark.parametrize(("rate", "n_samples"), [(10.0, 21), (3.0, 7), (7.0, 15), (0.1, 2)])
+def test_sampling_keeps_the_motion_and_its_end(rate, n_samples):
+    sampled = motion().sample(rate)
+    assert sampled.n_samples == n_samples
+    assert sampled.duration == 2.0
+    np.testing.assert_allclose(np.diff(sampled.time)[:-1], 1.0 / rate)
+    np.testing.assert_allclose(sampled.position, cubic(sampled.time)[0], atol=1e-12)
+
+
+def test_sampling_needs_a_rate():
+    with pytest.raises(TrajectoryError, match="must be positive, got 0 Hz"):
+        motion().sample(0.0)
+
+
+def test_join_shifts_time_and_drops_doubled_samples():
+    first = Trajectory(JOINTS, [0.0, 1.0], [[0, 0], [1, 1]], np.zeros((2, 2)), np.zeros((2, 2)))
+    second = Trajectory(JOINTS, [0.0, 2.0, 3.0], [[1, 1], [2, 2], [0, 0]], np.zeros((3, 2)), np.zeros((3, 2)))
+    joined = Trajectory.join([first, second])
+    np.testing.assert_array_equal(joined.time, [0.0, 1.0, 3.0, 4.0])
+    np.testing.assert_array_equal(joined.position[:, 0], [0, 1, 2, 0])
+
+
+def test_join_refuses_a_jump():
+    rest = np.zeros((2, 2))
+    first = Trajectory(JOINTS, [0.0, 1.0], [[0, 0], [1, 1]], rest, rest)
+    with pytest.raises(TrajectoryError, match=r"part 1 starts at position 1.1 rad or m of joint 'b'.* ends at 1$"):
+        Trajectory.join([first, Trajectory(JOINTS, [0.0, 1.0], [[1, 1.1], [2, 2]], rest, rest)])
+    moving = Trajectory(JOINTS, [0.0, 1.0], [[1, 1], [2, 2]], [[0.3, 0], [0, 0]], rest)
+    with pytest.raises(TrajectoryError, match=r"velocity 0.3 per s of joint 'a'"):
+        Trajectory.join([first, moving])
+    with pytest.raises(TrajectoryError, match="part 1 moves"):
+        Trajectory.join([first, first.select(["b", "a"])])
+
+
+def test_select_reorders_by_name():
+    selected = motion().select(["b", "a"])
+    np.testing.assert_array_equal(selected.velocity, motion().velocity[:, ::-1])
+    with pytest.raises(TrajectoryError, match="no joint c; the trajectory moves a, b"):
+        motion().select(["c"])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"time": [0.0]}, "at least two samples"),
+        ({"time": [0.0, 0.5, 0.5]}, "increase strictly from 0"),
+        ({"time": [0.1, 0.5, 2.0]}, "increase strictly from 0"),
+        ({"time": [0.0, np.nan, 2.0]}, "increase strictly from 0"),
+        ({"velocity": np.zeros((3, 1))}, r"velocity has shape \(3, 1\); expected \(3, 2\)"),
+        ({"position": np.zeros((2, 2))}, r"position has shape \(2, 2\)"),
+    ],
+)
+def test_malformed_samples_are_refused(change, message):
+    fields = {field: getattr(motion(), field) for field in ("time", *FIELDS)} | change
+    with pytest.raises(TrajectoryError, match=message):
+        Trajectory(JOINTS, **fields)
+
+
+def test_file_round_trip_is_exact(tmp_path):
+    path = motion().save(tmp_path / "new" / "motion.yaml")
+    back = Trajectory.read(path)
+    assert back.joint_names == JOINTS
+    for field in ("time", *FIELDS):
+        np.testing.assert_array_equal(getattr(back, field), getattr(motion(), field))
+    assert [entry.name for entry in path.parent.iterdir()] == ["motion.yaml"]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "cannot read trajectory"),
+        ("a: [", "cannot read trajectory"),
+        ("!!python/object/apply:os.system [exit]", "cannot read trajectory"),
+        ("[1, 2]", "expected 'format: dynid-trajectory/1'"),
+        ("format: dynid/1", "expected 'format: dynid-trajectory/1'"),
+        ("{format: dynid-trajectory/1, joint_names: [a], time: [0, 1]}", "lacks the entry 'position'"),
+        (
+            "{format: dynid-trajectory/1, joint_names: [a], time: [x], position: [], velocity: [], acceleration: []}",
+            "is malformed",
+        ),
+        (
+            "{format: dynid-trajectory/1, joint_names: [], time: [0, 1], position: [1], velocity: 0, acceleration: 1}",
+            r"motion.yaml': position has shape \(1,\)",
+        ),
+    ],
+)
+def test_bad_file_is_one_clear_error(tmp_path, content, message):
+    path = tmp_path / "motion.yaml"
+    if content is not None:
+        path.write_text(content)
+    with pytest.raises(TrajectoryError, match=message) as error:
+        Trajectory.read(path)
+    assert str(path) in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_csv_holds_every_value(tmp_path):
+    path = motion().write_csv(tmp_path / "motion.csv")
+    with path.open(newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    assert list(rows[0]) == ["t", *(f"{joint}_{field}" for field in FIELDS for joint in JOINTS)]
+    np.testing.assert_array_equal([float(row["b_velocity"]) for row in rows], motion().velocity[:, 1])
