@@ -1,0 +1,139 @@
+"""Is a message lost at 1 kHz? Publisher, recorder and a process that burns one core; sent against recorded.
+
+    python benchmarks/recording_loss.py --minutes 10
+
+Needs rclpy. The publisher sends joint states of 7 joints with the number of the message in its stamp (1 ms each), so
+the recording shows every gap. Exit code 1 if a message is missing.
+"""
+
+import argparse
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import rclpy
+from rclpy.node import Node
+from rclpy.qos import QoSProfile
+from rclpy.serialization import serialize_message
+from sensor_msgs.msg import JointState
+from std_srvs.srv import Trigger
+
+from dynid_ros.recording import Recording
+
+RATE = 1000
+JOINTS = [f"joint_{i}" for i in range(1, 8)]
+STAMP = slice(4, 12)
+"""Where a serialised message with a header has its stamp: behind the four bytes that tell the encoding."""
+TOPIC = "recording_loss/joint_states"
+BURN = "while True: pass"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What was sent (`late` of it behind schedule) and what was recorded, with how many gaps in the numbers."""
+
+    sent: int
+    late: int
+    recorded: int
+    gaps: int
+    answer: str
+
+
+def measure(seconds: float, folder: str | Path, *, burn: bool = True) -> Outcome:
+    """Record `seconds` of joint states at 1 kHz into `folder`."""
+    recorder = ["-m", "dynid_ros.nodes.recorder", "--ros-args", "-p", f"output_folder:={folder}"]
+    with ExitStack() as stack:
+        if burn:
+            stack.enter_context(_process("-c", BURN))
+        stack.enter_context(_process(*recorder, "-p", f"joint_states_topic:={TOPIC}"))
+        publisher = stack.enter_context(_process(__file__, "--publish", str(round(seconds * RATE))))
+        assert publisher.stdout is not None
+        assert publisher.stdin is not None
+        publisher.stdout.readline()  # the recorder has subscribed
+        rclpy.init()
+        stack.callback(rclpy.try_shutdown)
+        node = rclpy.create_node("recording_loss")
+        _call(node, "/recorder/start")
+        print("go", file=publisher.stdin, flush=True)
+        sent, late = (int(word) for word in publisher.stdout.readline().split())
+        answer = _call(node, "/recorder/stop")
+    (bag,) = Path(folder).iterdir()
+    recording = Recording.read(bag)
+    gaps = int(np.sum(np.round(np.diff(recording.time) * RATE) != 1))
+    return Outcome(sent, late, recording.n_samples, gaps, answer)
+
+
+def publish(count: int) -> None:
+    """Wait for a subscriber and a line on stdin, then send `count` messages."""
+    rclpy.init()
+    node = rclpy.create_node("recording_loss_publisher")
+    publisher = node.create_publisher(JointState, TOPIC, QoSProfile(depth=RATE))
+    zeros = [0.0] * len(JOINTS)
+    message = bytearray(serialize_message(JointState(name=JOINTS, position=zeros, velocity=zeros, effort=zeros)))
+    while publisher.get_subscription_count() == 0:
+        time.sleep(0.01)
+    print("ready", flush=True)
+    sys.stdin.readline()
+    late = 0
+    due = time.perf_counter()
+    for i in range(count):
+        number = i + 1
+        message[STAMP] = np.array([number // RATE, number % RATE * (10**9 // RATE)], dtype="<u4").tobytes()
+        publisher.publish(bytes(message))
+        due += 1 / RATE
+        wait = due - time.perf_counter()
+        if wait > 0:
+            time.sleep(wait)
+        else:
+            late += 1
+    publisher.wait_for_all_acked(rclpy.duration.Duration(seconds=10))
+    print(count, late, flush=True)
+    sys.stdin.readline()
+
+
+@contextmanager
+def _process(*arguments: str) -> Iterator[subprocess.Popen]:
+    process = subprocess.Popen([sys.executable, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    try:
+        yield process
+    finally:
+        process.terminate()
+        process.communicate(timeout=20)
+
+
+def _call(node: Node, service: str) -> str:
+    client = node.create_client(Trigger, service)
+    if not client.wait_for_service(10.0):
+        raise SystemExit(f"no service {service}")
+    future = client.call_async(Trigger.Request())
+    rclpy.spin_until_future_complete(node, future, timeout_sec=30.0)
+    response = future.result()
+    if response is None or not response.success:
+        raise SystemExit(f"{service}: {response.message if response else 'no answer'}")
+    return response.message
+
+
+def main() -> int:
+    """Command line."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--minutes", type=float, default=10.0)
+    parser.add_argument("--publish", type=int, metavar="N", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.publish is not None:
+        publish(options.publish)
+        return 0
+    with tempfile.TemporaryDirectory() as folder:
+        outcome = measure(60 * options.minutes, folder)
+    print(outcome.answer)
+    print(f"sent {outcome.sent}, recorded {outcome.recorded}, {outcome.gaps} gaps ({outcome.late} sent late)")
+    return 0 if outcome.recorded == outcome.sent and not outcome.gaps else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

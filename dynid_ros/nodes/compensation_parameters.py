@@ -1,0 +1,58 @@
+"""Parameters of the node `gravity_compensation`, and what they make."""
+
+from types import SimpleNamespace
+
+from dynid_ros.control import GravityTorque, JointSettings, Timing, load_gravity_torque
+from dynid_ros.errors import ControlError
+from dynid_ros.nodes.parameters import NodeParameter
+from dynid_ros.nodes.robot_description import ROBOT_PARAMETERS
+
+PARAMETERS = (
+    *ROBOT_PARAMETERS,
+    NodeParameter("model_file", "", "identified.yaml, written by the gravity identification"),
+    NodeParameter(
+        "output", "effort", "effort: Float64MultiArray for forward_command_controller; trajectory: JointTrajectory"
+    ),
+    NodeParameter("command_topic", "", "topic of the commands; empty: that of the output's default controller"),
+    NodeParameter("controller_joints", [""], 'joints of the controller in its order; [""]: those of the model'),
+    NodeParameter("scale", [1.0], "factor on the gravity torque, 0 to 1.5; one value, or one per joint"),
+    NodeParameter("torque_limits", [0.0], "N m (N); one value, or one per joint; [0.0]: from the URDF"),
+    NodeParameter("effort_limit_factor", 1.0, "part of the URDF's effort limits that may be commanded, up to 1"),
+    NodeParameter("max_rate", [0.0], "fastest change, N m/s (N/s); [0.0]: torque limit / fault_ramp_time"),
+    NodeParameter("ramp_time", 2.0, "s, of the ramps after enable and disable"),
+    NodeParameter("fault_ramp_time", 0.5, "s, of the ramp to zero at a fault, at deactivation and at the end, up to 3"),
+    NodeParameter("timeout", 0.2, "s, oldest joint state that is still acted on"),
+    NodeParameter("limit_margin", 0.1, "rad (m) beyond the position limits that are not yet a fault"),
+    NodeParameter("enable_on_activate", False, "ramp in with the first good joint state after activation"),
+    NodeParameter("autostart", False, "configure and activate at the start, without a lifecycle manager"),
+)
+
+FROM_URDF = [0.0]
+
+
+def timing(settings: SimpleNamespace) -> Timing:
+    """Ramps and timeout."""
+    return Timing(settings.ramp_time, settings.fault_ramp_time, settings.timeout)
+
+
+def feedforward(settings: SimpleNamespace, urdf: str) -> tuple[GravityTorque, JointSettings]:
+    """Gravity torque of the model file and the settings of its joints; raises as `load_gravity_torque` does."""
+    if not settings.model_file:
+        raise ControlError("parameter model_file is empty; give the identified.yaml of this robot")
+    robot, gravity = load_gravity_torque(
+        settings.model_file, urdf, settings.base_link or None, settings.tip_link or None, settings.gravity
+    )
+    joints = JointSettings.of(
+        robot,
+        fault_ramp_time=timing(settings).fault_ramp_time,
+        gain=settings.scale,
+        torque=_unless(FROM_URDF, settings.torque_limits),
+        effort_limit_factor=settings.effort_limit_factor,
+        rate=_unless(FROM_URDF, settings.max_rate),
+        limit_margin=settings.limit_margin,
+    )
+    return gravity, joints
+
+
+def _unless(unset: list[float], values: list[float]) -> list[float]:
+    return [] if list(values) == unset else list(values)

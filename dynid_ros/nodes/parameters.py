@@ -1,0 +1,42 @@
+"""Node parameters as a table: name, default, meaning; declared once, read as attributes."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+from rcl_interfaces.msg import ParameterDescriptor
+from rclpy.exceptions import InvalidParameterTypeException
+from rclpy.node import Node
+
+from dynid_ros.errors import DynidError
+
+
+@dataclass(frozen=True)
+class NodeParameter:
+    """One parameter of a node; its type is that of its default. A list needs a non-empty default to have a type."""
+
+    name: str
+    default: Any
+    description: str
+
+
+def declare(node: Node, parameters: Sequence[NodeParameter]) -> SimpleNamespace:
+    """Declare `parameters` on `node` as read-only and return their values as attributes.
+
+    Raises:
+        DynidError: a value given from outside has another type than the default.
+
+    """
+    values = SimpleNamespace()
+    for parameter in parameters:
+        descriptor = ParameterDescriptor(description=parameter.description, read_only=True)
+        try:
+            value = node.declare_parameter(parameter.name, parameter.default, descriptor).value
+        except InvalidParameterTypeException as error:
+            kind = type(parameter.default).__name__
+            raise DynidError(
+                f"Parameter '{parameter.name}' of node '{node.get_name()}' must be a {kind}: {error}"
+            ) from error
+        setattr(values, parameter.name, value)
+    return values

@@ -1,0 +1,142 @@
+"""Serialised messages of a topic whose type and QoS only its publishers know."""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from time import time_ns
+from typing import Any, cast
+
+from rclpy.event_handler import SubscriptionEventCallbacks
+from rclpy.node import Node
+from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
+from rclpy.subscription import Subscription
+from rclpy.topic_endpoint_info import TopicEndpointInfo
+
+DEPTH = 10_000
+"""Ten seconds at 1 kHz may wait here before a message is lost."""
+LATCHED_DEPTH = 100
+
+
+class RawSubscription:
+    """Follows the publishers of one topic: subscribes when there is one, anew when they offer another QoS.
+
+    Args:
+        node: the node to subscribe with.
+        topic: name, relative to the node's namespace.
+        types: message types allowed ("package/msg/Name"); none: any.
+        on_message: called with this object, the time of reception (ns since the epoch) and the serialised message.
+        latched: ask for messages from before the subscription, where publishers keep them, and keep them here too.
+
+    Attributes:
+        topic: full name.
+        type: message type, empty until a publisher is found.
+        offered: QoS of the publishers.
+        lost: messages that the middleware reports as lost.
+        problem: why there is no subscription although there are publishers, else empty.
+        kept: the latched messages, serialised.
+
+    """
+
+    def __init__(
+        self,
+        node: Node,
+        topic: str,
+        types: Sequence[str],
+        on_message: Callable[["RawSubscription", int, bytes], None],
+        *,
+        latched: bool = False,
+    ) -> None:
+        self.topic = node.resolve_topic_name(topic)
+        self.type = ""
+        self.offered: list[QoSProfile] = []
+        self.lost = 0
+        self.problem = ""
+        self.kept: deque[bytes] = deque(maxlen=LATCHED_DEPTH)
+        self._node = node
+        self._types = types
+        self._on_message = on_message
+        self._latched = latched
+        self._keep = False
+        self._subscription: Subscription | None = None
+
+    def update(self) -> None:
+        """Look at the publishers; call often enough that a late one is caught."""
+        publishers = self._node.get_publishers_info_by_topic(self.topic)
+        if not publishers:
+            return
+        problem = self._find_problem(publishers)
+        if problem and problem != self.problem:
+            self._node.get_logger().error(problem)
+        self.problem = problem
+        if problem:
+            return
+        self.offered = [publisher.qos_profile for publisher in publishers]
+        qos = self._matching_qos()
+        if self._subscription is None or self._subscription.qos_profile != qos:
+            self._subscribe(qos)
+
+    def drain(self) -> None:
+        """Deliver what has been received and not yet been called back."""
+        if self._subscription is not None:
+            for _ in range(DEPTH):
+                with self._subscription.handle:
+                    taken = self._subscription.handle.take_message(self._subscription.msg_type, True)
+                if taken is None:
+                    return
+                self._receive(*taken)
+
+    def _find_problem(self, publishers: Sequence[TopicEndpointInfo]) -> str:
+        types = sorted({publisher.topic_type for publisher in publishers})
+        allowed = [self.type] if self.type else self._types
+        if len(types) > 1:
+            return (
+                f"topic {self.topic} is published with several types: {', '.join(types)}; stop all publishers but one"
+            )
+        if allowed and types[0] not in allowed:
+            return f"topic {self.topic} has type {types[0]}; expected {' or '.join(allowed)}"
+        try:
+            _message_class(types[0])
+        except (ImportError, AttributeError):
+            return (
+                f"topic {self.topic} has type {types[0]}, which is not installed here; install and source its package"
+            )
+        self.type = types[0]
+        return ""
+
+    def _matching_qos(self) -> QoSProfile:
+        """The strongest QoS that all publishers meet."""
+        reliable = all(qos.reliability == ReliabilityPolicy.RELIABLE for qos in self.offered)
+        latched = all(qos.durability == DurabilityPolicy.TRANSIENT_LOCAL for qos in self.offered)
+        return QoSProfile(
+            depth=DEPTH,
+            reliability=ReliabilityPolicy.RELIABLE if reliable else ReliabilityPolicy.BEST_EFFORT,
+            durability=DurabilityPolicy.TRANSIENT_LOCAL if latched and self._latched else DurabilityPolicy.VOLATILE,
+        )
+
+    def _subscribe(self, qos: QoSProfile) -> None:
+        if self._subscription is not None:
+            self.drain()
+            self._node.destroy_subscription(self._subscription)
+        self.kept.clear()
+        self._keep = qos.durability == DurabilityPolicy.TRANSIENT_LOCAL
+        self._subscription = self._node.create_subscription(
+            _message_class(self.type),
+            self.topic,
+            cast(Any, self._receive),  # rclpy's annotation knows only callbacks without message info
+            qos,
+            raw=True,
+            event_callbacks=SubscriptionEventCallbacks(message_lost=self._count_lost, use_default_callbacks=False),
+        )
+
+    def _receive(self, data: bytes, info: dict[str, Any]) -> None:
+        if self._keep:
+            self.kept.append(data)
+        self._on_message(self, info["received_timestamp"] or time_ns(), data)
+
+    def _count_lost(self, event: Any) -> None:
+        self.lost += event.total_count_change
+
+
+def _message_class(msgtype: str) -> type:
+    package, kind, name = msgtype.split("/")
+    return getattr(import_module(f"{package}.{kind}"), name)

@@ -1,0 +1,198 @@
+"""Node that records joint states, torques, wrenches and mocap poses into a rosbag2 folder (MCAP), losing nothing."""
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from rclpy.node import Node
+from rclpy.qos import QoSProfile
+from rosbags.interfaces import Qos, QosDurability, QosHistory, QosLiveliness, QosReliability, QosTime
+from std_msgs.msg import String
+from std_srvs.srv import Trigger
+
+from dynid_ros.errors import RecordingError
+from dynid_ros.nodes.diagnostics import ERROR, OK, WARN, Diagnostics
+from dynid_ros.nodes.parameters import NodeParameter, declare
+from dynid_ros.nodes.raw_subscription import RawSubscription
+from dynid_ros.nodes.robot_description import LATCHED
+from dynid_ros.nodes.running import answer, run
+from dynid_ros.recording.bag_writer import BagWriter
+
+PARAMETERS = (
+    NodeParameter("output_folder", "recordings", "folder for the bags; each gets a folder of its own in it"),
+    NodeParameter("joint_states_topic", "joint_states", "sensor_msgs/JointState"),
+    NodeParameter(
+        "torque_topics", [""], "separate joint torques: sensor_msgs/JointState or std_msgs/Float64MultiArray"
+    ),
+    NodeParameter("wrench_topics", [""], "force/torque sensors: geometry_msgs/WrenchStamped"),
+    NodeParameter("pose_topics", [""], "motion capture: geometry_msgs/PoseStamped per body, PoseArray of markers"),
+    NodeParameter("robot_description_topic", "robot_description", "std_msgs/String with the URDF; kept with the data"),
+    NodeParameter("extra_topics", [""], "further topics of any installed type"),
+    NodeParameter("autostart", False, "record from the start, without ~/start"),
+)
+JOINT_STATE = "sensor_msgs/msg/JointState"
+TYPES = {
+    "torque_topics": (JOINT_STATE, "std_msgs/msg/Float64MultiArray"),
+    "wrench_topics": ("geometry_msgs/msg/WrenchStamped",),
+    "pose_topics": ("geometry_msgs/msg/PoseStamped", "geometry_msgs/msg/PoseArray"),
+}
+DISCOVERY_PERIOD = 0.2
+"""s between looks for publishers; one look takes some 0.1 ms per topic."""
+FLUSH_PERIOD = 0.5
+"""s; a killed process loses at most this much."""
+SILENCE = 1.0
+"""s without joint states that are worth a warning while recording."""
+
+
+class Recorder(Node):
+    """Subscribes from its start and writes between `~/start` and `~/stop`; `~/bag` (latched) tells where to."""
+
+    def __init__(self, **arguments: Any) -> None:
+        super().__init__("recorder", **arguments)
+        self.settings = declare(self, PARAMETERS)
+        self._bag: BagWriter | None = None
+        self._started = self._last_joint_state = time.monotonic()
+        self._failure = ""
+        self._joint_states = RawSubscription(self, self.settings.joint_states_topic, [JOINT_STATE], self._write)
+        topics = [self._joint_states]
+        for parameter, types in TYPES.items():
+            for topic in filter(None, getattr(self.settings, parameter)):
+                topics.append(RawSubscription(self, topic, types, self._write))
+        for topic in filter(None, [self.settings.robot_description_topic, *self.settings.extra_topics]):
+            topics.append(RawSubscription(self, topic, [], self._write, latched=True))
+        # A topic that two parameters name would be recorded twice; the first, which knows its type, stays.
+        self._topics = list({topic.topic: topic for topic in reversed(topics)}.values())[::-1]
+        self._announce = self.create_publisher(String, "~/bag", LATCHED)
+        self.create_service(Trigger, "~/start", answer(self, self.start))
+        self.create_service(Trigger, "~/stop", answer(self, self.stop))
+        self.create_timer(DISCOVERY_PERIOD, self._discover)
+        self.create_timer(FLUSH_PERIOD, self._flush)
+        Diagnostics(self, self._status)
+        if self.settings.autostart:
+            self.get_logger().info(self.start())
+
+    def start(self) -> str:
+        """Open a new bag; returns where it is and what is not published yet.
+
+        Raises:
+            RecordingError: a recording runs already, or the folder cannot be written to.
+
+        """
+        if self._bag is not None:
+            raise RecordingError(f"already recording to {self._bag.path}; call ~/stop first")
+        self._bag = bag = BagWriter(self.settings.output_folder)
+        self._failure = ""
+        self._started = self._last_joint_state = time.monotonic()
+        for topic in self._topics:
+            topic.lost = 0
+            for data in topic.kept:
+                self._write(topic, time.time_ns(), data)
+        if self._bag is None:
+            raise RecordingError(self._failure)
+        self._announce.publish(String(data=str(bag.path)))
+        missing = [topic.topic for topic in self._topics if not topic.type]
+        return f"recording to {bag.path}" + (f"; not published yet: {', '.join(missing)}" if missing else "")
+
+    def stop(self) -> str:
+        """Write what has been received so far and close the bag; returns counts, duration and path.
+
+        Raises:
+            RecordingError: nothing is being recorded, the disk is full, or no joint states came.
+
+        """
+        if self._bag is None:
+            raise RecordingError(self._failure or "nothing is being recorded; call ~/start first")
+        for topic in self._topics:
+            topic.drain()
+        if self._bag is None:
+            raise RecordingError(self._failure)
+        bag, self._bag = self._bag, None
+        bag.close()
+        counts = ", ".join(f"{topic} {count}" for topic, count in bag.counts.items())
+        if not bag.counts.get(self._joint_states.topic):
+            raise RecordingError(
+                f"no message came on {self._joint_states.topic} while recording {bag.path} "
+                f"({counts or 'nor on another topic'}); check joint_states_topic and that the driver runs"
+            )
+        duration = time.monotonic() - self._started
+        lost = sum(topic.lost for topic in self._topics)
+        return f"recorded {duration:.1f} s to {bag.path}: {counts}" + (f"; {lost} messages were lost" if lost else "")
+
+    def destroy_node(self) -> None:
+        """Close a running recording, then the node."""
+        bag, self._bag = self._bag, None
+        try:
+            if bag is not None:
+                bag.close()
+                self.get_logger().info(f"closed {bag.path}")
+        finally:
+            super().destroy_node()
+
+    def _write(self, topic: RawSubscription, received: int, data: bytes) -> None:
+        if topic is self._joint_states:
+            self._last_joint_state = time.monotonic()
+        if self._bag is None:
+            return
+        try:
+            if topic.topic not in self._bag.counts:
+                self._bag.add_topic(topic.topic, topic.type, _as_rosbags(topic.offered))
+            self._bag.write(topic.topic, received, data)
+        except RecordingError as error:
+            self._fail(error)
+
+    def _flush(self) -> None:
+        try:
+            if self._bag is not None:
+                self._bag.flush()
+        except RecordingError as error:
+            self._fail(error)
+
+    def _fail(self, error: RecordingError) -> None:
+        self._bag = None
+        self._failure = str(error)
+        self.get_logger().error(f"recording stopped: {error}")
+
+    def _discover(self) -> None:
+        for topic in self._topics:
+            topic.update()
+
+    def _status(self) -> tuple[bytes, str, dict[str, object]]:
+        problems = [topic.problem for topic in self._topics if topic.problem]
+        values: dict[str, object] = {"bag": "" if self._bag is None else self._bag.path}
+        values |= {f"lost on {topic.topic}": topic.lost for topic in self._topics if topic.lost}
+        if self._failure or problems:
+            return ERROR, self._failure or problems[0], values
+        if self._bag is None:
+            return OK, "not recording", values
+        values |= {"duration": round(time.monotonic() - self._started, 1), **self._bag.counts}
+        silence = time.monotonic() - self._last_joint_state
+        if silence > SILENCE:
+            return WARN, f"no message on {self._joint_states.topic} for {silence:.1f} s", values
+        return OK, "recording", values
+
+
+def _as_rosbags(profiles: Sequence[QoSProfile]) -> list[Qos]:
+    """QoS as a bag stores it, so that `ros2 bag play` offers the same."""
+    return [
+        Qos(
+            QosHistory(int(qos.history)),
+            qos.depth,
+            QosReliability(int(qos.reliability)),
+            QosDurability(int(qos.durability)),
+            QosTime(*divmod(qos.deadline.nanoseconds, 10**9)),
+            QosTime(*divmod(qos.lifespan.nanoseconds, 10**9)),
+            QosLiveliness(int(qos.liveliness)),
+            QosTime(*divmod(qos.liveliness_lease_duration.nanoseconds, 10**9)),
+            qos.avoid_ros_namespace_conventions,
+        )
+        for qos in profiles
+    ]
+
+
+def main() -> None:
+    """Run the node."""
+    run(Recorder)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,53 @@
+"""Start and end of a node's process, and services that answer instead of raising."""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import rclpy
+from rclpy.executors import ExternalShutdownException
+from rclpy.node import Node
+from std_srvs.srv import Trigger
+
+from dynid_ros.errors import DynidError
+
+
+@contextmanager
+def ros_process(arguments: list[str] | None = None) -> Iterator[None]:
+    """Rclpy from start to end; SIGINT and SIGTERM end it quietly, a `DynidError` with one line and exit code 2."""
+    rclpy.init(args=arguments)
+    try:
+        yield
+    except (KeyboardInterrupt, ExternalShutdownException):
+        pass
+    except DynidError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)
+    finally:
+        rclpy.try_shutdown()
+
+
+def run(make_node: Callable[[], Node], arguments: list[str] | None = None) -> None:
+    """Make the node and spin it until the process is told to end."""
+    with ros_process(arguments):
+        node = make_node()
+        try:
+            rclpy.spin(node)
+        finally:
+            node.destroy_node()
+
+
+def answer(node: Node, action: Callable[[], str]) -> Callable[[Trigger.Request, Trigger.Response], Trigger.Response]:
+    """Service callback for `action`: its text is the message; a `DynidError` becomes `success = False`, logged."""
+
+    def callback(_request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        try:
+            response.message = action()
+            response.success = True
+        except DynidError as error:
+            response.message = str(error)
+            response.success = False
+            node.get_logger().error(str(error))
+        return response
+
+    return callback

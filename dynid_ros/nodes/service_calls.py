@@ -1,0 +1,64 @@
+"""Calls of services that raise instead of answering `success = False`."""
+
+import time
+
+import rclpy
+from lifecycle_msgs.msg import Transition
+from lifecycle_msgs.srv import ChangeState
+from rclpy.node import Node
+from std_srvs.srv import SetBool, Trigger
+
+from dynid_ros.errors import DynidError
+
+
+class ServiceCaller:
+    """Calls Trigger and SetBool services from a script-like node that spins while it waits."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+
+    def wait(self, *names: str, timeout: float = 30.0) -> None:
+        """Wait until every service exists.
+
+        Raises:
+            DynidError: names the services that did not come up.
+
+        """
+        deadline = time.monotonic() + timeout
+        missing = set(names)
+        while missing and time.monotonic() < deadline:
+            missing -= {name for name, _ in self._node.get_service_names_and_types()}
+            rclpy.spin_once(self._node, timeout_sec=0.1)
+        if missing:
+            names_ = ", ".join(sorted(missing))
+            raise DynidError(f"service(s) {names_} did not come up within {timeout:g} s; is the node running?")
+
+    def trigger(self, name: str, timeout: float = 60.0) -> str:
+        """Call a Trigger service; its message."""
+        return self._call(Trigger, name, Trigger.Request(), timeout)
+
+    def set(self, name: str, value: bool, timeout: float = 60.0) -> str:
+        """Call a SetBool service; its message."""
+        return self._call(SetBool, name, SetBool.Request(data=value), timeout)
+
+    def change_state(self, node: str, transition: int, timeout: float = 30.0) -> None:
+        """Ask a lifecycle node for a transition (`lifecycle_msgs/Transition` constant)."""
+        request = ChangeState.Request(transition=Transition(id=transition))
+        self._call(ChangeState, f"{node}/change_state", request, timeout)
+
+    def _call(self, kind: type, name: str, request: object, timeout: float) -> str:
+        client = self._node.create_client(kind, name)
+        try:
+            if not client.wait_for_service(timeout_sec=timeout):
+                raise DynidError(f"service {name} did not come up within {timeout:g} s; is the node running?")
+            future = client.call_async(request)
+            rclpy.spin_until_future_complete(self._node, future, timeout_sec=timeout)
+            if not future.done():
+                raise DynidError(f"service {name} did not answer within {timeout:g} s")
+            response = future.result()
+            message = getattr(response, "message", "see the log of that node")
+            if not response.success:
+                raise DynidError(f"service {name} refused: {message}")
+            return message
+        finally:
+            self._node.destroy_client(client)

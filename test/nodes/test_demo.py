@@ -1,0 +1,33 @@
+"""The whole demo, with a short excitation: every node a process, over DDS."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+import yaml
+
+from dynid_ros.share import share_path
+
+pytest.importorskip("rclpy")
+pytest.importorskip("mujoco")
+
+
+@pytest.mark.timeout(240)
+def test_demo_passes(tmp_path):
+    parameters = yaml.safe_load(share_path("config/demo.yaml").read_text())
+    parameters["excitation"]["ros__parameters"] |= {"steps": 4, "dwell": 0.3, "speed_fraction": 1.0}
+    parameters["excitation"]["ros__parameters"] |= {"travel_speed_fraction": 1.0, "acceleration_limits": [10.0]}
+    parameters["demo"]["ros__parameters"]["drop_time"] = 2.0
+    file = tmp_path / "short.yaml"
+    file.write_text(yaml.safe_dump(parameters))
+    output = tmp_path / "out"
+    command = [sys.executable, "-m", "dynid_ros.cli", "demo", "--output", output, "--parameters", file]
+    environment = os.environ | {"ROS_DOMAIN_ID": str(os.getpid() % 100 + 1)}
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=220, env=environment, check=False)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert "PASSED" in ended.stdout
+    assert (output / "report.html").exists()
+    assert not [
+        line for log in (output / "logs").iterdir() for line in log.read_text().splitlines() if "Traceback" in line
+    ]

@@ -1,0 +1,507 @@
+import math
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import planar_arm
+import pytest
+import yaml
+
+rclpy = pytest.importorskip("rclpy")
+
+from diagnostic_msgs.msg import DiagnosticArray  # noqa: E402
+from lifecycle_msgs.msg import Transition  # noqa: E402
+from lifecycle_msgs.srv import ChangeState, GetState  # noqa: E402
+from rclpy.executors import SingleThreadedExecutor  # noqa: E402
+from rclpy.node import Node  # noqa: E402
+from rclpy.parameter import Parameter  # noqa: E402
+from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy  # noqa: E402
+from sensor_msgs.msg import JointState  # noqa: E402
+from std_msgs.msg import Float64MultiArray, String  # noqa: E402
+from std_srvs.srv import SetBool, Trigger  # noqa: E402
+from trajectory_msgs.msg import JointTrajectory  # noqa: E402
+
+from dynid_ros.nodes import gravity_compensation  # noqa: E402
+from dynid_ros.nodes.compensation_parameters import PARAMETERS, feedforward  # noqa: E402
+from dynid_ros.nodes.gravity_compensation import GravityCompensation  # noqa: E402
+
+ROOT = Path(__file__).parents[2]
+LATCHED = QoSProfile(depth=20, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+EFFORT_TOPIC = "/forward_effort_controller/commands"
+RAMP = 0.3
+FAULT_RAMP = 0.3
+TIMEOUT = 0.4  # generous: the machine that runs the tests is busy
+POSE = [0.5, 0.3, -0.4]
+
+
+@pytest.fixture(autouse=True)
+def ros(monkeypatch):
+    monkeypatch.setenv("ROS_DOMAIN_ID", os.environ.get("ROS_DOMAIN_ID", "51"))
+    monkeypatch.setenv("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
+    rclpy.init()
+    yield
+    rclpy.shutdown()
+
+
+class Robot(Node):
+    """A driver that publishes joint states at 100 Hz, and everything that listens to the compensation."""
+
+    def __init__(self, message=Float64MultiArray, topic=EFFORT_TOPIC):
+        super().__init__("robot")
+        self.names = list(planar_arm.JOINTS)
+        self.position = list(POSE)
+        self.silent = False
+        self.stamp = None
+        self.commands: list[tuple[float, Any]] = []
+        self.states: list[str] = []
+        self.diagnostics: list[Any] = []
+        best_effort = QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT)
+        self.publisher = self.create_publisher(JointState, "joint_states", best_effort)
+        self.create_timer(0.01, self.publish)
+        self.create_subscription(message, topic, lambda m: self.commands.append((time.monotonic(), m)), 1000)
+        self.create_subscription(String, "/gravity_compensation/state", lambda m: self.states.append(m.data), LATCHED)
+        self.create_subscription(DiagnosticArray, "/diagnostics", lambda m: self.diagnostics.append(m.status[0]), 10)
+
+    def publish(self):
+        if not self.silent:
+            message = JointState(name=self.names, position=[float(value) for value in self.position])
+            message.header.stamp = self.stamp or self.get_clock().now().to_msg()
+            self.publisher.publish(message)
+
+
+class Bench:
+    """The node under test and the robot, each in its own thread."""
+
+    def __init__(self, model_file, message=Float64MultiArray, topic=EFFORT_TOPIC, **parameters):
+        values = {
+            "robot_description": planar_arm.urdf(),
+            "model_file": str(model_file),
+            "ramp_time": RAMP,
+            "fault_ramp_time": FAULT_RAMP,
+            "timeout": TIMEOUT,
+        } | parameters
+        self.robot = Robot(message, topic)
+        self.node = GravityCompensation(parameter_overrides=[Parameter(k, value=v) for k, v in values.items()])
+        self.executors = [SingleThreadedExecutor(), SingleThreadedExecutor()]
+        self.threads = []
+        for executor, node in zip(self.executors, (self.robot, self.node), strict=True):
+            executor.add_node(node)
+            self.threads.append(threading.Thread(target=executor.spin, daemon=True))
+            self.threads[-1].start()
+
+    def close(self):
+        for executor, thread in zip(self.executors, self.threads, strict=True):
+            executor.shutdown()
+            thread.join(5.0)
+        self.node.end()
+        self.node.destroy_node()
+        self.robot.destroy_node()
+
+    def call(self, kind, name, request):
+        client = self.robot.create_client(kind, f"/gravity_compensation/{name}")
+        assert client.wait_for_service(5.0)
+        done = threading.Event()
+        future = client.call_async(request)
+        future.add_done_callback(lambda _: done.set())
+        assert done.wait(10.0), f"service {name} did not answer"
+        return future.result()
+
+    def transition(self, identifier):
+        return self.call(ChangeState, "change_state", ChangeState.Request(transition=Transition(id=identifier))).success
+
+    def configure(self):
+        return self.transition(Transition.TRANSITION_CONFIGURE)
+
+    def activate(self):
+        assert self.configure()
+        assert self.transition(Transition.TRANSITION_ACTIVATE)
+
+    def enable(self, on=True):
+        return self.call(SetBool, "enable", SetBool.Request(data=on))
+
+    def reload(self):
+        return self.call(Trigger, "reload", Trigger.Request())
+
+    def run(self):
+        self.activate()
+        wait(lambda: self.robot.publisher.get_subscription_count() and self.node._loop.compensator.position)
+        answer = self.enable()
+        assert answer.success, answer.message
+        wait(lambda: self.state == "active")
+        return self
+
+    @property
+    def state(self):
+        return self.robot.states[-1] if self.robot.states else ""
+
+    @property
+    def torque(self):
+        return list(self.robot.commands[-1][1].data)
+
+    def torques(self):
+        return [list(message.data) for _, message in self.robot.commands]
+
+
+def wait(condition, seconds=6.0):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "timed out"
+        time.sleep(0.005)
+
+
+@pytest.fixture
+def model_file(tmp_path):
+    return planar_arm.write(tmp_path / "identified.yaml", planar_arm.document())
+
+
+@pytest.fixture
+def bench(model_file):
+    benches = []
+
+    def make(**arguments):
+        benches.append(Bench(arguments.pop("model_file", model_file), **arguments))
+        return benches[-1]
+
+    yield make
+    for each in benches:
+        each.close()
+
+
+def check_fade(bench, safe):
+    """The last commands go from `safe` to zero without a step, and then there is silence."""
+    wait(lambda: bench.torque == [0.0, 0.0, 0.0])
+    torques = bench.torques()
+    start = max(i for i, torque in enumerate(torques) if torque == pytest.approx(safe, abs=1e-6))
+    fade = torques[start:]
+    assert len(fade) > 5
+    sizes = [abs(torque[1]) for torque in fade]
+    assert sizes == sorted(sizes, reverse=True)
+    assert max(a - b for a, b in pairwise(sizes)) < 0.7 * abs(safe[1])
+    assert bench.robot.commands[-1][0] - bench.robot.commands[start][0] < FAULT_RAMP + TIMEOUT + 0.3
+    count = len(torques)
+    time.sleep(0.1)
+    assert len(bench.robot.commands) == count
+
+
+def test_life_from_configure_to_zero(bench):
+    bench = bench()
+    bench.activate()
+    wait(lambda: bench.robot.publisher.get_subscription_count() and bench.node._loop.compensator.position)
+    assert bench.state == "disabled"
+    assert bench.robot.commands == []
+    assert bench.enable().success
+    wait(lambda: bench.state == "active")
+    wait(lambda: bench.torque == pytest.approx(planar_arm.gravity_torque(POSE), abs=1e-9))
+    sizes = [abs(torque[1]) for torque in bench.torques()]
+    assert sizes[0] < 0.2 * sizes[-1]
+    assert sizes == sorted(sizes)
+    bench.robot.position[1] += 0.1
+    wait(lambda: bench.torque == pytest.approx(planar_arm.gravity_torque(bench.robot.position), abs=1e-9))
+    assert bench.enable(False).success
+    wait(lambda: bench.state == "disabled")
+    check_fade(bench, planar_arm.gravity_torque(bench.robot.position))
+
+
+def test_every_joint_state_makes_one_command(bench):
+    bench = bench().run()
+    bench.robot.silent = True
+    time.sleep(0.05)
+    before = len(bench.robot.commands)
+    for _ in range(10):
+        bench.robot.silent = False
+        bench.robot.publish()
+        bench.robot.silent = True
+        time.sleep(0.02)
+    wait(lambda: len(bench.robot.commands) >= before + 10)
+    assert len(bench.robot.commands) == before + 10
+
+
+def test_joints_are_matched_by_name_with_a_gripper_between_them(bench):
+    bench = bench()
+    bench.robot.names = ["finger", "joint_3", "joint_1", "joint_2"]
+    bench.robot.position = [0.01, POSE[2], POSE[0], POSE[1]]
+    bench.run()
+    wait(lambda: bench.torque == pytest.approx(planar_arm.gravity_torque(POSE), abs=1e-9))
+
+
+def test_messages_of_other_joints_alone_do_no_harm(bench):
+    bench = bench().run()
+    gripper = bench.robot.create_publisher(JointState, "joint_states", 10)
+    wait(gripper.get_subscription_count)
+    for _ in range(50):
+        gripper.publish(JointState(name=["finger"], position=[math.nan]))
+        time.sleep(0.005)
+    assert bench.state == "active"
+
+
+def test_controller_order_is_that_of_the_controller(bench):
+    bench = bench(controller_joints=["joint_3", "joint_1", "joint_2"]).run()
+    first, second, third = planar_arm.gravity_torque(POSE)
+    wait(lambda: bench.torque == pytest.approx([third, first, second], abs=1e-9))
+
+
+def test_scale_and_limits(bench):
+    bench = bench(scale=[1.0, 0.5, 1.0], torque_limits=[50.0, 50.0, 1.0]).run()
+    torque = planar_arm.gravity_torque(POSE)
+    assert abs(torque[2]) > 1.0
+    wait(lambda: bench.torque == pytest.approx([0.0, 0.5 * torque[1], math.copysign(1.0, torque[2])], abs=1e-9))
+    wait(lambda: any("torque limit of joint_3" in status.message for status in bench.robot.diagnostics))
+
+
+def test_trajectory_output_holds_the_pose_of_enable(bench):
+    bench = bench(
+        message=JointTrajectory,
+        topic="/joint_trajectory_controller/joint_trajectory",
+        output="trajectory",
+        controller_joints=["joint_2", "joint_3", "joint_1"],
+    ).run()
+    bench.robot.position[1] += 0.1
+    first, second, third = planar_arm.gravity_torque(bench.robot.position)
+
+    def point():
+        return bench.robot.commands[-1][1].points[0]
+
+    wait(lambda: list(point().effort) == pytest.approx([second, third, first], abs=1e-9))
+    assert list(point().positions) == [POSE[1], POSE[2], POSE[0]]
+    assert bench.robot.commands[-1][1].joint_names == ["joint_2", "joint_3", "joint_1"]
+    assert point().time_from_start.nanosec == point().time_from_start.sec == 0
+    assert bench.enable(False).success
+    wait(lambda: bench.state == "disabled")
+    wait(lambda: list(point().effort) == [0.0, 0.0, 0.0])
+
+
+def faults():
+    def stop(robot):
+        robot.silent = True
+
+    def nan(robot):
+        robot.position = [POSE[0], math.nan, POSE[2]]
+
+    def drop(robot):
+        robot.names, robot.position = robot.names[:2], robot.position[:2]
+
+    def empty(robot):
+        robot.position = []
+
+    def jump(robot):
+        robot.position = [POSE[0], POSE[1], 2.4]
+
+    def beyond(robot):
+        robot.position = [POSE[0], POSE[1], 60.0]
+
+    def freeze(robot):
+        robot.stamp = robot.get_clock().now().to_msg()
+
+    return {
+        "no new joint state": stop,
+        "position of joint 'joint_2' is nan": nan,
+        "lacks joint(s) joint_3": drop,
+        "0 values of position for 3 names": empty,
+        "'joint_3' jumped": jump,
+        "far outside its limits": beyond,
+        "stamps stand still": freeze,
+    }
+
+
+@pytest.mark.parametrize("message", faults())
+def test_a_fault_ramps_to_zero_and_waits_for_a_new_enable(bench, message):
+    bench = bench().run()
+    safe = planar_arm.gravity_torque(POSE)
+    robot = bench.robot
+    faults()[message](robot)
+    wait(lambda: bench.state.startswith("fault"))
+    assert message in bench.state
+    check_fade(bench, safe)
+    if "jumped" not in message:
+        robot.silent, robot.stamp, robot.names, robot.position = False, None, list(planar_arm.JOINTS), list(POSE)
+    time.sleep(0.1)
+    assert bench.state.startswith("fault")
+    answer = bench.enable()
+    assert answer.success, answer.message
+    wait(lambda: bench.state == "active")
+    wait(lambda: bench.torque == pytest.approx(planar_arm.gravity_torque(robot.position), abs=1e-9))
+
+
+def test_enable_is_refused_while_the_state_is_bad(bench):
+    bench = bench()
+    bench.robot.position[0] = math.nan
+    bench.activate()
+    wait(lambda: bench.node._loop.states)
+    answer = bench.enable()
+    assert not answer.success
+    assert "joint_1" in answer.message
+    assert bench.robot.commands == []
+
+
+def test_services_in_the_wrong_state_say_what_to_do(bench):
+    bench = bench()
+    for call, hint in ((bench.enable, "configure first"), (bench.reload, "configure first")):
+        answer = call()
+        assert not answer.success
+        assert hint in answer.message
+    assert not bench.transition(Transition.TRANSITION_ACTIVATE), "not configured yet"
+    assert bench.configure()
+    assert not bench.configure(), "configured already"
+    answer = bench.enable()
+    assert not answer.success
+    assert "activate" in answer.message
+    assert bench.call(GetState, "get_state", GetState.Request()).current_state.label == "inactive"
+
+
+def test_reload_changes_the_model_without_a_step(bench, model_file):
+    bench = bench().run()
+    count = len(bench.robot.commands)
+    planar_arm.write(model_file, planar_arm.document(factor=0.5))
+    answer = bench.reload()
+    assert answer.success, answer.message
+    wait(lambda: bench.torque == pytest.approx(planar_arm.gravity_torque(POSE, factor=0.5), abs=1e-9))
+    assert bench.state == "active"
+    torques = [torque[1] for torque in bench.torques()[count - 1 :]]
+    rate = 50.0 / FAULT_RAMP
+    drop = abs(torques[-1] - torques[0])
+    assert max(abs(a - b) for a, b in pairwise(torques)) < drop, "not in one step"
+    assert drop / rate > 0.02, "the test needs a change that takes several commands"
+
+
+def test_a_slow_reload_does_not_starve_the_control(bench, monkeypatch):
+    def slowly(*arguments):
+        time.sleep(2.5 * TIMEOUT)
+        return feedforward(*arguments)
+
+    bench = bench().run()
+    monkeypatch.setattr(gravity_compensation, "feedforward", slowly)
+    count = len(bench.robot.commands)
+    assert bench.reload().success
+    assert bench.state == "active"
+    assert len(bench.robot.commands) - count > 30
+
+
+@pytest.mark.parametrize("text", ["format: dynid/1\nrobot: {", "!!python/object/apply:os.getcwd []", "format: other"])
+def test_reload_of_a_bad_file_leaves_the_old_model_in_force(bench, model_file, text):
+    bench = bench().run()
+    model_file.write_text(text)
+    answer = bench.reload()
+    assert not answer.success
+    assert "the model in force stays" in answer.message
+    assert "identified.yaml" in answer.message
+    time.sleep(0.05)
+    assert bench.state == "active"
+    assert bench.torque == pytest.approx(planar_arm.gravity_torque(POSE), abs=1e-9)
+
+
+def test_deactivation_ends_at_zero_and_allows_another_life(bench):
+    bench = bench().run()
+    assert bench.transition(Transition.TRANSITION_DEACTIVATE)
+    check_fade(bench, planar_arm.gravity_torque(POSE))
+    assert bench.state == "inactive"
+    assert bench.transition(Transition.TRANSITION_ACTIVATE)
+    assert bench.enable().success
+    wait(lambda: bench.state == "active")
+    assert bench.transition(Transition.TRANSITION_DEACTIVATE)
+    assert bench.transition(Transition.TRANSITION_CLEANUP)
+    assert bench.state == "unconfigured"
+    bench.run()
+    wait(lambda: bench.torque == pytest.approx(planar_arm.gravity_torque(POSE), abs=1e-9))
+
+
+def test_shutdown_from_active_ends_at_zero(bench):
+    bench = bench().run()
+    assert bench.transition(Transition.TRANSITION_ACTIVE_SHUTDOWN)
+    check_fade(bench, planar_arm.gravity_torque(POSE))
+    assert bench.state == "finalized"
+
+
+BAD_CONFIGURATIONS: dict[str, tuple[dict, str]] = {
+    "no model": ({"model_file": ""}, "model_file is empty"),
+    "other arm": ({"robot_description": planar_arm.urdf(length=0.5)}, "another robot"),
+    "no limit": ({"robot_description": planar_arm.urdf(effort=0.0)}, "no torque limit is known"),
+    "unknown joint": ({"controller_joints": ["joint_1", "joint_2", "finger"]}, "the model has no joint finger"),
+    "joint twice": ({"controller_joints": ["joint_1", "joint_1"]}, "joint_1 more than once"),
+    "output": ({"output": "current"}, "expected effort or trajectory"),
+    "scale": ({"scale": [1.0, 3.0, 1.0]}, "scale of joint 'joint_2' is 3.0"),
+    "timing": ({"ramp_time": 0.0}, "ramp_time is 0.0"),
+    "no description": ({"robot_description": ""}, "no URDF has arrived"),
+    "bad path": ({"robot_description": "/nowhere/arm.urdf"}, "cannot read '/nowhere/arm.urdf'"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_CONFIGURATIONS)
+def test_configure_refuses(bench, case, capfd):
+    parameters, message = BAD_CONFIGURATIONS[case]
+    bench = bench(**parameters)
+    assert not bench.configure()
+    wait(lambda: bench.state == "unconfigured")
+    assert message in capfd.readouterr().err
+
+
+def test_configure_refuses_a_joint_that_was_not_observable(bench, tmp_path, capfd):
+    document = planar_arm.document()
+    document["gravity"]["joint_3"] = {"n_x": None, "n_y": None, "observable": False, "reason": "range too small"}
+    bench = bench(model_file=planar_arm.write(tmp_path / "poor.yaml", document))
+    assert not bench.configure()
+    assert "joint 'joint_3' was not observable (range too small)" in capfd.readouterr().err
+
+
+def test_autostart_waits_for_the_description_and_enables(bench):
+    bench = bench(robot_description="", autostart=True, enable_on_activate=True)
+    time.sleep(0.2)
+    assert bench.state == "unconfigured"
+    publisher = bench.robot.create_publisher(String, "robot_description", LATCHED)
+    publisher.publish(String(data=planar_arm.urdf()))
+    wait(lambda: bench.state == "active")
+    wait(lambda: bench.torque == pytest.approx(planar_arm.gravity_torque(POSE), abs=1e-9))
+
+
+@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_brings_the_output_to_zero_before_the_process_ends(model_file, tmp_path, ending):
+    (tmp_path / "planar.urdf").write_text(planar_arm.urdf())
+    parameters = {
+        "robot_description": tmp_path / "planar.urdf",
+        "model_file": model_file,
+        "autostart": "true",
+        "enable_on_activate": "true",
+        "ramp_time": RAMP,
+        "fault_ramp_time": FAULT_RAMP,
+        "timeout": TIMEOUT,
+    }
+    arguments = [word for name, value in parameters.items() for word in ("-p", f"{name}:={value}")]
+    robot, executor = Robot(), SingleThreadedExecutor()
+    executor.add_node(robot)
+    thread = threading.Thread(target=executor.spin, daemon=True)
+    thread.start()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "dynid_ros.nodes.gravity_compensation", "--ros-args", *arguments],
+        cwd=ROOT,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        wait(lambda: robot.states and robot.states[-1] == "active", seconds=20.0)
+        process.send_signal(ending)
+        time.sleep(0.05)
+        process.send_signal(ending)  # a terminal and launch both send it
+        assert process.wait(5.0) == 0
+    finally:
+        process.kill()
+        executor.shutdown()
+        thread.join(5.0)
+        robot.destroy_node()
+    assert "Traceback" not in process.stderr.read()
+    torques = [list(message.data) for _, message in robot.commands]
+    assert torques[-1] == [0.0, 0.0, 0.0]
+    sizes = [abs(torque[1]) for torque in torques]
+    full = abs(planar_arm.gravity_torque(POSE)[1])
+    assert max(a - b for a, b in pairwise(sizes)) < 0.5 * full
+    assert sum(0.05 * full < size < 0.95 * full for size in sizes[-40:]) > 5
+
+
+def test_the_parameter_file_holds_every_parameter_with_its_default():
+    document = yaml.safe_load((ROOT / "config/gravity_compensation.yaml").read_text())
+    values = document["/**"]["ros__parameters"]
+    assert values == {parameter.name: parameter.default for parameter in PARAMETERS}

@@ -1,0 +1,332 @@
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+rclpy = pytest.importorskip("rclpy")
+
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus  # noqa: E402
+from geometry_msgs.msg import Pose, PoseArray, PoseStamped, WrenchStamped  # noqa: E402
+from rclpy.executors import SingleThreadedExecutor  # noqa: E402
+from rclpy.parameter import Parameter  # noqa: E402
+from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy  # noqa: E402
+from rosbags.rosbag2 import Reader  # noqa: E402
+from sensor_msgs.msg import JointState  # noqa: E402
+from std_msgs.msg import Float64MultiArray, String  # noqa: E402
+from std_srvs.srv import Trigger  # noqa: E402
+
+from benchmarks import recording_loss  # noqa: E402
+from dynid_ros.nodes.recorder import Recorder  # noqa: E402
+from dynid_ros.recording import Recording  # noqa: E402
+
+ROOT = Path(__file__).parents[2]
+LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+SENSOR = QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT)
+RELIABLE = QoSProfile(depth=1000)
+
+
+@pytest.fixture(autouse=True)
+def ros(monkeypatch):
+    monkeypatch.setenv("ROS_DOMAIN_ID", os.environ.get("ROS_DOMAIN_ID", "24"))
+    monkeypatch.setenv("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]))
+    rclpy.init()
+    yield
+    rclpy.try_shutdown()
+
+
+class Bench:
+    """A robot's publishers and the recorder's clients in this process; the recorder too, or in a process of its own."""
+
+    def __init__(self, folder: Path, parameters: dict | None = None, *, process: bool = False):
+        self.folder = folder
+        self.executor = SingleThreadedExecutor()
+        self.robot = rclpy.create_node("robot")
+        self.executor.add_node(self.robot)
+        self.clients = {name: self.robot.create_client(Trigger, f"/recorder/{name}") for name in ("start", "stop")}
+        self.bags: list[str] = []
+        self.diagnostics: list[DiagnosticStatus] = []
+        self.robot.create_subscription(String, "/recorder/bag", lambda m: self.bags.append(m.data), LATCHED)
+        self.robot.create_subscription(DiagnosticArray, "/diagnostics", lambda m: self.diagnostics.extend(m.status), 10)
+        settings = {"output_folder": str(folder)} | (parameters or {})
+        self.process, self.recorder = None, None
+        if process:
+            options = [word for name, value in settings.items() for word in ("-p", f"{name}:={value}")]
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "dynid_ros.nodes.recorder", "--ros-args", *options],
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+        else:
+            overrides = [Parameter(name, value=value) for name, value in settings.items()]
+            self.recorder = Recorder(parameter_overrides=overrides)
+            self.executor.add_node(self.recorder)
+        self.sent = 0
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+            self.process.stderr.close()
+        if self.recorder is not None:
+            self.recorder.destroy_node()
+        self.robot.destroy_node()
+        self.executor.shutdown()
+
+    def spin(self, seconds: float):
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            self.executor.spin_once(timeout_sec=0.02)
+
+    def until(self, condition, timeout=15.0):
+        end = time.monotonic() + timeout
+        while not condition():
+            assert time.monotonic() < end, "timeout"
+            self.executor.spin_once(timeout_sec=0.02)
+
+    def call(self, name):
+        assert self.clients[name].wait_for_service(15.0)
+        future = self.clients[name].call_async(Trigger.Request())
+        self.until(future.done)
+        return future.result()
+
+    def publisher(self, msgtype, topic="joint_states", qos=RELIABLE):
+        publisher = self.robot.create_publisher(msgtype, topic, qos)
+        self.until(lambda: publisher.get_subscription_count() > 0)
+        return publisher
+
+    def publish(self, publisher, count, seconds_each=0.001):
+        """Joint states that count: position of both joints and stamp."""
+        for _ in range(count):
+            self.sent += 1
+            message = JointState(name=["b", "a"], position=[-float(self.sent), float(self.sent)], effort=[1.0, 2.0])
+            message.header.stamp.sec, message.header.stamp.nanosec = divmod(self.sent * 10**6, 10**9)
+            publisher.publish(message)
+            if self.process is None:
+                self.executor.spin_once(timeout_sec=0)
+            time.sleep(seconds_each)
+
+    def status(self):
+        self.diagnostics.clear()
+        self.until(lambda: any(status.name == "recorder" for status in self.diagnostics))
+        return next(status for status in self.diagnostics if status.name == "recorder")
+
+
+def read(bench, **options):
+    return Recording.read(bench.bags[-1], **options)
+
+
+def test_recorded_is_what_was_sent(tmp_path):
+    parameters = {
+        "torque_topics": ["torques"],
+        "wrench_topics": ["/ft/wrench"],
+        "pose_topics": ["/tool/pose", "/markers"],
+        "extra_topics": ["/note"],
+    }
+    with Bench(tmp_path, parameters) as bench:
+        latched = bench.publisher(String, "robot_description", LATCHED)
+        latched.publish(String(data="<robot/>"))
+        joints = bench.publisher(JointState)
+        torques = bench.publisher(Float64MultiArray, "torques")
+        wrench = bench.publisher(WrenchStamped, "/ft/wrench", SENSOR)
+        body = bench.publisher(PoseStamped, "/tool/pose", SENSOR)
+        markers = bench.publisher(PoseArray, "/markers", SENSOR)
+        bench.publish(joints, 50)
+        bench.spin(0.1)
+        answer = bench.call("start")
+        assert answer.success
+        assert "not published yet: /note" in answer.message
+        for i in range(100):
+            torques.publish(Float64MultiArray(data=[float(i), 0.0]))
+            bench.publish(joints, 1)
+        wrench.publish(WrenchStamped())
+        body.publish(PoseStamped())
+        markers.publish(PoseArray(poses=[Pose(), Pose()]))
+        note = bench.publisher(String, "/note")
+        note.publish(String(data="late"))
+        answer = bench.call("stop")
+        assert answer.success
+        bench.publish(joints, 10)
+        bench.spin(0.1)
+    (path,) = tmp_path.iterdir()
+    assert bench.bags == [str(path)]
+    for part in (f"to {path}", "/joint_states 100", "/torques 100", "/ft/wrench 1", "/robot_description 1", "/note 1"):
+        assert part in answer.message
+    assert "were lost" not in answer.message
+    it = read(bench, joint_names=["a", "b"], torque_topic="/torques")
+    np.testing.assert_array_equal(it.position[:, 0], np.arange(51, 151))
+    np.testing.assert_array_equal(it.position[:, 1], -np.arange(51, 151))
+    assert len(it.wrench.time) == 1
+    assert sorted(it.poses) == ["/markers[0]", "/markers[1]", "/tool/pose"]
+    with Reader(path) as reader:
+        offered = {c.topic: c.ext.offered_qos_profiles[0].durability.name for c in reader.connections}
+        assert offered["/robot_description"] == "TRANSIENT_LOCAL"
+        assert offered["/joint_states"] == "VOLATILE"
+        (urdf,) = [bytes(data) for connection, _, data in reader.messages() if connection.topic == "/robot_description"]
+    assert b"<robot/>" in urdf
+
+
+def test_second_recording_has_a_bag_of_its_own_and_the_urdf_again(tmp_path):
+    with Bench(tmp_path) as bench:
+        joints = bench.publisher(JointState)
+        bench.publisher(String, "robot_description", LATCHED).publish(String(data="<robot/>"))
+        for count in (20, 30):
+            assert bench.call("start").success
+            bench.publish(joints, count)
+            message = bench.call("stop").message
+            assert f"/joint_states {count}" in message
+            assert "/robot_description 1" in message
+        bench.until(lambda: len(bench.bags) == 2)
+    assert [Recording.read(bag).n_samples for bag in bench.bags] == [20, 30]
+
+
+def test_topic_that_two_parameters_name_is_recorded_once(tmp_path):
+    parameters = {"torque_topics": ["/joint_states", "joint_states"], "extra_topics": ["robot_description", "/torques"]}
+    with Bench(tmp_path, parameters) as bench:
+        joints = bench.publisher(JointState)
+        bench.publisher(String, "robot_description", LATCHED).publish(String(data="<robot/>"))
+        assert bench.call("start").success
+        bench.publish(joints, 20)
+        message = bench.call("stop").message
+    assert "/joint_states 20" in message
+    assert "/robot_description 1" in message
+
+
+def test_wrong_state(tmp_path):
+    with Bench(tmp_path) as bench:
+        answer = bench.call("stop")
+        assert (answer.success, answer.message) == (False, "nothing is being recorded; call ~/start first")
+        assert bench.call("start").success
+        answer = bench.call("start")
+        assert not answer.success
+        assert f"already recording to {bench.bags[0]}; call ~/stop first" in answer.message
+
+
+def test_recording_without_joint_states_says_so(tmp_path):
+    with Bench(tmp_path) as bench:
+        assert "not published yet: /joint_states" in bench.call("start").message
+        assert bench.status().level in (DiagnosticStatus.OK, DiagnosticStatus.WARN)
+        bench.spin(1.0)
+        status = bench.status()
+        assert status.level == DiagnosticStatus.WARN
+        assert "no message on /joint_states for" in status.message
+        answer = bench.call("stop")
+        assert not answer.success
+        assert "no message came on /joint_states while recording" in answer.message
+        assert bench.status().message == "not recording"
+
+
+def test_publisher_that_comes_late_or_again_with_other_qos(tmp_path):
+    with Bench(tmp_path) as bench:
+        assert bench.call("start").success
+        for qos in (RELIABLE, SENSOR, RELIABLE):
+            publisher = bench.publisher(JointState, qos=qos)
+            bench.spin(0.5)  # the recorder looks for publishers every 0.2 s
+            bench.publish(publisher, 20)
+            bench.spin(0.2)
+            bench.robot.destroy_publisher(publisher)
+            bench.spin(0.5)
+        assert "/joint_states 60" in bench.call("stop").message
+    np.testing.assert_array_equal(read(bench, joint_names=["a"]).position[:, 0], np.arange(1, 61))
+
+
+def test_topic_of_a_wrong_type(tmp_path):
+    with Bench(tmp_path, {"wrench_topics": ["/ft/wrench"]}) as bench:
+        wrong = bench.robot.create_publisher(String, "/ft/wrench", RELIABLE)
+        text = "topic /ft/wrench has type std_msgs/msg/String; expected geometry_msgs/msg/WrenchStamped"
+        bench.until(lambda: bench.status().message == text)
+        assert bench.status().level == DiagnosticStatus.ERROR
+        context = rclpy.Context()
+        rclpy.init(context=context)
+        other = rclpy.create_node("sensor", context=context)
+        other.create_publisher(WrenchStamped, "/ft/wrench", RELIABLE)
+        bench.until(lambda: "is published with several types" in bench.status().message)
+        bench.robot.destroy_publisher(wrong)
+        bench.until(lambda: bench.status().level == DiagnosticStatus.OK)
+        other.destroy_node()
+        context.shutdown()
+
+
+def test_folder_that_cannot_be_written(tmp_path):
+    (tmp_path / "file").touch()
+    with Bench(tmp_path / "file") as bench:
+        answer = bench.call("start")
+        assert not answer.success
+        assert "cannot write bag" in answer.message
+        assert bench.call("stop").message == "nothing is being recorded; call ~/start first"
+
+
+def test_disk_that_goes_away(tmp_path):
+    with Bench(tmp_path) as bench:
+        assert bench.call("start").success
+        bench.until(lambda: bool(bench.bags))
+        shutil.rmtree(bench.bags[0])
+        bench.until(lambda: bench.status().level == DiagnosticStatus.ERROR)
+        assert "cannot write bag" in bench.status().message
+        answer = bench.call("stop")
+        assert not answer.success
+        assert "cannot write bag" in answer.message
+        assert bench.call("start").success
+        assert bench.status().level in (DiagnosticStatus.OK, DiagnosticStatus.WARN)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signal_closes_the_bag(tmp_path, number):
+    with Bench(tmp_path, {"autostart": "true"}, process=True) as bench:
+        joints = bench.publisher(JointState)
+        bench.publish(joints, 300)
+        bench.spin(0.5)
+        bench.process.send_signal(number)
+        error = bench.process.communicate(timeout=15)[1]
+        assert bench.process.returncode == 0, error
+    (path,) = tmp_path.iterdir()
+    assert f"closed {path}" in error
+    with Reader(path) as reader:
+        assert reader.message_count == 300
+    it = Recording.read(path, ["a"])
+    assert not it.truncated
+    np.testing.assert_array_equal(it.position[:, 0], np.arange(1, 301))
+
+
+def test_kill_leaves_all_but_the_last_second(tmp_path):
+    with Bench(tmp_path, process=True) as bench:
+        joints = bench.publisher(JointState)
+        assert bench.call("start").success
+        bench.publish(joints, 2000)
+        before = time.monotonic()
+        bench.publish(joints, 1000)
+        bench.process.kill()
+        bench.process.wait()
+        assert time.monotonic() - before >= 1.0
+    (path,) = tmp_path.iterdir()
+    it = Recording.read(path, ["a"])
+    assert it.n_samples >= 2000
+    np.testing.assert_array_equal(it.position[:, 0], np.arange(1, it.n_samples + 1))
+    with Reader(path) as reader:
+        assert reader.message_count == it.n_samples
+
+
+def test_autostart_into_a_folder_that_cannot_be_written(tmp_path):
+    (tmp_path / "file").touch()
+    with Bench(tmp_path / "file", {"autostart": "true"}, process=True) as bench:
+        error = bench.process.communicate(timeout=15)[1]
+        assert bench.process.returncode == 2
+    assert error.startswith("error: cannot write bag")
+    assert len(error.splitlines()) == 1
+
+
+def test_nothing_is_lost_at_1_khz_beside_a_busy_core(tmp_path):
+    rclpy.shutdown()
+    outcome = recording_loss.measure(8.0, tmp_path)
+    assert (outcome.recorded, outcome.gaps) == (outcome.sent, 0)
+    assert outcome.sent == 8000
+    assert "were lost" not in outcome.answer

@@ -1,0 +1,325 @@
+"""The simulator as a process of its own, talked to over DDS as a robot would be."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+rclpy = pytest.importorskip("rclpy")
+pytest.importorskip("mujoco")
+
+from diagnostic_msgs.msg import DiagnosticArray  # noqa: E402
+from rclpy.node import Node  # noqa: E402
+from rclpy.qos import DurabilityPolicy, QoSProfile  # noqa: E402
+from sensor_msgs.msg import JointState  # noqa: E402
+from std_msgs.msg import Float64MultiArray, String  # noqa: E402
+from std_srvs.srv import SetBool, Trigger  # noqa: E402
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint  # noqa: E402
+
+from dynid_ros.simulation import demo_arm_urdf  # noqa: E402
+
+ROOT = Path(__file__).resolve().parents[2]
+CONFIG = ROOT / "config" / "simulator.yaml"
+NAMES = [f"joint_{i}" for i in range(1, 7)]
+START = np.array([0.0, 0.5, 1.0, 0.0, 0.8, 0.0])
+LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+
+
+@pytest.fixture(scope="module")
+def environment():
+    domain = os.environ.get("ROS_DOMAIN_ID", "32")
+    return os.environ | {"ROS_DOMAIN_ID": domain, "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST", "PYTHONPATH": str(ROOT)}
+
+
+def command(*arguments):
+    ros = ["--ros-args", "--params-file", str(CONFIG), *(word for a in arguments for word in ("-p", a))]
+    return [sys.executable, "-m", "dynid_ros.nodes.simulator", *ros]
+
+
+class Client(Node):
+    """Everything that talks to the simulator."""
+
+    def __init__(self):
+        super().__init__("client")
+        self.states, self.latched, self.diagnostics = [], {}, []
+        self.create_subscription(JointState, "joint_states", self.states.append, 5000)
+        for topic in ("robot_description", "/simulator/true_parameters"):
+            self.create_subscription(
+                String, topic, lambda m, topic=topic: self.latched.update({topic: m.data}), LATCHED
+            )
+        self.create_subscription(DiagnosticArray, "/diagnostics", self._on_diagnostics, 10)
+        self.trajectory = self.create_publisher(
+            JointTrajectory, "/joint_trajectory_controller/joint_trajectory", QoSProfile(depth=10)
+        )
+        self.effort = self.create_publisher(Float64MultiArray, "/forward_effort_controller/commands", 10)
+        self.effort_mode = self.create_client(SetBool, "/simulator/effort_mode")
+        self.reset = self.create_client(Trigger, "/simulator/reset")
+
+    def _on_diagnostics(self, message):
+        self.diagnostics += [status for status in message.status if status.name == "simulator"]
+
+    def wait(self, condition, seconds=10.0):
+        deadline = time.monotonic() + seconds
+        while not condition():
+            assert time.monotonic() < deadline, "timed out"
+            rclpy.spin_once(self, timeout_sec=0.05)
+
+    def spin(self, seconds):
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            rclpy.spin_once(self, timeout_sec=0.05)
+
+    def call(self, client, request):
+        future = client.call_async(request)
+        self.wait(future.done)
+        return future.result()
+
+    def switch(self, effort):
+        return self.call(self.effort_mode, SetBool.Request(data=effort))
+
+    def start_again(self):
+        assert self.call(self.reset, Trigger.Request()).success
+        self.fresh()
+
+    def fresh(self):
+        """The first state that was measured after now."""
+        now = self.get_clock().now().nanoseconds
+        self.wait(lambda: self.states and stamp(self.states[-1]) > now)
+        return self.states[-1]
+
+    def refused(self):
+        """How many commands were refused, as the next status says."""
+        seen = len(self.diagnostics)
+        self.wait(lambda: len(self.diagnostics) > seen)
+        return int(value(self.diagnostics[-1], "refused_commands"))
+
+    def move(self, position, seconds, names=NAMES, stamp=None):
+        point = JointTrajectoryPoint(positions=[float(p) for p in position], velocities=[0.0] * len(names))
+        point.time_from_start.sec, nanoseconds = divmod(round(seconds * 1e9), 10**9)
+        point.time_from_start.nanosec = nanoseconds
+        message = JointTrajectory(joint_names=list(names), points=[point])
+        if stamp is not None:
+            message.header.stamp = stamp
+        self.trajectory.publish(message)
+
+
+def stamp(message):
+    return message.header.stamp.sec * 10**9 + message.header.stamp.nanosec
+
+
+def value(status, key):
+    return next(item.value for item in status.values if item.key == key)
+
+
+@pytest.fixture(scope="module")
+def simulator(environment):
+    process = subprocess.Popen(command(), env=environment, stderr=subprocess.PIPE, text=True)
+    yield process
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=10)
+    assert process.returncode == 0, errors
+    assert "Traceback" not in errors
+
+
+@pytest.fixture(scope="module")
+def shared_client(simulator, environment):
+    with pytest.MonkeyPatch.context() as patch:
+        for key in ("ROS_DOMAIN_ID", "ROS_AUTOMATIC_DISCOVERY_RANGE"):
+            patch.setenv(key, environment[key])
+        rclpy.init()
+        client = Client()
+        client.wait(lambda: client.states, 20.0)
+        client.wait(lambda: client.trajectory.get_subscription_count() and client.effort.get_subscription_count())
+        assert client.effort_mode.wait_for_service(10.0)
+        assert client.reset.wait_for_service(10.0)
+        yield client
+        client.destroy_node()
+        rclpy.shutdown()
+
+
+@pytest.fixture
+def client(shared_client):
+    shared_client.start_again()
+    return shared_client
+
+
+def test_joint_states_come_at_their_rate_with_every_field(client):
+    client.states.clear()
+    client.spin(2.0)
+    states = list(client.states)
+    assert len(states) == pytest.approx(500, abs=50)
+    assert np.diff([stamp(state) for state in states]) == pytest.approx(4e6, abs=2)
+    assert all(list(state.name) == NAMES for state in states)
+    for field in ("position", "velocity", "effort"):
+        assert np.all(np.isfinite([getattr(state, field) for state in states]))
+
+
+def test_stamps_are_of_the_nodes_clock_and_do_not_drift(client):
+    ages = []
+    for _ in range(100):
+        count = len(client.states)
+        client.wait(lambda count=count: len(client.states) > count)
+        ages.append(client.get_clock().now().nanoseconds - stamp(client.states[-1]))
+    assert 0 <= np.median(ages) < 0.05e9
+
+
+def test_sensors_have_offset_and_noise(client):
+    client.states.clear()
+    client.spin(1.0)
+    truth = yaml.safe_load(client.latched["/simulator/true_parameters"])["joints"]
+    effort = np.array([state.effort for state in client.states])
+    noise = [truth[name]["torque_noise"] for name in NAMES]
+    assert effort.std(axis=0) == pytest.approx(noise, rel=0.2)
+    assert noise == pytest.approx(0.005 * np.array([230, 230, 115, 25, 25, 10]))
+    offset = truth["joint_1"]["torque_offset"]
+    assert abs(offset) == pytest.approx(0.02 * 230)
+    assert effort[:, 0].mean() == pytest.approx(offset, abs=0.3)
+
+
+def test_latched_topics_reach_a_late_subscriber(client):
+    client.wait(lambda: len(client.latched) == 2)
+    assert client.latched["robot_description"] == demo_arm_urdf()
+    truth = yaml.safe_load(client.latched["/simulator/true_parameters"])
+    assert truth["joints"]["joint_2"]["coulomb"] == 6.1
+    assert truth["joints"]["joint_2"]["gravity_moment"][1] == pytest.approx(-7.963, abs=1e-3)
+
+
+def test_follows_a_trajectory(client):
+    goal = START + 0.2
+    client.move(goal[::-1], 1.0, names=NAMES[::-1])
+    client.spin(1.5)
+    assert client.states[-1].position == pytest.approx(goal, abs=2e-3)
+
+
+def test_starts_a_stamped_trajectory_at_its_time(client):
+    start = client.get_clock().now() + rclpy.duration.Duration(seconds=1.0)
+    client.states.clear()
+    client.move(START + 0.2, 0.5, stamp=start.to_msg())
+    client.wait(lambda: client.states and stamp(client.states[-1]) > start.nanoseconds + 1_000_000_000)
+    position = np.array([state.position for state in client.states])
+    time_ = np.array([stamp(state) for state in client.states])
+    assert position[-1] == pytest.approx(START + 0.2, abs=2e-3)
+    reached = time_[np.abs(position - START - 0.2).max(axis=1) < 2e-3][0]
+    assert reached == pytest.approx(start.nanoseconds + 500_000_000, abs=0.15e9)
+
+
+def test_refuses_bad_trajectories_and_stays(client):
+    refused = client.refused()
+    client.move(START[:5], 1.0, names=NAMES[:5])
+    client.move([*START[:5], np.nan], 1.0)
+    client.move([0.0, 3.0, 0.0, 0.0, 0.0, 0.0], 3.0)
+    past = client.get_clock().now() - rclpy.duration.Duration(seconds=10.0)
+    client.move(START + 0.2, 1.0, stamp=past.to_msg())
+    ragged = JointTrajectory(joint_names=NAMES, points=[JointTrajectoryPoint(positions=[0.0] * 5)])
+    client.trajectory.publish(ragged)
+    client.trajectory.publish(JointTrajectory())
+    client.wait(lambda: client.refused() == refused + 6)
+    assert client.fresh().position == pytest.approx(START, abs=1e-3)
+
+
+def test_without_torque_the_arm_falls_and_hold_stops_it(client):
+    answer = client.switch(True)
+    assert answer.success
+    assert "no torque until the first command" in answer.message
+    client.spin(0.5)
+    assert client.states[-1].position[1] > START[1] + 0.1
+    assert "already" in client.switch(True).message
+    assert client.switch(False).success
+    client.spin(1.0)
+    held = client.fresh().position
+    client.spin(0.5)
+    assert client.fresh().position == pytest.approx(list(held), abs=1e-3)
+
+
+def gravity_torque(client):
+    """Torque that held the arm in the start pose, without the offsets of the sensors."""
+    truth = yaml.safe_load(client.latched["/simulator/true_parameters"])["joints"]
+    client.states.clear()
+    client.spin(0.4)
+    reading = np.mean([state.effort for state in client.states], axis=0)
+    return reading - [truth[name]["torque_offset"] for name in NAMES]
+
+
+def test_a_running_compensation_holds_the_arm_through_the_switch(client):
+    torque = gravity_torque(client)
+    timer = client.create_timer(0.01, lambda: client.effort.publish(Float64MultiArray(data=torque.tolist())))
+    client.spin(0.3)
+    assert "commanded last" in client.switch(True).message
+    client.spin(1.0)
+    assert client.fresh().position == pytest.approx(START, abs=2e-3)
+    client.destroy_timer(timer)
+
+
+def test_a_stale_effort_command_is_forgotten(client):
+    client.effort.publish(Float64MultiArray(data=[50.0] * 6))
+    client.spin(0.5)
+    assert "no torque" in client.switch(True).message
+
+
+def test_refuses_bad_effort_commands_and_keeps_the_last(client):
+    torque = gravity_torque(client)
+    refused = client.refused()
+    assert client.switch(True).success
+    client.effort.publish(Float64MultiArray(data=torque.tolist()))
+    client.spin(0.2)
+    before = client.fresh()
+    client.effort.publish(Float64MultiArray(data=[1.0, 2.0]))
+    client.effort.publish(Float64MultiArray(data=[0.0, np.nan, 0.0, 0.0, 0.0, 0.0]))
+    client.move(START, 1.0)
+    client.wait(lambda: client.refused() == refused + 3)
+    assert client.fresh().position == pytest.approx(list(before.position), abs=2e-3)
+
+
+def test_reset_from_effort_mode(client):
+    client.switch(True)
+    client.spin(0.3)
+    client.start_again()
+    client.spin(0.3)
+    assert client.states[-1].position == pytest.approx(START, abs=1e-3)
+    assert "already" in client.switch(False).message
+
+
+def test_diagnostics(client):
+    client.diagnostics.clear()
+    client.wait(lambda: len(client.diagnostics) >= 2)
+    status = client.diagnostics[-1]
+    assert status.message.startswith("position mode")
+    assert float(value(status, "real_time_factor")) == pytest.approx(1.0, abs=0.1)
+
+
+def test_a_stopped_process_reports_the_time_it_lost(client, simulator):
+    simulator.send_signal(signal.SIGSTOP)
+    time.sleep(1.5)
+    client.diagnostics.clear()
+    simulator.send_signal(signal.SIGCONT)
+    client.wait(lambda: any("lost" in status.message for status in client.diagnostics))
+    client.states.clear()
+    client.spin(1.0)
+    assert len(client.states) == pytest.approx(250, abs=30)
+
+
+@pytest.mark.parametrize(
+    ("parameter", "message"),
+    [
+        ("robot_description:=/nowhere/arm.urdf", "cannot read '/nowhere/arm.urdf'"),
+        ("tip_link:=hand", "tip link 'hand' is not in the URDF"),
+        ("rate:=5000.0", "Parameter 'rate' is 5000 Hz; expected 1 to 1000"),
+        ("timestep:=0.0", "Parameter 'timestep' is 0 s"),
+        ("start_position:=[0.0, 9.0, 0.0, 0.0, 0.0, 0.0]", "joint 'joint_2' at 9; its limits are"),
+        ("coulomb_friction:=[-1.0]", "coulomb is [-1.0]; expected one finite number of at least 0"),
+        ("torque_noise:=[0.1, 0.2]", "torque_noise is [0.1, 0.2]"),
+    ],
+)
+def test_bad_parameters_end_the_process_with_one_line(environment, parameter, message):
+    result = subprocess.run(
+        command(parameter), env=environment, capture_output=True, text=True, timeout=30, check=False
+    )
+    assert result.returncode == 2
+    assert message in result.stderr
+    assert result.stderr.count("\n") == 1
