@@ -47,6 +47,12 @@ class GravityIdentificationNode(Node):
         self.robot = RobotModel.from_urdf(
             text, self.settings.tip_link or None, self.settings.base_link or None, self.settings.gravity
         )
+        self.identification = GravityIdentification(
+            self.robot,
+            estimator=self.settings.estimator,
+            torque_offset=self.settings.torque_offset,
+            samples=self.settings.samples,
+        )
         self.bag = ""
         self.status = (OK, "no identification yet")
         self.create_subscription(String, self.settings.bag_topic, self._on_bag, LATCHED)
@@ -72,15 +78,9 @@ class GravityIdentificationNode(Node):
                 "No recording: set parameter 'recording', or record with the recorder "
                 f"(nothing on {self.settings.bag_topic} yet)"
             )
-        identification = GravityIdentification(
-            self.robot,
-            estimator=self.settings.estimator,
-            torque_offset=self.settings.torque_offset,
-            samples=self.settings.samples,
-        )
         others = [self.settings.validation_recording] if self.settings.validation_recording else []
         return identify_gravity(
-            identification, [self._read(path)], self.settings.output, [self._read(other) for other in others]
+            self.identification, [self._read(path)], self.settings.output, [self._read(other) for other in others]
         )
 
     def _read(self, path: str) -> Recording:

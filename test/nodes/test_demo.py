@@ -16,8 +16,7 @@ pytest.importorskip("mujoco")
 @pytest.mark.timeout(240)
 def test_demo_passes(tmp_path):
     parameters = yaml.safe_load(share_path("config/demo.yaml").read_text())
-    parameters["excitation"]["ros__parameters"] |= {"steps": 4, "dwell": 0.3, "speed_fraction": 1.0}
-    parameters["excitation"]["ros__parameters"] |= {"travel_speed_fraction": 1.0, "acceleration_limits": [10.0]}
+    parameters["excitation"]["ros__parameters"] |= {"steps": 5, "speed_fraction": 1.0, "travel_speed_fraction": 1.0}
     parameters["demo"]["ros__parameters"]["drop_time"] = 2.0
     file = tmp_path / "short.yaml"
     file.write_text(yaml.safe_dump(parameters))

@@ -41,24 +41,21 @@ def fixture_start(tmp_path):
         } | parameters
         arguments = ["--ros-args"] + [part for name, value in given.items() for part in ("-p", f"{name}:={value}")]
         rclpy.init(args=arguments)
-        started.append(rclpy)
         node, client = GravityIdentificationNode(), rclpy.create_node("client")
         executor = SingleThreadedExecutor()
         executor.add_node(node)
         thread = threading.Thread(target=executor.spin, daemon=True)
         thread.start()
-        started.append(executor)
-        started.append(thread)
+        started.append((executor, thread, node, client))
         return client
 
     yield start
-    for item in started:
-        if isinstance(item, SingleThreadedExecutor):
-            item.shutdown()
+    for executor, thread, *nodes in started:
+        executor.shutdown()
+        thread.join(TIMEOUT)
+        for node in nodes:
+            node.destroy_node()
     rclpy.try_shutdown()
-    for item in started:
-        if isinstance(item, threading.Thread):
-            item.join(5)
 
 
 def identify(client):
