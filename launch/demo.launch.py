@@ -1,0 +1,40 @@
+"""The whole thread on a simulated arm: excite, record, identify, compensate; ends with a verdict and report.html."""
+
+from pathlib import Path
+
+from launch import LaunchContext, LaunchDescription
+from launch.actions import DeclareLaunchArgument, OpaqueFunction, SetEnvironmentVariable, Shutdown
+from launch_ros.actions import Node
+
+from dynid_ros.demo import NODES, OUTPUTS
+from dynid_ros.share import share_path
+
+
+def start(context: LaunchContext) -> list[Node]:
+    output = Path(context.launch_configurations["output"]).resolve()
+    return [
+        Node(
+            package="dynid_ros",
+            executable=name,
+            output="screen" if name == "demo" else "log",
+            emulate_tty=name == "demo",
+            parameters=[
+                str(share_path("config/demo.yaml")),
+                {parameter: str(output / path) for parameter, path in OUTPUTS.get(name, {}).items()},
+            ],
+            on_exit=[Shutdown(reason=f"{name} ended")],
+        )
+        for name in (*NODES, "demo")
+    ]
+
+
+def generate_launch_description() -> LaunchDescription:
+    return LaunchDescription(
+        [
+            DeclareLaunchArgument(
+                "output", default_value="demo_results", description="folder for bag, model and report"
+            ),
+            SetEnvironmentVariable("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST"),
+            OpaqueFunction(function=start),
+        ]
+    )

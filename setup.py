@@ -1,0 +1,50 @@
+"""Installation with colcon (ament_python) or pip."""
+
+from pathlib import Path
+
+from setuptools import find_packages, setup
+
+setup(
+    name="dynid_ros",
+    version="0.1.0",
+    description="Excite, record, identify and compensate the dynamics of a serial arm",
+    license="Apache-2.0",
+    maintainer="dynid_ros maintainers",
+    maintainer_email="dynid_ros@users.noreply.github.com",
+    packages=find_packages(include=["dynid_ros", "dynid_ros.*"]),
+    package_data={"dynid_ros.report": ["templates/*"]},
+    data_files=[
+        ("share/ament_index/resource_index/packages", ["resource/dynid_ros"]),
+        ("share/dynid_ros", ["package.xml"]),
+        ("share/dynid_ros/config", sorted(map(str, Path("config").iterdir()))),
+        ("share/dynid_ros/launch", sorted(map(str, Path("launch").glob("*.launch.py")))),
+    ],
+    python_requires=">=3.10",
+    install_requires=[
+        "jinja2",
+        "matplotlib>=3.6",
+        "numpy>=1.26",
+        "pyyaml>=6",
+        "rosbags>=0.11.6,<0.12",
+        "scipy>=1.11",
+        "tqdm",
+        "urdf_parser_py",
+    ],
+    extras_require={
+        "sim": ["mujoco"],
+        "test": ["catkin_pkg", "hypothesis", "mypy", "pytest", "pytest-timeout", "ruff>=0.17,<0.18", "types-PyYAML"],
+        # What tests and benchmarks take as truth; a test skips what is not installed.
+        "reference": ["clarabel", "cvxpy", "example-robot-data", "mcap-ros2-support", "pin"],
+    },
+    entry_points={
+        "console_scripts": [
+            "dynid = dynid_ros.cli:main",
+            "demo = dynid_ros.nodes.demo:main",
+            "excitation = dynid_ros.nodes.excitation:main",
+            "gravity_compensation = dynid_ros.nodes.gravity_compensation:main",
+            "gravity_identification = dynid_ros.nodes.gravity_identification:main",
+            "recorder = dynid_ros.nodes.recorder:main",
+            "simulator = dynid_ros.nodes.simulator:main",
+        ],
+    },
+)

@@ -1,0 +1,92 @@
+"""The launch files of the single nodes, all at once, as beside a robot: the simulator is the robot."""
+
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("launch_testing", reason="ROS 2 launch_testing is not installed")
+
+import launch_testing.actions
+import launch_testing.asserts
+import rclpy
+from ament_index_python.packages import PackageNotFoundError, get_package_share_directory
+from launch import LaunchDescription
+from launch.actions import GroupAction, IncludeLaunchDescription
+from lifecycle_msgs.srv import GetState
+from std_srvs.srv import Trigger
+
+try:
+    LAUNCH = Path(get_package_share_directory("dynid_ros")) / "launch"
+except PackageNotFoundError:
+    pytest.skip("dynid_ros is not installed by colcon", allow_module_level=True)
+
+FOLDER = tempfile.TemporaryDirectory()
+OUTPUT = Path(FOLDER.name)
+ARGUMENTS = {
+    "simulate": {"rate": "100"},
+    "identify": {
+        "recording": str(OUTPUT / "nowhere"),
+        "output": str(OUTPUT),
+        "output_folder": str(OUTPUT / "bags"),
+        "autostart": "true",
+        "steps": "5",
+        "acceleration_limits": "[6.0]",
+    },
+    "gravity_compensation": {"autostart": "false", "torque_limits": "[1.0]"},
+}
+
+
+@pytest.mark.launch_test
+def generate_test_description():
+    included = [
+        # scoped, for the files share argument names
+        GroupAction(
+            [IncludeLaunchDescription(str(LAUNCH / f"{name}.launch.py"), launch_arguments=arguments.items())],
+            scoped=True,
+            forwarding=False,
+        )
+        for name, arguments in ARGUMENTS.items()
+    ]
+    return LaunchDescription([*included, launch_testing.actions.ReadyToTest()])
+
+
+class TestNodes(unittest.TestCase):
+    def setUp(self):
+        rclpy.init()
+        self.node = rclpy.create_node("test_nodes_launch")
+
+    def tearDown(self):
+        self.node.destroy_node()
+        rclpy.shutdown()
+
+    def call(self, kind, name):
+        client = self.node.create_client(kind, name)
+        assert client.wait_for_service(timeout_sec=30.0), f"{name} did not come up"
+        future = client.call_async(kind.Request())
+        rclpy.spin_until_future_complete(self.node, future, timeout_sec=60.0)
+        return future.result()
+
+    def test_services_answer(self):
+        assert self.call(Trigger, "/simulator/reset").success
+        answer = self.call(Trigger, "/excitation/design")
+        assert answer.success, answer.message
+        answer = self.call(Trigger, "/gravity_identification/identify")
+        assert not answer.success
+        assert f"{OUTPUT / 'nowhere'} does not exist" in answer.message
+        assert self.call(GetState, "/gravity_compensation/get_state").current_state.label == "unconfigured"
+
+    def test_records_from_the_start(self):
+        assert self.call(Trigger, "/simulator/reset").success
+        time.sleep(1.0)
+        answer = self.call(Trigger, "/recorder/stop")
+        assert answer.success, answer.message
+        assert len(list((OUTPUT / "bags").iterdir())) == 1
+
+
+@launch_testing.post_shutdown_test()
+class TestShutdown(unittest.TestCase):
+    def test_exit_codes(self, proc_info):
+        launch_testing.asserts.assertExitCodes(proc_info)

@@ -1,0 +1,231 @@
+"""What keeps the house in order: floors, dependencies, versions, commands and parameter files."""
+
+import ast
+import importlib
+import re
+import sys
+from functools import cache
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+import yaml
+
+import dynid_ros
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ROOT / "dynid_ros"
+SOURCES = sorted(PACKAGE.rglob("*.py"))
+
+# From the ground up; a floor imports itself and the floors below.
+FLOORS = (
+    {"__init__", "errors"},
+    {"files", "share"},
+    {"model", "signals"},
+    {"trajectories", "mocap", "recording"},
+    {"identification"},
+    {"report", "control", "simulation"},
+    {"jobs"},
+    {"nodes", "demo"},
+    {"cli"},
+)
+
+# Import name: name for pip, key for rosdep.
+LIBRARIES = {
+    "jinja2": ("jinja2", "python3-jinja2"),
+    "matplotlib": ("matplotlib", "python3-matplotlib"),
+    "mujoco": ("mujoco", "python3-mujoco-pip"),
+    "numpy": ("numpy", "python3-numpy"),
+    "rosbags": ("rosbags", "python3-rosbags-pip"),
+    "scipy": ("scipy", "python3-scipy"),
+    "tqdm": ("tqdm", "python3-tqdm"),
+    "urdf_parser_py": ("urdf_parser_py", "urdfdom_py"),
+    "yaml": ("pyyaml", "python3-yaml"),
+}
+
+WITHOUT_IMPORT = {"geometry_msgs", "ros2launch"}  # messages that are recorded raw; a command
+
+
+def is_ros(name: str) -> bool:
+    return name in {"rclpy", "rcl_interfaces", "launch", "launch_ros"} or name.endswith(("_msgs", "_srvs"))
+
+
+def relative(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+@cache
+def imports(path: Path) -> frozenset[str]:
+    """Dotted names of all modules that a file imports, inside functions too."""
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            parents = path.relative_to(ROOT).parts[: -node.level] if node.level else ()
+            module = ".".join([*parents, *([node.module] if node.module else [])])
+            names |= {f"{module}.{alias.name}" for alias in node.names} if module == "dynid_ros" else {module}
+    return frozenset(names)
+
+
+def outside(paths: list[Path]) -> set[str]:
+    """Top-level names that files import from neither the standard library nor this package."""
+    names = {name.split(".")[0] for path in paths for name in imports(path)}
+    return names - set(sys.stdlib_module_names) - {"dynid_ros"}
+
+
+def floor(name: str) -> int:
+    for number, rooms in enumerate(FLOORS):
+        if name in rooms:
+            return number
+    raise AssertionError(f"dynid_ros.{name} is on no floor; give it one in FLOORS")
+
+
+@cache
+def setup_arguments() -> dict:
+    """Literal arguments of the call of `setup`."""
+    calls = [node for node in ast.walk(ast.parse((ROOT / "setup.py").read_text())) if isinstance(node, ast.Call)]
+    call = next(call for call in calls if isinstance(call.func, ast.Name) and call.func.id == "setup")
+    arguments = {}
+    for keyword in call.keywords:
+        try:
+            arguments[keyword.arg] = ast.literal_eval(keyword.value)
+        except ValueError:  # computed, such as packages
+            continue
+    return arguments
+
+
+def console_scripts() -> dict[str, str]:
+    return dict(re.split(r"\s*=\s*", script) for script in setup_arguments()["entry_points"]["console_scripts"])
+
+
+def package_xml() -> ElementTree.Element:
+    return ElementTree.parse(ROOT / "package.xml").getroot()
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=relative)
+def test_file_imports_only_lower_floors(path):
+    room = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+    rooms = {name.split(".")[1] for name in imports(path) if name.startswith("dynid_ros.")} - {room, "__version__"}
+    assert not sorted(other for other in rooms if floor(other) >= floor(room))
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=relative)
+def test_file_imports_only_what_its_floor_may(path):
+    room = path.relative_to(PACKAGE).parts[0]
+    names = outside([path])
+    assert not names & {"pinocchio", "cvxpy"}, "these are what tests compare with"
+    assert room == "simulation" or "mujoco" not in names
+    assert room == "nodes" or not [name for name in names if is_ros(name)]
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=relative)
+def test_file_is_short(path):
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= 300
+
+
+def test_every_import_is_a_declared_dependency():
+    launched = sorted((ROOT / "launch").glob("*.py"))
+    names = outside(SOURCES + launched)
+    unknown = {name for name in names if not is_ros(name)} - set(LIBRARIES)
+    assert not unknown, "add it to LIBRARIES here, to setup.py and to package.xml"
+    required = setup_arguments()["install_requires"] + setup_arguments()["extras_require"]["sim"]
+    pip = {re.split(r"[<>=~]", requirement)[0] for requirement in required}
+    assert pip == {LIBRARIES[name][0] for name in names if not is_ros(name)}
+    rosdep = {element.text for element in package_xml().findall("exec_depend")}
+    assert rosdep - WITHOUT_IMPORT == {name if is_ros(name) else LIBRARIES[name][1] for name in names}
+
+
+def test_every_data_file_is_installed():
+    installed = {
+        path
+        for package, patterns in setup_arguments()["package_data"].items()
+        for pattern in patterns
+        for path in (ROOT / package.replace(".", "/")).glob(pattern)
+    }
+    found = {path for path in PACKAGE.rglob("*") if path.is_file() and path.suffix not in (".py", ".pyc")}
+    assert installed == found
+
+
+def test_one_version():
+    assert setup_arguments()["version"] == dynid_ros.__version__ == package_xml().findtext("version")
+
+
+def test_package_xml_is_valid():
+    package = pytest.importorskip("catkin_pkg.package")
+    warnings: list[str] = []
+    manifest = package.parse_package(ROOT / "package.xml", warnings=warnings)
+    manifest.validate(warnings=warnings)
+    assert warnings == []
+    assert manifest.package_format == 3
+    assert manifest.get_build_type() == "ament_python"
+    assert (ROOT / "resource" / manifest.name).is_file()
+
+
+@pytest.mark.parametrize(("script", "target"), console_scripts().items())
+def test_console_script_exists(script, target):
+    module, function = target.split(":")
+    path = ROOT / (module.replace(".", "/") + ".py")
+    assert path.is_file()
+    functions = [node.name for node in ast.parse(path.read_text()).body if isinstance(node, ast.FunctionDef)]
+    assert function in functions
+    assert script == ("dynid" if module == "dynid_ros.cli" else path.stem)
+
+
+def nodes() -> list[str]:
+    return sorted(script for script, target in console_scripts().items() if ".nodes." in target)
+
+
+def test_every_node_is_a_console_script():
+    with_main = [path.stem for path in sorted((PACKAGE / "nodes").glob("*.py")) if "\ndef main(" in path.read_text()]
+    assert with_main == nodes()
+
+
+# The demo has one file for all its nodes, with what differs from the nodes' own files.
+OWN_FILE = [node for node in nodes() if node != "demo"]
+
+
+def parameter_file(node: str) -> dict:
+    return yaml.safe_load((ROOT / "config" / f"{node}.yaml").read_text(encoding="utf-8"))
+
+
+def parameter_types(node: str) -> dict[str, type]:
+    """Types of the node's parameters in the order of its table; that of the items for a list."""
+    pytest.importorskip("rclpy")
+    if node == "simulator":
+        pytest.importorskip("mujoco")
+    table = importlib.import_module(f"dynid_ros.nodes.{node}").PARAMETERS
+    assert all(parameter.description for parameter in table)
+    return {parameter.name: kind(parameter.default) for parameter in table}
+
+
+def kind(value: object) -> type:
+    return type(value[0]) if isinstance(value, list) else type(value)
+
+
+@pytest.mark.parametrize("node", OWN_FILE)
+def test_parameter_file_holds_the_table(node):
+    types = parameter_types(node)
+    values = parameter_file(node)["/**"]["ros__parameters"]
+    assert list(values) == list(types)
+    assert {name: kind(value) for name, value in values.items()} == types
+
+
+@pytest.mark.parametrize("node", nodes())
+def test_demo_file_agrees_with_the_tables(node):
+    types = parameter_types(node)
+    for name, value in parameter_file("demo").get(node, {"ros__parameters": {}})["ros__parameters"].items():
+        assert kind(value) == types[name]
+
+
+def test_demo_file_names_only_nodes():
+    assert set(parameter_file("demo")) <= set(nodes())
+
+
+@pytest.mark.parametrize("node", OWN_FILE)
+def test_parameter_file_comments_each_parameter(node):
+    lines = (ROOT / "config" / f"{node}.yaml").read_text(encoding="utf-8").splitlines()
+    start = next(i for i, line in enumerate(lines) if line.strip() == "ros__parameters:")
+    for above, line in zip(lines[start:], lines[start + 1 :], strict=False):
+        if re.match(r" +\w+:", line):
+            assert " # " in line or above.lstrip().startswith("#"), f"no comment: {line.strip()}"
