@@ -10,7 +10,7 @@ class DynidError(Exception):
 
 
 class ModelError(DynidError):
-    """A URDF or a DH table that does not describe a serial arm."""
+    """A URDF, a DH table, friction or a motion that does not make a model of a serial arm."""
 
 
 class RecordingError(DynidError):

@@ -1,7 +1,9 @@
 """Models of serial arms: kinematics, dynamics and regressors, from URDF or Denavit-Hartenberg tables."""
 
+from dynid_ros.model.base_parameters import BaseParameters
 from dynid_ros.model.chain import JointLimits
+from dynid_ros.model.friction import FrictionModel, JointFriction
 from dynid_ros.model.gravity import GravityModel
 from dynid_ros.model.robot import RobotModel
 
-__all__ = ["GravityModel", "JointLimits", "RobotModel"]
+__all__ = ["BaseParameters", "FrictionModel", "GravityModel", "JointFriction", "JointLimits", "RobotModel"]

@@ -10,8 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dynid_ros.model import dynamics, kinematics, regressor
+from dynid_ros.model.base_parameters import BaseParameters
 from dynid_ros.model.chain import Chain, JointLimits
 from dynid_ros.model.dh import dh_chain
+from dynid_ros.model.friction import FrictionModel
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK
 from dynid_ros.model.samples import finite_vector, joint_samples
 from dynid_ros.model.urdf import LinkTree
@@ -188,6 +190,10 @@ class RobotModel:
         """Torques (N, n) at rest, with the nominal parameters or with others."""
         (q,) = self._samples(q=q)
         return self.inverse_dynamics(q, np.zeros_like(q), np.zeros_like(q), parameters)
+
+    def base_parameters(self, friction: FrictionModel | None = None) -> BaseParameters:
+        """What torques can tell of the parameters, and of friction's coefficients; on a random motion within limits."""
+        return BaseParameters.of_robot(self, friction)
 
     def _samples(self, **arrays: ArrayLike) -> list[np.ndarray]:
         return joint_samples(self.joint_names, **arrays)

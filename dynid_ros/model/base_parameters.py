@@ -1,0 +1,251 @@
+"""Base parameters: the combinations of parameters that torques can tell.
+
+Most of the ten parameters of a link have no effect on any torque, or the same effect as a combination of others
+(Atkeson, An and Hollerbach 1986, section 4.2.1). The rank and the combinations are found numerically, by an orthogonal
+decomposition of the regressor (Gautier 1991, "Numerical calculation of the base inertial parameters of robots").
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dynid_ros.errors import ModelError
+from dynid_ros.model.friction import FrictionModel
+from dynid_ros.model.samples import blocks, joint_samples
+
+if TYPE_CHECKING:
+    from dynid_ros.model.robot import RobotModel
+
+TOLERANCE = 1e-4
+"""What the columns before may leave of a dependent one, of its norm.
+
+On random motions structure leaves less than 1e-13, what torques can tell more than 0.1, and right angles written as
+1.5708 some 1e-5, which no sensor tells from nothing.
+"""
+
+NO_EFFECT = 1e-5
+"""Norm of a column that counts as zero, of the largest; and share of a term in a combination, of its column."""
+
+ROUNDING = 1e-14
+WHOLE = 1e-9  # distance to a whole number that is rounding error of a coefficient
+
+IDENTIFIABLE, COMBINED, UNIDENTIFIABLE = "identifiable", "combined", "unidentifiable"
+
+LINK_PARAMETERS: tuple[str, ...] = ("m", "mcx", "mcy", "mcz", "Ixx", "Ixy", "Ixz", "Iyy", "Iyz", "Izz")
+
+LINK_PARAMETER = re.compile(rf"({'|'.join(LINK_PARAMETERS)})(\d+)")
+
+RANDOM_SAMPLES = 200
+RANDOM_POSITION, RANDOM_SLIDE = np.pi, 1.0  # rad and m to either side, at most
+RANDOM_VELOCITY, RANDOM_ACCELERATION = 3.0, 10.0  # per s and per s^2, at most
+
+
+class BaseParameters:
+    """The independent columns of a regressor, and what the p parameters add to each of them.
+
+    Columns are taken in a fixed order, whatever the motion and its noise: links from base to tip, in each link the
+    inertia from Izz to Ixx, then the mass moments, then the mass, and friction last. A column that the ones before
+    leave less than `tolerance` of is dependent; one of less than 1e-5 of the largest is zero. So moments are kept and
+    masses go into the links before, as in the reduced set of Atkeson, An and Hollerbach.
+
+    Args:
+        regressor: (..., p) of some motion, or a matrix with the same row space such as its triangular factor.
+        names: of the p parameters.
+        tolerance: of the norm of a column; above rounding errors, below the least effect that is worth a parameter.
+
+    Attributes:
+        names: as given.
+        rank: number of independent columns.
+        columns: (rank,) their indices, ascending.
+        combinations: (rank, p); base parameters = combinations @ parameters, torques = reduced regressor @ them.
+        expressions: (rank,) the combinations to read, such as "Izz1 + Ixx2 + Ixx3 + 0.2025 m3"; coefficients are
+            rounded to six digits, and terms of less than 1e-5 of the effect of their parameter left out.
+        categories: (p,) "identifiable" (by itself, but for such terms), "combined" (with others) or "unidentifiable"
+            (without effect).
+
+    Raises:
+        ModelError: the regressor is not finite, or has not one column per name.
+
+    """
+
+    def __init__(self, regressor: ArrayLike, names: Sequence[str], tolerance: float = TOLERANCE):
+        self.names = tuple(names)
+        matrix = np.asarray(regressor, dtype=float)
+        self._check(matrix)
+        matrix = matrix.reshape(-1, len(self.names))
+        if len(matrix) > len(self.names):
+            matrix = triangular_factor([matrix])
+        if not np.isfinite(matrix).all():
+            raise ModelError("base parameters: the regressor is not finite; leave out samples with NaN")
+        norms = np.linalg.norm(matrix, axis=0)
+        moving = norms > NO_EFFECT * norms.max(initial=0.0)
+        scaled = matrix / np.where(moving, norms, 1.0)
+        order = [column for column in _preference(self.names) if moving[column]]
+        self.columns = np.array(sorted(_independent(scaled, order, tolerance)), dtype=int)
+        self.rank = len(self.columns)
+        share = self._shares(scaled, np.flatnonzero(moving))
+        self.combinations = self._unscaled(share, norms)
+        told = np.abs(share) > NO_EFFECT
+        self.expressions = tuple(self._expression(row, [i for i in order if told[row, i]]) for row in range(self.rank))
+        self.categories = tuple(self._categories(told))
+
+    @classmethod
+    def of_robot(
+        cls,
+        robot: RobotModel,
+        friction: FrictionModel | None = None,
+        motion: Sequence[ArrayLike] | None = None,
+        tolerance: float = TOLERANCE,
+    ) -> BaseParameters:
+        """Base parameters of an arm and its friction.
+
+        Args:
+            robot: the arm.
+            friction: of its joints; None: none.
+            motion: q, qd and qdd, each (N, n); None: a random motion within limits, which shows what any motion can.
+            tolerance: as above.
+
+        Raises:
+            ModelError: a motion of another shape or not finite; friction of another number of joints.
+
+        """
+        motion = random_motion(robot) if motion is None else motion
+        factor = triangular_factor(regressor_blocks(robot, friction, motion))
+        return cls(factor, parameter_names(robot, friction), tolerance)
+
+    def reduce(self, regressor: np.ndarray) -> np.ndarray:
+        """The independent columns (..., rank) of a regressor (..., p)."""
+        self._check(regressor)
+        return np.take(regressor, self.columns, axis=-1)
+
+    def project(self, parameters: ArrayLike) -> np.ndarray:
+        """Base parameters (..., rank) of parameters (..., p)."""
+        parameters = np.asarray(parameters, dtype=float)
+        self._check(parameters)
+        return parameters @ self.combinations.T
+
+    def _check(self, array: np.ndarray) -> None:
+        if array.ndim == 0 or array.shape[-1] != len(self.names):
+            raise ModelError(
+                f"base parameters: shape {array.shape}; expected (..., {len(self.names)}), one per parameter"
+            )
+
+    def _shares(self, scaled: np.ndarray, moving: np.ndarray) -> np.ndarray:
+        """Parts (rank, p) that each column of unit norm has along the independent ones."""
+        shares = np.zeros((self.rank, len(self.names)))
+        if self.rank:
+            base = scaled[:, self.columns]
+            found, _, _, singular = np.linalg.lstsq(base, scaled[:, moving], rcond=None)
+            # What the independent columns leave of others moves the shares by up to so much: smaller ones say nothing.
+            rest = np.linalg.norm(scaled[:, moving] - base @ found, axis=0).max()
+            found[np.abs(found) < singular[0] / singular[-1] * (rest + ROUNDING)] = 0.0
+            shares[:, moving] = found
+            shares[:, self.columns] = np.eye(self.rank)
+        return shares
+
+    def _unscaled(self, shares: np.ndarray, norms: np.ndarray) -> np.ndarray:
+        combinations = shares * norms / norms[self.columns, None]
+        whole = np.rint(combinations)
+        return np.where(np.abs(combinations - whole) < WHOLE, whole, combinations) + 0.0  # no -0.0
+
+    def _expression(self, row: int, columns: Sequence[int]) -> str:
+        terms = [self.names[self.columns[row]]]
+        for column in columns:
+            if column != self.columns[row]:
+                coefficient = self.combinations[row, column]
+                size = f"{abs(coefficient):.6g}"
+                terms += ["-" if coefficient < 0 else "+", *[size] * (size != "1"), self.names[column]]
+        return " ".join(terms)
+
+    def _categories(self, told: np.ndarray) -> Iterator[str]:
+        alone = set(self.columns[np.count_nonzero(told, axis=1) == 1])
+        for column, effect in enumerate(told.any(axis=0)):
+            yield IDENTIFIABLE if column in alone else COMBINED if effect else UNIDENTIFIABLE
+
+
+def parameter_names(robot: RobotModel, friction: FrictionModel | None = None) -> tuple[str, ...]:
+    """Names of the parameters of an arm, m1 ... Izz1, m2 ... (joints counted from 1), then those of its friction."""
+    links = [f"{name}{i}" for i in range(1, robot.n_joints + 1) for name in LINK_PARAMETERS]
+    return (*links, *(friction.names(robot) if friction else ()))
+
+
+def regressor_blocks(
+    robot: RobotModel, friction: FrictionModel | None, motion: Sequence[ArrayLike]
+) -> Iterator[np.ndarray]:
+    """The regressor (N, n, p) of q, qd and qdd, each (N, n), a block of samples at a time; friction's columns are last.
+
+    Raises:
+        ModelError: arrays of another shape, or a sample that is not finite.
+
+    """
+    names = ("q", "qd", "qdd")
+    samples = joint_samples(robot.joint_names, **dict(zip(names, motion, strict=True)))
+    for block in blocks(len(samples[0])):
+        part = [array[block] for array in samples]
+        for name, array in zip(names, part, strict=True):
+            if not np.isfinite(array).all():
+                row, joint = np.argwhere(~np.isfinite(array))[0]
+                raise ModelError(
+                    f"motion: {name} of {robot.joint_names[joint]} is {array[row, joint]} in sample "
+                    f"{block.start + row}; leave such samples out"
+                )
+        rigid = robot.torque_regressor(*part)
+        yield rigid if friction is None else np.concatenate([rigid, friction.regressor(*part[1:])], axis=-1)
+
+
+def triangular_factor(regressors: Iterable[np.ndarray]) -> np.ndarray:
+    """R (at most p rows, p) of the QR decomposition of all regressors (..., p) below each other, in flat memory."""
+    factor: np.ndarray | None = None
+    for regressor in regressors:
+        rows = regressor.reshape(-1, regressor.shape[-1])
+        factor = np.linalg.qr(rows if factor is None else np.concatenate([factor, rows]), mode="r")
+    if factor is None:
+        raise ModelError("motion: it has no samples")
+    return factor
+
+
+def random_motion(robot: RobotModel, n_samples: int = RANDOM_SAMPLES, seed: int = 0) -> tuple[np.ndarray, ...]:
+    """Independent random positions, velocities and accelerations, each (N, n), within the robot's limits.
+
+    Low speeds are more frequent than high ones, so that a Stribeck term or a dead zone shows too.
+    """
+    rng = np.random.default_rng(seed)
+    shape = (n_samples, robot.n_joints)
+    limits = robot.limits
+    reach = np.where(robot.chain.prismatic, RANDOM_SLIDE, RANDOM_POSITION)
+    middle = np.clip(0.0, limits.lower, limits.upper)
+    lower, upper = np.maximum(limits.lower, middle - reach), np.minimum(limits.upper, middle + reach)
+    qd = np.minimum(limits.velocity, RANDOM_VELOCITY) * rng.uniform(-1.0, 1.0, shape) ** 3
+    return rng.uniform(lower, upper, shape), qd, RANDOM_ACCELERATION * rng.uniform(-1.0, 1.0, shape)
+
+
+def _preference(names: Sequence[str]) -> list[int]:
+    """Columns in the order in which they are kept: each link backwards, then all others."""
+
+    def key(column: int) -> tuple[float, int]:
+        match = LINK_PARAMETER.fullmatch(names[column])
+        return (int(match[2]), -LINK_PARAMETERS.index(match[1])) if match else (math.inf, column)
+
+    return sorted(range(len(names)), key=key)
+
+
+def _independent(scaled: np.ndarray, order: Sequence[int], tolerance: float) -> list[int]:
+    """Columns, in that order, of which the ones before leave more than `tolerance`; columns have unit norm."""
+    basis = np.empty((min(scaled.shape[0], len(order)), scaled.shape[0]))
+    kept: list[int] = []
+    for column in order:
+        rest = scaled[:, column]
+        # Twice, since rounding in the first pass leaves parts along the basis.
+        for _ in range(2):
+            rest = rest - basis[: len(kept)].T @ (basis[: len(kept)] @ rest)
+        size = np.linalg.norm(rest)
+        if size > tolerance and len(kept) < len(basis):
+            basis[len(kept)] = rest / size
+            kept.append(column)
+    return kept

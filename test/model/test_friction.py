@@ -1,0 +1,132 @@
+"""Friction terms against their formulas, and what a motion tells of them."""
+
+import numpy as np
+import pytest
+from paper_arms import mit_arm, puma
+
+from dynid_ros.errors import ModelError
+from dynid_ros.model import BaseParameters, FrictionModel, JointFriction
+
+V = np.array([[-2.0], [-0.05], [0.0], [0.1], [3.0]])
+A = np.array([[1.0], [-2.0], [3.0], [-4.0], [5.0]])
+
+
+def values(**settings) -> np.ndarray:
+    """(5, k) of one joint."""
+    return FrictionModel(JointFriction(**settings)).regressor(V, A)[:, 0]
+
+
+def test_terms_in_their_order():
+    joint = JointFriction(offset=True, rotor_inertia=True, stribeck_velocity=0.2)
+    assert joint.terms == ("coulomb", "viscous", "stribeck", "offset", "rotor_inertia")
+    found = FrictionModel(joint).regressor(V, A)[:, 0].T
+    v, sign = V[:, 0], np.array([-1.0, -1.0, 0.0, 1.0, 1.0])
+    np.testing.assert_allclose(found, [sign, v, sign * np.exp(-((v / 0.2) ** 2)), np.ones(5), A[:, 0]], atol=1e-15)
+
+
+def test_smoothing_and_dead_zone():
+    np.testing.assert_allclose(values(viscous=False, smoothing=0.1)[:, 0], np.tanh(V[:, 0] / 0.1), atol=1e-15)
+    np.testing.assert_array_equal(values(viscous=False, dead_zone=0.05)[:, 0], [-1, 0, 0, 1, 1])
+
+
+def test_asymmetric_terms_brake_with_positive_coefficients():
+    joint = JointFriction(asymmetric=True)
+    assert joint.terms == ("coulomb_positive", "coulomb_negative", "viscous_positive", "viscous_negative")
+    torque = values(asymmetric=True) @ [1.0, 2.0, 10.0, 20.0]
+    np.testing.assert_allclose(torque, [-42.0, -3.0, 0.0, 2.0, 31.0], atol=1e-14)
+
+
+def test_velocity_that_is_not_known_gives_no_torque():
+    settings = {"offset": True, "asymmetric": True, "stribeck_velocity": 0.1, "dead_zone": 0.01, "smoothing": 0.02}
+    row = FrictionModel(JointFriction(**settings)).regressor([[np.nan]], [[1.0]])[0, 0]
+    assert np.isnan(row[:5]).all()
+
+
+def test_joints_of_their_own_by_name():
+    arm = mit_arm()
+    friction = FrictionModel.by_name(arm, {"joint_3": JointFriction(viscous=False), "joint_1": JointFriction()})
+    assert friction.names(arm) == ("coulomb joint_1", "viscous joint_1", "coulomb joint_3")
+    qd, qdd = np.random.default_rng(0).normal(size=(2, 7, 3))
+    expected = np.zeros((7, 3, 3))
+    expected[:, 0, 0], expected[:, 0, 1], expected[:, 2, 2] = np.sign(qd[:, 0]), qd[:, 0], np.sign(qd[:, 2])
+    np.testing.assert_array_equal(friction.regressor(qd, qdd), expected)
+    rest = FrictionModel.by_name(arm, {"joint_3": JointFriction.none()}, JointFriction(coulomb=False))
+    assert rest.names(arm) == ("viscous joint_1", "viscous joint_2")
+
+
+def test_coupled_wrist():
+    """Stäubli TX40: the motor of joint 6 turns with joint 5."""
+    arm = puma()
+    friction = FrictionModel.by_name(arm, {}, coupled=[("joint_5", "joint_6")])
+    assert friction.names(arm) == (
+        "coupling_inertia joint_5 joint_6",
+        "coupling_viscous joint_5 joint_6",
+        "coupling_coulomb joint_5 joint_6",
+    )
+    qd, qdd = np.random.default_rng(1).normal(size=(2, 20, 6))
+    inertia, viscous, coulomb = np.moveaxis(friction.regressor(qd, qdd), -1, 0)
+    assert not any(matrix[:, :4].any() for matrix in (inertia, viscous, coulomb))
+    np.testing.assert_array_equal(inertia[:, 4:], qdd[:, [5, 4]])
+    np.testing.assert_array_equal(viscous[:, 4:], qd[:, [5, 4]])
+    np.testing.assert_array_equal(coulomb[:, 4:], np.sign(qd[:, [4]] + qd[:, [5]]).repeat(2, axis=1))
+
+
+def test_coupling_and_own_terms_are_the_quadratic_form_of_the_sum():
+    """A rotor on the sum of both accelerations: the own inertia and the coupling together."""
+    joints = [JointFriction.none()] * 4 + [JointFriction(coulomb=False, viscous=False, rotor_inertia=True)] * 2
+    friction = FrictionModel(joints, coupled=[(4, 5)])
+    qd, qdd = np.random.default_rng(2).normal(size=(2, 20, 6))
+    torque = friction.regressor(qd, qdd) @ [0.7, 0.7, 0.7, 0.0, 0.0]
+    np.testing.assert_allclose(torque[:, 4:], 0.7 * qdd[:, 4:].sum(axis=1, keepdims=True).repeat(2, axis=1), atol=1e-14)
+
+
+def test_what_the_motion_tells_of_friction():
+    arm = mit_arm()
+    joint = JointFriction(offset=True, rotor_inertia=True, stribeck_velocity=0.01, dead_zone=0.002)
+    base = arm.base_parameters(FrictionModel(joint))
+    assert base.expressions[0] == "Izz1 + Ixx2 + Ixx3 + 0.2025 m3 + rotor_inertia joint_1"
+    categories = dict(zip(base.names, base.categories, strict=True))
+    # Joint 2 carries Izz2 + Ixx3 and its rotor; the rotor of joint 3 differs from Izz3 by the gyroscopic torque.
+    assert "Izz2 + Ixx3 + rotor_inertia joint_2" in base.expressions
+    assert categories["rotor_inertia joint_3"] == "identifiable"
+    for term in ("coulomb", "viscous", "offset", "stribeck"):
+        assert [categories[f"{term} joint_{i}"] for i in (1, 2, 3)] == ["identifiable"] * 3
+
+
+def test_offset_adds_nothing_to_asymmetric_coulomb():
+    base = mit_arm().base_parameters(FrictionModel(JointFriction(asymmetric=True, offset=True)))
+    assert "coulomb_positive joint_2 + offset joint_2" in base.expressions
+    assert "coulomb_negative joint_2 - offset joint_2" in base.expressions
+
+
+def test_motion_one_way_does_not_tell_offset_from_coulomb():
+    q, qd, qdd = np.random.default_rng(4).uniform(0.1, 2.0, (3, 50, 3))
+    base = BaseParameters.of_robot(mit_arm(), FrictionModel(JointFriction(offset=True)), (q, qd, qdd))
+    assert "coulomb joint_3 + offset joint_3" in base.expressions
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"smoothing": -0.1}, "smoothing is -0.1"),
+        ({"dead_zone": np.inf}, "dead_zone is inf"),
+        ({"stribeck_velocity": 0.0}, "stribeck_velocity is 0.0"),
+        ({"stribeck_velocity": np.nan}, "stribeck_velocity is nan"),
+    ],
+)
+def test_velocities_that_are_none(settings, words):
+    with pytest.raises(ModelError, match=words):
+        JointFriction(**settings)
+
+
+def test_models_of_another_robot():
+    arm = mit_arm()
+    with pytest.raises(ModelError, match=r"no joint wrist.*joint_1, joint_2, joint_3"):
+        FrictionModel.by_name(arm, {"wrist": JointFriction()})
+    with pytest.raises(ModelError, match="for 2 joints; expected the 3"):
+        FrictionModel([JointFriction()] * 2).names(arm)
+    for pair in ((2, 3), (1, 1), (-1, 0)):
+        with pytest.raises(ModelError, match="coupled joints"):
+            FrictionModel(coupled=[pair]).regressor(np.zeros((4, 3)), np.zeros((4, 3)))
+    with pytest.raises(ModelError, match=r"shapes \(4, 3\) and \(4, 2\)"):
+        FrictionModel().regressor(np.zeros((4, 3)), np.zeros((4, 2)))
