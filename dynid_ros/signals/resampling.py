@@ -1,0 +1,129 @@
+"""Jittered recordings onto a uniform grid, split where samples are missing."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.interpolate import CubicSpline
+
+from dynid_ros.errors import RecordingError
+
+BRIDGED_STEPS = (3, 10)
+"""Steps that are bridged in any case, and at most: across more, noise at the rims makes a cubic overshoot."""
+BRIDGED_TIME = 0.025
+"""Time that is bridged, s: a quarter of a period of motion at 10 Hz."""
+MINIMUM_SAMPLES = 4
+"""Samples that make a cubic."""
+
+
+@dataclass(frozen=True, eq=False)
+class Segment:
+    """Samples without a gap on a uniform grid.
+
+    Attributes:
+        time: (M,) s, on the clock of the recording.
+        values: (M, ...).
+
+    """
+
+    time: NDArray
+    values: NDArray
+
+
+@dataclass(frozen=True, eq=False)
+class Resampled:
+    """A recording as uniform segments.
+
+    Attributes:
+        step: of every segment, s.
+        segments: in order of time, without the stretches of fewer than four samples.
+        gaps: (G, 2) start and end of what no segment covers between first and last sample, s.
+
+    """
+
+    step: float
+    segments: tuple[Segment, ...]
+    gaps: NDArray
+
+    @property
+    def rate(self) -> float:
+        """Samples per second, Hz."""
+        return 1 / self.step
+
+
+def resample(
+    time: ArrayLike, values: ArrayLike, step: float | None = None, longest_gap: float | None = None
+) -> Resampled:
+    """Cubic splines through the samples, evaluated on a uniform grid; long gaps are left open.
+
+    Why cubic: between two samples, linear interpolation averages. It takes cos(π f T) of a signal and up to half of
+    the power of its noise away, more in the middle of an interval than near its ends, and is off by T² q̈ / 8. With
+    jitter these errors beat slowly, so that no filter removes them, and the kinks are amplified by
+    differentiation. A cubic spline passes through the samples, is flat up to a third of the sampling rate and is off by
+    T⁴ only. It overshoots a step of the torque by a tenth of its height, over two samples, symmetrically.
+
+    Time stamps are believed: `sample_times` tells whether to. Remove rows that only repeat older ones first
+    (`stale_rows`).
+
+    Args:
+        time: (N,) s, increasing.
+        values: (N, ...). Rows with a value that is not finite are taken as missing; a column without any finite value
+            stays NaN.
+        step: of the grid, s; None: the median step.
+        longest_gap: interval between two samples that is still bridged, s; None: ten median steps or 25 ms, whichever
+            is less, but at least three steps.
+
+    Raises:
+        RecordingError: time does not increase, or no four samples are without a gap.
+
+    """
+    time, values = np.asarray(time, dtype=float), np.asarray(values, dtype=float)
+    if len(time) != len(values) or len(time) < MINIMUM_SAMPLES or not np.all(np.diff(time) > 0):
+        raise RecordingError(
+            f"cannot resample {len(values)} samples at {len(time)} times: expected at least {MINIMUM_SAMPLES} "
+            "times, strictly increasing, with one sample each"
+        )
+    median = float(np.median(np.diff(time)))
+    step = median if step is None else step
+    if longest_gap is None:
+        longest_gap = max(BRIDGED_STEPS[0] * median, min(BRIDGED_STEPS[1] * median, BRIDGED_TIME))
+    columns = values.reshape(len(time), -1)
+    recorded = np.isfinite(columns).any(axis=0)
+    present = np.isfinite(columns[:, recorded]).all(axis=1)
+    segments = []
+    # A step that equals the limit is no gap, whatever its last digit.
+    for rows in _contiguous(time, present, longest_gap * (1 + 1e-6)):
+        grid = time[rows[0]] + step * np.arange(int((time[rows[-1]] - time[rows[0]]) / step + 1e-6) + 1)
+        uniform = np.full((len(grid), columns.shape[1]), np.nan)
+        uniform[:, recorded] = CubicSpline(time[rows], columns[np.ix_(rows, recorded)])(grid)
+        segments.append(Segment(grid, uniform.reshape(len(grid), *values.shape[1:])))
+    if not segments:
+        raise RecordingError(
+            f"no {MINIMUM_SAMPLES} samples follow each other without a gap longer than {longest_gap:.3g} s: "
+            "record again, or allow longer gaps"
+        )
+    bounds = [time[0], *(edge for segment in segments for edge in segment.time[[0, -1]]), time[-1]]
+    gaps = np.array(bounds).reshape(-1, 2)
+    return Resampled(step, tuple(segments), gaps[np.diff(gaps, axis=1)[:, 0] > step * (1 + 1e-6)])
+
+
+def stale_rows(values: ArrayLike, longest_run: int = 9) -> NDArray:
+    """(N,) True for rows of `values` (N, n) that repeat the row before: a logger faster than its robot.
+
+    Give everything that was logged. Longer runs than `longest_run` are a robot at rest with coarse sensors and stay.
+    """
+    values = np.asarray(values)
+    columns = values.reshape(len(values), -1)
+    same = np.concatenate([[False], np.all(columns[1:] == columns[:-1], axis=1)])
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], same, [False]]).astype(int))).reshape(-1, 2)
+    for start, end in edges[np.diff(edges, axis=1)[:, 0] > longest_run]:
+        same[start:end] = False
+    return same
+
+
+def _contiguous(time: NDArray, present: NDArray, longest_gap: float) -> Iterator[NDArray]:
+    rows = np.flatnonzero(present)
+    for part in np.split(rows, np.flatnonzero(np.diff(time[rows]) > longest_gap) + 1):
+        if len(part) >= MINIMUM_SAMPLES:
+            yield part

@@ -1,0 +1,117 @@
+"""Time by which one signal lags another, to a fraction of a sample."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.interpolate import CubicSpline
+from scipy.optimize import minimize_scalar
+from scipy.signal import correlate
+
+from dynid_ros.errors import RecordingError
+
+
+class TimeLag(NamedTuple):
+    """How much later a signal comes than its reference.
+
+    Attributes:
+        lag: s; positive if the signal comes later.
+        standard_error: of the lag, s; allows for residuals that are correlated in time and between columns.
+        correlation: (n,) of each column with the shifted reference.
+
+    """
+
+    lag: float
+    standard_error: float
+    correlation: NDArray
+
+
+def time_lag(reference: ArrayLike, signal: ArrayLike, rate: float, longest: float = 0.1) -> TimeLag:
+    """Common lag τ of all columns in signal_j(t) = gain_j · reference_j(t − τ) + offset_j + noise, gains positive.
+
+    Maximum likelihood with the gains, offsets and noise levels of all columns free; between samples the reference is
+    a cubic spline, so it should have little above a third of the rate.
+
+    Args:
+        reference: (N,) or (N, n), uniformly sampled, e.g. the torque predicted from positions.
+        signal: the same shape, e.g. the torque measured.
+        rate: Hz.
+        longest: largest lag to look for in either direction, s.
+
+    Raises:
+        RecordingError: too short, a column that is constant, no correlation, or no best lag within `longest`.
+
+    """
+    reference, signal = (np.asarray(x, dtype=float).reshape(np.shape(x)[0], -1) for x in (reference, signal))
+    margin = int(np.ceil(longest * rate)) + 2
+    if reference.shape != signal.shape or len(signal) < 4 * margin:
+        raise RecordingError(
+            f"cannot find a lag of up to {longest:g} s between signals of shapes {reference.shape} and {signal.shape}: "
+            f"expected the same shape with at least {4 * margin} samples; record longer, or look for a smaller lag"
+        )
+    # The same rows of the signal for all lags, or longer overlaps would seem worse fits.
+    rows = np.arange(margin, len(signal) - margin)
+    target = signal[rows] - signal[rows].mean(axis=0)
+    constant = np.flatnonzero((np.ptp(target, axis=0) == 0) | (np.ptp(reference, axis=0) == 0))
+    if constant.size:
+        raise RecordingError(f"column {constant[0]} is constant: it shows no lag; leave it out")
+    whole = _whole_lag(reference, target, margin)
+    spline = CubicSpline(np.arange(len(reference)), reference)
+
+    def misfit(lag: float) -> float:
+        return _misfit(_correlation(spline(rows - lag), target))
+
+    lag = float(minimize_scalar(misfit, bounds=(whole - 1, whole + 1), method="bounded", options={"xatol": 1e-6}).x)
+    standard_error = _standard_error(spline(rows - lag), spline(rows - lag, 1), target)
+    return TimeLag(lag / rate, standard_error / rate, _correlation(spline(rows - lag), target))
+
+
+def _whole_lag(reference: NDArray, target: NDArray, margin: int) -> int:
+    """Best lag in samples, below `margin`; both columns by columns, `target` being inner rows of mean zero."""
+    n = len(target)
+    sums, squares = (_sliding_sum(reference**power, n) for power in (1, 2))
+    products = np.column_stack(
+        [correlate(r, t, mode="valid", method="fft") for r, t in zip(reference.T, target.T, strict=True)]
+    )
+    variance = np.maximum(squares - sums**2 / n, np.finfo(float).tiny)
+    misfits = [_misfit(rho) for rho in products / np.sqrt(variance * np.sum(target**2, axis=0))]
+    best = int(np.argmin(misfits[1:-1])) + 1
+    if not misfits[best] < min(misfits[0], misfits[-1]):
+        raise RecordingError(
+            f"no best lag within {margin - 2} samples: the signals do not correlate, one has the wrong sign, "
+            "or the lag is larger"
+        )
+    return margin - best
+
+
+def _sliding_sum(values: NDArray, length: int) -> NDArray:
+    total = np.concatenate([np.zeros((1, values.shape[1])), np.cumsum(values, axis=0)])
+    return total[length:] - total[:-length]
+
+
+def _correlation(a: NDArray, b: NDArray) -> NDArray:
+    a, b = a - a.mean(axis=0), b - b.mean(axis=0)
+    return np.sum(a * b, axis=0) / np.sqrt(np.sum(a**2, axis=0) * np.sum(b**2, axis=0))
+
+
+def _misfit(correlation: NDArray) -> float:
+    """Negative log likelihood per sample, times two, but for a constant."""
+    return float(np.sum(np.log(np.maximum(1 - np.maximum(correlation, 0.0) ** 2, 1e-15))))
+
+
+def _standard_error(shifted: NDArray, slope: NDArray, target: NDArray) -> float:
+    """Of the lag, in samples: sandwich estimate with the long-run variance of the score (Newey & West 1987)."""
+    shifted = shifted - shifted.mean(axis=0)
+    gain = np.sum(shifted * target, axis=0) / np.sum(shifted**2, axis=0)
+    residual = target - gain * shifted
+    noise = np.maximum(np.mean(residual**2, axis=0), np.finfo(float).tiny)
+    # Only what gain and offset cannot imitate tells of the lag.
+    slope = slope - slope.mean(axis=0)
+    slope = slope - shifted * (np.sum(slope * shifted, axis=0) / np.sum(shifted**2, axis=0))
+    score = np.sum(gain * slope * residual / noise, axis=1)
+    information = float(np.sum((gain * slope) ** 2 / noise))
+    reach = int(np.sqrt(len(score)))
+    weights = 1 - np.arange(reach + 1) / (reach + 1)
+    moments = np.array([score[k:] @ score[: len(score) - k] for k in range(reach + 1)])
+    variance = max(moments[0], moments[0] + 2 * float(weights[1:] @ moments[1:]))
+    return float(np.sqrt(variance) / information)
