@@ -1,0 +1,250 @@
+"""Inertial parameters that a real robot can have: least squares with an entropic prior.
+
+minimise ½ ‖R x − z‖² + γ Σ d(P_i ‖ P_i⁰) over x, with pseudo-inertias P_i ≻ 0 and friction and rotor inertia ≥ 0
+
+d is the entropic divergence −log det(P P⁰⁻¹) + tr(P⁰⁻¹ P) − 4 of a link from its prior P⁰, which is usually its URDF
+(Lee, Wensing and Park 2019, "Geometric robot dynamic identification: a convex programming approach"). It is convex,
+keeps P inside the cone, depends neither on frames nor on units, and holds what the data leave open at the prior. With
+P⁰ = L Lᵀ and P = L S Lᵀ it is the divergence of S from the unit matrix, and the problem is solved for S.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynid_ros.errors import IdentificationError
+from dynid_ros.identification.interior_point import BASIS, EntropicLeastSquares, Optimum
+from dynid_ros.model.inertia import PARAMETERS_PER_LINK
+from dynid_ros.model.pseudo_inertia import divergence, inertial_parameters, is_possible, pseudo_inertia
+
+_RANK_TOLERANCE = 1e-12
+_ROUNDING = 1e-14
+"""Eigenvalues below this fraction of the largest, and costs below this fraction of the data's, can be rounding."""
+
+_LARGEST_GAP = 1e-4
+"""Duality gap, as a fraction of the objective, above which a point is no solution."""
+
+
+@dataclass(frozen=True)
+class ConsistentFit:
+    """Physically possible parameters and the proof that they are optimal.
+
+    Attributes:
+        weight: γ.
+        solution: (p,) the 10 n inertial parameters, then friction and rotor parameters. Those of `nonnegative` are
+            exactly zero where the bound is active; others that the data do not determine have minimum norm.
+        objective: data_cost + γ Σ divergence.
+        data_cost: ½ ‖R x − z‖².
+        divergence: (n,) entropic divergence of each link from its prior.
+        duality_gap: the objective is at most this far above the smallest possible one.
+        gradient_norm: of the objective with respect to each S_i in the coordinates in which the solution is the unit
+            matrix; in units of the objective per relative change of the inertia.
+        iterations: Newton steps.
+        smallest_eigenvalues: (n,) of P⁰⁻¹ P; positive means a possible link, far below one means one near the limit of
+            what is possible.
+
+    """
+
+    weight: float
+    solution: NDArray
+    objective: float
+    data_cost: float
+    divergence: NDArray
+    duality_gap: float
+    gradient_norm: float
+    iterations: int
+    smallest_eigenvalues: NDArray
+    optimum: Optimum = field(repr=False)
+
+
+class ConsistentProblem:
+    """The problem without its weight.
+
+    Args:
+        R: (m, p) regressor, whitened so that rows have unit variance, tall or QR-compressed. The first 10 n columns are
+            those of the inertial parameters.
+        z: (m,) right-hand side, compressed alike.
+        prior: (10 n,) inertial parameters of possible links.
+        nonnegative: columns of friction and rotor parameters that may not be negative.
+        link_names: n names for errors; None: link 1 ... link n.
+
+    Raises:
+        IdentificationError: shapes that do not fit, numbers that are not finite, a prior that is not possible.
+
+    """
+
+    def __init__(
+        self,
+        R: ArrayLike,
+        z: ArrayLike,
+        prior: ArrayLike,
+        nonnegative: Sequence[int] = (),
+        link_names: Sequence[str] | None = None,
+    ):
+        self.R, self.z = np.asarray(R, float), np.asarray(z, float)
+        self.prior = np.asarray(prior, float)
+        self.n_inertial = self.prior.size
+        self._check_data()
+        links = self.prior.reshape(-1, PARAMETERS_PER_LINK)
+        self._check_prior(links, link_names)
+        p = self.R.shape[1]
+        self.nonnegative = np.unique(np.asarray(nonnegative, int))
+        if self.nonnegative.size and (self.nonnegative[0] < self.n_inertial or self.nonnegative[-1] >= p):
+            raise IdentificationError(
+                f"Non-negative parameters {self.nonnegative.tolist()}: expected columns of friction and rotor "
+                f"parameters, {self.n_inertial} to {p - 1}"
+            )
+        self.free = np.setdiff1d(np.arange(self.n_inertial, p), self.nonnegative)
+
+        self._factor = np.linalg.cholesky(pseudo_inertia(links))
+        rotated = self.R
+        right = self.z
+        if len(right) > p + 1:
+            triangle = np.linalg.qr(np.column_stack([rotated, right]), mode="r")
+            rotated, right = triangle[:, :-1], triangle[:, -1]
+        # What the free parameters can explain is explained by them, whatever the others are.
+        free = rotated[:, self.free]
+        scale = _lengths(free)
+        left, singular, _ = np.linalg.svd(free / scale, full_matrices=False)
+        left = left[:, singular > _RANK_TOLERANCE * np.max(singular, initial=0.0)]
+        rotated = rotated - left @ (left.T @ rotated)
+        right = right - left @ (left.T @ right)
+        images = self._factor[:, None] @ BASIS @ np.swapaxes(self._factor, 1, 2)[:, None]
+        to_parameters = np.swapaxes(inertial_parameters(images), 1, 2)
+        blocks = np.split(rotated[:, : self.n_inertial], len(links), axis=1)
+        bounded = rotated[:, self.nonnegative]
+        self._scale = _lengths(bounded)
+        self._problem = EntropicLeastSquares(
+            np.hstack([block @ to for block, to in zip(blocks, to_parameters, strict=True)]),
+            bounded / self._scale,
+            right,
+        )
+
+    def solve(self, weight: float, start: ConsistentFit | None = None) -> ConsistentFit:
+        """The optimum for one weight γ > 0.
+
+        Args:
+            weight: γ, in units of the data cost.
+            start: fit of this problem with another weight, usually a larger one; None: start at the prior.
+
+        Raises:
+            IdentificationError: weight not positive; or so small, for data of this scale, that rounding hides the
+                optimum.
+
+        """
+        if not (np.isfinite(weight) and weight > 0):
+            raise IdentificationError(f"Weight of the prior is {weight:g}; expected a positive number")
+        optimum = self._problem.solve(weight, None if start is None else start.optimum)
+        return self._fit(optimum)
+
+    def path(self, weights: Iterable[float]) -> list[ConsistentFit]:
+        """Fits for several weights, in the order given; each starts from the one for the next larger weight.
+
+        Raises:
+            IdentificationError: as `solve`.
+
+        """
+        weights = list(weights)
+        fits: dict[float, ConsistentFit] = {}
+        previous = None
+        for weight in sorted(set(weights), reverse=True):
+            previous = fits[weight] = self.solve(weight, previous)
+        return [fits[weight] for weight in weights]
+
+    def _fit(self, optimum: Optimum) -> ConsistentFit:
+        solution = np.zeros(self.R.shape[1])
+        solution[: self.n_inertial] = links = self._representable(optimum.point.factor)
+        solution[self.nonnegative] = optimum.w / self._scale
+        if self.free.size:
+            free = self.R[:, self.free]
+            scale = _lengths(free)
+            rest = self.z - self.R @ solution
+            solution[self.free] = np.linalg.lstsq(free / scale, rest, rcond=_RANK_TOLERANCE)[0] / scale
+        residual = self.R @ solution - self.z
+        data_cost = 0.5 * float(residual @ residual)
+        distance = divergence(links.reshape(-1, PARAMETERS_PER_LINK), self.prior.reshape(-1, PARAMETERS_PER_LINK))
+        objective = data_cost + optimum.weight * float(distance.sum())
+        if not optimum.gap <= _LARGEST_GAP * objective + _ROUNDING * float(self.z @ self.z):
+            raise IdentificationError(
+                f"Consistent parameters for weight {optimum.weight:g}: objective {objective:g} may be {optimum.gap:g} "
+                f"above the optimum; rounding hides the rest. Use a larger weight, or scale the data to unit noise"
+            )
+        return ConsistentFit(
+            weight=optimum.weight,
+            solution=solution,
+            objective=objective,
+            data_cost=data_cost,
+            divergence=distance,
+            duality_gap=optimum.gap,
+            gradient_norm=self._problem.gradient_norm(optimum),
+            iterations=optimum.iterations,
+            smallest_eigenvalues=self._smallest(links),
+            optimum=optimum,
+        )
+
+    def _representable(self, factor: NDArray) -> NDArray:
+        """Parameters (10 n,) of S = `factor` · its transpose; drawn to the prior as little as rounding asks for."""
+        half = self._factor @ factor
+        links = inertial_parameters(half @ np.swapaxes(half, 1, 2))
+        prior = self.prior.reshape(links.shape)
+        for k in range(len(links)):
+            exact, share = links[k], 1e-15
+            while not _survives_rounding(links[k]) and share < 1:
+                share *= 2
+                links[k] = (1 - share) * exact + share * prior[k]
+        return links.ravel()
+
+    def _smallest(self, links: NDArray) -> NDArray:
+        half = np.linalg.cholesky(pseudo_inertia(links.reshape(-1, PARAMETERS_PER_LINK)))
+        return np.linalg.svd(np.linalg.solve(self._factor, half), compute_uv=False)[:, -1] ** 2
+
+    def _check_data(self) -> None:
+        R, z, size = self.R, self.z, self.n_inertial
+        if R.ndim != 2 or z.shape != R.shape[:1] or self.prior.ndim != 1 or not 0 < size <= R.shape[1]:
+            raise IdentificationError(
+                f"Regressor {R.shape}, right-hand side {z.shape} and prior {self.prior.shape} do not fit; expected "
+                f"(m, p), (m,) and (10 n,) with 10 n ≤ p"
+            )
+        if size % PARAMETERS_PER_LINK:
+            raise IdentificationError(f"Prior has {size} inertial parameters; expected ten for each link")
+        for name, values in (("Regressor", R), ("Right-hand side", z)):
+            if not np.isfinite(values).all():
+                row = int(np.argwhere(~np.isfinite(values))[0, 0])
+                raise IdentificationError(f"{name}: row {row} is not finite; remove such samples before the fit")
+
+    def _check_prior(self, links: NDArray, link_names: Sequence[str] | None) -> None:
+        names = [f"link {i + 1}" for i in range(len(links))] if link_names is None else list(link_names)
+        if len(names) != len(links):
+            raise IdentificationError(f"{len(names)} link names for a prior of {len(links)} links")
+        possible = is_possible(links)
+        if not possible.all():
+            worst = [names[i] for i in np.flatnonzero(~possible)]
+            raise IdentificationError(
+                f"Prior of {', '.join(worst)}: no real body has this mass and inertia (mass and all second moments "
+                f"about the centre of mass must be positive); correct the URDF or use possible_prior"
+            )
+
+
+def solve_consistent(
+    R: ArrayLike,
+    z: ArrayLike,
+    prior: ArrayLike,
+    weight: float,
+    *,
+    nonnegative: Sequence[int] = (),
+    link_names: Sequence[str] | None = None,
+) -> ConsistentFit:
+    """One fit; arguments and errors as of `ConsistentProblem` and its `solve`."""
+    return ConsistentProblem(R, z, prior, nonnegative, link_names).solve(weight)
+
+
+def _survives_rounding(link: NDArray) -> bool:
+    eigenvalues = np.linalg.eigvalsh(pseudo_inertia(link))
+    return bool(is_possible(link)) and eigenvalues[0] > _ROUNDING * eigenvalues[-1]
+
+
+def _lengths(columns: NDArray) -> NDArray:
+    lengths = np.linalg.norm(columns, axis=0)
+    return np.where(lengths > 0, lengths, 1.0)

@@ -1,0 +1,214 @@
+"""Consistent least squares, against the semidefinite program, the definition of the objective, and hostile data."""
+
+import time
+
+import numpy as np
+import pytest
+from consistency_problems import (
+    ROBOTS,
+    hostile_data,
+    is_consistent,
+    objective,
+    pseudo_inertia,
+    random_data,
+    random_link,
+    robot_data,
+    sdp_objective,
+)
+from pinocchio_arm import example_urdf
+
+from dynid_ros.errors import IdentificationError
+from dynid_ros.identification.consistency import ConsistentProblem, solve_consistent
+from dynid_ros.model import RobotModel
+from dynid_ros.model.pseudo_inertia import possible_prior
+
+
+@pytest.fixture(name="rng")
+def fixture_rng():
+    return np.random.default_rng(0)
+
+
+def solved(data, weight):
+    return solve_consistent(data.R, data.z, data.prior, weight, nonnegative=data.nonnegative)
+
+
+def robot(name):
+    urdf, tip = ROBOTS[name]
+    return RobotModel.from_urdf(example_urdf(urdf), tip=tip)
+
+
+@pytest.mark.filterwarnings("ignore:Solution may be inaccurate")  # of the program, which then tries again
+@pytest.mark.parametrize("seed", range(40))
+def test_random_problem_equals_the_semidefinite_program(seed):
+    rng = np.random.default_rng(seed)
+    data, weight = random_data(rng, 1 + seed % 3), 10 ** rng.uniform(-4, 2)
+    fit = solved(data, weight)
+    assert fit.objective == pytest.approx(sdp_objective(data, weight), rel=1e-6)
+    assert fit.objective == pytest.approx(objective(data, weight, fit.solution), rel=1e-9)
+    assert fit.objective == pytest.approx(fit.data_cost + weight * fit.divergence.sum())
+    assert 0 <= fit.duality_gap <= 1e-7 * fit.objective
+    assert is_consistent(data, fit.solution)
+
+
+@pytest.mark.parametrize("weight", [1e-4, 1.0])
+@pytest.mark.parametrize("name", ROBOTS)
+def test_robot_equals_the_semidefinite_program(rng, name, weight):
+    data = robot_data(robot(name), rng)
+    fit = solved(data, weight)
+    assert fit.objective == pytest.approx(sdp_objective(data, weight), rel=1e-6)
+    assert is_consistent(data, fit.solution)
+    smallest = [
+        np.linalg.eigvals(np.linalg.solve(pseudo_inertia(prior), pseudo_inertia(link))).real.min()
+        for prior, link in zip(data.prior.reshape(-1, 10), fit.solution[: data.prior.size].reshape(-1, 10), strict=True)
+    ]
+    np.testing.assert_allclose(fit.smallest_eigenvalues, smallest, rtol=1e-5)
+
+
+def test_seven_joints_take_less_than_a_second(rng):
+    data = robot_data(robot("panda"), rng)
+    times = []
+    for weight in (1e-4, 1e-2, 1.0):
+        start = time.perf_counter()
+        solved(data, weight)
+        times.append(time.perf_counter() - start)
+    assert np.median(times) < 1.0
+
+
+def test_gradient_vanishes_and_no_direction_goes_down(rng):
+    data, weight = random_data(rng, 2), 0.1
+    fit = solved(data, weight)
+    assert fit.gradient_norm < 1e-5 * fit.objective
+    for _ in range(50):
+        step = rng.normal(size=fit.solution.size) * np.abs(fit.solution) * 1e-4
+        moved = fit.solution + step
+        moved[data.nonnegative] = np.maximum(moved[data.nonnegative], 0)
+        if is_consistent(data, moved):
+            assert objective(data, weight, moved) >= fit.objective * (1 - 1e-10)
+
+
+def test_without_information_the_prior_stays(rng):
+    prior = np.concatenate([random_link(rng), random_link(rng)])
+    fit = solve_consistent(np.zeros((5, 23)), np.ones(5), prior, 1e-3, nonnegative=[21])
+    np.testing.assert_allclose(fit.solution[:20], prior, rtol=1e-6, atol=1e-9)
+    np.testing.assert_array_equal(fit.solution[20:], 0.0)
+    assert fit.data_cost == pytest.approx(2.5)
+
+
+def test_much_data_and_little_weight_give_the_truth(rng):
+    prior, true = random_link(rng), random_link(rng)
+    x = np.concatenate([true, [0.7, -0.3]])
+    R = rng.normal(size=(500, 12)) * 1e4
+    fit = solve_consistent(R, R @ x, prior, 1e-4, nonnegative=[10])
+    np.testing.assert_allclose(fit.solution, x, rtol=1e-4, atol=1e-7)
+
+
+def test_friction_that_would_be_negative_is_zero(rng):
+    prior = random_link(rng)
+    R = rng.normal(size=(300, 12)) * 100
+    fit = solve_consistent(R, R @ np.concatenate([prior, [-1.0, -2.0]]), prior, 1.0, nonnegative=[10])
+    assert fit.solution[10] == 0.0
+    assert fit.solution[11] < -1.0
+
+
+def test_compressed_and_tall_data_give_the_same(rng):
+    prior = random_link(rng)
+    R = rng.normal(size=(300, 13)) * 30
+    z = R @ np.concatenate([random_link(rng), rng.uniform(0, 1, 3)]) + rng.normal(size=300)
+    triangle = np.linalg.qr(np.column_stack([R, z]), mode="r")
+    tall = solve_consistent(R, z, prior, 0.1, nonnegative=[10, 11])
+    compressed = solve_consistent(triangle[:-1, :-1], triangle[:-1, -1], prior, 0.1, nonnegative=[10, 11])
+    np.testing.assert_allclose(compressed.solution, tall.solution, rtol=1e-5, atol=1e-7)
+    assert tall.data_cost == pytest.approx(compressed.data_cost + 0.5 * triangle[-1, -1] ** 2)
+
+
+def test_free_parameters_beyond_the_data_have_minimum_norm(rng):
+    prior = random_link(rng)
+    R = rng.normal(size=(40, 12))
+    R[:, 11] = R[:, 10]
+    fit = solve_consistent(R, R @ np.concatenate([prior, [3.0, 1.0]]), prior, 1.0)
+    np.testing.assert_allclose(fit.solution[10:], [2.0, 2.0], rtol=1e-6)
+
+
+def test_path_keeps_its_order_and_equals_single_solutions(rng):
+    data = random_data(rng, 3)
+    problem = ConsistentProblem(data.R, data.z, data.prior, data.nonnegative)
+    weights = [1e-3, 10.0, 1e-1, 1e-3]
+    fits = problem.path(weights)
+    assert [fit.weight for fit in fits] == weights
+    for fit in fits:
+        assert fit.objective == pytest.approx(problem.solve(fit.weight).objective, rel=1e-8)
+    assert fits[0].data_cost <= fits[2].data_cost <= fits[1].data_cost
+
+
+def test_warm_start_saves_steps(rng):
+    data = robot_data(robot("ur10"), rng)
+    problem = ConsistentProblem(data.R, data.z, data.prior, data.nonnegative)
+    weights = np.geomspace(1e2, 1e-3, 11)
+    assert sum(fit.iterations for fit in problem.path(weights)) < sum(problem.solve(g).iterations for g in weights)
+
+
+def test_the_frame_of_the_data_does_not_matter(rng):
+    """Kilogram and gram: the same fit."""
+    data = random_data(rng, 1)
+    units = np.array([1e3] + [1e5] * 3 + [1e7] * 6)  # g, g cm, g cm²
+    scaled = solve_consistent(
+        np.hstack([data.R[:, :10] / units, data.R[:, 10:]]),
+        data.z,
+        data.prior * units,
+        0.01,
+        nonnegative=data.nonnegative,
+    )
+    assert scaled.objective == pytest.approx(solved(data, 0.01).objective, rel=1e-8)
+
+
+def test_hostile_data_give_consistent_results_or_an_error():
+    rng, refused = np.random.default_rng(1), []
+    for _ in range(100):
+        data, weight = hostile_data(rng)
+        try:
+            fit = solved(data, weight)
+        except IdentificationError:
+            refused.append(weight / np.sum(data.z**2))
+        else:
+            assert is_consistent(data, fit.solution)
+            assert (fit.smallest_eigenvalues > 0).all()
+    # What is refused has a weight near what double precision can tell from the data.
+    assert len(refused) < 20
+    assert max(refused, default=0.0) < 1e-11
+
+
+def test_impossible_prior_names_the_link_and_the_way_out(rng):
+    prior = np.concatenate([random_link(rng), np.zeros(10)])
+    with pytest.raises(IdentificationError, match=r"forearm.*possible_prior"):
+        solve_consistent(np.eye(20), np.ones(20), prior, 1.0, link_names=["upper_arm", "forearm"])
+    repaired, changes = possible_prior(prior, ["upper_arm", "forearm"])
+    assert len(changes) == 1
+    fit = solve_consistent(np.eye(20), np.ones(20), repaired, 1.0)
+    assert (fit.smallest_eigenvalues > 0).all()
+
+
+@pytest.mark.parametrize("weight", [0.0, -1.0, np.nan, np.inf])
+def test_weight_must_be_positive(rng, weight):
+    with pytest.raises(IdentificationError, match="expected a positive number"):
+        solve_consistent(np.eye(10), np.ones(10), random_link(rng), weight)
+
+
+@pytest.mark.parametrize("column", [3, 12, -1])
+def test_bound_on_no_friction_parameter(rng, column):
+    with pytest.raises(IdentificationError, match="10 to 11"):
+        solve_consistent(np.eye(12), np.ones(12), random_link(rng), 1.0, nonnegative=[column])
+
+
+def test_data_that_are_not_finite(rng):
+    R = np.eye(10)
+    R[7, 2] = np.nan
+    with pytest.raises(IdentificationError, match="row 7"):
+        solve_consistent(R, np.ones(10), random_link(rng), 1.0)
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "right", "prior"), [(5, 10, 4, 10), (5, 9, 5, 10), (5, 14, 5, 13), (5, 10, 5, 0)]
+)
+def test_shapes_that_do_not_fit(rows, columns, right, prior):
+    with pytest.raises(IdentificationError, match="expected"):
+        solve_consistent(np.ones((rows, columns)), np.ones(right), np.ones(prior), 1.0)
