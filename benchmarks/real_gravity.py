@@ -65,7 +65,7 @@ def kuka_lwr4(folder: Path) -> None:
 
 def report(name: str, result: GravityResult, samples: Samples, robot: RobotModel) -> None:
     """One line of RMS per joint, with that of the URDF's own inertias beside it."""
-    rms = result.validate(samples, name).rms
+    rms = result.validate_samples(samples, name).rms
     nominal = np.sqrt(np.mean((samples.torque - robot.gravity_torque(samples.position)) ** 2, axis=0))
     span = np.sqrt(np.mean(samples.torque**2, axis=0))
     print(f"  {name}: {len(samples)} samples, RMS [N m] per joint")

@@ -104,6 +104,7 @@ class GravityIdentification:
                 "samples": self.samples,
                 "own_torque_only": self.own_torque_only,
             },
+            extract=self.extract,
         )
 
 

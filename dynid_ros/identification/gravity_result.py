@@ -1,5 +1,6 @@
 """What gravity identification found, how sure it is, and what it could not find."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from dynid_ros.identification.samples import Samples
 from dynid_ros.identification.validation import Validation, validate_torque
 from dynid_ros.model import RobotModel
 from dynid_ros.model.gravity import GravityModel
+from dynid_ros.recording import Recording
 
 MAXIMUM_INFLATION = 30.0
 """Parameters whose standard errors collinearity inflates beyond this are not reported. With an unknown torque offset, a
@@ -41,6 +43,7 @@ class GravityResult:
         residual_rms: (n,) N m, of the rows that were fitted.
         noise: standard deviation of a row by joint and kind of sample, N m.
         observability: per joint name.
+        extract: samples of recordings, by the rules of this identification.
 
     """
 
@@ -60,6 +63,7 @@ class GravityResult:
     samples: Samples
     sources: tuple[str, ...]
     settings: dict
+    extract: Callable[..., Samples]
 
     @property
     def parameters(self) -> NDArray:
@@ -105,8 +109,13 @@ class GravityResult:
                     rows[:, i, self.names.index(f"{label} {joint}")] = factor[:, i]
         return self._evaluate(rows)
 
-    def validate(self, samples: Samples, name: str = "") -> Validation:
-        """Compare with samples of another recording (`GravityIdentification.extract`)."""
+    def validate(self, *recordings: Recording) -> Validation:
+        """Compare with the samples of recordings that were not fitted, friction and offset included."""
+        name = ", ".join(recording.source for recording in recordings)
+        return self.validate_samples(self.extract(*recordings), name)
+
+    def validate_samples(self, samples: Samples, name: str = "") -> Validation:
+        """Compare with samples that are already extracted."""
         return validate_torque(name, self.robot.joint_names, samples.torque, self.predict_samples(samples))
 
     def summary(self) -> str:

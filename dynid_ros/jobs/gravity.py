@@ -51,7 +51,7 @@ def identify_gravity(
     robot = identification.robot
     findings = checked(recordings, robot)
     result = identification.fit(*recordings)
-    validations = tuple(result.validate(identification.extract(other), other.source) for other in validate)
+    validations = tuple(result.validate(other) for other in validate)
     identified = result.save(Path(output) / "identified.yaml", validations)
     document = result.document() | {"validation": [validation.document() for validation in validations]}
     report = write_gravity_report(Path(output) / "report.html", robot, document, result.samples)

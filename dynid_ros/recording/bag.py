@@ -7,6 +7,7 @@ from typing import Any
 
 from rosbags.rosbag2 import Reader
 from rosbags.typesys import Stores, get_typestore
+from tqdm import tqdm
 
 from dynid_ros.errors import RecordingError
 from dynid_ros.recording.truncated_mcap import TruncatedMcapReader
@@ -45,6 +46,8 @@ class Bag:
     def messages(self, topic: str) -> Iterator[tuple[int, Any]]:
         """Time of reception (ns since the epoch) and content of each message, in the order recorded.
 
+        A terminal shows a progress bar when this takes longer than a second.
+
         Raises:
             RecordingError: a message or a chunk of the file is damaged.
 
@@ -55,7 +58,9 @@ class Bag:
             for reader in self._readers:
                 connections = [connection for connection in reader.connections if connection.topic == topic]
                 if connections:
-                    for _, received, raw in reader.messages(connections):
+                    stored = reader.messages(connections)
+                    total = sum(connection.msgcount for connection in connections)
+                    for _, received, raw in tqdm(stored, topic, total, delay=1.0, disable=None, leave=False):
                         yield received, self._types.deserialize_cdr(raw, msgtype)
                         count += 1
         except RecordingError:

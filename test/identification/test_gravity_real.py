@@ -20,7 +20,7 @@ UR10E_CURRENT = EffortConvention("motor_current", (11.976, 11.976, 9.839, 10.763
 def rms(identification, result, recording):
     samples = identification.extract(recording)
     nominal = samples.torque - identification.robot.gravity_torque(samples.position)
-    return result.validate(samples).rms, np.sqrt(np.mean(nominal**2, axis=0))
+    return result.validate(recording).rms, np.sqrt(np.mean(nominal**2, axis=0))
 
 
 def test_kuka_lwr4_predicts_the_other_run():

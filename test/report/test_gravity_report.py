@@ -212,7 +212,7 @@ def test_arm_that_friction_holds(read, robot, document, samples, demonstration):
 
 def test_validations(read, arm, robot, samples):
     result = GravityIdentification(robot).fit_samples(samples)
-    validation = result.validate(arm.experiment(seed=1, noise=0.05), "run_2.mcap")
+    validation = result.validate_samples(arm.experiment(seed=1, noise=0.05), "run_2.mcap")
     plain = result.document()
     assert "Validation" not in read(robot, plain, samples).text
     page = read(robot, plain | {"validation": [validation.document()]}, samples)
