@@ -81,6 +81,10 @@ class GravityIdentification:
             fit, sigma = _recursive(problem)
         else:
             fit, sigma = solve_grouped(problem.matrix, problem.right, problem.group)
+        observability = describe_observability(self.robot, problem.gravity, problem.names, fit.inflation, samples)
+        if not any(state.observable for state in observability.values()):
+            reasons = "; ".join(f"{joint}: {state.reason}" for joint, state in observability.items())
+            raise IdentificationError(f"These samples decide no joint's gravity parameters: {reasons}")
         determined, scale = problem.determined_space()
         return GravityResult(
             robot=self.robot,
@@ -95,7 +99,7 @@ class GravityIdentification:
             freedom=max(len(problem.right) - fit.rank, 1),
             residual_rms=problem.residual_rms(fit.solution),
             noise={name: float(s) for name, s in zip(problem.group_names, sigma, strict=True)},
-            observability=describe_observability(self.robot, problem.gravity, problem.names, fit.inflation, samples),
+            observability=observability,
             samples=samples,
             sources=tuple(sources),
             settings={

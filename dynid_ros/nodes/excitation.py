@@ -47,6 +47,8 @@ STATE_TIMEOUT = 1.0
 class ExcitationNode(Node):
     """Sends the planned motion as one message, and watches the arm while the controller follows it."""
 
+    _motion: MotionInProgress | None = None  # a node that could not be made is destroyed as well
+
     def __init__(self, **arguments: Any) -> None:
         super().__init__("excitation", **arguments)
         self.settings = declare(self, PARAMETERS)
@@ -56,7 +58,6 @@ class ExcitationNode(Node):
         self._controller_joints = controller_joints(self.settings, names)
         self._tracking_error_limit = per_joint(self.settings.tracking_error_limit, names, "tracking_error_limit")
         self._plan: StaticRotationPlan | None = None
-        self._motion: MotionInProgress | None = None
         self._stopping = self._ending = False
         self._then = ""
         self._approach_end = self._progress = self._progress_time = 0.0

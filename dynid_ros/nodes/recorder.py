@@ -47,10 +47,11 @@ SILENCE = 1.0
 class Recorder(Node):
     """Subscribes from its start and writes between `~/start` and `~/stop`; `~/bag` (latched) tells where to."""
 
+    _bag: BagWriter | None = None  # a node that could not be made is destroyed as well
+
     def __init__(self, **arguments: Any) -> None:
         super().__init__("recorder", **arguments)
         self.settings = declare(self, PARAMETERS)
-        self._bag: BagWriter | None = None
         self._started = self._last_joint_state = time.monotonic()
         self._failure = ""
         self._joint_states = RawSubscription(self, self.settings.joint_states_topic, [JOINT_STATE], self._write)

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 
 import rclpy
 from rclpy.executors import ExternalShutdownException
+from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.node import Node
 from std_srvs.srv import Trigger
 
@@ -20,6 +21,10 @@ def ros_process(arguments: list[str] | None = None) -> Iterator[None]:
         yield
     except (KeyboardInterrupt, ExternalShutdownException):
         pass
+    except rclpy_implementation.RCLError:
+        # a callback that was publishing when the signal came; anything else is a fault
+        if rclpy.ok():
+            raise
     except DynidError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2)

@@ -165,6 +165,12 @@ def test_intervals_cover_the_truth(sarcos):
     assert 0.93 <= np.mean(covered) <= 0.97
 
 
+def test_one_pose_is_refused(sarcos):
+    q = np.random.default_rng(10).uniform(-1, 1, (1, 7))
+    with pytest.raises(IdentificationError, match=r"decide no joint's gravity parameters: joint_1: only 1 different"):
+        GravityIdentification(sarcos).fit_samples(make_samples(q, sarcos_torque(q)))
+
+
 def test_no_samples_says_so(sarcos):
     empty = make_samples(np.zeros((0, 7)), np.zeros((0, 7)))
     with pytest.raises(IdentificationError, match="No static samples"):

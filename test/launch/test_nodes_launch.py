@@ -32,6 +32,7 @@ ARGUMENTS = {
         "output": str(OUTPUT),
         "output_folder": str(OUTPUT / "bags"),
         "autostart": "true",
+        "effort_convention": "torque",
         "steps": "5",
         "acceleration_limits": "[6.0]",
     },

@@ -121,7 +121,9 @@ for end in range(20, 10**6, 20):
 
 @pytest.mark.parametrize("delay", [0.1, 0.2, 0.3])
 def test_killed_process_leaves_all_up_to_its_last_flush(tmp_path, delay):
-    path = os.pathsep.join(map(str, [ROOT, ROOT / "test", ROOT / "test" / "recording"]))
+    path = os.pathsep.join(
+        [*map(str, [ROOT, ROOT / "test", ROOT / "test" / "recording"]), os.environ.get("PYTHONPATH", "")]
+    )
     process = subprocess.Popen(
         [sys.executable, "-c", WRITE_UNTIL_KILLED, str(tmp_path)],
         env=os.environ | {"PYTHONPATH": path},
