@@ -1,5 +1,6 @@
 """The minimal gravity model of Ma and Hollerbach 1996, and its generalisation."""
 
+import known_problems as known
 import numpy as np
 import pytest
 from pinocchio_arm import PinocchioArm, example_urdf
@@ -8,44 +9,14 @@ from random_chains import TIP, random_urdf
 from dynid_ros.errors import ModelError
 from dynid_ros.model import GravityModel, RobotModel
 
-# Table 1: mass moments m s of the links about their DH frames, and Table 2: the moments that follow (n_y of link 7 is
-# printed as -0.0597, which Table 1 does not give).
-TABLE_1 = np.array(
-    [
-        [0.1116, 0.0485, -0.6305],
-        [-0.1063, 0.3289, 0.5566],
-        [0.1256, 0.2997, 0.8100],
-        [0.0437, 0.2184, -0.0692],
-        [0.0376, -0.0057, 0.1491],
-        [-0.0217, -0.0620, 0.0149],
-        [0.1132, -0.0594, 0.8770],
-    ]
-)
-TABLE_2 = np.array(
-    [
-        [0.1116, -0.9594],
-        [-0.1063, -4.6877],
-        [0.1256, -1.0284],
-        [0.0437, 1.5219],
-        [0.0376, 0.0871],
-        [-0.0217, 0.6686],
-        [0.1132, -0.0594],
-    ]
-)
-SARCOS_ALPHA = np.radians([-90, -90, 90, 90, -90, 90, 0])
 
-
-def _dh_arm(alphas, gravity=(0.0, 0.0, -9.80665), rng=None, parameters=None, d=None, kinds=None) -> RobotModel:
+def _dh_arm(alphas, gravity=(0.0, 0.0, -9.80665), rng=None, kinds=None) -> RobotModel:
     n = len(alphas)
     rng = rng or np.random.default_rng(0)
-    a = rng.uniform(-0.3, 0.3, n)
-    d = rng.uniform(-0.5, 0.5, n) if d is None else d
+    a, d = rng.uniform(-0.3, 0.3, n), rng.uniform(-0.5, 0.5, n)
     kinds = kinds or ["revolute"] * n
-    rows = [
-        {"a": a[i] if parameters is None else 0.0, "alpha": alphas[i], "d": d[i], "theta": 0.0, "type": kinds[i]}
-        for i in range(n)
-    ]
-    return RobotModel.from_dh(rows, gravity, rng.uniform(0.1, 1.0, 10 * n) if parameters is None else parameters)
+    rows = [{"a": a[i], "alpha": alphas[i], "d": d[i], "theta": 0.0, "type": kinds[i]} for i in range(n)]
+    return RobotModel.from_dh(rows, gravity, rng.uniform(0.1, 1.0, 10 * n))
 
 
 def _rank(matrix: np.ndarray) -> int:
@@ -57,17 +28,12 @@ def _poses(robot: RobotModel, n: int = 200) -> np.ndarray:
 
 
 def test_sarcos_tables():
-    # Masses are not printed; these three products are, by way of n_2y, n_4y and n_6y.
-    masses = np.array([4.0, 3.0, 2.5, 2.0, 1.5, 1.0, 0.8])
-    carried = np.cumsum(masses[::-1])[::-1]
-    d = np.zeros(7)
-    d[2], d[4], d[6] = -5.5440 / carried[2], -1.4584 / carried[4], -1.5605 / carried[6]
     parameters = np.zeros((7, 10))
-    parameters[:, 0], parameters[:, 1:4] = masses, TABLE_1
-    sarcos = _dh_arm(SARCOS_ALPHA, parameters=parameters.ravel(), d=d)
+    parameters[:, 0], parameters[:, 1:4] = known.sarcos_masses(), known.SARCOS_MOMENTS
+    sarcos = RobotModel.from_dh(known.sarcos_dh(), parameters=parameters.ravel())
     gravity = GravityModel(sarcos)
     moments = gravity.project(sarcos.parameters)
-    np.testing.assert_allclose(moments.reshape(7, 2), TABLE_2, rtol=0, atol=5.1e-5)
+    np.testing.assert_allclose(moments.reshape(7, 2), known.SARCOS_IDENTIFIED, rtol=0, atol=5.1e-5)
     q = _poses(sarcos)
     np.testing.assert_allclose(gravity.regressor(q) @ moments, sarcos.gravity_torque(q), rtol=0, atol=1e-12)
 
