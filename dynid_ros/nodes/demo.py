@@ -16,10 +16,9 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from dynid_ros.errors import DynidError
 from dynid_ros.jobs.gravity_demonstration import write_demonstration
-from dynid_ros.model import RobotModel
 from dynid_ros.nodes.joint_states import JointOrder
 from dynid_ros.nodes.parameters import NodeParameter, declare
-from dynid_ros.nodes.robot_description import LATCHED, ROBOT_PARAMETERS, robot_description
+from dynid_ros.nodes.robot_description import LATCHED, ROBOT_PARAMETERS, robot_model
 from dynid_ros.nodes.running import ros_process
 from dynid_ros.nodes.service_calls import ServiceCaller
 
@@ -51,10 +50,7 @@ class Demo(Node):
         super().__init__("demo")
         self.settings = declare(self, PARAMETERS)
         self.call = ServiceCaller(self)
-        text = robot_description(self, self.settings.robot_description, timeout=30.0)
-        self.robot = RobotModel.from_urdf(
-            text, self.settings.tip_link or None, self.settings.base_link or None, self.settings.gravity
-        )
+        self.robot = robot_model(self, self.settings, timeout=30.0)
         self.order = JointOrder(self.robot.joint_names)
         self.track: list[tuple[float, list[float]]] = []
         self.excitation_state, self.progress = "", 0.0

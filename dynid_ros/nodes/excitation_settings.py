@@ -6,9 +6,8 @@ from types import SimpleNamespace
 from rclpy.node import Node
 
 from dynid_ros.errors import DynidError
-from dynid_ros.model import RobotModel
 from dynid_ros.nodes.parameters import NodeParameter
-from dynid_ros.nodes.robot_description import ROBOT_PARAMETERS, robot_description
+from dynid_ros.nodes.robot_description import ROBOT_PARAMETERS, robot_model
 from dynid_ros.trajectories import MotionLimits, StaticRotation, Workspace
 
 TRAJECTORY_TOPIC = "/joint_trajectory_controller/joint_trajectory"
@@ -49,8 +48,7 @@ def make_experiment(node: Node, settings: SimpleNamespace) -> StaticRotation:
     for name, lowest, highest in (("point_rate", 10.0, 1000.0), ("stale_after", 0.02, 5.0)):
         if not lowest <= getattr(settings, name) <= highest:
             raise DynidError(f"Parameter {name} is {getattr(settings, name):g}; expected {lowest:g} to {highest:g}")
-    text = robot_description(node, settings.robot_description)
-    robot = RobotModel.from_urdf(text, settings.tip_link, settings.base_link, settings.gravity)
+    robot = robot_model(node, settings)
     limits = MotionLimits.of(
         robot,
         settings.acceleration_limits,

@@ -10,10 +10,9 @@ from std_srvs.srv import Trigger
 from dynid_ros.errors import DynidError
 from dynid_ros.identification import GravityIdentification
 from dynid_ros.jobs.gravity import GravityJob, identify_gravity
-from dynid_ros.model import RobotModel
 from dynid_ros.nodes.diagnostics import ERROR, OK, Diagnostics
 from dynid_ros.nodes.parameters import NodeParameter, declare
-from dynid_ros.nodes.robot_description import LATCHED, ROBOT_PARAMETERS, robot_description
+from dynid_ros.nodes.robot_description import LATCHED, ROBOT_PARAMETERS, robot_model
 from dynid_ros.nodes.running import answer, run
 from dynid_ros.recording import Recording
 from dynid_ros.recording.effort import EffortConvention
@@ -43,10 +42,7 @@ class GravityIdentificationNode(Node):
         self.settings = declare(self, PARAMETERS)
         gains = [gain for gain in self.settings.motor_gains if gain] or None
         self.convention = EffortConvention(self.settings.effort_convention, gains)
-        text = robot_description(self, self.settings.robot_description)
-        self.robot = RobotModel.from_urdf(
-            text, self.settings.tip_link or None, self.settings.base_link or None, self.settings.gravity
-        )
+        self.robot = robot_model(self, self.settings)
         self.identification = GravityIdentification(
             self.robot,
             estimator=self.settings.estimator,

@@ -2,6 +2,7 @@
 
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import rclpy
 from rclpy.node import Node
@@ -9,6 +10,7 @@ from rclpy.qos import DurabilityPolicy, QoSProfile
 from std_msgs.msg import String
 
 from dynid_ros.errors import DynidError
+from dynid_ros.model import RobotModel
 from dynid_ros.nodes.parameters import NodeParameter
 
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
@@ -56,3 +58,14 @@ def robot_description(node: Node, value: str, timeout: float = 10.0) -> str:
         rclpy.spin_once(node, timeout_sec=0.1)
     node.destroy_subscription(subscription)
     return received[-1]
+
+
+def robot_model(node: Node, settings: SimpleNamespace, timeout: float = 10.0) -> RobotModel:
+    """Robot that the values of `ROBOT_PARAMETERS` describe; waits for the topic as `robot_description`.
+
+    Raises:
+        DynidError: no URDF, or one that makes no serial arm.
+
+    """
+    text = robot_description(node, settings.robot_description, timeout)
+    return RobotModel.from_urdf(text, settings.tip_link, settings.base_link, settings.gravity)

@@ -112,7 +112,7 @@ class SimulatorNode(Node):
     def _make_arm(self) -> SimulatedArm:
         settings = self.settings
         text = robot_description(self, settings.robot_description) if settings.robot_description else demo_arm_urdf()
-        robot = RobotModel.from_urdf(text, settings.tip_link or None, settings.base_link or None, settings.gravity)
+        robot = RobotModel.from_urdf(text, settings.tip_link, settings.base_link, settings.gravity)
         period = 1.0 / settings.rate
         if not settings.timestep > 0.0:
             raise DynidError(f"Parameter 'timestep' is {settings.timestep:g} s; expected more than 0")
