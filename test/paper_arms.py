@@ -35,6 +35,7 @@ MIT_COMBINATIONS = {  # SP1 to SP6
     "SP5": {"Ixx2": 1.0, "Ixx3": 1.0, "Iyy2": -1.0},
     "SP6": {"mcz3": 1.0, "mcy2": -1.0},
 }
+MIT_SUMS = np.array([parameters(3, **terms) for terms in MIT_COMBINATIONS.values()])
 MIT_CAD = np.array(  # Table 3
     [
         [67.13, 0.0, 2.432, 35.8257, 23.1568, 0.0, -0.3145, 20.4472, -1.2948, 0.7418],
@@ -95,6 +96,22 @@ def _dh(*rows: tuple[float, float, float], kinds: str = "") -> RobotModel:
     return RobotModel.from_dh(table)
 
 
+CYLINDRICAL_NOMINAL = parameters(3, m3=0.9, mcz3=0.27, m2=2.1, Izz1=0.7, Iyy2=0.7, Iyy3=0.6)  # Table 2
+CYLINDRICAL_TRUTH = parameters(3, m3=2.5, mcz3=1.25, m2=5.0, Izz1=0.9, Iyy2=0.8, Iyy3=0.8)
+
+CMU_TRUTH = parameters(  # Table 3; Izz3 - Ixx3 is 0.1
+    3,
+    **{"Ixz3": 0.1, "Iyz3": 0.15, "Iyy3": 0.2, "Ixy3": 0.15, "Izz3": 0.3, "Ixx3": 0.2, "mcx3": 0.49, "mcz3": 0.7},
+    **{"Iyy2": 0.5, "mcx2": 1.1, "mcz2": 0.55, "mcy3": 0.525, "m2": 5.5, "m3": 3.5},
+    **{"Izz1": 1.3, "mcx1": 2.7, "m1": 13.5},
+)
+CMU_NOMINAL = parameters(
+    3,
+    **{"Iyy2": 0.3, "Ixx3": 0.05, "Izz3": 0.1, "mcx2": 0.4, "mcy3": 0.2, "m2": 4.0, "m3": 2.0},
+    **{"Izz1": 1.0, "m1": 10.0},
+)
+
+
 def cylindrical_robot() -> RobotModel:
     return _dh((0, 0, 0), (0, -90, 0), (0, 0, 0), kinds="RPP")
 
@@ -121,3 +138,8 @@ def cosine_motion(strokes, samples: int = 25) -> tuple[np.ndarray, np.ndarray, n
         half * rate * np.sin(rate * t),
         half * rate**2 * np.cos(rate * t),
     )
+
+
+def random_motion(n_joints: int, samples: int = 60) -> np.ndarray:
+    """Independent positions, velocities and accelerations (3, N, n) of up to 3."""
+    return np.random.default_rng(11).uniform(-3.0, 3.0, (3, samples, n_joints))

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dynid_ros.identification.linear_fit import decompose
+
 RANK_TOLERANCE = 1e-9
 """Singular values of the column-scaled matrix below this fraction of the largest count as zero."""
 
@@ -47,24 +49,19 @@ def solve(matrix: NDArray, right: NDArray, weights: NDArray | None = None) -> Le
 
     """
     root = np.ones(len(right)) if weights is None else np.sqrt(weights)
-    weighted = matrix * root[:, None]
-    scale = np.linalg.norm(weighted, axis=0)
-    scale[scale == 0] = 1.0
-    u, s, vt = np.linalg.svd(weighted / scale, full_matrices=False)
-    kept = s > RANK_TOLERANCE * s[0] if s.size and s[0] > 0 else np.zeros(len(s), bool)
-    u, vt_kept, inverse = u[:, kept], vt[kept], 1 / s[kept]
-    solution = (vt_kept.T @ (inverse * (u.T @ (root * right)))) / scale
-    half = (vt_kept.T * inverse) / scale[:, None]
-    rank = int(kept.sum())
-    in_null_space = np.sum(vt_kept**2, axis=0) < 1 - 1e-6
-    inflation = np.where(in_null_space, np.inf, np.sqrt(np.sum((vt_kept.T * inverse) ** 2, axis=1)))
+    found = decompose(matrix * root[:, None], RANK_TOLERANCE)
+    half = (found.right.T * found.inverse) / found.scale[:, None]
+    solution = half @ (found.left.T @ (root * right))
+    rank = len(found.right)
+    in_null_space = np.sum(found.right**2, axis=0) < 1 - 1e-6
+    inflation = np.where(in_null_space, np.inf, np.linalg.norm(found.right.T * found.inverse, axis=1))
     return LeastSquaresFit(
         solution=solution,
         covariance=half @ half.T,
         residual=right - matrix @ solution,
-        leverage=np.sum(u**2, axis=1),
+        leverage=np.sum(found.left**2, axis=1),
         rank=rank,
-        condition_number=float(s[0] / s[-1]) if rank == matrix.shape[1] else np.inf,
+        condition_number=found.condition_number if rank == matrix.shape[1] else np.inf,
         inflation=inflation,
     )
 

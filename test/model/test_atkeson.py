@@ -1,4 +1,4 @@
-"""Atkeson, An and Hollerbach 1986: the MIT Serial Link Direct Drive Arm, its categories, tables and estimates."""
+"""Atkeson, An and Hollerbach 1986: categories, tables and torques of the MIT Serial Link Direct Drive Arm; loads."""
 
 import numpy as np
 import pytest
@@ -9,15 +9,15 @@ from paper_arms import (
     MIT_ESTIMATE,
     MIT_L2,
     MIT_SINGLES,
+    MIT_SUMS,
     MIT_ZEROS,
-    column,
     columns,
     mit_arm,
     mit_motion,
     parameters,
 )
 
-SUMS = np.array([parameters(3, **terms) for terms in MIT_COMBINATIONS.values()])
+from dynid_ros.model import RobotModel
 
 
 @pytest.fixture(scope="module")
@@ -30,12 +30,6 @@ def base(arm):
     return arm.base_parameters()
 
 
-@pytest.fixture(scope="module")
-def regressor(arm):
-    """(1800, 30) of the paper's three moves."""
-    return arm.torque_regressor(*mit_motion()).reshape(-1, 30)
-
-
 def test_categories(base):
     assert base.rank == 15
     singles, zeros = columns(MIT_SINGLES), columns(MIT_ZEROS)
@@ -45,7 +39,7 @@ def test_categories(base):
 
 
 def test_row_space(base):
-    truth = np.concatenate([np.eye(30)[columns(MIT_SINGLES)], SUMS])
+    truth = np.concatenate([np.eye(30)[columns(MIT_SINGLES)], MIT_SUMS])
     projectors = [rows.T @ np.linalg.pinv(rows.T) for rows in (base.combinations, truth)]
     assert np.abs(projectors[0] - projectors[1]).max() < 1e-10
 
@@ -82,60 +76,135 @@ def test_table_5_follows_from_tables_3_and_4(base):
         np.testing.assert_allclose(found * np.array([1, -1, 1, 1, -1, -1]), expected, rtol=0, atol=1e-5)
 
 
-def test_excitation_of_the_three_moves(regressor):
-    eigenvalues = np.linalg.eigvalsh(regressor.T @ regressor)
-    assert eigenvalues[15] == pytest.approx(2934.586, abs=1e-3)
-    assert eigenvalues[-1] == pytest.approx(2532784, abs=0.5)
-    assert eigenvalues[14] < 1e-6
-
-
-def test_ridge_on_torques_without_noise(regressor):
-    torque = regressor @ MIT_CAD
-    estimate = np.linalg.solve(regressor.T @ regressor + 10.0 * np.eye(30), regressor.T @ torque)
-    errors = SUMS @ (estimate - MIT_CAD)
-    expected = [-1.35e-4, 2.6e-5, -1.64e-3, -1.29e-3, 2.05e-4, 2.28e-3]
-    np.testing.assert_allclose(errors, expected, rtol=0.007, atol=0)  # as far as they are printed
-    identifiable_zeros = [i for i in columns(MIT_SINGLES) if MIT_CAD[i] == 0]
-    assert np.abs(estimate[identifiable_zeros]).max() == pytest.approx(9.4e-4, rel=0.005)
-    residual = np.linalg.norm(regressor @ estimate - torque) / np.linalg.norm(torque)
-    assert residual == pytest.approx(1.0e-4, rel=0.01)
-
-
-def test_reduced_set_returns_the_truth(base, regressor):
-    estimate = np.linalg.lstsq(base.reduce(regressor), regressor @ MIT_CAD, rcond=None)[0]
-    np.testing.assert_allclose(estimate, base.project(MIT_CAD), rtol=0, atol=1e-12)
-    sums = np.linalg.lstsq(base.combinations.T, SUMS.T, rcond=None)[0].T
-    np.testing.assert_allclose(sums @ estimate, SUMS @ MIT_CAD, rtol=0, atol=1e-12)
-
-
 def test_the_paper_s_own_motion_shows_the_same(arm, base):
     on_moves = type(base).of_robot(arm, motion=mit_motion())
     assert on_moves.expressions == base.expressions
     assert on_moves.categories == base.categories
 
 
-def test_appendix_torque_of_joint_3(arm):
-    """Appendix I, n3, with the one repair that it needs; θ̇² is v²."""
+def test_appendix_1(arm):
+    """All 45 coefficients of the closed-form torques, the print repaired; `v` and `a` are speeds and accelerations."""
     q, qd, qdd = np.random.default_rng(3).uniform(-3.0, 3.0, (3, 50, 3))
     (_, s2, s3), (_, c2, c3) = np.sin(q.T), np.cos(q.T)
-    (v1, v2, _), (a1, a2, a3) = qd.T, qdd.T
-    coefficients = {
-        "mcx3": -GRAVITY * s2 * s3 - MIT_L2 * a1 * s3 * c2 - MIT_L2 * v1**2 * c3,
-        "mcy3": MIT_L2 * v1**2 * s3 - MIT_L2 * a1 * c2 * c3 - GRAVITY * s2 * c3,
-        "Ixx3": v1 * v2 * s2 + (v1**2 - v2**2) * s3 * c3 - v1**2 * s3 * c3 * c2**2 - 2 * v1 * v2 * s2 * c3**2,
-        "Ixy3": v2**2
-        - v1**2
-        + v1**2 * c2**2
-        + 4 * v1 * v2 * s2 * s3 * c3
-        + 2 * (v1**2 - v2**2) * c3**2
-        - 2 * v1**2 * c2**2 * c3**2,
-        "Ixz3": a2 * s3 - v1**2 * s2 * s3 * c2 + a1 * s2 * c3 + 2 * v1 * v2 * c2 * c3,
-        "Iyz3": a2 * c3 - a1 * s2 * s3 - 2 * v1 * v2 * s3 * c2 - v1**2 * s2 * c2 * c3,
-        "Izz3": a3 + v1 * v2 * s2 - a1 * c2,
+    (v1, v2, v3), (a1, a2, a3) = qd.T, qdd.T
+    zero, g, l2 = np.zeros(50), GRAVITY, MIT_L2
+    coefficients = {  # in n1, n2 and n3
+        "SP1": (a2 * c2 - v2**2 * s2, a1 * c2, zero),
+        "SP2": (
+            a1 * c2**2
+            - a1
+            - v2 * v3 * s2
+            - 2 * v1 * v2 * s2 * c2
+            - 2 * v1 * v3 * s3 * c3
+            + a2 * s2 * s3 * c3
+            + v2**2 * s3 * c2 * c3
+            + 2 * v1 * v3 * s3 * c2**2 * c3
+            + a1 * c3**2
+            + 2 * v2 * v3 * s2 * c3**2
+            + 2 * v1 * v2 * s2 * c2 * c3**2
+            - a1 * c2**2 * c3**2,
+            v1**2 * s2 * c2
+            - v1 * v3 * s2
+            + 2 * v2 * v3 * s3 * c3
+            + a1 * s2 * s3 * c3
+            - a2 * c3**2
+            + 2 * v1 * v3 * s2 * c3**2
+            - v1**2 * s2 * c2 * c3**2,
+            v1 * v2 * s2 + (v1**2 - v2**2) * s3 * c3 - v1**2 * s3 * c3 * c2**2 - 2 * v1 * v2 * s2 * c3**2,
+        ),
+        "SP3": (zero, a2, zero),
+        "SP4": (a1, zero, zero),
+        "SP5": (2 * v1 * v2 * s2 * c2 - a1 * c2**2, -(v1**2) * s2 * c2, zero),
+        "SP6": (zero, g * s2, zero),
+        "mcx2": (zero, g * c2, zero),
+        "Ixy2": (2 * a1 * s2 * c2 - 2 * v1 * v2 + 4 * v1 * v2 * c2**2, v1**2 - 2 * v1**2 * c2**2, zero),
+        "Ixz2": (a2 * s2 + v2**2 * c2, a1 * s2, zero),
+        "mcx3": (
+            l2 * (2 * a1 * s3 + 2 * v2 * v3 * s2 * s3 - a3 * s3 * c2 + 2 * v1 * v3 * c3 - a2 * s2 * c3)
+            - l2 * (v2**2 + v3**2) * c2 * c3,
+            g * c2 * c3 - l2 * a1 * s2 * c3,
+            -g * s2 * s3 - l2 * a1 * s3 * c2 - l2 * v1**2 * c3,
+        ),
+        "mcy3": (
+            l2 * (a2 * s2 * s3 - 2 * v1 * v3 * s3 + (v2**2 + v3**2) * s3 * c2)
+            + l2 * (2 * a1 * c3 + 2 * v2 * v3 * s2 * c3 - a3 * c2 * c3),
+            l2 * a1 * s2 * s3 - g * s3 * c2,
+            l2 * v1**2 * s3 - l2 * a1 * c2 * c3 - g * s2 * c3,
+        ),
+        "Ixy3": (
+            2 * v1 * v3
+            - a2 * s2
+            - v2**2 * c2
+            - 2 * v1 * v3 * c2**2
+            - 2 * a1 * s3 * c3
+            - 4 * v2 * v3 * s2 * s3 * c3
+            - 4 * v1 * v2 * s2 * s3 * c2 * c3
+            + 2 * a1 * s3 * c2**2 * c3
+            - 4 * v1 * v3 * c3**2
+            + 2 * a2 * s2 * c3**2
+            + 2 * v2**2 * c2 * c3**2
+            + 4 * v1 * v3 * c2**2 * c3**2,
+            2 * a2 * s3 * c3
+            - 2 * v2 * v3
+            - a1 * s2
+            - 4 * v1 * v3 * s2 * s3 * c3
+            + 2 * v1**2 * s2 * s3 * c2 * c3
+            + 4 * v2 * v3 * c3**2
+            + 2 * a1 * s2 * c3**2,
+            v2**2
+            - v1**2
+            + v1**2 * c2**2
+            + 4 * v1 * v2 * s2 * s3 * c3
+            + 2 * (v1**2 - v2**2) * c3**2
+            - 2 * v1**2 * c2**2 * c3**2,
+        ),
+        "Ixz3": (
+            (v2**2 - v3**2) * s2 * s3
+            - a2 * s3 * c2
+            + 2 * v1 * v3 * s2 * s3 * c2
+            + 2 * v1 * v2 * c3
+            + a3 * s2 * c3
+            - 2 * a1 * s2 * c2 * c3
+            - 4 * v1 * v2 * c2**2 * c3,
+            a3 * s3 - a1 * s3 * c2 + (v3**2 - v1**2) * c3 - 2 * v1 * v3 * c2 * c3 + 2 * v1**2 * c2**2 * c3,
+            a2 * s3 - v1**2 * s2 * s3 * c2 + a1 * s2 * c3 + 2 * v1 * v2 * c2 * c3,
+        ),
+        "Iyz3": (
+            2 * a1 * s2 * s3 * c2
+            - 2 * v1 * v2 * s3
+            - a3 * s2 * s3
+            + 4 * v1 * v2 * s3 * c2**2
+            + (v2**2 - v3**2) * s2 * c3
+            - a2 * c2 * c3
+            + 2 * v1 * v3 * s2 * c2 * c3,
+            (v1**2 - v3**2) * s3 + 2 * v1 * v3 * s3 * c2 - 2 * v1**2 * s3 * c2**2 + a3 * c3 - a1 * c2 * c3,
+            a2 * c3 - a1 * s2 * s3 - 2 * v1 * v2 * s3 * c2 - v1**2 * s2 * c2 * c3,
+        ),
+        "Izz3": (
+            v2 * v3 * s2 - a3 * c2 - 2 * v1 * v2 * s2 * c2 + a1 * c2**2,
+            v1**2 * s2 * c2 - v1 * v3 * s2,
+            a3 + v1 * v2 * s2 - a1 * c2,
+        ),
     }
-    own = arm.torque_regressor(q, qd, qdd)[:, 2]
-    for name, expected in coefficients.items():
-        np.testing.assert_allclose(own[:, column(name)], expected, rtol=0, atol=1e-12, err_msg=name)
-    np.testing.assert_allclose(own[:, column("Iyy3")], -coefficients["Ixx3"], rtol=0, atol=1e-12)
-    rest = [i for i in range(30) if i not in {*map(column, coefficients), column("Iyy3")}]
-    assert np.abs(own[:, rest]).max() < 1e-12
+    rows = [parameters(3, **MIT_COMBINATIONS.get(name, {name: 1.0})) for name in coefficients]
+    expected = np.einsum("cjn,cp->njp", np.array(list(coefficients.values())), rows)
+    np.testing.assert_allclose(arm.torque_regressor(q, qd, qdd), expected, rtol=0, atol=2e-12)
+
+
+def test_load_shows_mass_and_moment_at_rest_and_all_in_motion():
+    """Section 2.1, by an arm whose six joints move its last link every way: their torques are the load's wrench."""
+    text = '<robot name="load"><link name="base"/>'
+    for i in range(6):
+        text += (
+            f'<link name="{i}"/><joint name="{i}" type="{"prismatic" if i < 3 else "revolute"}">'
+            f'<parent link="{i - 1 if i else "base"}"/><child link="{i}"/>'
+            f'<axis xyz="{["1 0 0", "0 1 0", "0 0 1"][i % 3]}"/>'
+            '<limit lower="-9" upper="9" effort="9" velocity="9"/></joint>'
+        )
+    free = RobotModel.from_urdf(text + "</robot>")
+    q, qd, qdd = np.random.default_rng(4).uniform(-1.0, 1.0, (3, 2, 6))
+    for samples, at_rest, in_motion in ((1, 3, 6), (2, 4, 10)):
+        still = free.gravity_regressor(q[:samples])[..., -10:].reshape(-1, 10)
+        moving = free.torque_regressor(q[:samples], qd[:samples], qdd[:samples])[..., -10:].reshape(-1, 10)
+        assert np.linalg.matrix_rank(still) == at_rest
+        assert np.linalg.matrix_rank(moving) == in_motion
