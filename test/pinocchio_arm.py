@@ -22,13 +22,16 @@ def example_urdf(path: str) -> Path:
 
 
 class PinocchioArm:
-    """The chain of `joint_names` in Pinocchio: all other joints are locked and carry nothing, as in RobotModel."""
+    """The chain of `joint_names` in Pinocchio: all other joints are locked at zero.
 
-    def __init__(self, urdf: str, joint_names: tuple[str, ...], gravity: np.ndarray):
+    They carry nothing, as in RobotModel, or what the URDF says.
+    """
+
+    def __init__(self, urdf: str, joint_names: tuple[str, ...], gravity: np.ndarray, others_carry: bool = False):
         self.pinocchio = pytest.importorskip("pinocchio")
         model = self.pinocchio.buildModelFromXML(urdf)
         others = [model.getJointId(name) for name in model.names[1:] if name not in joint_names]
-        for joint in others:
+        for joint in [] if others_carry else others:
             model.inertias[joint] = self.pinocchio.Inertia.Zero()
         self.model = self.pinocchio.buildReducedModel(model, others, self.pinocchio.neutral(model))
         self.model.gravity.linear = np.array(gravity)

@@ -166,7 +166,7 @@ class FrictionModel:
         """
         own = [
             f"{term} {name}"
-            for name, joint in zip(robot.joint_names, self._of(robot.n_joints), strict=True)
+            for name, joint in zip(robot.joint_names, self.of(robot.n_joints), strict=True)
             for term in joint.terms
         ]
         pairs = [f"{robot.joint_names[i]} {robot.joint_names[j]}" for i, j in self.coupled]
@@ -182,7 +182,7 @@ class FrictionModel:
         qd, qdd = np.asarray(qd, dtype=float), np.asarray(qdd, dtype=float)
         if qd.ndim != 2 or qd.shape != qdd.shape:
             raise ModelError(f"qd and qdd have shapes {qd.shape} and {qdd.shape}; expected (N, n) for both")
-        joints = self._of(qd.shape[1])
+        joints = self.of(qd.shape[1])
         size = sum(len(joint.terms) for joint in joints) + len(COUPLING_TERMS) * len(self.coupled)
         matrix = np.zeros((*qd.shape, size))
         column = 0
@@ -198,7 +198,13 @@ class FrictionModel:
             column += 1
         return matrix
 
-    def _of(self, n_joints: int) -> Sequence[JointFriction]:
+    def of(self, n_joints: int) -> Sequence[JointFriction]:
+        """Terms of each of n joints.
+
+        Raises:
+            ModelError: the model is for another number of joints.
+
+        """
         joints = [self.joints] * n_joints if isinstance(self.joints, JointFriction) else self.joints
         if len(joints) != n_joints:
             raise ModelError(f"friction: it is given for {len(joints)} joints; expected the {n_joints} of the robot")

@@ -16,9 +16,8 @@ def skew(vector: np.ndarray) -> np.ndarray:
 
 
 def inertia_matrix(parameters: np.ndarray) -> np.ndarray:
-    """Inertia tensor (3, 3) about the frame's origin of parameters (10,)."""
-    xx, xy, xz, yy, yz, zz = parameters[4:]
-    return np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+    """Inertia tensors (..., 3, 3) about the frame's origin of parameters (..., 10)."""
+    return parameters[..., [4, 5, 6, 5, 7, 8, 6, 8, 9]].reshape(*parameters.shape[:-1], 3, 3)
 
 
 def from_center_of_mass(mass: float, center: np.ndarray, inertia: np.ndarray) -> np.ndarray:
@@ -29,13 +28,19 @@ def from_center_of_mass(mass: float, center: np.ndarray, inertia: np.ndarray) ->
 
 
 def transformed(parameters: np.ndarray, transform: np.ndarray) -> np.ndarray:
-    """Parameters (10,) of the same body in another frame, in which its own frame has pose `transform` (4, 4)."""
+    """Parameters (..., 10) of the same bodies in frames in which their own have poses `transform` (..., 4, 4)."""
     inertia = inertia_matrix(parameters)
     # The second moments of mass, unlike the inertia, transform as a 4x4 matrix on homogeneous points.
-    moments = np.empty((4, 4))
-    moments[:3, :3] = 0.5 * np.trace(inertia) * np.eye(3) - inertia
-    moments[:3, 3] = moments[3, :3] = parameters[1:4]
-    moments[3, 3] = parameters[0]
-    moments = transform @ moments @ transform.T
-    inertia = np.trace(moments[:3, :3]) * np.eye(3) - moments[:3, :3]
-    return np.concatenate([[moments[3, 3]], moments[:3, 3], inertia[np.triu_indices(3)]])
+    moments = np.empty((*inertia.shape[:-2], 4, 4))
+    moments[..., :3, :3] = _complement(inertia, 0.5)
+    moments[..., :3, 3] = moments[..., 3, :3] = parameters[..., 1:4]
+    moments[..., 3, 3] = parameters[..., 0]
+    moments = transform @ moments @ np.swapaxes(transform, -1, -2)
+    inertia = _complement(moments[..., :3, :3], 1.0)
+    rows, columns = np.triu_indices(3)
+    return np.concatenate([moments[..., 3:, 3], moments[..., :3, 3], inertia[..., rows, columns]], axis=-1)
+
+
+def _complement(matrix: np.ndarray, share: float) -> np.ndarray:
+    """Share of the trace on the diagonal, less the matrix (..., 3, 3): inertia to second moments, and back."""
+    return share * np.trace(matrix, axis1=-2, axis2=-1)[..., None, None] * np.eye(3) - matrix

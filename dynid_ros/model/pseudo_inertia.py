@@ -115,6 +115,22 @@ def divergence(parameters: NDArray, prior: NDArray) -> NDArray:
     return np.sum(stretch - 1 - np.log(stretch), axis=-1)
 
 
+def parameter_spread(prior: NDArray) -> NDArray:
+    """Inverse of the Hessian (10 n, 10 n) of Σ `divergence` at possible bodies (10 n,): block by link.
+
+    To second order the divergence of P is ½ ‖L⁻¹ (P − P⁰) L⁻ᵀ‖² with P⁰ = L Lᵀ, so this is the covariance of a prior
+    by which each principal second moment and the mass are known to about their own size.
+    """
+    links = np.asarray(prior, float).reshape(-1, PARAMETERS_PER_LINK)
+    spread = np.zeros((prior.size, prior.size))
+    for k, factor in enumerate(np.linalg.cholesky(pseudo_inertia(links))):
+        inverse = np.linalg.inv(factor)
+        images = (inverse @ pseudo_inertia(np.eye(PARAMETERS_PER_LINK)) @ inverse.T).reshape(PARAMETERS_PER_LINK, -1)
+        block = slice(PARAMETERS_PER_LINK * k, PARAMETERS_PER_LINK * (k + 1))
+        spread[block, block] = np.linalg.inv(images @ images.T)
+    return spread
+
+
 def possible_prior(parameters: NDArray, link_names: Sequence[str]) -> tuple[NDArray, list[str]]:
     """Make bodies that can exist of those that cannot, as a URDF with massless links or zero inertias has them.
 

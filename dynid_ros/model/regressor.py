@@ -1,11 +1,12 @@
 """Regressors: torques as linear functions of the ten parameters of each link.
 
 The torque of joint i is the power of the wrench on each link j >= i on the twist that a unit velocity of joint i gives
-that link. Both are taken in the frame of link j, where its parameters are constant: the wrench is a 6x10 matrix times
-the parameters (Atkeson, An and Hollerbach 1986, eq. 8).
+that link. Both are taken in the frame of joint j, where the wrench is a 6x10 matrix times the parameters (Atkeson, An
+and Hollerbach 1986, eq. 8), and that matrix is linear in accelerations and products of angular velocities.
 
 Twists, velocities and accelerations are all motion vectors (Featherstone, Rigid Body Dynamics Algorithms, 2008), here
-with the linear part first: one constant 6x6 matrix takes them all to the next frame. Several are held as (2, 3, k, N).
+with the linear part first: one constant 6x6 matrix takes them all to the next frame. In memory, samples are next to
+each other, and what is summed over comes next.
 """
 
 from collections.abc import Sequence
@@ -13,8 +14,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from dynid_ros.model.chain import Chain
-from dynid_ros.model.inertia import PARAMETERS_PER_LINK, skew
-from dynid_ros.model.samples import BLOCK, blocks
+from dynid_ros.model.inertia import PARAMETERS_PER_LINK, skew, transformed
+from dynid_ros.model.samples import blocks
+
+N_FEATURES = 12
+
+WITH_FORCE = 4
+"""Mass and mass moments, the first parameters of a link, take force and moment; its inertia takes moment alone."""
 
 
 def gravity_regressor(chain: Chain, gravity: np.ndarray, q: np.ndarray) -> np.ndarray:
@@ -23,82 +29,142 @@ def gravity_regressor(chain: Chain, gravity: np.ndarray, q: np.ndarray) -> np.nd
 
 
 def torque_regressor(chain: Chain, gravity: np.ndarray, motion: Sequence[np.ndarray]) -> np.ndarray:
-    """Matrix (N, n, 10 n) from the parameters about the link frames to the torques of q, qd and qdd, each (N, n)."""
-    q, qd, qdd = motion
-    n_samples, n = q.shape
-    matrix = np.zeros((n_samples, n, PARAMETERS_PER_LINK * n))
-    to_joint = [_motion_matrix(transform) for transform in chain.transforms]
-    to_link = [_motion_matrix(offset) for offset in chain.link_offsets]
-    # Filled anew by every block: a large array costs more to allocate than to fill.
-    wrenches = np.zeros((n, min(BLOCK, n_samples), 6, PARAMETERS_PER_LINK))
+    """Matrix (N, n, 10 n) from the parameters about the link frames to the torques of q, qd and qdd, each (N, n).
+
+    It is a view of an array (n, 10 n, N): samples of one entry are next to each other.
+    """
+    n_samples, n = motion[0].shape
+    matrix = np.zeros((n, PARAMETERS_PER_LINK * n, n_samples))
+    rows = RegressorRows(chain, gravity)
     for block in blocks(n_samples):
-        size = len(q[block])
-        motions = np.empty((2, 3, 2, n, size))
-        twists = []
-        # Velocity, acceleration and the twists of the joints so far, in joint frame j.
-        vectors = np.zeros((2, 3, 2, size))
+        rows.fill(matrix[:, :, block], *(array[block] for array in motion))
+    return matrix.transpose(2, 0, 1)
+
+
+class RegressorRows:
+    """Fills regressors of one arm, a block of samples at a time.
+
+    Args:
+        chain: the arm.
+        gravity: (3,) in the base frame, m/s^2.
+        columns: (p,) which of the 10 n parameters, ascending; None: all.
+
+    """
+
+    def __init__(self, chain: Chain, gravity: np.ndarray, columns: np.ndarray | None = None):
+        self.chain, self.gravity = chain, gravity
+        chosen = np.arange(PARAMETERS_PER_LINK * chain.n_joints) if columns is None else np.asarray(columns, dtype=int)
+        self._to_joint = _motion_matrices(chain.transforms)
+        self._starts = np.searchsorted(chosen, PARAMETERS_PER_LINK * np.arange(chain.n_joints + 1))
+        # What the parameters about the link frame are about the joint frame, and what wrench that takes.
+        about_joint = transformed(np.eye(PARAMETERS_PER_LINK), chain.link_offsets[:, None])
+        self._wrenches = []
+        for link, parameters in enumerate(about_joint):
+            own = chosen[self._starts[link] : self._starts[link + 1]] % PARAMETERS_PER_LINK
+            wrench = (parameters[own] @ WRENCH.reshape(PARAMETERS_PER_LINK, -1)).reshape(-1, 6, N_FEATURES)
+            self._wrenches.append((wrench[own < WITH_FORCE], wrench[own >= WITH_FORCE, 3:]))
+        self._vectors = np.empty((3, chain.n_joints + 2, 6, 0))
+
+    def fill(self, matrix: np.ndarray, q: np.ndarray, qd: np.ndarray, qdd: np.ndarray) -> None:
+        """Set a matrix (n, p, N) from the chosen parameters to the torques of q, qd and qdd, each (N, n).
+
+        Entries of links before the joint are zero whatever the motion, and left as they are.
+        """
+        n_samples, n = q.shape
+        if self._vectors.shape[-1] != n_samples:
+            self._vectors = np.empty((3, n + 2, 6, n_samples))
+        # Velocity, acceleration and the twists of the joints before, in the frames before, at and after a joint.
+        before, still, after = self._vectors
+        before[:2] = 0.0
         # Gravity enters as an acceleration of the base upwards.
-        vectors[0, :, 1] = -gravity[:, None]
-        for j in range(n):
-            vectors = _through_joint(_transformed(to_joint[j], vectors), chain.prismatic[j], q[block, j])
-            _add_joint(vectors, chain.prismatic[j], qd[block, j], qdd[block, j])
-            of_link = _transformed(to_link[j], vectors)
-            motions[:, :, :, j] = of_link[:, :, :2]
-            twists.append(np.ascontiguousarray(of_link.reshape(6, j + 3, size)[:, 2:].transpose(2, 1, 0)))
-        _fill_wrenches(wrenches[:, :size], motions[:, :, 0], motions[:, :, 1])
-        for j in range(n):
-            columns = slice(PARAMETERS_PER_LINK * j, PARAMETERS_PER_LINK * (j + 1))
-            np.matmul(twists[j], wrenches[j, :size], out=matrix[block, : j + 1, columns])
-    return matrix
+        before[1, :3] = -self.gravity[:, None]
+        features = np.empty((N_FEATURES, n_samples))
+        motion = _JointMotion(self.chain.prismatic, q, qd, qdd)
+        for j, parts in enumerate(self._wrenches):
+            k = j + 2
+            np.matmul(self._to_joint[j], before[:k], out=still[:k])
+            motion.through(j, still[:k], after[:k])
+            axis = 2 if self.chain.prismatic[j] else 5
+            after[k] = 0.0
+            after[k, axis] = 1.0
+            _set_features(features, *after[:2])
+            column = self._starts[j]
+            for part in parts:
+                n_columns, n_rows, _ = part.shape
+                wrenches = part @ features
+                torques = matrix[: j + 1, column : column + n_columns]
+                # The twist of the joint itself is one component.
+                own = axis - (6 - n_rows)
+                torques[j] = wrenches[:, own] if own >= 0 else 0.0
+                if j:
+                    np.einsum("irm,crm->icm", after[2:k, -n_rows:], wrenches, out=torques[:j])
+                column += n_columns
+            before, after = after, before
 
 
-def _motion_matrix(transform: np.ndarray) -> np.ndarray:
-    """Matrix (6, 6) that takes motion vectors to a frame of pose `transform` (4, 4)."""
-    rotation, position = transform[:3, :3], transform[:3, 3]
-    return np.block([[rotation.T, -rotation.T @ skew(position)], [np.zeros((3, 3)), rotation.T]])
+class _JointMotion:
+    """What the joints do to motion vectors, for a block of samples; q, qd and qdd are (N, n)."""
+
+    def __init__(self, prismatic: np.ndarray, q: np.ndarray, qd: np.ndarray, qdd: np.ndarray):
+        self.prismatic = prismatic
+        angle = q.T.copy()
+        angle[prismatic] = 0.0
+        # Cosine and sine by the tangent of half the angle, which numpy has a vector instruction for.
+        half = np.tan(0.5 * angle)
+        scale = 1.0 / (1.0 + half * half)
+        cos, sin = 2.0 * scale - 1.0, 2.0 * half * scale
+        self.turn = np.stack([np.stack([cos, sin], axis=1), np.stack([-sin, cos], axis=1)], axis=1)
+        self.rates = np.stack([qd.T, qdd.T], axis=1)
+        signs = np.array([[1.0], [-1.0]])
+        self.slide, self.slip = q.T[:, None] * signs, qd.T[:, None] * signs
+
+    def through(self, j: int, still: np.ndarray, moved: np.ndarray) -> None:
+        """Take motion vectors (k, 6, N) through joint j.
+
+        Velocity and acceleration, which come first, gain what the joint contributes.
+        """
+        shape = (len(still), 2, 3, still.shape[-1])
+        still, moved = still.reshape(shape), moved.reshape(shape)
+        np.einsum("abm,klbm->klam", self.turn[j], still[:, :, :2], out=moved[:, :, :2])
+        moved[:, :, 2] = still[:, :, 2]
+        velocity, acceleration = moved[:2]
+        # Products with the axis take x from y, and y from x with the other sign.
+        if self.prismatic[j]:
+            moved[:, 0, :2] += still[:, 1, 1::-1] * self.slide[j]
+            acceleration[0, :2] += velocity[1, 1::-1] * self.slip[j]
+            moved[:2, 0, 2] += self.rates[j]
+        else:
+            acceleration[:, :2] += velocity[:, 1::-1] * self.slip[j]
+            moved[:2, 1, 2] += self.rates[j]
 
 
-def _transformed(matrix: np.ndarray, vectors: np.ndarray) -> np.ndarray:
-    return (matrix @ vectors.reshape(6, -1)).reshape(vectors.shape)
+def _motion_matrices(transforms: np.ndarray) -> np.ndarray:
+    """Matrices (n, 6, 6) that take motion vectors to frames of poses `transforms` (n, 4, 4)."""
+    matrices = np.zeros((len(transforms), 6, 6))
+    for matrix, transform in zip(matrices, transforms, strict=True):
+        inverse = transform[:3, :3].T
+        matrix[:3, :3] = matrix[3:, 3:] = inverse
+        matrix[:3, 3:] = -inverse @ skew(transform[:3, 3])
+    return matrices
 
 
-def _through_joint(still: np.ndarray, prismatic: bool, q: np.ndarray) -> np.ndarray:
-    """Motion vectors in the joint frame, given where it is at q = 0, with the twist of the joint as a last one."""
-    moved = np.zeros((2, 3, still.shape[2] + 1, q.size))
-    if prismatic:
-        moved[:, :, :-1] = still
-        moved[0, 0, :-1] += still[1, 1] * q
-        moved[0, 1, :-1] -= still[1, 0] * q
-    else:
-        cos, sin = np.cos(q), np.sin(q)
-        moved[:, 0, :-1] = cos * still[:, 0] + sin * still[:, 1]
-        moved[:, 1, :-1] = cos * still[:, 1] - sin * still[:, 0]
-        moved[:, 2, :-1] = still[:, 2]
-    moved[0 if prismatic else 1, 2, -1] = 1.0
-    return moved
+def _set_features(features: np.ndarray, velocity: np.ndarray, acceleration: np.ndarray) -> None:
+    """Set what wrenches are linear in, (12, N), of motion vectors (6, N).
+
+    The acceleration of the point at the origin, which the spatial one is not; the angular acceleration; the squares of
+    the angular velocity and its products xy, yz, zx.
+    """
+    v, w = velocity[[0, 1, 2, 0, 1]], velocity[[3, 4, 5, 3, 4]]
+    features[:6] = acceleration
+    features[:3] += w[1:4] * v[2:]
+    features[:3] -= w[2:] * v[1:4]
+    np.multiply(w[:3], w[:3], out=features[6:9])
+    np.multiply(w[:3], w[1:4], out=features[9:])
 
 
-def _add_joint(vectors: np.ndarray, prismatic: bool, qd: np.ndarray, qdd: np.ndarray) -> None:
-    """Add to velocity and acceleration what the joint itself contributes, with the product of the two velocities."""
-    velocity, acceleration = vectors[:, :, 0], vectors[:, :, 1]
-    if prismatic:
-        acceleration[0, 0] += velocity[1, 1] * qd
-        acceleration[0, 1] -= velocity[1, 0] * qd
-    else:
-        acceleration[:, 0] += velocity[:, 1] * qd
-        acceleration[:, 1] -= velocity[:, 0] * qd
-    part = 0 if prismatic else 1
-    velocity[part, 2] += qd
-    acceleration[part, 2] += qdd
-
-
-def _fill_wrenches(wrenches: np.ndarray, velocities: np.ndarray, accelerations: np.ndarray) -> None:
-    """Matrices (n, N, 6, 10) from parameters to force and moment about the link origin, of motions (2, 3, n, N)."""
-    (vx, vy, vz), (wx, wy, wz) = velocities
-    (ax, ay, az), (bx, by, bz) = accelerations
-    # The acceleration of the point at the origin, which the spatial one is not.
-    ax, ay, az = ax + wy * vz - wz * vy, ay + wz * vx - wx * vz, az + wx * vy - wy * vx
-    xx, yy, zz, xy, xz, yz = wx * wx, wy * wy, wz * wz, wx * wy, wx * wz, wy * wz
+def _wrench_tensor() -> np.ndarray:
+    """Tensor (10, 6, 12) from parameters and features to force and moment about the frame's origin."""
+    ax, ay, az, bx, by, bz, xx, yy, zz, xy, yz, xz = np.eye(N_FEATURES)
     columns = (
         {0: ax, 1: ay, 2: az},
         {0: -yy - zz, 1: xy + bz, 2: xz - by, 4: -az, 5: ay},
@@ -111,6 +177,11 @@ def _fill_wrenches(wrenches: np.ndarray, velocities: np.ndarray, accelerations: 
         {3: yy - zz, 4: bz - xy, 5: by + xz},
         {3: yz, 4: -xz, 5: bz},
     )
+    tensor = np.zeros((PARAMETERS_PER_LINK, 6, N_FEATURES))
     for column, entries in enumerate(columns):
         for row, entry in entries.items():
-            wrenches[:, :, row, column] = entry
+            tensor[column, row] = entry
+    return tensor
+
+
+WRENCH = _wrench_tensor()

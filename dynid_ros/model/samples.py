@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from dynid_ros.errors import ModelError
 
-BLOCK = 500
+BLOCK = 1000
 """Samples computed at a time: intermediate arrays stay small whatever the length of a recording, fit in the cache, and
 are below the size at which BLAS starts threads."""
 

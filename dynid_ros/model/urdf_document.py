@@ -44,7 +44,8 @@ def urdf_text(path_or_xml: str | Path) -> tuple[str, str]:
         raise ModelError("URDF: got an empty string; give the path of a URDF file or its text")
     path = Path(path_or_xml)
     try:
-        return path.read_text(encoding="utf-8-sig"), f"URDF '{path}'"
+        # Not read_text, which would change the ends of lines: an export keeps every byte that it need not change.
+        return path.read_bytes().decode("utf-8-sig"), f"URDF '{path}'"
     except UnicodeDecodeError as error:
         raise ModelError(f"URDF '{path}': not UTF-8 (byte {error.start}); save it as UTF-8") from error
     except (OSError, ValueError) as error:

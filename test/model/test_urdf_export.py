@@ -1,0 +1,235 @@
+"""URDFs with other inertias: other programs read what was asked for, and nothing else has changed."""
+
+import re
+from xml.etree import ElementTree as ET
+
+import numpy as np
+import pytest
+from pinocchio_arm import PinocchioArm, example_urdf
+from random_chains import TIP, random_urdf
+
+from dynid_ros.errors import ModelError
+from dynid_ros.model import RobotModel
+from dynid_ros.model.pseudo_inertia import from_log_cholesky, possible_prior
+from dynid_ros.model.urdf_export import urdf_with_inertias
+from dynid_ros.share import share_path
+
+ARMS = {
+    "ur10": ("ur_description/urdf/ur10_robot.urdf", "ee_link"),
+    "kinova": ("kinova_description/robots/kinova.urdf", "j2s6s200_end_effector"),
+    "xarm7": ("xarm_description/urdf/xarm7.urdf", None),
+}
+WITH_OTHER_JOINTS = {
+    "panda with fingers": ("panda_description/urdf/panda.urdf", "panda_hand"),
+    "tiago with head": ("tiago_description/robots/tiago_no_hand.urdf", "arm_tool_link"),
+    "kinova below its wrist": ("kinova_description/robots/kinova.urdf", "j2s6s200_link_4"),
+}
+INERTIAL = re.compile(r"<inertial>.*?</inertial>", re.DOTALL)
+SMALL = '<mass value="2"/><inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/>'
+
+OTHER = np.array([2.0, 0.1, -0.2, 0.3, 1.0, 0.01, -0.02, 1.1, 0.03, 1.2])
+
+
+def one_link(content: str, head: str = "") -> str:
+    """A base, and on joint `turn` the link that `content` is."""
+    lines = [
+        f'{head}<robot name="r"><!-- a comment -->',
+        '  <link name="base"/>',
+        content,
+        '  <joint type="revolute" name="turn"><parent link="base"/><child link="arm"/>',
+        '    <axis xyz="0 0 1"/><limit lower="-1" upper="1" velocity="1" effort="1"/></joint>',
+        "</robot>",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def other_parameters(robot: RobotModel, seed: int = 0) -> np.ndarray:
+    """The URDF's, made possible, with a body of half a kilogram and the size of a hand added to each link."""
+    nominal, _ = possible_prior(robot.parameters, robot.link_names)
+    coordinates = np.random.default_rng(seed).normal(size=(robot.n_joints, 10)) * ([0.3] * 4 + [0.1] * 6)
+    coordinates[:, :4] += [-0.4, -3.0, -3.0, -3.0]
+    return nominal + from_log_cholesky(coordinates).ravel()
+
+
+def assert_parameters(found: np.ndarray, expected: np.ndarray) -> None:
+    """To 1e-12 of the mass, the largest moment and the largest inertia of each link."""
+    found, expected = found.reshape(-1, 10), expected.reshape(-1, 10)
+    for entries in (slice(0, 1), slice(1, 4), slice(4, 10)):
+        largest = np.abs(expected[:, entries]).max(axis=1, keepdims=True)
+        assert np.all(np.abs(found - expected)[:, entries] <= 1e-12 * largest)
+
+
+def assert_same_torque(urdf: str, robot: RobotModel, parameters: np.ndarray) -> None:
+    """Pinocchio and MuJoCo, all other joints locked at zero, feel what the parameters say."""
+    q, qd, qdd = np.random.default_rng(5).normal(size=(3, 5, robot.n_joints))
+    expected = robot.inverse_dynamics(q, qd, qdd, parameters)
+    scale = np.abs(expected).max()
+    arm = PinocchioArm(urdf, robot.joint_names, robot.gravity, others_carry=True)
+    found = [arm.inverse_dynamics(*sample) for sample in zip(q, qd, qdd, strict=True)]
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-11 * scale)
+    np.testing.assert_allclose(mujoco_torque(urdf, robot, q, qd, qdd), expected, rtol=0, atol=1e-9 * scale)
+
+
+def mujoco_torque(urdf: str, robot: RobotModel, q: np.ndarray, qd: np.ndarray, qdd: np.ndarray) -> np.ndarray:
+    mujoco = pytest.importorskip("mujoco")
+    root = ET.fromstring(urdf)
+    for link in root.iter("link"):
+        for shape in [*link.findall("visual"), *link.findall("collision")]:
+            link.remove(shape)
+    for settings in root.findall("mujoco"):
+        root.remove(settings)
+    # It refuses what has no inertia only where it does not repair it; fused links get a wrong centre of mass in 3.3.
+    ET.SubElement(ET.SubElement(root, "mujoco"), "compiler", fusestatic="false", balanceinertia="false")
+    model = mujoco.MjModel.from_xml_string(ET.tostring(root, encoding="unicode"))
+    model.opt.gravity = robot.gravity
+    model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_CONSTRAINT
+    model.dof_damping[:] = 0
+    data, torque = mujoco.MjData(model), np.empty_like(q)
+    joints = [model.joint(name) for name in robot.joint_names]
+    for k in range(len(q)):
+        for j, joint in enumerate(joints):
+            data.qpos[joint.qposadr], data.qvel[joint.dofadr], data.qacc[joint.dofadr] = q[k, j], qd[k, j], qdd[k, j]
+        mujoco.mj_inverse(model, data)
+        torque[k] = [data.qfrc_inverse[joint.dofadr[0]] for joint in joints]
+    return torque
+
+
+@pytest.mark.parametrize("name", [*ARMS, "demo"])
+def test_other_programs_read_the_parameters(name):
+    path, tip = ARMS.get(name, (None, None))
+    path = example_urdf(path) if path else share_path("config/demo_arm.urdf")
+    robot = RobotModel.from_urdf(path, tip, gravity=(1.1, -2.3, -9.4))
+    parameters = other_parameters(robot)
+    urdf = urdf_with_inertias(robot, parameters)
+    again = RobotModel.from_urdf(urdf, tip)
+    assert_parameters(again.parameters, parameters)
+    assert again.kinematics_sha256 == robot.kinematics_sha256
+    assert INERTIAL.sub("", urdf) == INERTIAL.sub("", robot.urdf)
+    assert_same_torque(urdf, robot, parameters)
+
+
+def test_random_chains():
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        robot = RobotModel.from_urdf(random_urdf(rng, int(rng.integers(1, 8))), TIP, gravity=rng.normal(size=3) * 8)
+        parameters = other_parameters(robot, seed)
+        urdf = urdf_with_inertias(robot, parameters)
+        assert_parameters(RobotModel.from_urdf(urdf, TIP).parameters, parameters)
+        assert_same_torque(urdf, robot, parameters)
+
+
+@pytest.mark.parametrize("name", WITH_OTHER_JOINTS)
+def test_what_moves_on_the_chain_keeps_its_inertia_and_counts_once(name):
+    path, tip = WITH_OTHER_JOINTS[name]
+    # An antenna of Tiago's base, which no joint moves, has an inertia that MuJoCo refuses, exported or not.
+    text = re.sub(r'<inertia ixx="0.00000002371".*/>', SMALL.split("/>")[1] + "/>", example_urdf(path).read_text())
+    robot = RobotModel.from_urdf(text, tip)
+    nominal = PinocchioArm(robot.urdf, robot.joint_names, robot.gravity, others_carry=True).parameters()
+    parameters = other_parameters(robot) + nominal - robot.parameters
+    urdf = urdf_with_inertias(robot, parameters)
+    assert "with its joints at zero" in urdf
+    assert "counts twice" not in urdf
+    assert INERTIAL.sub("", urdf) == INERTIAL.sub("", robot.urdf)
+    assert_same_torque(urdf, robot, parameters)
+    assert_parameters(RobotModel.from_urdf(urdf, tip).parameters, parameters - (nominal - robot.parameters))
+
+
+def test_what_moves_on_the_chain_is_not_taken_off_where_no_body_would_be_left():
+    robot = RobotModel.from_urdf(example_urdf("panda_description/urdf/panda.urdf"), "panda_hand")
+    parameters = other_parameters(robot).reshape(-1, 10)
+    parameters[-1] *= 0.001
+    urdf = urdf_with_inertias(robot, parameters.ravel())
+    assert_parameters(RobotModel.from_urdf(urdf, "panda_hand").parameters, parameters.ravel())
+    assert "counts twice as no body would be left: panda_leftfinger, panda_rightfinger" in urdf
+
+
+def test_an_export_of_an_export_is_the_same():
+    robot = RobotModel.from_urdf(share_path("config/demo_arm.urdf"))
+    parameters = other_parameters(robot)
+    once = urdf_with_inertias(robot, parameters)
+    twice = urdf_with_inertias(RobotModel.from_urdf(once), parameters)
+    assert twice == once
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ('  <link name="arm"/>', '  <link name="arm">\n    NEW\n  </link>'),
+        ('  <link name="arm" />', '  <link name="arm">\n    NEW\n  </link>'),
+        ("  <link name='arm'></link>", "  <link name='arm'>\n    NEW</link>"),
+        ("<!-- --><link name='arm'></link>", "<!-- --><link name='arm'>NEW</link>"),
+        (
+            '\t<link\n\t\tname="arm" note="/>\'>"\n\t>\n\t\t<visual/> <!-- <inertial/> -->\n\t</link >',
+            '\t<link\n\t\tname="arm" note="/>\'>"\n\t>\n\t\tNEW\n\t\t<visual/> <!-- <inertial/> -->\n\t</link >',
+        ),
+        (
+            '  <link name="arm">\n    <visual/>\n    <inertial >OLD</inertial\n >\n  </link>',
+            '  <link name="arm">\n    <visual/>\n    NEW\n  </link>',
+        ),
+        (
+            '<x><link name="arm"><inertial>OLD</inertial></link></x><link name="arm"><inertial>OLD</inertial></link>',
+            '<x><link name="arm"><inertial>OLD</inertial></link></x><link name="arm">NEW</link>',
+        ),
+    ],
+)
+def test_every_other_byte_stays(content, expected, newline, tmp_path):
+    head = "<?xml version='1.0'?>\n"
+    before, after = (one_link(x, head).replace("OLD", SMALL).replace("\n", newline) for x in (content, expected))
+    path = tmp_path / "arm.urdf"
+    path.write_bytes(before.encode())
+    urdf = urdf_with_inertias(RobotModel.from_urdf(path), OTHER)
+    assert_parameters(RobotModel.from_urdf(urdf).parameters, OTHER)
+    new = re.compile(r'<inertial>((?!</inertial>).)*<mass value="2.0"/>.*?</inertial>', re.DOTALL)
+    assert new.sub("NEW", urdf) == after
+    assert urdf.count("\n") == urdf.count(newline)
+
+
+def test_the_new_element_is_written_as_the_old_one_was():
+    text = one_link(f'\t<link name="arm">\n\t\t<inertial>{SMALL}</inertial>\n\t</link>')
+    lines = urdf_with_inertias(RobotModel.from_urdf(text), OTHER).split("\n")[2:9]
+    assert [line.split("=")[0] for line in lines] == [
+        "\t<link name",
+        "\t\t<inertial>",
+        "\t\t\t<origin xyz",
+        "\t\t\t<mass value",
+        "\t\t\t<inertia ixx",
+        "\t\t</inertial>",
+        "\t</link>",
+    ]
+
+
+@pytest.mark.parametrize("head", ["", '<?xml version="1.0" encoding="ISO-8859-1"?>\n', "<!-- ü -->\n"])
+def test_names_that_are_not_ascii_and_declarations_that_lie(head):
+    name, hand = "机械臂 &amp; --ä--- ", "hand-----"
+    fixed = f'<joint name="f" type="fixed"><parent link="{name}"/><child link="{hand}"/></joint>'
+    body = f"<inertial>{SMALL}</inertial>"
+    text = one_link(f"<link name='arm'><!-- größe -->{body}</link>", head=head).replace("'arm'", '"arm"')
+    text = text.replace('"arm"', f'"{name}"')
+    text = text.replace("</robot>", f'<link name="{hand}">{body}</link>{fixed}</robot>')
+    robot = RobotModel.from_urdf(text)
+    urdf = urdf_with_inertias(robot, OTHER)
+    assert INERTIAL.sub("", urdf) == INERTIAL.sub("", text)
+    assert_parameters(RobotModel.from_urdf(urdf).parameters, OTHER)
+
+
+def test_a_robot_without_a_urdf_has_none_to_write_into():
+    robot = RobotModel.from_dh([{"a": 1.0, "alpha": 0.0, "d": 0.0, "theta": 0.0, "type": "revolute"}])
+    with pytest.raises(ModelError, match="does not come from a URDF"):
+        urdf_with_inertias(robot, np.ones(10))
+
+
+@pytest.mark.parametrize(
+    ("parameters", "words"),
+    [
+        (np.zeros(10), "link_1"),
+        (np.full(10, np.nan), "not finite"),
+        (np.ones(9), r"shape \(9,\)"),
+        (np.array([1.0, 0, 0, 0, 1.0, 0, 0, 1.0, 0, 2.1]), "link_1"),
+    ],
+)
+def test_bodies_that_no_simulator_accepts_are_refused(parameters, words):
+    robot = RobotModel.from_urdf(one_link('<link name="arm"/>').replace('"arm"', '"link_1"'))
+    with pytest.raises(ModelError, match=words):
+        urdf_with_inertias(robot, parameters)
