@@ -39,17 +39,20 @@ class LeastSquaresFit:
     inflation: NDArray
 
 
-def solve(matrix: NDArray, right: NDArray, weights: NDArray | None = None) -> LeastSquaresFit:
+def solve(
+    matrix: NDArray, right: NDArray, weights: NDArray | None = None, tolerance: float = RANK_TOLERANCE
+) -> LeastSquaresFit:
     """Solve by SVD of the weighted matrix with unit columns.
 
     Args:
         matrix: (m, k), with m ≥ 1.
         right: (m,).
         weights: (m,) inverse variances, ones if left out.
+        tolerance: fraction of the largest singular value below which one counts as zero.
 
     """
     root = np.ones(len(right)) if weights is None else np.sqrt(weights)
-    found = decompose(matrix * root[:, None], RANK_TOLERANCE)
+    found = decompose(matrix * root[:, None], tolerance)
     half = (found.right.T * found.inverse) / found.scale[:, None]
     solution = half @ (found.left.T @ (root * right))
     rank = len(found.right)

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+ROUNDING = 1e-9
+
 
 @dataclass(frozen=True)
 class Validation:
@@ -25,6 +27,14 @@ class Validation:
     relative_rms: NDArray
     r2: NDArray
 
+    def table(self) -> str:
+        """One line per joint, for a terminal."""
+        width = max(len("joint"), *(len(joint) for joint in self.joint_names)) + 2
+        lines = [f"{'joint':<{width}}{'RMS [N m]':>10}{'relative':>10}{'R²':>9}"]
+        for joint, rms, relative, r2 in zip(self.joint_names, self.rms, self.relative_rms, self.r2, strict=True):
+            lines.append(f"{joint:<{width}}{rms:>10.4g}{relative:>10.2%}{r2:>9.4f}")
+        return "\n".join(lines)
+
     def document(self) -> dict:
         """Entry of the list `validation` in `identified.yaml`."""
         entry: dict = {"recording": self.recording}
@@ -37,10 +47,13 @@ class Validation:
 
 
 def validate_torque(name: str, joint_names: Sequence[str], measured: NDArray, predicted: NDArray) -> Validation:
-    """Compare (N, n) measured with (N, n) predicted torque; a joint without a prediction gets NaN."""
+    """Compare (N, n) measured with (N, n) predicted torque; a joint without a prediction gets NaN.
+
+    So does R² of a torque that does not vary but for rounding.
+    """
     error = measured - predicted
-    rms = np.sqrt(np.mean(error**2, axis=0))
+    rms, size, spread = np.sqrt(np.mean(error**2, axis=0)), np.sqrt(np.mean(measured**2, axis=0)), measured.std(axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        relative = rms / np.sqrt(np.mean(measured**2, axis=0))
-        r2 = 1 - np.sum(error**2, axis=0) / np.sum((measured - measured.mean(axis=0)) ** 2, axis=0)
+        relative = rms / size
+        r2 = np.where(spread > ROUNDING * size, 1 - (rms / spread) ** 2, np.nan)
     return Validation(name, tuple(joint_names), rms, relative, r2)

@@ -1,0 +1,67 @@
+"""Equations Y x = τ of many samples, a block at a time, from whatever source."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynid_ros.identification.link_columns import LinkColumns
+from dynid_ros.identification.link_factors import LinkFactors
+
+
+@dataclass(frozen=True, eq=False)
+class EquationBlock:
+    """Equations of consecutive samples, filtered alike and decimated.
+
+    Attributes:
+        recording: which one it is of, counted from 0.
+        time: (M,) s.
+        speed: (M,) largest joint speed, each as a share of that joint's RMS.
+        rows: for each joint (M, k_j).
+        torque: (M, n).
+
+    """
+
+    recording: int
+    time: NDArray
+    speed: NDArray
+    rows: list[NDArray]
+    torque: NDArray
+
+
+class Equations(ABC):
+    """Equations of one or more recordings.
+
+    Attributes:
+        sizes: equations per joint of each recording.
+        spans: first and last time of each recording, s.
+        fast: speed from which on a sample is fast, in units of `EquationBlock.speed`.
+
+    """
+
+    sizes: Sequence[int] | NDArray
+    spans: Sequence[tuple[float, float]]
+    fast: float = np.inf
+
+    @abstractmethod
+    def blocks(self, columns: LinkColumns) -> Iterator[EquationBlock]:
+        """All equations, in flat memory."""
+
+    def factors(self, columns: LinkColumns) -> LinkFactors:
+        """Compressed equations."""
+        factors = LinkFactors(columns, self.sizes)
+        first = np.cumsum([0, *factors.stretches])
+        for block in self.blocks(columns):
+            recording = block.recording
+            start, end = self.spans[recording]
+            count = factors.stretches[recording]
+            index = np.clip(((block.time - start) / (end - start) * count).astype(int), 0, count - 1)
+            group = 2 * (first[recording] + index) + (block.speed >= self.fast)
+            for g in np.unique(group):
+                rows = group == g
+                factors.add(int(g), [matrix[rows] for matrix in block.rows], block.torque[rows])
+        return factors

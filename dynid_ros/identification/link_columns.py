@@ -1,0 +1,154 @@
+"""Columns of the link equations: base inertial parameters, then every friction term that a joint may have."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynid_ros.errors import IdentificationError
+from dynid_ros.model import RobotModel
+from dynid_ros.model.base_parameters import BaseParameters, parameter_names, random_motion
+from dynid_ros.model.friction import COUPLING_TERMS, FrictionModel, JointFriction
+
+NO_EFFECT = 1e-9
+NONNEGATIVE = ("coulomb", "viscous", "rotor_inertia")
+
+
+class LinkColumns:
+    """All columns at once, so that friction models can be compared without evaluating a regressor again.
+
+    Terms that several candidates of a joint share are one column. The torque of a joint depends on few of all columns:
+    only those are kept for its rows.
+
+    Args:
+        robot: the arm.
+        candidates: for each joint the friction models among which one is chosen.
+        coupled: pairs of coupled joints, see `FrictionModel`; their terms are in every choice.
+
+    Attributes:
+        base: base parameters of the links alone.
+        size: number of columns.
+        of_joint: for each joint the (k_j,) columns with an effect on its torque.
+
+    """
+
+    def __init__(
+        self,
+        robot: RobotModel,
+        candidates: Sequence[Sequence[JointFriction]],
+        coupled: Sequence[tuple[int, int]] = (),
+    ):
+        self.robot = robot
+        self.candidates = tuple(tuple(own) for own in candidates)
+        self.coupled = tuple(coupled)
+        motion = random_motion(robot)
+        regressor = robot.torque_regressor(*motion)
+        self.base = BaseParameters(regressor, parameter_names(robot))
+        reduced = self.base.reduce(regressor)
+        norms = np.linalg.norm(reduced, axis=0)
+        effect = norms > NO_EFFECT * np.linalg.norm(norms, axis=0)
+        self.n_inertial = self.base.rank
+        self._sources: list[dict[tuple, int]] = []
+        size = self.n_inertial
+        for own in self.candidates:
+            keys = dict.fromkeys(key for friction in own for key in _keys(friction))
+            self._sources.append({key: size + i for i, key in enumerate(keys)})
+            size += len(keys)
+        self._coupling: list[dict[tuple, int]] = []
+        for first, _ in self.coupled:
+            keys = dict.fromkeys(key for friction in self.candidates[first] for key in _coupling_keys(friction))
+            self._coupling.append({key: size + i for i, key in enumerate(keys)})
+            size += len(keys)
+        self.size = size
+        self.of_joint = [
+            np.concatenate([np.flatnonzero(effect[j]), list(own.values()), *self._coupling_of(j)]).astype(int)
+            for j, own in enumerate(self._sources)
+        ]
+        self._place = [{int(column): i for i, column in enumerate(columns)} for columns in self.of_joint]
+
+    def rows(self, q: NDArray, qd: NDArray, qdd: NDArray) -> list[NDArray]:
+        """For each joint the matrix (N, k_j) from its columns to its torque."""
+        full = self.robot.torque_regressor(q, qd, qdd)
+        found = []
+        for j, (own, sources) in enumerate(zip(self.candidates, self._sources, strict=True)):
+            columns = self.of_joint[j]
+            matrix = np.empty((len(q), len(columns)))
+            inertial = columns[columns < self.n_inertial]
+            np.take(full[:, j], self.base.columns[inertial], axis=1, out=matrix[:, : len(inertial)], mode="clip")
+            for friction in own:
+                for key, value in zip(_keys(friction), friction.values(qd[:, j], qdd[:, j]), strict=True):
+                    matrix[:, self._place[j][sources[key]]] = value
+            found.append(matrix)
+        for pair, sources in zip(self.coupled, self._coupling, strict=True):
+            # The direction of the sum turns round as that of the first joint does.
+            for keys, friction in {_coupling_keys(friction): friction for friction in self.candidates[pair[0]]}.items():
+                joints = [JointFriction.none()] * self.robot.n_joints
+                joints[pair[0]] = replace(
+                    JointFriction.none(), smoothing=friction.smoothing, dead_zone=friction.dead_zone
+                )
+                values = FrictionModel(joints, [pair]).regressor(qd, qdd)
+                for key, value in zip(keys, np.moveaxis(values, -1, 0), strict=True):
+                    for j in pair:
+                        found[j][:, self._place[j][sources[key]]] = value[:, j]
+        return found
+
+    def rows_of(self, regressor: NDArray) -> list[NDArray]:
+        """As `rows`, of a regressor (N, n, p) of the links and of the only candidate of each joint.
+
+        Raises:
+            IdentificationError: a joint has several candidates.
+
+        """
+        if any(len(own) > 1 for own in self.candidates):
+            raise IdentificationError("the integral form needs friction that is given, not 'auto'; choose its terms")
+        source = np.empty(self.size, dtype=int)
+        friction = self.robot.parameters.size + np.arange(self.size - self.n_inertial)
+        source[self.chosen([0] * len(self.candidates))] = [*self.base.columns, *friction]
+        return [regressor[:, j, source[own]] for j, own in enumerate(self.of_joint)]
+
+    def chosen(self, choice: Sequence[int]) -> NDArray:
+        """Columns of one candidate per joint, in the order of base parameters and `friction(choice).names(robot)`."""
+        own = [
+            sources[key]
+            for candidates, sources, index in zip(self.candidates, self._sources, choice, strict=True)
+            for key in _keys(candidates[index])
+        ]
+        pairs = [
+            sources[key]
+            for (first, _), sources in zip(self.coupled, self._coupling, strict=True)
+            for key in _coupling_keys(self.candidates[first][choice[first]])
+        ]
+        return np.array([*range(self.n_inertial), *own, *pairs], dtype=int)
+
+    def nonnegative(self, choice: Sequence[int]) -> NDArray:
+        """(k,) bool: which of the `chosen` columns have coefficients that cannot be negative; coupling terms can."""
+        names = self.friction(choice).names(self.robot)
+        return np.array([False] * self.n_inertial + [name.startswith(NONNEGATIVE) for name in names])
+
+    def friction(self, choice: Sequence[int]) -> FrictionModel:
+        """The friction model of one candidate per joint."""
+        return FrictionModel([own[index] for own, index in zip(self.candidates, choice, strict=True)], self.coupled)
+
+    def _coupling_of(self, joint: int) -> list[list[int]]:
+        pairs = zip(self.coupled, self._coupling, strict=True)
+        return [list(sources.values()) for pair, sources in pairs if joint in pair]
+
+
+def _keys(friction: JointFriction) -> list[tuple]:
+    """What makes two terms the same column."""
+    shape = (friction.smoothing, friction.dead_zone)
+    return [
+        (term, *shape, friction.stribeck_velocity if term == "stribeck" else None)
+        if term.startswith(("coulomb", "stribeck"))
+        else (term,)
+        for term in friction.terms
+    ]
+
+
+def _coupling_keys(friction: JointFriction) -> tuple[tuple, ...]:
+    """Of the terms of a pair, `friction` being that of its first joint."""
+    inertia, viscous, coulomb = COUPLING_TERMS
+    return (inertia,), (viscous,), (coulomb, friction.smoothing, friction.dead_zone)

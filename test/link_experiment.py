@@ -1,0 +1,59 @@
+"""Recordings of small arms whose links differ from their URDF's in a known way."""
+
+import numpy as np
+import planar_arm
+
+from dynid_ros.model import RobotModel
+from dynid_ros.model.friction import FrictionModel, JointFriction
+from dynid_ros.recording import Recording
+
+FRICTION = JointFriction(offset=True, smoothing=0.05)
+COULOMB, VISCOUS, OFFSET = 1.0, 0.5, 0.2
+HEAVIER, LARGER = 2.5, 1.5
+
+
+def planar() -> tuple[RobotModel, np.ndarray]:
+    """The planar arm, and true links (30,): link 2 has its mass further out, link 3 more inertia than the URDF's."""
+    robot = RobotModel.from_urdf(planar_arm.urdf())
+    truth = robot.parameters.reshape(3, 10).copy()
+    truth[1, 1:4] *= HEAVIER
+    truth[2, 4:] *= LARGER
+    return robot, truth.ravel()
+
+
+def record(
+    robot: RobotModel,
+    truth: np.ndarray,
+    seed: int = 0,
+    noise_seed: int = 0,
+    noise: float = 0.05,
+    ripple: float = 0.0,
+    still: tuple[int, ...] = (),
+) -> Recording:
+    """10 s at 100 Hz of joints on sums of sines; torque with friction, white noise, and a ripple no model has.
+
+    Args:
+        robot: kinematics.
+        truth: (10 n,) links.
+        seed: of the motion.
+        noise_seed: of the noise.
+        noise: N m.
+        ripple: N m, over the angle of each joint.
+        still: joints that do not move.
+
+    """
+    n = robot.n_joints
+    time = np.arange(0, 10, 0.01)
+    rng = np.random.default_rng(seed)
+    motion = np.zeros((3, len(time), n))
+    for harmonic in range(1, 6):
+        w = 2 * np.pi * 0.1 * harmonic
+        size, phase = rng.uniform(-1, 1, n) / harmonic**0.7, rng.uniform(0, 2 * np.pi, n)
+        angle = w * time[:, None] + phase
+        motion += size * np.stack([np.sin(angle), w * np.cos(angle), -(w**2) * np.sin(angle)])
+    motion[:, :, list(still)] = 0.0
+    q, qd, qdd = motion
+    torque = robot.inverse_dynamics(q, qd, qdd, truth)
+    torque += FrictionModel(FRICTION).regressor(qd, qdd) @ np.tile([COULOMB, VISCOUS, OFFSET], n)
+    torque += np.random.default_rng(noise_seed + 100 * seed).normal(0, noise, q.shape) + ripple * np.sin(5 * q)
+    return Recording(robot.joint_names, time, q, qd, torque, source=f"run_{seed}")

@@ -1,0 +1,52 @@
+"""Recordings of real robots, in the folder that DYNID_DATA names; its READMEs tell units and traps."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+
+from dynid_ros.model import RobotModel
+from dynid_ros.recording import Recording
+from dynid_ros.recording.effort import EffortConvention
+
+DATA = Path(os.environ.get("DYNID_DATA", "DYNID_DATA is not set"))
+MISSING = f"no folder of real recordings: {DATA}"
+
+URDFS = {
+    "ur10e": ("ur10e.urdf", "base_link", "wrist_3_link"),
+    "kuka_lwr4": ("kuka_lwr4.urdf", "lwr_base_link", "lwr_7_link"),
+    "franka_panda": ("panda_dh.urdf", None, None),
+    "staubli_tx40": ("tx40_mdh_modified.urdf", None, None),
+}
+UR10E_GAINS = (11.976, 11.976, 9.839, 10.763, 10.763, 10.763)
+"""N m / A; the last one is assumed in the data's README."""
+CONVENTIONS = {"ur10e": EffortConvention("motor_current", UR10E_GAINS)}
+
+TX40_RATIOS = np.diag([32.0, 32.0, 45.0, -48.0, 45.0, 32.0])
+TX40_POSITION_RATIOS, TX40_TORQUE_RATIOS = TX40_RATIOS.copy(), TX40_RATIOS.copy()
+TX40_POSITION_RATIOS[5, 4] = TX40_TORQUE_RATIOS[4, 5] = 32.0
+TX40_ZERO = np.array([0.0, -np.pi / 2, np.pi / 2, 0.0, 0.0, 0.0])
+
+
+def real_robot(name: str) -> RobotModel:
+    """Model of the URDF that comes with the recordings."""
+    urdf, base, tip = URDFS[name]
+    return RobotModel.from_urdf(DATA / name / urdf, tip=tip, base=base)
+
+
+def real_recording(name: str, file: str) -> Recording:
+    """One recording, with joint torques in N m."""
+    robot, path = real_robot(name), DATA / name / "develop" / f"{file}.npz"
+    if name == "staubli_tx40":
+        return _tx40(robot, path)
+    return Recording.read(path, joint_names=robot.joint_names, effort_convention=CONVENTIONS.get(name))
+
+
+def _tx40(robot: RobotModel, path: Path) -> Recording:
+    """Motor side to joint side; the last two joints share a motor."""
+    data = np.load(path)
+    position = data["q_motor"] @ np.linalg.inv(TX40_POSITION_RATIOS).T + TX40_ZERO
+    torque = data["torque_motor"] @ TX40_TORQUE_RATIOS.T
+    return Recording(
+        robot.joint_names, data["t"] - data["t"][0], position, np.full_like(position, np.nan), torque, source=path.name
+    )
