@@ -1,7 +1,8 @@
-"""Plots and the HTML report."""
+"""Plots and the HTML reports."""
 
 from dynid_ros.report.demonstration import Demonstration
 from dynid_ros.report.drop_picture import write_drop_picture
 from dynid_ros.report.gravity_report import write_gravity_report
+from dynid_ros.report.link_report import write_link_report
 
-__all__ = ["Demonstration", "write_drop_picture", "write_gravity_report"]
+__all__ = ["Demonstration", "write_drop_picture", "write_gravity_report", "write_link_report"]

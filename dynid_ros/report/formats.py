@@ -49,6 +49,16 @@ def percent(fraction: float) -> str:
     return "< 0.01 %" if abs(fraction) < 1e-4 else f"{significant(100 * fraction, 2)} %"
 
 
+def share(fraction: float) -> str:
+    """A share that is explained, in per cent: none below zero, and never all of it by rounding."""
+    if not np.isfinite(fraction):
+        return MISSING
+    if fraction <= 0:
+        return "0 %"
+    decimals = 0 if fraction < 0.985 else 1
+    return f"{min(round(100 * fraction, decimals), 99.9):.{decimals}f} %"
+
+
 def distance(value: float, unit: JointUnits) -> str:
     """A distance in rad or m, in the units that are shown."""
     shown = value * unit.scale

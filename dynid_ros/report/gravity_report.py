@@ -8,6 +8,7 @@ from dynid_ros.errors import IdentificationError
 from dynid_ros.identification.samples import Samples
 from dynid_ros.identification.validation import validate_torque
 from dynid_ros.model import RobotModel
+from dynid_ros.report.conditioning import condition
 from dynid_ros.report.demonstration import Demonstration
 from dynid_ros.report.drift_plot import drift_plot
 from dynid_ros.report.drop_picture import DropPicture
@@ -18,7 +19,7 @@ from dynid_ros.report.quality import Quality
 from dynid_ros.report.row_plots import error_plot
 from dynid_ros.report.torque_plots import agreement_plots, rotation_plots
 from dynid_ros.report.units import joint_units
-from dynid_ros.report.verdict import condition, sentences, tiles
+from dynid_ros.report.verdict import sentences, tiles
 
 
 def write_gravity_report(
@@ -67,7 +68,7 @@ def write_gravity_report(
         samples=samples,
         sentences=sentences(model, samples, quality, demonstration),
         tiles=tiles(model, quality, demonstration),
-        condition=condition(model.condition_number)[1],
+        condition=condition(model.condition_number).explanation,
         rows=rows,
         known_moments=sum(len(row.moments) for row in rows),
         covered=sum(moment.covered for row in rows for moment in row.moments),

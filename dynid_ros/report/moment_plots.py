@@ -1,13 +1,12 @@
 """Identified gravity parameters with their 95 % intervals, against the truth where it is known."""
 
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from dynid_ros.report.drawing import svg
 from dynid_ros.report.palette import LIGHT
-from dynid_ros.report.row_plots import WIDTH, row_axes, rows_height
+from dynid_ros.report.row_plots import WIDTH, interval_bars, row_axes, rows_height
 
 Names = list[tuple[str, str]]
 """Joint and parameter of each row."""
@@ -21,7 +20,7 @@ def value_plot(names: Names, value: NDArray, half: NDArray, truth: NDArray, unit
         axes.axvline(0, color=LIGHT["line"], linewidth=1)
         rows = np.arange(len(names))
         axes.plot(truth, rows, linestyle="none", marker="o", markersize=9, mfc="none", mec=LIGHT["truth"], mew=1.4)
-        _bars(axes, value, half)
+        interval_bars(axes, value, half)
         axes.set_xlabel(f"identified value ({unit})")
 
     return svg(f"Identified gravity parameters in {unit}", WIDTH, rows_height(len(names)), draw)
@@ -42,22 +41,7 @@ def interval_plot(names: Names, error: NDArray, half: NDArray, what: str, zero: 
     def draw(figure: Figure) -> None:
         axes = row_axes(figure, names)
         axes.axvline(0, color=LIGHT[zero], linewidth=1.2)
-        _bars(axes, 100 * error, 100 * half)
+        interval_bars(axes, 100 * error, 100 * half)
         axes.set_xlabel(what)
 
     return svg(f"Gravity parameters, {what}", WIDTH, rows_height(len(names)), draw)
-
-
-def _bars(axes: Axes, value: NDArray, half: NDArray) -> None:
-    axes.errorbar(
-        value,
-        np.arange(len(value)),
-        xerr=half,
-        linestyle="none",
-        marker="o",
-        markersize=4,
-        color=LIGHT["identified"],
-        elinewidth=1.6,
-        capsize=3,
-        capthick=1.2,
-    )

@@ -1,12 +1,22 @@
 """Templates and the one self-contained page that they make."""
 
 from pathlib import Path
+from typing import NamedTuple
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from dynid_ros.files import write_atomically
 from dynid_ros.report import formats
 from dynid_ros.report.palette import DARK, LIGHT
+
+
+class Tile(NamedTuple):
+    """One number that counts, at the top of the page."""
+
+    label: str
+    value: str
+    note: str
+
 
 ENVIRONMENT = Environment(
     loader=FileSystemLoader(Path(__file__).with_name("templates")),
@@ -23,6 +33,7 @@ for function in (
     formats.brief,
     formats.as_fine_as,
     formats.percent,
+    formats.share,
     formats.distance,
     formats.counted,
 ):

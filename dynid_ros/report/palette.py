@@ -11,6 +11,8 @@ LIGHT = {
     "band": "#d3e6f3",
     "truth": "#00805d",
     "uncompensated": "#d55e00",
+    "urdf": "#e8b878",
+    "wrong": "#b3261e",
 }
 """Figures are drawn in these; each value stands for its name, so no two may be equal."""
 
@@ -25,4 +27,6 @@ DARK = {
     "band": "#1d3a4e",
     "truth": "#36c497",
     "uncompensated": "#f4924f",
+    "urdf": "#8f6f45",
+    "wrong": "#ff8a7a",
 }

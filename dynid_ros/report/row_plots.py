@@ -21,16 +21,17 @@ def rows_height(count: int) -> int:
     return ROW * count + 50
 
 
-def row_axes(figure: Figure, names: Sequence[tuple[str, ...]]) -> Axes:
+def row_axes(figure: Figure, names: Sequence[tuple[str, ...]], right: float = 12) -> Axes:
     """Axes with a row for each name, the first on top, at y = 0, the next at 1.
 
     Args:
         figure: filled by the axes.
         names: joint, and what of the joint if it has several rows.
+        right: margin, in page units.
 
     """
     labels = [" ".join([_shortened(joint), *what]) for joint, *what in names]
-    axes = plot_area(figure, left=10 + 6.2 * max(map(len, labels)), bottom=40, right=12, top=4)
+    axes = plot_area(figure, left=10 + 6.2 * max(map(len, labels)), bottom=40, right=right, top=4)
     axes.set_yticks(np.arange(len(labels)), labels=labels)
     axes.set_ylim(len(labels) - 0.4, -0.6)
     axes.tick_params(axis="y", length=0)
@@ -65,6 +66,22 @@ def error_plot(names: Sequence[str], error: NDArray, label: str) -> str:
         axes.set_xlabel(label)
 
     return svg(label, WIDTH, rows_height(len(names)), draw)
+
+
+def interval_bars(axes: Axes, value: NDArray, half: NDArray) -> None:
+    """Values (rows,) as points with bars of half widths (rows,); none in a row of NaN."""
+    axes.errorbar(
+        value,
+        np.arange(len(value)),
+        xerr=half,
+        linestyle="none",
+        marker="o",
+        markersize=4,
+        color=LIGHT["identified"],
+        elinewidth=1.6,
+        capsize=3,
+        capthick=1.2,
+    )
 
 
 def _shortened(name: str) -> str:

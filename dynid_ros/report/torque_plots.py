@@ -1,12 +1,10 @@
 """Measured torque beside what the identified model says: over the angle of a rotating joint, or plainly against it."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from dynid_ros.identification.rotations import Rotation, rotations
@@ -14,34 +12,15 @@ from dynid_ros.identification.samples import Samples
 from dynid_ros.report.drawing import plot_area, svg, thinned
 from dynid_ros.report.identified_gravity import IdentifiedGravity
 from dynid_ros.report.palette import LIGHT
+from dynid_ros.report.panel import WIDTH, Panel, label_axes
 from dynid_ros.report.units import joint_units
 
-WIDTH, HEIGHT = 320, 200
+HEIGHT = 200
 APPROACHES = ((1, "^", "measured"), (-1, "v", "none"), (0, "o", "measured"))
 """Direction, marker and fill."""
 
 
-@dataclass(frozen=True)
-class TorquePlot:
-    """One panel of the report.
-
-    Attributes:
-        joint: its name.
-        note: what tells it from other panels of the joint.
-        picture: SVG.
-        rms: of measured less predicted torque; NaN without a prediction.
-        unit: of `rms`.
-
-    """
-
-    joint: str
-    note: str
-    picture: str
-    rms: float
-    unit: str
-
-
-def rotation_plots(model: IdentifiedGravity, samples: Samples, predicted: NDArray) -> Iterator[TorquePlot]:
+def rotation_plots(model: IdentifiedGravity, samples: Samples, predicted: NDArray) -> Iterator[Panel]:
     """Each single-joint rotation with the model's curve in the mean pose of the other joints, base to tip.
 
     Args:
@@ -57,7 +36,7 @@ def rotation_plots(model: IdentifiedGravity, samples: Samples, predicted: NDArra
             yield _rotation_plot(model, samples, predicted, rotation, f"rotation {number} of {len(own)}")
 
 
-def agreement_plots(model: IdentifiedGravity, samples: Samples, predicted: NDArray) -> Iterator[TorquePlot]:
+def agreement_plots(model: IdentifiedGravity, samples: Samples, predicted: NDArray) -> Iterator[Panel]:
     """Measured against predicted torque of each joint that gravity loads and that no single-joint rotation shows."""
     shown = {rotation.joint for rotation in rotations(samples)}
     for joint, name in enumerate(model.robot.joint_names):
@@ -67,7 +46,7 @@ def agreement_plots(model: IdentifiedGravity, samples: Samples, predicted: NDArr
 
 def _rotation_plot(
     model: IdentifiedGravity, samples: Samples, predicted: NDArray, rotation: Rotation, note: str
-) -> TorquePlot:
+) -> Panel:
     joint, rows = rotation.joint, rotation.rows
     name, unit = model.robot.joint_names[joint], joint_units(model.robot)[joint]
     position, torque = samples.position[rows], samples.torque[rows, joint]
@@ -85,14 +64,14 @@ def _rotation_plot(
         for direction, marker, fill in APPROACHES:
             chosen = samples.direction[rows, joint] == direction
             _points(axes, position[chosen, joint] * unit.scale, torque[chosen], marker, fill)
-        _label(axes, f"{unit.noun} ({unit.position})", f"torque ({unit.effort})")
+        label_axes(axes, f"{unit.noun} ({unit.position})", f"torque ({unit.effort})")
 
     label = f"Torque of {name} against its {unit.noun}, {note}"
     rms = float(np.sqrt(np.mean((torque - predicted[rows, joint]) ** 2)))
-    return TorquePlot(name, note, svg(label, WIDTH, HEIGHT, draw), rms, unit.effort)
+    return Panel(name, note, svg(label, WIDTH, HEIGHT, draw), rms, unit.effort)
 
 
-def _agreement_plot(model: IdentifiedGravity, measured: NDArray, predicted: NDArray, joint: int) -> TorquePlot:
+def _agreement_plot(model: IdentifiedGravity, measured: NDArray, predicted: NDArray, joint: int) -> Panel:
     name, unit = model.robot.joint_names[joint], joint_units(model.robot)[joint]
     known = np.flatnonzero(np.isfinite(predicted))
     shown = known[thinned(len(known))]
@@ -102,12 +81,12 @@ def _agreement_plot(model: IdentifiedGravity, measured: NDArray, predicted: NDAr
         ends = np.array([predicted[known].min(), predicted[known].max()])
         axes.plot(ends, ends, color=LIGHT["identified"], linewidth=1.6)
         _points(axes, predicted[shown], measured[shown], "o", "none")
-        _label(axes, f"predicted ({unit.effort})", f"measured ({unit.effort})")
+        label_axes(axes, f"predicted ({unit.effort})", f"measured ({unit.effort})")
 
     label = f"Measured against predicted torque of {name}"
     rms = float(np.sqrt(np.mean((measured[known] - predicted[known]) ** 2)))
     note = f"{len(shown)} of {len(known)} samples" if len(shown) < len(known) else f"{len(known)} samples"
-    return TorquePlot(name, note, svg(label, WIDTH, HEIGHT, draw), rms, unit.effort)
+    return Panel(name, note, svg(label, WIDTH, HEIGHT, draw), rms, unit.effort)
 
 
 def _points(axes: Axes, x: NDArray, y: NDArray, marker: str, fill: str) -> None:
@@ -121,11 +100,3 @@ def _points(axes: Axes, x: NDArray, y: NDArray, marker: str, fill: str) -> None:
         markeredgewidth=0.9,
         markerfacecolor=LIGHT.get(fill, "none"),
     )
-
-
-def _label(axes: Axes, x: str, y: str) -> None:
-    axes.set_xlabel(x)
-    axes.set_ylabel(y)
-    axes.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 3, 4.5, 6, 9, 10] if "°" in x else None))
-    axes.yaxis.set_major_locator(MaxNLocator(5))
-    axes.yaxis.set_label_coords(-44 / (WIDTH - 60), 0.5)

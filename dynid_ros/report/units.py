@@ -17,6 +17,7 @@ class JointUnits:
         effort: "N m" or "N".
         noun: what its position is called.
         moment: unit of its gravity parameters.
+        velocity, viscous, inertia: units of its velocity, and of its viscous friction and rotor inertia.
 
     """
 
@@ -25,10 +26,13 @@ class JointUnits:
     effort: str
     noun: str
     moment: str
+    velocity: str
+    viscous: str
+    inertia: str
 
 
-REVOLUTE = JointUnits("°", float(np.rad2deg(1.0)), "N m", "angle", "kg m")
-PRISMATIC = JointUnits("mm", 1000.0, "N", "position", "kg")
+REVOLUTE = JointUnits("°", float(np.rad2deg(1.0)), "N m", "angle", "kg m", "rad/s", "N m s/rad", "kg m²")
+PRISMATIC = JointUnits("mm", 1000.0, "N", "position", "kg", "m/s", "N s/m", "kg")
 
 
 def joint_units(robot: RobotModel) -> list[JointUnits]:

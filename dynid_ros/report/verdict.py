@@ -1,26 +1,15 @@
 """What was found and how good it is, for those who read nothing else."""
 
-from typing import NamedTuple
-
 import numpy as np
 
 from dynid_ros.identification.samples import Samples
+from dynid_ros.report.conditioning import condition
 from dynid_ros.report.demonstration import STILL, Demonstration
 from dynid_ros.report.formats import brief, counted, distance, listed, percent, significant
 from dynid_ros.report.identified_gravity import IdentifiedGravity
+from dynid_ros.report.page import Tile
 from dynid_ros.report.quality import Quality
 from dynid_ros.report.units import joint_units
-
-WELL_CONDITIONED = 30.0
-ILL_CONDITIONED = 300.0
-
-
-class Tile(NamedTuple):
-    """One number that counts."""
-
-    label: str
-    value: str
-    note: str
 
 
 def sentences(
@@ -56,32 +45,8 @@ def tiles(model: IdentifiedGravity, quality: Quality, demonstration: Demonstrati
                 f"with compensation; {distance(demonstration.drift_without.max(), unit)} without",
             )
         )
-    found.append(Tile("Condition number", significant(model.condition_number), condition(model.condition_number)[0]))
+    found.append(Tile("Condition number", significant(model.condition_number), condition(model.condition_number).word))
     return found
-
-
-def condition(number: float) -> tuple[str, str]:
-    """A word for the condition number, and what it means."""
-    if not np.isfinite(number):
-        word, meaning = "not known", "The file holds no condition number."
-    elif number < WELL_CONDITIONED:
-        word, meaning = "well conditioned", "This experiment tells all unknowns well apart."
-    elif number < ILL_CONDITIONED:
-        word, meaning = (
-            "fair",
-            "This experiment tells the unknowns apart; more varied poses would narrow the intervals.",
-        )
-    else:
-        word = "ill conditioned"
-        meaning = (
-            "This experiment barely tells some unknowns apart: small errors of the sensors become large ones. "
-            "Let the joints turn further, in more varied poses of the others."
-        )
-    explanation = (
-        "The condition number says how much less certain the least certain combination of unknowns is than the most "
-        f"certain one: 1 is ideal, up to {WELL_CONDITIONED:.0f} is good, above {ILL_CONDITIONED:.0f} is poor. {meaning}"
-    )
-    return word, explanation
 
 
 def _joints(model: IdentifiedGravity) -> tuple[list[str], list[str]]:

@@ -67,3 +67,19 @@ def test_words():
     assert [formats.counted(number, "stretch") for number in (1, 3)] == ["1 stretch", "3 stretches"]
     assert formats.counted(2, "pose") == "2 poses"
     assert [formats.listed(list(words)) for words in ("a", "ab", "abc")] == ["a", "a and b", "a, b and c"]
+
+
+@pytest.mark.parametrize(
+    ("fraction", "text"),
+    [
+        (0.414, "41 %"),
+        (0.98, "98 %"),
+        (0.991, "99.1 %"),
+        (0.99996, "99.9 %"),
+        (0.0, "0 %"),
+        (-3.0, "0 %"),
+        (np.nan, "–"),
+    ],
+)
+def test_share(fraction, text):
+    assert formats.share(fraction) == text

@@ -1,0 +1,40 @@
+"""What a condition number means."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+WELL_CONDITIONED = 30.0
+ILL_CONDITIONED = 300.0
+
+
+class Condition(NamedTuple):
+    """In a word and in a paragraph."""
+
+    word: str
+    explanation: str
+
+
+def condition(
+    number: float,
+    more: str = "more varied poses",
+    remedy: str = "Let the joints turn further, in more varied poses of the others.",
+) -> Condition:
+    """Explain the condition number of an experiment; `more` of what would help, and a sentence on what must be done."""
+    if not np.isfinite(number):
+        word, meaning = "not known", "The file holds no condition number."
+    elif number < WELL_CONDITIONED:
+        word, meaning = "well conditioned", "This experiment tells all unknowns well apart."
+    elif number < ILL_CONDITIONED:
+        word, meaning = "fair", f"This experiment tells the unknowns apart; {more} would narrow the intervals."
+    else:
+        word = "ill conditioned"
+        meaning = (
+            f"This experiment barely tells some unknowns apart: small errors of the sensors become large ones. {remedy}"
+        )
+    return Condition(
+        word,
+        "The condition number says how much less certain the least certain combination of unknowns is than the most "
+        f"certain one: 1 is ideal, up to {WELL_CONDITIONED:.0f} is good, above {ILL_CONDITIONED:.0f} is poor. "
+        f"{meaning}",
+    )
