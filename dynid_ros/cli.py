@@ -1,16 +1,24 @@
 """`dynid`: identification without ROS, and the demo."""
 
 import argparse
+import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NoReturn
 
+import dynid_ros.one_thread  # noqa: F401 - before numpy
 from dynid_ros import __version__
 from dynid_ros.demo import run_demo
-from dynid_ros.errors import DynidError
-from dynid_ros.identification import GravityIdentification
+from dynid_ros.errors import DynidError, RecordingError
+from dynid_ros.identification import GravityIdentification, LinkIdentification
+from dynid_ros.identification.link_estimators import ESTIMATORS
+from dynid_ros.identification.links import EQUATIONS
 from dynid_ros.identification.samples import SampleRules
+from dynid_ros.jobs.friction_terms import FRICTION_TERMS, friction_terms
 from dynid_ros.jobs.gravity import identify_gravity, report_gravity
+from dynid_ros.jobs.links import LinkJob, identify_links
+from dynid_ros.jobs.prediction import PredictionJob, predict
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
 from dynid_ros.recording.checks import check
@@ -29,8 +37,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(130)
 
 
+class _Parser(argparse.ArgumentParser):
+    """Says in one line what is wrong, as all errors are said."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"dynid: error: {message}; see {self.prog} --help\n")
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="dynid", description="Identify the dynamics of a serial arm from recordings.")
+    parser = _Parser(prog="dynid", description="Identify the dynamics of a serial arm from recordings.")
     parser.add_argument("--version", action="version", version=f"dynid_ros {__version__}")
     commands = parser.add_subparsers(required=True, metavar="command")
 
@@ -46,13 +61,28 @@ def _parser() -> argparse.ArgumentParser:
 
     identify = commands.add_parser("identify", help="recordings in, identified.yaml and report.html out")
     kinds = identify.add_subparsers(required=True, metavar="what")
-    gravity = kinds.add_parser("gravity", help="gravity parameters, torque offsets and Coulomb friction")
-    _add_robot(gravity)
-    _add_recording(gravity)
-    gravity.add_argument(
-        "--validate", action="append", type=Path, default=[], metavar="R", help="recording to predict, not to fit"
-    )
-    gravity.add_argument("--output", type=Path, required=True, help="folder for identified.yaml and report.html")
+    _add_gravity(kinds.add_parser("gravity", help="gravity parameters, torque offsets and Coulomb friction"))
+    _add_links(kinds.add_parser("links", help="masses, mass moments and inertias of all links, friction, rotors"))
+
+    validate = commands.add_parser("validate", help="measured beside predicted torque of every recorded sample")
+    _add_robot(validate)
+    _add_recording(validate)
+    validate.add_argument("--model", type=Path, required=True, help="identified.yaml")
+    validate.add_argument("--output", type=Path, required=True, help="the CSV file")
+    validate.add_argument("--json", action="store_true", help="print the agreement as JSON")
+    validate.set_defaults(command=_validate)
+
+    report = commands.add_parser("report", help="report.html anew from a gravity identified.yaml and its recordings")
+    _add_robot(report)
+    _add_recording(report)
+    report.add_argument("--model", type=Path, required=True, help="identified.yaml")
+    report.add_argument("--output", type=Path, required=True, help="the HTML file")
+    report.set_defaults(command=_report)
+    return parser
+
+
+def _add_gravity(gravity: argparse.ArgumentParser) -> None:
+    _add_identification(gravity)
     gravity.add_argument("--estimator", choices=("global", "recursive"), default="global")
     gravity.add_argument("--samples", choices=("static", "slow", "both"), default="static")
     rules = SampleRules()
@@ -65,13 +95,49 @@ def _parser() -> argparse.ArgumentParser:
     gravity.add_argument("--no-torque-offset", action="store_true", help="the torque sensors are zeroed")
     gravity.set_defaults(command=_identify_gravity)
 
-    report = commands.add_parser("report", help="report.html anew from identified.yaml and its recordings")
-    _add_robot(report)
-    _add_recording(report)
-    report.add_argument("--model", type=Path, required=True, help="identified.yaml")
-    report.add_argument("--output", type=Path, required=True, help="the HTML file")
-    report.set_defaults(command=_report)
-    return parser
+
+def _add_links(links: argparse.ArgumentParser) -> None:
+    _add_identification(links)
+    links.add_argument(
+        "--estimator",
+        choices=ESTIMATORS,
+        default="consistent",
+        help="%(default)s: links that can exist, drawn to the URDF's; weighted, ordinary, huber: least squares; "
+        "others: of the papers, see docs/links.md",
+    )
+    links.add_argument(
+        "--equations",
+        choices=tuple(EQUATIONS),
+        default="filtered",
+        help="%(default)s: all through one low-pass; integral: without accelerations, needs --friction",
+    )
+    links.add_argument(
+        "--friction",
+        default="auto",
+        metavar="TERMS",
+        help=f"of all joints: auto, none, or some of {', '.join(FRICTION_TERMS)} with commas between, as in "
+        "coulomb,viscous,stribeck_velocity=0.1",
+    )
+    links.add_argument("--prior-weight", type=float, metavar="W", help="of the URDF; default: by cross-validation")
+    links.add_argument(
+        "--torque-gain-error", type=float, default=0.01, metavar="S", help="standard deviation, relative (%(default)s)"
+    )
+    links.add_argument("--cutoff", type=float, metavar="HZ", help="low-pass of torque and regressor; default: by data")
+    links.add_argument("--motion-cutoff", type=float, metavar="HZ", help="low-pass of the positions; default: by data")
+    links.add_argument(
+        "--coupled", nargs=2, action="append", default=[], metavar=("A", "B"), help="joints of one motor; repeatable"
+    )
+    links.add_argument("--json", action="store_true", help="print the content of identified.yaml as JSON")
+    links.set_defaults(command=_identify_links)
+
+
+def _add_identification(parser: argparse.ArgumentParser) -> None:
+    _add_robot(parser)
+    _add_recording(parser)
+    parser.add_argument(
+        "--validate", action="append", type=Path, default=[], metavar="R", help="recording to predict, not to fit"
+    )
+    parser.add_argument("--output", type=Path, required=True, help="folder for identified.yaml and report.html")
 
 
 def _add_robot(parser: argparse.ArgumentParser) -> None:
@@ -145,6 +211,38 @@ def _identify_gravity(options: argparse.Namespace) -> int:
     others = _recordings(options, robot, options.validate)
     print(identify_gravity(identification, recordings, options.output, others).summary())
     return 0
+
+
+def _identify_links(options: argparse.Namespace) -> int:
+    robot = _robot(options)
+    identification = LinkIdentification(
+        robot,
+        friction=friction_terms(options.friction),
+        coupled=[(first, second) for first, second in options.coupled],
+        estimator=options.estimator,
+        equations=options.equations,
+        prior_weight=options.prior_weight,
+        torque_gain_error=options.torque_gain_error,
+        cutoff=options.cutoff,
+        motion_cutoff=options.motion_cutoff,
+    )
+    recordings = _recordings(options, robot, options.recording)
+    others = _recordings(options, robot, options.validate)
+    _print(identify_links(identification, recordings, options.output, others), options)
+    return 0
+
+
+def _validate(options: argparse.Namespace) -> int:
+    if len(options.recording) > 1:
+        raise RecordingError(f"validate takes one recording, not {len(options.recording)}; run it once for each")
+    robot = _robot(options)
+    (recording,) = _recordings(options, robot, options.recording)
+    _print(predict(options.model, robot, recording, options.output), options)
+    return 0
+
+
+def _print(job: LinkJob | PredictionJob, options: argparse.Namespace) -> None:
+    print(json.dumps(job.document(), ensure_ascii=False, indent=1) if options.json else job.summary())
 
 
 def _report(options: argparse.Namespace) -> int:

@@ -4,13 +4,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dynid_ros.errors import RecordingError
+from dynid_ros.errors import IdentifiedFileError
 from dynid_ros.identification import GravityIdentification, GravityResult
 from dynid_ros.identification.identified_file import check_same_robot, load_identified
 from dynid_ros.identification.validation import Validation
+from dynid_ros.jobs.checking import checked
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
-from dynid_ros.recording.checks import Finding, check
+from dynid_ros.recording.checks import Finding
 from dynid_ros.report import write_gravity_report
 
 
@@ -59,18 +60,18 @@ def identify_gravity(
 
 
 def report_gravity(model: Path, robot: RobotModel, recordings: Sequence[Recording], output: Path) -> Path:
-    """Write the report anew from `identified.yaml` and the recordings that it was fitted to."""
+    """Write the report anew from `identified.yaml` and the recordings that it was fitted to.
+
+    Raises:
+        IdentifiedFileError: the file is malformed, of another robot, or of a link identification.
+
+    """
     document = load_identified(model)
     check_same_robot(document, robot)
+    if "links" in document:
+        raise IdentifiedFileError(
+            f"{model}: it is of a link identification, whose report needs the fit; run `dynid identify links` again"
+        )
     samples = document.get("source", {}).get("settings", {}).get("samples", "static")
     identification = GravityIdentification(robot, samples=samples)
     return write_gravity_report(output, robot, document, identification.extract(*recordings))
-
-
-def checked(recordings: Sequence[Recording], robot: RobotModel) -> tuple[Finding, ...]:
-    """Run the sanity check on all recordings; an error stops here, warnings are returned."""
-    findings = check(recordings, robot)
-    for finding in findings:
-        if finding.severity == "error":
-            raise RecordingError(str(finding))
-    return tuple(findings)

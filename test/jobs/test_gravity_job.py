@@ -57,10 +57,11 @@ def test_demonstration_passes_when_the_arm_floats_and_fails_when_it_falls(tmp_pa
     start = np.array([0.3, 0.6, 0.9, 0.4, 0.5, 0.3])
     still = np.tile(start, (50, 1))
     falling = still + np.outer(time, [0, 0.2, 0.1, 0, 0, 0])
-    passed = write_demonstration(demo_robot(), tmp_path, (time, falling), (time, still + 1e-4))
+    truth = SimulatedArm(demo_robot()).truth
+    passed = write_demonstration(demo_robot(), truth, tmp_path, (time, falling), (time, still + 1e-4))
     assert passed.passed, passed.text()
     assert (tmp_path / "drop.png").read_bytes().startswith(b"\x89PNG")
-    assert not write_demonstration(demo_robot(), tmp_path, (time, falling), (time, falling)).passed
+    assert not write_demonstration(demo_robot(), truth, tmp_path, (time, falling), (time, falling)).passed
 
 
 def _with_torque(recording, torque):

@@ -1,0 +1,131 @@
+"""From an `identified.yaml` and a recording to measured and predicted torque, side by side."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynid_ros.errors import IdentificationError, IdentifiedFileError
+from dynid_ros.files import atomic_file
+from dynid_ros.identification.identified_file import load_identified
+from dynid_ros.identification.link_document import link_model
+from dynid_ros.identification.samples import DERIVATIVE_WINDOW, SampleRules, Samples
+from dynid_ros.identification.validation import Validation, validate_torque
+from dynid_ros.jobs.progress import progress
+from dynid_ros.model import RobotModel
+from dynid_ros.recording import Recording
+from dynid_ros.recording.checks import check
+from dynid_ros.report.identified_gravity import IdentifiedGravity
+from dynid_ros.signals import differentiate
+
+MINIMUM_SAMPLES = 10
+"""Fewer tell nothing about velocity."""
+UNFILTERED = "compared sample by sample, nothing filtered"
+
+
+@dataclass(frozen=True)
+class PredictionJob:
+    """What the job leaves: the agreement, how to take it, and the table."""
+
+    validation: Validation
+    remarks: tuple[str, ...]
+    predicted: Path
+
+    def summary(self) -> str:
+        """Agreement per joint, remarks and where the file is."""
+        head = f"Validation on {self.validation.recording}"
+        return "\n".join([head, self.validation.table(), *self.remarks, f"wrote {self.predicted}"])
+
+    def document(self) -> dict:
+        """An entry of `validation` in `identified.yaml`, and the remarks."""
+        return {**self.validation.document(), "remarks": list(self.remarks)}
+
+
+def predict(model: str | Path, robot: RobotModel, recording: Recording, output: str | Path) -> PredictionJob:
+    """Predict the torque of every sample of a recording with the model in `identified.yaml`, and write a table.
+
+    Its columns are `t` (s, since the first sample) and per joint `<joint>_measured`, as recorded, and
+    `<joint>_predicted` (N m or N); NaN where nothing was measured or can be predicted. A file with links predicts the
+    whole torque, one of a gravity identification gravity and friction alone.
+
+    Raises:
+        IdentifiedFileError: the file is malformed, of another robot, or holds neither links nor gravity.
+        RecordingError: a joint is not in the recording.
+        IdentificationError: no torque was recorded, or too few samples.
+
+    """
+    document = load_identified(model)
+    recording = recording.select(robot.joint_names)
+    if not np.isfinite(recording.torque).any():
+        raise IdentificationError(
+            f"{recording.source}: no torque to compare with; record effort, or name the topic of the torques"
+        )
+    if not {"links", "gravity"} & set(document):
+        raise IdentifiedFileError(f"{model}: neither links nor gravity in it; identify one of them first")
+    with progress(2) as step:
+        step("predicting")
+        by = _by_links if "links" in document else _by_gravity
+        predicted, validation, remarks = by(document, robot, recording)
+        step("looking for faults in the recording")
+        remarks += [f"{finding.severity} in the recording: {finding}" for finding in check(recording, robot)]
+    return PredictionJob(validation, tuple(remarks), _write(Path(output), recording, predicted))
+
+
+def _by_links(document: dict, robot: RobotModel, recording: Recording) -> tuple[NDArray, Validation, list[str]]:
+    model = link_model(document, robot)
+    predicted = model.predict_recording(recording)
+    try:
+        validation = model.validate(recording)
+    except IdentificationError as error:
+        return predicted, _sample_by_sample(recording, predicted), [f"{UNFILTERED}: {error}"]
+    remark = f"compared after a low-pass at {model.signals.cutoff:g} Hz on both, without rest at the ends"
+    return predicted, validation, [remark]
+
+
+def _by_gravity(document: dict, robot: RobotModel, recording: Recording) -> tuple[NDArray, Validation, list[str]]:
+    model = IdentifiedGravity(robot, document)
+    predicted = model.predict(_every_sample(recording))
+    remarks = [
+        f"{UNFILTERED}; this model has gravity and friction but no inertias: accelerations are in the difference"
+    ]
+    remarks += [f"{joint}: no prediction, {reason}" for joint, reason in model.reasons.items()]
+    return predicted, _sample_by_sample(recording, predicted), remarks
+
+
+def _every_sample(recording: Recording) -> Samples:
+    """All samples as gravity identification looks at them; a joint at rest may be held by friction of either sign."""
+    if recording.n_samples < MINIMUM_SAMPLES:
+        raise IdentificationError(f"{recording.source}: only {recording.n_samples} samples; record longer")
+    velocity, _ = differentiate(recording.time, recording.position, DERIVATIVE_WINDOW)
+    moving = np.abs(velocity) >= SampleRules().rest_velocity
+    return Samples(
+        position=recording.position,
+        velocity=np.where(moving, velocity, 0.0),
+        torque=recording.torque,
+        direction=np.where(moving, np.sign(velocity), 0.0),
+        static=~moving.any(axis=1),
+        time=recording.time,
+        part=np.zeros(recording.n_samples, dtype=int),
+    )
+
+
+def _sample_by_sample(recording: Recording, predicted: NDArray) -> Validation:
+    known = np.isfinite(recording.torque) & np.isfinite(predicted)
+    rows = known[:, known.any(axis=0)].all(axis=1)
+    if not known.any() or not rows.any():
+        raise IdentificationError(
+            f"{recording.source}: no sample has both measured and predicted torque; record longer"
+        )
+    return validate_torque(recording.source, recording.joint_names, recording.torque[rows], predicted[rows])
+
+
+def _write(path: Path, recording: Recording, predicted: NDArray) -> Path:
+    names = [f"{joint}_{what}" for joint in recording.joint_names for what in ("measured", "predicted")]
+    pairs = np.stack([recording.torque, predicted], axis=2).reshape(recording.n_samples, -1)
+    table = np.column_stack([recording.time, pairs])
+    with atomic_file(path) as file:
+        np.savetxt(
+            file, table, fmt="%.12g", delimiter=",", header=",".join(["t", *names]), comments="", encoding="utf-8"
+        )
+    return path
