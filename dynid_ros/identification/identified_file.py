@@ -1,7 +1,9 @@
 """`identified.yaml`: what was identified, for which robot, from what; safe YAML, versioned."""
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TypeGuard
 
 import numpy as np
 import yaml
@@ -127,9 +129,10 @@ def gravity_moments(document: dict, gravity: GravityModel) -> NDArray:
     return moments
 
 
+def is_number(value: object) -> TypeGuard[float]:
+    """Whether a value of the file is a finite number; YAML knows integers that no float can hold."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
+
+
 def _is_numbers(values: object, length: int) -> bool:
-    return (
-        isinstance(values, list)
-        and len(values) == length
-        and all(isinstance(v, (int, float)) and not isinstance(v, bool) and np.isfinite(v) for v in values)
-    )
+    return isinstance(values, list) and len(values) == length and all(map(is_number, values))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid_ros.errors import IdentifiedFileError
+from dynid_ros.errors import IdentifiedFileError, ModelError
 from dynid_ros.identification.base_estimate import BaseEstimate
-from dynid_ros.identification.identified_file import check_same_robot
+from dynid_ros.identification.identified_file import check_same_robot, is_number
 from dynid_ros.identification.link_model import LinkModel
 from dynid_ros.identification.link_signals import LinkSignals
 from dynid_ros.model import RobotModel
@@ -116,49 +116,59 @@ def link_model(document: dict, robot: RobotModel) -> LinkModel:
             )
         joints.append(_joint_friction(joint, entry))
         coefficients += [_finite(entry, term, f"friction of joint '{joint}'") for term in joints[-1].terms]
-    pairs = section.get("coupled") or []
     coupled = []
+    pairs = section.get("coupled", [])
+    if not isinstance(pairs, list):
+        raise IdentifiedFileError(f"identified.yaml: friction: coupled is {pairs!r}, expected a list of pairs")
     for entry in pairs:
-        try:
-            first, second = entry["joints"]
-            coupled.append((robot.joint_names.index(first), robot.joint_names.index(second)))
-        except (KeyError, TypeError, ValueError) as error:
-            raise IdentifiedFileError(f"identified.yaml: friction: coupled joints {entry!r}: not two joints") from error
+        coupled.append(_pair(robot, entry))
         coefficients += [_finite(entry, term, "coupled friction") for term in COUPLING_TERMS]
     signals = _section(document, "signals")
+    cutoffs = {name: _finite(signals, name, "signals") for name in ("cutoff", "motion_cutoff")}
+    for name, cutoff in cutoffs.items():
+        if cutoff <= 0:
+            raise IdentifiedFileError(f"identified.yaml: {name}, signals, is {cutoff:g}, expected a frequency above 0")
     return LinkModel(
         robot,
         parameters,
         FrictionModel(joints, coupled),
         np.array(coefficients),
-        LinkSignals(
-            _finite(signals, "cutoff", "signals"),
-            _finite(signals, "motion_cutoff", "signals"),
-            str(signals.get("reason", "")),
-        ),
+        LinkSignals(**cutoffs, reason=str(signals.get("reason", ""))),
     )
+
+
+def _pair(robot: RobotModel, entry: object) -> tuple[int, int]:
+    names = entry.get("joints") if isinstance(entry, dict) else None
+    if not isinstance(names, list) or len(names) != 2 or names[0] == names[1]:
+        raise IdentifiedFileError(f"identified.yaml: friction: coupled joints {entry!r}: not two joints")
+    try:
+        return robot.joint_names.index(names[0]), robot.joint_names.index(names[1])
+    except ValueError as error:
+        raise IdentifiedFileError(
+            f"identified.yaml: friction: coupled joints {names}; the robot has {', '.join(robot.joint_names)}"
+        ) from error
 
 
 def _joint_friction(joint: str, entry: dict) -> JointFriction:
+    where = f"friction of joint '{joint}'"
     terms = [str(term) for term in entry["terms"]]
     plain = [term.removesuffix("_positive").removesuffix("_negative") for term in terms]
-    stribeck = entry.get("stribeck_velocity")
-    friction = JointFriction(
-        coulomb="coulomb" in plain,
-        viscous="viscous" in plain,
-        offset="offset" in plain,
-        rotor_inertia="rotor_inertia" in plain,
-        asymmetric=plain != terms,
-        smoothing=_finite(entry, "smoothing", f"friction of joint '{joint}'"),
-        dead_zone=_finite(entry, "dead_zone", f"friction of joint '{joint}'"),
-        stribeck_velocity=None
-        if stribeck is None
-        else _finite(entry, "stribeck_velocity", f"friction of joint '{joint}'"),
-    )
-    if list(friction.terms) != terms:
-        raise IdentifiedFileError(
-            f"identified.yaml: friction of joint '{joint}' has terms {terms}, expected {list(friction.terms)}"
+    stribeck = None if entry.get("stribeck_velocity") is None else _finite(entry, "stribeck_velocity", where)
+    try:
+        friction = JointFriction(
+            coulomb="coulomb" in plain,
+            viscous="viscous" in plain,
+            offset="offset" in plain,
+            rotor_inertia="rotor_inertia" in plain,
+            asymmetric=plain != terms,
+            smoothing=_finite(entry, "smoothing", where),
+            dead_zone=_finite(entry, "dead_zone", where),
+            stribeck_velocity=stribeck,
         )
+    except ModelError as error:
+        raise IdentifiedFileError(f"identified.yaml: {where}: {error}") from error
+    if list(friction.terms) != terms:
+        raise IdentifiedFileError(f"identified.yaml: {where} has terms {terms}, expected {list(friction.terms)}")
     return friction
 
 
@@ -175,17 +185,13 @@ def _link_parameters(links: dict, link: str) -> NDArray:
     entry = links.get(link)
     if not isinstance(entry, dict):
         raise IdentifiedFileError(f"identified.yaml: link '{link}' is missing; run the link identification again")
-    try:
-        values = np.array([entry["mass"], *entry["mass_moment"], *entry["inertia"]], dtype=float)
-    except (KeyError, TypeError, ValueError) as error:
-        raise IdentifiedFileError(
-            f"identified.yaml: link '{link}' needs mass, mass_moment (3) and inertia (6 numbers)"
-        ) from error
-    if values.shape != (PARAMETERS_PER_LINK,) or not np.isfinite(values).all():
+    parts = [[entry.get("mass")], entry.get("mass_moment"), entry.get("inertia")]
+    values = [value for part in parts if isinstance(part, list) for value in part]
+    if [isinstance(part, list) and len(part) for part in parts] != [1, 3, 6] or not all(map(is_number, values)):
         raise IdentifiedFileError(
             f"identified.yaml: link '{link}' needs mass, mass_moment (3) and inertia (6 numbers), all finite"
         )
-    return values
+    return np.array(values, dtype=float)
 
 
 def _section(document: dict, name: str) -> dict:
@@ -197,7 +203,7 @@ def _section(document: dict, name: str) -> dict:
 
 def _finite(entry: dict, label: str, where: str) -> float:
     value = entry.get(label)
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not np.isfinite(value):
+    if not is_number(value):
         raise IdentifiedFileError(f"identified.yaml: {label}, {where}, is {value!r}, expected a number")
     return float(value)
 

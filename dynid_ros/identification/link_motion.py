@@ -7,35 +7,44 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.polynomial.polynomial import polyfit, polyval
 from numpy.typing import NDArray
+from scipy.ndimage import uniform_filter1d
 
 from dynid_ros.recording.channel_checks import MOVED
 from dynid_ros.signals import LowPass, Motion, filtered_motion
 from dynid_ros.signals.motion import STENCIL
 
-AT_REST = 0.02
-"""A joint slower than this share of its top speed rests; where all rest at the ends, friction can be anything."""
+UNDER_WAY = 0.2
+"""Mean over the joints and a second of squared velocity, each over its own mean square, above which a motion is under
+way. Around starts and stops friction is another: breakaway, and torque that a controller leaves behind."""
 
 
 def joint_motions(positions: Sequence[NDArray], low_pass: LowPass) -> list[Motion]:
     """Motion of each of several stretches (M, n) of a recording, M >= 7.
 
-    A joint that rests throughout has neither velocity nor acceleration: those of its sensor's noise have a direction,
-    and would pass for friction that is known to be zero.
+    A joint that rests throughout does not move at all: its sensor's noise has a direction, and would pass for friction
+    that is known to be zero, and for poses that tell gravity from offset.
     """
     motions = [_continued_motion(stretch, low_pass) for stretch in positions]
     if motions:
-        top = np.max([motion.position.max(axis=0) for motion in motions], axis=0)
-        still = top - np.min([motion.position.min(axis=0) for motion in motions], axis=0) < MOVED
+        high = np.max([motion.position.max(axis=0) for motion in motions], axis=0)
+        low = np.min([motion.position.min(axis=0) for motion in motions], axis=0)
+        still = high - low < MOVED
         for motion in motions:
+            motion.position[:, still] = (low + high)[still] / 2
             motion.velocity[:, still] = motion.acceleration[:, still] = 0.0
     return motions
 
 
-def moving_rows(motion: Motion) -> slice:
-    """Rows from the first to the last at which any joint moves."""
-    speed = np.abs(motion.velocity)
-    moving = np.flatnonzero((speed > AT_REST * speed.max(axis=0)).any(axis=1))
-    return slice(int(moving[0]), int(moving[-1]) + 1) if moving.size else slice(0, 0)
+def moving_rows(motion: Motion, rate: float) -> slice:
+    """Rows from the first to the last at which the motion is under way; rate in Hz."""
+    squares = motion.velocity**2
+    mean = squares.mean(axis=0)
+    moves = mean > 0
+    if not moves.any():
+        return slice(0, 0)
+    energy = (squares[:, moves] / mean[moves]).mean(axis=1)
+    rows = np.flatnonzero(uniform_filter1d(energy, min(len(energy), round(rate)), mode="nearest") > UNDER_WAY)
+    return slice(int(rows[0]), int(rows[-1]) + 1)
 
 
 def _continued_motion(position: NDArray, low_pass: LowPass) -> Motion:

@@ -15,8 +15,7 @@ SETTLED = 1e-6
 ROUNDING = 1e-9
 """Columns below this share of a joint's largest are rounding: brought to unit norm they would count."""
 RANK_TOLERANCE = 1e-4
-"""Of singular values of unit columns. What motion decides has more than 1e-3; noise of positions, and the sag of a joint
-that is held, feign 1e-5."""
+"""Of singular values of unit columns. What motion decides has more than 1e-3; noise of positions feigns 1e-5."""
 SMALLEST_NOISE = 1e-12
 """Of a joint's RMS torque: noise below is rounding."""
 

@@ -140,7 +140,7 @@ class LinkSignals:
             )
         found = []
         for part, motion in zip(parts, motions, strict=True):
-            moving = moving_rows(motion)
+            moving = moving_rows(motion, series.rate)
             # The filter spoils its ends; at rest, outside of `moving`, it has nothing to spoil.
             rows = slice(max(moving.start, edge), min(moving.stop, len(part.time) - edge))
             if rows.stop > rows.start:

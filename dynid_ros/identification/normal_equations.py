@@ -31,6 +31,7 @@ class JointGrams:
     def __init__(self, sizes: Sequence[int], n_groups: int = 1):
         self.counts = np.zeros(n_groups, dtype=int)
         self.sums = [np.zeros((n_groups, size + 1, size + 1)) for size in sizes]
+        self._factors: dict[int, NDArray] = {}
 
     def add(self, group: int, rows: Sequence[NDArray], torque: NDArray) -> None:
         """Add samples to a group.
@@ -41,6 +42,7 @@ class JointGrams:
             torque: (M, n).
 
         """
+        self._factors.clear()
         self.counts[group] += len(torque)
         for matrix, right, sums in zip(rows, torque.T, self.sums, strict=True):
             total, moment = sums[group], matrix.T @ right
@@ -51,8 +53,11 @@ class JointGrams:
 
     def factor(self, joint: int, groups: Sequence[int] | NDArray | None = None) -> NDArray:
         """R (r, k_j + 1) that stands for all rows of a joint in these groups (None: in all): RᵀR is their sum."""
-        sums = self.sums[joint]
-        return gram_factor(sums.sum(axis=0) if groups is None else sums[np.asarray(groups, dtype=int)].sum(axis=0))
+        if groups is not None:
+            return gram_factor(self.sums[joint][np.asarray(groups, dtype=int)].sum(axis=0))
+        if joint not in self._factors:
+            self._factors[joint] = gram_factor(self.sums[joint].sum(axis=0))
+        return self._factors[joint]
 
 
 def gram_factor(gram: NDArray) -> NDArray:
