@@ -78,7 +78,7 @@ def test_windows_do_not_depend_on_the_blocks_that_they_come_in():
     robot = RobotModel.from_urdf(random_urdf(np.random.default_rng(5), 3), tip=TIP)
     q, qd, _ = fourier(0.005 * np.arange(3001), 3, seed=6)
     pieces = list(integral_blocks(robot, None, 0.005, (q, qd), q, window=0.1))
-    assert len(pieces) > 3
+    assert len(pieces) > 2
     regressor, impulse = map(np.concatenate, zip(*pieces, strict=True))
     later = slice(2500, 3001)
     again = stacked(robot, None, 0.005, (q[later], qd[later]), q[later], window=0.1)

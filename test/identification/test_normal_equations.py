@@ -50,6 +50,16 @@ def test_groups_are_summed_apart():
     assert grams.factor(0, [1]).shape == (0, 5)
 
 
+def test_factor_of_all_samples_follows_what_is_added():
+    rows, torque = _rows(np.random.default_rng(5))
+    own = np.column_stack([rows[1], torque[:, 1]])
+    grams = JointGrams([4, 2])
+    for times in (1, 2):
+        grams.add(0, rows, torque)
+        factor = grams.factor(1)
+        np.testing.assert_allclose(factor.T @ factor, times * own.T @ own, rtol=1e-11)
+
+
 def test_combinations_without_effect_are_zero():
     rng = np.random.default_rng(2)
     shown = rng.normal(size=(100, 2)) * [1e4, 1e-3]

@@ -1,0 +1,265 @@
+"""Identification of links beside FIGAROH's, from the same samples: time, memory, and that the estimates are equal.
+
+    python -m benchmarks.figaroh [--python /other/venv/bin/python] [--samples 10000] [--rounds 7]
+
+Random positions, velocities and accelerations of the Panda and the UR10 of package example-robot-data; torques with
+noise, and with viscous and Coulomb friction where that is identified. Both sides find the base parameters, ordinary and
+weighted least squares, standard errors, the condition number and residuals, on one thread: ours by
+`LinkIdentification.fit_samples`, FIGAROH by `BaseIdentification.initialize` and `solve`. Without what its `solve` does
+besides (condition number, torques predicted anew for the same samples, summary) its steps take less, which is shown
+too. Rounds of the two alternate; medians of the ratios of processor times are compared. Memory is what the resident set
+of a new process grows by; FIGAROH's is that of the steps.
+
+Pinocchio's regressor is called in a Python loop, as FIGAROH does, with the result of each sample dropped or kept in one
+array: beside it our regressor in blocks that are dropped, and the whole array.
+
+FIGAROH is not a dependency. `pip install figaroh==1.0.2` into this environment, or into another one whose python is
+given as `--python`; without it there is nothing to compare, and the benchmark says so. Here it needs
+`pip install pytest example-robot-data`.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1")  # before numpy is imported
+
+import numpy as np
+
+from dynid_ros.identification import LinkIdentification
+from dynid_ros.identification.least_squares import solve
+from dynid_ros.identification.link_columns import LinkColumns
+from dynid_ros.identification.link_problem import LinkProblem
+from dynid_ros.identification.sample_equations import SampleEquations
+from dynid_ros.model import RobotModel
+from dynid_ros.model.friction import FrictionModel, JointFriction
+from dynid_ros.model.regressor import RegressorRows
+from dynid_ros.model.samples import BLOCK, blocks
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "test"))
+from pinocchio_arm import REGRESSOR_ORDER, example_urdf  # noqa: E402
+
+ROBOTS = {
+    "panda": ("panda_description/urdf/panda.urdf", "panda_hand"),
+    "ur10": ("ur_description/urdf/ur10_robot.urdf", "tool0"),
+}
+FASTER, FASTER_INERTIAL, FASTER_REGRESSOR = 30.0, 15.0, 2.0
+LESS_MEMORY, EQUAL = 15.0, 1e-9
+NOISE = 0.1  # N m
+LONG = (100_000, 1_000_000)
+MEGABYTE = 1e6
+
+
+def random_samples(robot: RobotModel, n_samples: int, friction: bool) -> list[np.ndarray]:
+    """Positions, velocities, accelerations and torques (N, n)."""
+    rng = np.random.default_rng(0)
+    q, qd, qdd = rng.uniform(-2.0, 2.0, (3, n_samples, robot.n_joints))
+    torque = robot.inverse_dynamics(q, qd, qdd)
+    for block in blocks(n_samples):
+        torque[block] += NOISE * rng.normal(size=torque[block].shape)
+        if friction:
+            torque[block] += 0.5 * qd[block] + 0.3 * np.sign(qd[block])
+    return [q, qd, qdd, torque]
+
+
+def joint_friction(friction: bool) -> JointFriction:
+    """What FIGAROH calls friction is viscous and Coulomb friction."""
+    return JointFriction() if friction else JointFriction.none()
+
+
+def identify(robot: RobotModel, friction: bool, samples: Sequence[np.ndarray], estimator: str = "weighted"):
+    """Our identification."""
+    return LinkIdentification(robot, friction=FrictionModel(joint_friction(friction)), estimator=estimator).fit_samples(
+        *samples
+    )
+
+
+class Peer:
+    """A process that runs FIGAROH, with samples in files."""
+
+    def __init__(self, python: str, robot: RobotModel, urdf: Path, files: Sequence[str]):
+        command = [python, "-I", str(ROOT / "benchmarks/figaroh_peer.py")]
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        )
+        self.ask(urdf=str(urdf), joints=robot.joint_names, gravity=robot.gravity.tolist(), samples=list(files))
+
+    def ask(self, **task):
+        """Answer to one task."""
+        self.process.stdin.write(json.dumps(task) + "\n")
+        self.process.stdin.flush()
+        if not (line := self.process.stdout.readline()):
+            raise SystemExit(f"FIGAROH ended during {task}; see what it says: run benchmarks/figaroh_peer.py by hand")
+        return json.loads(line)
+
+    def close(self) -> None:
+        """End it."""
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def seconds(function: Callable[[], object]) -> float:
+    """Processor time of one call, which other work on the machine changes little."""
+    start = time.process_time()
+    function()
+    return time.process_time() - start
+
+
+def difference(robot: RobotModel, peer: Peer, friction: bool, samples: Sequence[np.ndarray]) -> list[float]:
+    """Largest difference of base parameters, by ordinary and by weighted least squares.
+
+    It is relative to the estimate, or to its standard error if that is larger: some parameters are zero. FIGAROH
+    weights a joint by its residual in ordinary least squares, once; ours are repeated until they settle. So its weights
+    are put into our equations here.
+    """
+    result = identify(robot, friction, samples, "ordinary")
+    columns = LinkColumns(robot, [(joint_friction(friction),)] * robot.n_joints)
+    problem = LinkProblem(SampleEquations(robot, *samples).factors(columns), np.arange(columns.size))
+    weighted = solve(*problem.stacked(problem.residual_rms(result.base_parameters.values))).solution
+    n_links = robot.parameters.size
+    found = []
+    for ours, estimates in zip(
+        (result.base_parameters.values, weighted), peer.ask(what="estimates", friction=friction), strict=True
+    ):
+        links, terms = np.split(np.array(estimates), [n_links])
+        links = links.reshape(-1, 10)[:, REGRESSOR_ORDER].ravel()
+        terms = terms.reshape(-1, robot.n_joints)[::-1].T.ravel()  # theirs: viscous of all joints, then Coulomb of all
+        theirs = result.base.project(np.concatenate([links, terms]))
+        size = np.maximum(np.abs(ours), result.base_parameters.standard_errors)
+        found.append(float(np.max(np.abs(theirs - ours) / size)))
+    return found
+
+
+def drop_regressors(robot: RobotModel, samples: Sequence[np.ndarray]) -> None:
+    """Our regressors, each block over the one before."""
+    rows = RegressorRows(robot.chain, robot.gravity)
+    matrix = np.empty((robot.n_joints, robot.parameters.size, min(BLOCK, len(samples[0]))))
+    for block in blocks(len(samples[0])):
+        part = [array[block] for array in samples[:3]]
+        rows.fill(matrix[:, :, : len(part[0])], *part)
+
+
+def resident(which: str) -> int:
+    """Resident set of this process in bytes, now ("VmRSS") or at most so far ("VmHWM")."""
+    status = Path("/proc/self/status").read_text().splitlines()
+    return next(1024 * int(line.split()[1]) for line in status if line.startswith(which))
+
+
+def growth(name: str, friction: bool, files: Sequence[str]) -> float:
+    """What an identification makes the resident set of a new process grow by at most, MB."""
+    command = [sys.executable, "-m", "benchmarks.figaroh", "--measure", name, str(int(friction)), *files]
+    return float(subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout)
+
+
+def measure(name: str, friction: str, *files: str) -> None:
+    """Print that growth of this process, which has done nothing before."""
+    path, tip = ROBOTS[name]
+    robot = RobotModel.from_urdf(example_urdf(path), tip=tip)
+    samples = [np.load(file) for file in files]
+    before = resident("VmRSS")
+    identify(robot, bool(int(friction)), samples)
+    print((resident("VmHWM") - before) / MEGABYTE)
+
+
+def verdict(reached: float, asked: float) -> str:
+    """A ratio with its target."""
+    return f"{reached:.1f} times (at least {asked:g}): {'met' if reached >= asked else 'NOT MET'}"
+
+
+def compare(name: str, arguments: argparse.Namespace, folder: Path) -> None:
+    """Print all comparisons for one robot."""
+    path, tip = ROBOTS[name]
+    robot = RobotModel.from_urdf(example_urdf(path), tip=tip)
+
+    def saved(n_samples: int, friction: bool) -> tuple[list[np.ndarray], list[str]]:
+        samples = random_samples(robot, n_samples, friction)
+        files = [str(folder / f"{name}_{n_samples}_{int(friction)}_{i}.npy") for i in range(len(samples))]
+        for file, array in zip(files, samples, strict=True):
+            np.save(file, array)
+        return samples, files
+
+    print(f"{name}: {robot.n_joints} joints, {arguments.samples} samples, median of {arguments.rounds} rounds")
+    for friction, asked in ((True, FASTER), (False, FASTER_INERTIAL)):
+        samples, files = saved(arguments.samples, friction)
+        peer = Peer(arguments.python, robot, example_urdf(path), files)
+        identification(robot, peer, friction, samples, rounds=arguments.rounds, asked=asked)
+        if friction:
+            regressor(robot, peer, samples, arguments.rounds)
+        peer.close()
+        fresh = Peer(arguments.python, robot, example_urdf(path), files)
+        theirs, mine = fresh.ask(what="memory", friction=friction) / MEGABYTE, growth(name, friction, files)
+        fresh.close()
+        print(f"    memory {mine:.1f} MB, FIGAROH {theirs:.0f} MB: {verdict(theirs / mine, LESS_MEMORY)}")
+    for n_samples in LONG:
+        _, files = saved(n_samples, True)
+        print(f"  memory for {n_samples} samples: {growth(name, True, files):.1f} MB")
+        for file in files:
+            Path(file).unlink()
+
+
+def identification(
+    robot: RobotModel, peer: Peer, friction: bool, samples: Sequence[np.ndarray], *, rounds: int, asked: float
+) -> None:
+    """Print how whole identifications compare."""
+    times = np.array(
+        [
+            (
+                seconds(lambda: identify(robot, friction, samples)),
+                peer.ask(what="steps", friction=friction),
+                peer.ask(what="solve", friction=friction),
+            )
+            for _ in range(rounds)
+        ]
+    )
+    ours, steps, whole = np.median(times, axis=0) * 1e3
+    faster, faster_than_whole = np.median(times[:, 1:] / times[:, :1], axis=0)
+    print(f"  {'links and friction' if friction else 'links alone'}: {ours:.1f} ms")
+    print(f"    FIGAROH {whole:.0f} ms: {verdict(faster_than_whole, asked)}")
+    print(f"    its steps alone {steps:.0f} ms: {faster:.1f} times")
+    ordinary, weighted = difference(robot, peer, friction, samples)
+    equal = "met" if max(ordinary, weighted) <= EQUAL else "NOT MET"
+    print(f"    estimates differ by {ordinary:.1e}, weighted {weighted:.1e} (at most {EQUAL:g}): {equal}")
+
+
+def regressor(robot: RobotModel, peer: Peer, samples: Sequence[np.ndarray], rounds: int) -> None:
+    """Print how the regressor alone compares."""
+    for kind, ours in (
+        ("dropped", lambda: drop_regressors(robot, samples)),
+        ("kept", lambda: robot.torque_regressor(*samples[:3])),
+    ):
+        times = np.array([(seconds(ours), peer.ask(what=kind, friction=True)) for _ in range(rounds)])
+        mine, theirs = np.median(times, axis=0) * 1e3
+        ratio = verdict(float(np.median(times[:, 1] / times[:, 0])), FASTER_REGRESSOR)
+        print(f"  regressors {kind:8s} {mine:6.1f} ms, Pinocchio in a loop {theirs:6.1f} ms: {ratio}")
+
+
+def main() -> None:
+    """Print times, ratios, differences and memory."""
+    if sys.argv[1:2] == ["--measure"]:
+        measure(*sys.argv[2:])
+        return
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--python", default=sys.executable, help="of the environment that has figaroh")
+    parser.add_argument("--samples", type=int, default=10_000)
+    parser.add_argument("--rounds", type=int, default=7)
+    arguments = parser.parse_args()
+    if subprocess.run([arguments.python, "-I", "-c", "import figaroh"], capture_output=True, check=False).returncode:
+        print(
+            f"SKIPPED: {arguments.python} cannot import figaroh. Do `pip install figaroh==1.0.2` there, or in another "
+            "environment whose python is then given as --python"
+        )
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        for name in ROBOTS:
+            compare(name, arguments, Path(folder))
+
+
+if __name__ == "__main__":
+    main()
