@@ -76,9 +76,9 @@ def joint_friction(friction: bool) -> JointFriction:
 
 def identify(robot: RobotModel, friction: bool, samples: Sequence[np.ndarray], estimator: str = "weighted"):
     """Our identification."""
-    return LinkIdentification(robot, friction=FrictionModel(joint_friction(friction)), estimator=estimator).fit_samples(
-        *samples
-    )
+    return LinkIdentification(
+        robot, friction=FrictionModel(joint_friction(friction)), estimator=estimator, errors="white"
+    ).fit_samples(*samples)
 
 
 class Peer:

@@ -19,7 +19,7 @@ class BaseEstimate:
         values: (k,) NaN where the data do not decide.
         covariance: (k, k) of `values`.
         nominal: (k,) of the URDF; NaN for friction, of which a URDF says nothing that counts.
-        freedom: degrees of freedom of the covariance.
+        freedom: (k,) degrees of freedom of each variance.
 
     """
 
@@ -28,7 +28,7 @@ class BaseEstimate:
     values: NDArray
     covariance: NDArray
     nominal: NDArray
-    freedom: int
+    freedom: NDArray
 
     @property
     def standard_errors(self) -> NDArray:

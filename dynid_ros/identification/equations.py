@@ -21,6 +21,7 @@ class EquationBlock:
         recording: which one it is of, counted from 0.
         time: (M,) s.
         speed: (M,) largest joint speed, each as a share of that joint's RMS.
+        kind: (M,) kind of motion, see `MotionKinds`; None: not told apart.
         rows: for each joint (M, k_j).
         torque: (M, n).
 
@@ -29,6 +30,7 @@ class EquationBlock:
     recording: int
     time: NDArray
     speed: NDArray
+    kind: NDArray | None
     rows: list[NDArray]
     torque: NDArray
 
@@ -61,7 +63,10 @@ class Equations(ABC):
             count = factors.stretches[recording]
             index = np.clip(((block.time - start) / (end - start) * count).astype(int), 0, count - 1)
             group = 2 * (first[recording] + index) + (block.speed >= self.fast)
-            for g in np.unique(group):
-                rows = group == g
-                factors.add(int(g), [matrix[rows] for matrix in block.rows], block.torque[rows])
+            for labels, add in ((group, factors.add), (block.kind, factors.add_kind)):
+                for label in () if labels is None else np.unique(labels):
+                    own = np.flatnonzero(labels == label)
+                    # Samples next to each other take no copy.
+                    rows = slice(own[0], own[-1] + 1) if own[-1] - own[0] == len(own) - 1 else own
+                    add(int(label), [matrix[rows] for matrix in block.rows], block.torque[rows])
         return factors

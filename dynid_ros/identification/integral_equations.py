@@ -11,6 +11,8 @@ from dynid_ros.identification.link_equations import LinkEquations
 
 PERIODS = 1.0
 """Length of a window in periods of the cut-off: Hann's window of that length damps about as the low-pass does."""
+STEPS = 14
+"""Least samples from end to end of a window: with 7, Simpson's rule errs by 2 % of the torque, with 14 by 0.01 %."""
 
 
 class IntegralEquations(LinkEquations):
@@ -18,25 +20,26 @@ class IntegralEquations(LinkEquations):
 
     def blocks(self, columns: LinkColumns) -> Iterator[EquationBlock]:
         """All equations, in flat memory."""
-        window = PERIODS / self.signals.cutoff
         friction = columns.friction([0] * len(columns.candidates))
         for owner, part in zip(self._owner, self.segments, strict=True):
             step = 1 / part.rate
-            size = round(window / step) + 1
-            if size > len(part.time):
+            # Simpson's rule is best for even numbers.
+            length = max(2 * round(PERIODS * part.rate / self.signals.cutoff / 2), STEPS)
+            if length + 1 > len(part.time):
                 continue
-            done, area = 0, (size - 1) * step / 2
+            done, window = 0, length * step
             motion = part.motion.position, part.motion.velocity
             for regressor, impulse in integral_blocks(
                 columns.robot, friction, step, motion, part.torque, window=window
             ):
                 # Hann's windows overlap by half.
-                middle = np.minimum((done + np.arange(len(impulse)) + 1) * ((size - 1) // 2), len(part.time) - 1)
+                middle = np.minimum((done + np.arange(len(impulse)) + 1) * (length // 2), len(part.time) - 1)
                 done += len(impulse)
                 yield EquationBlock(
                     int(owner),
                     part.time[middle],
-                    self._speed(part)[middle],
-                    columns.rows_of(regressor / area),
-                    impulse / area,
+                    self._speed(part, middle),
+                    self._kinds.of(*self._state(part, middle)),
+                    columns.rows_of(regressor / (window / 2)),
+                    impulse / (window / 2),
                 )

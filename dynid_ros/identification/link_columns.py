@@ -10,8 +10,15 @@ from numpy.typing import NDArray
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.model import RobotModel
-from dynid_ros.model.base_parameters import BaseParameters, parameter_names, random_motion
+from dynid_ros.model.base_parameters import (
+    BaseParameters,
+    parameter_names,
+    random_motion,
+    regressor_blocks,
+    triangular_factor,
+)
 from dynid_ros.model.friction import COUPLING_TERMS, FrictionModel, JointFriction
+from dynid_ros.model.regressor import RegressorRows
 
 NO_EFFECT = 1e-9
 NONNEGATIVE = ("coulomb", "viscous", "rotor_inertia")
@@ -31,7 +38,8 @@ class LinkColumns:
     Attributes:
         base: base parameters of the links alone.
         size: number of columns.
-        of_joint: for each joint the (k_j,) columns with an effect on its torque.
+        of_joint: for each joint the (k_j,) columns that its torque can depend on: base parameters from the first such
+            one on, and terms of friction.
 
     """
 
@@ -44,13 +52,17 @@ class LinkColumns:
         self.robot = robot
         self.candidates = tuple(tuple(own) for own in candidates)
         self.coupled = tuple(coupled)
-        motion = random_motion(robot)
-        regressor = robot.torque_regressor(*motion)
-        self.base = BaseParameters(regressor, parameter_names(robot))
-        reduced = self.base.reduce(regressor)
-        norms = np.linalg.norm(reduced, axis=0)
+        first = (0,) * robot.n_joints
+        random = list(regressor_blocks(robot, self.friction(first), random_motion(robot)))
+        factor = triangular_factor(random)
+        self.base = BaseParameters(factor[:, : robot.parameters.size], parameter_names(robot))
+        self._whole = {first: BaseParameters(factor, parameter_names(robot, self.friction(first)))}
+        norms = np.linalg.norm(
+            [np.linalg.norm(self.base.reduce(part[..., : robot.parameters.size]), axis=0) for part in random], axis=0
+        )
         effect = norms > NO_EFFECT * np.linalg.norm(norms, axis=0)
         self.n_inertial = self.base.rank
+        self._links = RegressorRows(robot.chain, robot.gravity, self.base.columns)
         self._sources: list[dict[tuple, int]] = []
         size = self.n_inertial
         for own in self.candidates:
@@ -64,20 +76,22 @@ class LinkColumns:
             size += len(keys)
         self.size = size
         self.of_joint = [
-            np.concatenate([np.flatnonzero(effect[j]), list(own.values()), *self._coupling_of(j)]).astype(int)
+            np.concatenate(
+                [np.arange(self.n_inertial)[np.cumsum(effect[j]) > 0], list(own.values()), *self._coupling_of(j)]
+            ).astype(int)
             for j, own in enumerate(self._sources)
         ]
         self._place = [{int(column): i for i, column in enumerate(columns)} for columns in self.of_joint]
 
     def rows(self, q: NDArray, qd: NDArray, qdd: NDArray) -> list[NDArray]:
-        """For each joint the matrix (N, k_j) from its columns to its torque."""
-        full = self.robot.torque_regressor(q, qd, qdd)
+        """For each joint the matrix (N, k_j) from its columns to its torque, samples next to each other in memory."""
+        terms = [int(np.count_nonzero(columns >= self.n_inertial)) for columns in self.of_joint]
+        rows = np.empty((len(terms), self.n_inertial + max(terms), len(q)))
+        self._links.fill(rows[:, : self.n_inertial], q, qd, qdd)
         found = []
         for j, (own, sources) in enumerate(zip(self.candidates, self._sources, strict=True)):
-            columns = self.of_joint[j]
-            matrix = np.empty((len(q), len(columns)))
-            inertial = columns[columns < self.n_inertial]
-            np.take(full[:, j], self.base.columns[inertial], axis=1, out=matrix[:, : len(inertial)], mode="clip")
+            end = self.n_inertial + terms[j]
+            matrix = rows[j, end - len(self.of_joint[j]) : end].T
             for friction in own:
                 for key, value in zip(_keys(friction), friction.values(qd[:, j], qdd[:, j]), strict=True):
                     matrix[:, self._place[j][sources[key]]] = value
@@ -122,6 +136,13 @@ class LinkColumns:
             for key in _coupling_keys(self.candidates[first][choice[first]])
         ]
         return np.array([*range(self.n_inertial), *own, *pairs], dtype=int)
+
+    def whole_base(self, choice: Sequence[int]) -> BaseParameters:
+        """Base parameters of the links and of the friction of one candidate per joint together."""
+        choice = tuple(choice)
+        if choice not in self._whole:
+            self._whole[choice] = BaseParameters.of_robot(self.robot, self.friction(choice))
+        return self._whole[choice]
 
     def nonnegative(self, choice: Sequence[int]) -> NDArray:
         """(k,) bool: which of the `chosen` columns have coefficients that cannot be negative; coupling terms can."""

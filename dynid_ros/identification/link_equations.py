@@ -11,6 +11,7 @@ from dynid_ros.errors import IdentificationError
 from dynid_ros.identification.equations import EquationBlock, Equations
 from dynid_ros.identification.link_columns import LinkColumns
 from dynid_ros.identification.link_signals import LinkSegment, LinkSignals
+from dynid_ros.identification.motion_kinds import MotionKinds
 from dynid_ros.model.samples import blocks
 from dynid_ros.recording import Recording
 from dynid_ros.signals import LowPass
@@ -47,7 +48,7 @@ class LinkEquations(Equations):
         self.speed_rms = np.sqrt(squares / sum(len(part.time) for part in self.segments))
         self._speed_unit = np.where(self.speed_rms > 0, self.speed_rms, 1.0)
         self._filters = [LowPass(signals.cutoff, part.rate) for part in self.segments]
-        speeds = [self._speed(part)[_kept(part, low)] for part, low in self._filtered()]
+        speeds = [self._speed(part, _kept(part, low)) for part, low in self._filtered()]
         self.sizes = np.bincount(self._owner, [len(speed) for speed in speeds]).astype(int)
         if not self.sizes.any():
             longest = max(len(part.time) / part.rate for part in self.segments)
@@ -57,6 +58,7 @@ class LinkEquations(Equations):
             )
         self.n_samples = int(self.sizes.sum())
         self.fast = float(np.quantile(np.concatenate(speeds), FAST))
+        self._kinds = MotionKinds([self._state(part, _kept(part, low)) for part, low in self._filtered()])
 
     def blocks(self, columns: LinkColumns) -> Iterator[EquationBlock]:
         """All equations, in flat memory."""
@@ -69,8 +71,11 @@ class LinkEquations(Equations):
     def _filtered(self) -> Iterator[tuple[LinkSegment, LowPass]]:
         return zip(self.segments, self._filters, strict=True)
 
-    def _speed(self, part: LinkSegment) -> NDArray:
-        return (np.abs(part.motion.velocity) / self._speed_unit).max(axis=1)
+    def _speed(self, part: LinkSegment, rows: slice | NDArray) -> NDArray:
+        return (np.abs(part.motion.velocity[rows]) / self._speed_unit).max(axis=1)
+
+    def _state(self, part: LinkSegment, rows: slice | NDArray) -> tuple[NDArray, NDArray]:
+        return part.motion.position[rows], part.motion.velocity[rows]
 
     def _block(
         self, columns: LinkColumns, recording: int, part: LinkSegment, low_pass: LowPass, kept: NDArray
@@ -84,7 +89,8 @@ class LinkEquations(Equations):
             pieces.append(columns.rows(*(x[window] for x in part.motion)))
         rows = [low_pass.filter(np.concatenate(joint))[kept - first] for joint in zip(*pieces, strict=True)]
         torque = low_pass.filter(part.torque[first:last])[kept - first]
-        return EquationBlock(recording, part.time[kept], self._speed(part)[kept], rows, torque)
+        kind = self._kinds.of(*self._state(part, kept))
+        return EquationBlock(recording, part.time[kept], self._speed(part, kept), kind, rows, torque)
 
 
 def _kept(part: LinkSegment, low_pass: LowPass) -> slice:

@@ -1,4 +1,4 @@
-"""All equations of a fit, compressed as they come: memory does not grow with the number of samples."""
+"""All equations of a fit, summed as they come: memory does not grow with the number of samples."""
 
 from __future__ import annotations
 
@@ -8,10 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid_ros.identification.link_columns import LinkColumns
-
-ROWS_PER_COMPRESSION = 6
-"""Rows are collected until they are so many times the columns: QR costs least per row for tall blocks."""
-
+from dynid_ros.identification.normal_equations import JointGrams
 
 PARTS = 5
 """Parts of a recording that are left out in turn."""
@@ -20,12 +17,11 @@ STRETCHES = 20
 SAMPLES_PER_STRETCH = 25
 
 
-class LinkFactors:
-    """Triangular factors of [Y_j τ_j], one per group of samples and joint.
+class LinkFactors(JointGrams):
+    """Sums of [Y_j τ_j]ᵀ [Y_j τ_j] and factors of them, by groups of samples.
 
-    A sum of squared residuals needs no more than the triangular factor of its rows (Golub and Van Loan). Groups make it
-    possible to leave samples out, for cross-validation, and to see how far stretches of time agree, for errors that are
-    correlated in time.
+    Groups make it possible to leave samples out, for cross-validation, and to see how far stretches of time agree, for
+    errors that are correlated in time: 2 s holds the slow and 2 s + 1 the fast samples of stretch s.
 
     Args:
         columns: what the regressor consists of.
@@ -35,7 +31,6 @@ class LinkFactors:
         columns: as given.
         stretches: number of stretches of time of each recording; S in all.
         parts: (S,) which part of its recording each stretch belongs to.
-        counts: (2 S,) samples of each group: 2 s holds the slow and 2 s + 1 the fast samples of stretch s.
 
     """
 
@@ -43,43 +38,32 @@ class LinkFactors:
         self.columns = columns
         self.stretches = [int(np.clip(size // SAMPLES_PER_STRETCH, 1, STRETCHES)) for size in recordings]
         self.parts = np.concatenate([_parts(i, count) for i, count in enumerate(self.stretches)])
-        n, n_groups = len(columns.of_joint), 2 * len(self.parts)
-        self.counts = np.zeros(n_groups, dtype=int)
-        self._rows: list[list[list[NDArray]]] = [[[] for _ in range(n)] for _ in range(n_groups)]
+        self._widths = [len(own) for own in columns.of_joint]
+        super().__init__(self._widths, 2 * len(self.parts))
+        self._kinds: dict[int, JointGrams] = {}
 
-    def add(self, group: int, rows: Sequence[NDArray], torque: NDArray) -> None:
-        """Add samples to a group.
+    def add_kind(self, kind: int, rows: Sequence[NDArray], torque: NDArray) -> None:
+        """Add samples to a kind of motion; arguments as those of `add`."""
+        if kind not in self._kinds:
+            self._kinds[kind] = JointGrams(self._widths)
+        self._kinds[kind].add(0, rows, torque)
 
-        Args:
-            group: 0 … G−1.
-            rows: for each joint (M, k_j), as `LinkColumns.rows` gives them.
-            torque: (M, n).
+    @property
+    def kinds(self) -> list[int]:
+        """Kinds of motion that there are samples of."""
+        return sorted(self._kinds)
 
-        """
-        self.counts[group] += len(torque)
-        for j, (matrix, collected) in enumerate(zip(rows, self._rows[group], strict=True)):
-            collected.append(np.column_stack([matrix, torque[:, j]]))
-            if sum(map(len, collected)) >= ROWS_PER_COMPRESSION * collected[-1].shape[1]:
-                collected[:] = [np.asarray(np.linalg.qr(np.vstack(collected), mode="r"))]
-
-    def factor(self, joint: int, groups: Sequence[int] | NDArray | None = None) -> NDArray:
-        """Factor (r, k_j + 1) of all rows of a joint in these groups; None: in all."""
-        chosen = range(len(self.counts)) if groups is None else groups
-        parts = [part for group in chosen for part in self._rows[group][joint]]
-        width = len(self.columns.of_joint[joint]) + 1
-        stacked = np.vstack(parts) if parts else np.zeros((0, width))
-        return np.asarray(np.linalg.qr(stacked, mode="r")) if len(stacked) > width else stacked
+    def kind_gram(self, kind: int, joint: int) -> NDArray:
+        """[Y_j τ_j]ᵀ [Y_j τ_j], (k_j + 1, k_j + 1), of one kind of motion."""
+        return self._kinds[kind].sums[joint][0]
 
     def norms(self, joint: int) -> NDArray:
         """(k_j,) norms of a joint's columns over all samples."""
-        width = len(self.columns.of_joint[joint])
-        squares = (np.sum(part[:, :width] ** 2, axis=0) for rows in self._rows for part in rows[joint])
-        return np.sqrt(sum(squares, np.zeros(width)))
+        return np.sqrt(np.einsum("gkk->k", self.sums[joint])[:-1])
 
     def gram(self, group: int, joint: int) -> NDArray:
         """[Y_j τ_j]ᵀ [Y_j τ_j], (k_j + 1, k_j + 1), of one group."""
-        width = len(self.columns.of_joint[joint]) + 1
-        return sum((part.T @ part for part in self._rows[group][joint]), np.zeros((width, width)))
+        return self.sums[joint][group]
 
 
 def _parts(recording: int, stretches: int) -> NDArray:

@@ -82,8 +82,16 @@ class LinkProblem:
 
     def gram(self, joint: int, groups: Sequence[int] | NDArray) -> tuple[NDArray, NDArray, float]:
         """YᵀY (k, k), Yᵀτ (k,) and τᵀτ of one joint in these groups."""
+        width = len(self.factors.columns.of_joint[joint]) + 1
+        return self._embedded(joint, sum((self.factors.gram(g, joint) for g in groups), np.zeros((width, width))))
+
+    def kind_gram(self, joint: int, kind: int) -> tuple[NDArray, NDArray]:
+        """YᵀY (k, k) and Yᵀτ (k,) of one joint in one kind of motion."""
+        return self._embedded(joint, self.factors.kind_gram(kind, joint))[:2]
+
+    def _embedded(self, joint: int, gram: NDArray) -> tuple[NDArray, NDArray, float]:
         own = np.append(self.kept[joint], -1)
-        total = sum(self.factors.gram(group, joint)[np.ix_(own, own)] for group in groups)
+        total = gram[np.ix_(own, own)]
         matrix, right = np.zeros((self.n_unknowns, self.n_unknowns)), np.zeros(self.n_unknowns)
         matrix[np.ix_(self.places[joint], self.places[joint])] = total[:-1, :-1]
         right[self.places[joint]] = total[:-1, -1]
@@ -115,14 +123,15 @@ class LinkProblem:
             The fit, with the covariance for noise that is white, and the noise (n,) of each joint, N m.
 
         """
-        parts = [self.joint(j) for j in range(self.n_joints)]
+        matrix, right = self.stacked(np.ones(self.n_joints))
+        owner = np.repeat(np.arange(self.n_joints), [len(self._whole(j)) for j in range(self.n_joints)])
         floor = SMALLEST_NOISE * np.maximum(self.torque_rms(), SMALLEST_NOISE)
-        noise, owner = np.ones(self.n_joints), np.repeat(np.arange(self.n_joints), [len(r) for _, r in parts])
+        noise = np.ones(self.n_joints)
         for _ in range(ROUNDS):
-            fit = solve(*self.stacked(noise), tolerance=RANK_TOLERANCE)
+            fit = solve(matrix / noise[owner, None], right / noise[owner], tolerance=RANK_TOLERANCE)
             squares = np.bincount(owner, fit.residual**2, self.n_joints) * noise**2
             freedom = np.maximum(self.count() - np.bincount(owner, fit.leverage, self.n_joints), 1.0)
             before, noise = noise, np.maximum(np.sqrt(squares / freedom), floor)
             if np.allclose(before, noise, rtol=SETTLED, atol=0):
                 break
-        return solve(*self.stacked(noise), tolerance=RANK_TOLERANCE), noise
+        return solve(matrix / noise[owner, None], right / noise[owner], tolerance=RANK_TOLERANCE), noise

@@ -156,7 +156,7 @@ class LinkResult:
         document["base_parameters"] = self.base_parameters.document()
         document["signals"] = self.model.signals.document()
         document["condition_number"] = float(self.condition_number) if np.isfinite(self.condition_number) else None
-        document["degrees_of_freedom"] = self.base_parameters.freedom
+        document["degrees_of_freedom"] = float(np.median(self.base_parameters.freedom))
         document["remarks"] = list(self.remarks)
         return document
 

@@ -15,7 +15,7 @@ from dynid_ros.identification.friction_choice import choose_friction, friction_c
 from dynid_ros.identification.full_problem import FullProblem
 from dynid_ros.identification.integral_equations import IntegralEquations
 from dynid_ros.identification.link_columns import LinkColumns
-from dynid_ros.identification.link_covariance import robust_covariance
+from dynid_ros.identification.link_covariance import robust_covariance, white_covariance
 from dynid_ros.identification.link_equations import LinkEquations
 from dynid_ros.identification.link_estimators import ESTIMATORS, UNBIASED, estimate_all, estimate_base
 from dynid_ros.identification.link_factors import LinkFactors
@@ -32,6 +32,7 @@ from dynid_ros.model.friction import FrictionModel, JointFriction
 from dynid_ros.model.pseudo_inertia import possible_prior
 from dynid_ros.recording import Recording
 
+ERRORS = ("robust", "white")
 EQUATIONS = {"filtered": LinkEquations, "integral": IntegralEquations}
 WEAK = 0.3
 
@@ -52,6 +53,8 @@ class LinkIdentification:
         equations: "filtered": torque and regressor through the same low-pass; "integral": integrated over windows,
             without accelerations (Atkeson, An and Hollerbach 1986); it needs friction that is given.
         prior_weight: of the URDF in "consistent", None: chosen by cross-validation; of "ridge", None: 10.
+        errors: what standard errors allow for: "robust": residuals that are alike in neighbouring samples and wherever
+            the motion repeats, as in every recording; "white": noise that is independent from sample to sample.
         torque_gain_error: standard deviation of the relative error of each joint's torque gain. It moves all parameters
             of a joint alike, so no residual shows it.
         cutoff, motion_cutoff: of the low-pass filters, Hz, see `LinkSignals`; None: chosen from the motion.
@@ -64,6 +67,7 @@ class LinkIdentification:
     estimator: str = "consistent"
     equations: Literal["filtered", "integral"] = "filtered"
     prior_weight: float | None = None
+    errors: Literal["robust", "white"] = "robust"
     torque_gain_error: float = 0.01
     cutoff: float | None = None
     motion_cutoff: float | None = None
@@ -79,6 +83,8 @@ class LinkIdentification:
             )
         if isinstance(self.friction, FrictionModel) and self.coupled:
             raise IdentificationError("coupled joints are given beside a FrictionModel; give them in it")
+        if self.errors not in ERRORS:
+            raise IdentificationError(f"errors is '{self.errors}'; expected one of {', '.join(ERRORS)}")
         for name in ("prior_weight", "torque_gain_error", "cutoff", "motion_cutoff"):
             value = getattr(self, name)
             if value is not None and not (isinstance(value, (int, float)) and np.isfinite(value) and value >= 0):
@@ -112,7 +118,7 @@ class LinkIdentification:
             IdentificationError: no samples, values that are not finite, or fewer samples than parameters.
 
         """
-        equations = SampleEquations(self.robot, q, qd, qdd, torque)
+        equations = SampleEquations(self.robot, q, qd, qdd, torque, kinds=self.errors == "robust")
         cutoff = self.cutoff or LEAST_CUTOFF
         motion_cutoff = self.motion_cutoff or MOTION_OVER_EQUATIONS * cutoff
         reason = f"samples are taken as given; recordings to compare with pass a low-pass at {cutoff:g} Hz"
@@ -142,7 +148,7 @@ class LinkIdentification:
         remarks = [signals.reason, *(f"prior of {change}" for change in changes)]
         choice = self._choice(columns, factors, prior, remarks)
         friction = columns.friction(choice)
-        base = BaseParameters.of_robot(robot, friction)
+        base = columns.whole_base(choice)
         chosen = columns.chosen(choice)
         n_links = robot.parameters.size
         kept = [*range(columns.n_inertial), *(columns.n_inertial + c - n_links for c in base.columns if c >= n_links)]
@@ -150,7 +156,10 @@ class LinkIdentification:
         kind = self.estimator if self.estimator in UNBIASED else "weighted"
         found, noise = estimate_base(kind, problem, base, lambda: equations.blocks(columns))
         weights = np.ones_like(noise) if self.estimator == "ordinary" else noise
-        covariance, freedom = robust_covariance(problem, weights, found.solution, self.torque_gain_error)
+        if self.errors == "robust":
+            covariance, freedom = robust_covariance(problem, weights, found.solution, self.torque_gain_error)
+        else:
+            covariance, freedom = white_covariance(problem, weights, noise, self.torque_gain_error)
         estimate = BaseEstimate(
             names=tuple(base.names[c] for c in base.columns),
             expressions=base.expressions,
@@ -230,6 +239,7 @@ class LinkIdentification:
         return {
             "estimator": self.estimator,
             "equations": self.equations,
+            "errors": self.errors,
             "friction": "auto" if self.friction == "auto" else "given",
             "prior_weight": float(weight.weight),
             "torque_gain_error": float(self.torque_gain_error),

@@ -10,12 +10,16 @@ from numpy.typing import ArrayLike
 from dynid_ros.errors import IdentificationError
 from dynid_ros.identification.equations import EquationBlock, Equations
 from dynid_ros.identification.link_columns import LinkColumns
+from dynid_ros.identification.motion_kinds import MotionKinds
 from dynid_ros.model import RobotModel
 from dynid_ros.model.samples import blocks, joint_samples
 
 
 class SampleEquations(Equations):
     """The equations of samples (N, n) of q, qd, qdd and torque, neither filtered nor decimated.
+
+    Args:
+        kinds: whether to tell `MotionKinds` apart, for errors that allow for residuals that are no noise.
 
     Attributes:
         speed_rms: (n,) RMS velocity of each joint, rad/s or m/s.
@@ -26,7 +30,16 @@ class SampleEquations(Equations):
 
     """
 
-    def __init__(self, robot: RobotModel, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, torque: ArrayLike):
+    def __init__(
+        self,
+        robot: RobotModel,
+        q: ArrayLike,
+        qd: ArrayLike,
+        qdd: ArrayLike,
+        torque: ArrayLike,
+        *,
+        kinds: bool = True,
+    ):
         arrays = {"q": q, "qd": qd, "qdd": qdd, "torque": torque}
         self._samples = joint_samples(robot.joint_names, **arrays)
         for name, array in zip(arrays, self._samples, strict=True):
@@ -41,7 +54,8 @@ class SampleEquations(Equations):
                     )
         size = len(self._samples[0])
         self.sizes, self.spans = [size], [(0.0, float(size))]
-        velocity = self._samples[1]
+        position, velocity = self._samples[:2]
+        self._kinds = MotionKinds([(position, velocity)]) if kinds else None
         self.speed_rms = np.sqrt(np.einsum("ij,ij->j", velocity, velocity) / size)
 
     def blocks(self, columns: LinkColumns) -> Iterator[EquationBlock]:
@@ -49,4 +63,5 @@ class SampleEquations(Equations):
         for window in blocks(self.sizes[0]):
             *motion, torque = (array[window] for array in self._samples)
             time = window.start + np.arange(len(torque))
-            yield EquationBlock(0, time, np.zeros(len(torque)), columns.rows(*motion), torque)
+            kind = None if self._kinds is None else self._kinds.of(*motion[:2])
+            yield EquationBlock(0, time, np.zeros(len(torque)), kind, columns.rows(*motion), torque)

@@ -41,7 +41,7 @@ LINK_PARAMETERS: tuple[str, ...] = ("m", "mcx", "mcy", "mcz", "Ixx", "Ixy", "Ixz
 
 LINK_PARAMETER = re.compile(rf"({'|'.join(LINK_PARAMETERS)})(\d+)")
 
-RANDOM_SAMPLES = 200
+RANDOM_SAMPLES = 100
 RANDOM_POSITION, RANDOM_SLIDE = np.pi, 1.0  # rad and m to either side, at most
 RANDOM_VELOCITY, RANDOM_ACCELERATION = 3.0, 10.0  # per s and per s^2, at most
 
@@ -213,15 +213,19 @@ def triangular_factor(regressors: Iterable[np.ndarray]) -> np.ndarray:
 def random_motion(robot: RobotModel, n_samples: int = RANDOM_SAMPLES, seed: int = 0) -> tuple[np.ndarray, ...]:
     """Independent random positions, velocities and accelerations, each (N, n), within the robot's limits.
 
-    Low speeds are more frequent than high ones, so that a Stribeck term or a dead zone shows too.
+    Low speeds are more frequent than high ones, so that a Stribeck term or a dead zone shows too. Limits that leave no
+    motion, as CAD programs write them, are taken as none.
     """
     rng = np.random.default_rng(seed)
     shape = (n_samples, robot.n_joints)
     limits = robot.limits
     reach = np.where(robot.chain.prismatic, RANDOM_SLIDE, RANDOM_POSITION)
     middle = np.clip(0.0, limits.lower, limits.upper)
-    lower, upper = np.maximum(limits.lower, middle - reach), np.minimum(limits.upper, middle + reach)
-    qd = np.minimum(limits.velocity, RANDOM_VELOCITY) * rng.uniform(-1.0, 1.0, shape) ** 3
+    moves = limits.upper > limits.lower
+    lower = np.where(moves, np.maximum(limits.lower, middle - reach), -reach)
+    upper = np.where(moves, np.minimum(limits.upper, middle + reach), reach)
+    speed = np.where(limits.velocity > 0, np.minimum(limits.velocity, RANDOM_VELOCITY), RANDOM_VELOCITY)
+    qd = speed * rng.uniform(-1.0, 1.0, shape) ** 3
     return rng.uniform(lower, upper, shape), qd, RANDOM_ACCELERATION * rng.uniform(-1.0, 1.0, shape)
 
 
@@ -244,7 +248,7 @@ def _independent(scaled: np.ndarray, order: Sequence[int], tolerance: float) -> 
         # Twice, since rounding in the first pass leaves parts along the basis.
         for _ in range(2):
             rest = rest - basis[: len(kept)].T @ (basis[: len(kept)] @ rest)
-        size = np.linalg.norm(rest)
+        size = math.sqrt(rest @ rest)
         if size > tolerance and len(kept) < len(basis):
             basis[len(kept)] = rest / size
             kept.append(column)

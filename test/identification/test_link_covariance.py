@@ -1,0 +1,151 @@
+"""Covariance of base parameters against dense formulas, repeated experiments and simulations."""
+
+import numpy as np
+import pytest
+from coverage_experiments import Conditions, draw
+from link_problems import DenseEquations, chain
+
+from dynid_ros.identification import LinkIdentification
+from dynid_ros.identification.link_columns import LinkColumns
+from dynid_ros.identification.link_covariance import NORMAL, robust_covariance
+from dynid_ros.identification.link_problem import LinkProblem
+from dynid_ros.model.friction import JointFriction
+
+NOISE = np.array([0.3, 0.1, 0.2])
+
+
+@pytest.fixture(name="columns", scope="module")
+def fixture_columns():
+    return LinkColumns(chain(), [(JointFriction(offset=True),)] * 3)
+
+
+def solved(equations: DenseEquations, noise: np.ndarray = NOISE):
+    """Problem, rows (n N, k) and right-hand side (n N,) divided by noise, joint by joint, and the solution."""
+    columns = equations.columns
+    chosen = np.arange(columns.size)
+    matrix, torque = equations.dense(chosen)
+    rows = np.concatenate([matrix[:, j] / noise[j] for j in range(len(noise))])
+    right = np.concatenate([torque[:, j] / noise[j] for j in range(len(noise))])
+    return LinkProblem(equations.factors(columns), chosen), rows, right, np.linalg.lstsq(rows, right)[0]
+
+
+def test_as_bell_and_mccaffrey_write_it(columns):
+    equations = DenseEquations(columns, (120,), noise=NOISE)
+    problem, rows, right, solution = solved(equations)
+    covariance, freedom = robust_covariance(problem, NOISE, solution)
+    pieces = np.concatenate([equations.kind + 100 * joint for joint in range(3)])
+    inverse = np.linalg.inv(rows.T @ rows)
+    left = np.eye(len(rows)) - rows @ inverse @ rows.T
+    residual = right - rows @ solution
+    expected, pulls = np.zeros_like(inverse), []
+    for piece in np.unique(pieces):
+        own = pieces == piece
+        values, axes = np.linalg.eigh(left[np.ix_(own, own)])
+        adjusted = axes / np.sqrt(values) @ axes.T @ rows[own] @ inverse
+        score = residual[own] @ adjusted
+        expected += np.outer(score, score)
+        pulls.append(left[:, own] @ adjusted)
+    np.testing.assert_allclose(covariance, expected, rtol=1e-6, atol=1e-9 * np.abs(expected).max())
+    for parameter in range(len(solution)):
+        vectors = np.stack([pull[:, parameter] for pull in pulls])
+        values = np.linalg.eigvalsh(vectors @ vectors.T)
+        assert freedom[parameter] == pytest.approx(values.sum() ** 2 / np.sum(values**2), rel=1e-6)
+
+
+def test_is_the_usual_covariance_on_average_where_noise_is_white(columns):
+    equations = DenseEquations(columns, (150,), noise=0.0)
+    exact, rng = equations.torque, np.random.default_rng(5)
+    found = []
+    for _ in range(150):
+        equations.torque = exact + NOISE * rng.normal(size=exact.shape)
+        problem, rows, _, solution = solved(equations)
+        found.append(np.diag(robust_covariance(problem, NOISE, solution)[0]))
+    expected = np.diag(np.linalg.inv(rows.T @ rows))
+    ratio = np.mean(found, axis=0) / expected
+    assert np.mean(ratio) == pytest.approx(1.0, abs=0.03)
+    assert np.all(np.abs(ratio - 1) < 0.25)
+
+
+def test_repetition_is_no_evidence(columns):
+    """Residuals that repeat with the motion are what the model lacks: measured twice, it is not known better."""
+    equations = DenseEquations(columns, (150,), noise=NOISE)
+    problem, _, _, solution = solved(equations)
+    once, freedom = robust_covariance(problem, NOISE, solution)
+    equations.rows = [np.tile(rows, (2, 1)) for rows in equations.rows]
+    equations.torque, equations.kind = np.tile(equations.torque, (2, 1)), np.tile(equations.kind, 2)
+    equations.time, equations.speed = np.linspace(0, 10, 300), np.tile(equations.speed, 2)
+    equations.owner, equations.sizes = np.zeros(300, dtype=int), np.array([300])
+    problem, _, _, solution = solved(equations)
+    twice, same = robust_covariance(problem, NOISE, solution)
+    np.testing.assert_allclose(twice, once, rtol=1e-6, atol=1e-9 * np.abs(once).max())
+    np.testing.assert_allclose(same, freedom)
+
+
+def test_gain_errors_move_estimates_as_they_are_said_to(columns):
+    equations = DenseEquations(columns, (150,), noise=0.0)
+    exact, moved = equations.torque, []
+    for joint in range(3):
+        equations.torque = exact * np.where(np.arange(3) == joint, 1.02, 1.0)
+        moved.append(solved(equations)[-1] - equations.solution)
+    equations.torque = exact
+    problem, _, _, solution = solved(equations)
+    covariance, freedom = robust_covariance(problem, NOISE, solution, gain_error=0.02)
+    expected = np.transpose(moved) @ moved
+    np.testing.assert_allclose(covariance, expected, rtol=1e-6, atol=1e-8 * np.abs(expected).max())
+    assert np.all(freedom == NORMAL)
+
+
+def test_what_one_kind_of_motion_decides_alone_is_not_exact(columns):
+    equations = DenseEquations(columns, (200,), noise=NOISE)
+    alone = columns.of_joint[0][-1]
+    for own, rows in zip(columns.of_joint, equations.rows, strict=True):
+        rows[:, own == alone] = 0.0
+    equations.rows[0][7, -1] = 1.0
+    problem, rows, _, solution = solved(equations)
+    covariance, freedom = robust_covariance(problem, NOISE, solution)
+    white = np.linalg.inv(rows.T @ rows)[alone, alone]
+    assert covariance[alone, alone] == pytest.approx(white, rel=0.5)
+    assert np.all(freedom >= 1)
+
+
+def test_nothing_is_said_of_what_is_open(columns):
+    equations = DenseEquations(columns, (200,), noise=NOISE)
+    for own, rows in zip(columns.of_joint, equations.rows, strict=True):
+        rows[:, own == 0] = 0.0
+    problem, _, _, solution = solved(equations)
+    covariance, freedom = robust_covariance(problem, NOISE, solution, gain_error=0.01)
+    assert np.isfinite(covariance).all()
+    assert np.isfinite(freedom).all()
+    assert not covariance[0].any()
+    assert np.all(np.diag(covariance)[1:] > 0)
+
+
+def test_covariance_of_other_parameters_is_theirs(columns):
+    """Parameters in other units or combinations have the covariance that follows."""
+    equations = DenseEquations(columns, (150,), noise=NOISE)
+    problem, _, _, solution = solved(equations)
+    covariance, _ = robust_covariance(problem, NOISE, solution, 0.01)
+    values = np.linalg.eigvalsh(covariance)
+    assert values[0] > -1e-12 * values[-1]
+    scale = 10.0 ** np.random.default_rng(0).integers(-3, 4, columns.size)
+    equations.rows = [rows / scale[own] for own, rows in zip(columns.of_joint, equations.rows, strict=True)]
+    problem, _, _, scaled = solved(equations)
+    found, _ = robust_covariance(problem, NOISE, scaled, 0.01)
+    np.testing.assert_allclose(found / np.outer(scale, scale), covariance, rtol=1e-5, atol=1e-7 * covariance.max())
+
+
+def test_intervals_hold_the_truth_of_simulations():
+    """The full figure, of more than 500 simulations, is that of benchmarks/link_coverage.py."""
+    rng = np.random.default_rng(0)
+    held = []
+    for _ in range(40):
+        conditions = Conditions("ur10", 20.0, correlation=float(rng.choice([0.02, 0.1])))
+        experiment = draw(conditions, rng)
+        identification = LinkIdentification(experiment.robot, conditions.friction, estimator="weighted")
+        result = identification.fit(experiment.recording)
+        low, high = result.base_parameters.confidence_intervals(0.95).T
+        truth = experiment.truth(result.base)
+        known = np.isfinite(truth)
+        assert np.count_nonzero(known) == 36
+        held.append(((low <= truth) & (truth <= high))[known])
+    assert 0.9 < np.mean(held) < 0.99

@@ -1,0 +1,126 @@
+"""What a result says of itself."""
+
+import json
+from xml.etree import ElementTree as ET
+
+import numpy as np
+import pytest
+import yaml
+from link_problems import Drive, Fourier, chain, record, rigid_torque, ur10, with_links, wrong
+from pinocchio_arm import PinocchioArm
+
+from dynid_ros.errors import IdentificationError, ModelError
+from dynid_ros.identification import LinkIdentification
+from dynid_ros.model import RobotModel
+from dynid_ros.model.friction import JointFriction
+from dynid_ros.model.pseudo_inertia import is_possible
+
+FRICTION = JointFriction(offset=True, rotor_inertia=True, smoothing=0.02)
+DRIVE = Drive(rotor=0.3)
+
+
+def runs(robot):
+    return [record(robot, Fourier(robot.n_joints, seed, size=0.6), DRIVE, seed=seed) for seed in (0, 1)]
+
+
+@pytest.fixture(name="result", scope="module")
+def fixture_result():
+    return LinkIdentification(wrong(ur10()), friction=FRICTION).fit(*runs(ur10()))
+
+
+def test_names_and_sizes(result):
+    names = result.friction.names(result.robot)
+    assert list(result.friction_coefficients) == list(names)
+    assert result.parameters.shape == result.standard_errors.shape == (60,)
+    assert result.confidence_intervals().shape == (60, 2)
+    for values in (result.noise, result.residual_rms, result.torque_rms, result.urdf_residual_rms):
+        assert values.shape == (6,)
+        assert np.all(values > 0)
+    assert result.sources == ("run_0", "run_1")
+    assert result.base.rank == len(result.base_parameters.values) == len(result.base_parameters.names)
+    assert result.n_samples > 500
+
+
+def test_parameters_have_errors_only_where_the_data_decide_them_alone(result):
+    known = np.isfinite(result.standard_errors)
+    alone = [category == "identifiable" for category in result.base.categories[:60]]
+    np.testing.assert_array_equal(known, alone)
+    low, high = result.confidence_intervals(0.99).T
+    np.testing.assert_array_equal(np.isfinite(low), alone)
+    truth = ur10().parameters
+    inside = (low[known] <= truth[known]) & (truth[known] <= high[known])
+    assert inside.mean() > 0.8
+    wide = np.diff(result.confidence_intervals(0.999)[known]) > np.diff(result.confidence_intervals(0.5)[known])
+    assert wide.all()
+
+
+def test_shares_explained(result):
+    assert np.all(result.explains > 0.99)
+    assert np.all(result.urdf_explains < result.explains)
+    np.testing.assert_allclose(1 - result.explains, (result.residual_rms / result.torque_rms) ** 2)
+    truth = rigid_torque(ur10(), *Fourier(6, size=0.6)(np.arange(0, 20, 0.01)))
+    assert np.all(result.torque_rms > 0.5 * truth.std(axis=0))
+
+
+def test_summary_is_a_page_that_can_be_read(result):
+    lines = result.summary().splitlines()
+    assert lines[0].startswith(f"Links of {result.robot.name}: {result.base.rank} base parameters of ")
+    for joint in result.robot.joint_names:
+        (line,) = [line for line in lines if line.startswith(joint)]
+        assert line.count("%") == 2
+        assert "coulomb " in line
+    for expression in result.base.expressions:
+        assert sum(line.endswith(f"   {expression}") for line in lines) == 1
+    assert all(any(remark in line for line in lines) for remark in result.remarks)
+    assert "array" not in result.summary()
+
+
+def test_settings_and_sources_are_plain(result):
+    document = result.document()
+    json.dumps(document, allow_nan=False)
+    assert yaml.safe_load(yaml.safe_dump(document)) == document
+    assert document["source"]["recordings"] == ["run_0", "run_1"]
+    settings = document["source"]["settings"]
+    assert settings["estimator"] == "consistent"
+    assert settings["friction"] == "given"
+    assert settings["prior_weight"] in result.scores
+    assert document["degrees_of_freedom"] == pytest.approx(np.median(result.base_parameters.freedom))
+    assert document["condition_number"] == pytest.approx(result.condition_number)
+    assert len(document["base_parameters"]) == result.base.rank
+
+
+def test_validation_is_kept(result, tmp_path):
+    validation = result.validate(record(ur10(), Fourier(6, 5, size=0.6), DRIVE, seed=5))
+    assert np.all(validation.relative_rms < 0.1)
+    saved = yaml.safe_load(result.save(tmp_path / "a.yaml", [validation]).read_text())
+    (entry,) = saved["validation"]
+    assert entry["recording"] == "run_5"
+    assert list(entry["rms"]) == list(result.robot.joint_names)
+
+
+def test_the_urdf_is_that_of_the_identified_links(result, tmp_path):
+    path = result.write_urdf(tmp_path / "identified.urdf")
+    again = RobotModel.from_urdf(path, tip="wrist_3_link")
+    np.testing.assert_allclose(again.parameters, result.parameters, rtol=1e-8, atol=1e-10)
+    assert ET.parse(path).getroot().get("name") == result.robot.name
+    q, qd, qdd = Fourier(6)(np.linspace(0, 3, 20))
+    arm = PinocchioArm(path.read_text(), again.joint_names, again.gravity)
+    found = [arm.inverse_dynamics(*sample) for sample in zip(q, qd, qdd, strict=True)]
+    expected = result.robot.inverse_dynamics(q, qd, qdd, result.parameters)
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
+def test_no_urdf_of_impossible_links_nor_without_one(tmp_path):
+    robot = chain()
+    light = with_links(robot, np.tile(robot.parameters[:10] * [1e-3, *[0] * 3, *[1e-6] * 6] + 1e-9, 3))
+    found = LinkIdentification(light, friction=FRICTION, estimator="weighted").fit(*runs(robot))
+    possible = is_possible(found.parameters.reshape(3, 10))
+    assert not possible.all()
+    impossible = [name for name, good in zip(robot.link_names, possible, strict=True) if not good]
+    with pytest.raises(IdentificationError, match=rf"inertia of {', '.join(impossible)}; use the estimator 'consist"):
+        found.write_urdf(tmp_path / "a.urdf")
+    assert not (tmp_path / "a.urdf").exists()
+    table = RobotModel(robot.chain, robot.parameters, robot.gravity)
+    found = LinkIdentification(table, friction=FRICTION).fit(*runs(robot))
+    with pytest.raises(ModelError, match="does not come from a URDF"):
+        found.write_urdf(tmp_path / "a.urdf")
