@@ -57,8 +57,11 @@ class FullProblem:
             return links
         scale = np.linalg.norm(own, axis=0)
         scale[scale == 0] = 1.0
-        lower = np.where(self._nonnegative, 0.0, -np.inf)
-        return np.concatenate([links, lsq_linear(own / scale, rest, (lower, np.inf)).x / scale])
+        found = np.linalg.lstsq(own / scale, rest, rcond=None)[0]
+        if np.any(found[self._nonnegative] < 0):
+            lower = np.where(self._nonnegative, 0.0, -np.inf)
+            found = lsq_linear(own / scale, rest, (lower, np.inf)).x
+        return np.concatenate([links, found / scale])
 
     def nearest(self, unknowns: NDArray) -> NDArray:
         """All parameters that predict the data as base parameters and friction (k,) do.

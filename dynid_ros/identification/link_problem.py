@@ -128,10 +128,10 @@ class LinkProblem:
         floor = SMALLEST_NOISE * np.maximum(self.torque_rms(), SMALLEST_NOISE)
         noise = np.ones(self.n_joints)
         for _ in range(ROUNDS):
-            fit = solve(matrix / noise[owner, None], right / noise[owner], tolerance=RANK_TOLERANCE)
+            used, fit = noise, solve(matrix / noise[owner, None], right / noise[owner], tolerance=RANK_TOLERANCE)
             squares = np.bincount(owner, fit.residual**2, self.n_joints) * noise**2
             freedom = np.maximum(self.count() - np.bincount(owner, fit.leverage, self.n_joints), 1.0)
-            before, noise = noise, np.maximum(np.sqrt(squares / freedom), floor)
-            if np.allclose(before, noise, rtol=SETTLED, atol=0):
+            noise = np.maximum(np.sqrt(squares / freedom), floor)
+            if np.allclose(used, noise, rtol=SETTLED, atol=0):
                 break
-        return solve(matrix / noise[owner, None], right / noise[owner], tolerance=RANK_TOLERANCE), noise
+        return fit, used

@@ -111,7 +111,7 @@ class LinkIdentification:
         return self._identify(equations, signals, tuple(recording.source for recording in recordings))
 
     def fit_samples(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, torque: ArrayLike) -> LinkResult:
-        """Identify from samples (N, n) each that need no filter, in flat memory whatever N.
+        """Identify from samples (N, n) each that need no filter, in flat memory; "huber" keeps all residuals.
 
         Raises:
             ModelError: arrays of unlike shapes.

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -229,7 +230,8 @@ def random_motion(robot: RobotModel, n_samples: int = RANDOM_SAMPLES, seed: int 
     return rng.uniform(lower, upper, shape), qd, RANDOM_ACCELERATION * rng.uniform(-1.0, 1.0, shape)
 
 
-def _preference(names: Sequence[str]) -> list[int]:
+@lru_cache
+def _preference(names: tuple[str, ...]) -> list[int]:
     """Columns in the order in which they are kept: each link backwards, then all others."""
 
     def key(column: int) -> tuple[float, int]:

@@ -122,13 +122,13 @@ def parameter_spread(prior: NDArray) -> NDArray:
     by which each principal second moment and the mass are known to about their own size.
     """
     links = np.asarray(prior, float).reshape(-1, PARAMETERS_PER_LINK)
-    spread = np.zeros((prior.size, prior.size))
-    for k, factor in enumerate(np.linalg.cholesky(pseudo_inertia(links))):
-        inverse = np.linalg.inv(factor)
-        images = (inverse @ pseudo_inertia(np.eye(PARAMETERS_PER_LINK)) @ inverse.T).reshape(PARAMETERS_PER_LINK, -1)
-        block = slice(PARAMETERS_PER_LINK * k, PARAMETERS_PER_LINK * (k + 1))
-        spread[block, block] = np.linalg.inv(images @ images.T)
-    return spread
+    inverse = np.linalg.inv(np.linalg.cholesky(pseudo_inertia(links)))[:, None]
+    images = inverse @ pseudo_inertia(np.eye(PARAMETERS_PER_LINK)) @ np.swapaxes(inverse, -1, -2)
+    images = images.reshape(len(links), PARAMETERS_PER_LINK, -1)
+    blocks = np.linalg.inv(images @ np.swapaxes(images, -1, -2))
+    spread = np.zeros((len(links), PARAMETERS_PER_LINK, len(links), PARAMETERS_PER_LINK))
+    spread[range(len(links)), :, range(len(links)), :] = blocks
+    return spread.reshape(prior.size, prior.size)
 
 
 def possible_prior(parameters: NDArray, link_names: Sequence[str]) -> tuple[NDArray, list[str]]:
