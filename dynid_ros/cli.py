@@ -57,6 +57,7 @@ def _parser() -> argparse.ArgumentParser:
     checking = commands.add_parser("check", help="look for faults in a recording before anything is fitted to it")
     _add_robot(checking)
     _add_recording(checking)
+    checking.add_argument("--motion", action="store_true", help="also ask whether all joints move, as links need it")
     checking.set_defaults(command=_check)
 
     identify = commands.add_parser("identify", help="recordings in, identified.yaml and report.html out")
@@ -190,7 +191,7 @@ def _recordings(options: argparse.Namespace, robot: RobotModel, paths: Sequence[
 def _check(options: argparse.Namespace) -> int:
     robot = _robot(options)
     recordings = _recordings(options, robot, options.recording)
-    findings = check(recordings, robot)
+    findings = check(recordings, robot, options.motion)
     for finding in findings:
         print(f"{finding.severity}: {finding}")
     if not findings:

@@ -10,12 +10,15 @@ from scipy.linalg import lstsq
 
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK
 from dynid_ros.recording.finding import Finding
+from dynid_ros.recording.motion_samples import MotionSamples
 from dynid_ros.recording.recording import Recording
+from dynid_ros.recording.torque_fit import Terms
 from dynid_ros.signals import differentiate
 
 if TYPE_CHECKING:
     from dynid_ros.model import RobotModel
 
+CURRENT, SIGN, COMPENSATED = "motor current", "wrong sign", "gravity compensated"
 WINDOW = 0.1
 """Length of the local fit that gives velocity and acceleration, s."""
 AT_REST = 0.01
@@ -99,10 +102,29 @@ def _partial_fit(effort: np.ndarray, gravity: np.ndarray, others: np.ndarray) ->
     return _Fit(correlation * power / variation, correlation, variation, power * np.sqrt(max(0.0, 1 - correlation**2)))
 
 
+def check_scale(robot: RobotModel, samples: MotionSamples, terms: Terms, source: str) -> Iterator[Finding]:
+    """An error if the torques of fast motion follow those of the URDF, but are no joint torques.
+
+    As `check_effort`, for arms whose inertial torques hide gravity: per joint, effort = share · nominal torque + offset
+    + drive is fitted.
+    """
+    nominal = robot.inverse_dynamics(samples.position, samples.velocity, samples.acceleration)
+    fits = {}
+    for j, joint in enumerate(robot.joint_names):
+        rows = terms.moving[:, j]
+        if np.sum(rows) >= MINIMUM_SAMPLES:
+            others = np.column_stack([np.ones(len(rows)), terms.drive[:, j]])[rows]
+            fits[joint] = _partial_fit(samples.torque[rows, j], nominal[rows, j], others)
+    largest = max((fit.variation for fit in fits.values()), default=0.0)
+    loaded = {joint: fit for joint, fit in fits.items() if fit.variation > SHARE * largest}
+    if loaded:
+        yield from (finding for finding in _judge(source, loaded) if finding.kind == CURRENT)
+
+
 def _judge(source: str, fits: Mapping[str, _Fit]) -> Iterator[Finding]:
     shares, correlations, variations, rests = np.array(list(fits.values())).T
     found = ", ".join(f"{joint} {fit.share:.2g}" for joint, fit in fits.items())
-    found = f"(share of the URDF's gravity torque: {found})"
+    found = f"(share of the URDF's torque: {found})"
     low, high = PLAUSIBLE
     proportional = np.all(np.abs(correlations) > PROPORTIONAL)
     if proportional and np.all(shares > 0) and np.all((shares < low) | (shares > high)):
@@ -111,6 +133,7 @@ def _judge(source: str, fits: Mapping[str, _Fit]) -> Iterator[Finding]:
             source,
             f"effort follows gravity, but is no joint torque in N m {found}",
             "if it is motor current or torque before the gear, use effort_convention motor_current with gains",
+            CURRENT,
         )
     elif proportional and np.all((shares < -low) & (shares > -high)):
         yield Finding(
@@ -118,6 +141,7 @@ def _judge(source: str, fits: Mapping[str, _Fit]) -> Iterator[Finding]:
             source,
             f"effort has the opposite sign of the gravity torque {found}",
             "the driver reports the reaction: use effort_convention motor_current with gains of -1",
+            SIGN,
         )
     elif np.all(np.abs(shares) < ABSENT) and np.all(rests < variations):
         yield Finding(
@@ -126,4 +150,5 @@ def _judge(source: str, fits: Mapping[str, _Fit]) -> Iterator[Finding]:
             f"there is no gravity in the effort, though the poses differ {found}",
             "if the driver subtracts gravity (effort_convention gravity_compensated), switch its compensation off or "
             "give its uncompensated torque as torque_topic; if effort is current, use motor_current with gains",
+            COMPENSATED,
         )

@@ -13,6 +13,7 @@ class Finding:
         where: the file, and the joint or topic in it.
         message: what was found.
         fix: the way out.
+        kind: name of this kind of fault, as in docs/checks.md.
 
     """
 
@@ -20,6 +21,7 @@ class Finding:
     where: str
     message: str
     fix: str
+    kind: str = "other"
 
     def __str__(self) -> str:
         return f"{self.where}: {self.message}; {self.fix}"

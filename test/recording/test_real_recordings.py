@@ -18,6 +18,7 @@ TORQUE = EffortConvention("torque")
 ROBOTS = {"ur10e": "ur10e.urdf", "kuka_lwr4": "kuka_lwr4.urdf", "franka_panda": "panda_dh.urdf"}
 TIPS = {"ur10e": "tool0"}
 CONVENTIONS = {"ur10e": UR10E_GAINS, "kuka_lwr4": TORQUE, "franka_panda": TORQUE}
+TRUE_OF_THEM = {"franka_panda": {"repeated rows"}}
 RUNS = sorted((robot, file.name) for robot in ROBOTS for file in (DATA / robot / "develop").glob("*.npz"))
 
 
@@ -41,7 +42,7 @@ def test_it_is_read_as_numpy_has_it_and_passes_the_checks(robot, name):
         np.testing.assert_allclose(it.torque, arrays["current"] * np.array(UR10E_GAINS.gains))
     else:
         np.testing.assert_array_equal(it.torque, arrays["torque"])
-    assert check(it, model(robot)) == []
+    assert {finding.kind for finding in check(it, model(robot))} == TRUE_OF_THEM.get(robot, set())
 
 
 @pytest.mark.parametrize("name", [name for robot, name in RUNS if robot == "ur10e"])
@@ -76,7 +77,7 @@ def test_compensated_torques_are_found(robot, name, sign):
     arm = model(robot)
     it = run(robot, name)
     rest = Recording(it.joint_names, it.time, it.position, it.velocity, it.torque - arm.gravity_torque(it.position))
-    (finding,) = check(rest, arm)
+    (finding,) = (finding for finding in check(rest, arm) if finding.severity == "error")
     assert "there is no gravity in the effort" in finding.message
 
 

@@ -1,0 +1,216 @@
+"""What the sanity check of recordings finds, and what it complains of without reason.
+
+    python benchmarks/sanity_gate.py [--clean 320] [--each 20] [--seed 0] [--details]
+
+Clean recordings are random Fourier motions (0.25 to 1 Hz, 15 to 50 s at 100 to 500 Hz) of the demo arm, arms of package
+example-robot-data and random chains in MuJoCo's dynamics, with drives and sensors as real arms have them; the URDF's
+masses, mass moments and inertias that the check is given are wrong by up to 30 %. The recordings of real arms in the
+folder that DYNID_DATA names are clean too, but for what their README says of them. A false alarm is a recording with
+any other finding.
+
+Each kind of fault is put `--each` times into clean simulated recordings, and once into each recording of a real arm in
+motion. Sizes from which a fault matters:
+
+- motor current: in A or mA at 5 to 60 N m / A, different per joint, or torque before a gear of 30 to 160
+- gravity compensated: by a driver whose model is up to 10 % wrong
+- signs and swaps: of one joint's torque or position, of two joints', of joints whose torque varies by at least 2 % of
+  the arm's largest; not where positions leave the limits by more than pi, which is found by itself
+- gravity direction: wall, ceiling, or a tilt of 20 to 60 degrees
+- time lag: 20 to 100 ms either way
+- clipped: what 5 to 20 % of the samples exceed; constant: all samples
+- gaps: 2 to 20 of 25 ms and more; repeated rows: 5 to 50 %
+- too little motion: 0.1 to 1.1 degrees to either side; a joint at rest; 0.5 to 2.5 s; all joints at rest
+- low-passed: torques at 0.3 to 0.7, or everything at 0.5 to 1 of the highest frequency of the motion
+- drift: friction that falls by 20 to 50 %, offsets that change by as much of the friction, in arms in which friction is
+  at least a fifth of the torque of a joint
+- absurd values: degrees, a torque of 1e6 in one to four samples, an encoder that wraps or jumps by 1 rad and more
+- other robot: a URDF with as many joints, arranged otherwise
+
+A fault is found if a finding of its kind names it; that any error stops the fit is counted too. Needs
+`pip install pytest pin example-robot-data mujoco`.
+"""
+
+import argparse
+import os
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from tqdm import tqdm
+
+from dynid_ros.model import RobotModel
+from dynid_ros.recording import EffortConvention, Finding, Recording, check
+from dynid_ros.signals import choose_cutoff, differentiate, resample
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "test"))
+from clean_recordings import Case, clean_case  # noqa: E402
+from recording_faults import FAULTS  # noqa: E402
+
+UR10E_GAINS = (11.976, 11.976, 9.839, 10.763, 10.763, 10.763)
+"""N m / A, from the data's README; the last one is assumed there."""
+FRICTION = {
+    "ur10e": ((12.5, 13.3, 5.0, 2.0, 2.7, 2.3), (21.3, 20.2, 10.4, 3.6, 2.5, 3.0)),
+    "staubli_tx40": ((7.1, 8.3, 6.3, 2.5, 3.0, 0.3), (8.05, 5.53, 1.97, 1.11, 1.86, 0.65)),
+}
+"""Published Coulomb friction, N m, and viscous friction, N m s/rad; the torque sensors of the others see little."""
+TRUE_OF_THEM = {"franka_panda": {"repeated rows"}}
+"""What the README of the recordings says itself."""
+
+
+def real_cases(data: Path) -> Iterator[tuple[Case, bool]]:
+    """Recordings of real arms, and whether all joints move in them."""
+    for arm, tip, urdf in (
+        ("ur10e", "tool0", "ur10e.urdf"),
+        ("kuka_lwr4", None, "kuka_lwr4.urdf"),
+        ("franka_panda", None, "panda_dh.urdf"),
+        ("staubli_tx40", None, "tx40_mdh_modified.urdf"),
+    ):
+        robot = RobotModel.from_urdf(data / arm / urdf, tip)
+        for path in sorted((data / arm / "develop").glob("*.npz")):
+            recording = staubli(path, robot) if arm == "staubli_tx40" else read(path, robot, arm)
+            coulomb, viscous = FRICTION.get(arm, (np.zeros(robot.n_joints),) * 2)
+            speed = np.abs(np.gradient(recording.position, recording.time, axis=0)).mean(axis=0)
+            friction = np.asarray(coulomb) + np.asarray(viscous) * speed
+            gravity = gravity_torque(robot, recording)
+            moves = bool(np.all(np.ptp(recording.position, axis=0) > 0.1))
+            source = f"{arm} {path.stem}"
+            recording = replace(recording, source=source)
+            yield (
+                Case(source, robot, recording, friction, gravity, bandwidth(recording) if moves else 0.0, False),
+                moves,
+            )
+
+
+def read(path: Path, robot: RobotModel, arm: str) -> Recording:
+    """Recording of an arm whose file has joint positions."""
+    convention = EffortConvention("motor_current", UR10E_GAINS) if arm == "ur10e" else None
+    return Recording.read(path, robot.joint_names, effort_convention=convention)
+
+
+def bandwidth(recording: Recording) -> float:
+    """Frequency below which each joint has 99 % of its acceleration, Hz; with noise above it cut off at 10 Hz."""
+    uniform = resample(recording.time, recording.position)
+    longest = max((segment.values for segment in uniform.segments), key=len)
+    return float(min(10.0, np.nanmax(choose_cutoff(longest, uniform.rate, 0.99).bands)))
+
+
+def gravity_torque(robot: RobotModel, recording: Recording) -> np.ndarray:
+    """Gravity torque (N, n) of the arm with its tool: the part of the torques that moments of gravity explain."""
+    rows = slice(None, None, max(1, recording.n_samples // 2000))
+    velocity, acceleration = differentiate(recording.time, recording.position, 0.1)
+    q, qd, qdd = (array[rows] for array in (recording.position, velocity, acceleration))
+    inertial = robot.inverse_dynamics(q, qd, qdd) - robot.gravity_torque(q)
+    gravity = robot.gravity_regressor(q)
+    n = robot.n_joints
+    others = np.zeros((len(q), n, 4 * n))
+    for k, values in enumerate((np.ones_like(q), np.tanh(qd / 0.01), qd, inertial)):
+        others[:, range(n), range(k * n, k * n + n)] = values
+    columns = np.concatenate([gravity, others], axis=2)
+    found = np.linalg.lstsq(columns.reshape(-1, columns.shape[2]), recording.torque[rows].ravel(), rcond=1e-6)[0]
+    return robot.gravity_torque(recording.position, found[: gravity.shape[2]])
+
+
+def staubli(path: Path, robot: RobotModel) -> Recording:
+    """From the motors to the joints, as the README says: the wrist is coupled."""
+    arrays = np.load(path)
+    gears = np.diag([32.0, 32.0, 45.0, -48.0, 45.0, 32.0])
+    of_position, of_torque = gears.copy(), gears.copy()
+    of_position[5, 4] = of_torque[4, 5] = 32.0
+    position = arrays["q_motor"] @ np.linalg.inv(of_position).T + [0, -np.pi / 2, np.pi / 2, 0, 0, 0]
+    time = np.arange(len(position)) / 5000.0
+    torque = arrays["torque_motor"] @ of_torque.T
+    return Recording(robot.joint_names, time, position, np.full_like(position, np.nan), torque)
+
+
+class Tally:
+    """Faults put, found by name and stopped by any error; per kind and per origin."""
+
+    def __init__(self, details: bool) -> None:
+        self.counts: dict[tuple[str, str], np.ndarray] = defaultdict(lambda: np.zeros(3, int))
+        self.details = details
+
+    def put(self, name: str, case: Case, rng: np.random.Generator) -> bool:
+        """Check a case with a fault; False if it would not matter there."""
+        faulty = FAULTS[name].put(case, rng)
+        if faulty is None:
+            return False
+        findings = check(faulty.recording, faulty.robot, motion=True)
+        named = FAULTS[name].found(findings)
+        stopped = any(finding.severity == "error" for finding in findings)
+        self.counts[name, "simulated" if case.simulated else "real"] += (1, named, named or stopped)
+        if self.details and not named:
+            tqdm.write(f"missed: {name} in {case.name}: {listed(findings)}")
+        return True
+
+    def report(self) -> None:
+        """One line per kind, and the sums."""
+        for origin in ("simulated", "real"):
+            print(f"\n{origin:24s}  faults  found by name  found or stopped")
+            total = np.zeros(3, int)
+            for name in FAULTS:
+                if (count := self.counts.get((name, origin))) is not None:
+                    total += count
+                    print(f"  {name:22s}  {count[0]:6d}  {count[1]:13d}  {count[2]:16d}")
+            put, named, stopped = total
+            print(f"  {'all':22s}  {put:6d}  {named:13d}  {stopped:16d}", end="")
+            print(f"   {100 * named / max(put, 1):.1f} % by name, {100 * stopped / max(put, 1):.1f} % or stopped")
+
+
+def listed(findings: list[Finding]) -> str:
+    """Kinds and messages in one line."""
+    return "; ".join(f"{f.severity} {f.kind} {f.where.split(',')[-1]}: {f.message[:90]}" for f in findings) or "nothing"
+
+
+def main() -> None:
+    """Print false alarms and what was found."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--clean", type=int, default=320, help="simulated recordings without a fault")
+    parser.add_argument("--each", type=int, default=20, help="simulated faults of each kind")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--kinds", nargs="+", choices=list(FAULTS), default=list(FAULTS))
+    parser.add_argument("--details", action="store_true", help="print each miss and each false alarm")
+    options = parser.parse_args()
+    rng = np.random.default_rng(options.seed)
+
+    alarms, seconds = 0, []
+    for _ in tqdm(range(options.clean), "clean", disable=None):
+        case = clean_case(rng)
+        start = time.process_time()
+        findings = check(case.recording, case.robot, motion=True)
+        seconds.append(time.process_time() - start)
+        alarms += bool(findings)
+        if findings and options.details:
+            tqdm.write(f"false alarm: {case.name}: {listed(findings)}")
+    if seconds:
+        print(f"simulated: {alarms} false alarms in {options.clean} ({100 * alarms / options.clean:.1f} %)")
+        print(f"processor time of a check: median {np.median(seconds):.2f} s, longest {max(seconds):.2f} s")
+
+    tally = Tally(options.details)
+    for name in options.kinds:
+        for _ in tqdm(range(options.each), name, disable=None):
+            while not tally.put(name, clean_case(rng), rng):
+                pass
+    if "DYNID_DATA" in os.environ:
+        cases = list(real_cases(Path(os.environ["DYNID_DATA"])))
+        alarms = 0
+        for case, moves in cases:
+            start = time.process_time()
+            findings = check(case.recording, case.robot, motion=moves)
+            seconds.append(time.process_time() - start)
+            alarms += any(f.kind not in TRUE_OF_THEM.get(case.name.split()[0], set()) for f in findings)
+            print(f"{case.name}: {listed(findings)}, {seconds[-1]:.2f} s")
+        print(f"real: {alarms} false alarms in {len(cases)}")
+        for name in tqdm(options.kinds, "real", disable=None):
+            for case, moves in cases:
+                if moves:
+                    tally.put(name, case, rng)
+    tally.report()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,76 @@
+"""Friction and offsets that change while the arm warms up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.polynomial import Legendre
+
+from dynid_ros.recording.finding import Finding
+from dynid_ros.recording.motion_samples import MotionSamples
+from dynid_ros.recording.torque_fit import Terms, TorqueEquations, TorqueFit
+
+if TYPE_CHECKING:
+    from dynid_ros.model import RobotModel
+    from dynid_ros.recording.recording import Recording
+
+DRIFT = "drift"
+SHORTEST = 5.0
+"""A recording must move for so long to show a drift, s."""
+OF_FRICTION, OF_TORQUE = 0.15, 0.03
+"""Smallest change to report, as a part of the joint's friction and of its torque."""
+SEEN = 0.12
+"""Drop of log(residual rms) of the joint that shows it: sound recordings of real arms feign up to 0.09."""
+ONE_WAY = 1.5
+"""Factor by which a steady course must explain more than one that turns."""
+
+
+def check_drift(
+    recordings: Sequence[Recording], robot: RobotModel, samples: MotionSamples, terms: Terms
+) -> Iterator[Finding]:
+    """Warnings for joints whose friction or offset changes from the beginning to the end of a recording."""
+    for part, recording in enumerate(recordings):
+        rows = samples.part == part
+        time = samples.time[rows]
+        if not time.size or np.ptp(time) < SHORTEST:
+            continue
+        steady = Terms(terms.rigid[rows], terms.drive[rows], terms.moving[rows])
+        shapes = np.concatenate([np.ones((*steady.drive.shape[:2], 1)), steady.drive[:, :, :2]], axis=2)
+        equations = TorqueEquations(steady, samples.torque[rows], robot.chain.prismatic)
+        before = np.hypot(equations.fit().rms, equations.floor)
+        now = 2 * (time - recording.time[0]) / recording.duration - 1
+        courses = [Legendre.basis(degree)(now) for degree in (1, 2, 3)]
+        fits = [_changing(steady, course, shapes, samples.torque[rows], robot) for course in courses]
+        drops = np.log(before / [np.hypot(fit.rms, equations.floor) for fit in fits])
+        # What is wrong with the model can look like any course; drifts go one way.
+        seen = (drops[0] > SEEN) & (drops[0] > ONE_WAY * np.max(drops[1:], axis=0))
+        rates = 2 * fits[0].rigid[-shapes[0].size :].reshape(robot.n_joints, -1)
+        change = np.sqrt(np.mean(np.einsum("mjk,jk->mj", shapes, rates) ** 2, axis=0))
+        friction = np.sqrt(np.mean(np.einsum("mjk,jk->mj", shapes[:, :, 1:], fits[0].drive[:, :2]) ** 2, axis=0))
+        smallest = np.maximum(OF_FRICTION * friction, OF_TORQUE * equations.size)
+        for j in np.flatnonzero(seen & (change > smallest)):
+            unit = "N" if robot.chain.prismatic[j] else "N m"
+            yield Finding(
+                "warning",
+                f"{recording.source}, joint '{robot.joint_names[j]}'",
+                f"its friction or offset changes by {change[j]:.3g} {unit} during the {recording.duration:.0f} s; all "
+                f"its friction is about {friction[j]:.3g} {unit}",
+                "move the arm until it is warm, then record; or zero the torque sensors and record again",
+                DRIFT,
+            )
+
+
+def _changing(terms: Terms, course: np.ndarray, shapes: np.ndarray, torque: np.ndarray, robot: RobotModel) -> TorqueFit:
+    """Fit with coefficients of each joint's `shapes` (M, n, k) that follow a course (M,) besides."""
+    rigid = np.concatenate([terms.rigid, _own_columns(course[:, None, None] * shapes)], axis=2)
+    return TorqueEquations(Terms(rigid, terms.drive, terms.moving), torque, robot.chain.prismatic).fit()
+
+
+def _own_columns(values: np.ndarray) -> np.ndarray:
+    """(M, n, n k) from (M, n, k): coefficients that each joint has for itself."""
+    m, n, k = values.shape
+    columns = np.zeros((m, n, n, k))
+    columns[:, range(n), range(n)] = values
+    return columns.reshape(m, n, n * k)

@@ -1,0 +1,78 @@
+"""Signs and order of the joints' positions and torques, judged by how well each explains the torques."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynid_ros.recording.effort_check import SIGN
+from dynid_ros.recording.explanation import Explanation
+from dynid_ros.recording.motion_samples import MotionSamples
+from dynid_ros.recording.torque_fit import TorqueEquations, TorqueFit, TorqueModel
+
+SWAP = "swapped joints"
+SIGN_OF = {
+    "torque": ("its torque has the wrong sign", "turn it with effort_convention motor_current and a gain of -1"),
+    "position": ("its position has the wrong sign", "turn the joint's axis in the URDF, or its sign in the driver"),
+    "both": (
+        "position and torque both have the wrong sign",
+        "turn the joint's axis in the URDF, or its direction in the driver",
+    ),
+}
+SWAP_OF = {
+    "torque": ("their torques are swapped", "the driver fills effort in another order than name: mend it"),
+    "position": ("their positions are swapped", "the driver fills position in another order than name: mend it"),
+    "both": (
+        "position and torque of the one are those of the other",
+        "swap their names in the driver or in joint_names",
+    ),
+}
+
+
+def order_explanations(
+    model: TorqueModel, samples: MotionSamples, equations: TorqueEquations, given: TorqueFit
+) -> Iterator[Explanation]:
+    """What wrong signs and swapped joints would explain: of torque, of position and of both.
+
+    Only joints that move enough take part: of the others neither order nor sign can be told.
+    """
+    robot, moving = model.robot, [int(j) for j in equations.judged]
+    everything = equations.fit(signs=-np.ones(robot.n_joints))
+    yield Explanation(
+        SIGN,
+        given.misfit - everything.misfit,
+        "all torques have the wrong sign",
+        "the driver reports the reaction: use effort_convention motor_current with gains of -1",
+    )
+    for choice in _choices(robot.n_joints, moving):
+        changed = model.terms(samples, choice.order, choice.signs)
+        positions = TorqueEquations(changed, samples.torque, robot.chain.prismatic)
+        fits = {
+            "torque": equations.fit(choice.order, choice.signs),
+            "position": positions.fit(),
+            "both": positions.fit(choice.order, choice.signs),
+        }
+        names = tuple(robot.joint_names[j] for j in choice.joints)
+        for channel, fit in fits.items():
+            yield Explanation(choice.kind, given.misfit - fit.misfit, *choice.texts[channel], names)
+
+
+class _Choice(NamedTuple):
+    kind: str
+    texts: Mapping[str, tuple[str, str]]
+    joints: tuple[int, ...]
+    order: NDArray
+    signs: NDArray
+
+
+def _choices(n: int, moving: Sequence[int]) -> Iterator[_Choice]:
+    for j in moving:
+        yield _Choice(SIGN, SIGN_OF, (j,), np.arange(n), np.where(np.arange(n) == j, -1.0, 1.0))
+    for i, j in combinations(moving, 2):
+        order = np.arange(n)
+        order[[i, j]] = j, i
+        yield _Choice(SWAP, SWAP_OF, (i, j), order, np.ones(n))

@@ -1,0 +1,185 @@
+"""Least-squares fits of a linear torque model to a few hundred samples, many hypotheses a second."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import nnls
+
+from dynid_ros.recording.motion_samples import MotionSamples
+
+if TYPE_CHECKING:
+    from dynid_ros.model import RobotModel
+
+SYSTEMATIC = 0.005
+"""Errors of sensors and geometry that no parameter explains, as a part of the arm's largest torque."""
+FIRST_GUESS = 0.1
+"""Noise of each joint before the first fit, as a part of its torque."""
+ROUNDS = 4
+ENOUGH_ROWS = 30
+"""A joint with fewer moving samples is not judged."""
+RIDGE = 1e-8
+"""Added to the normal equations with unit columns: parameters without effect stay zero."""
+GENERIC_GRAVITY = (3.1, -4.7, -7.9)
+
+
+@dataclass(frozen=True, eq=False)
+class Terms:
+    """Columns of a torque model.
+
+    Attributes:
+        rigid: (M, n, p) for parameters of any sign, shared by the joints.
+        drive: (M, n, k) for coefficients that are not negative, each joint its own: friction brakes, rotors have mass.
+        moving: (M, n) rows to use.
+
+    """
+
+    rigid: NDArray
+    drive: NDArray
+    moving: NDArray
+
+
+@dataclass(frozen=True, eq=False)
+class TorqueFit:
+    """What a hypothesis leaves.
+
+    Attributes:
+        rms: (n,) of the residual, N m; NaN for a joint that is not judged.
+        misfit: half the negative log likelihood per sample but for a constant: the sum over the judged joints of
+            log(rms), rms bounded below by systematic errors.
+        offset: (n,) N m.
+        drive: (n, k) coefficients of the drive.
+        rigid: (p,) parameters.
+
+    """
+
+    rms: NDArray
+    misfit: float
+    rigid: NDArray
+    offset: NDArray
+    drive: NDArray
+
+
+class TorqueEquations:
+    """Normal equations of torque = rigid + offset + drive, per joint, for every torque channel in every joint's place.
+
+    Args:
+        terms: of the model.
+        torque: (M, n) N m, one column per channel.
+        prismatic: (n,) which joints are.
+
+    """
+
+    def __init__(self, terms: Terms, torque: NDArray, prismatic: NDArray):
+        n_rigid, k = terms.rigid.shape[2], terms.drive.shape[2]
+        self.n = n = torque.shape[1]
+        size = n_rigid + n + n * k
+        self.n_rigid, self.count = n_rigid, terms.moving.sum(axis=0)
+        self.normal, self.right = np.zeros((n, size, size)), np.zeros((n, n, size))
+        self.square = np.zeros((n, n))
+        for j in range(n):
+            columns = np.zeros((len(torque), size))
+            columns[:, :n_rigid] = terms.rigid[:, j]
+            columns[:, n_rigid + j] = 1.0
+            columns[:, n_rigid + n + j * k : n_rigid + n + (j + 1) * k] = terms.drive[:, j]
+            columns, values = columns[terms.moving[:, j]], torque[terms.moving[:, j]]
+            self.normal[j] = columns.T @ columns
+            self.right[j] = (columns.T @ values).T
+            self.square[j] = np.sum(values**2, axis=0)
+        self.size = torque.std(axis=0)
+        largest = np.array([np.max(self.size, where=np.equal(prismatic, kind), initial=0.0) for kind in prismatic])
+        self.floor = np.maximum(SYSTEMATIC * largest, np.finfo(float).tiny)
+
+    @property
+    def judged(self) -> NDArray:
+        """Indices of the joints with enough moving samples."""
+        return np.flatnonzero(self.count >= ENOUGH_ROWS)
+
+    def fit(self, channels: ArrayLike | None = None, signs: ArrayLike | None = None) -> TorqueFit:
+        """Fit with torque channel `channels[j]` times `signs[j]` as the torque of joint j; None: as it is.
+
+        Each joint has a noise of its own, estimated together with the parameters.
+        """
+        joints = np.arange(self.n)
+        order = joints if channels is None else np.asarray(channels)
+        right = self.right[joints, order] * (np.ones(self.n) if signs is None else np.asarray(signs))[:, None]
+        square = self.square[joints, order]
+        judged, count = self.judged, np.maximum(self.count, 1)
+        variance = (FIRST_GUESS * self.size[order]) ** 2 + self.floor**2
+        rms = np.full(self.n, np.nan)
+        for _ in range(ROUNDS):
+            weight = 1 / variance[judged]
+            solution = self._solve(np.tensordot(weight, self.normal[judged], 1), weight @ right[judged])
+            for j in judged:
+                rest = square[j] - 2 * solution @ right[j] + solution @ self.normal[j] @ solution
+                rms[j] = np.sqrt(max(0.0, rest) / count[j])
+            variance = np.where(np.isnan(rms), variance, rms**2 + self.floor**2)
+        rigid, offset, drive = np.split(solution, [self.n_rigid, self.n_rigid + self.n])
+        misfit = 0.5 * float(np.sum(np.log(variance[judged])))
+        return TorqueFit(rms, misfit, rigid, offset, drive.reshape(self.n, -1))
+
+    def own_rms(self) -> NDArray:
+        """(n,) residual if each joint had parameters of its own: what sharing them cannot spoil, N m."""
+        rms = np.full(self.n, np.nan)
+        for j in self.judged:
+            solution = self._solve(self.normal[j], self.right[j, j])
+            rest = self.square[j, j] - 2 * solution @ self.right[j, j] + solution @ self.normal[j] @ solution
+            rms[j] = np.sqrt(max(0.0, rest) / self.count[j])
+        return rms
+
+    def _solve(self, normal: NDArray, right: NDArray) -> NDArray:
+        """Least squares from normal equations, the drive's part not negative."""
+        scale = np.sqrt(np.diag(normal))
+        scale[scale == 0] = 1.0
+        normal = normal / (scale * scale[:, None])
+        normal.flat[:: len(scale) + 1] += RIDGE
+        right = right / scale
+        free, drive = slice(self.n_rigid + self.n), slice(self.n_rigid + self.n, None)
+        across = normal[free, drive]
+        eliminated = np.linalg.solve(normal[free, free], np.column_stack([across, right[free]]))
+        inner = normal[drive, drive] - across.T @ eliminated[:, :-1]
+        inner.flat[:: len(inner) + 1] += RIDGE
+        root = np.linalg.cholesky(inner)
+        bounded = nnls(root.T, np.linalg.solve(root, right[drive] - across.T @ eliminated[:, -1]))[0]
+        return np.concatenate([eliminated[:, -1] - eliminated[:, :-1] @ bounded, bounded]) / scale
+
+
+class TorqueModel:
+    """The linear model of an arm and its drives on samples of motion: base parameters, friction, rotors.
+
+    Args:
+        robot: the arm.
+
+    """
+
+    def __init__(self, robot: RobotModel):
+        self.robot = robot
+        # Whatever the direction of gravity, these columns tell all that torques can tell.
+        self.columns = self._under(GENERIC_GRAVITY).base_parameters().columns
+
+    def _under(self, gravity: ArrayLike) -> RobotModel:
+        robot = self.robot
+        return type(robot)(robot.chain, robot.parameters, gravity, robot.urdf)
+
+    def terms(self, samples: MotionSamples, joints: ArrayLike | None = None, signs: ArrayLike | None = None) -> Terms:
+        """Columns with position channel `joints[j]` times `signs[j]` as the position of joint j; None: as it is."""
+        motion = (samples.position, samples.velocity, samples.acceleration, samples.direction)
+        order = np.arange(self.robot.n_joints) if joints is None else np.asarray(joints)
+        factor = np.ones(len(order)) if signs is None else np.asarray(signs)
+        q, qd, qdd, direction = (array[:, order] * factor for array in motion)
+        rigid = self.robot.torque_regressor(q, qd, qdd)[:, :, self.columns]
+        return Terms(rigid, np.stack([direction, qd, qdd], axis=2), samples.moving[:, order])
+
+    def rigid_without_gravity(self, samples: MotionSamples) -> NDArray:
+        """(M, n, p) of the rigid part, weightless."""
+        motion = samples.position, samples.velocity, samples.acceleration
+        return self._under(np.zeros(3)).torque_regressor(*motion)[:, :, self.columns]
+
+    def rigid_of_gravity(self, samples: MotionSamples) -> NDArray:
+        """(3, M, n, p) of the rigid part at rest, for 1 m/s^2 along x, y and z of the base."""
+        return np.array(
+            [self._under(axis).gravity_regressor(samples.position)[:, :, self.columns] for axis in np.eye(3)]
+        )

@@ -1,0 +1,32 @@
+"""A small version of benchmarks/sanity_gate.py: sound recordings pass, faults are named."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("mujoco")
+from clean_recordings import clean_case
+from recording_faults import FAULTS
+
+from dynid_ros.recording import check
+
+ARMS = ("planar",) * 7 + ("demo",)
+CLEAN, EACH = 40, 2
+
+
+@pytest.mark.parametrize("seed", range(CLEAN))
+def test_sound_recordings_pass(seed):
+    case = clean_case(np.random.default_rng(seed), ARMS[seed % len(ARMS)])
+    assert check(case.recording, case.robot, motion=True) == []
+
+
+@pytest.mark.parametrize("name", [name for name in FAULTS if name != "other robot"])
+@pytest.mark.parametrize("seed", range(EACH))
+def test_faults_are_named(name, seed):
+    rng = np.random.default_rng([seed, list(FAULTS).index(name)])
+    arm = ARMS[int(rng.integers(len(ARMS)))]
+    case = None
+    while case is None:  # until the fault matters
+        case = FAULTS[name].put(clean_case(rng, arm), rng)
+    findings = check(case.recording, case.robot, motion=True)
+    assert FAULTS[name].found(findings), [str(finding) for finding in findings]
+    assert all(finding.fix and finding.kind != "other" for finding in findings)

@@ -1,0 +1,76 @@
+from dataclasses import replace
+
+import numpy as np
+import planar_arm
+import pytest
+
+from dynid_ros.model import RobotModel
+from dynid_ros.recording import Recording
+from dynid_ros.recording.value_checks import check_values
+
+N = 1000
+
+
+@pytest.fixture(scope="module")
+def robot():
+    return RobotModel.from_urdf(planar_arm.urdf())
+
+
+@pytest.fixture(scope="module")
+def clean():
+    time = np.arange(N) / 100
+    q = np.sin(np.outer(time, [0.5, 0.7, 0.9]))
+    return Recording(planar_arm.JOINTS, time, q, np.full_like(q, np.nan), 20 * np.cos(q), source="run")
+
+
+def found(recording, robot):
+    return [(finding.severity, finding.kind, finding.where) for finding in check_values(recording, robot)]
+
+
+def test_sound_values_pass(clean, robot):
+    assert found(clean, robot) == []
+    assert found(replace(clean, torque=np.full((N, 3), np.nan)), robot) == []
+
+
+@pytest.mark.parametrize(
+    ("factor", "severity", "kind"), [(3.0, "warning", "beyond limits"), (57.3, "error", "absurd value")]
+)
+def test_positions_beyond_the_limits(clean, robot, factor, severity, kind):
+    assert [finding[:2] for finding in found(replace(clean, position=factor * clean.position), robot)] == [
+        (severity, kind)
+    ] * 3
+
+
+def test_a_wrapping_encoder(clean, robot):
+    position = clean.position.copy()
+    position[500:, 1] -= 2 * np.pi
+    (finding,) = check_values(replace(clean, position=position), robot)
+    assert (finding.severity, finding.kind, finding.where) == ("error", "absurd value", "run, joint 'joint_2'")
+    assert "jumps 1 times" in finding.message
+    assert "t = 4.990 s" in finding.message
+
+
+@pytest.mark.parametrize("height", [0.5, -3.0, 100.0])
+def test_a_glitch_of_an_encoder(clean, robot, height):
+    position = clean.position.copy()
+    position[300:302, 0] += height
+    assert ("error", "absurd value", "run, joint 'joint_1'") in found(replace(clean, position=position), robot)
+
+
+def test_another_pose_after_a_pause_is_no_glitch(clean, robot):
+    time = np.where(np.arange(N) < 500, clean.time, clean.time + 60)
+    position = np.where(np.arange(N)[:, None] < 500, clean.position, 0.3)
+    assert found(replace(clean, time=time, position=position), robot) == []
+
+
+def test_wild_torques(clean, robot):
+    torque = clean.torque.copy()
+    torque[700, 2] = 1e6
+    (finding,) = check_values(replace(clean, torque=torque), robot)
+    assert (finding.severity, finding.kind, finding.where) == ("error", "absurd value", "run, joint 'joint_3'")
+    assert "its torque is 1e+06 at t = 7.000 s" in finding.message
+
+
+def test_an_arm_without_masses_has_no_scale(clean, robot):
+    massless = RobotModel(robot.chain, np.zeros(30))
+    assert found(replace(clean, torque=1e6 * clean.torque), massless) == []
