@@ -43,6 +43,7 @@ setup(
             "excitation = dynid_ros.nodes.excitation:main",
             "gravity_compensation = dynid_ros.nodes.gravity_compensation:main",
             "gravity_identification = dynid_ros.nodes.gravity_identification:main",
+            "link_identification = dynid_ros.nodes.link_identification:main",
             "recorder = dynid_ros.nodes.recorder:main",
             "simulator = dynid_ros.nodes.simulator:main",
         ],

@@ -11,7 +11,14 @@ from typing import IO
 from dynid_ros.errors import DynidError
 from dynid_ros.share import share_path
 
-NODES = ("simulator", "excitation", "recorder", "gravity_identification", "gravity_compensation")
+NODES = (
+    "simulator",
+    "excitation",
+    "recorder",
+    "gravity_identification",
+    "gravity_compensation",
+    "link_identification",
+)
 STOP_TIMEOUT = 10.0
 
 
@@ -77,6 +84,7 @@ OUTPUTS = {
     "recorder": {"output_folder": "bags"},
     "gravity_identification": {"output": ""},
     "gravity_compensation": {"model_file": "identified.yaml"},
+    "link_identification": {"output": "links"},
     "demo": {"output": ""},
 }
 """Parameters of the nodes that are paths below the output folder."""

@@ -12,7 +12,7 @@ from dynid_ros.model import GravityModel, RobotModel
 from dynid_ros.recording import Recording
 from dynid_ros.report import Demonstration, write_drop_picture, write_gravity_report
 from dynid_ros.report.demonstration import relative
-from dynid_ros.simulation import SimulatedArm
+from dynid_ros.simulation import ArmTruth
 
 FRESH_POSES = 100
 LARGEST_ERROR = 0.005
@@ -56,11 +56,10 @@ class Verdict:
         )
 
 
-def write_demonstration(robot: RobotModel, folder: Path, sagging: Track, floating: Track) -> Verdict:
+def write_demonstration(robot: RobotModel, truth: ArmTruth, folder: Path, sagging: Track, floating: Track) -> Verdict:
     """Compare `identified.yaml` in `folder` with the truth of MuJoCo; write `report.html` and `drop.png` there."""
     document = load_identified(folder / "identified.yaml")
     gravity = GravityModel(robot)
-    truth = SimulatedArm(robot).truth
     poses = _fresh_poses(robot)
     time = sagging[0]
     floated = np.stack([np.interp(time, floating[0], joint) for joint in floating[1].T], axis=1)

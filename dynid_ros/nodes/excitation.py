@@ -1,7 +1,9 @@
-"""Node that plans the static-rotation experiment and has a joint trajectory controller carry it out.
+"""Node that plans static rotations or a Fourier motion and has a joint trajectory controller carry it out.
+
+Parameters that shape the motion may be changed while the node runs; `~/design` takes them.
 
 Latched topics: `~/state` (idle, approaching the first pose, running, done, or `stopped: <reason>`), `~/progress` (part
-of approach and experiment that is past, 0 to 1) and `~/plan` (YAML: rotations, joints left out and why, dwells; once
+of approach and experiment that is past, 0 to 1) and `~/plan` (YAML of `StaticRotationPlan` or `FourierPlan`; once
 started also `start_time`, when the experiment begins on the node's clock, s).
 """
 
@@ -25,13 +27,13 @@ from trajectory_msgs.msg import JointTrajectory
 
 from dynid_ros.errors import DynidError
 from dynid_ros.nodes.diagnostics import ERROR, OK, Diagnostics
-from dynid_ros.nodes.excitation_settings import PARAMETERS, controller_joints, make_experiment
+from dynid_ros.nodes.excitation_settings import MOTION_PARAMETERS, PARAMETERS, ExperimentMaker, controller_joints
 from dynid_ros.nodes.joint_states import JointOrder
-from dynid_ros.nodes.parameters import declare
-from dynid_ros.nodes.robot_description import LATCHED
+from dynid_ros.nodes.parameters import current, declare
+from dynid_ros.nodes.robot_description import LATCHED, robot_model
 from dynid_ros.nodes.running import answer, run
 from dynid_ros.nodes.trajectory_message import trajectory_message
-from dynid_ros.trajectories import MotionInProgress, StaticRotationPlan, Trajectory, check_limits, check_start, stop
+from dynid_ros.trajectories import MotionInProgress, Plan, Trajectory, check_limits, check_start, stop
 from dynid_ros.trajectories.limits import per_joint
 
 PAUSE = 1.0
@@ -52,12 +54,13 @@ class ExcitationNode(Node):
     def __init__(self, **arguments: Any) -> None:
         super().__init__("excitation", **arguments)
         self.settings = declare(self, PARAMETERS)
-        self.experiment = make_experiment(self, self.settings)
-        self.limits = self.experiment.limits
+        self._maker = ExperimentMaker(robot_model(self, self.settings), self.settings)
+        self.experiment = self._maker.make(self.settings)
+        self.limits = self._maker.limits
         names = self.limits.joint_names
         self._controller_joints = controller_joints(self.settings, names)
         self._tracking_error_limit = per_joint(self.settings.tracking_error_limit, names, "tracking_error_limit")
-        self._plan: StaticRotationPlan | None = None
+        self._plan: Plan | None = None
         self._stopping = self._ending = False
         self._then = ""
         self._approach_end = self._progress = self._progress_time = 0.0
@@ -78,14 +81,17 @@ class ExcitationNode(Node):
         Diagnostics(self, self.status)
 
     def design(self) -> str:
-        """Plan the motion from the model."""
+        """Plan the motion from the model and the parameters as they are now."""
         if self._motion is not None:
             raise DynidError(f"the arm is moving ({self.state}); call ~/stop first, or wait")
-        self._plan = self.experiment.plan()
-        self._publish_plan(self._plan)
-        text = self._plan.summary()
-        if self.settings.trajectory_file:
-            text += f"\nwritten to {self._plan.trajectory.save(self.settings.trajectory_file)}"
+        settings = current(self, MOTION_PARAMETERS)
+        experiment = self._maker.make(settings)
+        plan = experiment.plan()
+        self.experiment, self._plan = experiment, plan
+        self._publish_plan(plan)
+        text = plan.summary()
+        if settings.trajectory_file:
+            text += f"\nwritten to {plan.trajectory.save(settings.trajectory_file)}"
         return text
 
     def start(self) -> str:
@@ -222,7 +228,7 @@ class ExcitationNode(Node):
         self._watched_from = time.monotonic() + max(start - self._now(), 0.0)
         self._motion = MotionInProgress(motion, start, self._tracking_error_limit, self.settings.stale_after)
 
-    def _publish_plan(self, plan: StaticRotationPlan, **when: float) -> None:
+    def _publish_plan(self, plan: Plan, **when: float) -> None:
         self._plan_publisher.publish(String(data=yaml.safe_dump({**plan.as_dict(), **when}, sort_keys=False)))
 
     def _publish_progress(self, fraction: float) -> None:

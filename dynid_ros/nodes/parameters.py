@@ -14,15 +14,19 @@ from dynid_ros.errors import DynidError
 
 @dataclass(frozen=True)
 class NodeParameter:
-    """One parameter of a node; its type is that of its default. A list needs a non-empty default to have a type."""
+    """One parameter of a node; its type is that of its default. A list needs a non-empty default to have a type.
+
+    An `adjustable` one may be changed while the node runs, all others are read-only.
+    """
 
     name: str
     default: Any
     description: str
+    adjustable: bool = False
 
 
 def declare(node: Node, parameters: Sequence[NodeParameter]) -> SimpleNamespace:
-    """Declare `parameters` on `node` as read-only and return their values as attributes.
+    """Declare `parameters` on `node` and return their values as attributes.
 
     Raises:
         DynidError: a value given from outside has another type than the default.
@@ -30,7 +34,7 @@ def declare(node: Node, parameters: Sequence[NodeParameter]) -> SimpleNamespace:
     """
     values = SimpleNamespace()
     for parameter in parameters:
-        descriptor = ParameterDescriptor(description=parameter.description, read_only=True)
+        descriptor = ParameterDescriptor(description=parameter.description, read_only=not parameter.adjustable)
         try:
             value = node.declare_parameter(parameter.name, parameter.default, descriptor).value
         except InvalidParameterTypeException as error:
@@ -40,3 +44,8 @@ def declare(node: Node, parameters: Sequence[NodeParameter]) -> SimpleNamespace:
             ) from error
         setattr(values, parameter.name, value)
     return values
+
+
+def current(node: Node, parameters: Sequence[NodeParameter]) -> SimpleNamespace:
+    """Values that `parameters`, declared before, have now."""
+    return SimpleNamespace(**{parameter.name: node.get_parameter(parameter.name).value for parameter in parameters})

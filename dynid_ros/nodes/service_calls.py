@@ -1,18 +1,22 @@
 """Calls of services that raise instead of answering `success = False`."""
 
 import time
+from collections.abc import Mapping
+from typing import Any
 
 import rclpy
 from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState
+from rcl_interfaces.srv import SetParameters
 from rclpy.node import Node
+from rclpy.parameter import Parameter
 from std_srvs.srv import SetBool, Trigger
 
 from dynid_ros.errors import DynidError
 
 
 class ServiceCaller:
-    """Calls Trigger and SetBool services from a script-like node that spins while it waits."""
+    """Calls services of other nodes from a script-like node that spins while it waits."""
 
     def __init__(self, node: Node) -> None:
         self._node = node
@@ -46,7 +50,23 @@ class ServiceCaller:
         request = ChangeState.Request(transition=Transition(id=transition))
         self._call(ChangeState, f"{node}/change_state", request, timeout)
 
+    def set_parameters(self, node: str, values: Mapping[str, object], timeout: float = 30.0) -> None:
+        """Set parameters of another node."""
+        parameters = [Parameter(name, value=value).to_parameter_msg() for name, value in values.items()]
+        request = SetParameters.Request(parameters=parameters)
+        results = self._answer(SetParameters, f"{node}/set_parameters", request, timeout).results
+        for name, result in zip(values, results, strict=True):
+            if not result.successful:
+                raise DynidError(f"node {node} refused parameter {name}: {result.reason}")
+
     def _call(self, kind: type, name: str, request: object, timeout: float) -> str:
+        response = self._answer(kind, name, request, timeout)
+        message = getattr(response, "message", "see the log of that node")
+        if not response.success:
+            raise DynidError(f"service {name} refused: {message}")
+        return message
+
+    def _answer(self, kind: type, name: str, request: object, timeout: float) -> Any:
         client = self._node.create_client(kind, name)
         try:
             if not client.wait_for_service(timeout_sec=timeout):
@@ -55,10 +75,6 @@ class ServiceCaller:
             rclpy.spin_until_future_complete(self._node, future, timeout_sec=timeout)
             if not future.done():
                 raise DynidError(f"service {name} did not answer within {timeout:g} s")
-            response = future.result()
-            message = getattr(response, "message", "see the log of that node")
-            if not response.success:
-                raise DynidError(f"service {name} refused: {message}")
-            return message
+            return future.result()
         finally:
             self._node.destroy_client(client)

@@ -19,7 +19,7 @@ from dynid_ros.nodes.parameters import NodeParameter, declare
 from dynid_ros.nodes.robot_description import LATCHED, ROBOT_PARAMETERS, robot_description
 from dynid_ros.nodes.running import answer, run
 from dynid_ros.nodes.trajectory_points import trajectory_points
-from dynid_ros.simulation import Drives, Sensors, SimulatedArm, demo_arm_urdf, truth_table
+from dynid_ros.simulation import Drives, Sensors, SimulatedArm, demo_arm_urdf, misjudged_urdf, truth_table
 from dynid_ros.simulation.per_joint import per_joint
 
 LARGEST_BACKLOG = 0.5  # s of simulation that are caught up at once; what is beyond is lost and reported
@@ -32,6 +32,11 @@ PARAMETERS = (
     NodeParameter("rate", 250.0, "joint states per second, 1 to 1000"),
     NodeParameter("timestep", 0.001, "largest timestep of the physics, s"),
     NodeParameter("seed", 0, "of all random numbers: signs of the sensor errors, noise"),
+    NodeParameter(
+        "description_error",
+        0.0,
+        "of the links in the robot_description that is published: relative, of masses and extents; 0: the truth",
+    ),
     NodeParameter("start_position", [math.nan], f"rad (m); nan: zero, or the limit nearest to it{EACH}"),
     NodeParameter("coulomb_friction", [math.nan], f"N m; nan: <dynamics friction> of the URDF{EACH}"),
     NodeParameter("viscous_friction", [math.nan], f"N m s/rad; nan: <dynamics damping> of the URDF{EACH}"),
@@ -73,7 +78,7 @@ class SimulatorNode(Node):
             self.create_publisher(String, "~/true_parameters", LATCHED),
         ]
         truth = yaml.safe_dump(truth_table(self.arm), sort_keys=False)
-        for publisher, text in zip(self._latched, (self.arm.robot.urdf, truth), strict=True):
+        for publisher, text in zip(self._latched, (self._description(), truth), strict=True):
             publisher.publish(String(data=text))
         self.create_subscription(JointTrajectory, self.settings.trajectory_topic, self._on_trajectory, 10)
         self.create_subscription(Float64MultiArray, self.settings.effort_topic, self._on_effort, 10)
@@ -141,6 +146,13 @@ class SimulatorNode(Node):
             timestep=period / math.ceil(period / settings.timestep - 1e-9),
             seed=settings.seed,
         )
+
+    def _description(self) -> str | None:
+        error, robot = self.settings.description_error, self.arm.robot
+        if not 0.0 <= error < 1.0:
+            raise DynidError(f"Parameter 'description_error' is {error:g}; expected 0 or more, below 1")
+        rng = np.random.default_rng((self.settings.seed, 2))
+        return misjudged_urdf(robot, error, rng) if error else robot.urdf
 
     def _catch_up(self) -> None:
         now = self.get_clock().now().nanoseconds

@@ -5,9 +5,10 @@ from dynid_ros.simulation.demo_arm import demo_arm_urdf
 from dynid_ros.simulation.drives import Drives
 from dynid_ros.simulation.experiment import measure, record, simulate
 from dynid_ros.simulation.following import TrajectoryPoints
+from dynid_ros.simulation.misjudged import misjudged_urdf
 from dynid_ros.simulation.sensors import Sensors
 from dynid_ros.simulation.truth import ArmTruth
-from dynid_ros.simulation.truth_table import truth_table
+from dynid_ros.simulation.truth_table import tabled_arm, truth_table
 
 __all__ = [
     "ArmTruth",
@@ -17,7 +18,9 @@ __all__ = [
     "TrajectoryPoints",
     "demo_arm_urdf",
     "measure",
+    "misjudged_urdf",
     "record",
     "simulate",
+    "tabled_arm",
     "truth_table",
 ]

@@ -33,12 +33,19 @@ class ArmTruth:
 
     def gravity_torque(self, position: ArrayLike) -> np.ndarray:
         """Torque (N, n) in N m that holds the arm at rest at positions (N, n), without friction."""
+        position = np.atleast_2d(np.asarray(position, dtype=float))
+        return self.drive_torque(position, np.zeros_like(position), np.zeros_like(position))
+
+    def drive_torque(self, position: ArrayLike, velocity: ArrayLike, acceleration: ArrayLike) -> np.ndarray:
+        """Torque (N, n) in N m that links and rotors take for a motion, (N, n) each, without friction."""
         torques = []
-        for pose in np.atleast_2d(np.asarray(position, dtype=float)):
-            self._data.qpos[:] = pose
-            self._data.qvel[:] = 0.0
-            mujoco.mj_forward(self._model, self._data)
-            torques.append(self._data.qfrc_bias.copy())
+        for q, qd, qdd in zip(position, velocity, acceleration, strict=True):  # type: ignore[arg-type]
+            self._data.qpos[:], self._data.qvel[:] = q, qd
+            mujoco.mj_fwdPosition(self._model, self._data)
+            mujoco.mj_fwdVelocity(self._model, self._data)
+            torque = np.empty(self._model.nv)
+            mujoco.mj_mulM(self._model, self._data, torque, np.array(qdd, dtype=float))
+            torques.append(torque + self._data.qfrc_bias)
         return np.array(torques)
 
     def gravity_moments(self) -> np.ndarray:

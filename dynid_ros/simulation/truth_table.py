@@ -2,16 +2,22 @@
 
 from typing import Any
 
+import numpy as np
+
+from dynid_ros.model import RobotModel
 from dynid_ros.simulation.arm import SimulatedArm
+from dynid_ros.simulation.drives import Drives
+from dynid_ros.simulation.sensors import Sensors
 
 
 def truth_table(arm: SimulatedArm) -> dict[str, Any]:
-    """Plain mappings of SI numbers, to be written as YAML.
+    """Plain mappings of SI numbers and text, to be written as YAML.
 
     Returns:
-        `joints`: per joint friction, rotor inertia, sensor errors, the minimal gravity moment in the link frame (for an
-        axis along z its first two numbers are n_x and n_y) and the mass that the joint carries. `links`: per link mass,
-        first moment (x, y, z) and inertia (xx, xy, xz, yy, yz, zz) about the link frame.
+        `robot`, `urdf`, `base`, `tip` and `gravity`: what the model is made from. `joints`: per joint friction, rotor
+        inertia, sensor errors, the minimal gravity moment in the link frame (for an axis along z its first two numbers
+        are n_x and n_y) and the mass that the joint carries. `links`: per link mass, first moment (x, y, z) and inertia
+        (xx, xy, xz, yy, yz, zz) about the link frame.
 
     """
     robot = arm.robot
@@ -26,6 +32,10 @@ def truth_table(arm: SimulatedArm) -> dict[str, Any]:
     links = arm.truth.parameters.reshape(robot.n_joints, -1).tolist()
     return {
         "robot": robot.name,
+        "urdf": robot.urdf,
+        "base": robot.base,
+        "tip": robot.tip,
+        "gravity": robot.gravity.tolist(),
         "joints": {
             name: {key: values[i].tolist() for key, values in per_joint.items()}
             for i, name in enumerate(robot.joint_names)
@@ -35,3 +45,17 @@ def truth_table(arm: SimulatedArm) -> dict[str, Any]:
             for name, values in zip(robot.link_names, links, strict=True)
         },
     }
+
+
+def tabled_arm(table: dict[str, Any]) -> SimulatedArm:
+    """The arm that a table describes, at rest in its zero pose."""
+    robot = RobotModel.from_urdf(table["urdf"], table["tip"], table["base"], table["gravity"])
+
+    def column(key: str) -> np.ndarray:
+        return np.array([table["joints"][name][key] for name in robot.joint_names])
+
+    return SimulatedArm(
+        robot,
+        drives=Drives(**{field: column(field) for field in Drives.__dataclass_fields__}),
+        sensors=Sensors(**{field: column(field) for field in Sensors.__dataclass_fields__}),
+    )

@@ -9,6 +9,7 @@ from dynid_ros.errors import TrajectoryError
 from dynid_ros.model import RobotModel
 from dynid_ros.trajectories.checks import check_limits
 from dynid_ros.trajectories.connection import Connection
+from dynid_ros.trajectories.experiment import Plan
 from dynid_ros.trajectories.limits import MotionLimits, per_joint
 from dynid_ros.trajectories.rotation_search import Rotation, RotationSearch
 from dynid_ros.trajectories.static_rotation_plan import StaticRotationPlan
@@ -135,7 +136,7 @@ class StaticRotation:
         warnings += self._warnings(rotations)
         return StaticRotationPlan(Trajectory.join(motion), tuple(dwells), tuple(rotations), skipped, tuple(warnings))
 
-    def approach_motion(self, measured: ArrayLike, plan: StaticRotationPlan) -> Trajectory:
+    def approach_motion(self, measured: ArrayLike, plan: Plan) -> Trajectory:
         """Slow motion from where the arm is, `measured` (n,), to where `plan` starts.
 
         Raises:

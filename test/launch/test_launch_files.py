@@ -4,23 +4,43 @@ import importlib
 from pathlib import Path
 
 import pytest
+import yaml
 
 pytest.importorskip("launch_ros", reason="ROS 2 launch is not installed")
 
+from launch import LaunchContext
+from launch.actions import OpaqueFunction
 from launch.launch_description_sources import get_launch_description_from_python_launch_file
 
 LAUNCH = Path(__file__).resolve().parents[2] / "launch"
 NODES = {
     "simulate": ["simulator"],
     "record": ["recorder"],
-    "identify": ["excitation", "recorder", "gravity_identification"],
+    "identify": ["excitation", "recorder", "gravity_identification", "link_identification"],
     "gravity_compensation": ["gravity_compensation"],
 }
 
 
+CHOICES = {"identify": {"identification"}}
+
+
+def description(name: str):
+    return get_launch_description_from_python_launch_file(str(LAUNCH / f"{name}.launch.py"))
+
+
 def arguments(name: str) -> dict:
-    description = get_launch_description_from_python_launch_file(str(LAUNCH / f"{name}.launch.py"))
-    return {argument.name: argument for argument in description.get_launch_arguments()}
+    return {argument.name: argument for argument in description(name).get_launch_arguments()}
+
+
+def started(name: str, **given: str) -> list:
+    """Executables of the nodes that the launch file starts."""
+    context = LaunchContext()
+    context.launch_configurations.update(given)
+    nodes = []
+    for entity in description(name).entities:
+        found = entity.execute(context)
+        nodes += found if isinstance(entity, OpaqueFunction) else []
+    return [node.node_executable for node in nodes]
 
 
 def default(argument) -> str:
@@ -35,8 +55,34 @@ def test_these_are_all():
 def test_arguments_are_the_parameters_of_the_nodes(name, nodes):
     tables = [importlib.import_module(f"dynid_ros.nodes.{node}").PARAMETERS for node in nodes]
     found = arguments(name)
-    assert set(found) == {"params_file", *(parameter.name for table in tables for parameter in table)}
+    own = {"params_file"} | CHOICES.get(name, set())
+    assert set(found) == own | {parameter.name for table in tables for parameter in table}
     assert all(argument.description for argument in found.values())
+
+
+@pytest.mark.parametrize(("name", "nodes"), NODES.items())
+def test_values_of_every_type_are_taken(name, nodes):
+    tables = [importlib.import_module(f"dynid_ros.nodes.{node}").PARAMETERS for node in nodes]
+    given = {parameter.name: yaml.safe_dump(parameter.default) for table in tables for parameter in table}
+    assert started(name, **given)[0] == nodes[0]
+
+
+@pytest.mark.parametrize(
+    ("given", "identification"),
+    [
+        ({}, "gravity_identification"),
+        ({"identification": "gravity"}, "gravity_identification"),
+        ({"identification": "links"}, "link_identification"),
+    ],
+)
+def test_one_identification_is_started(given, identification):
+    assert started("identify", **given) == ["excitation", "recorder", identification]
+
+
+def test_argument_of_several_nodes_says_what_it_is_to_each():
+    text = arguments("identify")["estimator"].description
+    assert "recursive: tip to base" in text
+    assert "links that can exist" in text
 
 
 @pytest.mark.parametrize("name", ["record", "gravity_compensation"])

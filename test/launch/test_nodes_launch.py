@@ -11,10 +11,10 @@ pytest.importorskip("launch_testing", reason="ROS 2 launch_testing is not instal
 
 import launch_testing.actions
 import launch_testing.asserts
-import rclpy
 from ament_index_python.packages import PackageNotFoundError, get_package_share_directory
 from launch import LaunchDescription
 from launch.actions import GroupAction, IncludeLaunchDescription
+from launch_client import LaunchClient
 from lifecycle_msgs.srv import GetState
 from std_srvs.srv import Trigger
 
@@ -54,22 +54,7 @@ def generate_test_description():
     return LaunchDescription([*included, launch_testing.actions.ReadyToTest()])
 
 
-class TestNodes(unittest.TestCase):
-    def setUp(self):
-        rclpy.init()
-        self.node = rclpy.create_node("test_nodes_launch")
-
-    def tearDown(self):
-        self.node.destroy_node()
-        rclpy.shutdown()
-
-    def call(self, kind, name):
-        client = self.node.create_client(kind, name)
-        assert client.wait_for_service(timeout_sec=30.0), f"{name} did not come up"
-        future = client.call_async(kind.Request())
-        rclpy.spin_until_future_complete(self.node, future, timeout_sec=60.0)
-        return future.result()
-
+class TestNodes(LaunchClient):
     def test_services_answer(self):
         assert self.call(Trigger, "/simulator/reset").success
         answer = self.call(Trigger, "/excitation/design")

@@ -142,6 +142,20 @@ def test_random_motion_stays_within_limits():
         assert 2.5 < np.ptp(q) < 6.4
 
 
+@pytest.mark.parametrize("limits", ['velocity="0"', 'lower="0" upper="0"'])
+def test_limits_that_leave_no_motion_are_none(limits):
+    """As programs write them that turn drawings into URDFs."""
+    text = random_urdf(np.random.default_rng(2), 3, prismatic_share=0.3)
+    name = limits.split("=", maxsplit=1)[0]
+    still = text.replace('velocity="3"' if name == "velocity" else 'lower="-2" upper="2"', limits)
+    assert still != text
+    moving, robot = (RobotModel.from_urdf(urdf, tip=TIP) for urdf in (text, still))
+    friction = FrictionModel(JointFriction(offset=True))
+    assert robot.base_parameters(friction).expressions == moving.base_parameters(friction).expressions
+    assert np.all(np.ptp(random_motion(robot)[0], axis=0) > 0.5)
+    assert np.all(np.ptp(random_motion(robot)[1], axis=0) > 0.5)
+
+
 def test_factor_in_flat_memory():
     robot = mit_arm()
     rng = np.random.default_rng(0)

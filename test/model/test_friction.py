@@ -119,6 +119,18 @@ def test_velocities_that_are_none(settings, words):
         JointFriction(**settings)
 
 
+def test_terms_of_each_joint():
+    plain, offset = JointFriction(), JointFriction(offset=True)
+    assert list(FrictionModel(plain).of(3)) == [plain] * 3
+    assert list(FrictionModel([plain, offset]).of(2)) == [plain, offset]
+    with pytest.raises(ModelError, match="for 2 joints; expected the 3"):
+        FrictionModel([plain, offset]).of(3)
+    for pair in ((2, 3), (1, 1), (-1, 0), (0, 1, 2)):
+        with pytest.raises(ModelError, match=r"coupled joints .*; expected two of the joints 0 to 2"):
+            FrictionModel(plain, [pair]).of(3)
+    assert list(FrictionModel(plain, [(0, 2)]).of(3)) == [plain] * 3
+
+
 def test_models_of_another_robot():
     arm = mit_arm()
     with pytest.raises(ModelError, match=r"no joint wrist.*joint_1, joint_2, joint_3"):

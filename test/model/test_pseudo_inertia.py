@@ -17,6 +17,7 @@ from dynid_ros.model.pseudo_inertia import (
     inertial_parameters,
     is_possible,
     log_cholesky,
+    parameter_spread,
     possible_prior,
     pseudo_inertia,
 )
@@ -98,6 +99,42 @@ def test_divergence_from_its_definition_in_every_frame(rng):
     pose[:3, :3], pose[:3, 3] = Rotation.random(random_state=rng).as_matrix(), rng.normal(size=3)
     np.testing.assert_allclose(divergence(transformed(link, pose), transformed(prior, pose)), expected, rtol=1e-6)
     assert divergence(link, link) == pytest.approx(0, abs=1e-12)
+
+
+def test_spread_is_the_inverse_hessian_of_the_divergence(rng):
+    links = np.concatenate([random_link(rng) for _ in range(2)])
+    hessian = np.linalg.inv(parameter_spread(links))
+    size = np.sqrt(1 / np.diag(hessian))  # a step of each parameter that counts as one
+
+    def total(steps):
+        return divergence((links + size * steps).reshape(2, 10), links.reshape(2, 10)).sum()
+
+    # Central differences of the divergence, whose minimum zero is at the links themselves.
+    step, axes = 1e-3, np.eye(20)
+    found = np.array(
+        [
+            [
+                (total(step * (a + b)) - total(step * (a - b)) - total(step * (b - a)) + total(-step * (a + b))) / 4
+                for a in axes
+            ]
+            for b in axes
+        ]
+    )
+    np.testing.assert_allclose(found / step**2, hessian * np.outer(size, size), atol=1e-4)
+    assert not parameter_spread(links)[:10, 10:].any()
+
+
+def test_spread_in_units_of_the_link_and_in_every_frame(rng):
+    """Mass and moments about the principal axes are known to about their own size, wherever the frame is."""
+    link = random_link(rng)
+    deviation = np.sqrt(np.diag(parameter_spread(link)))
+    assert deviation[0] == pytest.approx(link[0])
+    np.testing.assert_allclose(parameter_spread(7 * link), 49 * parameter_spread(link), rtol=1e-9)
+    pose = np.eye(4)
+    pose[:3, :3], pose[:3, 3] = Rotation.random(random_state=rng).as_matrix(), rng.normal(size=3)
+    to_other = transformed(np.eye(10), pose).T
+    other = parameter_spread(transformed(link, pose))
+    np.testing.assert_allclose(other, to_other @ parameter_spread(link) @ to_other.T, rtol=1e-6, atol=1e-9)
 
 
 def test_possible_prior_leaves_what_is_possible(rng):

@@ -235,6 +235,67 @@ def test_whole_experiment(bench, tmp_path):
     assert DiagnosticStatus.ERROR not in robot.levels
 
 
+FOURIER = {"motion": "fourier", "base_frequency": 0.4, "harmonics": 3, "candidates": 4}
+
+
+def test_fourier_motion(bench):
+    bench = bench(**FOURIER, periods=2)
+    robot = bench.robot
+    designed = bench.call("design")
+    assert designed.success, designed.message
+    assert designed.message.startswith("5.0 s, 2 periods of frequencies from 0.4 to 1.2 Hz, condition number ")
+    wait(lambda: robot.plans)
+    bench.start()
+    wait(lambda: bench.state == "done", 60.0)
+    assert robot.states == ["idle", "approaching", "running", "done"]
+    check_smooth(robot)
+    plan = robot.plans[-1]
+    assert plan["format"] == "dynid-fourier/1"
+    begun = robot.spline_start + robot.spline_end - plan["duration"]
+    assert plan["start_time"] == pytest.approx(begun, abs=0.3)
+    rate = 2 * np.pi * plan["base_frequency"] * np.arange(1, plan["harmonics"] + 1)
+    times = np.array([t for t, _ in robot.track if begun < t < begun + plan["duration"]])
+    angle = np.outer(times - begun, rate)
+    for i, name in enumerate(robot.joints):
+        joint = plan["joints"][name]
+        series = joint["offset"] + np.sin(angle) / rate @ joint["sine"] - np.cos(angle) / rate @ joint["cosine"]
+        followed = [state[0, i] for t, state in robot.track if begun < t < begun + plan["duration"]]
+        np.testing.assert_allclose(followed, series, atol=1e-5)
+
+
+def test_fourier_motion_can_be_stopped(bench):
+    bench = bench(**FOURIER, periods=4)
+    bench.start()
+    robot = bench.robot
+    wait(lambda: bench.state == "running" and moving(robot), 20.0)
+    assert bench.call("stop").success
+    wait(lambda: bench.state == "idle")
+    check_smooth(robot)
+
+
+def test_motion_can_be_changed_while_the_node_runs_and_limits_cannot(bench):
+    bench = bench(candidates=4)
+
+    def design(**changes):
+        results = bench.node.set_parameters([Parameter(name, value=value) for name, value in changes.items()])
+        assert all(result.successful for result in results), [result.reason for result in results]
+        return bench.call("design")
+
+    assert "joint_3: 46° in steps" in design().message
+    first = design(motion="fourier").message
+    second = design(seed=1).message
+    assert first.startswith("20.0 s, 1 period")
+    assert second != first
+    refused = design(harmonics=1)
+    assert not refused.success
+    assert "harmonics is 1; it must be at least 2" in refused.message
+    refused = design(motion="walk", harmonics=3)
+    assert "Parameter motion is 'walk'; expected static_rotation or fourier" in refused.message
+    assert design(motion="fourier", seed=0, harmonics=20).message == first
+    (result,) = bench.node.set_parameters([Parameter("acceleration_limits", value=[100.0])])
+    assert not result.successful
+
+
 def test_message_is_for_the_controller(bench):
     bench = bench(controller_joints=["joint_3", "joint_1", "joint_2"], point_rate=100.0)
     bench.start()
@@ -369,6 +430,12 @@ def test_start_is_refused_from_where_no_motion_is_safe(bench, pose, velocity, me
         ({"tracking_error_limit": [0.1] * 4}, "tracking_error_limit: 4 values"),
         ({"steps": 1}, "steps is 1; it must be at least 3"),
         ({"point_rate": 1.0}, "point_rate is 1; expected 10 to 1000"),
+        ({"motion": "walk"}, "motion is 'walk'; expected static_rotation or fourier"),
+        ({"motion": "fourier", "harmonics": 1}, "harmonics is 1; it must be at least 2"),
+        (
+            {"motion": "fourier", "base_frequency": 2.0},
+            "20 harmonics of 2 Hz is 40 Hz; with point_rate 50 it may be 5 Hz at most",
+        ),
         ({"tip_link": "hand"}, "'hand' is not in the URDF"),
     ],
 )

@@ -1,24 +1,15 @@
 """The node over DDS: a recording in, the latched result and the files out; bad settings and calls answered clearly."""
 
-import threading
-
 import pytest
 
-pytest.importorskip("rclpy")
+rclpy = pytest.importorskip("rclpy")
 
-import rclpy
-import yaml
-from gravity_experiment import demo_recording
-from rclpy.executors import SingleThreadedExecutor
-from std_msgs.msg import String
-from std_srvs.srv import Trigger
+from gravity_experiment import demo_recording  # noqa: E402
+from identification_bench import IdentificationBench  # noqa: E402
 
-from dynid_ros.errors import DynidError, RecordingError
-from dynid_ros.nodes.gravity_identification import GravityIdentificationNode
-from dynid_ros.nodes.robot_description import LATCHED
-from dynid_ros.share import share_path
-
-TIMEOUT = 30.0
+from dynid_ros.errors import DynidError, RecordingError  # noqa: E402
+from dynid_ros.nodes.gravity_identification import GravityIdentificationNode  # noqa: E402
+from dynid_ros.share import share_path  # noqa: E402
 
 
 @pytest.fixture(name="bag")
@@ -30,78 +21,52 @@ def fixture_bag(tmp_path):
 
 @pytest.fixture(name="start")
 def fixture_start(tmp_path):
-    """Makes the node with parameters and spins it; yields a function that does so and returns a client node."""
+    """Function that makes the node with parameters and spins it."""
     started = []
 
     def start(**parameters):
         given = {
-            "robot_description": str(share_path("config/demo_arm.urdf")),
+            "robot_description": share_path("config/demo_arm.urdf"),
             "effort_convention": "torque",
-            "output": str(tmp_path / "out"),
+            "output": tmp_path / "out",
         } | parameters
-        arguments = ["--ros-args"] + [part for name, value in given.items() for part in ("-p", f"{name}:={value}")]
-        rclpy.init(args=arguments)
-        node, client = GravityIdentificationNode(), rclpy.create_node("client")
-        executor = SingleThreadedExecutor()
-        executor.add_node(node)
-        thread = threading.Thread(target=executor.spin, daemon=True)
-        thread.start()
-        started.append((executor, thread, node, client))
-        return client
+        started.append(IdentificationBench(GravityIdentificationNode, **given))
+        return started[-1]
 
     yield start
-    for executor, thread, *nodes in started:
-        executor.shutdown()
-        thread.join(TIMEOUT)
-        for node in nodes:
-            node.destroy_node()
+    for bench in started:
+        bench.close()
     rclpy.try_shutdown()
 
 
-def identify(client):
-    service = client.create_client(Trigger, "/gravity_identification/identify")
-    assert service.wait_for_service(TIMEOUT)
-    future = service.call_async(Trigger.Request())
-    rclpy.spin_until_future_complete(client, future, timeout_sec=TIMEOUT)
-    return future.result()
-
-
 def test_result_is_latched_and_written(start, bag, tmp_path):
-    client = start(recording=bag)
-    response = identify(client)
+    bench = start(recording=bag)
+    response = bench.identify()
     assert response.success, response.message
     assert "joint_2" in response.message
-    received = []
-    client.create_subscription(String, "/gravity_identification/result", received.append, LATCHED)  # late on purpose
-    for _ in range(100):
-        rclpy.spin_once(client, timeout_sec=0.1)
-        if received:
-            break
-    assert yaml.safe_load(received[0].data)["gravity"]["joint_2"]["observable"]
+    assert bench.result()["gravity"]["joint_2"]["observable"]
     assert (tmp_path / "out" / "identified.yaml").exists()
     assert (tmp_path / "out" / "report.html").exists()
 
 
 def test_the_recorders_bag_is_taken(start, bag):
-    client = start()
-    before = identify(client)
+    bench = start()
+    before = bench.identify()
     assert not before.success
     assert "No recording" in before.message
-    client.create_publisher(String, "/recorder/bag", LATCHED).publish(String(data=str(bag)))
-    for _ in range(50):
-        after = identify(client)
-        if after.success:
-            break
-        rclpy.spin_once(client, timeout_sec=0.1)
+    bench.announce_bag(bag)
+    after = bench.identify_until_success()
     assert after.success, after.message
 
 
-def test_bad_recording_is_answered_and_the_node_lives(start, tmp_path):
-    client = start(recording=tmp_path / "nowhere")
+def test_bad_recording_is_answered_and_the_node_lives(start, bag, tmp_path):
+    bench = start(recording=tmp_path / "nowhere")
     for _ in range(2):
-        response = identify(client)
+        response = bench.identify()
         assert not response.success
         assert "nowhere does not exist" in response.message
+    bench.set_parameters(recording=str(bag))
+    assert bench.identify().success
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ from std_msgs.msg import Float64MultiArray, String  # noqa: E402
 from std_srvs.srv import SetBool, Trigger  # noqa: E402
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint  # noqa: E402
 
+from dynid_ros.model import RobotModel  # noqa: E402
 from dynid_ros.simulation import demo_arm_urdf  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -191,6 +192,28 @@ def test_latched_topics_reach_a_late_subscriber(client):
     assert truth["joints"]["joint_2"]["gravity_moment"][1] == pytest.approx(-7.963, abs=1e-3)
 
 
+def test_published_description_can_be_wrong(client, environment):
+    """Beside the other simulator, in a namespace."""
+    words = [*command("description_error:=0.2", "rate:=10.0"), "-r", "__ns:=/wrong"]
+    with subprocess.Popen(words, env=environment) as process:
+        try:
+            received = {}
+            for topic in ("/wrong/robot_description", "/wrong/simulator/true_parameters"):
+                client.create_subscription(
+                    String, topic, lambda m, topic=topic: received.update({topic: m.data}), LATCHED
+                )
+            client.wait(lambda: len(received) == 2, 30.0)
+        finally:
+            process.send_signal(signal.SIGINT)
+    truth = yaml.safe_load(received["/wrong/simulator/true_parameters"])
+    assert truth["urdf"] == demo_arm_urdf()
+    wrong, right = (RobotModel.from_urdf(text) for text in (received["/wrong/robot_description"], demo_arm_urdf()))
+    assert wrong.kinematics_sha256 == right.kinematics_sha256
+    masses = wrong.parameters[::10] / right.parameters[::10]
+    assert 0.05 < np.abs(np.log(masses)).max() <= 0.2
+    assert truth["links"]["link_3"]["mass"] == 4.5
+
+
 def test_follows_a_trajectory(client):
     goal = START + 0.2
     client.move(goal[::-1], 1.0, names=NAMES[::-1])
@@ -312,6 +335,7 @@ def test_a_stopped_process_reports_the_time_it_lost(client, simulator):
         ("tip_link:=hand", "tip link 'hand' is not in the URDF"),
         ("rate:=5000.0", "Parameter 'rate' is 5000 Hz; expected 1 to 1000"),
         ("timestep:=0.0", "Parameter 'timestep' is 0 s"),
+        ("description_error:=1.0", "Parameter 'description_error' is 1; expected 0 or more, below 1"),
         ("start_position:=[0.0, 9.0, 0.0, 0.0, 0.0, 0.0]", "joint 'joint_2' at 9; its limits are"),
         ("coulomb_friction:=[-1.0]", "coulomb is [-1.0]; expected one finite number of at least 0"),
         ("torque_noise:=[0.1, 0.2]", "torque_noise is [0.1, 0.2]"),

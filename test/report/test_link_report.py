@@ -107,7 +107,7 @@ def test_friction_with_intervals(problem):
     for term, true in (("coulomb", known.COULOMB), ("viscous", known.VISCOUS), ("offset", known.OFFSET)):
         for joint in planar_arm.JOINTS:
             row = estimate.names.index(f"{term} {joint}")
-            half = student_t.ppf(0.975, estimate.freedom) * np.sqrt(estimate.covariance[row, row])
+            half = student_t.ppf(0.975, estimate.freedom[row]) * np.sqrt(estimate.covariance[row, row])
             decimals = 1 - int(np.floor(np.log10(half)))
             assert f" {estimate.values[row]:.{decimals}f} ± {half:.{decimals}f} " in problem.page.text
             assert estimate.values[row] == pytest.approx(true, abs=2 * half)

@@ -7,6 +7,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pendulum
 import pytest
+from pinocchio_arm import PinocchioArm
 
 from dynid_ros.model import GravityModel, RobotModel
 from dynid_ros.simulation import Drives, SimulatedArm, demo_arm_urdf
@@ -61,6 +62,15 @@ def test_gravity_torque_is_that_of_pinocchio(demo_robot):
     poses = np.random.default_rng(1).uniform(-2, 2, (50, 6))
     expected = np.array([pinocchio.computeGeneralizedGravity(model, data, pose) for pose in poses])
     assert SimulatedArm(demo_robot).truth.gravity_torque(poses) == pytest.approx(expected, abs=1e-10)
+
+
+def test_torque_of_a_motion_is_that_of_pinocchio_and_of_the_rotors(demo_robot):
+    arm = PinocchioArm(demo_arm_urdf(), demo_robot.joint_names, demo_robot.gravity)
+    rotors = np.array([0.8, 0.7, 0.4, 0.04, 0.03, 0.02])
+    motion = np.random.default_rng(4).uniform(-2, 2, (3, 50, 6))
+    links = np.array([arm.inverse_dynamics(*sample) for sample in zip(*motion, strict=True)])
+    found = SimulatedArm(demo_robot, drives=Drives(rotor_inertia=rotors)).truth.drive_torque(*motion)
+    np.testing.assert_allclose(found, links + rotors * motion[2], atol=1e-9)
 
 
 def test_one_pose_gives_one_row(pendulum):

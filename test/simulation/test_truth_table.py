@@ -1,7 +1,8 @@
 import numpy as np
 import yaml
 
-from dynid_ros.simulation import Drives, Sensors, SimulatedArm, truth_table
+from dynid_ros.model import RobotModel
+from dynid_ros.simulation import Drives, Sensors, SimulatedArm, tabled_arm, truth_table
 
 
 def test_survives_yaml_and_holds_what_the_arm_was_given(demo_robot):
@@ -19,3 +20,14 @@ def test_survives_yaml_and_holds_what_the_arm_was_given(demo_robot):
     assert link["mass"] == 4.5
     assert np.allclose(link["mass_moment"], 4.5 * np.array([0.002, -0.094, -0.006]), atol=1e-12)
     assert len(link["inertia"]) == 6
+
+
+def test_the_same_arm_comes_back(demo_robot):
+    robot = RobotModel.from_urdf(demo_robot.urdf, tip="link_6", gravity=(0.0, 3.0, -9.0))
+    sensors = Sensors.draw(robot.limits.effort, np.random.default_rng(0), torque_gain_error=0.01)
+    arm = SimulatedArm(robot, drives=Drives(rotor_inertia=[0.1, 0.2, 0.3, 0.4, 0.5, 0.6]), sensors=sensors)
+    table = truth_table(arm)
+    again = tabled_arm(yaml.safe_load(yaml.safe_dump(table, sort_keys=False)))
+    assert truth_table(again) == table
+    pose = np.array([[0.3, 0.4, -0.5, 0.6, 0.7, -0.8]])
+    np.testing.assert_array_equal(again.truth.gravity_torque(pose), arm.truth.gravity_torque(pose))

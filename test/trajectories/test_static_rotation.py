@@ -6,12 +6,12 @@ import numpy as np
 import planar_arm
 import pytest
 import yaml
+from mujoco_room import DEMO_ARM, DEMO_SPEEDS, check_demo_arm
 
 from dynid_ros.errors import TrajectoryError
 from dynid_ros.model import RobotModel
 from dynid_ros.trajectories import MotionLimits, StaticRotation, Workspace, check_limits, check_start
 
-DEMO_ARM = Path(__file__).parents[2] / "config" / "demo_arm.urdf"
 SETTINGS = {"dwell": 0.35, "sweep": 4.5, "speed_fraction": 0.8, "travel_speed_fraction": 0.6}
 ACCELERATION = [5.0, 5.0, 8.0, 12.0, 12.0, 15.0]
 
@@ -51,24 +51,10 @@ def test_every_joint_but_the_vertical_one_turns_from_tip_to_base(demo):
 
 
 def test_motion_keeps_to_limits_and_room_as_mujoco_sees_it(demo):
-    """MuJoCo's frames for the floor, its collision geometry for contacts; the limits of the URDF, not ours."""
-    mujoco = pytest.importorskip("mujoco")
     _, plan, _ = demo
-    spec = mujoco.MjSpec.from_string(DEMO_ARM.read_text())
-    spec.compiler.fusestatic = False
-    model = spec.compile()
-    data = mujoco.MjData(model)
-    moving = [model.body(f"link_{i}").id for i in range(3, 7)] + [model.body("tool").id]
     position, velocity, _ = plan.trajectory.at(np.arange(0.0, plan.duration, 0.02))
-    assert np.all(position >= model.jnt_range[:, 0] + 0.05)
-    assert np.all(position <= model.jnt_range[:, 1] - 0.05)
-    assert np.all(np.abs(velocity) <= 0.8 * np.array([1.5, 1.5, 2.0, 3.0, 3.0, 3.0]) + 1e-9)
-    for pose in position:
-        data.qpos[:] = pose
-        mujoco.mj_kinematics(model, data)
-        mujoco.mj_collision(model, data)
-        assert data.ncon == 0
-        assert data.xpos[moving, 2].min() >= 0.1 - 1e-3
+    assert np.all(np.abs(velocity) <= 0.8 * DEMO_SPEEDS + 1e-9)
+    check_demo_arm(position, margin=0.05, floor=0.1)
 
 
 def test_tilt_is_that_of_pinocchios_axis(demo):

@@ -1,0 +1,149 @@
+"""Holds the links that the demo identified against what MuJoCo knows, and writes the report of it."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynid_ros.errors import DynidError
+from dynid_ros.identification import LinkIdentification, LinkResult
+from dynid_ros.identification.identified_file import load_identified
+from dynid_ros.identification.link_model import LinkModel
+from dynid_ros.model import RobotModel
+from dynid_ros.recording import Recording
+from dynid_ros.report.link_report import write_link_report
+from dynid_ros.simulation import SimulatedArm, tabled_arm
+
+LARGEST_ERROR = 0.02
+"""RMS over the RMS of each joint's true torque."""
+LEAST_COVERED = 0.85
+"""Of the 95 % intervals; they are some 60, not independent of each other."""
+
+
+@dataclass(frozen=True)
+class LinkVerdict:
+    """What the second act has shown, on a motion that was not fitted.
+
+    Attributes:
+        error: (n,) torque of links and rotors against MuJoCo's, RMS over the RMS of the latter.
+        urdf_error: (n,) the same of the URDF's links, with rotors fitted to the data.
+        covered: (k,) whether the 95 % interval of each base parameter holds its true value.
+        report: the HTML file.
+
+    """
+
+    error: NDArray
+    urdf_error: NDArray
+    covered: NDArray
+    report: Path
+
+    @property
+    def passed(self) -> bool:
+        """Whether torque and intervals are as good as they must be."""
+        return float(self.error.max()) <= LARGEST_ERROR and float(self.covered.mean()) >= LEAST_COVERED
+
+    def text(self) -> str:
+        """For the terminal."""
+        worst, urdf = self.error.max(), self.urdf_error.max()
+        return "\n".join(
+            [
+                "PASSED: the links are found." if self.passed else "FAILED: see the report.",
+                f"Torque of links and rotors on the unseen motion: the worst joint is off by {worst:.2%} RMS (allowed "
+                f"{LARGEST_ERROR:.0%}), by the URDF, which is wrong on purpose, {urdf:.0%}",
+                f"True values within their 95 % intervals: {self.covered.sum()} of {len(self.covered)} base parameters "
+                f"(at least {LEAST_COVERED:.0%})",
+                f"Report: {self.report.resolve()}",
+            ]
+        )
+
+
+def write_link_demonstration(
+    robot: RobotModel, truth: dict[str, Any], folder: Path, fitted: Recording, unseen: Recording
+) -> LinkVerdict:
+    """Compare `identified.yaml` in `folder` with the truth of MuJoCo; write `report.html` there anew, with the truth.
+
+    Args:
+        robot: with the links of the URDF that was identified from.
+        truth: of the simulated arm, see `truth_table`.
+        folder: that the identification wrote into.
+        fitted: the recording that it was identified from.
+        unseen: of another motion.
+
+    Raises:
+        DynidError: the file is not what the fitted recording gives.
+
+    """
+    arm = tabled_arm(truth)
+    result = _repeated(load_identified(folder / "identified.yaml"), robot, fitted)
+    report = write_link_report(folder / "report.html", result, [fitted], [unseen], arm.truth.parameters)
+    motion = _measured_motion(result.model, unseen)
+    torque: NDArray = arm.truth.drive_torque(*motion)
+
+    def error(model: LinkModel) -> NDArray:
+        return np.sqrt(np.mean((_drive_torque(model, *motion) - torque) ** 2, axis=0) / np.mean(torque**2, axis=0))
+
+    true = true_base_parameters(result, arm)
+    low, high = result.base_parameters.confidence_intervals(0.95).T
+    return LinkVerdict(
+        error=error(result.model),
+        urdf_error=error(result.urdf_model),
+        covered=(low <= true) & (true <= high),
+        report=report,
+    )
+
+
+def true_base_parameters(result: LinkResult, arm: SimulatedArm) -> NDArray:
+    """(k,) true values of the base parameters of `result`; friction terms that the arm does not have are zero."""
+    drives = {
+        "coulomb": arm.drives.coulomb,
+        "viscous": arm.drives.viscous,
+        "rotor_inertia": arm.drives.rotor_inertia,
+        "offset": arm.sensors.torque_offset,
+    }
+    known = {
+        f"{term}{side} {joint}": float(np.asarray(values)[i])
+        for term, values in drives.items()
+        for side in ("", "_positive", "_negative")
+        for i, joint in enumerate(arm.robot.joint_names)
+    }
+    links = arm.truth.parameters
+    friction = [known.get(name, 0.0) for name in result.base.names[links.size :]]
+    return result.base.project(np.concatenate([links, friction]))
+
+
+def _repeated(document: dict, robot: RobotModel, fitted: Recording) -> LinkResult:
+    """The result that the document was written from: the identification gives the same again."""
+    settings = document["source"]["settings"]
+    identification = LinkIdentification(
+        robot, estimator=settings["estimator"], torque_gain_error=settings["torque_gain_error"]
+    )
+    result = identification.fit(fitted)
+    again, written = (
+        [(row["expression"], row["value"]) for row in content["base_parameters"]]
+        for content in (result.document(), document)
+    )
+    if again != written:
+        raise DynidError(
+            f"identified.yaml is not what {fitted.source} gives; the demo changes estimator and torque_gain_error of "
+            "link_identification only, leave its other parameters as they are"
+        )
+    return result
+
+
+def _measured_motion(model: LinkModel, recording: Recording) -> tuple[NDArray, NDArray, NDArray]:
+    """Position, velocity and acceleration, (M, n) each, as the identification takes them from the positions."""
+    segments = model.signals.segments(recording)
+    position, velocity, acceleration = (
+        np.concatenate(parts) for parts in zip(*(segment.motion for segment in segments), strict=True)
+    )
+    return position, velocity, acceleration
+
+
+def _drive_torque(model: LinkModel, q: NDArray, qd: NDArray, qdd: NDArray) -> NDArray:
+    """(M, n) torque of links and rotors, without friction and offset."""
+    robot = model.robot
+    coefficients = dict(zip(model.friction.names(robot), model.coefficients, strict=True))
+    rotors = [coefficients.get(f"rotor_inertia {joint}", 0.0) for joint in robot.joint_names]
+    return robot.inverse_dynamics(q, qd, qdd, model.parameters) + np.array(rotors) * qdd

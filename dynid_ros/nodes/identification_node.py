@@ -1,0 +1,138 @@
+"""What all nodes that identify from recordings share: `~/identify` in, `~/result` (latched YAML) and files out."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Protocol
+
+import yaml
+from rclpy.node import Node
+from std_msgs.msg import String
+from std_srvs.srv import Trigger
+
+from dynid_ros.errors import DynidError
+from dynid_ros.model import RobotModel
+from dynid_ros.nodes.diagnostics import ERROR, OK, Diagnostics
+from dynid_ros.nodes.parameters import NodeParameter, current, declare
+from dynid_ros.nodes.robot_description import LATCHED, ROBOT_PARAMETERS, robot_model
+from dynid_ros.nodes.running import answer
+from dynid_ros.recording import Recording
+from dynid_ros.recording.effort import EffortConvention
+
+WHICH_RECORDING = (
+    NodeParameter(
+        "recording",
+        "",
+        "rosbag2 folder, .csv, .npz; empty: the recorder's last bag, also while it records",
+        adjustable=True,
+    ),
+    NodeParameter(
+        "validation_recording",
+        "",
+        "recording to compare with that is not fitted; empty: none",
+        adjustable=True,
+    ),
+)
+"""Those that ~/identify reads anew."""
+RECORDING_PARAMETERS = (
+    *ROBOT_PARAMETERS,
+    *WHICH_RECORDING,
+    NodeParameter("bag_topic", "/recorder/bag", "where the recorder announces its bag"),
+    NodeParameter("torque_topic", "", "topic of separate joint torques in the bag; empty: effort of joint_states"),
+    NodeParameter("effort_convention", "", "what effort is: torque, motor_current or gravity_compensated; required"),
+    NodeParameter(
+        "motor_gains", [0.0], "for motor_current: N m per unit of effort, one per joint in the model's order"
+    ),
+)
+
+
+class Result(Protocol):
+    """What an identification found."""
+
+    @property
+    def condition_number(self) -> float:
+        """Of the least-squares problem."""
+
+    def document(self) -> dict:
+        """Content of `identified.yaml`."""
+
+
+class Job(Protocol):
+    """What a job of `dynid_ros.jobs` leaves."""
+
+    @property
+    def result(self) -> Result:
+        """The result."""
+
+    def summary(self) -> str:
+        """Lines of text."""
+
+
+Identify = Callable[[Sequence[Recording], str, Sequence[Recording]], Job]
+"""A job with its settings: takes recordings, output folder and recordings to validate on."""
+
+
+class IdentificationNode(Node):
+    """Identifies on request; the last result stays on `~/result` for whoever comes late.
+
+    Args:
+        name: of the node.
+        parameters: `RECORDING_PARAMETERS`, `output` and those of the method.
+        make_job: from robot and settings to the job.
+
+    Raises:
+        DynidError: a setting that makes no sense.
+
+    """
+
+    def __init__(
+        self,
+        name: str,
+        parameters: Sequence[NodeParameter],
+        make_job: Callable[[RobotModel, SimpleNamespace], Identify],
+    ) -> None:
+        super().__init__(name)
+        self.settings = declare(self, parameters)
+        gains = [gain for gain in self.settings.motor_gains if gain] or None
+        self.convention = EffortConvention(self.settings.effort_convention, gains)
+        self.robot = robot_model(self, self.settings)
+        self._job = make_job(self.robot, self.settings)
+        self.bag = ""
+        self.status = (OK, "no identification yet")
+        self.create_subscription(String, self.settings.bag_topic, self._on_bag, LATCHED)
+        self.result = self.create_publisher(String, "~/result", LATCHED)
+        self.create_service(Trigger, "~/identify", answer(self, self.identify))
+        Diagnostics(self, lambda: (*self.status, {"recording": current(self, WHICH_RECORDING).recording or self.bag}))
+
+    def identify(self) -> str:
+        """Read, fit, write; the answer is the summary."""
+        try:
+            job = self._identify()
+        except DynidError as error:
+            self.status = (ERROR, str(error))
+            raise
+        self.status = (OK, f"identified, condition number {job.result.condition_number:.3g}")
+        self.result.publish(String(data=yaml.safe_dump(job.result.document(), sort_keys=False)))
+        return job.summary()
+
+    def _identify(self) -> Job:
+        chosen = current(self, WHICH_RECORDING)
+        path = chosen.recording or self.bag
+        if not path:
+            raise DynidError(
+                "No recording: set parameter 'recording', or record with the recorder "
+                f"(nothing on {self.settings.bag_topic} yet)"
+            )
+        others = [chosen.validation_recording] if chosen.validation_recording else []
+        return self._job([self._read(path)], self.settings.output, [self._read(other) for other in others])
+
+    def _read(self, path: str) -> Recording:
+        return Recording.read(
+            Path(path),
+            joint_names=self.robot.joint_names,
+            torque_topic=self.settings.torque_topic or None,
+            effort_convention=self.convention,
+        )
+
+    def _on_bag(self, message: String) -> None:
+        self.bag = message.data

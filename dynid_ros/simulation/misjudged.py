@@ -1,0 +1,34 @@
+"""The URDF that a maker hands out: joints where they are, masses and inertias only nearly right."""
+
+import numpy as np
+
+from dynid_ros.errors import ModelError
+from dynid_ros.model import RobotModel
+from dynid_ros.model.inertia import PARAMETERS_PER_LINK
+from dynid_ros.model.pseudo_inertia import from_log_cholesky, is_possible, log_cholesky
+from dynid_ros.model.urdf_export import urdf_with_inertias
+
+
+def misjudged_urdf(robot: RobotModel, error: float, rng: np.random.Generator) -> str:
+    """URDF of `robot` with links that are wrong and yet could exist.
+
+    Each link's mass and its extent along three axes are off by a factor of up to exp(±error), its centre of mass and
+    its axes by up to `error` times the extent.
+
+    Raises:
+        ModelError: the robot does not come from a URDF, or a link has no possible inertia.
+
+    """
+    links = robot.parameters.reshape(-1, PARAMETERS_PER_LINK)
+    impossible = [name for name, good in zip(robot.link_names, is_possible(links), strict=True) if not good]
+    if impossible:
+        raise ModelError(
+            f"{robot.name}: no real body has the inertia of link(s) {', '.join(impossible)}; correct the URDF"
+        )
+    links = log_cholesky(links)
+    off = rng.uniform(-error, error, links.shape)
+    extent = np.exp(links[:, 1:4]).mean(axis=1, keepdims=True)
+    links[:, 0] += off[:, 0] / 2  # half the logarithm of the mass
+    links[:, 1:4] += off[:, 1:4]
+    links[:, 4:] += off[:, 4:] * extent
+    return urdf_with_inertias(robot, from_log_cholesky(links).ravel())

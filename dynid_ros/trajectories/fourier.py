@@ -1,0 +1,123 @@
+"""Periodic motion as a finite Fourier series (Swevers et al. 1997), at rest where a period starts and ends."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynid_ros.errors import TrajectoryError
+from dynid_ros.trajectories.trajectory import Trajectory
+
+POINTS_PER_CYCLE = 25
+"""Of the highest harmonic. Quintics between such samples meet the series to 1e-8 of its amplitude."""
+
+
+@dataclass(frozen=True)
+class FourierSeries:
+    """q(t) = offset + Σ sine_k / (k w) sin(k w t) − cosine_k / (k w) cos(k w t), k = 1 … H, w = 2 π base_frequency.
+
+    So the velocity is Σ sine_k cos(k w t) + cosine_k sin(k w t). The spectrum ends at H times the base frequency, all
+    derivatives are exact, and periods can be averaged.
+
+    Attributes:
+        joint_names: n names.
+        base_frequency: Hz.
+        offset: (n,) rad or m.
+        sine: (n, H) per s.
+        cosine: (n, H) per s.
+
+    """
+
+    joint_names: tuple[str, ...]
+    base_frequency: float
+    offset: NDArray
+    sine: NDArray
+    cosine: NDArray
+
+    @staticmethod
+    def at_rest(
+        joint_names: tuple[str, ...], base_frequency: float, sine: ArrayLike, cosine: ArrayLike
+    ) -> "FourierSeries":
+        """The series nearest to these coefficients (n, H) that has no velocity and no acceleration at time 0.
+
+        These are Σ sine_k = 0 and Σ k cosine_k = 0 for every joint; its offset is zero.
+
+        Raises:
+            TrajectoryError: fewer than two harmonics, which leave nothing to move with, or no positive frequency.
+
+        """
+        sine, cosine = np.array(sine, dtype=float), np.array(cosine, dtype=float)
+        order = np.arange(1, sine.shape[1] + 1)
+        if len(order) < 2:
+            raise TrajectoryError(f"harmonics is {len(order)}; it must be at least 2 to start and end at rest")
+        if not (np.isfinite(base_frequency) and base_frequency > 0):
+            raise TrajectoryError(f"base_frequency is {base_frequency:g} Hz; it must be positive")
+        sine -= sine.mean(axis=1, keepdims=True)
+        cosine -= np.outer(cosine @ order, order) / (order @ order)
+        return FourierSeries(joint_names, base_frequency, np.zeros(len(sine)), sine, cosine)
+
+    @property
+    def n_harmonics(self) -> int:
+        """Number of harmonics H."""
+        return self.sine.shape[1]
+
+    @property
+    def period(self) -> float:
+        """Duration of a period, s."""
+        return 1.0 / self.base_frequency
+
+    def times(self, periods: int = 1) -> NDArray:
+        """(M + 1,) times from the start to the end of so many periods, `POINTS_PER_CYCLE` H to a period, s."""
+        count = POINTS_PER_CYCLE * self.n_harmonics * periods
+        return np.linspace(0.0, periods * self.period, count + 1)
+
+    def at(self, time: ArrayLike) -> tuple[NDArray, NDArray, NDArray]:
+        """Position, velocity and acceleration, each (M, n), at times (M,)."""
+        rate = 2 * np.pi * self.base_frequency * np.arange(1, self.n_harmonics + 1)
+        angle = np.multiply.outer(np.asarray(time, dtype=float), rate)
+        sin, cos = np.sin(angle), np.cos(angle)
+        position = self.offset + (sin / rate) @ self.sine.T - (cos / rate) @ self.cosine.T
+        velocity = cos @ self.sine.T + sin @ self.cosine.T
+        acceleration = (cos * rate) @ self.cosine.T - (sin * rate) @ self.sine.T
+        return position, velocity, acceleration
+
+    def largest(self) -> tuple[NDArray, NDArray, NDArray, NDArray]:
+        """Bounds (n,) that the motion never passes: lowest and highest position, speed, acceleration.
+
+        Around its peak a trigonometric polynomial falls no faster than a cosine of its highest frequency (M. Riesz
+        1914), so between samples it exceeds their largest magnitude by no more than 1 / cos(π / points per cycle).
+        """
+        excess = 1.0 / np.cos(np.pi / POINTS_PER_CYCLE)
+        position, velocity, acceleration = self.at(self.times()[:-1])
+        middle = (position.max(axis=0) + position.min(axis=0)) / 2
+        half = excess * np.ptp(position, axis=0) / 2
+        speed, most = (excess * np.abs(values).max(axis=0) for values in (velocity, acceleration))
+        return middle - half, middle + half, speed, most
+
+    def scaled(self, factor: ArrayLike) -> "FourierSeries":
+        """Amplitudes times `factor`, one for all joints or (n,)."""
+        factor = np.broadcast_to(np.asarray(factor, dtype=float), self.offset.shape)[:, np.newaxis]
+        return replace(self, sine=factor * self.sine, cosine=factor * self.cosine)
+
+    def shifted(self, by: ArrayLike) -> "FourierSeries":
+        """Positions moved by (n,)."""
+        return replace(self, offset=self.offset + by)
+
+    def trajectory(self, periods: int = 1) -> Trajectory:
+        """So many periods, from rest to rest.
+
+        Raises:
+            TrajectoryError: the series does not start at rest.
+
+        """
+        time = self.times(periods)
+        position, velocity, acceleration = self.at(time)
+        _, _, speed, most = self.largest()
+        for what, values, scale in (("velocity", velocity, speed), ("acceleration", acceleration, most)):
+            for name, value, largest in zip(self.joint_names, values[0], scale, strict=True):
+                if abs(value) > 1e-9 * largest:
+                    raise TrajectoryError(
+                        f"the series starts with {what} {value:.4g} of joint '{name}'; make it with at_rest"
+                    )
+            values[[0, -1]] = 0.0  # but for rounding they are
+        return Trajectory(self.joint_names, time, position, velocity, acceleration)

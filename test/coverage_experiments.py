@@ -1,0 +1,142 @@
+"""Experiments for honest errors of link identification: MuJoCo's dynamics, drives and sensors that err as real ones.
+
+Every draw has another motion, friction, noise and gain error.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from clean_recordings import arm
+from scipy.signal import lfilter
+
+from dynid_ros.model import RobotModel
+from dynid_ros.model.base_parameters import BaseParameters
+from dynid_ros.model.friction import JointFriction
+from dynid_ros.recording import Recording
+from dynid_ros.simulation import Drives, SimulatedArm
+
+RATES = (100, 125, 200, 250)
+HARMONICS = 5
+PERIODS = (1.0, 4.0)
+SPEED = 2.0
+"""Highest speed of a joint, rad/s."""
+NOISE = (0.01, 0.02)
+"""Of the torque sensors, in parts of the largest torque of a joint's motion."""
+ENCODER = 1e-5
+ENCODER_STEP = 2 * np.pi / 2**19
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """What experiments have in common.
+
+    Attributes:
+        arm: one of `clean_recordings.ARMS`.
+        duration: s; holds one to four periods of the motion.
+        correlation: time after which 1/e is left of the torque sensors' noise, s; 0: it is white.
+        mismatch: size of the friction that Coulomb, viscous and offset terms do not describe.
+        gain_error: standard deviation of the relative error of each torque sensor's gain.
+        rotors: inertias of the rotors, in parts of the links' at zero.
+
+    """
+
+    arm: str = "ur10"
+    duration: float = 25.0
+    correlation: float = 0.05
+    mismatch: float = 1.0
+    gain_error: float = 0.01
+    rotors: float = 0.0
+
+    @property
+    def friction(self) -> JointFriction:
+        """What is fitted."""
+        return JointFriction(offset=True, rotor_inertia=self.rotors > 0, smoothing=0.02)
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A recording, and true links (10 n,) and rotors (n,)."""
+
+    robot: RobotModel
+    recording: Recording
+    links: np.ndarray
+    rotors: np.ndarray
+
+    def truth(self, base: BaseParameters) -> np.ndarray:
+        """(k,) true base parameters; NaN for those that hold friction, which has no true value where terms lack."""
+        known = dict(zip([f"rotor_inertia {name}" for name in self.robot.joint_names], self.rotors, strict=True))
+        own = [known.get(name, np.nan) for name in base.names[len(self.links) :]]
+        values = np.concatenate([self.links, own])
+        unknown = np.isnan(values)
+        mixed = np.any(base.combinations[:, unknown] != 0, axis=1)
+        return np.where(mixed, np.nan, base.project(np.nan_to_num(values)))
+
+
+def draw(conditions: Conditions, rng: np.random.Generator) -> Experiment:
+    """An experiment."""
+    robot = arm(conditions.arm)
+    n = robot.n_joints
+    rate = float(rng.choice(RATES))
+    time = np.arange(0.0, conditions.duration, 1 / rate)
+    q, qd, qdd = fourier_motion(robot, time, rng.uniform(*PERIODS) / conditions.duration, rng)
+    rest = np.zeros((n, n))
+    bare = SimulatedArm(robot, drives=Drives(0.0, 0.0)).truth
+    inertia = np.diag(bare.drive_torque(rest, rest, np.eye(n)) - bare.gravity_torque(rest))
+    rotors = conditions.rotors * rng.uniform(0.5, 1.5, n) * inertia
+    truth = SimulatedArm(robot, drives=Drives(0.0, 0.0, rotors)).truth
+    links = truth.drive_torque(q, qd, qdd)
+    size = np.abs(links).max(axis=0)
+    size = np.maximum(size, 0.05 * size.max())
+    torque = links + friction(q, qd, links, size, conditions.mismatch, rng)
+    torque *= 1 + conditions.gain_error * rng.standard_normal(n)
+    torque += size * rng.uniform(-0.05, 0.05, n)
+    torque += size * rng.uniform(*NOISE, n) * coloured_noise(q.shape, conditions.correlation * rate, rng)
+    measured = np.round((q + rng.normal(0, ENCODER, q.shape)) / ENCODER_STEP) * ENCODER_STEP
+    unknown = np.full_like(q, np.nan)
+    recording = Recording(robot.joint_names, time, measured, unknown, torque, source=conditions.arm)
+    return Experiment(robot, recording, truth.parameters, rotors)
+
+
+def fourier_motion(robot: RobotModel, time: np.ndarray, base: float, rng: np.random.Generator) -> np.ndarray:
+    """Position with its two derivatives (3, N, n): random harmonics of `base`, Hz, within the limits."""
+    n, number = robot.n_joints, np.arange(1, HARMONICS + 1)
+    rate = 2 * np.pi * base * number
+    amplitude = rng.normal(size=(HARMONICS, n)) / np.sqrt(number)[:, None]
+    angle = np.multiply.outer(time, rate)[:, :, None] + rng.uniform(0, 2 * np.pi, (HARMONICS, n))
+    motion = np.array(
+        [np.sum(amplitude * np.sin(angle + d * np.pi / 2) * rate[:, None] ** d, axis=1) for d in range(3)]
+    )
+    lower, upper = np.maximum(robot.limits.lower, -np.pi), np.minimum(robot.limits.upper, np.pi)
+    reach = rng.uniform(0.6, 0.95, n) * (upper - lower) / np.ptp(motion[0], axis=0)
+    speed = 0.9 * np.minimum(robot.limits.velocity, SPEED) / np.abs(motion[1]).max(axis=0)
+    motion *= np.minimum(reach, speed)
+    room = upper - lower - np.ptp(motion[0], axis=0)
+    motion[0] += lower - motion[0].min(axis=0) + room * rng.uniform(0.0, 1.0, n)
+    return motion
+
+
+def friction(
+    q: np.ndarray, qd: np.ndarray, load: np.ndarray, size: np.ndarray, mismatch: float, rng: np.random.Generator
+) -> np.ndarray:
+    """Torque (N, n) of friction in gears, for torques of the links (N, n) of up to `size` (n,).
+
+    To Coulomb and viscous friction `mismatch` adds a Stribeck term, a ripple over the position, a difference between
+    the directions, friction that grows with the load, and viscous friction that grows less than the speed.
+    """
+    n = len(size)
+    coulomb, viscous = size * rng.uniform(0.05, 0.2, n), size * rng.uniform(0.02, 0.1, n)
+    direction = np.tanh(qd / rng.uniform(0.005, 0.02, n))
+    stribeck = rng.uniform(0.0, 0.3, n) * np.exp(-((qd / rng.uniform(0.03, 0.15, n)) ** 2))
+    ripple = rng.uniform(0.0, 0.1, n) * np.sin(rng.integers(1, 9, n) * q + rng.uniform(0, 2 * np.pi, n))
+    asymmetry = rng.uniform(-0.1, 0.1, n) * direction
+    loaded = mismatch * rng.uniform(0.0, 0.04, n) * np.abs(load)
+    thinning = (np.abs(qd) / SPEED + 1e-9) ** (-0.3 * mismatch * rng.uniform(0.0, 1.0, n))
+    return (coulomb * (1 + mismatch * (stribeck + ripple + asymmetry)) + loaded) * direction + viscous * thinning * qd
+
+
+def coloured_noise(shape: tuple[int, int], correlation: float, rng: np.random.Generator) -> np.ndarray:
+    """(N, n) of unit variance of which 1/e is left after `correlation` samples."""
+    keep = np.exp(-1 / correlation) if correlation > 0 else 0.0
+    white = rng.standard_normal(shape)
+    white[1:] *= np.sqrt(1 - keep**2)
+    return lfilter([1.0], [1.0, -keep], white, axis=0)

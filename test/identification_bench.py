@@ -1,0 +1,68 @@
+"""An identification node in a thread of its own, and a client that talks to it over DDS."""
+
+import threading
+import time
+from collections.abc import Callable
+
+import rclpy
+import yaml
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.node import Node
+from std_msgs.msg import String
+from std_srvs.srv import Trigger
+
+from dynid_ros.nodes.robot_description import LATCHED
+from dynid_ros.nodes.service_calls import ServiceCaller
+
+TIMEOUT = 30.0
+
+
+class IdentificationBench:
+    """Starts the node with parameters; `close` ends it."""
+
+    def __init__(self, make_node: Callable[[], Node], **parameters: object) -> None:
+        arguments = [part for name, value in parameters.items() for part in ("-p", f"{name}:={value}")]
+        rclpy.init(args=["--ros-args", *arguments])
+        self.node, self.client = make_node(), rclpy.create_node("client")
+        self.caller = ServiceCaller(self.client)
+        self.executor = SingleThreadedExecutor()
+        self.executor.add_node(self.node)
+        self.thread = threading.Thread(target=self.executor.spin, daemon=True)
+        self.thread.start()
+
+    def close(self) -> None:
+        self.executor.shutdown()
+        self.thread.join(TIMEOUT)
+        for node in (self.node, self.client):
+            node.destroy_node()
+        rclpy.shutdown()
+
+    def set_parameters(self, **values: object) -> None:
+        self.caller.set_parameters(self.node.get_name(), values)
+
+    def announce_bag(self, bag: object) -> None:
+        self.client.create_publisher(String, "/recorder/bag", LATCHED).publish(String(data=str(bag)))
+
+    def identify(self) -> Trigger.Response:
+        service = self.client.create_client(Trigger, f"/{self.node.get_name()}/identify")
+        assert service.wait_for_service(TIMEOUT)
+        future = service.call_async(Trigger.Request())
+        rclpy.spin_until_future_complete(self.client, future, timeout_sec=TIMEOUT)
+        return future.result()
+
+    def identify_until_success(self) -> Trigger.Response:
+        """Announcements take their time."""
+        deadline = time.monotonic() + TIMEOUT
+        while not (response := self.identify()).success and time.monotonic() < deadline:
+            rclpy.spin_once(self.client, timeout_sec=0.1)
+        return response
+
+    def result(self) -> dict:
+        """What is latched for those who come late."""
+        received: list[String] = []
+        self.client.create_subscription(String, f"/{self.node.get_name()}/result", received.append, LATCHED)
+        deadline = time.monotonic() + TIMEOUT
+        while not received:
+            assert time.monotonic() < deadline, "nothing on ~/result"
+            rclpy.spin_once(self.client, timeout_sec=0.1)
+        return yaml.safe_load(received[0].data)

@@ -1,0 +1,60 @@
+"""The launch file for identification, told to identify links."""
+
+import tempfile
+import unittest
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("launch_testing", reason="ROS 2 launch_testing is not installed")
+
+import launch_testing.actions
+import launch_testing.asserts
+from ament_index_python.packages import PackageNotFoundError, get_package_share_directory
+from launch import LaunchDescription
+from launch.actions import IncludeLaunchDescription
+from launch_client import LaunchClient
+from std_srvs.srv import Trigger
+
+try:
+    SHARE = Path(get_package_share_directory("dynid_ros"))
+except PackageNotFoundError:
+    pytest.skip("dynid_ros is not installed by colcon", allow_module_level=True)
+
+FOLDER = tempfile.TemporaryDirectory()
+ARGUMENTS = {
+    "identification": "links",
+    "robot_description": str(SHARE / "config" / "demo_arm.urdf"),
+    "recording": str(Path(FOLDER.name) / "nowhere"),
+    "output": FOLDER.name,
+    "output_folder": FOLDER.name,
+    "effort_convention": "torque",
+    "acceleration_limits": "[6.0]",
+    "candidates": "3",
+    "friction": "coulomb,viscous",
+    "cutoff": "8.0",
+}
+
+
+@pytest.mark.launch_test
+def generate_test_description():
+    identify = IncludeLaunchDescription(
+        str(SHARE / "launch" / "identify.launch.py"), launch_arguments=ARGUMENTS.items()
+    )
+    return LaunchDescription([identify, launch_testing.actions.ReadyToTest()])
+
+
+class TestLinks(LaunchClient):
+    def test_all_joints_move_and_links_are_asked_for(self):
+        answer = self.call(Trigger, "/excitation/design")
+        assert answer.success, answer.message
+        assert "condition number" in answer.message, "this is not a Fourier motion"
+        answer = self.call(Trigger, "/link_identification/identify")
+        assert not answer.success
+        assert "nowhere does not exist" in answer.message
+
+
+@launch_testing.post_shutdown_test()
+class TestShutdown(unittest.TestCase):
+    def test_exit_codes(self, proc_info):
+        launch_testing.asserts.assertExitCodes(proc_info)

@@ -1,0 +1,129 @@
+"""The node over DDS: recordings in, the latched result and the files out; bad settings and calls answered clearly."""
+
+import pytest
+
+rclpy = pytest.importorskip("rclpy")
+
+import link_experiment as known  # noqa: E402
+import numpy as np  # noqa: E402
+import planar_arm  # noqa: E402
+from identification_bench import IdentificationBench  # noqa: E402
+from pinocchio_arm import PinocchioArm  # noqa: E402
+
+from dynid_ros.errors import DynidError, IdentificationError, ModelError, RecordingError  # noqa: E402
+from dynid_ros.nodes.link_identification import LinkIdentificationNode  # noqa: E402
+
+ROBOT, _ = known.planar()
+TRUTH = 1.3 * ROBOT.parameters
+
+
+@pytest.fixture(name="bags", scope="module")
+def fixture_bags(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("bags")
+    paths = [folder / f"run_{seed}.npz" for seed in (0, 1)]
+    for seed, path in enumerate(paths):
+        known.record(ROBOT, TRUTH, seed).write_npz(path)
+    return paths
+
+
+@pytest.fixture(name="start")
+def fixture_start(tmp_path):
+    """Function that makes the node with parameters and spins it."""
+    started = []
+    urdf = tmp_path / "planar.urdf"
+    urdf.write_text(planar_arm.urdf())
+
+    def start(**parameters):
+        given = {
+            "robot_description": urdf,
+            "effort_convention": "torque",
+            "output": tmp_path / "out",
+            "friction": "coulomb,viscous,offset,smoothing=0.05",
+            "prior_weight": 1.0,
+        } | parameters
+        started.append(IdentificationBench(LinkIdentificationNode, **given))
+        return started[-1]
+
+    yield start
+    for bench in started:
+        bench.close()
+    rclpy.try_shutdown()
+
+
+def test_result_is_latched_and_written(start, bags, tmp_path):
+    bench = start(recording=bags[0], validation_recording=bags[1])
+    response = bench.identify()
+    assert response.success, response.message
+    assert f"Validation on {bags[1]}" in response.message
+    document = bench.result()
+    assert document["source"]["recordings"] == [str(bags[0])]
+    assert document["source"]["settings"]["prior_weight"] == 1.0
+    assert document["friction"]["joint_2"]["coulomb"] == pytest.approx(known.COULOMB, rel=0.1)
+    out = tmp_path / "out"
+    assert sorted(path.name for path in out.iterdir()) == ["identified.urdf", "identified.yaml", "report.html"]
+    arm = PinocchioArm((out / "identified.urdf").read_text(), ROBOT.joint_names, ROBOT.gravity)
+    q, qd, qdd = np.random.default_rng(2).uniform(-1, 1, (3, 100, 3))
+    found = np.array([arm.inverse_dynamics(*sample) for sample in zip(q, qd, qdd, strict=True)])
+    true, nominal = (ROBOT.inverse_dynamics(q, qd, qdd, parameters) for parameters in (TRUTH, None))
+    error, before = (np.sqrt(np.mean((torque - true) ** 2, axis=0)) for torque in (found, nominal))
+    assert np.all(error < 0.1 * before)
+
+
+def test_recordings_are_chosen_while_the_node_runs(start, bags):
+    bench = start()
+    before = bench.identify()
+    assert not before.success
+    assert "No recording" in before.message
+    bench.announce_bag(bags[0])
+    taken = bench.identify_until_success()
+    assert taken.success, taken.message
+    assert "Validation" not in taken.message
+    bench.set_parameters(recording=str(bags[1]), validation_recording=str(bags[0]))
+    chosen = bench.identify()
+    assert chosen.success, chosen.message
+    assert f"Validation on {bags[0]}" in chosen.message
+    with pytest.raises(DynidError, match="node link_identification refused parameter estimator"):
+        bench.set_parameters(estimator="ordinary")
+
+
+def test_bad_recording_is_answered_and_the_node_lives(start, bags, tmp_path):
+    bench = start(recording=bags[0], validation_recording=tmp_path / "nowhere")
+    for _ in range(2):
+        response = bench.identify()
+        assert not response.success
+        assert "nowhere does not exist" in response.message
+    bench.set_parameters(validation_recording=str(bags[0]))
+    response = bench.identify()
+    assert not response.success
+    assert "it is to be fitted and to be validated on" in response.message
+
+
+def test_settings_reach_the_identification(start):
+    bench = start(estimator="weighted", torque_gain_error=0.02, cutoff=6.0, motion_cutoff=20.0, friction="none")
+    identification = bench.node._job.args[0]
+    assert identification.estimator == "weighted"
+    assert identification.torque_gain_error == 0.02
+    assert (identification.cutoff, identification.motion_cutoff) == (6.0, 20.0)
+    assert identification.friction.terms == ()
+
+
+def test_what_is_not_given_is_chosen_from_the_data(start):
+    identification = start(prior_weight=".nan", friction="auto").node._job.args[0]
+    assert (identification.prior_weight, identification.cutoff, identification.motion_cutoff) == (None, None, None)
+    assert identification.friction == "auto"
+
+
+@pytest.mark.parametrize(
+    ("parameters", "error", "words"),
+    [
+        ({"effort_convention": "''"}, RecordingError, "expected one of torque"),
+        ({"estimator": "guess"}, IdentificationError, "estimator is 'guess'; expected one of consistent"),
+        ({"friction": "grease"}, ModelError, "friction: 'grease' is no term"),
+        ({"prior_weight": -1.0}, IdentificationError, "prior_weight is -1.0"),
+        ({"cutoff": "high"}, DynidError, "cutoff"),
+        ({"tip_link": "hand"}, DynidError, "hand"),
+    ],
+)
+def test_bad_parameters_end_the_node_at_the_start(start, parameters, error, words):
+    with pytest.raises(error, match=words):
+        start(**parameters)
