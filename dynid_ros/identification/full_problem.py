@@ -60,7 +60,7 @@ class FullProblem:
         found = np.linalg.lstsq(own / scale, rest, rcond=None)[0]
         if np.any(found[self._nonnegative] < 0):
             lower = np.where(self._nonnegative, 0.0, -np.inf)
-            found = lsq_linear(own / scale, rest, (lower, np.inf)).x
+            found = lsq_linear(own / scale, rest, (lower, np.inf), method="bvls").x
         return np.concatenate([links, found / scale])
 
     def nearest(self, unknowns: NDArray) -> NDArray:

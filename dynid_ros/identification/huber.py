@@ -160,7 +160,13 @@ def _covariance(blocks: Blocks, fit: LinearFit, noise: NDArray, threshold: float
         bounded = (rows * np.clip(standardised, -threshold, threshold)[..., None]).reshape(-1, fit.rank)
         slope += inside.T @ inside
         square += bounded.T @ bounded
-    half = np.linalg.solve(slope, np.linalg.cholesky(square))
+    values, axes = np.linalg.eigh(square)
+    try:
+        half = np.linalg.solve(slope, axes * np.sqrt(np.maximum(values, 0.0)))
+    except np.linalg.LinAlgError as error:
+        raise IdentificationError(
+            "Robust fit: fewer samples count in full than there are parameters; record longer"
+        ) from error
     half = (half.T @ fit.determined / fit.scale).T
     if not scaled:
         half = project(fit.determined * fit.scale, half)

@@ -157,7 +157,7 @@ class LinkIdentification:
         found, noise = estimate_base(kind, problem, base, lambda: equations.blocks(columns))
         weights = np.ones_like(noise) if self.estimator == "ordinary" else noise
         if self.errors == "robust":
-            covariance, freedom = robust_covariance(problem, weights, found.solution, self.torque_gain_error)
+            covariance, freedom = robust_covariance(problem, weights, noise, found.solution, self.torque_gain_error)
         else:
             covariance, freedom = white_covariance(problem, weights, noise, self.torque_gain_error)
         estimate = BaseEstimate(
@@ -237,8 +237,8 @@ class LinkIdentification:
 
     def _settings(self, weight: PriorWeight) -> dict:
         return {
-            "estimator": self.estimator,
-            "equations": self.equations,
+            "estimator": str(self.estimator),
+            "equations": str(self.equations),
             "errors": self.errors,
             "friction": "auto" if self.friction == "auto" else "given",
             "prior_weight": float(weight.weight),

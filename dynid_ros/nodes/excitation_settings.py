@@ -26,7 +26,7 @@ STATIC = (
 )
 FOURIER = (
     NodeParameter("base_frequency", 0.05, "fourier: of the first harmonic, Hz; a period takes 1 / base_frequency"),
-    NodeParameter("harmonics", 20, "fourier: number of harmonics, at least 2"),
+    NodeParameter("harmonics", 10, "fourier: number of harmonics, at least 2"),
     NodeParameter("periods", 1, "fourier: how often the period is repeated"),
     NodeParameter("amplitude", 0.9, "fourier: largest part of each joint's range that is used, up to 1"),
     NodeParameter("candidates", 40, "fourier: motions drawn, of which the best conditioned is taken"),

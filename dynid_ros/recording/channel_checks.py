@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +29,10 @@ FAST = 0.05
 GAIN, CORRELATION = (0.8, 1.25), 0.9
 """What a recorded velocity may have against that of the positions."""
 
-MISSING, CONSTANT, CLIPPED, VELOCITY = "missing torque", "constant channel", "clipped channel", "velocity"
+MISSING: Final = "missing torque"
+CONSTANT: Final = "constant channel"
+CLIPPED: Final = "clipped channel"
+VELOCITY: Final = "velocity"
 
 
 def check_channels(recording: Recording) -> Iterator[Finding]:

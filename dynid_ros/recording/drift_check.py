@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.polynomial import Legendre
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from dynid_ros.model import RobotModel
     from dynid_ros.recording.recording import Recording
 
-DRIFT = "drift"
+DRIFT: Final = "drift"
 SHORTEST = 5.0
 """A recording must move for so long to show a drift, s."""
 OF_FRICTION, OF_TORQUE = 0.15, 0.03

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 from scipy.linalg import lstsq
@@ -18,7 +18,9 @@ from dynid_ros.signals import differentiate
 if TYPE_CHECKING:
     from dynid_ros.model import RobotModel
 
-CURRENT, SIGN, COMPENSATED = "motor current", "wrong sign", "gravity compensated"
+CURRENT: Final = "motor current"
+SIGN: Final = "wrong sign"
+COMPENSATED: Final = "gravity compensated"
 WINDOW = 0.1
 """Length of the local fit that gives velocity and acceleration, s."""
 AT_REST = 0.01
@@ -127,7 +129,7 @@ def _judge(source: str, fits: Mapping[str, _Fit]) -> Iterator[Finding]:
     found = f"(share of the URDF's torque: {found})"
     low, high = PLAUSIBLE
     proportional = np.all(np.abs(correlations) > PROPORTIONAL)
-    if proportional and np.all(shares > 0) and np.all((shares < low) | (shares > high)):
+    if proportional and np.all(shares > 0) and (np.all(shares < low) or np.all(shares > high)):
         yield Finding(
             "error",
             source,

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
-from dynid_ros.recording.finding import Finding
+from dynid_ros.recording.finding import Finding, Kind, Severity
 
 LIKELY, CLEAR = 0.5, 0.8
 """Gains from which a fault of the arm's model is worth a warning and an error: sound recordings of real arms stay below
@@ -26,12 +25,12 @@ class Explanation:
 
     """
 
-    kind: str
+    kind: Kind
     gain: float
     message: str
     fix: str
     joints: tuple[str, ...] = ()
-    severity: Literal["error", "warning"] = "error"
+    severity: Severity = "error"
 
     def finding(self, source: str) -> Finding:
         """What to report."""

@@ -3,6 +3,31 @@
 from dataclasses import dataclass
 from typing import Literal
 
+Severity = Literal["error", "warning"]
+Kind = Literal[
+    "too short",
+    "cut off",
+    "gaps",
+    "repeated rows",
+    "missing torque",
+    "constant channel",
+    "clipped channel",
+    "velocity",
+    "beyond limits",
+    "absurd value",
+    "too little motion",
+    "motor current",
+    "gravity compensated",
+    "gravity direction",
+    "wrong sign",
+    "swapped joints",
+    "time lag",
+    "low-passed",
+    "drift",
+    "other robot",
+]
+"""Kinds of faults; docs/checks.md describes each."""
+
 
 @dataclass(frozen=True)
 class Finding:
@@ -17,11 +42,11 @@ class Finding:
 
     """
 
-    severity: Literal["error", "warning"]
+    severity: Severity
     where: str
     message: str
     fix: str
-    kind: str = "other"
+    kind: Kind
 
     def __str__(self) -> str:
         return f"{self.where}: {self.message}; {self.fix}"

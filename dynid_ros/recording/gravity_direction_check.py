@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import product
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +15,7 @@ from dynid_ros.recording.explanation import Explanation
 from dynid_ros.recording.motion_samples import MotionSamples
 from dynid_ros.recording.torque_fit import Terms, TorqueEquations, TorqueFit, TorqueModel
 
-DIRECTION = "gravity direction"
+DIRECTION: Final = "gravity direction"
 TILTED = 10.0
 """Smallest angle to report, degrees."""
 WORTH_REFINING = 0.1

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dynid_ros.recording.effort_check import SIGN
 from dynid_ros.recording.explanation import Explanation
+from dynid_ros.recording.finding import Kind
 from dynid_ros.recording.motion_samples import MotionSamples
 from dynid_ros.recording.torque_fit import TorqueEquations, TorqueFit, TorqueModel
 
-SWAP = "swapped joints"
+SWAP: Final = "swapped joints"
 SIGN_OF = {
     "torque": ("its torque has the wrong sign", "turn it with effort_convention motor_current and a gain of -1"),
     "position": ("its position has the wrong sign", "turn the joint's axis in the URDF, or its sign in the driver"),
@@ -62,7 +63,7 @@ def order_explanations(
 
 
 class _Choice(NamedTuple):
-    kind: str
+    kind: Kind
     texts: Mapping[str, tuple[str, str]]
     joints: tuple[int, ...]
     order: NDArray

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +12,7 @@ from dynid_ros.recording.explanation import Explanation
 from dynid_ros.recording.motion_samples import MotionSamples
 from dynid_ros.recording.torque_fit import Terms, TorqueEquations, TorqueFit, TorqueModel
 
-LAG = "time lag"
+LAG: Final = "time lag"
 LONGEST, STEP = 0.3, 0.03
 """Lags that are tried, s."""
 REFINED = 0.2

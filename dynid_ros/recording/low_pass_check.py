@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import product
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,7 @@ from dynid_ros.recording.motion_samples import MotionSamples
 from dynid_ros.recording.torque_fit import Terms, TorqueEquations, TorqueModel
 from dynid_ros.signals import LowPass, Resampled
 
-LOW_PASSED = "low-passed"
+LOW_PASSED: Final = "low-passed"
 CUTOFFS = (0.2, 0.3, 0.4, 0.5, 0.7)
 """Cut-offs that are tried, in parts of the bandwidth of the positions, each with both orders."""
 ORDERS = (1, 4)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from dynid_ros.model import RobotModel
     from dynid_ros.recording.recording import Recording
 
-OTHER_ROBOT = "other robot"
+OTHER_ROBOT: Final = "other robot"
 SAMPLES = 800
 """Enough to tell one hypothesis from another."""
 PREFERRED = 0.2
@@ -99,8 +99,8 @@ def _inconsistent(equations: TorqueEquations, given: TorqueFit, source: str) -> 
             source,
             f"the torques do not fit the arm of the URDF: {100 * left:.0f} % of them are left, {ratio:.2g} times more "
             "than if each joint had links of its own, and neither signs, order, gravity nor lag mend it",
-            "check that URDF, base, tip and recording are of the same robot; springs, wrong torque gains and friction that "
-            "grows with load look alike",
+            "check that URDF, base, tip and recording are of the same robot; springs, wrong torque gains and friction "
+            "that grows with load look alike",
             OTHER_ROBOT,
         )
     ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from dynid_ros.recording.recording import Recording
 if TYPE_CHECKING:
     from dynid_ros.model import RobotModel
 
-LITTLE_MOTION = "too little motion"
+LITTLE_MOTION: Final = "too little motion"
 REST = (0.02, 0.005)
 """A joint that covers less rests: rad, m."""
 RANGE = (0.08, 0.02)

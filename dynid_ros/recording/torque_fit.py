@@ -141,7 +141,7 @@ class TorqueEquations:
         across = normal[free, drive]
         eliminated = np.linalg.solve(normal[free, free], np.column_stack([across, right[free]]))
         inner = normal[drive, drive] - across.T @ eliminated[:, :-1]
-        inner.flat[:: len(inner) + 1] += RIDGE
+        inner.flat[:: len(inner) + 1] += 10 * RIDGE  # what rounding may take away
         root = np.linalg.cholesky(inner)
         bounded = nnls(root.T, np.linalg.solve(root, right[drive] - across.T @ eliminated[:, -1]))[0]
         return np.concatenate([eliminated[:, -1] - eliminated[:, :-1] @ bounded, bounded]) / scale

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from dynid_ros.recording.recording import Recording
 if TYPE_CHECKING:
     from dynid_ros.model import RobotModel
 
-ABSURD = "absurd value"
+ABSURD: Final = "absurd value"
 TOLERANCE = 0.1
 """How far positions may pass the limits of the URDF, rad or m."""
 FAR = np.pi

@@ -56,7 +56,7 @@ class FourierExcitation:
         workspace: Workspace | None = None,
         *,
         base_frequency: float = 0.05,
-        harmonics: int = 20,
+        harmonics: int = 10,
         periods: int = 1,
         amplitude: float = 0.9,
         candidates: int = 40,

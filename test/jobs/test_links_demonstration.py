@@ -27,7 +27,10 @@ def fixture_demonstration(tmp_path_factory):
     arm = SimulatedArm(true, drives=DRIVES, sensors=sensors)
     limits = MotionLimits.of(true, 10.0)
     fitted, unseen = (
-        replace(record(arm, FourierExcitation(true, limits, candidates=5, seed=seed).plan().trajectory), source=name)
+        replace(
+            record(arm, FourierExcitation(true, limits, harmonics=20, candidates=5, seed=seed).plan().trajectory),
+            source=name,
+        )
         for seed, name in enumerate(("fitted", "unseen"))
     )
     robot = RobotModel.from_urdf(misjudged_urdf(true, 0.3, rng))
@@ -41,7 +44,7 @@ def test_links_that_were_found_pass(demonstration):
     verdict = write_link_demonstration(robot, truth, folder, fitted, unseen)
     assert verdict.passed, verdict.text()
     assert verdict.text().startswith("PASSED")
-    assert verdict.error.max() < 0.01
+    assert np.all(verdict.error < 0.1 * verdict.urdf_error)
     assert verdict.urdf_error.max() > 0.05
     assert "hold the true value" in verdict.report.read_text()
 

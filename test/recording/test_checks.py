@@ -1,4 +1,7 @@
+import re
 from dataclasses import replace
+from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import planar_arm
@@ -7,6 +10,7 @@ import pytest
 from dynid_ros.errors import RecordingError
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Finding, Recording, check
+from dynid_ros.recording.finding import Kind
 
 RATE = 500
 N = 10 * RATE
@@ -149,3 +153,8 @@ def test_clipped_torque(clean, low, high, limit):
 def test_positions_in_degrees(clean, robot):
     findings = check(replace(clean, position=np.rad2deg(clean.position), velocity=np.rad2deg(clean.velocity)), robot)
     assert sum("but its limits are -2.5 to 2.5; positions must be in rad" in str(finding) for finding in findings) == 3
+
+
+def test_every_kind_is_documented():
+    page = (Path(__file__).resolve().parents[2] / "docs" / "checks.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"^\| `([a-z -]+)` \|", page, re.MULTILINE)) == set(get_args(Kind))

@@ -126,7 +126,7 @@ def test_plan_can_be_read_back_from_its_yaml(plan):
 
 def test_summary_says_what_will_happen(plan):
     lines = plan.summary().splitlines()
-    assert lines[0].startswith("20.0 s, 1 period of frequencies from 0.05 to 1 Hz, condition number ")
+    assert lines[0].startswith("20.0 s, 1 period of frequencies from 0.05 to 0.5 Hz, condition number ")
     assert lines[0].endswith("of 58 base parameters")
     assert [line.split(":")[0] for line in lines[1:]] == list(plan.series.joint_names)
     weak = demo_arm(amplitude=0.02, candidates=1).plan()

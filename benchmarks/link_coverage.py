@@ -1,0 +1,174 @@
+"""How often 95 % intervals of base parameters hold the truth, in simulations with all that models lack.
+
+    python -m benchmarks.link_coverage [--repetitions 64] [--seed 0] [--friction auto]
+
+Two arms, two colours of noise, two lengths; friction is fitted with Coulomb, viscous and offset terms, which it is more
+than, and torque gains are wrong by 1 %. Then the same with white noise and friction as it is fitted. "naive" are the
+standard errors of white noise; "width" is half an interval, in parts of the true value, of parameters above 1 % of the
+arm's largest, and in parts of the RMS error: 1.96 is what one needs who knows it. Needs `pip install mujoco pytest example-robot-data`.
+"""
+
+import argparse
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+
+import numpy as np
+from tqdm import tqdm
+
+from dynid_ros.identification import LinkIdentification
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "test"))
+from coverage_experiments import Conditions, draw
+
+MISMATCHED = [
+    Conditions(arm, duration, correlation, rotors=0.3 * (duration < 25))
+    for arm in ("ur10", "panda")
+    for duration in (20.0, 30.0)
+    for correlation in (0.02, 0.1)
+]
+CLEAN = [Conditions(arm, 25.0, correlation=0.0, mismatch=0.0, gain_error=0.0) for arm in ("ur10", "panda")]
+
+
+NAIVE = 4
+"""Every so many experiments are solved again for their naive standard errors."""
+SMALL = 0.01
+"""Of an arm's largest parameter, in SI units; smaller ones are often zero, and have no relative width worth a number."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Of one experiment, (b,) each.
+
+    Attributes:
+        names: of base parameters.
+        truth: true values.
+        error: of the estimates.
+        half: half intervals.
+        naive: standard errors if residuals were white noise; NaN if they were not asked for.
+
+    """
+
+    names: np.ndarray
+    truth: np.ndarray
+    error: np.ndarray
+    half: np.ndarray
+    naive: np.ndarray
+
+
+class Coverage:
+    """Of samples, all parameters in one row (R b,).
+
+    Attributes:
+        count: number R of samples.
+        names, truth, error, half, naive: as those of `Sample`.
+        covered: bool.
+        largest: absolute true value in its sample.
+
+    """
+
+    def __init__(self, samples: Sequence[Sample]):
+        self.count = len(samples)
+        self.names, self.truth, self.error, self.half, self.naive = (
+            np.concatenate([getattr(one, field.name) for one in samples]) for field in fields(Sample)
+        )
+        self.largest = np.concatenate([np.full(len(one.truth), np.abs(one.truth).max()) for one in samples])
+        self.covered = np.abs(self.error) <= self.half
+
+    @property
+    def naively(self) -> float:
+        """Share covered with standard errors of white noise."""
+        known = np.isfinite(self.naive)
+        return float(np.mean(np.abs(self.error[known]) <= 1.96 * self.naive[known]))
+
+    @property
+    def by_name(self) -> dict[str, float]:
+        """Share covered of each parameter."""
+        return {name: float(self.covered[self.names == name].mean()) for name in dict.fromkeys(self.names)}
+
+    @property
+    def relative_width(self) -> float:
+        """Median of half the width over the true value, of parameters that are not small."""
+        known = np.abs(self.truth) > self.largest * SMALL
+        return float(np.median(self.half[known] / np.abs(self.truth[known])))
+
+    @property
+    def useful_width(self) -> float:
+        """Median over parameters of half the width over the RMS error."""
+        each = [self.names == name for name in dict.fromkeys(self.names)]
+        return float(np.median([np.median(self.half[one]) / np.sqrt(np.mean(self.error[one] ** 2)) for one in each]))
+
+
+def sample(conditions: Conditions, rng: np.random.Generator, *, auto: bool = False, with_naive: bool = False) -> Sample:
+    """Draw an experiment and identify from it."""
+    experiment = draw(conditions, rng)
+    identification = LinkIdentification(
+        experiment.robot,
+        friction="auto" if auto else conditions.friction,
+        estimator="weighted",
+        torque_gain_error=conditions.gain_error,
+    )
+    result = identification.fit(experiment.recording)
+    estimate, truth = result.base_parameters, experiment.truth(result.base)
+    low, high = estimate.confidence_intervals(0.95).T
+    naive = np.full_like(truth, np.nan)
+    if with_naive:
+        white = replace(identification, errors="white", torque_gain_error=0.0)
+        naive = white.fit(experiment.recording).base_parameters.standard_errors
+    known = np.isfinite(truth)
+    values = (np.array(estimate.names), truth, estimate.values - truth, (high - low) / 2, naive)
+    return Sample(*(value[known] for value in values))
+
+
+def run(conditions: Sequence[Conditions], repetitions: int, seed: int, auto: bool = False) -> Iterator[list[Sample]]:
+    """Samples of each of the conditions."""
+    with tqdm(total=len(conditions) * repetitions, disable=None) as progress:
+        for number, one in enumerate(conditions):
+            rng, samples = np.random.default_rng([seed, number]), []
+            for repetition in range(repetitions):
+                samples.append(sample(one, rng, auto=auto, with_naive=repetition % NAIVE == 0))
+                progress.update()
+            yield samples
+
+
+def report(conditions: Sequence[Conditions], found: Iterable[list[Sample]]) -> None:
+    """Print a row per condition, per arm, and for all together."""
+    print(f"{'':<34}{'simulations':>12}{'covered':>9}{'naively':>9}{'width/value':>13}{'width/RMS error':>17}")
+    of_arm: dict[str, list[Sample]] = {}
+    for one, samples in zip(conditions, found, strict=True):
+        rotors = ", rotors" if one.rotors else ""
+        row(f"{one.arm}, {one.duration:g} s, {1000 * one.correlation:g} ms{rotors}", Coverage(samples))
+        of_arm.setdefault(one.arm, []).extend(samples)
+    for arm, samples in of_arm.items():
+        row(arm, Coverage(samples))
+    row("all", Coverage([one for samples in of_arm.values() for one in samples]))
+    for arm, samples in of_arm.items():
+        shares = Coverage(samples).by_name
+        low, high = min(shares, key=shares.__getitem__), max(shares, key=shares.__getitem__)
+        print(f"{arm}: each of {len(shares)} parameters {shares[low]:.1%} ({low}) to {shares[high]:.1%} ({high})")
+
+
+def row(name: str, coverage: Coverage) -> None:
+    """Print one."""
+    print(
+        f"{name:<34}{coverage.count:>12}{coverage.covered.mean():>9.1%}{coverage.naively:>9.1%}"
+        f"{coverage.relative_width:>13.1%}{coverage.useful_width:>17.2f}",
+        flush=True,
+    )
+
+
+def main() -> None:
+    """Print the coverage with everything, and without mismatch."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--repetitions", type=int, default=64)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--friction", choices=("simple", "auto"), default="simple")
+    options = parser.parse_args()
+    for title, conditions in (("Friction and noise as they are", MISMATCHED), ("White noise alone", CLEAN)):
+        print(title)
+        report(conditions, run(conditions, options.repetitions, options.seed, options.friction == "auto"))
+
+
+if __name__ == "__main__":
+    main()
