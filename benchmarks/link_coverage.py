@@ -5,7 +5,8 @@
 Two arms, two colours of noise, two lengths; friction is fitted with Coulomb, viscous and offset terms, which it is more
 than, and torque gains are wrong by 1 %. Then the same with white noise and friction as it is fitted. "naive" are the
 standard errors of white noise; "width" is half an interval, in parts of the true value, of parameters above 1 % of the
-arm's largest, and in parts of the RMS error: 1.96 is what one needs who knows it. Needs `pip install mujoco pytest example-robot-data`.
+arm's largest, and in parts of the RMS error: 1.96 is what one needs who knows it. Needs `pip install mujoco pytest
+example-robot-data`.
 """
 
 import argparse
@@ -34,7 +35,7 @@ CLEAN = [Conditions(arm, 25.0, correlation=0.0, mismatch=0.0, gain_error=0.0) fo
 NAIVE = 4
 """Every so many experiments are solved again for their naive standard errors."""
 SMALL = 0.01
-"""Of an arm's largest parameter, in SI units; smaller ones are often zero, and have no relative width worth a number."""
+"""Of an arm's largest parameter, in SI units; smaller ones are often zero: their relative width says nothing."""
 
 
 @dataclass(frozen=True)
