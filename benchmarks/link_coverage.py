@@ -3,10 +3,11 @@
     python -m benchmarks.link_coverage [--repetitions 64] [--seed 0] [--friction auto]
 
 Two arms, two colours of noise, two lengths; friction is fitted with Coulomb, viscous and offset terms, which it is more
-than, and torque gains are wrong by 1 %. Then the same with white noise and friction as it is fitted. "naive" are the
-standard errors of white noise; "width" is half an interval, in parts of the true value, of parameters above 1 % of the
-arm's largest, and in parts of the RMS error: 1.96 is what one needs who knows it. Needs `pip install mujoco pytest
-example-robot-data`.
+than, and torque gains are wrong by 1 %. Then the same with white noise and friction as it is fitted. "naively" is with
+the standard errors of white noise. "width" is half an interval, in parts of the true value, of parameters above 1 % of
+the arm's largest; and in parts of the RMS error, where 1.96 is what one needs who knows it.
+
+Needs `pip install mujoco pytest example-robot-data`.
 """
 
 import argparse

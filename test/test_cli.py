@@ -209,7 +209,7 @@ EVERY = slice(None)
         (at_rest, "run.npz: all joints are at rest"),
         (lambda recording: recording.slice(slice(0, 5)), "run.npz: only 5 samples"),
         (lambda recording: recording.slice(slice(0, 40)), "run.npz: no spectrum of 40 positions"),
-        (lambda recording: recording.slice(slice(300, 370)), "samples after filtering for 17 unknowns of one joint"),
+        (lambda recording: recording.slice(slice(300, 370)), "samples after filtering for 18 unknowns of one joint"),
         (with_torque(7, 1, 1e9), "joint 'joint_2': its torque is 1e+09 at t = 0.070 s"),
         (with_torque(EVERY, EVERY, np.nan), "run.npz: no torque was recorded for any joint"),
         (with_torque(EVERY, 2, np.nan), "joint 'joint_3': no torque was recorded for it"),

@@ -48,8 +48,8 @@ def write_link_report(
         truth: (10 n,) true parameters of the links of a simulated arm.
 
     Raises:
-        IdentificationError: no recordings, one without torque, one that was both fitted and not, a result that is not
-            from recordings, or a truth of another shape.
+        IdentificationError: no recordings, one without torque, one that was both fitted and not, or a truth of another
+            shape.
         RecordingError: a joint of the robot is not in a recording.
 
     """
@@ -105,10 +105,6 @@ def write_link_report(
 def _check(result: LinkResult, fitted: Sequence[Recording], unseen: Sequence[Recording], truth: NDArray | None) -> None:
     if not fitted:
         raise IdentificationError("report: no recordings; give those that the links were identified from")
-    if not np.isfinite(result.model.signals.cutoff):
-        raise IdentificationError(
-            "report: the links were identified from samples; identify them from recordings, which the report is about"
-        )
     for other in unseen:
         if any(np.array_equal(other.position, own.position) for own in fitted):
             raise IdentificationError(

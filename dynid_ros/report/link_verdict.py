@@ -82,7 +82,7 @@ def correlation_meaning(correlation: ResidualCorrelation, joints: Sequence[str],
     found = [
         f"The errors of {whose} are not noise of the sensors: they stay alike for {longest}. They are what the "
         "model lacks, mostly friction, which changes with the motion. The standard errors allow for it: they come from "
-        "how much stretches of time differ, not from how many samples there are."
+        "how much stretches of different motion differ, not from how many samples there are."
     ]
     slow = [name for name, value in zip(joints, correlation.memory, strict=True) if value > stretch]
     if slow:

@@ -1,10 +1,14 @@
 """Covariance of base parameters against dense formulas, repeated experiments and simulations."""
 
+from itertools import combinations
+
 import numpy as np
 import pytest
 from coverage_experiments import Conditions, draw
 from link_problems import DenseEquations, chain
+from real_recordings import DATA, MISSING, real_recording, real_robot
 from scipy.optimize import nnls
+from scipy.stats import t as student_t
 
 from dynid_ros.identification import LinkIdentification
 from dynid_ros.identification.link_columns import LinkColumns
@@ -190,3 +194,31 @@ def test_intervals_hold_the_truth_of_simulations():
         assert np.count_nonzero(known) == 36
         held.append(((low <= truth) & (truth <= high))[known])
     assert 0.9 < np.mean(held) < 0.99
+
+
+@pytest.mark.skipif(not DATA.is_dir(), reason=MISSING)
+@pytest.mark.parametrize(
+    ("name", "files"),
+    [
+        ("ur10e", ["20_02_10-30sec_12harm", "20_02_12-40sec_12harm", "20_02_19_14harm50sec"]),
+        ("kuka_lwr4", ["measurements_1", "measurements_2"]),
+    ],
+)
+def test_motions_of_a_real_robot_agree_within_their_intervals(name, files):
+    """The same sensors in all recordings: their gain errors do not tell them apart."""
+    robot, friction = real_robot(name), JointFriction(offset=True, rotor_inertia=True, smoothing=0.02)
+    agree = {}
+    for errors in ("robust", "white"):
+        identification = LinkIdentification(robot, friction, estimator="weighted", errors=errors, torque_gain_error=0.0)
+        held = []
+        for one, other in combinations([identification.fit(real_recording(name, f)) for f in files], 2):
+            inertial = one.base.columns < robot.parameters.size
+            first, second = one.base_parameters, other.base_parameters
+            squares = np.stack([first.standard_errors**2, second.standard_errors**2])[:, inertial]
+            freedom = np.stack([first.freedom, second.freedom])[:, inertial]
+            total = squares.sum(axis=0)
+            half = student_t.ppf(0.975, total**2 / np.sum(squares**2 / freedom, axis=0)) * np.sqrt(total)
+            held.append(np.abs(first.values - second.values)[inertial] < half)
+        agree[errors] = np.mean(held)
+    assert agree["robust"] > 0.9
+    assert agree["white"] < 0.8

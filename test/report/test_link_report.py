@@ -285,11 +285,11 @@ def test_recording_without_a_joint(problem, tmp_path):
         write_link_report(tmp_path / "r.html", problem.result, [problem.fitted], [other])
 
 
-def test_result_that_is_not_from_recordings(problem, tmp_path):
+def test_result_from_samples(problem, tmp_path):
     q, qd = problem.fitted.position, problem.fitted.velocity
     qdd = np.gradient(qd, 0.01, axis=0)
     result = LinkIdentification(problem.robot, friction=known.FRICTION, estimator="weighted").fit_samples(
         q, qd, qdd, problem.fitted.torque
     )
-    with pytest.raises(IdentificationError, match="identified from samples"):
-        write_link_report(tmp_path / "r.html", result, [problem.fitted])
+    page = write_link_report(tmp_path / "r.html", result, [problem.fitted]).read_text(encoding="utf-8")
+    assert "low-pass at 7 Hz" in page
