@@ -4,11 +4,12 @@ from functools import cache
 
 import numpy as np
 
+from dynid_ros.excitation import StaticRotation
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
 from dynid_ros.simulation import Drives, Sensors, SimulatedArm, demo_arm_urdf
 from dynid_ros.simulation.experiment import measure, simulate
-from dynid_ros.trajectories import MotionLimits, StaticRotation
+from dynid_ros.trajectories import MotionLimits
 
 ROTORS = (0.8, 0.8, 0.4, 0.04, 0.04, 0.02)
 

@@ -26,6 +26,7 @@ from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory
 
 from dynid_ros.errors import DynidError
+from dynid_ros.excitation import Plan
 from dynid_ros.nodes.diagnostics import ERROR, OK, Diagnostics
 from dynid_ros.nodes.excitation_settings import MOTION_PARAMETERS, PARAMETERS, ExperimentMaker, controller_joints
 from dynid_ros.nodes.joint_states import JointOrder
@@ -33,7 +34,7 @@ from dynid_ros.nodes.parameters import current, declare
 from dynid_ros.nodes.robot_description import LATCHED, robot_model
 from dynid_ros.nodes.running import answer, run
 from dynid_ros.nodes.trajectory_message import trajectory_message
-from dynid_ros.trajectories import MotionInProgress, Plan, Trajectory, check_limits, check_start, stop
+from dynid_ros.trajectories import MotionInProgress, Trajectory, check_limits, check_start, stop
 from dynid_ros.trajectories.limits import per_joint
 
 PAUSE = 1.0

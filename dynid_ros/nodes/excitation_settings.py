@@ -5,10 +5,11 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 from dynid_ros.errors import DynidError
+from dynid_ros.excitation import Experiment, FourierExcitation, StaticRotation
 from dynid_ros.model import RobotModel
 from dynid_ros.nodes.parameters import NodeParameter
 from dynid_ros.nodes.robot_description import ROBOT_PARAMETERS
-from dynid_ros.trajectories import Experiment, FourierExcitation, MotionLimits, StaticRotation, Workspace
+from dynid_ros.trajectories import MotionLimits, Workspace
 
 TRAJECTORY_TOPIC = "/joint_trajectory_controller/joint_trajectory"
 POINTS_PER_CYCLE = 10

@@ -8,12 +8,13 @@ import planar_arm
 import pytest
 
 from dynid_ros.errors import DynidError
+from dynid_ros.excitation import FourierExcitation
 from dynid_ros.identification import LinkIdentification
 from dynid_ros.jobs.links_demonstration import true_base_parameters, write_link_demonstration
 from dynid_ros.model import RobotModel
 from dynid_ros.model.friction import JointFriction
 from dynid_ros.simulation import Drives, Sensors, SimulatedArm, misjudged_urdf, record, tabled_arm, truth_table
-from dynid_ros.trajectories import FourierExcitation, MotionLimits
+from dynid_ros.trajectories import MotionLimits
 
 DRIVES = Drives(coulomb=[0.5, 0.8, 0.3], viscous=[0.2, 0.3, 0.1], rotor_inertia=[0.1, 0.2, 0.05])
 

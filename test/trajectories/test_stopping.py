@@ -3,8 +3,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dynid_ros.excitation import StaticRotation
 from dynid_ros.model import RobotModel
-from dynid_ros.trajectories import MotionLimits, StaticRotation, Workspace, check_limits, stop
+from dynid_ros.trajectories import MotionLimits, Workspace, check_limits, stop
 
 DEMO_ARM = Path(__file__).parents[2] / "config" / "demo_arm.urdf"
 

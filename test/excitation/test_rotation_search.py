@@ -6,9 +6,9 @@ import pytest
 from known_problems import sarcos_dh
 
 from dynid_ros.errors import TrajectoryError
+from dynid_ros.excitation.rotation_search import RotationSearch
 from dynid_ros.model import RobotModel
 from dynid_ros.trajectories import MotionLimits, Workspace
-from dynid_ros.trajectories.rotation_search import RotationSearch
 
 DEMO_ARM = Path(__file__).parents[2] / "config" / "demo_arm.urdf"
 

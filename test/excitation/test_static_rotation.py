@@ -9,8 +9,9 @@ import yaml
 from mujoco_room import DEMO_ARM, DEMO_SPEEDS, check_demo_arm
 
 from dynid_ros.errors import TrajectoryError
+from dynid_ros.excitation import StaticRotation
 from dynid_ros.model import RobotModel
-from dynid_ros.trajectories import MotionLimits, StaticRotation, Workspace, check_limits, check_start
+from dynid_ros.trajectories import MotionLimits, Workspace, check_limits, check_start
 
 SETTINGS = {"dwell": 0.35, "sweep": 4.5, "speed_fraction": 0.8, "travel_speed_fraction": 0.6}
 ACCELERATION = [5.0, 5.0, 8.0, 12.0, 12.0, 15.0]

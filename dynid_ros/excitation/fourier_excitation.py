@@ -4,16 +4,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.errors import TrajectoryError
+from dynid_ros.excitation.conditioning import Conditioning
+from dynid_ros.excitation.experiment import Plan
+from dynid_ros.excitation.fourier_plan import FourierPlan
+from dynid_ros.excitation.static_rotation import ACCELERATION_FRACTION
 from dynid_ros.model import RobotModel
 from dynid_ros.trajectories.checks import check_limits
-from dynid_ros.trajectories.conditioning import Conditioning
 from dynid_ros.trajectories.connection import Connection
-from dynid_ros.trajectories.experiment import Plan
 from dynid_ros.trajectories.fourier import FourierSeries
-from dynid_ros.trajectories.fourier_plan import FourierPlan
 from dynid_ros.trajectories.limits import MotionLimits, per_joint
 from dynid_ros.trajectories.minimum_jerk import move
-from dynid_ros.trajectories.static_rotation import ACCELERATION_FRACTION
 from dynid_ros.trajectories.trajectory import Trajectory
 from dynid_ros.trajectories.workspace import Workspace
 

@@ -6,14 +6,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.errors import TrajectoryError
+from dynid_ros.excitation.experiment import Plan
+from dynid_ros.excitation.rotation_search import Rotation, RotationSearch
+from dynid_ros.excitation.static_rotation_plan import StaticRotationPlan
+from dynid_ros.excitation.stepped_rotation import Dwell, stepped_rotation
 from dynid_ros.model import RobotModel
 from dynid_ros.trajectories.checks import check_limits
 from dynid_ros.trajectories.connection import Connection
-from dynid_ros.trajectories.experiment import Plan
 from dynid_ros.trajectories.limits import MotionLimits, per_joint
-from dynid_ros.trajectories.rotation_search import Rotation, RotationSearch
-from dynid_ros.trajectories.static_rotation_plan import StaticRotationPlan
-from dynid_ros.trajectories.stepped_rotation import Dwell, stepped_rotation
 from dynid_ros.trajectories.trajectory import Trajectory
 from dynid_ros.trajectories.workspace import Workspace
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dynid_ros.excitation.rotation_search import Rotation
 from dynid_ros.trajectories.limits import MotionLimits
 from dynid_ros.trajectories.minimum_jerk import minimum_jerk, move, shortest_duration
-from dynid_ros.trajectories.rotation_search import Rotation
 from dynid_ros.trajectories.trajectory import Trajectory
 
 UP, DOWN = 1, -1

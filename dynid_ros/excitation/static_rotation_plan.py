@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dynid_ros.trajectories.rotation_search import Rotation
-from dynid_ros.trajectories.stepped_rotation import Dwell
+from dynid_ros.excitation.rotation_search import Rotation
+from dynid_ros.excitation.stepped_rotation import Dwell
 from dynid_ros.trajectories.trajectory import Trajectory
 
 

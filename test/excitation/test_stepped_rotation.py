@@ -3,9 +3,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from dynid_ros.excitation.rotation_search import Rotation
+from dynid_ros.excitation.stepped_rotation import stepped_rotation
 from dynid_ros.trajectories import MotionLimits, check_limits
-from dynid_ros.trajectories.rotation_search import Rotation
-from dynid_ros.trajectories.stepped_rotation import stepped_rotation
 
 JOINTS = ("a", "b", "c")
 LIMITS = MotionLimits(

@@ -9,9 +9,10 @@ from pinocchio_arm import PinocchioArm
 from random_chains import TIP, random_urdf
 
 from dynid_ros.errors import TrajectoryError
+from dynid_ros.excitation import FourierExcitation
+from dynid_ros.excitation.conditioning import Conditioning
 from dynid_ros.model import RobotModel
-from dynid_ros.trajectories import FourierExcitation, MotionLimits, Workspace, check_limits, check_start
-from dynid_ros.trajectories.conditioning import Conditioning
+from dynid_ros.trajectories import MotionLimits, Workspace, check_limits, check_start
 
 ACCELERATION = np.array([5.0, 5.0, 8.0, 12.0, 12.0, 15.0])
 MARGIN = np.array([0.05, 0.05, 0.05, 0.05, 0.3, 0.05])  # links of a wrist are not held apart by `clearance`
