@@ -141,7 +141,7 @@ def test_recorded_is_what_was_sent(tmp_path):
         body = bench.publisher(PoseStamped, "/tool/pose", SENSOR)
         markers = bench.publisher(PoseArray, "/markers", SENSOR)
         bench.publish(joints, 50)
-        bench.spin(0.1)
+        bench.spin(0.5)
         answer = bench.call("start")
         assert answer.success
         assert "not published yet: /note" in answer.message
