@@ -96,6 +96,17 @@ def white_covariance(
     return inverse @ middle @ inverse + drift, np.full(problem.n_unknowns, NORMAL)
 
 
+def widened(own: NDArray, other: NDArray) -> NDArray:
+    """Covariance (k, k) of an estimator that counts samples as independent, its errors no smaller than `other` has.
+
+    An estimator other than the weighted fit meets the same residuals that are not noise; its correlations stay.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.sqrt(np.diag(other) / np.diag(own))
+    factor = np.where(np.isfinite(ratio), np.maximum(ratio, 1.0), 1.0)
+    return own * np.outer(factor, factor)
+
+
 def _pieces(problem: LinkProblem, weights: NDArray, solution: NDArray) -> tuple[NDArray, list[_Piece]]:
     """Half inverse (k, r) of the normal equations, and all pieces."""
     grams = [

@@ -15,7 +15,7 @@ from dynid_ros.identification.friction_choice import choose_friction, friction_c
 from dynid_ros.identification.full_problem import FullProblem
 from dynid_ros.identification.integral_equations import IntegralEquations
 from dynid_ros.identification.link_columns import LinkColumns
-from dynid_ros.identification.link_covariance import robust_covariance, white_covariance
+from dynid_ros.identification.link_covariance import robust_covariance, white_covariance, widened
 from dynid_ros.identification.link_equations import LinkEquations
 from dynid_ros.identification.link_estimators import ESTIMATORS, UNBIASED, estimate_all, estimate_base
 from dynid_ros.identification.link_factors import LinkFactors
@@ -164,7 +164,7 @@ class LinkIdentification:
             names=tuple(base.names[c] for c in base.columns),
             expressions=base.expressions,
             values=found.values,
-            covariance=covariance if found.covariance is None else found.covariance,
+            covariance=covariance if found.covariance is None else widened(found.covariance, covariance),
             nominal=self._nominal(base),
             freedom=freedom,
         )

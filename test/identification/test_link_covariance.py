@@ -12,7 +12,7 @@ from scipy.stats import t as student_t
 
 from dynid_ros.identification import LinkIdentification
 from dynid_ros.identification.link_columns import LinkColumns
-from dynid_ros.identification.link_covariance import NORMAL, robust_covariance
+from dynid_ros.identification.link_covariance import NORMAL, robust_covariance, widened
 from dynid_ros.identification.link_problem import LinkProblem
 from dynid_ros.model.friction import JointFriction
 
@@ -177,6 +177,13 @@ def test_covariance_of_other_parameters_is_theirs(columns):
     problem, _, _, scaled = solved(equations)
     found, _ = robust_covariance(problem, NOISE, NOISE, scaled, 0.01)
     np.testing.assert_allclose(found / np.outer(scale, scale), covariance, rtol=1e-5, atol=1e-7 * covariance.max())
+
+
+def test_widened_errors_are_the_larger_ones_and_correlations_stay():
+    own = np.array([[4.0, 1.0, 0.0], [1.0, 1.0, 0.2], [0.0, 0.2, np.nan]])
+    found = widened(own, np.diag([9.0, 0.5, 1.0]))
+    np.testing.assert_allclose(found[:2, :2], [[9.0, 1.5], [1.5, 1.0]])
+    assert np.isnan(found[2, 2])
 
 
 def test_intervals_hold_the_truth_of_simulations():

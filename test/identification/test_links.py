@@ -195,6 +195,23 @@ def test_a_gain_error_is_in_the_intervals():
     np.testing.assert_array_equal(narrow.values, wide.values)
 
 
+@pytest.mark.parametrize("estimator", ["huber", "sequential"])
+def test_no_estimator_takes_repetitions_for_evidence(estimator):
+    """Its errors are no smaller than those of the weighted fit, which count kinds of motion."""
+    recording = run(chain())
+    errors = {
+        kind: np.sqrt(
+            np.diag(
+                LinkIdentification(chain(), friction=PLAIN, estimator=kind).fit(recording).base_parameters.covariance
+            )
+        )
+        for kind in ("weighted", estimator)
+    }
+    known = np.isfinite(errors[estimator])
+    assert known.sum() > 10
+    assert np.all(errors[estimator][known] >= 0.5 * errors["weighted"][known])
+
+
 def test_integral_form_finds_the_same():
     robot = chain()
     soft = Drive(smoothing=0.2)
