@@ -28,11 +28,22 @@ setup(
         "rosbags>=0.11.6,<0.12",
         "scipy>=1.11",
         "tqdm",
+        "trimesh>=4",
         "urdf_parser_py",
     ],
     extras_require={
         "sim": ["mujoco"],
-        "test": ["catkin_pkg", "hypothesis", "mypy", "pytest", "pytest-timeout", "ruff>=0.17,<0.18", "types-PyYAML"],
+        "collada": ["pycollada"],  # for meshes in .dae files
+        "test": [
+            "catkin_pkg",
+            "hypothesis",
+            "mypy",
+            "pycollada",
+            "pytest",
+            "pytest-timeout",
+            "ruff>=0.17,<0.18",
+            "types-PyYAML",
+        ],
         # What tests and benchmarks take as truth; a test skips what is not installed.
         "reference": ["clarabel", "cvxpy", "example-robot-data", "mcap-ros2-support", "pin"],
     },

@@ -13,6 +13,10 @@ class ModelError(DynidError):
     """A URDF, a DH table, friction or a motion that does not make a model of a serial arm."""
 
 
+class CollisionError(DynidError):
+    """Shapes of links or obstacles that cannot be read."""
+
+
 class RecordingError(DynidError):
     """A recording that cannot be read or cannot be trusted."""
 

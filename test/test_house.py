@@ -28,6 +28,7 @@ FLOORS = (
     {"report", "control", "simulation"},
     {"jobs"},
     {"nodes", "demo"},
+    {"commands"},
     {"cli"},
 )
 
@@ -40,6 +41,7 @@ LIBRARIES = {
     "rosbags": ("rosbags", "python3-rosbags-pip"),
     "scipy": ("scipy", "python3-scipy"),
     "tqdm": ("tqdm", "python3-tqdm"),
+    "trimesh": ("trimesh", "python3-trimesh-pip"),
     "urdf_parser_py": ("urdf_parser_py", "urdfdom_py"),
     "yaml": ("pyyaml", "python3-yaml"),
 }

@@ -1,47 +1,58 @@
-"""Random Fourier motion within limits and workspace, of several that which tells the parameters apart best."""
+"""Periodic motion of all joints that tells the parameters best, within limits and workspace."""
+
+import os
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.errors import TrajectoryError
-from dynid_ros.excitation.conditioning import Conditioning
+from dynid_ros.excitation.criteria import CRITERIA, Condition
 from dynid_ros.excitation.experiment import Plan
 from dynid_ros.excitation.fourier_plan import FourierPlan
+from dynid_ros.excitation.motion_search import MotionSearch
+from dynid_ros.excitation.parallel_search import Outcome, Progress, best_motion
 from dynid_ros.excitation.static_rotation import ACCELERATION_FRACTION
+from dynid_ros.excitation.torque_information import DRIVE, LINKS, TorqueInformation
 from dynid_ros.model import RobotModel
-from dynid_ros.trajectories.checks import check_limits
+from dynid_ros.model.friction import JointFriction
+from dynid_ros.trajectories.checks import check_limits, check_torque
 from dynid_ros.trajectories.connection import Connection
 from dynid_ros.trajectories.fourier import FourierSeries
 from dynid_ros.trajectories.limits import MotionLimits, per_joint
-from dynid_ros.trajectories.minimum_jerk import move
 from dynid_ros.trajectories.trajectory import Trajectory
 from dynid_ros.trajectories.workspace import Workspace
 
-POSES = 256
-"""Poses looked at (a power of two); a motion is about one that the workspace allows."""
-SHRINK = 0.8
-SHRINKS = 12
-"""How often a motion that leaves the workspace is made smaller, down to a twelfth."""
+MOST_WORKERS = 4
 
 
 class FourierExcitation:
-    """Plans a periodic motion of all joints, each as wide as position, velocity and acceleration limits allow.
+    """Plans a periodic motion of all joints by optimisation.
 
-    Coefficients are drawn at random and scaled joint by joint; a motion that leaves the workspace is made smaller. Of
-    `candidates` such motions the best conditioned one is taken.
+    Random motions are improved one after the other, until time is up: each is made as informative as its limits allow.
+    The nominal model serves for torques and, with what it weighs, for nothing else: which motion tells most depends on
+    lengths and axes alone.
 
     Args:
         robot: the arm.
-        limits: what the joints may do; 80 % of the acceleration is used.
+        limits: what the joints may do; 80 % of acceleration and jerk is used.
         workspace: where the links may be; None: anywhere.
         base_frequency: Hz; a period takes 1 / base_frequency.
         harmonics: of the base frequency, at least 2.
         periods: how often the period is repeated.
-        amplitude: largest part of each joint's range that is used.
-        candidates: motions drawn.
-        seed: of the random coefficients; another seed gives another motion.
+        target: what is asked for: "links", "gravity" or "load" (see `TorqueInformation`).
+        drive: terms of each joint that are asked for beside the links.
+        criterion: what is made as small as can be: "condition", "condition_unscaled" or "determinant".
+        noise: standard deviation of the torques, one value or (n,), N m or N.
+        known: (p, p) information there is already (`TorqueInformation.over_time`), which the motion is to add to.
+        design_time: s, for the search; 0: the best of the random motions.
+        candidates: random motions drawn to start with.
+        starts: most searches; None: as many as there is time for. With it the motion is the same again.
+        workers: processes that search; 0: one per core, up to 4.
+        seed: of the random motions.
         position_margin: distance kept from position limits, one value or (n,), rad or m.
         speed_fraction: part of the velocity limits used.
+        torque_fraction: part of the torque limits that the nominal model may use, friction and errors having the rest.
         travel_speed_fraction: part of the velocity limits used on the way to the start.
 
     Raises:
@@ -58,76 +69,97 @@ class FourierExcitation:
         base_frequency: float = 0.05,
         harmonics: int = 10,
         periods: int = 1,
-        amplitude: float = 0.9,
-        candidates: int = 40,
+        target: str = LINKS,
+        drive: JointFriction = DRIVE,
+        criterion: str = "condition",
+        noise: ArrayLike = 1.0,
+        known: NDArray | None = None,
+        design_time: float = 30.0,
+        candidates: int = 10,
+        starts: int | None = None,
+        workers: int = 0,
         seed: int = 0,
         position_margin: ArrayLike = 0.05,
         speed_fraction: float = 0.5,
+        torque_fraction: float = 0.8,
         travel_speed_fraction: float = 0.25,
     ) -> None:
         self.robot = robot
         self.limits = limits
         self.workspace = workspace or Workspace(robot)
-        self.base_frequency = base_frequency
-        self.harmonics = harmonics
-        self.periods = periods
-        self.amplitude = amplitude
-        self.candidates = candidates
-        self.seed = seed
-        margin = self._margin = per_joint(position_margin, robot.joint_names, "position_margin")
+        self.periods, self.design_time, self.candidates, self.starts = periods, design_time, candidates, starts
+        self.workers = workers or min(len(os.sched_getaffinity(0)), MOST_WORKERS)
+        margin = per_joint(position_margin, robot.joint_names, "position_margin")
         for what, value, valid, expected in (
             ("base_frequency", base_frequency, np.isfinite(base_frequency) and base_frequency > 0, "positive"),
             ("harmonics", harmonics, harmonics >= 2, "at least 2: fewer cannot start and end at rest"),
             ("periods", periods, periods >= 1, "at least 1"),
-            ("amplitude", amplitude, 0 < amplitude <= 1, "above 0 and at most 1"),
+            ("criterion", criterion, criterion in CRITERIA, " or ".join(CRITERIA)),
+            ("design_time", design_time, 0 <= design_time < np.inf, "zero or more, s"),
             ("candidates", candidates, candidates >= 1, "at least 1"),
+            ("starts", starts, starts is None or starts >= 0, "zero or more"),
+            ("workers", workers, workers >= 0, "zero or more"),
             ("seed", seed, seed >= 0, "zero or more"),
             ("position_margin", position_margin, np.all(margin >= 0), "zero or more"),
             ("speed_fraction", speed_fraction, 0 < speed_fraction <= 1, "above 0 and at most 1"),
+            ("torque_fraction", torque_fraction, 0 < torque_fraction <= 1, "above 0 and at most 1"),
             ("travel_speed_fraction", travel_speed_fraction, 0 < travel_speed_fraction <= 1, "above 0 and at most 1"),
         ):
             if not valid:
                 raise TrajectoryError(f"{what} is {value!r}; it must be {expected}")
-        self._lower, self._upper = limits.lower + margin, limits.upper - margin
-        for name, lower, upper in zip(limits.joint_names, self._lower, self._upper, strict=True):
-            if not lower < upper:
+        lower, upper = limits.lower + margin, limits.upper - margin
+        for name, low, high in zip(limits.joint_names, lower, upper, strict=True):
+            if not low < high:
                 raise TrajectoryError(f"joint '{name}' has no room left between its limits, less position_margin")
-        self._speeds = limits.scaled(speed_fraction, ACCELERATION_FRACTION)
-        self._travel = Connection(limits.scaled(travel_speed_fraction, ACCELERATION_FRACTION), self.workspace)
+        part = ACCELERATION_FRACTION
+        used = limits.scaled(speed_fraction, part, part)
+        used = replace(used, lower=lower, upper=upper, torque=torque_fraction * limits.torque)
+        self._travel = Connection(limits.scaled(travel_speed_fraction, part, part), self.workspace)
+        self.information = TorqueInformation(robot, used.velocity, target=target, drive=drive, noise=noise)
+        self._search = MotionSearch(
+            robot,
+            used,
+            self.workspace,
+            self.information,
+            CRITERIA[criterion],
+            base_frequency,
+            harmonics,
+            None if known is None else known * base_frequency / periods,
+            seed,
+        )
 
-    def plan(self) -> FourierPlan:
-        """Draw the motions and choose the best.
+    def plan(self, progress: Progress | None = None) -> FourierPlan:
+        """Search for the motion.
+
+        Args:
+            progress: told the part of the time that is past and the best motion so far, a few times a second; what it
+                raises ends the search.
 
         Raises:
-            TrajectoryError: no pose, or none of the motions, keeps to limits and workspace; says why.
+            TrajectoryError: no pose, or none of the motions, keeps to limits and workspace; says what stands in the way.
 
         """
-        conditioning = Conditioning(self.robot)
-        rng = np.random.default_rng(self.seed)
-        centres = self.limits.poses(POSES, self._margin)
-        allowed = self.workspace.allowed(centres)
-        if not allowed.any():
-            self._refuse(centres[0])
-        centres = centres[allowed]
-        rated = []
-        for _ in range(self.candidates):
-            series = self._placed(self._drawn(rng), centres[rng.integers(len(centres))])
-            if series is not None:
-                rated.append((conditioning.of(*series.at(series.times())), series))
-        reason: object = "all of them leave it even when small"
-        for condition, series in sorted(rated, key=lambda pair: pair[0]):
-            plan = FourierPlan(series, self.periods, self.limits.units, condition, conditioning.base.rank, self.seed)
-            try:
-                check_limits(plan.trajectory, self.limits)
-                self.workspace.check(plan.trajectory)
-            except TrajectoryError as error:
-                reason = error
-                continue
-            return plan
-        raise TrajectoryError(
-            f"none of {self.candidates} Fourier motions keeps to limits and workspace (floor_height, clearance): "
-            f"{reason}; lower the amplitude, narrow the position limits, or draw more candidates"
+        search = self._search
+        outcome = best_motion(
+            search,
+            seconds=self.design_time,
+            candidates=self.candidates,
+            starts=self.starts,
+            workers=self.workers,
+            progress=progress,
         )
+        best = outcome.best
+        if not best.feasible:
+            raise TrajectoryError(
+                f"none of {self.candidates} random motions and {outcome.starts} searches keeps to limits and "
+                f"workspace; the nearest one exceeds {best.obstacle} by {100 * best.excess:.0f} % (of 0.1 m, if it is a "
+                "distance): give it more room, or more design_time"
+            )
+        plan = self._described(best.series, outcome)
+        check_limits(plan.trajectory, self.limits)
+        check_torque(plan.trajectory, self.limits, self.robot)
+        self.workspace.check(plan.trajectory)
+        return plan
 
     def approach_motion(self, measured: ArrayLike, plan: Plan) -> Trajectory:
         """Slow motion from where the arm is, `measured` (n,), to where `plan` starts.
@@ -138,30 +170,21 @@ class FourierExcitation:
         """
         return self._travel.connect(measured, plan.trajectory.position[0])
 
-    def _refuse(self, pose: NDArray) -> None:
-        """Raise with what is wrong with `pose`."""
-        try:
-            self.workspace.check(move(self.limits.joint_names, pose, pose, 1.0))
-        except TrajectoryError as error:
-            raise TrajectoryError(
-                f"none of {POSES} poses keeps to the workspace (floor_height, clearance); in one of them, {error}"
-            ) from error
-
-    def _drawn(self, rng: np.random.Generator) -> FourierSeries:
-        """A motion about zero, as wide as the limits allow."""
-        sine, cosine = rng.standard_normal((2, self.robot.n_joints, self.harmonics))
-        series = FourierSeries.at_rest(self.limits.joint_names, self.base_frequency, sine, cosine)
-        low, high, speed, most = series.largest()
-        widest = self.amplitude * (self._upper - self._lower) / (high - low)
-        return series.scaled(np.min([widest, self._speeds.velocity / speed, self._speeds.acceleration / most], axis=0))
-
-    def _placed(self, series: FourierSeries, centre: NDArray) -> FourierSeries | None:
-        """The series about `centre` (n,) or near it, smaller if need be; None if it stays outside the workspace."""
-        for _ in range(SHRINKS):
-            low, high, _, _ = series.largest()
-            half = (high - low) / 2
-            placed = series.shifted(np.clip(centre, self._lower + half, self._upper - half) - (low + high) / 2)
-            if self.workspace.allowed(placed.at(placed.times())[0]).all():
-                return placed
-            series = series.scaled(SHRINK)
-        return None
+    def _described(self, series: FourierSeries, outcome: Outcome) -> FourierPlan:
+        information = self._search.information(series)
+        norms = np.sqrt(np.diag(information))
+        return FourierPlan(
+            series=series,
+            periods=self.periods,
+            units=self.limits.units,
+            condition_number=Condition().value(information),
+            singular_values=tuple(
+                np.sqrt(np.maximum(np.linalg.eigvalsh(information / np.outer(norms, norms))[::-1], 0))
+            ),
+            n_parameters=len(self.information.names),
+            criterion=self._search.criterion.name,
+            value=outcome.best.value,
+            starts=outcome.starts,
+            history=tuple(outcome.history),
+            seed=self._search.seed,
+        )

@@ -21,9 +21,14 @@ class FourierPlan:
         series: one period.
         periods: how often it is repeated.
         units: "rad" or "m" for each joint.
-        condition_number: see `Conditioning`.
-        n_parameters: base parameters that it counts, with friction and drives.
-        seed: of the random coefficients.
+        condition_number: of the regressor, its columns brought to unit norm (see `Condition`), with what was known.
+        singular_values: of that regressor, largest first.
+        n_parameters: parameters that it counts, with friction and drives.
+        criterion: what the search made small.
+        value: what it reached.
+        starts: searches made.
+        history: time (s) and value of each better motion that was found.
+        seed: of the random motions.
 
     """
 
@@ -31,7 +36,12 @@ class FourierPlan:
     periods: int
     units: tuple[str, ...]
     condition_number: float
+    singular_values: tuple[float, ...]
     n_parameters: int
+    criterion: str
+    value: float
+    starts: int
+    history: tuple[tuple[float, float], ...]
     seed: int
 
     @cached_property
@@ -54,6 +64,8 @@ class FourierPlan:
             "harmonics": series.n_harmonics,
             "periods": self.periods,
             "seed": self.seed,
+            "criterion": self.criterion,
+            "starts": self.starts,
             "condition_number": round(self.condition_number, 3),
             "base_parameters": self.n_parameters,
             "joints": {
@@ -70,7 +82,7 @@ class FourierPlan:
         counted = "1 period" if self.periods == 1 else f"{self.periods} periods"
         lines = [
             f"{self.duration:.1f} s, {counted} of frequencies from {series.base_frequency:g} to "
-            f"{series.n_harmonics * series.base_frequency:g} Hz, condition number {self.condition_number:.0f} of "
+            f"{series.n_harmonics * series.base_frequency:g} Hz, condition number {self.condition_number:.3g} of "
             f"{self.n_parameters} base parameters"
         ]
         for name, unit, low, high, speed, most in zip(series.joint_names, self.units, *series.largest(), strict=True):
@@ -78,8 +90,8 @@ class FourierPlan:
             lines.append(f"{name}: {' to '.join(ends)}, up to {speed:.2f} {unit}/s and {most:.2f} {unit}/s²")
         if not self.condition_number <= WEAK:
             lines.append(
-                f"warning: condition number above {WEAK:g}; let joints move further (limits, base_frequency), or draw "
-                "more candidates"
+                f"warning: condition number above {WEAK:g}; let joints move further (limits, base_frequency), or give more "
+                "design_time"
             )
         return "\n".join(lines)
 

@@ -10,6 +10,7 @@ each other, and what is summed over comes next.
 """
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -41,6 +42,13 @@ def torque_regressor(chain: Chain, gravity: np.ndarray, motion: Sequence[np.ndar
     return matrix.transpose(2, 0, 1)
 
 
+class Taped(NamedTuple):
+    """Of one link: motion vectors (j + 3, 6, N) in its joint frame, the last the joint's own twist, and features."""
+
+    vectors: np.ndarray
+    features: np.ndarray
+
+
 class RegressorRows:
     """Fills regressors of one arm, a block of samples at a time.
 
@@ -49,26 +57,35 @@ class RegressorRows:
         gravity: (3,) in the base frame, m/s^2.
         columns: (p,) which of the 10 n parameters, ascending; None: all.
 
+    Attributes:
+        to_joint: (n, 6, 6) what takes motion vectors to each joint frame at q = 0 from the one before.
+        starts: (n + 1,) the first of the columns of each link, and their number.
+        wrenches: for each link two arrays (columns, rows, 12), from features to wrenches of unit parameters: those of
+            mass and mass moments with six rows, those of inertia with the moment's three.
+
     """
 
     def __init__(self, chain: Chain, gravity: np.ndarray, columns: np.ndarray | None = None):
         self.chain, self.gravity = chain, gravity
         chosen = np.arange(PARAMETERS_PER_LINK * chain.n_joints) if columns is None else np.asarray(columns, dtype=int)
-        self._to_joint = _motion_matrices(chain.transforms)
-        self._starts = np.searchsorted(chosen, PARAMETERS_PER_LINK * np.arange(chain.n_joints + 1))
+        self.to_joint = _motion_matrices(chain.transforms)
+        self.starts = np.searchsorted(chosen, PARAMETERS_PER_LINK * np.arange(chain.n_joints + 1))
         # What the parameters about the link frame are about the joint frame, and what wrench that takes.
         about_joint = transformed(np.eye(PARAMETERS_PER_LINK), chain.link_offsets[:, None])
-        self._wrenches = []
+        self.wrenches = []
         for link, parameters in enumerate(about_joint):
-            own = chosen[self._starts[link] : self._starts[link + 1]] % PARAMETERS_PER_LINK
+            own = chosen[self.starts[link] : self.starts[link + 1]] % PARAMETERS_PER_LINK
             wrench = (parameters[own] @ WRENCH.reshape(PARAMETERS_PER_LINK, -1)).reshape(-1, 6, N_FEATURES)
-            self._wrenches.append((wrench[own < WITH_FORCE], wrench[own >= WITH_FORCE, 3:]))
+            self.wrenches.append((wrench[own < WITH_FORCE], wrench[own >= WITH_FORCE, 3:]))
         self._vectors = np.empty((3, chain.n_joints + 2, 6, 0))
 
-    def fill(self, matrix: np.ndarray, q: np.ndarray, qd: np.ndarray, qdd: np.ndarray) -> None:
+    def fill(
+        self, matrix: np.ndarray, q: np.ndarray, qd: np.ndarray, qdd: np.ndarray, tape: list[Taped] | None = None
+    ) -> None:
         """Set a matrix (n, p, N) from the chosen parameters to the torques of q, qd and qdd, each (N, n).
 
-        Entries of links before the joint are zero whatever the motion, and left as they are.
+        Entries of links before the joint are zero whatever the motion, and left as they are. What `gradient` needs of
+        each link is added to the `tape`, if there is one.
         """
         n_samples, n = q.shape
         if self._vectors.shape[-1] != n_samples:
@@ -79,16 +96,18 @@ class RegressorRows:
         # Gravity enters as an acceleration of the base upwards.
         before[1, :3] = -self.gravity[:, None]
         features = np.empty((N_FEATURES, n_samples))
-        motion = _JointMotion(self.chain.prismatic, q, qd, qdd)
-        for j, parts in enumerate(self._wrenches):
+        motion = JointMotion(self.chain.prismatic, q, qd, qdd)
+        for j, parts in enumerate(self.wrenches):
             k = j + 2
-            np.matmul(self._to_joint[j], before[:k], out=still[:k])
+            np.matmul(self.to_joint[j], before[:k], out=still[:k])
             motion.through(j, still[:k], after[:k])
             axis = 2 if self.chain.prismatic[j] else 5
             after[k] = 0.0
             after[k, axis] = 1.0
             _set_features(features, *after[:2])
-            column = self._starts[j]
+            if tape is not None:
+                tape.append(Taped(after[: k + 1].copy(), features.copy()))
+            column = self.starts[j]
             for part in parts:
                 n_columns, n_rows, _ = part.shape
                 wrenches = part @ features
@@ -102,7 +121,7 @@ class RegressorRows:
             before, after = after, before
 
 
-class _JointMotion:
+class JointMotion:
     """What the joints do to motion vectors, for a block of samples; q, qd and qdd are (N, n)."""
 
     def __init__(self, prismatic: np.ndarray, q: np.ndarray, qd: np.ndarray, qdd: np.ndarray):

@@ -1,10 +1,11 @@
 """Motions: minimum jerk, Fourier series; their limits, and how to stop them."""
 
-from dynid_ros.trajectories.checks import check_limits, check_start
+from dynid_ros.trajectories.checks import check_limits, check_start, check_torque
 from dynid_ros.trajectories.fourier import FourierSeries
 from dynid_ros.trajectories.limits import MotionLimits
 from dynid_ros.trajectories.minimum_jerk import minimum_jerk, move, shortest_duration
 from dynid_ros.trajectories.progress import MotionInProgress
+from dynid_ros.trajectories.sinusoid import sinusoid
 from dynid_ros.trajectories.stopping import stop
 from dynid_ros.trajectories.trajectory import Trajectory
 from dynid_ros.trajectories.workspace import Workspace
@@ -17,8 +18,10 @@ __all__ = [
     "Workspace",
     "check_limits",
     "check_start",
+    "check_torque",
     "minimum_jerk",
     "move",
     "shortest_duration",
+    "sinusoid",
     "stop",
 ]

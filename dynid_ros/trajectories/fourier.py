@@ -1,12 +1,20 @@
 """Periodic motion as a finite Fourier series (Swevers et al. 1997), at rest where a period starts and ends."""
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
+import yaml
 from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.errors import TrajectoryError
+from dynid_ros.files import write_atomically
+from dynid_ros.trajectories.document import document
 from dynid_ros.trajectories.trajectory import Trajectory
+
+FORMAT = "dynid-fourier/1"
+WRITTEN = 1e-8
+"""What digits left out of a file may have taken from the rest at the ends: of the coefficients, per s."""
 
 POINTS_PER_CYCLE = 25
 """Of the highest harmonic. Quintics between such samples meet the series to 1e-8 of its amplitude."""
@@ -56,6 +64,43 @@ class FourierSeries:
         cosine -= np.outer(cosine @ order, order) / (order @ order)
         return FourierSeries(joint_names, base_frequency, np.zeros(len(sine)), sine, cosine)
 
+    @staticmethod
+    def read(path: str | Path) -> "FourierSeries":
+        """Read the series of a planned Fourier motion, YAML of `format: dynid-fourier/1`.
+
+        A series that is at rest at time 0 but for the digits left out in the file is so again.
+
+        Raises:
+            TrajectoryError: the file cannot be read, is not safe YAML, or is not such a series; names joint and entry.
+
+        """
+        with document(path, "Fourier motion", FORMAT) as content:
+            joints = content["joints"]
+            names = tuple(joints)
+            for name, joint in joints.items():
+                if np.shape(joint["sine"]) != np.shape(joint["cosine"]) or np.ndim(joint["sine"]) != 1:
+                    raise TrajectoryError(f"joint '{name}' needs a sine and a cosine for each harmonic")
+            offset, sine, cosine = (
+                np.array([joint[part] for joint in joints.values()], dtype=float)
+                for part in ("offset", "sine", "cosine")
+            )
+            if not all(np.isfinite(values).all() for values in (offset, sine, cosine)):
+                raise TrajectoryError("offset, sine or cosine of a joint is not a finite number")
+            frequency = float(content["base_frequency"])
+            series = FourierSeries(names, frequency, offset, sine, cosine)
+            resting = FourierSeries.at_rest(names, frequency, sine, cosine).shifted(offset)
+        lost = max(np.abs(resting.sine - sine).max(), np.abs(resting.cosine - cosine).max())
+        return resting if lost <= WRITTEN * max(1.0, np.abs(sine).max(), np.abs(cosine).max()) else series
+
+    def save(self, path: str | Path) -> Path:
+        """Write offset and coefficients of each joint as YAML, at once or not at all."""
+        joints = {
+            name: {"offset": float(offset), "sine": sine.tolist(), "cosine": cosine.tolist()}
+            for name, offset, sine, cosine in zip(self.joint_names, self.offset, self.sine, self.cosine, strict=True)
+        }
+        content = {"format": FORMAT, "base_frequency": float(self.base_frequency), "joints": joints}
+        return write_atomically(path, yaml.safe_dump(content, sort_keys=False, default_flow_style=None, width=120))
+
     @property
     def n_harmonics(self) -> int:
         """Number of harmonics H."""
@@ -81,6 +126,12 @@ class FourierSeries:
         acceleration = (cos * rate) @ self.cosine.T - (sin * rate) @ self.sine.T
         return position, velocity, acceleration
 
+    def jerk(self, time: ArrayLike) -> NDArray:
+        """Jerk (M, n), per s³, at times (M,)."""
+        rate = 2 * np.pi * self.base_frequency * np.arange(1, self.n_harmonics + 1)
+        angle = np.multiply.outer(np.asarray(time, dtype=float), rate)
+        return -(np.cos(angle) * rate**2) @ self.sine.T - (np.sin(angle) * rate**2) @ self.cosine.T
+
     def largest(self) -> tuple[NDArray, NDArray, NDArray, NDArray]:
         """Bounds (n,) that the motion never passes: lowest and highest position, speed, acceleration.
 
@@ -93,6 +144,10 @@ class FourierSeries:
         half = excess * np.ptp(position, axis=0) / 2
         speed, most = (excess * np.abs(values).max(axis=0) for values in (velocity, acceleration))
         return middle - half, middle + half, speed, most
+
+    def largest_jerk(self) -> NDArray:
+        """Bound (n,) that the jerk never passes, per s³; see `largest`."""
+        return np.abs(self.jerk(self.times()[:-1])).max(axis=0) / np.cos(np.pi / POINTS_PER_CYCLE)
 
     def scaled(self, factor: ArrayLike) -> "FourierSeries":
         """Amplitudes times `factor`, one for all joints or (n,)."""

@@ -1,7 +1,7 @@
 """What the joints may do."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -10,11 +10,12 @@ from scipy.stats import qmc
 from dynid_ros.errors import TrajectoryError
 from dynid_ros.model import RobotModel
 from dynid_ros.model.urdf_document import parse_urdf
+from dynid_ros.trajectories.minimum_jerk import shortest_duration
 
 
 @dataclass(frozen=True)
 class MotionLimits:
-    """Limits of n joints, each (n,) and finite.
+    """Limits of n joints, each (n,); one value stands for all joints.
 
     Attributes:
         joint_names: n names.
@@ -23,6 +24,11 @@ class MotionLimits:
         upper: highest position.
         velocity: highest speed, per s.
         acceleration: highest acceleration, per s².
+        jerk: highest jerk, per s³; infinite: not limited.
+        torque: highest torque, N m, of a sliding joint force, N; infinite: not limited.
+
+    Raises:
+        TrajectoryError: limits that contradict each other or are not numbers; names the joint.
 
     """
 
@@ -32,6 +38,25 @@ class MotionLimits:
     upper: NDArray
     velocity: NDArray
     acceleration: NDArray
+    jerk: NDArray = field(default_factory=lambda: np.array(np.inf))
+    torque: NDArray = field(default_factory=lambda: np.array(np.inf))
+
+    def __post_init__(self) -> None:
+        for what in ("lower", "upper", "velocity", "acceleration", "jerk", "torque"):
+            object.__setattr__(self, what, per_joint(getattr(self, what), self.joint_names, f"{what} limits"))
+        for name, unit, lower, upper in zip(self.joint_names, self.units, self.lower, self.upper, strict=True):
+            if not (np.isfinite(lower) and np.isfinite(upper) and lower < upper):
+                raise TrajectoryError(
+                    f"the position limits of joint '{name}', {lower:g} to {upper:g} {unit}, leave it no room; give "
+                    "position_lower below position_upper, both finite"
+                )
+        for what, largest in (("velocity", "finite"), ("acceleration", "finite"), ("jerk", ""), ("torque", "")):
+            for name, value in zip(self.joint_names, getattr(self, what), strict=True):
+                if not (value > 0 and (np.isfinite(value) or not largest)):
+                    raise TrajectoryError(
+                        f"the {what} limit of joint '{name}' is {value:g}; it must be positive"
+                        f"{' and finite' * bool(largest)}; give {what}_limits that are"
+                    )
 
     @staticmethod
     def of(
@@ -41,6 +66,8 @@ class MotionLimits:
         position_lower: ArrayLike = np.nan,
         position_upper: ArrayLike = np.nan,
         velocity_limits: ArrayLike = np.nan,
+        jerk_limits: ArrayLike = np.nan,
+        torque_limits: ArrayLike = np.nan,
     ) -> "MotionLimits":
         """Limits of `robot`, narrowed or filled in by the caller.
 
@@ -52,38 +79,44 @@ class MotionLimits:
             position_lower: rad or m.
             position_upper: rad or m.
             velocity_limits: per s.
+            jerk_limits: per s³; no URDF holds them, NaN: not limited.
+            torque_limits: N m or N; not limited where neither they nor the URDF say so.
 
         Raises:
             TrajectoryError: a limit is neither in the URDF nor given, wider than in the URDF, or leaves no room.
 
         """
         names = tuple(robot.joint_names)
-        urdf = robot.limits
+        units = tuple("m" if kind == "prismatic" else "rad" for kind in robot.joint_types)
+        urdf, nothing = robot.limits, np.full(robot.n_joints, np.nan)
+        for name, unit, lower, upper, *given in zip(
+            names,
+            units,
+            urdf.lower,
+            urdf.upper,
+            per_joint(position_lower, names, "position_lower"),
+            per_joint(position_upper, names, "position_upper"),
+            strict=True,
+        ):
+            if lower >= upper and (lower or upper) and not np.all(np.isfinite(given)):
+                raise TrajectoryError(
+                    f"the URDF's position limits of joint '{name}', {lower:g} to {upper:g} {unit}, leave it no room; "
+                    "correct them, or give both position_lower and position_upper"
+                )
         # Exporters write zeros where nobody entered a limit.
         fixed = np.where(urdf.lower < urdf.upper, 1.0, np.nan)
-        velocity = np.where(urdf.velocity > 0, urdf.velocity, np.nan)
+        velocity, effort = (np.where(values > 0, values, np.nan) for values in (urdf.velocity, urdf.effort))
         turn = np.where(_continuous(robot), np.pi, np.nan)
-        limits = MotionLimits(
+        return MotionLimits(
             names,
-            tuple("m" if kind == "prismatic" else "rad" for kind in robot.joint_types),
+            units,
             _bounds(names, "position_lower", position_lower, urdf.lower * fixed, -turn, wider=np.less),
             _bounds(names, "position_upper", position_upper, urdf.upper * fixed, turn),
             _bounds(names, "velocity_limits", velocity_limits, velocity),
-            _bounds(names, "acceleration_limits", acceleration_limits, np.full(len(names), np.nan)),
+            _bounds(names, "acceleration_limits", acceleration_limits, nothing),
+            _bounds(names, "jerk_limits", jerk_limits, nothing, np.inf),
+            _bounds(names, "torque_limits", torque_limits, effort, np.inf),
         )
-        limits._check_room()
-        return limits
-
-    def _check_room(self) -> None:
-        for name, unit, lower, upper in zip(self.joint_names, self.units, self.lower, self.upper, strict=True):
-            if not lower < upper:
-                raise TrajectoryError(
-                    f"the position limits of joint '{name}', {lower:g} to {upper:g} {unit}, leave it no room"
-                )
-        for what, values in (("velocity", self.velocity), ("acceleration", self.acceleration)):
-            for name, value in zip(self.joint_names, values, strict=True):
-                if not value > 0:
-                    raise TrajectoryError(f"the {what} limit of joint '{name}' is {value:g}; it must be positive")
 
     def poses(self, count: int, inset: ArrayLike = 0.0) -> NDArray:
         """Poses (count, n) spread evenly over the limits less `inset`, and over −π to π where a joint turns further.
@@ -99,9 +132,18 @@ class MotionLimits:
                 raise TrajectoryError(f"joint '{name}' has no room left between its limits, less margin and approach")
         return lower + qmc.Sobol(len(lower), scramble=False).random(count) * (upper - lower)
 
-    def scaled(self, speed: float, acceleration: float = 1.0) -> "MotionLimits":
-        """The same positions at a fraction of the velocity and of the acceleration."""
-        return replace(self, velocity=speed * self.velocity, acceleration=acceleration * self.acceleration)
+    def shortest_move(self, displacement: ArrayLike) -> float:
+        """Shortest time (s) of a minimum-jerk move by `displacement` (n,) from rest to rest."""
+        return shortest_duration(displacement, self.velocity, self.acceleration, self.jerk)
+
+    def scaled(self, speed: float, acceleration: float = 1.0, jerk: float = 1.0) -> "MotionLimits":
+        """The same positions and torques at a fraction of the velocity, of the acceleration and of the jerk."""
+        return replace(
+            self,
+            velocity=speed * self.velocity,
+            acceleration=acceleration * self.acceleration,
+            jerk=jerk * self.jerk,
+        )
 
 
 def per_joint(value: ArrayLike, joint_names: Sequence[str], what: str) -> NDArray:
@@ -128,12 +170,12 @@ def _bounds(
     *,
     wider: np.ufunc = np.greater,
 ) -> NDArray:
-    """Bounds (n,): those given, else those of the URDF, else `otherwise`; NaN and infinite stand for none."""
+    """Bounds (n,): those given, else those of the URDF, else `otherwise`; NaN and infinite stand for none there."""
     given = per_joint(given, names, what)
     bounds = np.where(np.isfinite(urdf), urdf, otherwise)
     bounds = np.where(np.isfinite(given), given, bounds)
     for name, bound, limit in zip(names, bounds, urdf, strict=True):
-        if not np.isfinite(bound):
+        if np.isnan(bound):
             raise TrajectoryError(f"{what} of joint '{name}' is not in the robot's description; give it")
         if np.isfinite(limit) and wider(bound, limit):
             raise TrajectoryError(f"{what} of joint '{name}' is {bound:g}, wider than the URDF's {limit:g}")

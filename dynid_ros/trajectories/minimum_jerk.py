@@ -12,6 +12,8 @@ PEAK_VELOCITY = 15 / 8
 """Largest velocity, in Δ/T (at the middle)."""
 PEAK_ACCELERATION = 10 / np.sqrt(3)
 """Largest acceleration, in Δ/T² (at s = (3 ∓ √3)/6)."""
+PEAK_JERK = 60.0
+"""Largest jerk, in Δ/T³ (at both ends)."""
 
 
 def minimum_jerk(
@@ -27,12 +29,15 @@ def minimum_jerk(
     return position, velocity, acceleration
 
 
-def shortest_duration(displacement: ArrayLike, velocity: ArrayLike, acceleration: ArrayLike) -> float:
-    """Shortest time (s) for displacements (n,) within velocity and acceleration limits (n,)."""
+def shortest_duration(
+    displacement: ArrayLike, velocity: ArrayLike, acceleration: ArrayLike, jerk: ArrayLike = np.inf
+) -> float:
+    """Shortest time (s) for displacements (n,) within velocity, acceleration and jerk limits (n,)."""
     distance = np.abs(np.asarray(displacement, dtype=float))
     by_velocity = PEAK_VELOCITY * distance / np.asarray(velocity, dtype=float)
     by_acceleration = np.sqrt(PEAK_ACCELERATION * distance / np.asarray(acceleration, dtype=float))
-    return float(np.max(np.maximum(by_velocity, by_acceleration)))
+    by_jerk = np.cbrt(PEAK_JERK * distance / np.asarray(jerk, dtype=float))
+    return float(np.max([by_velocity, by_acceleration, by_jerk]))
 
 
 def move(joint_names: Sequence[str], start: ArrayLike, goal: ArrayLike, duration: float) -> Trajectory:

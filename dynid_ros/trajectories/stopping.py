@@ -10,28 +10,41 @@ SHORTEST = 0.2
 DURATIONS = np.geomspace(SHORTEST, 10.0, 41)
 """Durations that are tried, s."""
 RATE = 100.0
+JERK_ROOM = 1.5
+"""A stop may jerk so much more than the limit: a motion at its limit could not be slowed down otherwise."""
 
 
 def stop(trajectory: Trajectory, time: float, limits: MotionLimits) -> Trajectory:
-    """From the state of `trajectory` at `time` (s) to rest, in the shortest time that the acceleration limits allow.
+    """From the state of `trajectory` at `time` (s) to rest, in the shortest time that the limits allow.
 
     The arm stays on the path of the motion, which has been checked, and slows down along it: the path's own time runs
-    at a rate that falls smoothly from 1 to 0. Position, velocity and acceleration are continuous.
+    at a rate that falls smoothly from 1 to 0. Position, velocity and acceleration are continuous, and the velocity is
+    nowhere higher than on the motion itself. Where no duration keeps to the limits, as for a motion that does not
+    either, the one that passes them least is taken.
     """
+    least = np.inf
     for duration in DURATIONS:
-        stopping = _slowed(trajectory, time, duration)
-        if np.all(np.abs(stopping.acceleration) <= limits.acceleration):
+        slowed, jerk = _slowed(trajectory, time, duration)
+        excess = max(
+            float(np.max(np.abs(slowed.acceleration) / limits.acceleration)),
+            float(np.max(np.abs(jerk) / (JERK_ROOM * limits.jerk))),
+        )
+        if not excess >= least:
+            least, stopping = excess, slowed
+        if least <= 1.0:
             break
     return stopping
 
 
-def _slowed(trajectory: Trajectory, start: float, duration: float) -> Trajectory:
+def _slowed(trajectory: Trajectory, start: float, duration: float) -> tuple[Trajectory, NDArray]:
+    """The motion, and its jerk (N, n)."""
     time: NDArray = np.linspace(0.0, duration, int(np.ceil(duration * RATE)) + 1)
     s = time / duration
     own_time = start + duration * (s - s**3 + s**4 / 2)
     rate = (1 - 3 * s**2 + 2 * s**3)[:, np.newaxis]
     slowing = (-6 * s * (1 - s) / duration)[:, np.newaxis]
+    jerking = (-6 * (1 - 2 * s) / duration**2)[:, np.newaxis]
     position, velocity, acceleration = trajectory.at(own_time)
-    return Trajectory(
-        trajectory.joint_names, time, position, velocity * rate, acceleration * rate**2 + velocity * slowing
-    )
+    jerk = trajectory.jerk(own_time) * rate**3 + 3 * acceleration * rate * slowing + velocity * jerking
+    fields = (position, velocity * rate, acceleration * rate**2 + velocity * slowing)
+    return Trajectory(trajectory.joint_names, time, *fields), jerk

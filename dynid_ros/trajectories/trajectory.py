@@ -13,8 +13,13 @@ from scipy.interpolate import BPoly
 
 from dynid_ros.errors import TrajectoryError
 from dynid_ros.files import write_atomically
+from dynid_ros.trajectories.document import document
 
 FORMAT = "dynid-trajectory/1"
+JUMP = 0.01
+"""Part of a joint's largest jerk that counts as a jump."""
+ROUNDING = 1e-9
+"""What a jump must move a joint between two samples to be more than rounding, rad or m."""
 
 
 @dataclass(frozen=True)
@@ -73,26 +78,67 @@ class Trajectory:
         """
         time = np.asarray(time, dtype=float)
         inside = np.clip(time, 0.0, self.duration)
-        position, velocity, acceleration = (spline(inside) for spline in self._splines)
+        displacement, velocity, acceleration = (spline(inside) for spline in self._splines)
+        before = np.clip(np.searchsorted(self.time, inside, side="right") - 1, 0, self.n_samples - 2)
+        position = self.position[before] + displacement
         outside = (inside != time)[..., np.newaxis]
         return position, np.where(outside, 0.0, velocity), np.where(outside, 0.0, acceleration)
 
+    def jerk(self, time: ArrayLike) -> NDArray:
+        """Jerk (M, n), per s³, at times (M,); it may jump at samples, where it is that after them."""
+        time = np.asarray(time, dtype=float)
+        outside = (time < 0.0) | (time > self.duration)
+        return np.where(outside[..., np.newaxis], 0.0, self._splines[2].derivative()(np.clip(time, 0.0, self.duration)))
+
+    def jerk_peaks(self) -> tuple[NDArray, NDArray]:
+        """Time and jerk, each (N − 1, n), where the jerk between two samples, a parabola, is largest."""
+        start, middle, end = self._splines[2].derivative().c  # in Bernstein's basis
+        curvature = start - 2 * middle + end
+        turning = np.clip((start - middle) / np.where(curvature == 0.0, 1.0, curvature), 0.0, 1.0)
+        places = np.stack([np.zeros_like(turning), turning, np.ones_like(turning)])
+        values = (1 - places) ** 2 * start + 2 * places * (1 - places) * middle + places**2 * end
+        largest = np.argmax(np.abs(values), axis=0)[np.newaxis]
+        place, peak = (np.take_along_axis(choices, largest, 0)[0] for choices in (places, values))
+        return self.time[:-1, np.newaxis] + place * np.diff(self.time)[:, np.newaxis], peak
+
     @cached_property
     def _splines(self) -> tuple[BPoly, BPoly, BPoly]:
-        derivatives = np.stack([self.position, self.velocity, self.acceleration], axis=1)
-        position = BPoly.from_derivatives(self.time, derivatives)
+        # From the sample before each, so that a rest is one to the last digit.
+        step, change = np.diff(self.time)[:, np.newaxis], np.diff(self.position, axis=0)
+        control = []  # points of the quintics in Bernstein's basis
+        for sign, end, place in ((1, slice(None, -1), 0.0 * change), (-1, slice(1, None), change)):
+            slope = sign * step / 5 * self.velocity[end]
+            control += [place, place + slope, place + 2 * slope + step**2 / 20 * self.acceleration[end]][::sign]
+        position = BPoly(np.array(control), self.time)
         velocity = position.derivative()
         return position, velocity, velocity.derivative()
 
     def sample(self, rate: float) -> "Trajectory":
-        """The same motion at `rate` samples per second; the end is always a sample."""
+        """The same motion at `rate` samples per second; the end is always a sample.
+
+        So is a sample where the jerk jumps, as where a move starts or ends, unless the next such is nearer than
+        1 / `rate`; samples that close to it give way. A quintic across the jump would need more jerk than the motion.
+        """
         if not rate > 0:
             raise TrajectoryError(f"the sampling rate must be positive, got {rate:g} Hz")
         time = np.arange(np.ceil(self.duration * rate)) / rate
-        if self.duration - time[-1] < 1e-6:
-            time = time[:-1]
-        time = np.append(time, self.duration)
+        corners = self._corners(1.0 / rate)
+        fences = np.concatenate([[-np.inf], corners, [np.inf]])
+        after = np.searchsorted(fences, time)
+        time = time[np.minimum(time - fences[after - 1], fences[after] - time) > 0.5 / rate]
+        time = time[self.duration - time >= 1e-6]
+        time = np.unique(np.concatenate([[0.0], time, corners, [self.duration]]))
         return Trajectory(self.joint_names, time, *self.at(time))
+
+    def _corners(self, apart: float) -> NDArray:
+        """Times of the samples at which the jerk jumps, those at least so far `apart` (s) from each other."""
+        start, _, end = self._splines[2].derivative().c
+        jump = np.abs(start[1:] - end[:-1])
+        largest = np.maximum(np.abs(start).max(axis=0), np.abs(end).max(axis=0))
+        jumps = np.any(jump > np.maximum(JUMP * largest, ROUNDING / apart**3), axis=1)
+        corners = np.concatenate([[0.0], self.time[1:-1][jumps], [self.duration]])
+        gaps = np.diff(corners) >= apart
+        return corners[1:-1][gaps[:-1] & gaps[1:]]
 
     def select(self, joint_names: Sequence[str]) -> "Trajectory":
         """The joints named, in that order."""
@@ -148,21 +194,9 @@ class Trajectory:
             TrajectoryError: the file cannot be read, is not safe YAML, or is not a trajectory.
 
         """
-        try:
-            content = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-            raise TrajectoryError(f"cannot read trajectory '{path}': {' '.join(str(error).split())}") from error
-        if not isinstance(content, dict) or content.get("format") != FORMAT:
-            raise TrajectoryError(f"'{path}' is not a trajectory: expected 'format: {FORMAT}'")
-        try:
+        with document(path, "trajectory", FORMAT) as content:
             fields = (content[field] for field in ("time", "position", "velocity", "acceleration"))
             return Trajectory(tuple(content["joint_names"]), *fields)
-        except KeyError as error:
-            raise TrajectoryError(f"trajectory '{path}' lacks the entry {error}") from error
-        except (TypeError, ValueError) as error:
-            raise TrajectoryError(f"trajectory '{path}' is malformed: {error}") from error
-        except TrajectoryError as error:
-            raise TrajectoryError(f"trajectory '{path}': {error}") from error
 
     def write_csv(self, path: str | Path) -> Path:
         """Write a table: t, then position, velocity and acceleration of each joint."""

@@ -1,114 +1,160 @@
-"""Where the links may be: above a floor and apart from each other."""
+"""Where the links may be: above a floor, in a box, clear of obstacles and of each other."""
 
-from itertools import combinations
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynid_ros.collision import Bodies, Distances, Obstacle
+from dynid_ros.collision.checks import Checks
+from dynid_ros.collision.pairs import capsule_pairs, line_pairs
+from dynid_ros.collision.placed import Placed, Placing
+from dynid_ros.collision.surroundings import box_checks, floor_checks, obstacle_checks
 from dynid_ros.errors import TrajectoryError
 from dynid_ros.model import RobotModel
 from dynid_ros.trajectories.checks import check_times
 from dynid_ros.trajectories.trajectory import Trajectory
 
-PROBE_POSES = 16
+PROBE_POSES = 1000
+"""Random poses within the limits, which tell what cannot be avoided."""
+BLOCK = 200
+"""Poses looked at together: what is computed of them fits in the cache."""
 
 
 class Workspace:
-    """Keeps the links, seen as straight lines from origin to origin, above a floor and apart from each other.
+    """Keeps the moving links above a floor, in a box, clear of obstacles and apart from each other.
 
-    Links have a thickness that this does not know: leave room for it. What stands around the arm is not known either.
+    With `bodies` the links are the capsules that cover their shapes. Links that are not neighbours in the chain are
+    kept apart, but for capsules that overlap in every pose (`collision.pairs`). Without, they are straight lines from
+    origin to origin: leave room for their thickness.
+
+    Moving links are kept from floor, box and obstacles; what stands still with the base may stand on a table. The first
+    moving link may overlap with what it overlaps with in all its poses, as the table under the shoulder (`exempt`).
 
     Attributes:
         up: (3,) unit vector against gravity, in the base frame.
+        bodies: the capsules or lines.
+        floor_height, clearance, box, obstacles: as given.
+        exempt: what the first moving link cannot avoid and is therefore not looked at.
 
     Args:
         robot: the arm.
-        floor_height: lowest height of a moving link origin and of the tip, against gravity from the base's origin, m.
-        clearance: smallest distance between two links, m; 0: not checked. Links that are less than three times as far
-            apart along the arm, as those of a wrist, are close by design and not looked at.
+        floor_height: lowest height of a moving link, against gravity from the base's origin, m.
+        clearance: smallest distance between two links, and between a link and an obstacle, m. With bodies 0 means that
+            they may not touch, and links that are nearer to each other by design are held to that alone. For lines 0
+            means not checked, and lines less than three times as far apart along the arm are not looked at.
+        bodies: what the links occupy; None: lines.
+        box: lower and upper corner, (3,) each in the base frame, of the box that the moving links stay in; infinite
+            where it is open; None: no box.
+        obstacles: what they stay clear of.
 
     Raises:
-        TrajectoryError: the robot's gravity is zero.
+        TrajectoryError: the robot's gravity is zero; the clearance is negative; the corners of the box are no corners;
+            with bodies, a link other than the first leaves the floor, the box or an obstacle no pose at all.
 
     """
 
-    def __init__(self, robot: RobotModel, floor_height: float = -np.inf, clearance: float = 0.0) -> None:
+    def __init__(
+        self,
+        robot: RobotModel,
+        floor_height: float = -np.inf,
+        clearance: float = 0.0,
+        bodies: Bodies | None = None,
+        *,
+        box: tuple[ArrayLike, ArrayLike] | None = None,
+        obstacles: Sequence[Obstacle] = (),
+    ) -> None:
         self.floor_height = floor_height
         self.clearance = clearance
-        self._robot = robot
+        self.box = None if box is None else _corners(*box)
+        self.obstacles = tuple(obstacles)
+        self.bodies = Bodies.lines(robot) if bodies is None else bodies
         magnitude = np.linalg.norm(robot.gravity)
         if magnitude == 0.0:
             raise TrajectoryError("gravity is zero: there is no floor, and no gravity torque to excite")
+        if not clearance >= 0.0:
+            raise TrajectoryError(f"clearance is {clearance:g} m; expected zero or more")
         self.up = -robot.gravity / magnitude
-        self._tip = robot.tip_offset[:3, 3]
-        self._names = (robot.base, *robot.link_names, robot.tip)
-        probe = self._points(np.random.default_rng(0).uniform(-1.0, 1.0, (PROBE_POSES, robot.n_joints)))
-        self._moving = np.ptp(probe, axis=0).max(axis=-1) > 1e-9
-        lengths = np.linalg.norm(np.diff(probe, axis=1), axis=-1).min(axis=0)
-        along = np.concatenate([[0.0], np.cumsum(lengths)])
-        self._pairs = np.array(
-            [
-                (a, b)
-                for a, b in combinations(np.flatnonzero(lengths > 1e-9), 2)
-                if clearance > 0 and along[b] - along[a + 1] > 3 * clearance
-            ],
-            dtype=int,
-        ).reshape(-1, 2)
+        self._placing = Placing(robot, self.bodies)
+        placed = self._placing.at(_random_poses(robot))
+        points = placed.points
+        around: list[Checks] = floor_checks(self.bodies, self.up, floor_height, points)
+        if self.box is not None:
+            around += box_checks(self.bodies, *self.box, points)
+        around += obstacle_checks(self.bodies, self.obstacles, clearance)
+        pairs = (line_pairs if bodies is None else capsule_pairs)(self._placing, clearance, placed)
+        self.exempt: tuple[str, ...] = ()
+        self._checks: list[Checks] = [pairs]
+        for checks in around:
+            self._add(checks, placed, bodies is not None)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """(K,) what each of the distances is between."""
+        return tuple(name for checks in self._checks for name in checks.names)
 
     def allowed(self, position: ArrayLike) -> NDArray:
-        """(N,) bool: whether the arm at positions (N, n) is above the floor and clear of itself."""
-        points = self._points(position)
-        return np.all(self._height_above_floor(points) >= 0, axis=1) & np.all(self._room(points) >= 0, axis=1)
+        """(N,) bool: whether the arm at positions (N, n) keeps to all bounds."""
+        position = np.asarray(position, dtype=float)
+        blocks = range(0, len(position), BLOCK)
+        rooms = [self.distances(position[start : start + BLOCK]).room for start in blocks]
+        return np.concatenate([np.ones(0, dtype=bool), *(np.all(room >= 0, axis=1) for room in rooms)])
+
+    def distances(self, position: ArrayLike) -> Distances:
+        """How much room is left at positions (N, n), for each of K checks, and its gradient."""
+        return Distances(self._checks, self._placing.robot.chain, self._placing.at(position))
 
     def check(self, trajectory: Trajectory) -> None:
-        """The arm is above the floor and clear of itself all along the motion.
+        """The arm keeps to all bounds all along the motion.
 
         Raises:
-            TrajectoryError: names the links, the time, the height or distance, and its bound.
+            TrajectoryError: names the link, what it comes too near to, the time, the distance, and its bound.
 
         """
         time = check_times(trajectory)
-        points = self._points(trajectory.at(time)[0])
-        height = self._height_above_floor(points)
-        if height.min(initial=0.0) < 0:
-            k, i = np.unravel_index(np.argmin(height), height.shape)
-            name = np.array(self._names)[self._moving][i]
+        position = trajectory.at(time)[0]
+        worst, told = 0.0, ""
+        for start in range(0, len(time), BLOCK):
+            room = self.distances(position[start : start + BLOCK]).room
+            if room.min(initial=0.0) < worst:
+                i, k = np.unravel_index(np.argmin(room), room.shape)
+                worst, told = room[i, k], self._told(int(k), float(room[i, k]), float(time[start + i]))
+        if told:
+            raise TrajectoryError(told)
+
+    def _add(self, checks: Checks, placed: Placed, certain: bool) -> None:
+        """Add what the arm can keep to and can violate."""
+        room = checks.room(checks.contact(placed))
+        never = np.all(room < 0, axis=1)
+        first = checks.link == 0
+        self.exempt += tuple(dict.fromkeys(checks.only(never & first).names))
+        if certain and np.any(never & ~first):
+            k = int(np.flatnonzero(never & ~first)[0])
             raise TrajectoryError(
-                f"'{name}' would be at height {height[k, i] + self.floor_height:.3f} m at {time[k]:.3f} s, below "
-                f"floor_height {self.floor_height:g} m"
+                f"{checks.names[k]} are too near in every one of {PROBE_POSES} poses, by {-room[k].max():.3f} m at "
+                "least; correct floor_height, box, obstacles or clearance, or the pose of the base"
             )
-        room = self._room(points)
-        if room.min(initial=0.0) < 0:
-            k, pair = np.unravel_index(np.argmin(room), room.shape)
-            a, b = self._pairs[pair]
-            raise TrajectoryError(
-                f"the link from '{self._names[b]}' to '{self._names[b + 1]}' would come within "
-                f"{room[k, pair] + self.clearance:.3f} m of the one from '{self._names[a]}' to '{self._names[a + 1]}' "
-                f"at {time[k]:.3f} s; clearance is {self.clearance:g} m"
-            )
+        self._checks.append(checks.only(~(never & first)))
 
-    def _points(self, position: ArrayLike) -> NDArray:
-        """Origins (N, n + 2, 3) of base, links and tip."""
-        poses = self._robot.forward_kinematics(position)
-        tip = poses[:, -1, :3, :3] @ self._tip + poses[:, -1, :3, 3]
-        return np.concatenate([np.zeros((len(poses), 1, 3)), poses[:, :, :3, 3], tip[:, np.newaxis]], axis=1)
-
-    def _height_above_floor(self, points: NDArray) -> NDArray:
-        return points[:, self._moving] @ self.up - self.floor_height
-
-    def _room(self, points: NDArray) -> NDArray:
-        """Distances (N, pairs) between links, less the clearance."""
-        a, b = self._pairs.T
-        return _segment_distance(points[:, a], points[:, a + 1], points[:, b], points[:, b + 1]) - self.clearance
+    def _told(self, k: int, room: float, time: float) -> str:
+        for checks in self._checks:
+            if k < len(checks.body):
+                return checks.told(k, room + float(checks.clearance[k]), time)
+            k -= len(checks.body)
+        raise IndexError(k)
 
 
-def _segment_distance(a0: NDArray, a1: NDArray, b0: NDArray, b1: NDArray) -> NDArray:
-    """Distances (...) between segments a0-a1 and b0-b1 (..., 3) (Ericson, Real-Time Collision Detection, 5.1.9)."""
-    a, b, between = a1 - a0, b1 - b0, a0 - b0
-    aa, bb, ab = (np.sum(u * v, axis=-1) for u, v in ((a, a), (b, b), (a, b)))
-    a_between, b_between = np.sum(a * between, axis=-1), np.sum(b * between, axis=-1)
-    parallel = aa * bb - ab**2
-    s = np.clip((ab * b_between - a_between * bb) / np.maximum(parallel, 1e-12), 0.0, 1.0)
-    t = np.clip((ab * s + b_between) / bb, 0.0, 1.0)
-    s = np.clip((ab * t - a_between) / aa, 0.0, 1.0)
-    return np.linalg.norm(between + s[..., np.newaxis] * a - t[..., np.newaxis] * b, axis=-1)
+def _random_poses(robot: RobotModel) -> NDArray:
+    """Poses (PROBE_POSES, n) within the limits; where there are none, a turn or two metres."""
+    lower, upper = robot.limits.lower, robot.limits.upper
+    open_ = np.where(robot.chain.prismatic, 1.0, np.pi)
+    lower = np.where(np.isfinite(lower), lower, np.where(np.isfinite(upper), upper - 2 * open_, -open_))
+    upper = np.where(np.isfinite(upper), upper, lower + 2 * open_)
+    return np.random.default_rng(0).uniform(lower, upper, (PROBE_POSES, robot.n_joints))
+
+
+def _corners(lower: ArrayLike, upper: ArrayLike) -> tuple[NDArray, NDArray]:
+    lower, upper = np.asarray(lower, dtype=float), np.asarray(upper, dtype=float)
+    if lower.shape != (3,) or upper.shape != (3,) or not np.all(lower < upper):
+        raise TrajectoryError(f"box from {lower} to {upper}: expected corners (3,), the lower one below on each axis")
+    return lower, upper

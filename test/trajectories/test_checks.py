@@ -1,17 +1,17 @@
 import numpy as np
+import planar_arm
 import pytest
 
 from dynid_ros.errors import TrajectoryError
-from dynid_ros.trajectories import MotionLimits, Trajectory, check_limits, check_start, move
+from dynid_ros.model import RobotModel
+from dynid_ros.trajectories import MotionLimits, Trajectory, check_limits, check_start, check_torque, move
 
 JOINTS = ("a", "b")
 
 
 def limits(**changes):
     values = {"lower": [-1.0, -2.0], "upper": [1.0, 2.0], "velocity": [1.0, 1.0], "acceleration": [2.0, 2.0]} | changes
-    return MotionLimits(
-        JOINTS, ("rad", "m"), *(np.array(values[k]) for k in ("lower", "upper", "velocity", "acceleration"))
-    )
+    return MotionLimits(JOINTS, ("rad", "m"), **{what: np.array(value) for what, value in values.items()})
 
 
 def test_motion_within_limits_passes_up_to_the_limit():
@@ -74,3 +74,69 @@ def test_motion_starts_where_the_arm_is():
     moving = Trajectory(JOINTS, [0.0, 1.0], np.zeros((2, 2)), [[0.0, 0.2], [0, 0]], np.zeros((2, 2)))
     with pytest.raises(TrajectoryError, match=r"starts with velocity 0.2 of joint 'b', not at rest"):
         check_start(moving, [0.0, 0.0])
+
+
+def test_jerk_is_checked_where_it_is_limited():
+    motion = move(JOINTS, [0.0, 0.0], [0.5, 0.1], 2.0)
+    check_limits(motion, limits())
+    check_limits(motion, limits(jerk=[60 * 0.5 / 8, np.inf]))
+    for trajectory in (motion, motion.sample(50.0)):
+        with pytest.raises(
+            TrajectoryError, match=r"joint 'a' would reach jerk 3.75 rad/s³ at [02].000 s; its limit is 3.7 rad/s³$"
+        ):
+            check_limits(trajectory, limits(jerk=[3.7, 3.7]))
+
+
+def test_sampled_motion_of_several_moves_needs_no_more_jerk():
+    """Samples that straddle the start of a move would: a quintic that is at rest first must catch up."""
+    moves = [([0.0, 0.0], [0.3, 0.1], 1.003), ([0.3, 0.1], [0.3, 0.1], 0.511), ([0.3, 0.1], [0.0, 0.3], 1.217)]
+    motion = Trajectory.join([move(JOINTS, *part) for part in moves])
+    most = np.abs(motion.jerk_peaks()[1]).max(axis=0)
+    for rate in (20.0, 50.0, 125.0):
+        check_limits(motion.sample(rate), limits(jerk=most))
+    time = np.arange(0.0, motion.duration, 0.02)
+    with pytest.raises(TrajectoryError, match="would reach jerk"):
+        check_limits(Trajectory(JOINTS, time, *motion.at(time)), limits(jerk=most))
+
+
+ARM = RobotModel.from_urdf(planar_arm.urdf())
+
+
+def arm_limits(torque=np.inf):
+    return MotionLimits(ARM.joint_names, ("rad",) * 3, -2.5, 2.5, 3.0, 9.0, torque=torque)
+
+
+def test_torque_of_the_nominal_arm_is_checked():
+    """At rest with the arm stretched the torque is known by hand."""
+    rest = move(ARM.joint_names, np.zeros(3), np.zeros(3), 1.0)
+    needed = np.abs(planar_arm.gravity_torque([0.0, 0.0, 0.0]))
+    check_torque(rest, arm_limits(), ARM)
+    check_torque(rest, arm_limits([1.0, *1.0001 * needed[1:]]), ARM)
+    check_torque(rest, arm_limits([1.0, *1.26 * needed[1:]]), ARM, 0.2)
+    with pytest.raises(
+        TrajectoryError,
+        match=rf"joint 'joint_2' would need -{needed[1]:.4g} N m at 0.000 s; allowed are 10.8 N m, its limit of 12 N m "
+        "less a margin of 10 %",
+    ):
+        check_torque(rest, arm_limits([1.0, 12.0, 50.0]), ARM, 0.1)
+
+
+def test_torque_of_acceleration_is_checked_between_samples():
+    motion = move(ARM.joint_names, [-1.0, 1.0, 0.0], [1.0, 1.0, 0.0], 1.2)
+    time = np.linspace(0.0, 1.2, 2401)
+    most = np.abs(ARM.inverse_dynamics(*motion.at(time))).max(axis=0)
+    check_torque(motion, arm_limits(1.001 * most), ARM)
+    with pytest.raises(TrajectoryError, match=r"joint 'joint_1' would need .* N m at 0.\d+ s"):
+        check_torque(motion, arm_limits([0.99 * most[0], np.inf, np.inf]), ARM)
+
+
+def test_torque_of_an_arm_without_masses_is_not_passed_silently():
+    massless = RobotModel(ARM.chain)
+    rest = move(ARM.joint_names, np.zeros(3), np.zeros(3), 1.0)
+    check_torque(rest, arm_limits(), massless)
+    with pytest.raises(
+        TrajectoryError, match=r"torque of joints joint_2, joint_3 cannot be checked: .* no mass there; give masses, or"
+    ):
+        check_torque(rest, arm_limits([np.inf, 10.0, 10.0]), massless)
+    with pytest.raises(TrajectoryError, match="the torque margin is 1; it must be 0 or more and below 1"):
+        check_torque(rest, arm_limits(), ARM, 1.0)

@@ -51,3 +51,39 @@ def test_no_way_is_refused_with_the_reason():
         TrajectoryError, match=r"'joint_1' would reach position 2.6 rad at 0.000 s; its limit is 2.5 rad"
     ):
         connection.connect([2.6, -0.5, 0.0], [0.0, -0.5, 0.0])
+
+
+def test_visit_rests_at_each_pose_for_its_time():
+    poses = [[0.0, -0.5, 0.0], [0.5, -0.5, 0.0], [0.5, -0.5, 0.0], [0.0, -0.9, 0.3]]
+    motion, rests = Connection(LIMITS, Workspace(ROBOT, 0.0)).visit(poses, [1.0, 0.0, 2.0, 0.5])
+    check_limits(motion, LIMITS)
+    np.testing.assert_allclose(rests[:, 1] - rests[:, 0], [1.0, 0.0, 2.0, 0.5], atol=1e-12)
+    for pose, (start, end) in zip(poses, rests, strict=True):
+        position, velocity, _ = motion.at(np.linspace(start, end, 5))
+        np.testing.assert_allclose(position, np.tile(pose, (5, 1)), atol=1e-9)
+        np.testing.assert_allclose(velocity, 0.0, atol=1e-9)
+    assert (rests[0, 0], rests[-1, 1]) == (0.0, pytest.approx(motion.duration))
+
+
+@pytest.mark.parametrize(
+    ("poses", "dwell", "message"),
+    [
+        (np.zeros((0, 3)), 1.0, "one or more rows"),
+        ([0.0, 0.0, 0.0], 1.0, r"poses have shape \(3,\)"),
+        ([[0.0, 0.0, 0.0]], 0.0, "not all zero"),
+        ([[0.0, 0.0, 0.0]], np.nan, "zero or more"),
+        ([[0.0, 0.0, 0.0], [0.0, 0.2, 0.0]], 1.0, "pose 1: no safe way there: .*'link_3' would be at height"),
+        ([[0.0, 0.0], [1.0, 0.0]], 1.0, "pose 0: .*expected"),
+        ([[0.0, 0.0, 0.0], [0.0, np.nan, 0.0]], 1.0, r"pose 1: the goal pose is \[0.0, nan, 0.0\]; expected a finite"),
+    ],
+)
+def test_visit_refuses_what_makes_no_sense(poses, dwell, message):
+    with pytest.raises(TrajectoryError, match=message):
+        Connection(LIMITS, Workspace(ROBOT, 0.29)).visit(poses, dwell)
+
+
+def test_moves_keep_to_the_jerk_limit():
+    limits = MotionLimits.of(ROBOT, 4.0, jerk_limits=5.0)
+    motion = Connection(limits, Workspace(ROBOT, 0.0)).connect([0.0, -0.5, 0.0], [1.0, -1.0, 0.5])
+    check_limits(motion, limits)
+    assert np.abs(motion.jerk_peaks()[1]).max() == pytest.approx(5.0, rel=1e-9)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import yaml
 
 from dynid_ros.errors import TrajectoryError
 from dynid_ros.trajectories import FourierSeries
@@ -105,3 +106,91 @@ def test_impossible_series_are_refused():
         FourierSeries.at_rest(("a",), 0.1, np.ones((1, 1)), np.ones((1, 1)))
     with pytest.raises(TrajectoryError, match="base_frequency is -1 Hz; it must be positive"):
         FourierSeries.at_rest(("a",), -1.0, np.ones((1, 2)), np.ones((1, 2)))
+
+
+@pytest.mark.parametrize(("frequency", "harmonics"), [(0.01, 2), (0.05, 10), (0.37, 5), (4.0, 3)])
+def test_each_derivative_is_that_of_the_one_before(frequency, harmonics):
+    """At any base frequency and number of harmonics, by central differences; and at rest to 1e-9 where it ends."""
+    rng = np.random.default_rng(harmonics)
+    motion = FourierSeries.at_rest(JOINTS, frequency, *rng.standard_normal((2, 3, harmonics))).shifted([1.0, 0.0, -2.0])
+    time = rng.uniform(0.0, 3 * motion.period, 50)
+    step = 1e-5 * motion.period / harmonics
+    later, earlier = motion.at(time + step), motion.at(time - step)
+    derivatives = (*motion.at(time)[1:], motion.jerk(time))
+    for after, before, exact in zip(later, earlier, derivatives, strict=True):
+        np.testing.assert_allclose((after - before) / (2 * step), exact, rtol=0, atol=1e-5 * np.abs(exact).max())
+    for values in motion.at([0.0, motion.period, 7 * motion.period])[1:]:
+        np.testing.assert_allclose(values, 0.0, atol=1e-9)
+    np.testing.assert_allclose(motion.at(time)[0], motion.at(time + 2 * motion.period)[0], atol=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_jerk_bound_holds_for_the_series_and_for_its_samples(seed):
+    motion = series(seed, harmonics=2 + seed)
+    dense = np.abs(motion.jerk(np.linspace(0.0, motion.period, 20001))).max(axis=0)
+    bound = motion.largest_jerk()
+    assert np.all(dense <= bound)
+    assert np.all(bound <= 1.01 * dense)
+    assert np.all(np.abs(motion.trajectory().jerk_peaks()[1]).max(axis=0) <= bound)
+
+
+def written(motion, path, digits=9):
+    content = {
+        "format": "dynid-fourier/1",
+        "base_frequency": motion.base_frequency,
+        "joints": {
+            name: {"offset": float(o), "sine": np.round(s, digits).tolist(), "cosine": np.round(c, digits).tolist()}
+            for name, o, s, c in zip(motion.joint_names, motion.offset, motion.sine, motion.cosine, strict=True)
+        },
+    }
+    path.write_text(yaml.safe_dump(content))
+    return path
+
+
+def test_series_written_with_nine_digits_is_read_back_and_still_rests(tmp_path):
+    motion = series()
+    back = FourierSeries.read(written(motion, tmp_path / "plan.yaml"))
+    assert (back.joint_names, back.base_frequency) == (JOINTS, BASE)
+    time = np.linspace(0.0, motion.period, 100)
+    for values, expected in zip(back.at(time), motion.at(time), strict=True):
+        np.testing.assert_allclose(values, expected, atol=1e-7)
+    for values in back.at([0.0])[1:]:
+        np.testing.assert_allclose(values, 0.0, atol=1e-12)
+    back.trajectory(3)
+
+
+def test_saved_series_is_read_back_as_it_was(tmp_path):
+    motion = series()
+    back = FourierSeries.read(motion.save(tmp_path / "new" / "series.yaml"))
+    assert (back.joint_names, back.base_frequency) == (JOINTS, BASE)
+    for part in ("offset", "sine", "cosine"):
+        np.testing.assert_allclose(getattr(back, part), getattr(motion, part), rtol=0, atol=1e-14)
+
+
+def test_series_read_as_it_stands_is_not_forced_to_rest(tmp_path):
+    """What is not at rest for more than missing digits stays so, and is refused where a motion is made of it."""
+    back = FourierSeries.read(written(series(), tmp_path / "s.yaml", digits=2))
+    np.testing.assert_allclose(back.sine, np.round(series().sine, 2))
+    with pytest.raises(TrajectoryError, match="starts with velocity"):
+        back.trajectory()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"format": "dynid-trajectory/1"}, "is not a Fourier motion: expected 'format: dynid-fourier/1'"),
+        ({"joints": None}, "is malformed"),
+        ({"joints": {}}, "is malformed"),
+        ({"base_frequency": 0}, "base_frequency is 0 Hz; it must be positive"),
+        ({"base_frequency": "fast"}, "is malformed"),
+        ({"joints": {"a": {"offset": 0, "sine": [1, 2]}}}, "lacks the entry 'cosine'"),
+        ({"joints": {"a": {"offset": 0, "sine": [1, 2], "cosine": [1]}}}, "joint 'a' needs a sine and a cosine"),
+        ({"joints": {"a": {"offset": 0, "sine": [1, float("nan")], "cosine": [1, 2]}}}, "not a finite number"),
+    ],
+)
+def test_malformed_series_is_one_clear_error(tmp_path, change, message):
+    path = written(series(), tmp_path / "s.yaml")
+    path.write_text(yaml.safe_dump(yaml.safe_load(path.read_text()) | change))
+    with pytest.raises(TrajectoryError, match=message) as error:
+        FourierSeries.read(path)
+    assert str(path) in str(error.value)

@@ -6,6 +6,7 @@ from dynid_ros.model import RobotModel
 from dynid_ros.trajectories import MotionLimits
 
 LIMIT = '<limit lower="-1" upper="2" velocity="3" effort="40"/>'
+STUCK = '<limit lower="2" upper="2" velocity="3" effort="40"/>'
 
 
 def robot(*joints: tuple[str, str]) -> RobotModel:
@@ -99,3 +100,71 @@ def test_spread_poses_fill_the_range_and_stay_inside():
     np.testing.assert_allclose(poses.mean(axis=0), [0.5, 0.0], atol=0.05)
     with pytest.raises(TrajectoryError, match="joint 'j1' has no room left"):
         limits.poses(16, [1.5, 0.1])
+
+
+def test_jerk_and_torque_are_unlimited_unless_known():
+    limits = MotionLimits.of(robot(("revolute", LIMIT), ("revolute", ZEROS)), 4.0, **GIVEN)
+    np.testing.assert_array_equal(limits.jerk, [np.inf, np.inf])
+    np.testing.assert_array_equal(limits.torque, [40, np.inf])  # exporters write 0 for not known
+    limits = MotionLimits.of(
+        robot(("revolute", LIMIT), ("revolute", ZEROS)), 4.0, **GIVEN, jerk_limits=[np.nan, 50.0], torque_limits=30.0
+    )
+    np.testing.assert_array_equal(limits.jerk, [np.inf, 50])
+    np.testing.assert_array_equal(limits.torque, [30, 30])
+    bare = MotionLimits(("a", "b"), ("rad", "m"), -1.0, 1.0, 2.0, 3.0)
+    np.testing.assert_array_equal(bare.jerk, [np.inf, np.inf])
+    np.testing.assert_array_equal(bare.velocity, [2, 2])
+
+
+GIVEN = {"position_lower": [np.nan, -1], "position_upper": [np.nan, 1], "velocity_limits": [np.nan, 1.0]}
+
+
+def test_infinite_torque_limit_does_not_undo_the_urdfs():
+    np.testing.assert_array_equal(MotionLimits.of(robot(("revolute", LIMIT)), 4.0, torque_limits=np.inf).torque, [40])
+
+
+@pytest.mark.parametrize(
+    ("joint", "arguments", "message"),
+    [
+        (LIMIT, {"torque_limits": 41.0}, "torque_limits of joint 'j1' is 41, wider than the URDF's 40"),
+        (LIMIT, {"torque_limits": 0.0}, "torque limit of joint 'j1' is 0; it must be positive; give torque_limits"),
+        (LIMIT, {"torque_limits": -1.0}, "torque limit of joint 'j1' is -1; it must be positive"),
+        (LIMIT, {"jerk_limits": 0.0}, "jerk limit of joint 'j1' is 0; it must be positive; give jerk_limits"),
+        (LIMIT, {"jerk_limits": [1.0, 2.0]}, "jerk_limits: 2 values; give one"),
+        (LIMIT, {"velocity_limits": -1.0}, "velocity limit of joint 'j1' is -1; .* give velocity_limits"),
+        (LIMIT, {"position_lower": 1.0, "position_upper": 0.5}, "1 to 0.5 rad, leave it no room; give position_lower"),
+        (
+            STUCK,
+            {},
+            "the URDF's position limits of joint 'j1', 2 to 2 rad, leave it no room; correct them, or give",
+        ),
+        (STUCK, {"position_lower": -1.0}, "the URDF's position limits of joint 'j1', 2 to 2 rad"),
+    ],
+)
+def test_contradiction_names_the_joint_and_the_way_out(joint, arguments, message):
+    with pytest.raises(TrajectoryError, match=message):
+        MotionLimits.of(robot(("revolute", joint)), **{"acceleration_limits": 1.0} | arguments)
+
+
+def test_contradiction_of_the_urdf_is_settled_by_the_caller():
+    arm = robot(("revolute", STUCK))
+    assert MotionLimits.of(arm, 1.0, position_lower=-0.5, position_upper=0.5).lower[0] == -0.5
+
+
+@pytest.mark.parametrize("field", ["lower", "upper", "velocity", "acceleration", "jerk", "torque"])
+def test_limit_that_is_not_a_number_makes_no_limits(field):
+    values = dict.fromkeys(("lower", "upper", "velocity", "acceleration", "jerk", "torque"), 1.0) | {"lower": -1.0}
+    MotionLimits(("a", "b"), ("rad", "rad"), **values)
+    what = "position" if field in ("lower", "upper") else field
+    with pytest.raises(TrajectoryError, match=f"the {what} limits? of joint 'b'"):
+        MotionLimits(("a", "b"), ("rad", "rad"), **values | {field: np.array([values[field], np.nan])})
+    with pytest.raises(
+        TrajectoryError, match=f"{field} limits: 3 values; give one for all joints or one for each of a, b"
+    ):
+        MotionLimits(("a", "b"), ("rad", "rad"), **values | {field: np.ones(3)})
+
+
+def test_scaled_keeps_jerk_and_torque():
+    limits = MotionLimits.of(robot(("revolute", LIMIT)), 4.0, jerk_limits=50.0).scaled(0.5, 0.8)
+    assert (limits.velocity[0], limits.acceleration[0], limits.jerk[0], limits.torque[0]) == (1.5, 3.2, 50.0, 40.0)
+    assert limits.scaled(1.0, 1.0, 0.5).jerk[0] == 25.0

@@ -1,4 +1,5 @@
 import numpy as np
+import paper_arms
 import pytest
 
 from dynid_ros.errors import TrajectoryError
@@ -53,3 +54,36 @@ def test_no_displacement_takes_no_time_and_no_time_is_no_move():
     assert shortest_duration([0.0], [1.0], [1.0]) == 0.0
     with pytest.raises(TrajectoryError, match="positive duration, got 0 s"):
         move(("a",), [0.0], [0.0], 0.0)
+
+
+def test_peaks_are_those_of_the_polynomial():
+    """10/√3 = 5.7735 Δ/T², 15/8 Δ/T and, at both ends, 60 Δ/T³."""
+    duration, delta = 1.6, 0.7
+    motion = move(("a",), [0.2], [0.2 + delta], duration)
+    time = np.linspace(0.0, duration, 40001)
+    _, velocity, acceleration = motion.at(time)
+    assert np.abs(acceleration).max() == pytest.approx(5.7735 * delta / duration**2, rel=1e-5)
+    assert np.abs(velocity).max() == pytest.approx(1.875 * delta / duration, rel=1e-8)
+    assert np.abs(motion.jerk(time)).max() == pytest.approx(60 * delta / duration**3, rel=1e-9)
+    _, peak = motion.jerk_peaks()
+    assert np.abs(peak).item() == pytest.approx(60 * delta / duration**3, rel=1e-9)
+
+
+def test_three_moves_of_the_direct_drive_arm():
+    """The trajectories of Atkeson, An and Hollerbach 1986 as moves: as sampled they tell the arm's parameters alike."""
+    arm, samples = paper_arms.mit_arm(), 200
+    regressors = []
+    for start, end in paper_arms.MIT_MOVES:
+        motion = move(arm.joint_names, np.deg2rad(start), np.deg2rad(end), 1.3)
+        regressors.append(arm.torque_regressor(*motion.at(np.linspace(0.0, 1.3, samples))))
+    matrix = np.concatenate(regressors).reshape(-1, 30)
+    eigenvalues = np.linalg.eigvalsh(matrix.T @ matrix)[::-1]
+    assert eigenvalues[14] == pytest.approx(2934.586, abs=1e-2)
+    assert eigenvalues[0] == pytest.approx(2532784, rel=1e-5)
+    assert eigenvalues[15] < 1e-6
+
+
+def test_jerk_limits_the_shortest_duration():
+    duration = shortest_duration([0.5, -1.0], [9.0, 9.0], [99.0, 99.0], [np.inf, 10.0])
+    assert duration == pytest.approx((60 * 1.0 / 10.0) ** (1 / 3))
+    assert shortest_duration([0.5], [1.0], [2.0], np.inf) == shortest_duration([0.5], [1.0], [2.0])

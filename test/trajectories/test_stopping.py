@@ -6,6 +6,7 @@ import pytest
 from dynid_ros.excitation import StaticRotation
 from dynid_ros.model import RobotModel
 from dynid_ros.trajectories import MotionLimits, Workspace, check_limits, stop
+from dynid_ros.trajectories.connection import Connection
 
 DEMO_ARM = Path(__file__).parents[2] / "config" / "demo_arm.urdf"
 
@@ -53,3 +54,31 @@ def test_stop_outside_of_the_motion_stays_at_its_ends(planned, time):
     end = 0 if time < 0 else -1
     np.testing.assert_allclose(stopping.position, np.tile(motion.position[end], (stopping.n_samples, 1)), atol=1e-3)
     assert stopping.duration == pytest.approx(0.2)
+
+
+def test_stop_keeps_to_jerk_limits_and_is_never_faster_than_the_motion(planned):
+    """Of a motion that just meets its jerk limit; the stop may have half as much again."""
+    robot = RobotModel.from_urdf(DEMO_ARM)
+    limits = MotionLimits.of(robot, 4.0, jerk_limits=30.0)
+    goal = np.array([1.0, -0.8, 0.6, 1.0, 0.5, -1.0])
+    motion = Connection(limits, Workspace(robot)).connect(np.zeros(6), goal)
+    assert np.abs(motion.jerk_peaks()[1]).max() == pytest.approx(30.0, rel=1e-6)
+    unlimited = planned[1]
+    for time in np.linspace(0.0, motion.duration, 40):
+        stopping = stop(motion, time, limits)
+        instants = np.linspace(0.0, stopping.duration, 2000)
+        _, velocity, acceleration = stopping.at(instants)
+        assert np.abs(stopping.jerk(instants)).max() <= 1.52 * 30.0
+        assert np.abs(acceleration).max() <= 4.0 + 1e-6
+        later = np.abs(motion.at(np.linspace(time, time + stopping.duration, 2000))[1]).max(axis=0)
+        assert np.all(np.abs(velocity).max(axis=0) <= later + 1e-6)
+        assert stopping.duration < 2.0
+        assert stopping.duration >= stop(motion, time, unlimited).duration
+
+
+def test_stop_of_a_motion_beyond_its_limits_takes_what_passes_them_least(planned):
+    motion, limits = planned
+    time = motion.duration / 2
+    tight = limits.scaled(1.0, 1e-3)
+    excesses = [np.abs(stop(motion, time, given).acceleration).max() for given in (tight, limits)]
+    assert excesses[0] <= excesses[1]

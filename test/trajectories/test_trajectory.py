@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dynid_ros.errors import TrajectoryError
-from dynid_ros.trajectories import Trajectory
+from dynid_ros.trajectories import Trajectory, move
 
 JOINTS = ("a", "b")
 FIELDS = ("position", "velocity", "acceleration")
@@ -143,3 +143,40 @@ def test_csv_holds_every_value(tmp_path):
         rows = list(csv.DictReader(stream))
     assert list(rows[0]) == ["t", *(f"{joint}_{field}" for field in FIELDS for joint in JOINTS)]
     np.testing.assert_array_equal([float(row["b_velocity"]) for row in rows], motion().velocity[:, 1])
+
+
+def test_jerk_of_a_known_polynomial_and_its_peaks():
+    np.testing.assert_allclose(motion().jerk([0.0, 0.7, 2.0]), [[6, 0]] * 3, atol=1e-9)
+    np.testing.assert_array_equal(motion().jerk([-1.0, 3.0]), np.zeros((2, 2)))
+    time, peak = motion().jerk_peaks()
+    np.testing.assert_allclose(peak, [[6, 0], [6, 0]], atol=1e-9)
+    assert time.shape == (2, 2)
+
+
+def test_jerk_peaks_are_those_between_samples():
+    rng = np.random.default_rng(0)
+    time = np.cumsum(np.concatenate([[0.0], rng.uniform(0.1, 0.5, 12)]))
+    wild = Trajectory(JOINTS, time, *rng.standard_normal((3, 13, 2)))
+    when, peak = wild.jerk_peaks()
+    for k in range(12):
+        inside = np.linspace(time[k], time[k + 1], 4001)[:-1]
+        largest = np.abs(wild.jerk(inside)).max(axis=0)
+        np.testing.assert_allclose(np.abs(peak[k]), largest, rtol=2e-3)
+        assert np.all((when[k] >= time[k]) & (when[k] <= time[k + 1]))
+        differences = np.gradient(wild.at(inside)[2], inside, axis=0)[1:-1]
+        np.testing.assert_allclose(differences, wild.jerk(inside)[1:-1], atol=1e-2 * largest.max())
+
+
+def test_sampling_keeps_samples_where_the_jerk_jumps():
+    parts = [move(JOINTS, [0, 0], [1, 0], 1.03), move(JOINTS, [1, 0], [1, 0], 0.5), move(JOINTS, [1, 0], [1, 1], 0.9)]
+    joined = Trajectory.join(parts)
+    sampled = joined.sample(10.0)
+    for corner in (1.03, 1.53):
+        assert np.abs(sampled.time - corner).min() < 1e-12
+    assert np.diff(sampled.time).max() <= 0.2
+    assert np.diff(sampled.time).min() > 0.02
+    time = np.linspace(0.0, joined.duration, 1000)
+    for values, expected in zip(sampled.at(time), joined.at(time), strict=True):
+        np.testing.assert_allclose(values, expected, atol=1e-9)
+    dense = joined.sample(500.0)  # every sample of it is a small corner or none: sampling it again adds nothing
+    assert dense.sample(50.0).n_samples <= joined.sample(50.0).n_samples + 2

@@ -3,28 +3,13 @@ from pathlib import Path
 import numpy as np
 import planar_arm
 import pytest
-from scipy.optimize import minimize
 
+from dynid_ros.collision import Bodies, Obstacle
 from dynid_ros.errors import TrajectoryError
 from dynid_ros.model import RobotModel
 from dynid_ros.trajectories import Workspace, move
-from dynid_ros.trajectories.workspace import _segment_distance
 
 DEMO_ARM = Path(__file__).parents[2] / "config" / "demo_arm.urdf"
-
-
-def test_segment_distance_is_the_smallest_over_both_segments():
-    rng = np.random.default_rng(3)
-    segments = rng.normal(size=(30, 4, 3))
-    segments[:10, 3] = segments[:10, 2] + (segments[:10, 1] - segments[:10, 0])  # parallel
-    found = _segment_distance(*np.moveaxis(segments, 1, 0))
-    for (a0, a1, b0, b1), distance in zip(segments, found, strict=True):
-
-        def squared(x, a0=a0, a1=a1, b0=b0, b1=b1):
-            return np.sum((a0 + x[0] * (a1 - a0) - b0 - x[1] * (b1 - b0)) ** 2)
-
-        best = min(minimize(squared, start, bounds=[(0, 1)] * 2).fun for start in ([0, 0], [1, 1], [0, 1], [1, 0]))
-        assert distance == pytest.approx(np.sqrt(best), abs=1e-4)
 
 
 def test_floor_is_where_the_links_reach_it():
@@ -69,7 +54,7 @@ def test_check_names_the_links_that_come_close():
     robot = RobotModel.from_dh(rows)
     motion = move(robot.joint_names, [0.0] * 4, [0.0, *[np.pi / 2] * 3], 3.0)
     with pytest.raises(
-        TrajectoryError, match=r"from 'link_3' to 'link_4' would come within 0.000 m .* clearance is 0.1 m"
+        TrajectoryError, match=r"'link_4' would come within 0.000 m of 'link_1' at 3.000 s; clearance is 0.1 m"
     ):
         Workspace(robot, clearance=0.1).check(motion)
 
@@ -95,3 +80,79 @@ def test_no_gravity_no_floor():
     robot = RobotModel.from_urdf(planar_arm.urdf(), gravity=(0, 0, 0))
     with pytest.raises(TrajectoryError, match="gravity is zero"):
         Workspace(robot)
+
+
+def demo_arm():
+    robot = RobotModel.from_urdf(DEMO_ARM)
+    return robot, Bodies.of(robot)
+
+
+def test_whole_links_stay_above_the_floor():
+    """Never lower than the lowest point of MuJoCo's boxes and cylinders allows, and not much higher."""
+    mujoco = pytest.importorskip("mujoco")
+    model = mujoco.MjModel.from_xml_path(str(DEMO_ARM))
+    data = mujoco.MjData(model)
+    robot, bodies = demo_arm()
+    workspace = Workspace(robot, -10.0, bodies=bodies)
+    poses = np.random.default_rng(4).uniform(-1.5, 1.5, (40, 6))
+    ours = workspace.distances(poses).room[:, ["floor" in name for name in workspace.names]].min(axis=1) - 10.0
+    for pose, height in zip(poses, ours, strict=True):
+        data.qpos[:] = pose
+        mujoco.mj_forward(model, data)
+        lowest = []
+        for geom in np.flatnonzero(model.geom_bodyid > 0):
+            up, size = data.geom_xmat[geom].reshape(3, 3)[2], model.geom_size[geom]
+            if model.geom_type[geom] == mujoco.mjtGeom.mjGEOM_BOX:
+                below = np.abs(up) @ size
+            else:
+                assert model.geom_type[geom] == mujoco.mjtGeom.mjGEOM_CYLINDER
+                below = abs(up[2]) * size[1] + np.hypot(up[0], up[1]) * size[0]
+            lowest.append(data.geom_xpos[geom, 2] - below)
+        assert min(lowest) - 0.08 < height <= min(lowest) + 1e-9
+
+
+def test_bodies_may_not_touch_even_without_clearance():
+    """Folded back onto itself: lines pass beside each other, links do not."""
+    robot, bodies = demo_arm()
+    folded = [[0.0, 0.3, 2.4, 0.0, 1.9, 0.0]]
+    assert Workspace(robot).allowed(folded)[0]
+    whole = Workspace(robot, bodies=bodies)
+    rng = np.random.default_rng(2)
+    poses = rng.uniform(robot.limits.lower, robot.limits.upper, (400, 6))
+    assert 0.3 < whole.allowed(poses).mean() < 0.98
+    assert whole.allowed(np.zeros((1, 6)))[0]
+
+
+def test_obstacles_and_box_are_kept_clear_of():
+    robot, bodies = demo_arm()
+    wall = Obstacle("wall", [0.5, -2, 0], [0.6, 2, 2])
+    cell = Workspace(robot, bodies=bodies, obstacles=[wall])
+    room = Workspace(robot, bodies=bodies, box=([-2, -2, -1], [0.5, 2, 3]))
+    forwards, upright = [0.0, 1.2, 0.0, 0.0, 0.0, 0.0], [0.0] * 6
+    for workspace, message in (
+        (cell, r"'\w+' would overlap with obstacle 'wall' by 0.\d+ m at \d.\d+ s; clearance is 0 m"),
+        (room, r"'\w+' would reach x = [01].\d+ m at \d.\d+ s, beyond upper side 0.5 m of the box"),
+    ):
+        np.testing.assert_array_equal(workspace.allowed([upright, forwards]), [True, False])
+        with pytest.raises(TrajectoryError, match=message):
+            workspace.check(move(robot.joint_names, upright, forwards, 3.0))
+
+
+def test_the_arm_stands_on_its_table_but_may_not_reach_into_it():
+    robot, bodies = demo_arm()
+    table = Obstacle("table", [-1, -1, -0.1], [1, 1, 0.12])
+    workspace = Workspace(robot, bodies=bodies, obstacles=[table])
+    assert workspace.exempt == ("'link_1' and obstacle 'table'",)
+    down = [0.0, 1.6, 0.8, 0.0, 0.0, 0.0]
+    np.testing.assert_array_equal(workspace.allowed([[0.0] * 6, down]), [True, False])
+
+
+def test_an_obstacle_that_leaves_no_pose_is_named():
+    robot, bodies = demo_arm()
+    shelf = Obstacle("shelf", [-2, -2, 0.0], [2, 2, 2.0])
+    with pytest.raises(TrajectoryError, match=r"'link_2' and obstacle 'shelf' are too near in every one of 1000 poses"):
+        Workspace(robot, bodies=bodies, obstacles=[shelf])
+    with pytest.raises(TrajectoryError, match=r"box from .* expected corners"):
+        Workspace(robot, box=([0, 0, 0], [1, 1, -1]))
+    with pytest.raises(TrajectoryError, match="clearance is -1 m"):
+        Workspace(robot, clearance=-1.0)

@@ -1,0 +1,127 @@
+"""The links of an arm as capsules."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from dynid_ros.collision.capsule_fit import MOST_CAPSULES, Capsules, cover
+from dynid_ros.collision.placements import BASE, placements
+from dynid_ros.collision.shapes import ShapeReader
+from dynid_ros.errors import CollisionError
+from dynid_ros.model import RobotModel
+from dynid_ros.model.urdf import LinkTree
+from dynid_ros.model.urdf_document import parse_urdf
+
+
+@dataclass(frozen=True, eq=False)
+class Bodies:
+    """Capsules on the links of a chain: points within `radius` of a segment.
+
+    Attributes:
+        link: (C,) link of the chain that each is on, from 0; -1 for what stands still with the base.
+        start: (C, 3) in the frame of that link (the base frame), m.
+        end: (C, 3).
+        radius: (C,) m.
+        hulls: (C,) points (V, 4) in the same frame whose hull the capsule covers: x, y, z, and a thickness around it.
+        names: (C,) what each is part of: a link of the URDF, or the link that a line starts from.
+        without_shape: links of the chain of which no shape is known: they are lines without thickness.
+        left_out: links of the URDF that are on the arm or its base but not covered, as nothing tells where they are.
+
+    """
+
+    link: np.ndarray
+    start: np.ndarray
+    end: np.ndarray
+    radius: np.ndarray
+    hulls: tuple[np.ndarray, ...]
+    names: tuple[str, ...]
+    without_shape: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        robot: RobotModel,
+        mesh_directories: Sequence[str | Path] = (),
+        skip_unreadable: bool = False,
+        most: int = MOST_CAPSULES,
+    ) -> Bodies:
+        """Capsules that cover the collision elements, else the visual ones, of all that moves or stands with the chain.
+
+        What hangs on it by joints outside the chain, such as fingers, is covered at all places between their limits. A
+        link without shape is a line from its origin to that of the next; so are all links of a DH table.
+
+        Args:
+            robot: the arm.
+            mesh_directories: where to look for meshes: the folder of the URDF for relative paths; for `package://p/`
+                a folder that holds p, or one in p. ROS_PACKAGE_PATH and AMENT_PREFIX_PATH are looked at too.
+            skip_unreadable: take a link whose shape cannot be read for one without shape (see `without_shape`).
+            most: capsules per link of the URDF, at most; fewer where more would not be much tighter.
+
+        Raises:
+            CollisionError: a shape makes no sense or its mesh is not found or cannot be read; names link and file.
+
+        """
+        if robot.urdf is None:
+            return cls.lines(robot)
+        chain = robot.chain
+        placed, left_out = placements(LinkTree(parse_urdf(robot.urdf, "URDF"), "URDF"), chain)
+        reader = ShapeReader(robot.urdf, [Path(directory) for directory in mesh_directories])
+        parts: list[tuple[int, str, Capsules]] = []
+        unread: list[int] = []
+        for placement in placed:
+            try:
+                shape = reader.shape(placement)
+            except CollisionError as error:
+                if not skip_unreadable:
+                    raise CollisionError(f"{error}; or go on without the shapes that cannot be read") from error
+                unread.append(placement.link)
+                continue
+            if shape is not None:
+                parts.append((shape.link, shape.name, cover(shape.faces, shape.margins, most)))
+        shaped = {link for link, _, _ in parts} - set(unread)
+        lines = cls.lines(robot)
+        bare = [k for k, link in enumerate(lines.link) if link not in shaped and link != BASE]
+        bare += [k for k, link in enumerate(lines.link) if link == BASE and link in unread]
+        parts += [(int(lines.link[k]), lines.names[k], _line(lines, k)) for k in bare]
+        parts.sort(key=lambda part: part[0])
+        names = (chain.base, *chain.link_names)
+        counts = [len(capsules.radius) for _, _, capsules in parts]
+        return cls(
+            np.repeat([link for link, _, _ in parts], counts),
+            np.concatenate([capsules.start for _, _, capsules in parts]),
+            np.concatenate([capsules.end for _, _, capsules in parts]),
+            np.concatenate([capsules.radius for _, _, capsules in parts]),
+            tuple(hull for _, _, capsules in parts for hull in capsules.hulls),
+            tuple(name for (_, name, _), count in zip(parts, counts, strict=True) for _ in range(count)),
+            tuple(names[link + 1] for link in range(-1, chain.n_joints) if link not in shaped),
+            tuple(left_out),
+        )
+
+    @classmethod
+    def lines(cls, robot: RobotModel) -> Bodies:
+        """Lines from link origin to link origin, from the base to the tip: links without thickness.
+
+        Each line is part of one link; how far a sliding joint is drawn out is part of none.
+        """
+        chain = robot.chain
+        n = chain.n_joints
+        tip = chain.tip_offset[np.newaxis, :3, 3]
+        joints = np.zeros((n, 3))
+        ends = np.concatenate([chain.placements[:, :3, 3], tip, tip])
+        if robot.urdf is None:  # a DH frame is at the far end of its link, the shift along its joint is part of it
+            for i, (before, after) in enumerate(zip(chain.placements, chain.link_offsets, strict=True)):
+                joints[i] = -after[:3, :3].T @ (after[:3, 3] + before[:3, :3].T @ before[:3, 3])
+            ends = np.zeros_like(ends)
+        start = np.concatenate([np.zeros((1, 3)), joints, tip])
+        hulls = np.pad(np.stack([start, ends], axis=1), ((0, 0), (0, 0), (0, 1)))
+        names = (chain.base, *chain.link_names, chain.tip)
+        return cls(np.append(np.arange(BASE, n), n - 1), start, ends, np.zeros(n + 2), tuple(hulls), names, names[:-1])
+
+
+def _line(lines: Bodies, k: int) -> Capsules:
+    return Capsules(lines.start[[k]], lines.end[[k]], lines.radius[[k]], (lines.hulls[k],))

@@ -1,0 +1,123 @@
+"""How far segments are from each other, from boxes and from planes, and where they are closest.
+
+Points and normals are (K, 3, N), for K things and N samples, or broadcast to it; samples come last, so that numpy's
+inner loops run over them. Distances are (K, N), negative inside. The normal is the gradient of the distance with
+respect to a shift of the first segment; the point is where on it a force along the normal would act.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from dynid_ros.model.vectors import dot
+
+TINY = 1e-12
+
+
+class Contact(NamedTuple):
+    """Distance (K, N), normal (K, 3, N) and point (K, 3, N) on the first segment."""
+
+    distance: np.ndarray
+    normal: np.ndarray
+    point: np.ndarray
+
+
+def segment_segment(a0: np.ndarray, a1: np.ndarray, b0: np.ndarray, b1: np.ndarray) -> Contact:
+    """Of segments a0-a1 from segments b0-b1 (Ericson, Real-Time Collision Detection, 5.1.9); zero where they cross."""
+    a, b, between = a1 - a0, b1 - b0, a0 - b0
+    aa, bb, ab = dot(a, a), dot(b, b), dot(a, b)
+    a_between, b_between = dot(a, between), dot(b, between)
+    inverse_aa, inverse_bb = 1.0 / np.maximum(aa, TINY), 1.0 / np.maximum(bb, TINY)
+    s = np.clip((ab * b_between - a_between * bb) / np.maximum(aa * bb - ab * ab, TINY), 0.0, 1.0)
+    t = np.clip((ab * s + b_between) * inverse_bb, 0.0, 1.0)
+    s = np.clip((ab * t - a_between) * inverse_aa, 0.0, 1.0)
+    along = s[..., np.newaxis, :] * a
+    offset = between + along
+    offset -= t[..., np.newaxis, :] * b
+    distance = np.sqrt(dot(offset, offset))
+    normal = offset / np.maximum(distance, TINY)[..., np.newaxis, :]
+    crossing = distance < 1e-9
+    if crossing.any():  # the way out is across both
+        k, n = np.nonzero(crossing)
+        a_there, b_there = (np.broadcast_to(u, offset.shape)[k, :, n] for u in (a, b))
+        both = np.cross(a_there, b_there)
+        normal[k, :, n] = both / np.maximum(np.linalg.norm(both, axis=1, keepdims=True), TINY)
+    along += a0
+    return Contact(distance, normal, along)
+
+
+def segment_box(p0: np.ndarray, p1: np.ndarray, half: np.ndarray) -> Contact:
+    """Of segments p0-p1 from boxes about the origin with half sides `half` (3,) or (K, 3, 1).
+
+    Inside it is the depth of the deepest point below the nearest face. Both are the least signed distance over the
+    segment, which is a convex function along it.
+    """
+    half = np.broadcast_to(np.reshape(half, (-1, 3, 1)), (p0.shape[0], 3, 1))
+    d = p1 - p0
+    t = _nearest_to_box(p0, d, half)
+    point = p0 + t[:, np.newaxis] * d
+    offset = point - np.clip(point, -half, half)
+    distance = np.sqrt(dot(offset, offset))
+    normal = offset / np.maximum(distance, TINY)[:, np.newaxis]
+    inside = distance < TINY
+    if inside.any():
+        k, n = np.nonzero(inside)
+        distance[k, n], normal[k, :, n], depth_at = _depth(p0[k, :, n], d[k, :, n], half[k, :, 0])
+        point[k, :, n] = p0[k, :, n] + depth_at[:, np.newaxis] * d[k, :, n]
+    return Contact(distance, normal, point)
+
+
+def _nearest_to_box(p0: np.ndarray, d: np.ndarray, half: np.ndarray) -> np.ndarray:
+    """Parameter (K, N) where the segment is nearest to the box: its slope is piecewise linear and rises."""
+    slow = np.abs(d) < TINY
+    inverse = 1.0 / np.where(slow, 1.0, d)
+    low, low_slope = np.zeros_like(p0[:, 0]), None
+    high, high_slope = np.ones_like(low), None
+
+    def slope(t: np.ndarray) -> np.ndarray:
+        point = p0 + t[:, np.newaxis] * d
+        return dot(d, point - np.clip(point, -half, half))
+
+    low_slope, high_slope = slope(low), slope(high)
+    outward, inward = low_slope > 0.0, high_slope < 0.0
+    for side in (-half, half):
+        breaks = np.where(slow, 0.0, np.clip((side - p0) * inverse, 0.0, 1.0))
+        for axis in range(3):
+            t = breaks[:, axis]
+            g = slope(t)
+            better = (g <= 0.0) & (t >= low)
+            low, low_slope = np.where(better, t, low), np.where(better, g, low_slope)
+            better = (g >= 0.0) & (t <= high)
+            high, high_slope = np.where(better, t, high), np.where(better, g, high_slope)
+    rise = high_slope - low_slope
+    between = np.where(rise > TINY, -low_slope / np.maximum(rise, TINY), 0.5)
+    t = low + (high - low) * np.clip(between, 0.0, 1.0)
+    return np.where(outward, 0.0, np.where(inward, 1.0, t))
+
+
+def _depth(p0: np.ndarray, d: np.ndarray, half: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Signed distance (M,), its gradient (M, 3) and where it is taken (M,), for M segments (M, 3) that enter the box.
+
+    It is the least over the segment of the largest of six lines, one for each face: at an end, or where a falling and a
+    rising line meet; there the gradient is the mix of both that does not change along the segment.
+    """
+    value = np.concatenate([p0 - half, -p0 - half], axis=1)  # (M, 6)
+    rise = np.concatenate([d, -d], axis=1)
+    i, j = np.triu_indices(6, 1)
+    meeting = rise[:, j] - rise[:, i]
+    level = np.abs(meeting) < TINY
+    t = np.where(level, 0.0, (value[:, i] - value[:, j]) / np.where(level, 1.0, meeting))
+    t = np.concatenate([np.zeros((len(t), 1)), np.ones((len(t), 1)), np.clip(t, 0.0, 1.0)], axis=1)
+    depths = (value[:, np.newaxis] + t[:, :, np.newaxis] * rise[:, np.newaxis]).max(axis=2)
+    rows = np.arange(len(t))
+    where = t[rows, depths.argmin(axis=1)]
+    at = value + where[:, np.newaxis] * rise
+    depth = at.max(axis=1)
+    active = at >= depth[:, np.newaxis] - 1e-9
+    falling = np.where(active, rise, np.inf).argmin(axis=1)
+    rising = np.where(active, rise, -np.inf).argmax(axis=1)
+    a, b = rise[rows, falling], rise[rows, rising]
+    interior = (where > 0.0) & (where < 1.0) & (a < 0.0) & (b > 0.0)
+    share = np.where(interior, b / np.where(interior, b - a, 1.0), np.where(where >= 1.0, 1.0, 0.0))
+    faces = np.concatenate([np.eye(3), -np.eye(3)])
+    return depth, share[:, np.newaxis] * faces[falling] + (1.0 - share[:, np.newaxis]) * faces[rising], where

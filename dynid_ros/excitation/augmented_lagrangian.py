@@ -1,0 +1,88 @@
+"""Minimisation under many inequalities, for problems with a cheap gradient."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+
+ITERATIONS = 60
+"""Of the quasi-Newton method between two updates of the multipliers."""
+MEMORY = 20
+FIRST_PENALTY = 10.0
+PENALTY_GROWTH = 3.0
+ENOUGH = 0.003
+"""Excess above which the penalty grows."""
+
+
+class Problem(Protocol):
+    """A smooth objective and inequalities excess <= 0."""
+
+    def evaluate(self, vector: NDArray, sharpness: float) -> tuple[float, NDArray]:
+        """Objective, and excess of any shape."""
+
+    def gradient(self, by_excess: NDArray) -> NDArray:
+        """Gradient of the last objective plus sum(by_excess * excess)."""
+
+
+@dataclass(frozen=True)
+class Iterate:
+    """Where the search is after a round.
+
+    Attributes:
+        vector: the variables.
+        excess: largest.
+
+    """
+
+    vector: NDArray
+    excess: float
+
+
+class Over(Exception):
+    """The search is to end within a round."""
+
+
+def rounds(
+    problem: Problem,
+    start: NDArray,
+    sharpness: tuple[float, ...],
+    over: Callable[[], bool] = lambda: False,
+) -> Iterator[Iterate]:
+    """Search by augmented Lagrangian (Nocedal and Wright 2006, section 17.4) and L-BFGS.
+
+    Args:
+        problem: what to minimise.
+        start: (d,) first vector; it need not be feasible.
+        sharpness: of the objective, one for each round.
+        over: asked before each evaluation whether to end the search.
+
+    Yields:
+        The iterate at the end of each round that was finished.
+
+    """
+    vector, penalty = start, FIRST_PENALTY
+    multipliers: NDArray | float = 0.0
+
+    for sharp in sharpness:
+
+        def lagrangian(vector: NDArray, sharp: float = sharp) -> tuple[float, NDArray]:
+            if over():
+                raise Over
+            objective, excess = problem.evaluate(vector, sharp)
+            active = np.maximum(excess + multipliers / penalty, 0.0)
+            value = objective + 0.5 * penalty * float(np.sum(active**2))
+            return value, problem.gradient(penalty * active)
+
+        try:
+            options = {"maxiter": ITERATIONS, "maxcor": MEMORY}
+            vector = minimize(lagrangian, vector, jac=True, method="L-BFGS-B", options=options).x
+        except Over:
+            return
+        _, excess = problem.evaluate(vector, sharp)
+        yield Iterate(vector, float(excess.max()))
+        multipliers = np.maximum(multipliers + penalty * excess, 0.0)
+        if excess.max() > ENOUGH:
+            penalty *= PENALTY_GROWTH

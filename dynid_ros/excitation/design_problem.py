@@ -1,0 +1,56 @@
+"""The best Fourier motion as a problem of minimisation."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynid_ros.excitation.criteria import Criterion
+from dynid_ros.excitation.fourier_basis import FourierBasis, Motion
+from dynid_ros.excitation.motion_room import MotionRoom
+from dynid_ros.excitation.torque_information import Rows, TorqueInformation, information
+
+
+class DesignProblem:
+    """Minimises a criterion of the information of a Fourier motion that keeps to its room.
+
+    Args:
+        basis: of the motions.
+        source: what a motion tells.
+        criterion: how it is rated.
+        room: what limits it.
+        known: (p, p) information there is already, for a motion of this length; None: none.
+
+    """
+
+    def __init__(
+        self,
+        basis: FourierBasis,
+        source: TorqueInformation,
+        criterion: Criterion,
+        room: MotionRoom,
+        known: NDArray | None = None,
+    ) -> None:
+        self._basis, self._source, self._criterion, self._room = basis, source, criterion, room
+        self._known = 0.0 if known is None else known
+
+    def evaluate(self, vector: NDArray, sharpness: float) -> tuple[float, NDArray]:
+        """The smooth criterion, and the excess (N, C); remembered for `gradient`."""
+        motion = self._basis.motion(vector)
+        self._rows = self._source.rows(motion)
+        objective, self._by_information = self._criterion.smooth(information(self._rows) + self._known, sharpness)
+        return objective, self._room.excess(motion, self._rows.torque)
+
+    def gradient(self, by_excess: NDArray) -> NDArray:
+        """Gradient of the last criterion plus sum(by_excess * excess)."""
+        by_room, by_torque = self._room.gradient(by_excess)
+        regressor = self._rows.regressor
+        flat = (2.0 / regressor.shape[-1]) * (self._by_information @ regressor.reshape(len(regressor), -1))
+        by_rows = self._source.gradient(Rows(flat.reshape(regressor.shape), by_torque))
+        return self._basis.gradient(Motion(*(a + b for a, b in zip(by_room, by_rows, strict=True))))
+
+    def information(self, vector: NDArray) -> NDArray:
+        """Information (p, p), with what was known."""
+        return information(self._source.rows(self._basis.motion(vector))) + self._known
+
+    def value(self, vector: NDArray) -> float:
+        """The criterion itself."""
+        return self._criterion.value(self.information(vector))

@@ -1,0 +1,163 @@
+"""One search for the best Fourier motion, from one random start."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynid_ros.excitation.augmented_lagrangian import rounds
+from dynid_ros.excitation.criteria import Criterion
+from dynid_ros.excitation.design_problem import DesignProblem
+from dynid_ros.excitation.fourier_basis import FourierBasis
+from dynid_ros.excitation.motion_room import MotionRoom
+from dynid_ros.excitation.random_fourier import RandomFourier, excess
+from dynid_ros.excitation.torque_information import TorqueInformation
+from dynid_ros.model import RobotModel
+from dynid_ros.trajectories.fourier import FourierSeries
+from dynid_ros.trajectories.limits import MotionLimits
+from dynid_ros.trajectories.workspace import Workspace
+
+SAMPLES_PER_CYCLE = 24
+"""Of the highest harmonic, in the search."""
+DENSER = 10
+"""How many times more samples a motion is checked at."""
+SHARPNESS = (2.0, 4.0, 8.0, 16.0, 16.0, 32.0, 32.0, 32.0)
+MARGIN, CLEARANCE = 0.01, 0.01
+"""Part of each limit, and distance (m), kept free in the search for what happens between samples."""
+MENDING = 3
+"""How often a motion that still exceeds a limit between samples is sought once more with more of it kept free."""
+DRAWS = 20
+"""Random motions drawn for a start, at most."""
+
+
+@dataclass(frozen=True, eq=False)
+class MotionSearch:
+    """What is sought: the best motion of a robot within limits and workspace.
+
+    Attributes:
+        robot: the arm.
+        limits: what the joints may do, of torque too.
+        workspace: where the links may be.
+        source: what a motion tells.
+        criterion: how it is rated.
+        base_frequency: Hz.
+        harmonics: of the base frequency.
+        known: (p, p) information there is already, as a mean over this motion's samples; None: none.
+        seed: of the random numbers.
+
+    """
+
+    robot: RobotModel
+    limits: MotionLimits
+    workspace: Workspace
+    source: TorqueInformation
+    criterion: Criterion
+    base_frequency: float
+    harmonics: int
+    known: NDArray | None = None
+    seed: int = 0
+
+    def candidate(self, number: int) -> "Candidate":
+        """Random motion `number`, which depends on the seed and its number alone.
+
+        Of many that are drawn the first that keeps to limits and workspace, or else the one that exceeds them least.
+
+        Raises:
+            TrajectoryError: no pose is allowed; says what stands in the way.
+
+        """
+        rng = np.random.default_rng([self.seed, number])
+        best: Candidate | None = None
+        for _ in range(DRAWS):
+            drawn = self.checked(self._random.draw(rng), number)
+            best = drawn if best is None else min(best, drawn, key=Candidate.rank)
+            if best.feasible:
+                break
+        return best  # type: ignore[return-value]
+
+    def improved(
+        self, start: "Candidate", deadline: float = np.inf, stopped: Callable[[], bool] = lambda: False
+    ) -> "Candidate":
+        """The best motion that a search from `start` finds until the deadline (time.monotonic, s), or until stopped."""
+
+        def over() -> bool:
+            return time.monotonic() > deadline or stopped()
+
+        best = found = start
+        margin, clearance = MARGIN, CLEARANCE
+        vector = self._basis.vector(start.series)
+        for sharpness in (SHARPNESS, *[SHARPNESS[-1:]] * MENDING):
+            room = MotionRoom(self.limits, self.workspace, margin=margin, clearance=clearance)
+            problem = DesignProblem(self._basis, self.source, self.criterion, room, self.known)
+            for iterate in rounds(problem, vector, sharpness, over):
+                found = self.checked(self._basis.series(iterate.vector), start.number)
+                best = min(best, found, key=Candidate.rank)
+                vector = iterate.vector
+            if (found.feasible and found is not start) or over():
+                break
+            margin, clearance = 1.5 * margin, 2.0 * clearance
+        return best
+
+    def checked(self, series: FourierSeries, number: int = 0) -> "Candidate":
+        """A motion with its rating and its excess between samples."""
+        times = np.arange(DENSER * self._samples) / (DENSER * self._samples * self.base_frequency)
+        exceeded = excess(self.robot, self._room, series, times)
+        k, c = np.unravel_index(np.argmax(exceeded), exceeded.shape)
+        value = self._problem.value(self._basis.vector(series))
+        return Candidate(series, value, float(exceeded[k, c]), f"{self._room.names[c]} at {times[k]:.2f} s", number)
+
+    def information(self, series: FourierSeries) -> NDArray:
+        """Information (p, p) of a motion and of what was known, as a mean over its samples."""
+        return self._problem.information(self._basis.vector(series))
+
+    @cached_property
+    def _samples(self) -> int:
+        return SAMPLES_PER_CYCLE * self.harmonics
+
+    @cached_property
+    def _basis(self) -> FourierBasis:
+        return FourierBasis(self.limits, self.base_frequency, self.harmonics, self._samples)
+
+    @cached_property
+    def _room(self) -> MotionRoom:
+        return MotionRoom(self.limits, self.workspace)
+
+    @cached_property
+    def _problem(self) -> DesignProblem:
+        return DesignProblem(self._basis, self.source, self.criterion, self._room, self.known)
+
+    @cached_property
+    def _random(self) -> RandomFourier:
+        return RandomFourier(self.robot, self.limits, self._room, self.base_frequency, self.harmonics)
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """A motion that was looked at.
+
+    Attributes:
+        series: the motion.
+        value: of the criterion.
+        excess: largest, over limits and workspace; zero or less where the motion keeps to them.
+        obstacle: what is exceeded most, or kept to with the least room.
+        number: of the random start.
+
+    """
+
+    series: FourierSeries
+    value: float
+    excess: float
+    obstacle: str
+    number: int = 0
+
+    @property
+    def feasible(self) -> bool:
+        """Whether it keeps to limits and workspace."""
+        return self.excess <= 0.0
+
+    def rank(self) -> tuple[float, float]:
+        """Smaller is better: what is feasible first, then what is rated best, or exceeds least."""
+        return (0.0, self.value) if self.feasible else (1.0, self.excess)

@@ -1,0 +1,194 @@
+"""What the torques of a motion tell of the parameters, and how that changes with the motion."""
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynid_ros.errors import TrajectoryError
+from dynid_ros.excitation.fourier_basis import Motion
+from dynid_ros.model import RobotModel
+from dynid_ros.model.base_parameters import BaseParameters, parameter_names, random_motion
+from dynid_ros.model.friction import FrictionModel, JointFriction
+from dynid_ros.model.inertia import PARAMETERS_PER_LINK
+from dynid_ros.model.regressor_gradient import DifferentiableRegressor
+from dynid_ros.model.samples import blocks
+from dynid_ros.trajectories.limits import per_joint
+
+DRIVE = JointFriction(offset=True, rotor_inertia=True)
+"""What the torque of a joint holds beside that of the links."""
+SMOOTHING = 0.02
+"""Of the speed limit: Coulomb friction changes its sign within such a velocity, for its step has no gradient."""
+
+LINKS, GRAVITY, LOAD = "links", "gravity", "load"
+TARGETS = (LINKS, GRAVITY, LOAD)
+
+
+class Rows(NamedTuple):
+    """Equations of a motion.
+
+    Attributes:
+        regressor: (p, n, N) rows of each joint, in units of its noise.
+        torque: (N, n) nominal torque of the links, N m or N.
+
+    """
+
+    regressor: NDArray
+    torque: NDArray
+
+
+class TorqueInformation:
+    """Information that joint torques hold on the base parameters of links and joints.
+
+    Args:
+        robot: the arm; its nominal parameters give the torques.
+        target: "links": base parameters of the links and joints; "gravity": those that act at rest, offset and Coulomb
+            friction; "load": the ten parameters of what the last link carries, the arm being known.
+        drive: terms of each joint beside the links; of a load none are asked.
+        noise: standard deviation of the torques, one value or (n,), N m or N.
+        speeds: (n,) speed limits, which set where Coulomb friction changes its sign.
+
+    Attributes:
+        names: (p,) the parameters.
+        base: what they are combinations of.
+        has_torque: False where the nominal parameters are all zero, so that no torque is foreseen.
+
+    Raises:
+        TrajectoryError: an unknown target, or a noise that is not positive.
+
+    """
+
+    def __init__(
+        self,
+        robot: RobotModel,
+        speeds: NDArray,
+        *,
+        target: str = LINKS,
+        drive: JointFriction = DRIVE,
+        noise: ArrayLike = 1.0,
+    ) -> None:
+        if target not in TARGETS:
+            raise TrajectoryError(f"target is '{target}'; expected {', '.join(TARGETS)}")
+        self._weight = 1.0 / per_joint(noise, robot.joint_names, "noise")
+        if not (np.isfinite(self._weight).all() and (self._weight > 0).all()):
+            raise TrajectoryError(f"noise is {noise}; it must be positive and finite, N m or N")
+        terms = _terms(drive, target)
+        self.base = base = _base(robot, FrictionModel(terms), target)
+        self.names = tuple(base.names[column] for column in base.columns)
+        size = PARAMETERS_PER_LINK * robot.n_joints
+        chosen = base.columns[base.columns < size]
+        self._n_links = len(chosen)
+        self._drives = _Drives(terms, base.columns[base.columns >= size] - size, SMOOTHING * speeds)
+        links = robot.base_parameters()
+        every = np.union1d(links.columns, chosen)
+        self._regressor = DifferentiableRegressor(robot.chain, robot.gravity, every)
+        self._rest = DifferentiableRegressor(robot.chain, robot.gravity, chosen) if target == GRAVITY else None
+        self._told = np.searchsorted(every, chosen)
+        self._parameters = np.zeros(len(every))
+        self._parameters[np.searchsorted(every, links.columns)] = links.project(robot.parameters)
+        self.has_torque = bool(np.any(self._parameters))
+
+    def rows(self, motion: Motion) -> Rows:
+        """Equations of a motion, remembered for `gradient`."""
+        q, qd, qdd, _ = motion
+        matrix = self._regressor.matrix(q, qd, qdd)
+        torque = np.einsum("icm,c->mi", matrix, self._parameters)
+        told = matrix[:, self._told] if self._rest is None else self._rest.matrix(q, 0.0 * q, 0.0 * q)
+        regressor = np.concatenate([told.transpose(1, 0, 2), self._drives.columns(qd, qdd)])
+        self._drive_motion = qd, qdd
+        return Rows(regressor * self._weight[:, None], torque)
+
+    def gradient(self, by: Rows) -> Motion:
+        """Gradient by the motion, of the last rows."""
+        by_regressor = by.regressor * self._weight[:, None]
+        by_links = by_regressor[: self._n_links].transpose(1, 0, 2)
+        by_matrix = by.torque.T[:, None] * self._parameters[:, None]
+        if self._rest is None:
+            by_matrix[:, self._told] += by_links
+        by_position, by_velocity, by_acceleration = self._regressor.gradient(by_matrix)
+        if self._rest is not None:
+            by_position = by_position + self._rest.gradient(by_links)[0]
+        by_drives = self._drives.gradient(*self._drive_motion, by_regressor[self._n_links :])
+        return Motion(
+            by_position, by_velocity + by_drives[0], by_acceleration + by_drives[1], np.zeros_like(by_position)
+        )
+
+    def over_time(self, time: NDArray, q: NDArray, qd: NDArray, qdd: NDArray) -> NDArray:
+        """Information (p, p) of a motion (N, n) that took place, at times (N,), integrated over time, s."""
+        total = np.zeros((len(self.names), len(self.names)))
+        steps = np.gradient(time)
+        for block in blocks(len(time)):
+            motion = Motion(q[block], qd[block], qdd[block], np.zeros_like(q[block]))
+            flat = (self.rows(motion).regressor * np.sqrt(steps[block])).reshape(len(total), -1)
+            total += flat @ flat.T
+        return total
+
+
+def information(rows: Rows) -> NDArray:
+    """Information matrix (p, p), a mean over the samples."""
+    flat = rows.regressor.reshape(len(rows.regressor), -1)
+    return flat @ flat.T / rows.torque.shape[0]
+
+
+class _Drives:
+    """Columns of the joints' own terms, with Coulomb friction that has a gradient.
+
+    Args:
+        terms: of every joint.
+        chosen: (k,) which of them, joint after joint.
+        smoothing: (n,) velocity within which the direction of motion changes.
+
+    """
+
+    def __init__(self, terms: JointFriction, chosen: NDArray, smoothing: NDArray) -> None:
+        names = terms.terms
+        unknown = set(names) - {"coulomb", "viscous", "offset", "rotor_inertia"}
+        if unknown:
+            raise TrajectoryError(f"no motion can be designed for the friction terms {', '.join(sorted(unknown))}")
+        self._chosen = [(names[column % len(names)], int(column) // len(names)) for column in chosen]
+        self._smoothing = smoothing
+
+    def columns(self, qd: NDArray, qdd: NDArray) -> NDArray:
+        """(k, n, N)."""
+        values = {
+            "coulomb": np.tanh(qd / self._smoothing),
+            "viscous": qd,
+            "offset": np.ones_like(qd),
+            "rotor_inertia": qdd,
+        }
+        columns = np.zeros((len(self._chosen), qd.shape[1], len(qd)))
+        for column, (term, joint) in zip(columns, self._chosen, strict=True):
+            column[joint] = values[term][:, joint]
+        return columns
+
+    def gradient(self, qd: NDArray, qdd: NDArray, by_columns: NDArray) -> tuple[NDArray, NDArray]:
+        """Gradients (N, n) by velocity and acceleration; by_columns (k, n, N)."""
+        by_velocity, by_acceleration = np.zeros_like(qd), np.zeros_like(qdd)
+        slope = (1.0 - np.tanh(qd / self._smoothing) ** 2) / self._smoothing
+        for by_column, (term, joint) in zip(by_columns, self._chosen, strict=True):
+            if term == "coulomb":
+                by_velocity[:, joint] += by_column[joint] * slope[:, joint]
+            elif term == "viscous":
+                by_velocity[:, joint] += by_column[joint]
+            elif term == "rotor_inertia":
+                by_acceleration[:, joint] += by_column[joint]
+        return by_velocity, by_acceleration
+
+
+def _terms(drive: JointFriction, target: str) -> JointFriction:
+    """Those of a joint that are asked for beside the target."""
+    if target == LOAD:
+        return JointFriction.none()
+    return replace(drive, rotor_inertia=False) if target == GRAVITY else drive
+
+
+def _base(robot: RobotModel, friction: FrictionModel, target: str) -> BaseParameters:
+    """What of the target can be told by any motion, out of all parameters of links and joints."""
+    q, qd, qdd = random_motion(robot)
+    links = robot.gravity_regressor(q) if target == GRAVITY else robot.torque_regressor(q, qd, qdd)
+    if target == LOAD:
+        links = links.copy()
+        links[..., :-PARAMETERS_PER_LINK] = 0.0
+    regressor = np.concatenate([links, friction.regressor(qd, qdd)], axis=-1)
+    return BaseParameters(regressor, parameter_names(robot, friction))

@@ -1,0 +1,89 @@
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from dynid_ros.errors import TrajectoryError
+from dynid_ros.trajectories import MotionLimits, check_limits
+from dynid_ros.trajectories.sinusoid import sinusoid, swing, widest_swing
+
+JOINTS = ("a", "b")
+POSE = np.array([0.3, -0.2])
+
+
+def limits(**changes):
+    values = {"lower": -1.0, "upper": 1.0, "velocity": 2.0, "acceleration": 8.0} | changes
+    return MotionLimits(JOINTS, ("rad", "m"), **values)
+
+
+def test_each_derivative_is_that_of_the_one_before():
+    time = np.linspace(0.0, 5 / 0.7, 100001)
+    values = swing(0.7, 3, time)
+    for value, derivative in pairwise(values):
+        np.testing.assert_allclose(
+            np.gradient(value, time)[1:-1], derivative[1:-1], atol=1e-3 * np.abs(derivative).max()
+        )
+    for value in values[:3]:
+        np.testing.assert_allclose(value[[0, -1]], 0.0, atol=1e-9)
+
+
+def test_full_cycles_are_a_sine():
+    time = np.linspace(1 / 0.7, 4 / 0.7, 501)
+    np.testing.assert_allclose(swing(0.7, 3, time)[0], np.sin(2 * np.pi * 0.7 * time), atol=1e-12)
+
+
+def test_one_joint_swings_and_the_others_hold():
+    motion = sinusoid(limits(), "b", POSE, 0.5, amplitude=0.1, cycles=4)
+    assert motion.duration == pytest.approx(12.0)
+    position, velocity, _ = motion.at(np.linspace(0.0, 12.0, 5001))
+    np.testing.assert_allclose(position[:, 0], 0.3, atol=1e-12)
+    assert np.ptp(position[:, 1]) == pytest.approx(0.2, rel=1e-4)
+    assert np.abs(velocity[:, 1]).max() == pytest.approx(0.1 * np.pi, rel=0.1)
+    for values in (motion.velocity, motion.acceleration):
+        np.testing.assert_array_equal(values[[0, -1]], 0.0)
+    np.testing.assert_array_equal(motion.position[[0, -1]], [POSE, POSE])
+
+
+@pytest.mark.parametrize(
+    ("frequency", "changes"),
+    [(0.05, {}), (0.5, {}), (3.0, {}), (0.5, {"jerk": 10.0}), (0.2, {"velocity": 0.1})],
+    ids=["position", "velocity", "acceleration", "jerk", "slow"],
+)
+def test_widest_swing_meets_a_limit_and_passes_none(frequency, changes):
+    given = limits(**changes)
+    motion = sinusoid(given, "a", POSE, frequency)
+    check_limits(motion, given)
+    position, velocity, acceleration = motion.at(np.linspace(0.0, motion.duration, 20001))
+    used = [
+        np.abs(position[:, 0] - 0.3).max() / 0.7,
+        np.abs(velocity[:, 0]).max() / given.velocity[0],
+        np.abs(acceleration[:, 0]).max() / given.acceleration[0],
+        np.abs(motion.jerk_peaks()[1][:, 0]).max() / given.jerk[0],
+    ]
+    assert 0.975 < max(used) <= 1.0 + 1e-9
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"joint": "c"}, "no joint 'c'; there are a, b"),
+        ({"frequency": 0.0}, "frequency of joint 'a' is 0 Hz; it must be positive"),
+        ({"frequency": np.nan}, "frequency of joint 'a' is nan Hz"),
+        ({"cycles": 0}, "cycles of joint 'a' are 0; they must be at least 1"),
+        ({"pose": [0.0]}, "a pose needs 2 finite positions"),
+        ({"pose": [np.nan, 0.0]}, "a pose needs 2 finite positions"),
+        ({"pose": [1.2, 0.0]}, "amplitude of joint 'a' about 1.2 is -0.2; it must be positive, so its centre inside"),
+        ({"pose": [0.0, 1.2]}, "joint 'b' would reach position 1.2 m"),
+        ({"amplitude": 0.9}, r"joint 'a' would reach position 1.\d+ rad at .* its limit is 1 rad"),
+        ({"amplitude": 0.6, "frequency": 1.0}, "joint 'a' would reach speed"),
+        ({"amplitude": np.nan}, "amplitude of joint 'a' about 0.3 is nan"),
+    ],
+)
+def test_impossible_swing_is_refused(arguments, message):
+    given = {"joint": "a", "pose": POSE, "frequency": 0.2} | arguments
+    with pytest.raises(TrajectoryError, match=message):
+        sinusoid(limits(), **given)
+
+
+def test_no_room_is_a_negative_amplitude():
+    assert widest_swing(limits(), "a", 1.5, 0.2, 3) == pytest.approx(-0.5)
