@@ -41,15 +41,31 @@ class Iterate:
     excess: float
 
 
-class Over(Exception):
+class OverError(Exception):
     """The search is to end within a round."""
 
 
+@dataclass(frozen=True)
+class _Lagrangian:
+    """Value and gradient of the augmented Lagrangian."""
+
+    problem: Problem
+    sharpness: float
+    penalty: float
+    multipliers: NDArray | float
+    over: Callable[[], bool]
+
+    def __call__(self, vector: NDArray) -> tuple[float, NDArray]:
+        if self.over():
+            raise OverError
+        objective, excess = self.problem.evaluate(vector, self.sharpness)
+        active = np.maximum(excess + self.multipliers / self.penalty, 0.0)
+        value = objective + 0.5 * self.penalty * float(np.sum(active**2))
+        return value, self.problem.gradient(self.penalty * active)
+
+
 def rounds(
-    problem: Problem,
-    start: NDArray,
-    sharpness: tuple[float, ...],
-    over: Callable[[], bool] = lambda: False,
+    problem: Problem, start: NDArray, sharpness: tuple[float, ...], over: Callable[[], bool] = lambda: False
 ) -> Iterator[Iterate]:
     """Search by augmented Lagrangian (Nocedal and Wright 2006, section 17.4) and L-BFGS.
 
@@ -65,21 +81,12 @@ def rounds(
     """
     vector, penalty = start, FIRST_PENALTY
     multipliers: NDArray | float = 0.0
-
+    options = {"maxiter": ITERATIONS, "maxcor": MEMORY}
     for sharp in sharpness:
-
-        def lagrangian(vector: NDArray, sharp: float = sharp) -> tuple[float, NDArray]:
-            if over():
-                raise Over
-            objective, excess = problem.evaluate(vector, sharp)
-            active = np.maximum(excess + multipliers / penalty, 0.0)
-            value = objective + 0.5 * penalty * float(np.sum(active**2))
-            return value, problem.gradient(penalty * active)
-
+        lagrangian = _Lagrangian(problem, sharp, penalty, multipliers, over)
         try:
-            options = {"maxiter": ITERATIONS, "maxcor": MEMORY}
             vector = minimize(lagrangian, vector, jac=True, method="L-BFGS-B", options=options).x
-        except Over:
+        except OverError:
             return
         _, excess = problem.evaluate(vector, sharp)
         yield Iterate(vector, float(excess.max()))

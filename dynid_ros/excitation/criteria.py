@@ -78,7 +78,7 @@ class Determinant:
     name = "determinant"
 
     def value(self, information: NDArray) -> float:
-        """The mean of the logarithms of the errors' half axes, in this motion's noise: lower by 0.7 is twice as good."""
+        """The mean of the logarithms of the errors' half axes: lower by 0.7 is twice as good."""
         sign, logarithm = np.linalg.slogdet(information)
         return float(-0.5 * logarithm / len(information)) if sign > 0 else np.inf
 

@@ -1,6 +1,5 @@
 """The best Fourier motion as a problem of minimisation."""
 
-import numpy as np
 from numpy.typing import NDArray
 
 from dynid_ros.excitation.criteria import Criterion

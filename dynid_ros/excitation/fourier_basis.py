@@ -1,4 +1,4 @@
-"""Fourier motions from rest to rest as linear functions of a vector of numbers, each about 1 where it takes all room."""
+"""Fourier motions from rest to rest, linear in a vector of numbers that are about 1 where they take all room."""
 
 from typing import NamedTuple
 

@@ -13,10 +13,11 @@ from dynid_ros.excitation.fourier_plan import FourierPlan
 from dynid_ros.excitation.motion_search import MotionSearch
 from dynid_ros.excitation.parallel_search import Outcome, Progress, best_motion
 from dynid_ros.excitation.static_rotation import ACCELERATION_FRACTION
-from dynid_ros.excitation.torque_information import DRIVE, LINKS, TorqueInformation
+from dynid_ros.excitation.torque_columns import LINKS
+from dynid_ros.excitation.torque_information import TorqueInformation
 from dynid_ros.model import RobotModel
 from dynid_ros.model.friction import JointFriction
-from dynid_ros.trajectories.checks import check_limits, check_torque
+from dynid_ros.trajectories.checks import check_limits, check_torque, unknown_torques
 from dynid_ros.trajectories.connection import Connection
 from dynid_ros.trajectories.fourier import FourierSeries
 from dynid_ros.trajectories.limits import MotionLimits, per_joint
@@ -41,9 +42,10 @@ class FourierExcitation:
         harmonics: of the base frequency, at least 2.
         periods: how often the period is repeated.
         target: what is asked for: "links", "gravity" or "load" (see `TorqueInformation`).
-        drive: terms of each joint that are asked for beside the links.
+        drive: terms of each joint that are asked for beside the links; None: those of the target.
         criterion: what is made as small as can be: "condition", "condition_unscaled" or "determinant".
         noise: standard deviation of the torques, one value or (n,), N m or N.
+        columns: parameters that stand for the base parameters; None: our own choice.
         known: (p, p) information there is already (`TorqueInformation.over_time`), which the motion is to add to.
         design_time: s, for the search; 0: the best of the random motions.
         candidates: random motions drawn to start with.
@@ -70,9 +72,10 @@ class FourierExcitation:
         harmonics: int = 10,
         periods: int = 1,
         target: str = LINKS,
-        drive: JointFriction = DRIVE,
+        drive: JointFriction | None = None,
         criterion: str = "condition",
         noise: ArrayLike = 1.0,
+        columns: ArrayLike | None = None,
         known: NDArray | None = None,
         design_time: float = 30.0,
         candidates: int = 10,
@@ -115,7 +118,9 @@ class FourierExcitation:
         used = limits.scaled(speed_fraction, part, part)
         used = replace(used, lower=lower, upper=upper, torque=torque_fraction * limits.torque)
         self._travel = Connection(limits.scaled(travel_speed_fraction, part, part), self.workspace)
-        self.information = TorqueInformation(robot, used.velocity, target=target, drive=drive, noise=noise)
+        self.information = TorqueInformation(
+            robot, used.velocity, target=target, drive=drive, noise=noise, columns=columns
+        )
         self._search = MotionSearch(
             robot,
             used,
@@ -136,7 +141,7 @@ class FourierExcitation:
                 raises ends the search.
 
         Raises:
-            TrajectoryError: no pose, or none of the motions, keeps to limits and workspace; says what stands in the way.
+            TrajectoryError: no pose, or none of the motions, keeps to limits and workspace; says what is in the way.
 
         """
         search = self._search
@@ -152,12 +157,13 @@ class FourierExcitation:
         if not best.feasible:
             raise TrajectoryError(
                 f"none of {self.candidates} random motions and {outcome.starts} searches keeps to limits and "
-                f"workspace; the nearest one exceeds {best.obstacle} by {100 * best.excess:.0f} % (of 0.1 m, if it is a "
-                "distance): give it more room, or more design_time"
+                f"workspace; the nearest one exceeds {best.obstacle} by {100 * best.excess:.0f} % (of 0.1 m, if it is "
+                "a distance): give it more room, or more design_time"
             )
         plan = self._described(best.series, outcome)
         check_limits(plan.trajectory, self.limits)
-        check_torque(plan.trajectory, self.limits, self.robot)
+        if not unknown_torques(self.limits, self.robot):
+            check_torque(plan.trajectory, self.limits, self.robot)
         self.workspace.check(plan.trajectory)
         return plan
 

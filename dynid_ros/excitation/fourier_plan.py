@@ -90,8 +90,8 @@ class FourierPlan:
             lines.append(f"{name}: {' to '.join(ends)}, up to {speed:.2f} {unit}/s and {most:.2f} {unit}/s²")
         if not self.condition_number <= WEAK:
             lines.append(
-                f"warning: condition number above {WEAK:g}; let joints move further (limits, base_frequency), or give more "
-                "design_time"
+                f"warning: condition number above {WEAK:g}; let joints move further (limits, base_frequency), or give "
+                "more design_time"
             )
         return "\n".join(lines)
 

@@ -1,7 +1,7 @@
 """How far a motion exceeds what limits it, as one array with a gradient."""
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.excitation.fourier_basis import Motion
 from dynid_ros.trajectories.limits import MotionLimits
@@ -20,7 +20,7 @@ class MotionRoom:
         limits: of position, velocity, acceleration, jerk and torque.
         workspace: where the links may be.
         margin: part of each joint limit that is kept free.
-        clearance: distance kept beside that of the workspace, m.
+        clearance: distance kept beside that of the workspace, one value or one for each of its checks, m.
 
     Attributes:
         names: (C,) what each column of the excess is about.
@@ -28,9 +28,9 @@ class MotionRoom:
     """
 
     def __init__(
-        self, limits: MotionLimits, workspace: Workspace, *, margin: float = 0.0, clearance: float = 0.0
+        self, limits: MotionLimits, workspace: Workspace, *, margin: float = 0.0, clearance: ArrayLike = 0.0
     ) -> None:
-        self._workspace, self._clearance = workspace, clearance
+        self._workspace, self._clearance = workspace, np.asarray(clearance, dtype=float)
         self._middle = (limits.upper + limits.lower) / 2
         bounds = [(limits.upper - limits.lower) / 2, limits.velocity, limits.acceleration, limits.jerk, limits.torque]
         # Of unlimited joints nothing is exceeded.

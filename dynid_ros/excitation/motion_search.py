@@ -27,8 +27,12 @@ DENSER = 10
 SHARPNESS = (2.0, 4.0, 8.0, 16.0, 16.0, 32.0, 32.0, 32.0)
 MARGIN, CLEARANCE = 0.01, 0.01
 """Part of each limit, and distance (m), kept free in the search for what happens between samples."""
+PART_OF_ROOM = 0.3
+"""Of the distance that two things usually have, at most so much is kept free: some are close by design."""
 MENDING = 3
 """How often a motion that still exceeds a limit between samples is sought once more with more of it kept free."""
+PATIENCE, STUCK = 4, 0.02
+"""After so many rounds a motion that still exceeds limits by so much goes through something that it cannot leave."""
 DRAWS = 20
 """Random motions drawn for a start, at most."""
 
@@ -90,12 +94,15 @@ class MotionSearch:
         margin, clearance = MARGIN, CLEARANCE
         vector = self._basis.vector(start.series)
         for sharpness in (SHARPNESS, *[SHARPNESS[-1:]] * MENDING):
-            room = MotionRoom(self.limits, self.workspace, margin=margin, clearance=clearance)
+            kept = np.minimum(clearance, PART_OF_ROOM * self._usual_room)
+            room = MotionRoom(self.limits, self.workspace, margin=margin, clearance=kept)
             problem = DesignProblem(self._basis, self.source, self.criterion, room, self.known)
-            for iterate in rounds(problem, vector, sharpness, over):
+            for round_number, iterate in enumerate(rounds(problem, vector, sharpness, over)):
                 found = self.checked(self._basis.series(iterate.vector), start.number)
                 best = min(best, found, key=Candidate.rank)
                 vector = iterate.vector
+                if round_number >= PATIENCE and iterate.excess > STUCK:
+                    return best
             if (found.feasible and found is not start) or over():
                 break
             margin, clearance = 1.5 * margin, 2.0 * clearance
@@ -124,6 +131,11 @@ class MotionSearch:
     @cached_property
     def _room(self) -> MotionRoom:
         return MotionRoom(self.limits, self.workspace)
+
+    @cached_property
+    def _usual_room(self) -> NDArray:
+        """(K,) median over poses that are allowed."""
+        return np.median(self.workspace.distances(self._random.centres).room, axis=0)
 
     @cached_property
     def _problem(self) -> DesignProblem:

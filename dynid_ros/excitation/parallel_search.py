@@ -22,6 +22,10 @@ Progress = Callable[[float, Candidate], None]
 """Is told the part of the time that is past, and the best motion so far; what it raises ends the search."""
 
 
+class Enough(Exception):  # noqa: N818  # no fault
+    """Raised by `Progress`, it ends the search with the best motion so far."""
+
+
 @dataclass
 class Outcome:
     """Best motion, and how it came about.
@@ -79,9 +83,17 @@ def best_motion(
     if seconds <= 0 or starts == 0:
         return outcome
 
-    def report() -> None:
-        if progress is not None:
-            progress(min((time.monotonic() - begun) / seconds, 1.0), outcome.best)
+    over = False
+
+    def report() -> bool:
+        """Whether to go on."""
+        nonlocal over
+        if progress is not None and not over:
+            try:
+                progress(min((time.monotonic() - begun) / seconds, 1.0), outcome.best)
+            except Enough:
+                over = True
+        return not over
 
     run = _here if workers == 1 else _beside
     deadline = begun + seconds
@@ -97,7 +109,8 @@ Start = Candidate | int
 
 
 def _starts(drawn: list[Candidate], most: int | None) -> Iterator[Start]:
-    return islice(chain(sorted(drawn, key=Candidate.rank), count(len(drawn))), most)
+    ranked: list[Start] = [*sorted(drawn, key=Candidate.rank)]
+    return islice(chain(ranked, count(len(drawn))), most)
 
 
 def _improved(search: MotionSearch, start: Start, deadline: float, stopped: Callable[[], bool]) -> Candidate:
@@ -105,27 +118,27 @@ def _improved(search: MotionSearch, start: Start, deadline: float, stopped: Call
 
 
 def _here(
-    search: MotionSearch, starts: Iterator[Start], deadline: float, report: Callable[[], None], workers: int
+    search: MotionSearch, starts: Iterator[Start], deadline: float, report: Callable[[], bool], workers: int
 ) -> Iterator[Candidate]:
     """One search after the other."""
     del workers
+    told, going = time.monotonic(), True
 
     def stopped() -> bool:
-        nonlocal told
+        nonlocal told, going
         if time.monotonic() - told > TICK:
             told = time.monotonic()
-            report()
-        return False
+            going = report()
+        return not going
 
-    told = time.monotonic()
     for start in starts:
-        if time.monotonic() > deadline:
+        if time.monotonic() > deadline or not report():
             return
         yield _improved(search, start, deadline, stopped)
 
 
 def _beside(
-    search: MotionSearch, starts: Iterator[Start], deadline: float, report: Callable[[], None], workers: int
+    search: MotionSearch, starts: Iterator[Start], deadline: float, report: Callable[[], bool], workers: int
 ) -> Iterator[Candidate]:
     """Searches in other processes, as many at a time as there are workers."""
     context = multiprocessing.get_context("spawn")
@@ -138,11 +151,14 @@ def _beside(
                     start = next(starts, None)
                     if start is None:
                         break
-                    pending.add(pool.submit(_work, start, deadline))
+                    with _without_interrupts():
+                        pending.add(pool.submit(_work, start, deadline))
                 if not pending:
                     return
                 done, pending = wait(pending, TICK, FIRST_COMPLETED)
-                report()
+                if not report():
+                    stop.set()
+                    starts = iter(())
                 for future in done:
                     yield future.result()
         except BrokenProcessPool as error:
@@ -160,13 +176,23 @@ _stop: Event
 
 def _prepare(search: MotionSearch, stop: Event) -> None:
     """In each process: what is sought, and when to give up; interrupts are left to the process that asked."""
-    global _search, _stop  # noqa: PLW0603
+    global _search, _stop
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _search, _stop = search, stop
 
 
 def _work(start: Start, deadline: float) -> Candidate:
     return _improved(_search, start, deadline, _stop.is_set)
+
+
+@contextmanager
+def _without_interrupts() -> Iterator[None]:
+    """Processes started now never hear SIGINT: one that it ends while it starts up would leave the pool waiting."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextmanager

@@ -27,6 +27,9 @@ class RandomFourier:
         base_frequency: Hz.
         harmonics: at least 2.
 
+    Attributes:
+        centres: (M, n) poses that are allowed.
+
     Raises:
         TrajectoryError: no pose is allowed; says what stands in the way.
 
@@ -37,13 +40,13 @@ class RandomFourier:
     ) -> None:
         self._robot, self._limits, self._room = robot, limits, room
         self._base_frequency, self._harmonics = base_frequency, harmonics
-        self._centres = self._allowed_poses()
+        self.centres = self._allowed_poses()
 
     def draw(self, rng: np.random.Generator) -> FourierSeries:
         """A motion about a pose that is allowed; it may still leave its room if even a small one does so there."""
         sine, cosine = rng.standard_normal((2, self._robot.n_joints, self._harmonics))
         series = FourierSeries.at_rest(self._limits.joint_names, self._base_frequency, sine, cosine)
-        centre = self._centres[rng.integers(len(self._centres))]
+        centre = self.centres[rng.integers(len(self.centres))]
         low, high, speed, most = series.largest()
         limits = self._limits
         bounds = [(limits.upper - limits.lower) / (high - low), limits.velocity / speed, limits.acceleration / most]

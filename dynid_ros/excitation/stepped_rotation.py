@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from dynid_ros.excitation.rotation_search import Rotation
 from dynid_ros.trajectories.limits import MotionLimits
-from dynid_ros.trajectories.minimum_jerk import minimum_jerk, move, shortest_duration
+from dynid_ros.trajectories.minimum_jerk import minimum_jerk, move
 from dynid_ros.trajectories.trajectory import Trajectory
 
 UP, DOWN = 1, -1
@@ -42,8 +42,8 @@ def stepped_rotation(
     names = limits.joint_names
     poses = rotation.poses(steps)
     aside = np.where(np.arange(len(names)) == rotation.joint, 0.0, approach)
-    nudge = shortest_duration(approach, limits.velocity, limits.acceleration)
-    step = max(2 * nudge, shortest_duration(poses[1] - poses[0], limits.velocity, limits.acceleration))
+    nudge = limits.shortest_move(approach)
+    step = max(2 * nudge, limits.shortest_move(poses[1] - poses[0]))
     parts = [move(names, poses[0] - approach, poses[0], nudge)]
     dwells = []
     time = parts[0].duration

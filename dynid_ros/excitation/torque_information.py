@@ -1,6 +1,6 @@
 """What the torques of a motion tell of the parameters, and how that changes with the motion."""
 
-from dataclasses import replace
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -8,21 +8,17 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.errors import TrajectoryError
 from dynid_ros.excitation.fourier_basis import Motion
+from dynid_ros.excitation.torque_columns import GRAVITY, LINKS, TorqueColumns
 from dynid_ros.model import RobotModel
-from dynid_ros.model.base_parameters import BaseParameters, parameter_names, random_motion
-from dynid_ros.model.friction import FrictionModel, JointFriction
+from dynid_ros.model.base_parameters import parameter_names
+from dynid_ros.model.friction import JointFriction
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK
 from dynid_ros.model.regressor_gradient import DifferentiableRegressor
 from dynid_ros.model.samples import blocks
 from dynid_ros.trajectories.limits import per_joint
 
-DRIVE = JointFriction(offset=True, rotor_inertia=True)
-"""What the torque of a joint holds beside that of the links."""
 SMOOTHING = 0.02
 """Of the speed limit: Coulomb friction changes its sign within such a velocity, for its step has no gradient."""
-
-LINKS, GRAVITY, LOAD = "links", "gravity", "load"
-TARGETS = (LINKS, GRAVITY, LOAD)
 
 
 class Rows(NamedTuple):
@@ -43,11 +39,12 @@ class TorqueInformation:
 
     Args:
         robot: the arm; its nominal parameters give the torques.
-        target: "links": base parameters of the links and joints; "gravity": those that act at rest, offset and Coulomb
-            friction; "load": the ten parameters of what the last link carries, the arm being known.
-        drive: terms of each joint beside the links; of a load none are asked.
+        target: "links", "gravity" or "load" (see `TorqueColumns`).
+        drive: terms of each joint beside the links; None: those of the target.
         noise: standard deviation of the torques, one value or (n,), N m or N.
         speeds: (n,) speed limits, which set where Coulomb friction changes its sign.
+        columns: (p,) parameters that stand for the base parameters, ascending; None: as `BaseParameters` chooses. What
+            a condition number without scaling is depends on it.
 
     Attributes:
         names: (p,) the parameters.
@@ -55,7 +52,8 @@ class TorqueInformation:
         has_torque: False where the nominal parameters are all zero, so that no torque is foreseen.
 
     Raises:
-        TrajectoryError: an unknown target, or a noise that is not positive.
+        TrajectoryError: an unknown target, friction that a motion cannot be designed for, a noise that is not
+            positive, or columns that are no base.
 
     """
 
@@ -65,21 +63,24 @@ class TorqueInformation:
         speeds: NDArray,
         *,
         target: str = LINKS,
-        drive: JointFriction = DRIVE,
+        drive: JointFriction | None = None,
         noise: ArrayLike = 1.0,
+        columns: ArrayLike | None = None,
     ) -> None:
-        if target not in TARGETS:
-            raise TrajectoryError(f"target is '{target}'; expected {', '.join(TARGETS)}")
-        self._weight = 1.0 / per_joint(noise, robot.joint_names, "noise")
-        if not (np.isfinite(self._weight).all() and (self._weight > 0).all()):
-            raise TrajectoryError(f"noise is {noise}; it must be positive and finite, N m or N")
-        terms = _terms(drive, target)
-        self.base = base = _base(robot, FrictionModel(terms), target)
-        self.names = tuple(base.names[column] for column in base.columns)
+        deviations = per_joint(noise, robot.joint_names, "noise")
+        if not (np.isfinite(deviations).all() and (deviations > 0).all()):
+            raise TrajectoryError(f"noise is {noise!r}; it must be positive and finite, N m or N")
+        self._weight = 1.0 / deviations
+        asked = TorqueColumns(robot, drive, target)
+        self.base = asked.base
+        chosen, drives = asked.links, asked.drives
+        if columns is not None:
+            chosen, drives = _checked(asked, columns), np.zeros(0, dtype=int)
+        every_name = parameter_names(robot, asked.friction)
         size = PARAMETERS_PER_LINK * robot.n_joints
-        chosen = base.columns[base.columns < size]
+        self.names = tuple(every_name[column] for column in (*chosen, *(size + drives)))
         self._n_links = len(chosen)
-        self._drives = _Drives(terms, base.columns[base.columns >= size] - size, SMOOTHING * speeds)
+        self._drives = _Drives(asked.friction.of(robot.n_joints), drives, SMOOTHING * speeds)
         links = robot.base_parameters()
         every = np.union1d(links.columns, chosen)
         self._regressor = DifferentiableRegressor(robot.chain, robot.gravity, every)
@@ -135,18 +136,18 @@ class _Drives:
     """Columns of the joints' own terms, with Coulomb friction that has a gradient.
 
     Args:
-        terms: of every joint.
+        terms: of each joint.
         chosen: (k,) which of them, joint after joint.
         smoothing: (n,) velocity within which the direction of motion changes.
 
     """
 
-    def __init__(self, terms: JointFriction, chosen: NDArray, smoothing: NDArray) -> None:
-        names = terms.terms
-        unknown = set(names) - {"coulomb", "viscous", "offset", "rotor_inertia"}
+    def __init__(self, terms: Sequence[JointFriction], chosen: NDArray, smoothing: NDArray) -> None:
+        every = [(name, joint) for joint, own in enumerate(terms) for name in own.terms]
+        unknown = {name for name, _ in every} - {"coulomb", "viscous", "offset", "rotor_inertia"}
         if unknown:
             raise TrajectoryError(f"no motion can be designed for the friction terms {', '.join(sorted(unknown))}")
-        self._chosen = [(names[column % len(names)], int(column) // len(names)) for column in chosen]
+        self._chosen = [every[column] for column in chosen]
         self._smoothing = smoothing
 
     def columns(self, qd: NDArray, qdd: NDArray) -> NDArray:
@@ -176,19 +177,13 @@ class _Drives:
         return by_velocity, by_acceleration
 
 
-def _terms(drive: JointFriction, target: str) -> JointFriction:
-    """Those of a joint that are asked for beside the target."""
-    if target == LOAD:
-        return JointFriction.none()
-    return replace(drive, rotor_inertia=False) if target == GRAVITY else drive
-
-
-def _base(robot: RobotModel, friction: FrictionModel, target: str) -> BaseParameters:
-    """What of the target can be told by any motion, out of all parameters of links and joints."""
-    q, qd, qdd = random_motion(robot)
-    links = robot.gravity_regressor(q) if target == GRAVITY else robot.torque_regressor(q, qd, qdd)
-    if target == LOAD:
-        links = links.copy()
-        links[..., :-PARAMETERS_PER_LINK] = 0.0
-    regressor = np.concatenate([links, friction.regressor(qd, qdd)], axis=-1)
-    return BaseParameters(regressor, parameter_names(robot, friction))
+def _checked(asked: TorqueColumns, columns: ArrayLike) -> NDArray:
+    """Columns of links that stand for the base parameters as well as our own do."""
+    given, rank = np.sort(np.asarray(columns, dtype=int)), asked.base.rank
+    size = asked.robot.parameters.size
+    known = len(asked.base.names) == size and len(given) == rank and given.min() >= 0 and given.max() < size
+    if not known or np.linalg.matrix_rank(asked.base.combinations[:, given], tol=1e-9) < rank:
+        raise TrajectoryError(
+            f"columns: {len(given)} are given; expected {rank} parameters of links that are a base, and no friction"
+        )
+    return given

@@ -38,7 +38,8 @@ def torque_regressor(chain: Chain, gravity: np.ndarray, motion: Sequence[np.ndar
     matrix = np.zeros((n, PARAMETERS_PER_LINK * n, n_samples))
     rows = RegressorRows(chain, gravity)
     for block in blocks(n_samples):
-        rows.fill(matrix[:, :, block], *(array[block] for array in motion))
+        q, qd, qdd = (array[block] for array in motion)
+        rows.fill(matrix[:, :, block], q, qd, qdd)
     return matrix.transpose(2, 0, 1)
 
 

@@ -1,0 +1,142 @@
+"""How well motions condition the base parameters, by columns that do not change from motion to motion.
+
+    python -m benchmarks.base_columns --robot ur10|panda [motion.csv ...]
+
+The condition number of a base regressor depends on which of the dependent columns stand for the base parameters, and on
+their units; both must be the same wherever two motions are compared. So they are pinned here: the columns of the links,
+without friction, that FIGAROH's QR decomposition picks on its random motion of seed 0, by which
+`benchmarks/excitation_peer.py` designs. `base_parameters` says what the columns of our own `BaseParameters` give.
+
+Motions are read from CSV files of columns t, then q, qd and qdd of each joint. The table has the condition number with
+columns as they are and with columns of unit norm, for both sets, and the quartiles for columns that pivoted QR
+decompositions pick on other random motions: how much the choice matters.
+"""
+
+import argparse
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.linalg import qr
+
+from benchmarks.figaroh import ROBOTS
+from dynid_ros.model import RobotModel
+from dynid_ros.model.base_parameters import parameter_names, random_motion, regressor_blocks, triangular_factor
+
+PINNED: dict[str, str] = {
+    "ur10": """
+        mcx2 mcz2 Ixy2 Ixz2 Iyy2 Iyz2 Izz2
+        mcx3 mcz3 Ixx3 Ixy3 Ixz3 Iyy3 Iyz3 Izz3
+        mcx4 Ixy4 Ixz4 Iyz4 Izz4
+        mcx5 mcy5 mcz5 Ixx5 Ixy5 Ixz5 Iyy5 Iyz5
+        mcx6 mcz6 Ixx6 Ixy6 Ixz6 Iyy6 Iyz6 Izz6""",
+    "panda": """
+        Izz1
+        mcx2 mcy2 Ixx2 Ixy2 Ixz2 Iyz2
+        mcx3 mcy3 Ixx3 Ixy3 Ixz3 Iyy3 Iyz3
+        mcx4 mcy4 Ixx4 Ixy4 Ixz4 Iyy4 Iyz4
+        mcx5 mcy5 Ixx5 Ixy5 Ixz5 Iyy5 Iyz5 Izz5
+        mcx6 mcy6 Ixx6 Ixy6 Ixz6 Iyz6
+        mcx7 mcy7 Ixx7 Ixy7 Ixz7 Iyy7 Iyz7 Izz7""",
+}
+"""By the robots of `benchmarks.figaroh`, joints counted from 1. Joint frames of Pinocchio are link frames of a URDF, so
+that columns map one to one."""
+
+INDEPENDENT = 1e-8
+"""What a base leaves of other columns and its smallest singular value must exceed, of the largest."""
+
+OTHERS = 100
+
+
+class Condition(NamedTuple):
+    """Condition numbers of a base regressor with columns as they are (SI units) and with columns of unit norm."""
+
+    unscaled: float
+    scaled: float
+
+
+def pinned(robot: RobotModel, name: str) -> np.ndarray:
+    """Indices (rank,) of the pinned columns among the parameters of the links.
+
+    Raises:
+        ValueError: they are not a base of this robot.
+
+    """
+    names = parameter_names(robot)
+    columns = np.array([names.index(column) for column in PINNED[name].split()])
+    factor = motion_factor(robot, random_motion(robot))
+    rank = np.linalg.matrix_rank(factor, tol=INDEPENDENT * np.linalg.norm(factor, 2))
+    if not len(columns) == rank == np.linalg.matrix_rank(factor[:, columns], tol=INDEPENDENT):
+        raise ValueError(f"{name}: {len(columns)} pinned columns are not a base of rank {rank}")
+    return columns
+
+
+def motion_factor(robot: RobotModel, motion: Sequence[ArrayLike]) -> np.ndarray:
+    """R (10 n, 10 n) of the regressor of q, qd and qdd, each (N, n): the same norms and condition numbers."""
+    return triangular_factor(regressor_blocks(robot, None, motion))
+
+
+def condition(factor: np.ndarray, columns: np.ndarray) -> Condition:
+    """Condition numbers of some columns of a regressor or its triangular factor."""
+    base = factor[:, columns]
+    return Condition(float(np.linalg.cond(base)), float(np.linalg.cond(base / np.linalg.norm(base, axis=0))))
+
+
+def score(robot: RobotModel, name: str, motion: Sequence[ArrayLike]) -> Condition:
+    """Condition numbers with the pinned columns, of a motion q, qd and qdd, each (N, n)."""
+    return condition(motion_factor(robot, motion), pinned(robot, name))
+
+
+def other_bases(robot: RobotModel, rank: int) -> Iterator[np.ndarray]:
+    """Columns that pivoted QR decompositions pick on random motions within limits, each of another seed."""
+    for seed in range(OTHERS):
+        factor = motion_factor(robot, random_motion(robot, seed=seed))
+        yield np.sort(qr(factor, mode="r", pivoting=True)[1][:rank])
+
+
+def read_motion(path: Path, n_joints: int) -> list[np.ndarray]:
+    """q, qd and qdd, each (N, n)."""
+    table = np.loadtxt(path, delimiter=",", skiprows=1)
+    if table.shape[1] != 1 + 3 * n_joints:
+        raise ValueError(f"{path} has {table.shape[1]} columns; expected t and q, qd, qdd of {n_joints} joints")
+    return np.split(table[:, 1:], 3, axis=1)
+
+
+def robot_of(name: str) -> RobotModel:
+    """The UR10 or Panda of package example-robot-data."""
+    from pinocchio_arm import example_urdf  # noqa: PLC0415  # benchmarks.figaroh puts the folder into the path
+
+    path, tip = ROBOTS[name]
+    return RobotModel.from_urdf(example_urdf(path), tip=tip)
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--robot", choices=PINNED, required=True)
+    parser.add_argument("motions", type=Path, nargs="*")
+    arguments = parser.parse_args()
+    robot = robot_of(arguments.robot)
+    columns, ours = pinned(robot, arguments.robot), robot.base_parameters().columns
+    names = np.array(parameter_names(robot))
+    print(f"{arguments.robot}: {len(columns)} pinned columns")
+    print(f"  pinned, not in ours: {' '.join(names[np.setdiff1d(columns, ours)])}")
+    print(f"  ours, not pinned:    {' '.join(names[np.setdiff1d(ours, columns)])}")
+    others = list(other_bases(robot, len(columns)))
+    print(f"{'motion':24s} {'pinned':>16s} {'ours':>16s}   columns of other motions: least, quartiles, most")
+    print(f"{'':24s} {'unscaled scaled':>16s} {'unscaled scaled':>16s}   {'unscaled':34s} scaled")
+    for path in arguments.motions:
+        factor = motion_factor(robot, read_motion(path, robot.n_joints))
+        first, second = condition(factor, columns), condition(factor, ours)
+        spread = np.percentile([condition(factor, other) for other in others], (0, 25, 50, 75, 100), axis=0).T
+        text = "   ".join(" ".join(f"{value:6.1f}" for value in values) for values in spread)
+        print(
+            f"{path.name:24s} {first.unscaled:8.2f} {first.scaled:7.2f} {second.unscaled:8.2f} {second.scaled:7.2f}"
+            f"   {text}"
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,103 @@
+"""What normal equations decide, how well, and what they cannot tell apart."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import qr
+
+RANK_TOLERANCE = 1e-4
+"""Of singular values of unit columns. What motion decides has more than 1e-3; noise of positions feigns 1e-5."""
+NO_EFFECT = 1e-5
+"""Norm of a column that counts as zero, of what is usual: right angles written as 1.5708 leave that much."""
+LEAK = 1e-3
+"""Part of a unit column in what is not decided, from which on it is not decided itself."""
+SMALLEST_SHARE = 1e-4
+"""Share of a parameter in a combination that no sensor tells from nothing, by its effect."""
+
+
+@dataclass(frozen=True, eq=False)
+class Determinacy:
+    """Of k parameters.
+
+    Attributes:
+        singular_values: (k,) of the weighted regressor with columns of unit norm, descending.
+        rank: how many of them are not zero.
+        unscaled: condition number of the columns as they are; infinite where the rank is short.
+        decided: (k,) bool.
+        covariance: (k, k); rows and columns of what is not decided are NaN.
+        inflation: (k,) standard error over that with all other parameters known; infinite where not decided.
+        norms: (k,) of the columns; zero where they are without effect.
+        open: (k, k − rank) orthonormal columns: changes that nothing shows, of parameters times their norms.
+
+    """
+
+    singular_values: NDArray
+    rank: int
+    unscaled: float
+    decided: NDArray
+    covariance: NDArray
+    inflation: NDArray
+    norms: NDArray
+    open: NDArray
+
+    @classmethod
+    def of(cls, information: NDArray, usual: NDArray) -> "Determinacy":
+        """Of normal equations (k, k), the noise being 1, beside those of a `usual` motion."""
+        norms = np.sqrt(np.diag(information))
+        shown = norms > NO_EFFECT * np.sqrt(np.diag(usual))
+        norms = np.where(shown, norms, 0.0)
+        scale = np.where(shown, norms, 1.0)
+        values, vectors = np.linalg.eigh(information * np.outer(shown, shown) / np.outer(scale, scale))
+        singular = np.sqrt(np.maximum(values, 0.0))
+        kept = singular > RANK_TOLERANCE * singular[-1]
+        open_ = vectors[:, ~kept]
+        decided = shown & (np.linalg.norm(open_, axis=1) < LEAK)
+        own = vectors[:, kept] / singular[kept]
+        scaled = own @ own.T
+        covariance = np.where(np.outer(decided, decided), scaled / np.outer(scale, scale), np.nan)
+        inflation = np.where(decided, np.sqrt(np.diag(scaled)), np.inf)
+        unscaled = np.inf
+        if kept.all():
+            raw = np.linalg.eigvalsh(information)
+            unscaled = float(np.sqrt(raw[-1] / raw[0])) if raw[0] > 0 else np.inf
+        rank = int(np.count_nonzero(kept))
+        return cls(singular[::-1], rank, unscaled, decided, covariance, inflation, norms, open_)
+
+    @property
+    def condition_number(self) -> float:
+        """Of the regressor with columns of unit norm; infinite where the rank is short."""
+        if self.rank < len(self.singular_values):
+            return np.inf
+        return float(self.singular_values[0] / self.singular_values[-1])
+
+    @property
+    def standard_errors(self) -> NDArray:
+        """(k,) infinite where not decided."""
+        return np.sqrt(np.where(self.decided, np.diag(self.covariance), np.inf))
+
+    def partner(self, parameter: int) -> tuple[int, float]:
+        """The other parameter whose error is most like that of a decided one, and their correlation."""
+        errors = self.standard_errors
+        with np.errstate(invalid="ignore"):
+            correlation = np.nan_to_num(self.covariance[parameter] / errors / errors[parameter])
+        correlation[parameter] = 0.0
+        other = int(np.argmax(np.abs(correlation)))
+        return other, float(correlation[other])
+
+    def combinations(self) -> NDArray:
+        """(r, k) combinations of parameters that are not decided by themselves, which are."""
+        candidates = np.flatnonzero(~self.decided & (self.norms > 0))
+        among = self.open[candidates]
+        size = int(np.count_nonzero(np.linalg.svd(among, compute_uv=False) > LEAK)) if among.size else 0
+        if not size:
+            return np.zeros((0, len(self.norms)))
+        # The parameters that stand for what is open; the others are decided together with them.
+        _, _, order = qr(among.T, mode="economic", pivoting=True)
+        lost, kept = np.sort(order[:size]), np.sort(order[size:])
+        shares = -np.linalg.lstsq(among[lost].T, among[kept].T, rcond=LEAK)[0].T
+        shares[np.abs(shares) < SMALLEST_SHARE] = 0.0
+        found = np.zeros((len(kept), len(self.norms)))
+        found[np.arange(len(kept)), candidates[kept]] = 1.0
+        found[:, candidates[lost]] = shares * self.norms[candidates[lost]] / self.norms[candidates[kept], None]
+        return found

@@ -1,0 +1,138 @@
+"""What experiments share that keep to limits, workspace and torque."""
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynid_ros.errors import TrajectoryError
+from dynid_ros.excitation.experiment import Plan
+from dynid_ros.excitation.static_rotation import ACCELERATION_FRACTION
+from dynid_ros.excitation.torque_room import TorqueRoom
+from dynid_ros.model import RobotModel
+from dynid_ros.trajectories.checks import check_limits
+from dynid_ros.trajectories.connection import Connection
+from dynid_ros.trajectories.limits import MotionLimits, per_joint
+from dynid_ros.trajectories.minimum_jerk import move
+from dynid_ros.trajectories.trajectory import Trajectory
+from dynid_ros.trajectories.workspace import Workspace
+
+POSES = 1024
+"""Poses looked at (a power of two)."""
+
+
+class GuardedExperiment:
+    """An arm, what it may do, and safe ways between its poses.
+
+    Args:
+        robot: the arm.
+        limits: what the joints may do; 80 % of the acceleration is used.
+        workspace: where the links may be; None: anywhere.
+        position_margin: distance kept from position limits, one value or (n,), rad or m.
+        speed_fraction: part of the velocity limits used in the motion.
+        travel_speed_fraction: part of the velocity limits used on the way from pose to pose.
+        torque_margin: part of the torque limits that is left to friction and to what the description gets wrong.
+
+    Attributes:
+        robot, limits, workspace: as given.
+        room: limits less the margins and fractions.
+        slow: limits on the way from pose to pose.
+        space: workspace and torque limits.
+        travel: finds safe ways.
+
+    Raises:
+        TrajectoryError: a setting makes no sense, or the margin leaves a joint no room.
+
+    """
+
+    def __init__(
+        self,
+        robot: RobotModel,
+        limits: MotionLimits,
+        workspace: Workspace | None = None,
+        *,
+        position_margin: ArrayLike = 0.05,
+        speed_fraction: float = 0.5,
+        travel_speed_fraction: float = 0.25,
+        torque_margin: float = 0.2,
+    ) -> None:
+        self.robot = robot
+        self.limits = limits
+        self.workspace = workspace or Workspace(robot)
+        margin = self._margin = per_joint(position_margin, robot.joint_names, "position_margin")
+        require(
+            ("position_margin", position_margin, np.all(margin >= 0), "zero or more"),
+            ("speed_fraction", speed_fraction, 0 < speed_fraction <= 1, "above 0 and at most 1"),
+            ("travel_speed_fraction", travel_speed_fraction, 0 < travel_speed_fraction <= 1, "above 0 and at most 1"),
+            ("torque_margin", torque_margin, 0 <= torque_margin < 1, "zero or more and below 1"),
+        )
+        self.torque_margin = torque_margin
+        for name, lower, upper in zip(limits.joint_names, limits.lower + margin, limits.upper - margin, strict=True):
+            if not lower < upper:
+                raise TrajectoryError(f"joint '{name}' has no room left between its limits, less position_margin")
+        inside = replace(limits, lower=limits.lower + margin, upper=limits.upper - margin)
+        self.room = inside.scaled(speed_fraction, ACCELERATION_FRACTION)
+        self.slow = limits.scaled(travel_speed_fraction, ACCELERATION_FRACTION)
+        self.space = TorqueRoom(self.workspace, limits, robot, torque_margin)
+        self.travel = Connection(self.slow, self.space)
+
+    def approach_motion(self, measured: ArrayLike, plan: Plan) -> Trajectory:
+        """Slow motion from where the arm is, `measured` (n,), to where `plan` starts.
+
+        Raises:
+            TrajectoryError: the arm is outside its limits or the workspace, or there is no safe way.
+
+        """
+        return self.travel.connect(measured, plan.trajectory.position[0])
+
+    def check(self, trajectory: Trajectory) -> None:
+        """The motion keeps to limits, workspace and, where the description has masses, torque.
+
+        Raises:
+            TrajectoryError: says where it does not.
+
+        """
+        check_limits(trajectory, self.limits)
+        self.space.check(trajectory)
+
+    def check_pose(self, pose: NDArray) -> None:
+        """The arm may rest at `pose` (n,).
+
+        Raises:
+            TrajectoryError: says why not.
+
+        """
+        self.check(move(self.limits.joint_names, pose, pose, 1.0))
+
+    def allowed_poses(self, aside: ArrayLike = 0.0) -> NDArray:
+        """Poses (P, n) spread over the limits, less the margin, where workspace and torque allow `aside` (n,) around.
+
+        Raises:
+            TrajectoryError: there is none; says what is wrong with one.
+
+        """
+        poses = self.limits.poses(POSES, self._margin + np.asarray(aside))
+        sides = (0,) if not np.any(aside) else (-1, 0, 1)
+        allowed = np.all([self.space.allowed(poses + side * np.asarray(aside)) for side in sides], axis=0)
+        if not allowed.any():
+            try:
+                self.space.check(move(self.limits.joint_names, poses[0], poses[0], 1.0))
+            except TrajectoryError as error:
+                raise TrajectoryError(
+                    f"none of {POSES} poses keeps to workspace and torque limits: in one of them, {error}"
+                ) from error
+            raise TrajectoryError(f"none of {POSES} poses has room for the approach around it, or torque to spare")
+        return poses[allowed]
+
+    def torque_warnings(self) -> list[str]:
+        """What is to be said of torques that cannot be checked."""
+        if not self.space.unknown:
+            return []
+        return [f"torques are not checked: the robot's description has no mass beyond {', '.join(self.space.unknown)}"]
+
+
+def require(*settings: tuple[str, object, object, str]) -> None:
+    """Raise for the first setting (name, value, whether it is valid, what it must be) that is not valid."""
+    for what, value, valid, expected in settings:
+        if not valid:
+            raise TrajectoryError(f"{what} is {value!r}; it must be {expected}")

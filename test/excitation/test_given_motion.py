@@ -1,0 +1,101 @@
+import numpy as np
+import planar_arm
+import pytest
+import yaml
+
+from dynid_ros.errors import TrajectoryError
+from dynid_ros.excitation import FourierExcitation
+from dynid_ros.excitation.given_motion import GivenMotion
+from dynid_ros.model import RobotModel
+from dynid_ros.trajectories import MotionLimits, Trajectory, Workspace
+from dynid_ros.trajectories.minimum_jerk import move
+
+ROBOT = RobotModel.from_urdf(planar_arm.urdf())
+LIMITS = MotionLimits.of(ROBOT, 8.0, jerk_limits=100.0, torque_limits=[50.0, 40.0, 20.0])
+WORKSPACE = Workspace(ROBOT, 0.1, 0.1)
+START, GOAL = [0.0, -0.5, 0.3], [0.8, -1.0, 1.0]
+
+
+def motion(start=START, goal=GOAL, duration=2.0, joints=planar_arm.JOINTS):
+    return Trajectory.join([move(joints, start, goal, duration), move(joints, goal, start, duration)])
+
+
+def given(path, **settings):
+    return GivenMotion(ROBOT, LIMITS, WORKSPACE, path=path, **settings)
+
+
+def write(path, trajectory, **changed):
+    trajectory.save(path)
+    if changed:
+        path.write_text(yaml.safe_dump(yaml.safe_load(path.read_text()) | changed))
+    return path
+
+
+def test_joints_are_matched_by_name(tmp_path):
+    order = ("joint_3", "joint_1", "joint_2")
+    path = write(tmp_path / "motion.yaml", motion().select(order))
+    plan = given(path).plan()
+    assert plan.trajectory.joint_names == planar_arm.JOINTS
+    np.testing.assert_array_equal(plan.trajectory.position, motion().position)
+    assert plan.duration == 4.0
+    assert plan.summary() == f"4.0 s, from {path}\njoint_1: 0° to 46°\njoint_2: -57° to -29°\njoint_3: 17° to 57°"
+
+
+def test_a_fourier_motion_is_read_from_its_plan(tmp_path):
+    experiment = FourierExcitation(ROBOT, LIMITS, WORKSPACE, base_frequency=0.4, harmonics=3, design_time=0.0)
+    designed = experiment.plan()
+    path = tmp_path / "plan.yaml"
+    path.write_text(yaml.safe_dump({"start_time": 12.5, **designed.as_dict()}, sort_keys=True))
+    plan = given(path, periods=2).plan()
+    assert plan.duration == pytest.approx(5.0)
+    time = np.linspace(0.0, 2.5, 200)
+    for value, same in zip(plan.trajectory.at(time), designed.trajectory.at(time), strict=True):
+        np.testing.assert_allclose(value, same, atol=1e-6)
+
+
+SHAPE = (3, 3)
+
+
+@pytest.mark.parametrize(
+    ("trajectory", "changed", "message"),
+    [
+        (motion(goal=[2.7, -1.0, 1.0], duration=3.0), {}, "joint 'joint_1' would reach position 2.7 rad"),
+        (motion(duration=0.4), {}, "joint 'joint_1' would reach speed 3.75 rad/s"),
+        (motion(duration=0.7), {}, "joint 'joint_1' would reach acceleration"),
+        (motion(START, [0.0, -0.5, 1.1], duration=0.77), {}, "joint 'joint_3' would reach jerk"),
+        (motion(goal=[0.0, 0.9, 0.3]), {}, "'link_3' would be at height"),
+        (motion(), {"velocity": np.full(SHAPE, 0.1).tolist()}, "it starts with velocity 0.1 of joint 'joint_1'"),
+        (motion(), {"acceleration": np.full(SHAPE, -0.1).tolist()}, "it starts with acceleration -0.1 of joint"),
+        (motion(), {"position": np.full(SHAPE, np.nan).tolist()}, "position of joint 'joint_1' is nan at 0.000 s"),
+        (motion(), {"velocity": np.full(SHAPE, np.nan).tolist()}, "it starts with velocity nan of joint 'joint_1'"),
+    ],
+)
+def test_what_is_not_safe_is_refused(tmp_path, trajectory, changed, message):
+    path = write(tmp_path / "motion.yaml", trajectory, **changed)
+    with pytest.raises(TrajectoryError) as error:
+        given(path).plan()
+    assert str(error.value).startswith(f"the motion in '{path}' is not safe: {message}")
+
+
+def test_too_much_torque_is_refused(tmp_path):
+    path = write(tmp_path / "motion.yaml", motion())
+    with pytest.raises(TrajectoryError, match=r"joint 'joint_\d' would need .* less a margin of 70 %"):
+        given(path, torque_margin=0.7).plan()
+
+
+@pytest.mark.parametrize("joints", [("joint_1", "joint_2", "finger"), ("joint_1", "joint_2", "joint_3", "finger")])
+def test_other_joints_are_refused(tmp_path, joints):
+    pose = np.zeros(len(joints))
+    path = write(tmp_path / "motion.yaml", motion(pose, pose + 0.1, joints=joints))
+    with pytest.raises(TrajectoryError, match=r"finger; expected joint_1, joint_2, joint_3 in any order"):
+        given(path).plan()
+
+
+@pytest.mark.parametrize("text", ["", "[1, 2]", "format: dynid-trajectory/2", "a: {", "\x00"])
+def test_other_files_are_refused(tmp_path, text):
+    path = tmp_path / "motion.yaml"
+    path.write_text(text)
+    with pytest.raises(TrajectoryError, match=r"motion\.yaml"):
+        given(path).plan()
+    with pytest.raises(TrajectoryError, match=r"cannot read trajectory .*name a file in motion_file"):
+        given(tmp_path / "none.yaml").plan()

@@ -1,0 +1,158 @@
+"""Joint after joint: one moves at a time, at its frequency or in steps, as far as limits and room allow."""
+
+import numpy as np
+import planar_arm
+import pytest
+import yaml
+from mujoco_room import DEMO_ARM, check_demo_arm
+
+from dynid_ros.errors import TrajectoryError
+from dynid_ros.excitation.joint_by_joint import JointByJoint
+from dynid_ros.model import RobotModel
+from dynid_ros.trajectories import MotionLimits, Workspace, check_limits
+
+DEMO = RobotModel.from_urdf(DEMO_ARM)
+PLANAR = RobotModel.from_urdf(planar_arm.urdf())
+MARGIN = np.array([0.05, 0.05, 0.05, 0.05, 0.3, 0.05])
+
+
+def planar(floor=-np.inf, torque=np.nan, **settings):
+    limits = MotionLimits.of(PLANAR, 6.0, torque_limits=torque)
+    return JointByJoint(PLANAR, limits, Workspace(PLANAR, floor), **settings)
+
+
+@pytest.fixture(scope="module", params=["sinusoid", "steps"])
+def demo(request):
+    experiment = JointByJoint(
+        DEMO,
+        MotionLimits.of(DEMO, 6.0),
+        Workspace(DEMO, 0.1, 0.1),
+        motion=request.param,
+        frequencies=[0.25],
+        cycles=1,
+        steps=4,
+        dwell=0.3,
+        position_margin=MARGIN,
+        speed_fraction=0.8,
+    )
+    return experiment.plan()
+
+
+def test_one_joint_moves_at_a_time_and_every_joint_does(demo):
+    names = list(DEMO.joint_names)
+    assert [move.joint for move in demo.moves] == names[::-1]
+    assert not demo.skipped
+    for move in demo.moves:
+        i = names.index(move.joint)
+        position, velocity, _ = demo.trajectory.at(np.linspace(move.start, move.end, 2001))
+        assert np.abs(np.delete(velocity, i, axis=1)).max() < 1e-9
+        assert np.ptp(position[:, i]) == pytest.approx(2 * move.amplitude, rel=0.05)
+        assert position[:, i].max() <= move.centre + move.amplitude + 1e-9
+        np.testing.assert_allclose(velocity[[0, -1]], 0.0, atol=1e-9)
+
+
+def test_motion_keeps_to_limits_and_room_as_mujoco_sees_it(demo):
+    check_limits(demo.trajectory, MotionLimits.of(DEMO, 6.0).scaled(0.8, 0.8))
+    position, _, _ = demo.trajectory.at(np.arange(0.0, demo.duration, 0.03))
+    check_demo_arm(position, margin=MARGIN - 1e-9, floor=0.1)
+
+
+def test_plain_data_and_words(demo):
+    content = yaml.safe_load(yaml.safe_dump(demo.as_dict()))
+    assert content["format"] == "dynid-joint-by-joint/1"
+    assert len(content["moves"]) == 6
+    assert len(demo.summary().splitlines()) == 7
+
+
+def test_each_frequency_is_the_one_of_the_motion():
+    plan = planar(frequencies=(0.2, 0.5), cycles=6, joints=("joint_2",)).plan()
+    assert [move.frequency for move in plan.moves] == [0.2, 0.5]
+    for move in plan.moves:
+        time = np.linspace(move.start, move.end, 4096, endpoint=False)
+        spectrum = np.abs(np.fft.rfft(plan.trajectory.at(time)[0][:, 1] - move.centre))
+        assert np.argmax(spectrum) / (move.end - move.start) == pytest.approx(move.frequency, abs=0.01)
+    assert plan.moves[0].amplitude > plan.moves[1].amplitude
+
+
+def test_steps_are_reached_in_the_direction_they_are_named_after():
+    plan = planar(motion="steps", steps=5, dwell=0.4).plan()
+    assert len(plan.dwells) == 3 * 2 * 5
+    assert plan.moves[0].frequency is None
+    for dwell in plan.dwells:
+        i = PLANAR.joint_names.index(dwell.joint)
+        before, rest, end = plan.trajectory.at([dwell.start - 0.05, dwell.start, dwell.end])[0][:, i]
+        assert np.sign(rest - before) == dwell.direction
+        assert rest == pytest.approx(end)
+        assert dwell.end - dwell.start == pytest.approx(0.4)
+    directions = [dwell.direction for dwell in plan.dwells if dwell.joint == "joint_2"]
+    assert directions == [1] * 5 + [-1] * 5
+
+
+def test_others_hold_where_they_are_told_to():
+    pose = [0.4, -0.7, 0.2]
+    plan = planar(pose=pose, frequencies=[0.3], cycles=1).plan()
+    for move in plan.moves:
+        i = PLANAR.joint_names.index(move.joint)
+        held = plan.trajectory.at(move.start)[0]
+        np.testing.assert_allclose(np.delete(held, i), np.delete(pose, i), atol=1e-12)
+
+
+def test_floor_shortens_a_move():
+    """Joint 2 turns downwards: with the floor just below, it swings above it only."""
+    free = planar(joints=("joint_2",), pose=[0.0, -0.5, 0.0], frequencies=[0.05], cycles=1).plan()
+    floor = planar(0.2, joints=("joint_2",), pose=[0.0, -0.5, 0.0], frequencies=[0.05], cycles=1).plan()
+    assert floor.moves[0].amplitude < free.moves[0].amplitude
+    position, _, _ = floor.trajectory.at(np.linspace(0.0, floor.duration, 999))
+    assert PLANAR.forward_kinematics(position)[:, 2, 2, 3].min() >= 0.2 - 1e-6
+
+
+def test_torque_limit_shortens_a_move():
+    weak = planar(torque=[2.5, 50, 50], joints=("joint_1",), pose=[0.0, 0.0, 0.0], frequencies=[0.5], torque_margin=0.0)
+    plan = weak.plan()
+    free = planar(joints=("joint_1",), pose=[0.0, 0.0, 0.0], frequencies=[0.5]).plan()
+    assert plan.moves[0].amplitude < free.moves[0].amplitude
+    torque = PLANAR.inverse_dynamics(*plan.trajectory.at(np.linspace(0.0, plan.duration, 5000)))
+    assert 1.0 < np.abs(torque[:, 0]).max() <= 2.5
+
+
+def test_pose_that_is_not_allowed_is_named():
+    with pytest.raises(TrajectoryError, match=r"may not hold at the pose given: .*link_3.* at 0\.\d+ s"):
+        planar(0.2, pose=[0.0, 0.8, 0.0]).plan()
+    with pytest.raises(
+        TrajectoryError, match=r"may not hold at the pose given: joint 'joint_3' would reach position 2\.6"
+    ):
+        planar(pose=[0.0, 0.0, 2.6]).plan()
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"motion": "jumps"}, "motion is 'jumps'; it must be 'sinusoid' or 'steps'"),
+        ({"joints": ("joint_2", "elbow")}, "joints is .*; it must be among joint_1, joint_2, joint_3"),
+        ({"joints": ()}, "joints is .*; it must be among"),
+        ({"frequencies": [0.1, 0.0]}, "frequencies is .*; it must be positive"),
+        ({"frequencies": np.nan}, "frequencies is nan; it must be positive"),
+        ({"cycles": 0}, "cycles is 0; it must be at least 1"),
+        ({"steps": 1}, "steps is 1; it must be at least 2"),
+        ({"dwell": 0.0}, "dwell is 0.0; it must be positive"),
+        ({"amplitude": 1.5}, "amplitude is 1.5; it must be above 0 and at most 1"),
+        ({"pose": [0.0, np.nan, 0.0]}, "a finite position for each of joint_1"),
+        ({"speed_fraction": 0.0}, "speed_fraction is 0.0; it must be above 0"),
+        ({"travel_speed_fraction": 2.0}, "travel_speed_fraction is 2.0; it must be above 0"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(settings, message):
+    with pytest.raises(TrajectoryError, match=message):
+        planar(**settings)
+
+
+def test_no_room_at_all_says_why():
+    with pytest.raises(TrajectoryError, match=r"there is no pose to hold at|none of 1024 poses keeps to workspace"):
+        planar(0.31 + 2.0).plan()
+
+
+def test_approach_starts_where_the_arm_is():
+    experiment = planar(frequencies=[0.3], cycles=1)
+    plan = experiment.plan()
+    way = experiment.approach_motion([0.1, -0.2, 0.3], plan)
+    np.testing.assert_allclose(way.position[[0, -1]], [[0.1, -0.2, 0.3], plan.trajectory.position[0]], atol=1e-12)

@@ -1,0 +1,343 @@
+"""Is a motion enough: against numpy on Pinocchio's regressor, a paper's trap, and by following the advice."""
+
+import re
+from functools import cache
+
+import numpy as np
+import planar_arm
+import pytest
+import yaml
+from paper_arms import cosine_motion, cylindrical_robot
+from pinocchio_arm import PinocchioArm, example_urdf
+from random_chains import TIP, random_urdf
+
+from dynid_ros.errors import DynidError, ModelError, TrajectoryError
+from dynid_ros.excitation.motion_quality import MotionQuality
+from dynid_ros.excitation.torque_columns import TorqueColumns
+from dynid_ros.model import RobotModel
+from dynid_ros.model.base_parameters import BaseParameters
+from dynid_ros.model.friction import JointFriction
+from dynid_ros.trajectories import MotionLimits
+
+NONE = JointFriction.none()
+RATE = 50.0
+
+
+def motion(robot, still=(), seed=0, duration=20.0, width=0.5):
+    """q, qd and qdd (N, n) of joints on five harmonics of 0.1 Hz, about the middle of their ranges."""
+    rng = np.random.default_rng(seed)
+    time = np.arange(0, duration, 1 / RATE)[:, None, None]
+    rate = 2 * np.pi * 0.1 * np.arange(1, 6)
+    size = width * rng.uniform(0.1, 0.4, (robot.n_joints, 5))
+    size[list(still)] = 0.0
+    phase = rate * time + rng.uniform(0, 2 * np.pi, size.shape)
+    middle = (np.clip(robot.limits.lower, -2, 2) + np.clip(robot.limits.upper, -2, 2)) / 2
+    terms = size * np.sin(phase), size * rate * np.cos(phase), -size * rate**2 * np.sin(phase)
+    q, qd, qdd = (term.sum(axis=-1) for term in terms)
+    return q + middle, qd, qdd
+
+
+@cache
+def ur10():
+    return RobotModel.from_urdf(example_urdf("ur_description/urdf/ur10_robot.urdf"), tip="wrist_3_link")
+
+
+@cache
+def planar():
+    return RobotModel.from_urdf(planar_arm.urdf())
+
+
+@pytest.mark.parametrize("still", [(), (0, 1, 2), (1, 2)])
+def test_rank_and_condition_are_numpys_of_pinocchios_regressor(still):
+    robot = ur10()
+    q, qd, qdd = samples = [array[::10] for array in motion(robot, still)]
+    quality = MotionQuality.of(robot, *samples, friction=NONE, rate=RATE / 10)
+    arm = PinocchioArm(robot.urdf, robot.joint_names, robot.gravity)
+    regressor = np.concatenate([arm.torque_regressor(*sample) for sample in zip(q, qd, qdd, strict=True)])
+    assert quality.full_rank == robot.base_parameters().rank
+    norms = np.linalg.norm(regressor, axis=0)
+    assert quality.rank == np.linalg.matrix_rank(regressor[:, norms > 1e-6] / norms[norms > 1e-6], tol=1e-3)
+    if still:
+        assert quality.rank < quality.full_rank
+        assert quality.condition_number == quality.unscaled == np.inf
+        assert quality.missing
+        return
+    base = regressor[:, quality.columns.base.columns]
+    scaled = base / np.linalg.norm(base, axis=0)
+    assert quality.condition_number == pytest.approx(np.linalg.cond(scaled), rel=1e-6)
+    assert quality.unscaled == pytest.approx(np.linalg.cond(base), rel=1e-6)
+    np.testing.assert_allclose(quality.singular_values, np.linalg.svd(scaled, compute_uv=False), rtol=1e-6)
+    # By the book: σ² (Yᵀ Y)⁻¹, and what it would be if all others were known.
+    covariance = np.linalg.inv(base.T @ base)
+    np.testing.assert_allclose(quality.standard_errors, np.sqrt(np.diag(covariance)), rtol=1e-6)
+    inflation = np.sqrt(np.diag(covariance) * np.diag(base.T @ base))
+    np.testing.assert_allclose(quality.determinacy.inflation, inflation, rtol=1e-6)
+    assert not quality.missing
+    assert not quality.together
+
+
+def test_standard_errors_are_the_scatter_of_fits():
+    robot = planar()
+    noise = np.array([0.5, 0.2, 0.1])
+    samples = motion(robot)
+    quality = MotionQuality.of(robot, *samples, noise=noise)
+    rows = quality.columns.rows(*samples) / noise[:, None, None]
+    matrix = rows.transpose(0, 2, 1).reshape(-1, quality.columns.size)
+    fits = np.linalg.pinv(matrix) @ np.random.default_rng(3).standard_normal((len(matrix), 800))
+    np.testing.assert_allclose(fits.std(axis=1), quality.standard_errors, rtol=0.1)
+    assert quality.enough
+    # And what they do to the torques of other motions, all over the limits.
+    limits = quality.motion.limits
+    spread = np.random.default_rng(4).uniform(-1, 1, (3, 500, 3))
+    middle, half = (limits.lower + limits.upper) / 2, (limits.upper - limits.lower) / 2
+    other = (middle + half * spread[0], limits.velocity * spread[1], limits.acceleration * spread[2])
+    errors = np.einsum("jkN,kf->jNf", quality.columns.rows(*other), fits)
+    np.testing.assert_allclose(np.sqrt(np.mean(errors**2, axis=(1, 2))), quality.prediction, rtol=0.1)
+
+
+def test_what_locked_joints_lose():
+    """Khosla and Kanade 1987: with joints 1 and 2 locked, link 3 has rank 1 and nothing shows m3 s3z."""
+    robot = cylindrical_robot()
+    q, qd, qdd = cosine_motion([np.pi / 2, 0.5, 0.5])
+    full = MotionQuality.of(robot, q, qd, qdd, friction=NONE)
+    assert full.rank == full.full_rank == 5
+    locked = [array * np.array([0.0, 0.0, 1.0]) for array in (q, qd, qdd)]
+    quality = MotionQuality.of(robot, *locked, friction=NONE)
+    assert quality.joint_ranks[2] == 1
+    assert "mcz3" in quality.missing
+    assert "mcz3" in quality.unmoved
+    assert "m3" not in quality.missing
+    # What would help is to turn joint 1.
+    assert "joint_1" in quality.advice[0]
+    assert "mcz3" in quality.helpful[0].after
+    # Masses and moments that no motion of this robot shows are not this motion's fault.
+    assert {"m1", "mcx1", "Ixx3"} <= set(quality.columns.hidden)
+    assert not set(quality.columns.hidden) & set(quality.missing)
+
+
+def test_a_joint_that_only_adds_a_constant_is_confused_with_its_offset():
+    """Joint 3 alone moves, so that of joint 2's torque gravity and offset are one number."""
+    robot = planar()
+    q, qd, qdd = motion(robot, still=(0, 1))
+    quality = MotionQuality.of(robot, q, qd, qdd)
+    assert {"mcx2 + 0.4 m3", "offset joint_2"} <= set(quality.missing)
+    assert {"coulomb joint_1", "coulomb joint_2"} <= set(quality.unmoved)
+    (told,) = [text for text in quality.together if "offset joint_2" in text]
+    # τ₂ holds −g cos(q₂) (m₂ s₂ + ...) and the offset.
+    base = quality.columns.base
+    row = quality.determinacy.combinations()[quality.together.index(told)]
+    shares = {
+        quality.columns.names[i]: row[i] / row[quality.columns.names.index("offset joint_2")] for i in row.nonzero()[0]
+    }
+    assert shares["mcx2"] == pytest.approx(-planar_arm.G * np.cos(q[0, 1]), rel=1e-6)
+    # Torques tell every such sum: changes of parameters that keep them do not change torques.
+    kept = np.vstack([quality.determinacy.combinations(), np.eye(base.rank)[quality.determinacy.decided]])
+    _, _, right = np.linalg.svd(kept)
+    rows = quality.columns.rows(q, qd, qdd)
+    assert np.abs(np.einsum("jkN,hk->jNh", rows, right[len(kept) :])).max() < 1e-9
+    assert len(kept) == quality.rank
+
+
+def followed(quality, robot, samples, **settings):
+    """The quality after each piece of advice, all sampled as the motion was."""
+    for advised in quality.helpful:
+        time = np.arange(advised.samples) / RATE
+        if advised.duration is None:
+            extra = advised.motion.one_period(advised.samples)
+        else:
+            assert time[-1] == pytest.approx(advised.duration, abs=1.5 / RATE)
+            extra = advised.motion.at(time)
+        samples = [np.concatenate(pair) for pair in zip(samples, extra, strict=True)]
+        yield advised, extra, MotionQuality.of(robot, *samples, **settings)
+
+
+def said(text, name):
+    """Amplitude and middle (degrees) and speed (rad/s) of a joint, as the sentence has them."""
+    return map(float, re.search(rf"{name} swinging ±(\d+)° about (-?\d+)° at up to ([\d.]+) rad/s", text).groups())
+
+
+@pytest.mark.parametrize(
+    ("model", "still", "width"),
+    [("links", (4,), 0.5), ("links", (), 0.05), ("links", (0, 3, 5), 0.5), ("load", (3, 4, 5), 0.3)],
+)
+def test_advice_does_what_it_says(model, still, width):
+    robot = ur10()
+    samples = motion(robot, still, width=width)
+    settings = {"noise": [2.0, 2.0, 1.0, 0.5, 0.5, 0.5], "rate": RATE, "model": model}
+    quality = MotionQuality.of(robot, *samples, **settings)
+    assert not quality.enough
+    assert quality.helpful
+    names = quality.columns.names
+    before = quality
+    for advised, (q, qd, qdd), after in followed(quality, robot, samples, **settings):
+        limits = quality.motion.limits
+        assert np.all((q >= limits.lower - 1e-9) & (q <= limits.upper + 1e-9))
+        assert np.all(np.abs(qd) <= limits.velocity)
+        assert np.all(np.abs(qdd) <= limits.acceleration)
+        # One motion, and the one that is said.
+        np.testing.assert_allclose(np.gradient(q, 1 / RATE, axis=0)[1:-1], qd[1:-1], atol=0.01)
+        np.testing.assert_allclose(np.gradient(qd, 1 / RATE, axis=0)[1:-1], qdd[1:-1], atol=0.03)
+        low, high = np.rad2deg([q.min(axis=0), q.max(axis=0)])
+        for joint in np.flatnonzero(high > low):
+            size, centre, speed = said(advised.text, robot.joint_names[joint])
+            assert [size, centre] == pytest.approx([(high - low)[joint] / 2, (high + low)[joint] / 2], abs=1.0)
+            assert speed == pytest.approx(np.abs(qd[:, joint]).max(), rel=0.06)
+        for joint in np.flatnonzero(high == low):
+            place = re.search(rf"{robot.joint_names[joint]} stands at (-?\d+)°", advised.text)
+            expected = float(place[1]) if place else np.rad2deg(quality.motion.middle[joint])
+            assert low[joint] == pytest.approx(expected, abs=0.6)
+        for name in advised.after:
+            i = names.index(name)
+            assert advised.after[name] == pytest.approx(after.standard_errors[i], rel=0.2)
+            assert advised.before[name] == pytest.approx(before.standard_errors[i], rel=0.2)
+            assert before.standard_errors[i] > 1.4 * after.standard_errors[i]
+        before = after
+    assert after.rank > quality.rank or np.nanmax(after.effects) < np.nanmax(quality.effects)
+
+
+def test_advice_names_the_joint_that_stood_still():
+    robot = ur10()
+    quality = MotionQuality.of(robot, *motion(robot, still=(4,)), rate=RATE)
+    assert all("wrist_2_joint" in parameter for parameter in quality.unmoved)
+    assert "wrist_2_joint" in quality.advice[0]
+    assert "it did not move" in quality.advice[0]
+    # No motion that leaves the joint still shows its friction.
+    others = MotionQuality.of(robot, *motion(robot, still=(4,), seed=1), rate=RATE)
+    assert others.missing == quality.missing
+
+
+def test_advice_keeps_to_where_the_arm_may_be():
+    robot = ur10()
+    samples = motion(robot, still=(0,))
+
+    def allowed(position):
+        return np.abs(position[:, 0] - samples[0][0, 0]) < 0.1
+
+    narrow = MotionQuality.of(robot, *samples, rate=RATE, allowed=allowed)
+    assert not any(0 in advised.motion.joints for advised in narrow.helpful)
+    assert any(0 in advised.motion.joints for advised in MotionQuality.of(robot, *samples, rate=RATE).helpful)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_any_arm_with_a_joint_that_rests(seed):
+    rng = np.random.default_rng(seed)
+    robot = RobotModel.from_urdf(random_urdf(rng, int(rng.integers(2, 6))), tip=TIP)
+    moving = MotionQuality.of(robot, *motion(robot, seed=seed), rate=RATE)
+    assert moving.rank == moving.full_rank
+    still = int(rng.integers(robot.n_joints))
+    samples = motion(robot, still=(still,), seed=seed)
+    quality = MotionQuality.of(robot, *samples, rate=RATE)
+    name = robot.joint_names[still]
+    assert {f"coulomb {name}", f"viscous {name}"} <= set(quality.unmoved)
+    assert quality.rank < quality.full_rank
+    # An independent rank, of all columns and not of the base alone.
+    regressor = np.concatenate([robot.torque_regressor(*samples), quality.columns.friction.regressor(*samples[1:])], -1)
+    flat = regressor.reshape(-1, regressor.shape[-1])
+    norms = np.linalg.norm(flat, axis=0)
+    shown = norms > 1e-6 * norms.max()
+    assert quality.rank == np.linalg.matrix_rank(flat[:, shown] / norms[shown], tol=1e-4 * np.sqrt(flat.shape[1]))
+    for _, _, after in followed(quality, robot, samples, rate=RATE):
+        assert after.rank >= quality.rank
+    assert after.rank == after.full_rank
+
+
+def test_gravity_from_poses():
+    robot = ur10()
+    rng = np.random.default_rng(0)
+    q, sign = rng.uniform(-2, 2, (30, 6)), rng.choice([-1.0, 1.0], (30, 6))
+    q[:, 3:] = 0.5
+    quality = MotionQuality.of(robot, q, sign, 0 * q, model="gravity")
+    regressor = robot.gravity_regressor(q).reshape(180, -1)
+    drives = np.concatenate([np.tile(np.eye(6), (30, 1)), np.concatenate([np.diag(row) for row in sign])], axis=1)
+    every = np.concatenate([regressor, drives], axis=1)
+    assert quality.rank == np.linalg.matrix_rank(every, tol=1e-3)
+    assert quality.rank < quality.full_rank
+    for advised, _, after in followed(quality, robot, (q, sign, 0 * q), model="gravity"):
+        assert "stopping in poses" in advised.text
+        assert after.rank > quality.rank
+
+
+def test_load_is_ten_parameters():
+    robot = ur10()
+    quality = MotionQuality.of(robot, *motion(robot), model="load")
+    assert quality.rank == quality.full_rank == 10
+    assert quality.columns.expressions == ("m6", "mcx6", "mcy6", "mcz6", "Ixx6", "Ixy6", "Ixz6", "Iyy6", "Iyz6", "Izz6")
+    # Of a load that turns about a vertical axis alone, gravity shows nothing but its mass' moment about the others.
+    still = MotionQuality.of(robot, *motion(robot, still=(1, 2, 3, 4, 5)), model="load")
+    own = robot.torque_regressor(*motion(robot, still=(1, 2, 3, 4, 5)))[..., 50:]
+    assert still.rank == BaseParameters(own, [str(i) for i in range(10)]).rank < 10
+
+
+def test_base_parameters_are_those_of_the_arm():
+    robot = ur10()
+    columns = TorqueColumns(robot, NONE)
+    base = robot.base_parameters()
+    assert columns.expressions == base.expressions
+    assert columns.hidden == tuple(n for n, c in zip(base.names, base.categories, strict=True) if c == "unidentifiable")
+    units = dict(zip(TorqueColumns(robot).names, TorqueColumns(robot).units, strict=True))
+    assert units["Iyy3"] == units["rotor_inertia wrist_1_joint"] == "kg m²"
+    assert units["mcx3"] == "kg m"
+    assert units["viscous wrist_1_joint"] == "N m s/rad"
+    prismatic = TorqueColumns(cylindrical_robot())
+    assert dict(zip(prismatic.names, prismatic.units, strict=True))["coulomb joint_3"] == "N"
+
+
+def test_summary_and_plain_data():
+    robot = planar()
+    quality = MotionQuality.of(robot, *motion(robot, still=(2,)), rate=RATE)
+    text = quality.summary()
+    assert text.startswith("not enough")
+    assert f"rank {quality.rank} of {quality.full_rank}" in text
+    for expected in (*quality.advice, *quality.unmoved, "no motion of this arm shows"):
+        assert expected in text
+    content = quality.as_dict()
+    assert content["condition_number"] is None
+    assert content["missing"] == list(quality.missing)
+    assert content["noise"] is None
+    assert [entry["text"] for entry in content["advice"]] == quality.advice
+    assert yaml.safe_load(yaml.safe_dump(content)) == content
+    good = MotionQuality.of(robot, *motion(robot, width=1.0, duration=40.0), rate=RATE, noise=0.01)
+    assert good.summary().startswith("enough")
+    assert good.as_dict()["noise"] == [0.01] * 3
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "words"),
+    [
+        (lambda q, qd, qdd: (q[:, :2], qd, qdd), ModelError, "joint_3"),
+        (lambda q, qd, qdd: (q, qd[:-1], qdd), ModelError, "the same N"),
+        (
+            lambda q, qd, qdd: (q, np.where(np.arange(len(q))[:, None] == 7, np.nan, qd), qdd),
+            TrajectoryError,
+            "sample 7",
+        ),
+        (lambda q, qd, qdd: (q[:2], qd[:2], qdd[:2]), TrajectoryError, "2 samples"),
+        (lambda q, qd, qdd: (0 * q + 1, 0 * qd, 0 * qdd), TrajectoryError, "no joint moves"),
+    ],
+)
+def test_bad_motion_is_one_clear_error(change, error, words):
+    robot = planar()
+    with pytest.raises(error, match=words):
+        MotionQuality.of(robot, *change(*motion(robot)))
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"noise": 0.0}, "noise of joint_1"),
+        ({"noise": [1.0, 2.0]}, "noise: 2 values"),
+        ({"rate": -1.0}, "rate is -1"),
+        ({"model": "gripper"}, "links, gravity, load"),
+        (
+            {
+                "friction": JointFriction(),
+                "limits": MotionLimits.of(RobotModel.from_urdf(planar_arm.urdf(joints=("a", "b", "c"))), 1.0),
+            },
+            "limits are of a, b, c",
+        ),
+    ],
+)
+def test_settings_that_make_no_sense(settings, words):
+    robot = planar()
+    with pytest.raises(DynidError, match=words):
+        MotionQuality.of(robot, *motion(robot), **settings)

@@ -1,0 +1,148 @@
+"""Test motions for a payload: one axis at a time, ten parameters told, a load found again from Pinocchio's torques."""
+
+import numpy as np
+import planar_arm
+import pytest
+import yaml
+from mujoco_room import DEMO_ARM, check_demo_arm
+from pinocchio_arm import PinocchioArm
+
+from dynid_ros.errors import TrajectoryError
+from dynid_ros.excitation.payload_motion import PayloadMotion
+from dynid_ros.model import RobotModel
+from dynid_ros.trajectories import MotionLimits, Workspace, check_limits, check_start
+
+DEMO = RobotModel.from_urdf(DEMO_ARM)
+PLANAR = RobotModel.from_urdf(planar_arm.urdf())
+MARGIN = np.array([0.05, 0.05, 0.05, 0.05, 0.3, 0.05])
+LIMITS = MotionLimits.of(DEMO, 8.0)
+POSE = np.array([0.3, -0.4, 0.9, 0.5, 0.9, -0.7])
+
+
+def demo_arm(**settings):
+    return PayloadMotion(
+        DEMO, LIMITS, Workspace(DEMO, 0.1, 0.1), **{"position_margin": MARGIN, "dwell": 0.5} | settings
+    )
+
+
+@pytest.fixture(scope="module")
+def plan():
+    return demo_arm().plan()
+
+
+def spin(motion, time):
+    """Angular velocity (M, 3) of the tool in the base frame."""
+    position, velocity, _ = motion.at(time)
+    return np.einsum("mji,mj->mi", DEMO.joint_axes(position), velocity)
+
+
+def test_tool_turns_about_one_of_its_axes_at_a_time(plan):
+    assert [turn.axis for turn in plan.turns] == ["x", "y", "z"]
+    tool = DEMO.forward_kinematics(plan.pose[np.newaxis])[0, -1, :3, :3] @ DEMO.tip_offset[:3, :3]
+    for axis, turn in enumerate(plan.turns):
+        time = np.linspace(turn.start, turn.end, 3001)
+        spinning = spin(plan.trajectory, time) @ tool
+        others = np.delete(spinning, axis, axis=1)
+        assert np.abs(others).max() < 1e-4 * np.abs(spinning).max()
+        angle = np.concatenate([[0.0], np.cumsum(np.diff(time) * (spinning[1:, axis] + spinning[:-1, axis]) / 2)])
+        assert angle.min() == pytest.approx(turn.lowest, abs=1e-3)
+        assert angle.max() == pytest.approx(turn.highest, abs=1e-3)
+        acceleration = np.abs(np.gradient(spinning[:, axis], time)).max()
+        assert acceleration == pytest.approx(turn.acceleration, rel=0.05)
+        assert turn.highest - turn.lowest > np.deg2rad(60)
+
+
+def test_motion_keeps_to_limits_and_room_as_mujoco_sees_it(plan):
+    check_limits(plan.trajectory, LIMITS.scaled(0.5, 0.8))
+    check_start(plan.trajectory, plan.pose)
+    position, _, _ = plan.trajectory.at(np.arange(0.0, plan.duration, 0.02))
+    check_demo_arm(position, margin=MARGIN - 1e-6, floor=0.1)
+
+
+def test_rests_are_rests(plan):
+    for start, end in plan.dwells:
+        _, velocity, acceleration = plan.trajectory.at(np.linspace(start + 1e-6, end - 1e-6, 7))
+        np.testing.assert_allclose(velocity, 0.0, atol=1e-9)
+        np.testing.assert_allclose(acceleration, 0.0, atol=1e-6)
+    assert len(plan.dwells) == 10
+
+
+def test_load_is_found_again_from_the_torques_of_another_library(plan):
+    """Ten parameters of a box on the tool, from the difference of Pinocchio's torques with and without it."""
+    assert (plan.rank, plan.static_rank) == (10, 4)
+    without = PinocchioArm(DEMO_ARM.read_text(), DEMO.joint_names, DEMO.gravity)
+    loaded = PinocchioArm(DEMO_ARM.read_text(), DEMO.joint_names, DEMO.gravity)
+    box = without.pinocchio.Inertia(1.7, np.array([0.03, -0.05, 0.11]), np.diag([0.011, 0.007, 0.009]))
+    loaded.model.inertias[6] = loaded.model.inertias[6] + box
+    time = np.linspace(0.0, plan.duration, 600)
+    motion = plan.trajectory.at(time)
+    torque = np.array([loaded.inverse_dynamics(*s) - without.inverse_dynamics(*s) for s in zip(*motion, strict=True)])
+    rng = np.random.default_rng(0)
+    rows = DEMO.torque_regressor(*motion)[..., -10:].reshape(-1, 10)
+    found, *_ = np.linalg.lstsq(rows, (torque + 0.05 * rng.standard_normal(torque.shape)).ravel(), rcond=None)
+    x, y, z = 0.03, -0.05, 0.11
+    expected = [1.7, 1.7 * x, 1.7 * y, 1.7 * z]
+    expected += [0.011 + 1.7 * (y**2 + z**2), -1.7 * x * y, -1.7 * x * z]
+    expected += [0.007 + 1.7 * (x**2 + z**2), -1.7 * y * z, 0.009 + 1.7 * (x**2 + y**2)]
+    errors = 0.05 * np.sqrt(np.diag(np.linalg.inv(rows.T @ rows)))
+    assert np.all(np.abs(found - expected) < 4 * errors)
+    assert errors.max() < 0.01
+    exact, *_ = np.linalg.lstsq(rows, torque.ravel(), rcond=None)
+    np.testing.assert_allclose(exact, expected, atol=1e-9)
+
+
+def test_chosen_pose_shows_the_load_better_than_a_given_one(plan):
+    given = demo_arm(pose=[0.0, 0.2, 0.4, 0.0, 0.8, 0.0]).plan()
+    assert given.rank == 10
+    assert plan.condition_number < given.condition_number
+
+
+def test_plain_data_and_words(plan):
+    content = yaml.safe_load(yaml.safe_dump(plan.as_dict()))
+    assert content["format"] == "dynid-payload-motion/1"
+    assert content["rank"] == 10
+    assert [turn["axis"] for turn in content["turns"]] == ["x", "y", "z"]
+    assert "rank 10 of the load's 10 parameters" in plan.summary()
+
+
+def test_arm_that_cannot_turn_its_tool_about_all_axes_says_what_it_tells():
+    plan = PayloadMotion(PLANAR, MotionLimits.of(PLANAR, 8.0), dwell=0.3, pose=[0.0, -0.4, 0.6]).plan()
+    assert [turn.axis for turn in plan.turns] == ["z"]
+    assert set(plan.skipped) == {"x", "y"}
+    assert plan.rank < 10
+    assert plan.condition_number == np.inf
+    assert any(f"tells {plan.rank} of 10 parameters" in warning for warning in plan.warnings)
+
+
+def test_torque_limits_slow_the_turns_down():
+    slow = MotionLimits.of(DEMO, 8.0, torque_limits=[230, 230, 115, 25.0, 25.0, 10.0])
+    needed = np.abs(DEMO.inverse_dynamics(*demo_arm(pose=POSE).plan().trajectory.at(np.linspace(0, 20, 4000)))).max(
+        axis=0
+    )
+    rest = np.abs(DEMO.gravity_torque(POSE[np.newaxis]))[0]
+    torque = np.maximum(0.9 * needed, 1.3 * rest)
+    tight = MotionLimits.of(DEMO, 8.0, torque_limits=np.minimum(torque + 0.3, slow.torque))
+    plan = PayloadMotion(DEMO, tight, dwell=0.3, pose=POSE, torque_margin=0.0, position_margin=MARGIN).plan()
+    used = np.abs(DEMO.inverse_dynamics(*plan.trajectory.at(np.linspace(0.0, plan.duration, 8000))))
+    assert np.all(used <= tight.torque + 1e-6)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"reach": 0.01}, "reach is 0.01; it must be from 0.18 to π"),
+        ({"reach": np.nan}, "reach is nan"),
+        ({"repeats": 0}, "repeats is 0; it must be at least 1"),
+        ({"dwell": 0.0}, "dwell is 0.0; it must be positive"),
+        ({"pose": [0.0, np.nan, 0.0, 0.0, 0.0, 0.0]}, "a finite position for each of joint_1"),
+        ({"pose": [0.0, 0.0]}, "a finite position for each of joint_1"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(settings, message):
+    with pytest.raises(TrajectoryError, match=message):
+        demo_arm(**settings)
+
+
+def test_pose_in_collision_is_named():
+    with pytest.raises(TrajectoryError, match=r"the arm may not rest at the pose given: .*(link_|tool).*at 0\.\d+ s"):
+        demo_arm(pose=[0.0, 1.5, 1.5, 0.0, 0.5, 0.0]).plan()

@@ -1,0 +1,51 @@
+import numpy as np
+import planar_arm
+import pytest
+
+from dynid_ros.errors import TrajectoryError
+from dynid_ros.excitation import FourierExcitation, StaticRotation
+from dynid_ros.excitation.repeated_plan import repeated
+from dynid_ros.model import RobotModel
+from dynid_ros.trajectories import MotionLimits, Workspace, check_limits
+
+ROBOT = RobotModel.from_urdf(planar_arm.urdf())
+LIMITS = MotionLimits.of(ROBOT, 8.0)
+WORKSPACE = Workspace(ROBOT, 0.1, 0.1)
+
+
+def test_a_motion_that_ends_elsewhere_goes_back_by_a_safe_way():
+    experiment = StaticRotation(ROBOT, LIMITS, WORKSPACE, steps=3, dwell=0.1, sweep=1.0)
+    once = experiment.plan()
+    assert np.abs(once.trajectory.position[-1] - once.trajectory.position[0]).max() > 0.1
+    plan = repeated(once, experiment, 3)
+    check_limits(plan.trajectory, LIMITS)
+    WORKSPACE.check(plan.trajectory)
+    assert plan.duration > 3 * once.duration
+    assert len(plan.starts) == 3
+    time = np.linspace(0.0, once.duration, 500)
+    for start in plan.starts:
+        for value, first in zip(plan.trajectory.at(start + time), once.trajectory.at(time), strict=True):
+            np.testing.assert_allclose(value, first, atol=1e-9)
+    written = plan.as_dict()
+    assert written["starts"] == pytest.approx(plan.starts, abs=1e-4)
+    assert written["repeat_duration"] == pytest.approx(once.duration, abs=1e-4)
+    assert written["dwells"] == once.as_dict()["dwells"]
+    assert plan.summary().startswith(f"{plan.duration:.1f} s, 3 times the motion of {once.duration:.1f} s")
+
+
+def test_periods_follow_one_another():
+    settings = {"base_frequency": 0.4, "harmonics": 3, "design_time": 0.0}
+    experiment = FourierExcitation(ROBOT, LIMITS, WORKSPACE, **settings)
+    plan = repeated(experiment.plan(), experiment, 3)
+    periods = FourierExcitation(ROBOT, LIMITS, WORKSPACE, **settings, periods=3).plan()
+    time = np.linspace(0.0, periods.duration, 500)
+    for value, same in zip(plan.trajectory.at(time), periods.trajectory.at(time), strict=True):
+        np.testing.assert_allclose(value, same, atol=1e-9)
+
+
+def test_once_is_the_plan_itself_and_less_is_refused():
+    experiment = FourierExcitation(ROBOT, LIMITS, WORKSPACE, base_frequency=0.4, harmonics=3, design_time=0.0)
+    plan = experiment.plan()
+    assert repeated(plan, experiment, 1) is plan
+    with pytest.raises(TrajectoryError, match="repeats is 0; it must be at least 1"):
+        repeated(plan, experiment, 0)

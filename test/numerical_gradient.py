@@ -1,0 +1,16 @@
+"""Central differences, the independent truth of every gradient."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+
+def numerical_gradient(function: Callable[[np.ndarray], float], at: np.ndarray, step: float = 1e-6) -> np.ndarray:
+    """Gradient of a scalar function, of the shape of `at`."""
+    gradient = np.zeros_like(at)
+    for index in np.ndindex(at.shape):
+        ahead, behind = at.copy(), at.copy()
+        ahead[index] += step
+        behind[index] -= step
+        gradient[index] = (function(ahead) - function(behind)) / (2 * step)
+    return gradient
