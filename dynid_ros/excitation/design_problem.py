@@ -1,11 +1,17 @@
 """The best Fourier motion as a problem of minimisation."""
 
+import numpy as np
 from numpy.typing import NDArray
 
+from dynid_ros.errors import TrajectoryError
 from dynid_ros.excitation.criteria import Criterion
 from dynid_ros.excitation.fourier_basis import FourierBasis, Motion
 from dynid_ros.excitation.motion_room import MotionRoom
-from dynid_ros.excitation.torque_information import Rows, TorqueInformation, information
+from dynid_ros.excitation.source import InformationSource
+from dynid_ros.excitation.torque_information import Rows, information
+
+UNFORESEEN = 1e4
+"""The criterion of a motion that the source cannot foresee: worse than any other."""
 
 
 class DesignProblem:
@@ -23,23 +29,31 @@ class DesignProblem:
     def __init__(
         self,
         basis: FourierBasis,
-        source: TorqueInformation,
+        source: InformationSource,
         criterion: Criterion,
         room: MotionRoom,
         known: NDArray | None = None,
     ) -> None:
         self._basis, self._source, self._criterion, self._room = basis, source, criterion, room
         self._known = 0.0 if known is None else known
+        self._rows: Rows | None = None
 
     def evaluate(self, vector: NDArray, sharpness: float) -> tuple[float, NDArray]:
         """The smooth criterion, and the excess (N, C); remembered for `gradient`."""
         motion = self._basis.motion(vector)
-        self._rows = self._source.rows(motion)
+        try:
+            self._rows = self._source.rows(motion)
+        except TrajectoryError:
+            # Nobody knows what happens there: a step back.
+            self._rows = None
+            return UNFORESEEN, np.zeros((1, 1))
         objective, self._by_information = self._criterion.smooth(information(self._rows) + self._known, sharpness)
         return objective, self._room.excess(motion, self._rows.torque)
 
     def gradient(self, by_excess: NDArray) -> NDArray:
         """Gradient of the last criterion plus sum(by_excess * excess)."""
+        if self._rows is None:
+            return np.zeros(self._basis.size)
         by_room, by_torque = self._room.gradient(by_excess)
         regressor = self._rows.regressor
         flat = (2.0 / regressor.shape[-1]) * (self._by_information @ regressor.reshape(len(regressor), -1))

@@ -6,18 +6,16 @@ die out first, and harmonic balance finds it: the links' motion is a Fourier ser
 harmonics of the equations of motion zero, by Newton's method.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, lu_factor, lu_solve
 
 from dynid_ros.errors import TrajectoryError
+from dynid_ros.excitation.flexible_prior import FlexibleJoints
 from dynid_ros.model import RobotModel
 from dynid_ros.model.regressor_gradient import DifferentiableRegressor
-from dynid_ros.trajectories.limits import per_joint
 
-HARMONICS = 4
+DETAIL = 4
 """The links' series has so many times the harmonics of the motors', for friction and gravity are not linear."""
 SAMPLES = 3
 """At least so many samples are taken for each harmonic of the links, twice of which would be the least."""
@@ -26,45 +24,8 @@ MOST_DEFLECTION = {"revolute": np.deg2rad(20.0), "prismatic": 0.05}
 ITERATIONS, HALVINGS = 40, 12
 CONVERGED = 1e-10
 """Last step of Newton's method, rad or m."""
-EASING = (1.0, 30.0, 10.0, 3.0, 1.0)
+EASING = (30.0, 10.0, 3.0, 1.0)
 """Coulomb friction's velocity is made so many times wider, in turn, where Newton's method fails at once."""
-
-
-@dataclass(frozen=True, eq=False)
-class FlexibleJoints:
-    """Prior model of n flexible joints; each one value for all or (n,), of sliding joints N/m, kg and so on.
-
-    Attributes:
-        stiffness: k, of the spring between motor and link, N m/rad.
-        motor_inertia: J, seen from the link, kg m².
-        motor_viscous: b, of the motor's side, N m s/rad.
-        coulomb: c, of the link's side, N m.
-        viscous: v, of the link's side, N m s/rad. It is all that keeps a resonance finite, Coulomb friction aside.
-
-    """
-
-    stiffness: ArrayLike
-    motor_inertia: ArrayLike = 0.0
-    motor_viscous: ArrayLike = 0.0
-    coulomb: ArrayLike = 0.0
-    viscous: ArrayLike = 0.0
-
-    def of(self, robot: RobotModel) -> tuple[NDArray, ...]:
-        """The five, (n,) each.
-
-        Raises:
-            TrajectoryError: another number of values, a stiffness that is not positive, or others below zero.
-
-        """
-        values = []
-        for what in ("stiffness", "motor_inertia", "motor_viscous", "coulomb", "viscous"):
-            value = per_joint(getattr(self, what), robot.joint_names, what)
-            for name, number in zip(robot.joint_names, value, strict=True):
-                if not (np.isfinite(number) and (number > 0 or (number == 0 and what != "stiffness"))):
-                    least = "positive" if what == "stiffness" else "zero or more"
-                    raise TrajectoryError(f"{what} of joint '{name}' is {number:g}; it must be finite and {least}")
-            values.append(value)
-        return tuple(values)
 
 
 class LinkPrediction:
@@ -76,6 +37,8 @@ class LinkPrediction:
         base_frequency: of the motors' motion, Hz.
         harmonics: of the base frequency, in the motors' motion.
         smoothing: (n,) velocity within which Coulomb friction changes its sign, rad/s or m/s.
+        detail: the links' series has so many times the harmonics of the motors'. What reversals of friction set ringing
+            at a resonance beyond them is left out.
 
     Raises:
         TrajectoryError: the nominal links weigh nothing, or the prior makes no sense.
@@ -83,10 +46,17 @@ class LinkPrediction:
     """
 
     def __init__(
-        self, robot: RobotModel, joints: FlexibleJoints, base_frequency: float, harmonics: int, smoothing: NDArray
+        self,
+        robot: RobotModel,
+        joints: FlexibleJoints,
+        *,
+        base_frequency: float,
+        harmonics: int,
+        smoothing: NDArray,
+        detail: int = DETAIL,
     ) -> None:
         self._robot, self._base_frequency, self._motor_harmonics = robot, base_frequency, harmonics
-        self._harmonics = HARMONICS * harmonics
+        self._harmonics = detail * harmonics
         self.stiffness, _, _, self._coulomb, self._viscous = joints.of(robot)
         self._smoothing = smoothing
         base = robot.base_parameters()
@@ -96,6 +66,7 @@ class LinkPrediction:
                 f"{robot.name}'s description has no masses: the motion of links behind springs cannot be predicted; "
                 "give it masses and inertias, of 10 % if need be"
             )
+        self._factor: tuple[NDArray, NDArray] | None = None
         self._dynamics = DifferentiableRegressor(robot.chain, robot.gravity, base.columns)
         self._most = np.array([MOST_DEFLECTION[kind] for kind in robot.joint_types])
         self._bases: dict[int, NDArray] = {}
@@ -119,21 +90,7 @@ class LinkPrediction:
             )
         # Of denser samples some are enough to find the series.
         stride = max(step for step in range(1, len(motor) // needed + 1) if len(motor) % step == 0)
-        few = motor[::stride]
-        coefficients = self._start(few)
-        for attempt, easing in enumerate(EASING):
-            found, solved = self._newton(few, coefficients, easing * self._smoothing)
-            if attempt == 0 and solved:
-                coefficients = found
-                break
-            if attempt:
-                coefficients = found
-        if not solved:
-            raise TrajectoryError(
-                f"no steady motion of the links is found for motors at {self._base_frequency:.3g} to "
-                f"{self._motor_harmonics * self._base_frequency:.3g} Hz: make the motion smaller or keep its "
-                "frequencies off the resonance, or give the links the viscous friction they have"
-            )
+        coefficients = self._solved(motor[::stride])
         position, velocity, acceleration = np.tensordot(self._basis(len(motor)), coefficients, axes=1)
         deflection = np.abs(position - motor).max(axis=0)
         worst = int(np.argmax(deflection / self._most))
@@ -154,12 +111,26 @@ class LinkPrediction:
         by = np.stack([by_position, by_velocity, by_acceleration])
         basis = self._basis(len(by_position))
         by_coefficients = np.einsum("dsk,dsi->ki", basis, by)
+        if self._factor is None:
+            raise TrajectoryError("there is no motion of the links yet whose gradient could be taken")
         multipliers = lu_solve(self._factor, by_coefficients.ravel(), trans=1).reshape(by_coefficients.shape)
         return self.stiffness * (basis[0] @ multipliers) / len(by_position)
 
-    def _start(self, motor: NDArray) -> NDArray:
-        """Coefficients of a motion without deflections."""
-        return self._basis(len(motor))[0].T @ motor / len(motor)
+    def _solved(self, motor: NDArray) -> NDArray:
+        """Coefficients (k, n) of the steady motion."""
+        rigid = self._basis(len(motor))[0].T @ motor / len(motor)
+        coefficients, solved = self._newton(motor, rigid, self._smoothing)
+        if not solved:
+            coefficients = rigid
+            for easing in EASING:
+                coefficients, solved = self._newton(motor, coefficients, easing * self._smoothing)
+        if not solved:
+            raise TrajectoryError(
+                f"no steady motion of the links is found for motors at {self._base_frequency:.3g} to "
+                f"{self._motor_harmonics * self._base_frequency:.3g} Hz: make the motion smaller or keep its "
+                "frequencies off the resonance, or give the links the viscous friction they have"
+            )
+        return coefficients
 
     def _newton(self, motor: NDArray, coefficients: NDArray, smoothing: NDArray) -> tuple[NDArray, bool]:
         """Coefficients, and whether they solve the equations; keeps the factors of the last matrix."""
@@ -222,7 +193,7 @@ class LinkPrediction:
         return blocks.reshape(size * n, size * n)
 
     def _basis(self, samples: int) -> NDArray:
-        """(3, N, k) functions of the series and their derivatives at the samples; of the functions the mean square is 1."""
+        """(3, N, k) functions of the series, of mean square 1, and their derivatives at the samples."""
         if samples not in self._bases:
             order = np.arange(1, self._harmonics + 1)
             rate = 2 * np.pi * self._base_frequency * order

@@ -30,13 +30,21 @@ class FourierBasis:
         base_frequency: Hz.
         harmonics: H, at least 2.
         samples: N, at which motions are looked at, spread evenly over a period.
+        held: (n,) positions of the joints that stand still, whatever their numbers, NaN for the others; None: all move.
 
     Attributes:
         size: of the vectors, n (2 H - 1).
 
     """
 
-    def __init__(self, limits: MotionLimits, base_frequency: float, harmonics: int, samples: int) -> None:
+    def __init__(
+        self,
+        limits: MotionLimits,
+        base_frequency: float,
+        harmonics: int,
+        samples: int,
+        held: NDArray | None = None,
+    ) -> None:
         if harmonics < 2:
             raise TrajectoryError(f"harmonics is {harmonics}; it must be at least 2 to start and end at rest")
         if not (np.isfinite(base_frequency) and base_frequency > 0):
@@ -65,6 +73,10 @@ class FourierBasis:
         room = np.array([half, limits.velocity, limits.acceleration])
         # (n, 2 H - 1): the offset first.
         self._scale = np.column_stack([half, np.min(room[:, :, None] / largest[:, None], axis=0)])
+        if held is not None:
+            moves = np.isnan(held)
+            self._middle = np.where(moves, self._middle, held)
+            self._scale = np.where(moves[:, None], self._scale, 0.0)
         self.size = self._scale.size
 
     def motion(self, vector: NDArray) -> Motion:
@@ -88,7 +100,7 @@ class FourierBasis:
         """The numbers (size,) of a series that starts at rest and has this base frequency and these harmonics."""
         offset = series.offset - self._middle
         coefficients = np.column_stack([offset, series.sine @ self._sine, series.cosine @ self._cosine])
-        return (coefficients / self._scale).ravel()
+        return np.divide(coefficients, self._scale, out=np.zeros_like(self._scale), where=self._scale > 0).ravel()
 
     def _coefficients(self, vector: NDArray) -> NDArray:
         coefficients = vector.reshape(self._scale.shape) * self._scale

@@ -1,6 +1,7 @@
 """Periodic motion of all joints that tells the parameters best, within limits and workspace."""
 
 import os
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -12,6 +13,7 @@ from dynid_ros.excitation.experiment import Plan
 from dynid_ros.excitation.fourier_plan import FourierPlan
 from dynid_ros.excitation.motion_search import MotionSearch
 from dynid_ros.excitation.parallel_search import Outcome, Progress, best_motion
+from dynid_ros.excitation.source import InformationSource
 from dynid_ros.excitation.static_rotation import ACCELERATION_FRACTION
 from dynid_ros.excitation.torque_columns import LINKS
 from dynid_ros.excitation.torque_information import TorqueInformation
@@ -46,6 +48,8 @@ class FourierExcitation:
         criterion: what is made as small as can be: "condition", "condition_unscaled" or "determinant".
         noise: standard deviation of the torques, one value or (n,), N m or N.
         columns: parameters that stand for the base parameters; None: our own choice.
+        source: what a motion tells, in place of target, drive, noise and columns.
+        held: positions of joints that stand still, rad or m; those of the others are sought.
         known: (p, p) information there is already (`TorqueInformation.over_time`), which the motion is to add to.
         design_time: s, for the search; 0: the best of the random motions.
         candidates: random motions drawn to start with.
@@ -76,6 +80,8 @@ class FourierExcitation:
         criterion: str = "condition",
         noise: ArrayLike = 1.0,
         columns: ArrayLike | None = None,
+        source: InformationSource | None = None,
+        held: Mapping[str, float] | None = None,
         known: NDArray | None = None,
         design_time: float = 30.0,
         candidates: int = 10,
@@ -118,7 +124,7 @@ class FourierExcitation:
         used = limits.scaled(speed_fraction, part, part)
         used = replace(used, lower=lower, upper=upper, torque=torque_fraction * limits.torque)
         self._travel = Connection(limits.scaled(travel_speed_fraction, part, part), self.workspace)
-        self.information = TorqueInformation(
+        self.information: InformationSource = source or TorqueInformation(
             robot, used.velocity, target=target, drive=drive, noise=noise, columns=columns
         )
         self._search = MotionSearch(
@@ -131,6 +137,7 @@ class FourierExcitation:
             harmonics,
             None if known is None else known * base_frequency / periods,
             seed,
+            _positions(held, used) if held else None,
         )
 
     def plan(self, progress: Progress | None = None) -> FourierPlan:
@@ -154,6 +161,8 @@ class FourierExcitation:
             progress=progress,
         )
         best = outcome.best
+        if best.excess == np.inf:
+            raise TrajectoryError(f"no motion is found: {best.obstacle}")
         if not best.feasible:
             raise TrajectoryError(
                 f"none of {self.candidates} random motions and {outcome.starts} searches keeps to limits and "
@@ -162,7 +171,8 @@ class FourierExcitation:
             )
         plan = self._described(best.series, outcome)
         check_limits(plan.trajectory, self.limits)
-        if not unknown_torques(self.limits, self.robot):
+        # The search has checked the torques that another source foresees.
+        if isinstance(self.information, TorqueInformation) and not unknown_torques(self.limits, self.robot):
             check_torque(plan.trajectory, self.limits, self.robot)
         self.workspace.check(plan.trajectory)
         return plan
@@ -194,3 +204,18 @@ class FourierExcitation:
             history=tuple(outcome.history),
             seed=self._search.seed,
         )
+
+
+def _positions(held: Mapping[str, float], limits: MotionLimits) -> NDArray:
+    """(n,) positions of joints that stand still, NaN for the others."""
+    names = limits.joint_names
+    unknown = sorted(set(held) - set(names))
+    if unknown:
+        raise TrajectoryError(f"held: no joint {', '.join(unknown)}; the joints: {', '.join(names)}")
+    if len(held) == len(names):
+        raise TrajectoryError("held: all joints are; one at least must move")
+    positions = np.array([held.get(name, np.nan) for name in names])
+    for name, position, low, high in zip(names, positions, limits.lower, limits.upper, strict=True):
+        if not (np.isnan(position) or low <= position <= high):
+            raise TrajectoryError(f"held: joint '{name}' at {position:g} is not within {low:g} to {high:g}")
+    return positions

@@ -8,13 +8,14 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from dynid_ros.errors import TrajectoryError
 from dynid_ros.excitation.augmented_lagrangian import rounds
 from dynid_ros.excitation.criteria import Criterion
 from dynid_ros.excitation.design_problem import DesignProblem
 from dynid_ros.excitation.fourier_basis import FourierBasis
 from dynid_ros.excitation.motion_room import MotionRoom
 from dynid_ros.excitation.random_fourier import RandomFourier, excess
-from dynid_ros.excitation.torque_information import TorqueInformation
+from dynid_ros.excitation.source import InformationSource
 from dynid_ros.model import RobotModel
 from dynid_ros.trajectories.fourier import FourierSeries
 from dynid_ros.trajectories.limits import MotionLimits
@@ -27,6 +28,8 @@ DENSER = 10
 SHARPNESS = (2.0, 4.0, 8.0, 16.0, 16.0, 32.0, 32.0, 32.0)
 MARGIN, CLEARANCE = 0.01, 0.01
 """Part of each limit, and distance (m), kept free in the search for what happens between samples."""
+SAFE = 0.002
+"""Part of each limit, or of 0.1 m, that is left even there: motions are not looked at everywhere."""
 PART_OF_ROOM = 0.3
 """Of the distance that two things usually have, at most so much is kept free: some are close by design."""
 MENDING = 3
@@ -51,18 +54,20 @@ class MotionSearch:
         harmonics: of the base frequency.
         known: (p, p) information there is already, as a mean over this motion's samples; None: none.
         seed: of the random numbers.
+        held: (n,) positions of the joints that stand still, NaN for the others; None: all move.
 
     """
 
     robot: RobotModel
     limits: MotionLimits
     workspace: Workspace
-    source: TorqueInformation
+    source: InformationSource
     criterion: Criterion
     base_frequency: float
     harmonics: int
     known: NDArray | None = None
     seed: int = 0
+    held: NDArray | None = None
 
     def candidate(self, number: int) -> "Candidate":
         """Random motion `number`, which depends on the seed and its number alone.
@@ -111,9 +116,12 @@ class MotionSearch:
     def checked(self, series: FourierSeries, number: int = 0) -> "Candidate":
         """A motion with its rating and its excess between samples."""
         times = np.arange(DENSER * self._samples) / (DENSER * self._samples * self.base_frequency)
-        exceeded = excess(self.robot, self._room, series, times)
+        try:
+            exceeded = excess(self.source, self._room, series, times)
+            value = self._problem.value(self._basis.vector(series))
+        except TrajectoryError as error:
+            return Candidate(series, np.inf, np.inf, str(error), number)
         k, c = np.unravel_index(np.argmax(exceeded), exceeded.shape)
-        value = self._problem.value(self._basis.vector(series))
         return Candidate(series, value, float(exceeded[k, c]), f"{self._room.names[c]} at {times[k]:.2f} s", number)
 
     def information(self, series: FourierSeries) -> NDArray:
@@ -126,7 +134,7 @@ class MotionSearch:
 
     @cached_property
     def _basis(self) -> FourierBasis:
-        return FourierBasis(self.limits, self.base_frequency, self.harmonics, self._samples)
+        return FourierBasis(self.limits, self.base_frequency, self.harmonics, self._samples, self.held)
 
     @cached_property
     def _room(self) -> MotionRoom:
@@ -143,7 +151,15 @@ class MotionSearch:
 
     @cached_property
     def _random(self) -> RandomFourier:
-        return RandomFourier(self.robot, self.limits, self._room, self.base_frequency, self.harmonics)
+        return RandomFourier(
+            self.robot,
+            self.limits,
+            self._room,
+            self.source,
+            base_frequency=self.base_frequency,
+            harmonics=self.harmonics,
+            held=self.held,
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,8 +169,9 @@ class Candidate:
     Attributes:
         series: the motion.
         value: of the criterion.
-        excess: largest, over limits and workspace; zero or less where the motion keeps to them.
-        obstacle: what is exceeded most, or kept to with the least room.
+        excess: largest, over limits and workspace; zero or less where the motion keeps to them; infinite where nobody
+            can foresee what it does.
+        obstacle: what is exceeded most, or kept to with the least room; or why nothing can be foreseen.
         number: of the random start.
 
     """
@@ -167,8 +184,8 @@ class Candidate:
 
     @property
     def feasible(self) -> bool:
-        """Whether it keeps to limits and workspace."""
-        return self.excess <= 0.0
+        """Whether it keeps to limits and workspace, with a little to spare."""
+        return self.excess <= -SAFE
 
     def rank(self) -> tuple[float, float]:
         """Smaller is better: what is feasible first, then what is rated best, or exceeds least."""

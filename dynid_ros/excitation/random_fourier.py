@@ -6,12 +6,15 @@ from numpy.typing import NDArray
 from dynid_ros.errors import TrajectoryError
 from dynid_ros.excitation.fourier_basis import Motion
 from dynid_ros.excitation.motion_room import MotionRoom
+from dynid_ros.excitation.source import InformationSource
 from dynid_ros.model import RobotModel
 from dynid_ros.trajectories.fourier import FourierSeries
 from dynid_ros.trajectories.limits import MotionLimits
 
 POSES = (256, 4096)
 """Poses looked at (powers of two), the second number where the first has none that is allowed."""
+PART = 0.99
+"""Of the limits, that a motion takes at most."""
 SHRINK = 0.8
 SHRINKS = 16
 """How often a motion that leaves its room is made smaller, down to a thirtieth."""
@@ -24,8 +27,10 @@ class RandomFourier:
         robot: the arm.
         limits: what the joints may do.
         room: the same limits, those of torque and the workspace.
+        source: foresees torques.
         base_frequency: Hz.
         harmonics: at least 2.
+        held: (n,) positions of the joints that stand still, NaN for the others; None: all move.
 
     Attributes:
         centres: (M, n) poses that are allowed.
@@ -36,10 +41,19 @@ class RandomFourier:
     """
 
     def __init__(
-        self, robot: RobotModel, limits: MotionLimits, room: MotionRoom, base_frequency: float, harmonics: int
+        self,
+        robot: RobotModel,
+        limits: MotionLimits,
+        room: MotionRoom,
+        source: InformationSource,
+        *,
+        base_frequency: float,
+        harmonics: int,
+        held: NDArray | None = None,
     ) -> None:
-        self._robot, self._limits, self._room = robot, limits, room
+        self._robot, self._limits, self._room, self._source = robot, limits, room, source
         self._base_frequency, self._harmonics = base_frequency, harmonics
+        self._held = np.full(robot.n_joints, np.nan) if held is None else held
         self.centres = self._allowed_poses()
 
     def draw(self, rng: np.random.Generator) -> FourierSeries:
@@ -50,19 +64,27 @@ class RandomFourier:
         low, high, speed, most = series.largest()
         limits = self._limits
         bounds = [(limits.upper - limits.lower) / (high - low), limits.velocity / speed, limits.acceleration / most]
-        series = series.scaled(np.min([*bounds, limits.jerk / series.largest_jerk()], axis=0))
+        series = series.scaled(PART * np.min([*bounds, limits.jerk / series.largest_jerk()], axis=0))
+        series = series.scaled(np.isnan(self._held))
+        middle, reach = (limits.upper + limits.lower) / 2, PART * (limits.upper - limits.lower) / 2
         for _ in range(SHRINKS):
             low, high, _, _ = series.largest()
-            half = (high - low) / 2
-            placed = series.shifted(np.clip(centre, limits.lower + half, limits.upper - half) - (low + high) / 2)
-            if excess(self._robot, self._room, placed).max() <= 0:
+            room = np.maximum(reach - (high - low) / 2, 0.0)
+            placed = series.shifted(np.clip(centre, middle - room, middle + room) - (low + high) / 2)
+            if self._fits(placed):
                 break
             series = series.scaled(SHRINK)
         return placed
 
+    def _fits(self, series: FourierSeries) -> bool:
+        try:
+            return bool(excess(self._source, self._room, series).max() <= PART - 1)
+        except TrajectoryError:
+            return False
+
     def _allowed_poses(self) -> NDArray:
         for count in POSES:
-            poses = self._limits.poses(count)
+            poses = np.where(np.isnan(self._held), self._limits.poses(count), self._held)
             still = np.zeros_like(poses)
             excess = self._room.excess(Motion(poses, still, still, still), self._robot.gravity_torque(poses))
             allowed = np.all(excess <= 0, axis=1)
@@ -80,8 +102,13 @@ class RandomFourier:
         return f"in the way is {self._room.names[worst]} ({100 * share:.0f} % of the poses are {how})"
 
 
-def excess(robot: RobotModel, room: MotionRoom, series: FourierSeries, times: NDArray | None = None) -> NDArray:
-    """Excess (N, C) of a series at times (N,); None: those of its samples."""
+def excess(source: InformationSource, room: MotionRoom, series: FourierSeries, times: NDArray | None = None) -> NDArray:
+    """Excess (N, C) of a series at times (N,), evenly over a period; None: those of its samples.
+
+    Raises:
+        TrajectoryError: the source cannot foresee the torques.
+
+    """
     times = series.times()[:-1] if times is None else times
     motion = Motion(*series.at(times), series.jerk(times))
-    return room.excess(motion, robot.inverse_dynamics(*motion[:3]))
+    return room.excess(motion, source.torque(motion))

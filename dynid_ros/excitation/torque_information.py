@@ -70,7 +70,7 @@ class TorqueInformation:
         deviations = per_joint(noise, robot.joint_names, "noise")
         if not (np.isfinite(deviations).all() and (deviations > 0).all()):
             raise TrajectoryError(f"noise is {noise!r}; it must be positive and finite, N m or N")
-        self._weight = 1.0 / deviations
+        self._robot, self._weight = robot, 1.0 / deviations
         asked = TorqueColumns(robot, drive, target)
         self.base = asked.base
         chosen, drives = asked.links, asked.drives
@@ -114,6 +114,10 @@ class TorqueInformation:
         return Motion(
             by_position, by_velocity + by_drives[0], by_acceleration + by_drives[1], np.zeros_like(by_position)
         )
+
+    def torque(self, motion: Motion) -> NDArray:
+        """Nominal torques (N, n) of the links, N m or N."""
+        return self._robot.inverse_dynamics(*motion[:3])
 
     def over_time(self, time: NDArray, q: NDArray, qd: NDArray, qdd: NDArray) -> NDArray:
         """Information (p, p) of a motion (N, n) that took place, at times (N,), integrated over time, s."""

@@ -1,0 +1,29 @@
+"""What the design of a motion needs to know of what the motion tells."""
+
+from typing import Protocol
+
+from numpy.typing import NDArray
+
+from dynid_ros.excitation.fourier_basis import Motion
+from dynid_ros.excitation.torque_information import Rows
+
+
+class InformationSource(Protocol):
+    """Rows of the equations that a motion of the motors gives, with a gradient.
+
+    Motions are one period, at N times spread evenly over it. `rows` and `torque` raise `TrajectoryError` where they
+    cannot foresee what a motion does.
+    """
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The p parameters that are asked for."""
+
+    def rows(self, motion: Motion) -> Rows:
+        """Equations of a motion, remembered for `gradient`."""
+
+    def gradient(self, by: Rows) -> Motion:
+        """Gradient by the motion, of the last rows."""
+
+    def torque(self, motion: Motion) -> NDArray:
+        """Nominal torques (N, n) of a motion, N m or N."""
