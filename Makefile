@@ -2,6 +2,7 @@
 
 PYTHON ?= python3
 ROS_DISTRO ?= jazzy
+WORKERS ?= 2
 DOMAIN ?= $(shell echo $$(( $$$$ % 100 + 1 )))
 
 # ROS 2 is the one that is sourced, where this Python can import it; elsewhere it comes from wheels (Linux, x86-64).
@@ -44,15 +45,21 @@ help:
 	@echo 'make benchmark     measurements beside other packages'
 	@echo 'make clean         remove what the other targets made'
 	@echo
-	@echo 'Variables: PYTHON=$(PYTHON)  ROS_DISTRO=$(ROS_DISTRO)  ROS=$(ROS) (sourced or wheels)  DOMAIN=1..100 (here $(ROS_DOMAIN_ID))'
+	@echo 'Variables: PYTHON=$(PYTHON)  ROS_DISTRO=$(ROS_DISTRO)  ROS=$(ROS) (sourced or wheels)  WORKERS=$(WORKERS)  DOMAIN=1..100 (here $(ROS_DOMAIN_ID))'
 
 demo: $(VENV)/demo.installed
 	$(BIN)/dynid demo $(ARGS)
 
 test: lint pytest
 
+# Numerics side by side; then nodes, which keep time, one after the other.
 pytest: $(VENV)/test.installed
+ifdef ARGS
 	$(BIN)/python -m pytest $(ARGS)
+else
+	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile --ignore test/nodes --ignore test/launch
+	$(BIN)/python -m pytest test/nodes test/launch
+endif
 
 test-oldest:
 	$(MAKE) pytest ROS=wheels VENV=.venv-$(ROS_DISTRO)-oldest CONSTRAINTS=constraints-oldest.txt

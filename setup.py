@@ -41,6 +41,7 @@ setup(
             "pycollada",
             "pytest",
             "pytest-timeout",
+            "pytest-xdist",
             "ruff>=0.17,<0.18",
             "types-PyYAML",
         ],
