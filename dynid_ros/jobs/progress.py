@@ -1,9 +1,15 @@
 """Where a long job is, on a terminal."""
 
+import signal
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import FrameType
 
 from tqdm import tqdm
+
+from dynid_ros.excitation.motion_search import Candidate
+from dynid_ros.excitation.parallel_search import Enough, Progress
 
 
 @contextmanager
@@ -20,3 +26,54 @@ def progress(n_steps: int) -> Iterator[Callable[[str], None]]:
             line.refresh()
 
         yield step
+
+
+@contextmanager
+def search_progress() -> Iterator[Progress]:
+    """A line on stderr that says how far a search for a motion is, and how good the best motion so far.
+
+    Ctrl-C ends the search with the best motion so far; pressed once more, it ends the program.
+
+    Yields what to hand to the search.
+    """
+    with (
+        _first_interrupt() as interrupted,
+        tqdm(total=100, disable=None, leave=False, bar_format="{desc} {percentage:3.0f} % {elapsed}") as line,
+    ):
+
+        def tell(part: float, best: Candidate) -> None:
+            line.set_description_str(_told(best), refresh=False)
+            line.update(100 * part - line.n)
+            line.refresh()
+            if interrupted.is_set():
+                raise Enough
+
+        yield tell
+
+
+def _told(best: Candidate) -> str:
+    if best.feasible:
+        return f"best so far: {best.value:.4g} (Ctrl-C takes it)"
+    return f"none keeps to all limits yet; the nearest exceeds {best.obstacle}"
+
+
+@contextmanager
+def _first_interrupt() -> Iterator[threading.Event]:
+    """An event that is set by the first SIGINT; the second does what the first would have done."""
+    interrupted = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield interrupted  # only the main thread may handle signals
+        return
+    before = signal.getsignal(signal.SIGINT)
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        if not interrupted.is_set():
+            interrupted.set()
+        elif callable(before):
+            before(number, frame)
+
+    signal.signal(signal.SIGINT, handle)
+    try:
+        yield interrupted
+    finally:
+        signal.signal(signal.SIGINT, before or signal.SIG_DFL)

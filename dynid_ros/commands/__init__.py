@@ -1,0 +1,1 @@
+"""The commands of `dynid`: their options, and the jobs that these describe."""

@@ -1,0 +1,184 @@
+"""`dynid excite`: the motion to record, designed within limits and workspace, or judged."""
+
+import argparse
+from collections.abc import Iterable
+from pathlib import Path
+
+from numpy.typing import NDArray
+
+from dynid_ros.commands.options import add_reading, add_robot, read_recordings, read_robot
+from dynid_ros.errors import TrajectoryError
+from dynid_ros.excitation.criteria import CRITERIA
+from dynid_ros.jobs.excite import excite
+from dynid_ros.jobs.experiments import KINDS
+from dynid_ros.jobs.joint_values import joint_values
+from dynid_ros.jobs.judging import judge
+from dynid_ros.jobs.surroundings import CLEARANCE, FLOOR_HEIGHT, surroundings
+from dynid_ros.model import RobotModel
+from dynid_ros.recording import Recording
+from dynid_ros.trajectories import MotionLimits, Trajectory
+
+LIMITS = {
+    "acceleration_limits": "rad/s^2 (m/s^2), required: no URDF holds them; 2 suits most industrial arms",
+    "velocity_limits": "rad/s (m/s); default: the URDF's",
+    "position_lower": "rad (m); default: the URDF's",
+    "position_upper": "rad (m); default: the URDF's",
+    "jerk_limits": "rad/s^3 (m/s^3); default: none",
+    "torque_limits": "N m (N); default: the URDF's",
+}
+PER_JOINT = {
+    "noise": "standard deviation of the torques, N m (N)",
+    "position_margin": "distance kept from position limits, rad (m)",
+    "approach": "distance from which joints come to a pose, rad (m)",
+}
+NUMBERS = {
+    "base_frequency": (float, "of the first harmonic, Hz; a period takes one over it"),
+    "harmonics": (int, "of the base frequency"),
+    "periods": (int, "how often the period is repeated"),
+    "design_time": (float, "s, for the search"),
+    "workers": (int, "processes that search; 0: one per core, up to 4"),
+    "seed": (int, "of the random numbers"),
+    "starts": (int, "most searches; with it the motion is the same again"),
+    "speed_fraction": (float, "part of the velocity limits used in the motion"),
+    "travel_speed_fraction": (float, "part of the velocity limits used on the way between its parts"),
+    "torque_fraction": (float, "part of the torque limits that the URDF's masses may need"),
+    "steps": (int, "rests of a joint in each direction"),
+    "dwell": (float, "each rest, s"),
+    "sweep": (float, "largest range of a rotation, rad"),
+    "poses_per_joint": (int, "rotations of each joint, with different poses of the others"),
+    "cycles": (int, "of each sine"),
+    "amplitude": (float, "largest part of what is free for a joint"),
+    "count": (int, "of poses"),
+    "reach": (float, "largest angle of the tool to either side, rad"),
+    "repeats": (int, "quick turns about each axis"),
+}
+
+
+def add(commands: argparse._SubParsersAction) -> None:
+    """Add the command."""
+    parser = commands.add_parser(
+        "excite",
+        help="design the motion to record, or judge one",
+        description="Design a motion that shows the parameters of an arm, within limits and workspace; or, with "
+        "--judge, say whether a motion is enough. Values per joint: one for all, one for each with commas between, or "
+        "joint=value,joint=value.",
+    )
+    add_robot(parser)
+    parser.add_argument("--output", type=Path, help="folder for trajectory.yaml and .csv, plan.yaml, report.html")
+    parser.add_argument("--motion", choices=KINDS, default="fourier", help="%(default)s: all joints at once, for links")
+    parser.add_argument("--target", choices=("links", "gravity", "load"), help="what to show; default: by the motion")
+    limits = parser.add_argument_group("limits, per joint")
+    for name, what in LIMITS.items():
+        limits.add_argument(_option(name), metavar="V", help=what)
+    _add_surroundings(parser.add_argument_group("workspace"))
+    settings = parser.add_argument_group("settings of the motion", "by default those of its kind")
+    settings.add_argument("--criterion", choices=CRITERIA, help="fourier: what is made as small as can be")
+    settings.add_argument("--frequencies", metavar="HZ", help="joint_by_joint: of the sines, with commas between")
+    for name, what in PER_JOINT.items():
+        settings.add_argument(_option(name), metavar="V", help=f"{what}, per joint{_owners(name)}")
+    for name, (kind, what) in NUMBERS.items():
+        settings.add_argument(_option(name), type=kind, metavar="N", help=f"{what}{_owners(name)}")
+    others = parser.add_argument_group("recordings")
+    others.add_argument(
+        "--recorded", action="append", type=Path, default=[], metavar="R", help="fourier: adds to it; repeatable"
+    )
+    others.add_argument(
+        "--judge",
+        nargs="+",
+        type=Path,
+        metavar="R",
+        help="design nothing; say whether these recordings, or a planned trajectory.yaml, show the target. "
+        "Exit code 1: not enough",
+    )
+    add_reading(others)
+    parser.set_defaults(command=_excite)
+
+
+def _add_surroundings(group: argparse._ArgumentGroup) -> None:
+    group.add_argument("--floor-height", type=float, default=FLOOR_HEIGHT, help="m (%(default)s); -inf: no floor")
+    group.add_argument(
+        "--clearance", type=float, default=CLEARANCE, help="least distance between things, m (%(default)s)"
+    )
+    group.add_argument(
+        "--box",
+        type=float,
+        nargs=6,
+        metavar=("X", "Y", "Z", "X", "Y", "Z"),
+        help="lower and upper corner of where the links may be, base frame, m; -inf, inf: open",
+    )
+    group.add_argument("--obstacles", type=Path, action="append", default=[], metavar="FILE", help="YAML; repeatable")
+    group.add_argument(
+        "--mesh-directory", type=Path, action="append", default=[], metavar="DIR", help="where packages lie; repeatable"
+    )
+    group.add_argument("--skip-meshes", action="store_true", help="take links whose mesh cannot be read for lines")
+
+
+def _excite(options: argparse.Namespace) -> int:
+    robot = read_robot(options)
+    if options.judge:
+        return _judge(options, robot)
+    for name in ("output", "acceleration_limits"):
+        if getattr(options, name) is None:
+            raise TrajectoryError(f"{_option(name)} is missing; without it no motion can be designed (or give --judge)")
+    recordings = read_recordings(options, robot, options.recorded)
+    job = excite(
+        options.motion,
+        robot,
+        _limits(options, robot),
+        surroundings(
+            robot,
+            options.urdf,
+            floor_height=options.floor_height,
+            clearance=options.clearance,
+            box=options.box,
+            obstacles=options.obstacles,
+            mesh_directories=options.mesh_directory,
+            skip_meshes=options.skip_meshes,
+        ),
+        options.output,
+        target=options.target,
+        recorded=recordings,
+        criterion=options.criterion,
+        frequencies=None if options.frequencies is None else joint_values(options.frequencies, (), "frequencies"),
+        **_per_joint(options, robot, PER_JOINT),
+        **{name: getattr(options, name) for name in NUMBERS},
+    )
+    print(job.summary())
+    return 0
+
+
+def _judge(options: argparse.Namespace, robot: RobotModel) -> int:
+    """The verdict on a motion; 1: it is not enough."""
+    source: Trajectory | list[Recording]
+    if len(options.judge) == 1 and options.judge[0].suffix in (".yaml", ".yml"):
+        source = Trajectory.read(options.judge[0])
+    else:
+        source = read_recordings(options, robot, options.judge)
+    limits = None if options.acceleration_limits is None else _limits(options, robot)
+    noise = _per_joint(options, robot, ["noise"])["noise"]
+    quality = judge(robot, source, options.target or "links", noise=noise, limits=limits)
+    print(quality.summary())
+    return 0 if quality.enough else 1
+
+
+def _limits(options: argparse.Namespace, robot: RobotModel) -> MotionLimits:
+    given = {name: value for name, value in _per_joint(options, robot, LIMITS).items() if value is not None}
+    return MotionLimits.of(robot, **given)
+
+
+def _per_joint(options: argparse.Namespace, robot: RobotModel, names: Iterable[str]) -> dict[str, NDArray | None]:
+    """Values of options, as they were given; None: not given."""
+    return {
+        name: None if (text := getattr(options, name)) is None else joint_values(text, robot.joint_names, _option(name))
+        for name in names
+    }
+
+
+def _option(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+def _owners(name: str) -> str:
+    """The motions that have a setting, where not all do."""
+    owners = [kind for kind, described in KINDS.items() if name in described.settings]
+    return "" if len(owners) == len(KINDS) else f" ({', '.join(owners)})"

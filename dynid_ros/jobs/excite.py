@@ -1,0 +1,176 @@
+"""From an arm and its limits to a motion that shows its parameters: the files of the motion and its report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+from numpy.typing import ArrayLike
+
+from dynid_ros.errors import DynidError, TrajectoryError
+from dynid_ros.excitation import Experiment, FourierExcitation, Plan
+from dynid_ros.excitation.criteria import Condition
+from dynid_ros.excitation.motion_quality import MotionQuality
+from dynid_ros.excitation.torque_information import TorqueInformation
+from dynid_ros.files import write_atomically
+from dynid_ros.jobs.checking import checked
+from dynid_ros.jobs.experiments import KINDS, make_experiment
+from dynid_ros.jobs.judging import judge
+from dynid_ros.jobs.progress import progress, search_progress
+from dynid_ros.jobs.recorded_motion import recorded_information
+from dynid_ros.model import RobotModel
+from dynid_ros.recording import Recording
+from dynid_ros.recording.checks import Finding
+from dynid_ros.report.design_report import write_design_report
+from dynid_ros.report.designed_motion import DesignedMotion
+from dynid_ros.trajectories import MotionLimits, Workspace, check_torque
+from dynid_ros.trajectories.checks import unknown_torques
+
+
+@dataclass(frozen=True)
+class ExciteJob:
+    """What the job leaves: the motion, its files and what the sanity check found in what is recorded.
+
+    Attributes:
+        design: the motion and what is known of it.
+        findings: in the recordings that it adds to.
+        files: as they were written.
+
+    """
+
+    design: DesignedMotion
+    findings: tuple[Finding, ...]
+    files: tuple[Path, ...]
+
+    def summary(self) -> str:
+        """The plan, what it uses of its limits, what it tells, what was not checked, and where the files are."""
+        design = self.design
+        lines = [design.plan.summary(), f"limits: {design.limit_sources}", *design.use.lines()]
+        if design.recorded:
+            lines.append(f"recorded before: {', '.join(design.recorded)}; {design.before()}")
+        if design.quality is None:
+            lines.append(f"not judged: {design.not_judged}")
+        else:
+            own = "by itself it tells" if design.recorded else "it tells"
+            lines += [f"{own}: {line}" for line in design.quality.summary().splitlines()[:2]]
+            if not design.quality.enough:
+                lines.append(f"what is weak and what would help: {self.files[-1]}")
+        lines += [f"warning: {finding}" for finding in self.findings]
+        lines += [f"not checked: {sentence}" for sentence in design.not_checked]
+        lines.append(f"wrote {', '.join(map(str, self.files))}")
+        return "\n".join(lines)
+
+
+def excite(
+    kind: str,
+    robot: RobotModel,
+    limits: MotionLimits,
+    workspace: Workspace,
+    output: str | Path,
+    *,
+    target: str | None = None,
+    recorded: Sequence[Recording] = (),
+    **settings: Any,
+) -> ExciteJob:
+    """Plan a motion and write trajectory.yaml, trajectory.csv, plan.yaml and report.html into `output`.
+
+    Args:
+        kind: of motion, key of `experiments.KINDS`.
+        robot: the arm.
+        limits: what the joints may do.
+        workspace: where the links may be.
+        output: the folder.
+        target: what it is to show; None: what that kind usually shows.
+        recorded: what the motion is to add to.
+        settings: of the experiment, see `make_experiment`.
+
+    Raises:
+        RecordingError: the sanity check found an error in a recording.
+        TrajectoryError: a setting makes no sense, or no motion keeps to limits and workspace.
+        DynidError: the output is no folder.
+
+    """
+    output = Path(output)
+    if output.is_file():
+        raise DynidError(f"cannot write into {output}: it is a file; choose a folder")
+    findings = checked(recorded, robot, motion=True) if recorded else ()
+    experiment = make_experiment(kind, robot, limits, workspace, target, **settings)
+    known = None
+    if recorded:
+        source = experiment.information if isinstance(experiment, FourierExcitation) else None
+        if not isinstance(source, TorqueInformation):
+            raise TrajectoryError(f"only a fourier motion adds to what is recorded, not {kind}")
+        known = recorded_information(source, recorded)
+        experiment = make_experiment(kind, robot, limits, workspace, target, known=known, **settings)
+    plan = _planned(experiment)
+    _check_known_torques(plan, robot, limits)
+    target = target or KINDS[kind].target
+    quality, not_judged = _judged(robot, plan, target, settings.get("noise"), limits=limits, allowed=workspace.allowed)
+    design = DesignedMotion(
+        robot,
+        limits,
+        workspace,
+        plan,
+        kind,
+        target,
+        _said({"motion": kind, "target": target, **settings}),
+        quality,
+        not_judged,
+        tuple(recording.source for recording in recorded),
+        np.inf if known is None else Condition().value(known),
+    )
+    return ExciteJob(design, findings, _written(design, output))
+
+
+def _planned(experiment: Experiment) -> Plan:
+    if isinstance(experiment, FourierExcitation):
+        with search_progress() as tell:
+            return experiment.plan(tell)
+    with progress(1) as step:
+        step("planning the motion")
+        return experiment.plan()
+
+
+def _check_known_torques(plan: Plan, robot: RobotModel, limits: MotionLimits) -> None:
+    """Not every kind of experiment looks at torques; none is foreseen for joints without masses."""
+    unknown = np.isin(limits.joint_names, unknown_torques(limits, robot))
+    known = replace(limits, torque=np.where(unknown, np.inf, limits.torque))
+    check_torque(plan.trajectory, known, robot)
+
+
+def _judged(
+    robot: RobotModel, plan: Plan, target: str, noise: ArrayLike | None, **bounds: Any
+) -> tuple[MotionQuality | None, str]:
+    """What the motion tells, or why that is not known."""
+    with progress(1) as step:
+        step("judging the motion")
+        try:
+            return judge(robot, plan.trajectory, target, noise=noise, **bounds), ""
+        except DynidError as error:
+            return None, str(error)
+
+
+def _written(design: DesignedMotion, output: Path) -> tuple[Path, ...]:
+    trajectory = design.plan.trajectory
+    plan = {**design.plan.as_dict(), "not_checked": design.not_checked}
+    with progress(1) as step:
+        step("writing the report")
+        return (
+            trajectory.save(output / "trajectory.yaml"),
+            trajectory.write_csv(output / "trajectory.csv"),
+            write_atomically(output / "plan.yaml", yaml.safe_dump(plan, sort_keys=False, allow_unicode=True)),
+            write_design_report(output / "report.html", design),
+        )
+
+
+def _said(settings: Mapping[str, Any]) -> dict[str, str]:
+    """Settings that were given, as text."""
+    return {
+        name: ", ".join(f"{entry:g}" for entry in np.ravel(value)) if isinstance(value, np.ndarray) else str(value)
+        for name, value in settings.items()
+        if value is not None
+    }

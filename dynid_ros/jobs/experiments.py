@@ -1,0 +1,91 @@
+"""Experiments by name, from settings as a user gives them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from dynid_ros.errors import TrajectoryError
+from dynid_ros.excitation import Experiment, FourierExcitation, StaticRotation
+from dynid_ros.excitation.joint_by_joint import STEPS, JointByJoint
+from dynid_ros.excitation.payload_motion import PayloadMotion
+from dynid_ros.excitation.pose_set import PoseSet
+from dynid_ros.model import RobotModel
+from dynid_ros.trajectories import MotionLimits, Workspace
+
+
+class Kind(NamedTuple):
+    """A kind of experiment.
+
+    Attributes:
+        make: its class.
+        target: what it shows unless told otherwise.
+        targets: what it can show.
+        settings: that it takes, by name.
+
+    """
+
+    make: Callable[..., Experiment]
+    target: str
+    targets: tuple[str, ...]
+    settings: tuple[str, ...]
+
+
+FRACTIONS = ("position_margin", "speed_fraction", "travel_speed_fraction")
+GUARDS = (*FRACTIONS, "torque_fraction")
+SERIES = ("base_frequency", "harmonics", "periods", "criterion", "noise", "known")
+SEARCH = ("design_time", "workers", "seed", "starts")
+SINGLE = ("motion", "joints", "pose")
+KINDS = {
+    "fourier": Kind(FourierExcitation, "links", ("links", "gravity", "load"), (*SERIES, *SEARCH, *GUARDS)),
+    "static_rotation": Kind(
+        StaticRotation, "gravity", ("gravity",), ("steps", "dwell", "approach", "sweep", "poses_per_joint", *FRACTIONS)
+    ),
+    "joint_by_joint": Kind(
+        JointByJoint, "links", ("links",), ("steps", "dwell", "frequencies", "cycles", "amplitude", *SINGLE, *GUARDS)
+    ),
+    "payload": Kind(PayloadMotion, "load", ("load",), ("dwell", "reach", "repeats", "pose", *GUARDS)),
+    "poses": Kind(PoseSet, "gravity", ("gravity", "load"), ("count", "dwell", "approach", "seed", "offsets", *GUARDS)),
+}
+
+
+def make_experiment(
+    kind: str,
+    robot: RobotModel,
+    limits: MotionLimits,
+    workspace: Workspace,
+    target: str | None = None,
+    **settings: Any,
+) -> Experiment:
+    """An experiment with the settings that are given, and its own defaults for the others.
+
+    Args:
+        kind: key of `KINDS`.
+        robot: the arm.
+        limits: what the joints may do.
+        workspace: where the links may be.
+        target: what it is to show; None: what that kind usually shows.
+        settings: by name; None: not given. `torque_fraction` means the same for all kinds; joints move one by one in
+            steps where `steps` or `dwell` are given and no `motion`; `known` goes to a Fourier motion.
+
+    Raises:
+        TrajectoryError: a setting or target that this kind does not have, or that makes no sense.
+
+    """
+    if kind not in KINDS:
+        raise TrajectoryError(f"motion is '{kind}'; expected {', '.join(KINDS)}")
+    chosen = KINDS[kind]
+    if target not in (None, *chosen.targets):
+        raise TrajectoryError(f"target is '{target}'; motion {kind} shows {' or '.join(chosen.targets)}")
+    given = {name: value for name, value in settings.items() if value is not None}
+    for name in given:
+        if name not in chosen.settings:
+            others = ", ".join(other for other, owner in KINDS.items() if name in owner.settings)
+            raise TrajectoryError(f"motion {kind} has no setting {name}, which is one of {others or 'no motion'}")
+    if len(chosen.targets) > 1:
+        given["target"] = target or chosen.target
+    if chosen.make is not FourierExcitation and "torque_fraction" in given:
+        given["torque_margin"] = 1.0 - given.pop("torque_fraction")
+    if chosen.make is JointByJoint and {"steps", "dwell"} & set(given):
+        given.setdefault("motion", STEPS)
+    return chosen.make(robot, limits, workspace, **given)

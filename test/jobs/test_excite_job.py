@@ -1,0 +1,188 @@
+"""From an arm and its limits to the files of a motion, alone and after what is recorded already."""
+
+import os
+import re
+import signal
+import time
+
+import link_experiment as known
+import numpy as np
+import planar_arm
+import pytest
+import yaml
+from pinocchio_arm import PinocchioArm
+
+from dynid_ros.collision import Obstacle
+from dynid_ros.errors import DynidError, TrajectoryError
+from dynid_ros.excitation import FourierExcitation
+from dynid_ros.excitation.motion_search import Candidate
+from dynid_ros.jobs.excite import excite
+from dynid_ros.jobs.progress import search_progress
+from dynid_ros.model import RobotModel
+from dynid_ros.model.friction import FrictionModel, JointFriction
+from dynid_ros.trajectories import FourierSeries, MotionLimits, Trajectory, Workspace
+
+ROBOT, TRUTH = known.planar()
+LIMITS = MotionLimits.of(ROBOT, 4.0, torque_limits=[50, 45, 30], jerk_limits=60)
+TABLE = Obstacle("table", (0.3, -0.4, 0.0), (0.9, 0.4, 0.25))
+QUICK = {"base_frequency": 0.2, "harmonics": 2, "workers": 1, "design_time": 100.0}
+
+
+@pytest.fixture(name="job", scope="module")
+def fixture_job(tmp_path_factory):
+    workspace = Workspace(ROBOT, 0.0, 0.05, obstacles=[TABLE])
+    return excite("fourier", ROBOT, LIMITS, workspace, tmp_path_factory.mktemp("designed"), starts=0, **QUICK)
+
+
+def test_the_motion_keeps_to_limits_in_pinocchio(job):
+    trajectory = Trajectory.read(job.files[0])
+    time_ = np.arange(0, trajectory.duration, 0.001)
+    q, qd, qdd = trajectory.at(time_)
+    assert np.all((q >= LIMITS.lower) & (q <= LIMITS.upper))
+    assert np.all(np.abs(qd) <= LIMITS.velocity)
+    assert np.all(np.abs(qdd) <= LIMITS.acceleration)
+    assert np.all(np.abs(np.gradient(qdd, 0.001, axis=0)) <= LIMITS.jerk)
+    arm = PinocchioArm(planar_arm.urdf(), ROBOT.joint_names, ROBOT.gravity)
+    torque = np.array([arm.inverse_dynamics(*sample) for sample in zip(q, qd, qdd, strict=True)])
+    assert np.all(np.abs(torque) <= LIMITS.torque)
+    used = np.abs(torque).max(axis=0) / LIMITS.torque
+    np.testing.assert_allclose(job.design.use.parts["torque"], used, rtol=1e-3)
+
+
+def test_the_motion_keeps_clear_of_the_table(job):
+    q = Trajectory.read(job.files[0]).at(np.arange(0, 5, 0.02))[0]
+    frames = ROBOT.forward_kinematics(q)[:, :, :3, 3]
+    points = np.linspace(frames[:, 1], frames[:, 2], 50).reshape(-1, 3)
+    outside = np.linalg.norm(np.maximum(np.abs(points - TABLE.centre) - TABLE.half, 0.0), axis=1)
+    assert outside.min() >= 0.05
+    nearest = min(a.room for a in job.design.use.approaches if a.names == "'link_2' and obstacle 'table'")
+    assert outside.min() == pytest.approx(0.05 + nearest, abs=2e-3)
+
+
+def test_files_and_summary(job):
+    plan = yaml.safe_load(job.files[2].read_text())
+    series = FourierSeries.read(job.files[2])
+    np.testing.assert_allclose(series.at([1.3])[0], Trajectory.read(job.files[0]).at([1.3])[0], atol=1e-6)
+    assert plan["not_checked"] == job.design.not_checked
+    header = job.files[1].read_text().splitlines()[0]
+    assert header.startswith("t,joint_1_position,joint_2_position,joint_3_position,joint_1_velocity")
+    summary = job.summary()
+    for words in (
+        "1 period of frequencies from 0.2 to 0.4 Hz",
+        "limits: position the description's; velocity the description's; acceleration given; jerk given; torque given",
+        "used of the limits: position",
+        "not checked: Cables",
+        "not checked: No shape is known of base_link",
+        "not checked: Torques are foreseen from the masses of the description, without friction",
+        f"wrote {', '.join(map(str, job.files))}",
+    ):
+        assert words in summary
+    assert "No obstacles" not in summary
+    assert [path.name for path in job.files] == ["trajectory.yaml", "trajectory.csv", "plan.yaml", "report.html"]
+
+
+def rows(q, qd, qdd):
+    """Equations of the arm with friction whose direction turns at once: not those that the design saw."""
+    friction = FrictionModel(JointFriction(offset=True, rotor_inertia=True))
+    regressor = np.concatenate([ROBOT.torque_regressor(q, qd, qdd), friction.regressor(qd, qdd)], axis=-1)
+    return regressor[..., ROBOT.base_parameters(friction).columns].reshape(len(q) * 3, -1)
+
+
+def rated(matrix):
+    """Condition number with unit columns, and standard errors for unit noise."""
+    singular = np.linalg.svd(matrix / np.linalg.norm(matrix, axis=0), compute_uv=False)
+    return singular[0] / singular[-1], np.sqrt(np.diag(np.linalg.inv(matrix.T @ matrix)))
+
+
+def test_what_is_recorded_already_makes_the_next_motion_worth_more(tmp_path):
+    """Joint 3 rested in the first motion: the next one has to make up for it, not to be good by itself."""
+    recorded = known.record(ROBOT, TRUTH, still=(2,))
+    seen = rows(recorded.position, recorded.velocity, np.gradient(recorded.velocity, 0.01, axis=0))
+    assert np.linalg.matrix_rank(seen) == seen.shape[1] - 3
+    found = {}
+    for name, before in (("alone", ()), ("added", (recorded,))):
+        limits, workspace = MotionLimits.of(ROBOT, 4.0), Workspace(ROBOT)
+        job = excite("fourier", ROBOT, limits, workspace, tmp_path / name, recorded=before, starts=1, **QUICK)
+        motion = job.design.plan.trajectory.sample(100.0)
+        together = np.vstack([seen, rows(motion.position, motion.velocity, motion.acceleration)])
+        found[name] = (*rated(together), job)
+    (alone, alone_errors, _), (added, added_errors, job) = found["alone"], found["added"]
+    assert added < 0.5 * alone
+    assert np.exp(np.mean(np.log(added_errors / alone_errors))) < 1
+    assert job.design.plan.condition_number == pytest.approx(added, rel=0.05)
+    summary = job.summary()
+    assert re.search(
+        r"recorded before: run_0; parameters open alone, condition number [\d.]+ with this motion", summary
+    )
+    assert "by itself it tells" in summary
+    assert "warning: run_0, joint 'joint_3': it rests" in summary
+
+
+def test_an_interrupt_takes_the_best_motion_so_far():
+    excitation = FourierExcitation(ROBOT, LIMITS, **(QUICK | {"design_time": 60.0}))
+    begun, told = time.monotonic(), []
+    before = signal.getsignal(signal.SIGINT)
+    with search_progress() as tell:
+
+        def interrupted(part, best):
+            told.append(best.value)
+            os.kill(os.getpid(), signal.SIGINT)
+            tell(part, best)
+
+        plan = excitation.plan(interrupted)
+    assert time.monotonic() - begun < 30
+    assert plan.value <= told[0]
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_progress_is_shown_on_a_terminal_only(monkeypatch, capsys):
+    series = FourierSeries.at_rest(("a",), 0.1, np.ones((1, 2)), np.ones((1, 2)))
+    for terminal in (True, False):
+        monkeypatch.setattr("sys.stderr.isatty", lambda terminal=terminal: terminal, raising=False)
+        with search_progress() as tell:
+            tell(0.1, Candidate(series, 9.0, 0.4, "velocity of joint 'a' at 0.10 s"))
+            tell(0.5, Candidate(series, 12.34, -0.1, ""))
+        told = capsys.readouterr().err
+        assert ("the nearest exceeds velocity of joint 'a'" in told) is terminal
+        assert ("best so far: 12.34 (Ctrl-C takes it)  50 %" in told) is terminal
+
+
+def test_a_second_interrupt_ends_the_program():
+    with search_progress():
+        os.kill(os.getpid(), signal.SIGINT)
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
+
+
+def test_an_arm_without_masses_is_planned_for_and_it_is_said(tmp_path):
+    robot = RobotModel.from_urdf(re.sub("<inertial>.*?</inertial>", "", planar_arm.urdf()))
+    job = excite("fourier", robot, MotionLimits.of(robot, 4.0), Workspace(robot), tmp_path, starts=0, **QUICK)
+    assert "not checked: No torque is foreseen: the description of the robot has no masses." in job.summary()
+    assert "torque" not in job.design.use.parts
+
+
+def test_torque_is_looked_at_where_the_experiment_does_not(tmp_path):
+    """Stretched out, the arm needs 9.81 · (1.4 + 0.3) N m at joint 2."""
+    limits = MotionLimits.of(ROBOT, 4.0, torque_limits=[50, 10, 30])
+    with pytest.raises(TrajectoryError, match="joint 'joint_2' would need"):
+        excite("static_rotation", ROBOT, limits, Workspace(ROBOT), tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("kind", ["static_rotation", "poses"])
+def test_other_motions_are_judged_by_what_they_are_for(kind, tmp_path):
+    settings = {} if kind == "static_rotation" else {"count": 6}
+    job = excite(kind, ROBOT, LIMITS, Workspace(ROBOT), tmp_path, **settings)
+    assert job.design.target == "gravity"
+    assert job.design.quality.enough
+    assert "Search" not in job.files[3].read_text()
+
+
+def test_refusals(tmp_path, monkeypatch):
+    monkeypatch.setattr(FourierExcitation, "plan", lambda self, progress: pytest.fail("it searches"))
+    file = tmp_path / "file"
+    file.write_text("")
+    with pytest.raises(DynidError, match="file: it is a file; choose a folder"):
+        excite("fourier", ROBOT, LIMITS, Workspace(ROBOT), file, **QUICK)
+    with pytest.raises(TrajectoryError, match="only a fourier motion adds to what is recorded, not poses"):
+        excite("poses", ROBOT, LIMITS, Workspace(ROBOT), tmp_path, recorded=[known.record(ROBOT, TRUTH)])
