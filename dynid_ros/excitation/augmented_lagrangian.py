@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-ITERATIONS = 60
+ITERATIONS = 30
 """Of the quasi-Newton method between two updates of the multipliers."""
 MEMORY = 20
 FIRST_PENALTY = 10.0
-PENALTY_GROWTH = 3.0
+PENALTY_GROWTH = 2.0
 ENOUGH = 0.003
 """Excess above which the penalty grows."""
 

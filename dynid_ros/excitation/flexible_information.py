@@ -155,6 +155,15 @@ class FlexibleInformation:
         """
         return self._motor_torque(motion, self._predicted(motion)[0])
 
+    def over_time(self, time: NDArray, q: NDArray, qd: NDArray, qdd: NDArray) -> NDArray:  # noqa: ARG002
+        """Refused: what the links did in a recording is not in the motion of the motors, and not steady.
+
+        Raises:
+            TrajectoryError: always.
+
+        """
+        raise TrajectoryError("recordings cannot be added to a design for flexible joints; leave them out")
+
     def _predicted(self, motion: Motion) -> tuple[NDArray, NDArray, NDArray]:
         spectrum = np.fft.rfft(motion.position, axis=0)
         rate = 2 * np.pi * self._base_frequency * np.arange(len(spectrum))
@@ -167,8 +176,8 @@ class FlexibleInformation:
         """Torques (N, n) of the motors, from the second row of eq. 1."""
         spring = self._stiffness * (motion.position - q)
         torque = np.zeros_like(q)
-        every = spring + self._inertia * motion.acceleration + self._viscous * motion.velocity
-        torque[:, self._moving] = every[:, self._moving]
+        driven = spring + self._inertia * motion.acceleration + self._viscous * motion.velocity
+        torque[:, self._moving] = driven[:, self._moving]
         return torque
 
     def _values(self, motion: Motion, q: NDArray, qd: NDArray) -> dict[str, NDArray]:

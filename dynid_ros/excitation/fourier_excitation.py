@@ -17,9 +17,10 @@ from dynid_ros.excitation.source import InformationSource
 from dynid_ros.excitation.static_rotation import ACCELERATION_FRACTION
 from dynid_ros.excitation.torque_columns import LINKS
 from dynid_ros.excitation.torque_information import TorqueInformation
+from dynid_ros.excitation.torque_room import TorqueRoom
 from dynid_ros.model import RobotModel
 from dynid_ros.model.friction import JointFriction
-from dynid_ros.trajectories.checks import check_limits, check_torque, unknown_torques
+from dynid_ros.trajectories.checks import check_limits
 from dynid_ros.trajectories.connection import Connection
 from dynid_ros.trajectories.fourier import FourierSeries
 from dynid_ros.trajectories.limits import MotionLimits, per_joint
@@ -123,7 +124,8 @@ class FourierExcitation:
         part = ACCELERATION_FRACTION
         used = limits.scaled(speed_fraction, part, part)
         used = replace(used, lower=lower, upper=upper, torque=torque_fraction * limits.torque)
-        self._travel = Connection(limits.scaled(travel_speed_fraction, part, part), self.workspace)
+        self._space = TorqueRoom(self.workspace, limits, robot, 1 - torque_fraction)
+        self._travel = Connection(limits.scaled(travel_speed_fraction, part, part), self._space)
         self.information: InformationSource = source or TorqueInformation(
             robot, used.velocity, target=target, drive=drive, noise=noise, columns=columns
         )
@@ -172,9 +174,8 @@ class FourierExcitation:
         plan = self._described(best.series, outcome)
         check_limits(plan.trajectory, self.limits)
         # The search has checked the torques that another source foresees.
-        if isinstance(self.information, TorqueInformation) and not unknown_torques(self.limits, self.robot):
-            check_torque(plan.trajectory, self.limits, self.robot)
-        self.workspace.check(plan.trajectory)
+        space = self._space if isinstance(self.information, TorqueInformation) else self.workspace
+        space.check(plan.trajectory)
         return plan
 
     def approach_motion(self, measured: ArrayLike, plan: Plan) -> Trajectory:

@@ -25,7 +25,9 @@ SAMPLES_PER_CYCLE = 24
 """Of the highest harmonic, in the search."""
 DENSER = 10
 """How many times more samples a motion is checked at."""
-SHARPNESS = (2.0, 4.0, 8.0, 16.0, 16.0, 32.0, 32.0, 32.0)
+ON_THE_WAY = (0.95, 0.8, 0.5)
+"""Parts of the way to a motion that exceeds limits at which there may be one that does not: there is an answer soon."""
+SHARPNESS = (2.0, 2.0, 4.0, 4.0, 8.0, 8.0, *[16.0] * 4, *[32.0] * 6)
 MARGIN, CLEARANCE = 0.01, 0.01
 """Part of each limit, and distance (m), kept free in the search for what happens between samples."""
 SAFE = 0.002
@@ -34,7 +36,7 @@ PART_OF_ROOM = 0.3
 """Of the distance that two things usually have, at most so much is kept free: some are close by design."""
 MENDING = 3
 """How often a motion that still exceeds a limit between samples is sought once more with more of it kept free."""
-PATIENCE, STUCK = 4, 0.02
+PATIENCE, STUCK = 8, 0.02
 """After so many rounds a motion that still exceeds limits by so much goes through something that it cannot leave."""
 DRAWS = 20
 """Random motions drawn for a start, at most."""
@@ -104,7 +106,7 @@ class MotionSearch:
             problem = DesignProblem(self._basis, self.source, self.criterion, room, self.known)
             for round_number, iterate in enumerate(rounds(problem, vector, sharpness, over)):
                 found = self.checked(self._basis.series(iterate.vector), start.number)
-                best = min(best, found, key=Candidate.rank)
+                best = min(best, found if found.feasible else self._on_the_way(best, found), key=Candidate.rank)
                 vector = iterate.vector
                 if round_number >= PATIENCE and iterate.excess > STUCK:
                     return best
@@ -112,6 +114,15 @@ class MotionSearch:
                 break
             margin, clearance = 1.5 * margin, 2.0 * clearance
         return best
+
+    def _on_the_way(self, best: "Candidate", found: "Candidate") -> "Candidate":
+        """The motion nearest to `found`, which exceeds something, on the straight way from `best` that does not."""
+        start, end = (self._basis.vector(candidate.series) for candidate in (best, found))
+        for part in ON_THE_WAY if best.feasible else ():
+            between = self.checked(self._basis.series(start + part * (end - start)), found.number)
+            if between.feasible:
+                return between
+        return found
 
     def checked(self, series: FourierSeries, number: int = 0) -> "Candidate":
         """A motion with its rating and its excess between samples."""

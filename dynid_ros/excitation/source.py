@@ -27,3 +27,11 @@ class InformationSource(Protocol):
 
     def torque(self, motion: Motion) -> NDArray:
         """Nominal torques (N, n) of a motion, N m or N."""
+
+    def over_time(self, time: NDArray, q: NDArray, qd: NDArray, qdd: NDArray) -> NDArray:
+        """Information (p, p) of a motion (N, n) that took place, at times (N,), integrated over time, s.
+
+        Raises:
+            TrajectoryError: the source knows of planned motions alone.
+
+        """

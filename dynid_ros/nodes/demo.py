@@ -73,9 +73,9 @@ class Demo(Stage):
         return verdict.passed
 
     def links_act(self) -> bool:
-        """All joints move at once; what one motion says of the links is tried on another."""
+        """All joints move at once, as shows the links best; what one motion says of them is tried on another."""
         self.call.trigger("/simulator/reset")
-        announce("6/8  Excitation: all joints move at once, and again on other ways.")
+        announce("6/8  Excitation: a motion of all joints is designed to show the links, and made; then another one.")
         # A joint at rest is held by stiction, which no model knows: the approach, in which joints rest, is left out.
         fitted, unseen = (
             self.excite({"motion": "fourier", "seed": seed}, record_from="running")

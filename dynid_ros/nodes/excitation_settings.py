@@ -1,121 +1,134 @@
-"""Parameters of the excitation node, and the experiment that they describe."""
+"""The experiments that the parameters of the excitation node describe."""
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass
 from types import SimpleNamespace
+from typing import Any
 
 from dynid_ros.errors import DynidError
-from dynid_ros.excitation import Experiment, FourierExcitation, StaticRotation
+from dynid_ros.excitation import Experiment, FourierExcitation, Plan
+from dynid_ros.excitation.given_motion import GivenMotion
+from dynid_ros.excitation.joint_by_joint import SINUSOID, STEPS
+from dynid_ros.excitation.parallel_search import Progress
+from dynid_ros.excitation.repeated_plan import repeated
+from dynid_ros.jobs.checking import checked
+from dynid_ros.jobs.experiments import KINDS, make_experiment
+from dynid_ros.jobs.recorded_motion import recorded_information
 from dynid_ros.model import RobotModel
-from dynid_ros.nodes.parameters import NodeParameter
-from dynid_ros.nodes.robot_description import ROBOT_PARAMETERS
-from dynid_ros.trajectories import MotionLimits, Workspace
+from dynid_ros.nodes.excitation_safety import Safety
+from dynid_ros.recording import Recording
 
-TRAJECTORY_TOPIC = "/joint_trajectory_controller/joint_trajectory"
 POINTS_PER_CYCLE = 10
 """Of the fastest harmonic: what a controller needs to follow it."""
-
-EACH = "; one value for all joints, or one per joint in the model's order"
-STATIC = (
-    NodeParameter("steps", 7, "static_rotation: dwells per rotation and direction, at least 3"),
-    NodeParameter("dwell", 0.5, "static_rotation: rest at each step, s"),
-    NodeParameter(
-        "approach", [0.05], f"static_rotation: distance from which each joint comes to a dwell, rad (m){EACH}"
-    ),
-    NodeParameter("sweep", 6.28, "static_rotation: largest range of a rotation, rad"),
-    NodeParameter("poses_per_joint", 1, "static_rotation: rotations of each joint, with different poses of the others"),
-)
-FOURIER = (
-    NodeParameter("base_frequency", 0.05, "fourier: of the first harmonic, Hz; a period takes 1 / base_frequency"),
-    NodeParameter("harmonics", 10, "fourier: number of harmonics, at least 2"),
-    NodeParameter("periods", 1, "fourier: how often the period is repeated"),
-    NodeParameter("amplitude", 0.9, "fourier: largest part of each joint's range that is used, up to 1"),
-    NodeParameter("candidates", 40, "fourier: motions drawn, of which the best conditioned is taken"),
-    NodeParameter("seed", 0, "fourier: of the random numbers; another one gives another motion"),
-)
-SHARED = (
-    NodeParameter("position_margin", [0.05], f"distance kept from position limits, rad (m){EACH}"),
-    NodeParameter("speed_fraction", 0.5, "part of the velocity limits used in the motion"),
-    NodeParameter("travel_speed_fraction", 0.25, "part of the velocity limits used on the way to it"),
-)
-MOTION_PARAMETERS = tuple(
-    replace(parameter, adjustable=True)
-    for parameter in (
-        NodeParameter("motion", "static_rotation", "static_rotation, for gravity, or fourier, for links"),
-        *STATIC,
-        *FOURIER,
-        *SHARED,
-        NodeParameter("trajectory_file", "", "YAML file to which ~/design writes the motion; empty: none"),
-    )
-)
-"""Those that ~/design reads anew."""
-PARAMETERS = (
-    *ROBOT_PARAMETERS,
-    *MOTION_PARAMETERS,
-    NodeParameter("acceleration_limits", [math.nan], f"rad/s^2 (m/s^2), required: no URDF holds them{EACH}"),
-    NodeParameter("velocity_limits", [math.nan], f"rad/s (m/s); nan: the URDF's{EACH}"),
-    NodeParameter("position_lower", [math.nan], f"rad (m); nan: the URDF's, and -pi for a continuous joint{EACH}"),
-    NodeParameter("position_upper", [math.nan], f"rad (m); nan: the URDF's, and pi for a continuous joint{EACH}"),
-    NodeParameter("floor_height", 0.1, "lowest height of link origins and tip above the base link's origin, m"),
-    NodeParameter("clearance", 0.1, "smallest distance between links seen as lines, m; 0: not checked"),
-    NodeParameter("command_topic", TRAJECTORY_TOPIC, "trajectory_msgs/JointTrajectory for the controller"),
-    NodeParameter("controller_joints", [""], "the controller's joint order; empty: the model's"),
-    NodeParameter("point_rate", 50.0, "points per second in a trajectory, 10 to 1000"),
-    NodeParameter("tracking_error_limit", [0.2], f"distance from the motion at which it is stopped, rad (m){EACH}"),
-    NodeParameter("stale_after", 0.25, "age of the last joint state at which the motion is stopped, 0.02 to 5 s"),
-)
+FOURIER, JOINT_BY_JOINT, PAYLOAD, FILE = "fourier", "joint_by_joint", "payload", "file"
 
 
-class ExperimentMaker:
-    """Makes experiments of one robot, within limits and workspace that stay as they are.
+@dataclass(frozen=True)
+class Design:
+    """An experiment that is still to be planned.
 
-    Raises:
-        DynidError: a setting that does not fit the robot; named as the parameter is.
+    Attributes:
+        robot: the arm.
+        safety: what the motion must keep to.
+        settings: values of `MOTION_PARAMETERS`.
+        point_rate: of what is sent, Hz.
 
     """
 
-    def __init__(self, robot: RobotModel, settings: SimpleNamespace) -> None:
-        for name, lowest, highest in (("point_rate", 10.0, 1000.0), ("stale_after", 0.02, 5.0)):
-            if not lowest <= getattr(settings, name) <= highest:
-                raise DynidError(f"Parameter {name} is {getattr(settings, name):g}; expected {lowest:g} to {highest:g}")
-        self._robot = robot
-        self._point_rate = settings.point_rate
-        self.limits = MotionLimits.of(
-            robot,
-            settings.acceleration_limits,
-            position_lower=settings.position_lower,
-            position_upper=settings.position_upper,
-            velocity_limits=settings.velocity_limits,
-        )
-        self._workspace = Workspace(robot, settings.floor_height, settings.clearance)
+    robot: RobotModel
+    safety: Safety
+    settings: SimpleNamespace
+    point_rate: float
 
-    def make(self, settings: SimpleNamespace) -> Experiment:
-        """The experiment that the values of `MOTION_PARAMETERS` describe.
+    def plan(self, progress: Progress) -> tuple[Experiment, Plan]:
+        """The motion, checked as it is to be sent, and what finds the way to it; `progress` is told of a search.
+
+        Raises:
+            DynidError: there is none that is safe.
+
+        """
+        experiment = self.experiment()
+        if isinstance(experiment, FourierExcitation):
+            paths = _given(self.settings.recordings)
+            if paths:
+                recordings = [Recording.read(path, joint_names=self.robot.joint_names) for path in paths]
+                checked(recordings, self.robot, motion=True)
+                experiment = self.experiment(known=recorded_information(experiment.information, recordings))
+            assert isinstance(experiment, FourierExcitation)
+            plan: Plan = experiment.plan(progress)
+        else:
+            plan = experiment.plan()
+        plan = repeated(plan, experiment, self.settings.repeats)
+        self.safety.check(plan.trajectory.sample(self.point_rate))
+        return experiment, plan
+
+    def experiment(self, **more: Any) -> Experiment:
+        """The experiment, with `more` settings.
 
         Raises:
             DynidError: a setting makes no sense; named as the parameter is.
 
         """
-        kinds = {"static_rotation": self._static_rotation, "fourier": self._fourier}
-        if settings.motion not in kinds:
-            raise DynidError(f"Parameter motion is '{settings.motion}'; expected {' or '.join(kinds)}")
-        return kinds[settings.motion](settings)
+        settings, kind = self.settings, self.settings.motion
+        if kind not in (*KINDS, FILE):
+            raise DynidError(f"Parameter motion is '{kind}'; expected {', '.join((*KINDS, FILE))}")
+        for name in ("repeats", "turns"):
+            if getattr(settings, name) < 1:
+                raise DynidError(f"Parameter {name} is {getattr(settings, name)}; it must be at least 1")
+        if not 0 < settings.torque_fraction <= 1:
+            raise DynidError(
+                f"Parameter torque_fraction is {settings.torque_fraction:g}; it must be above 0 and at most 1"
+            )
+        if kind != FOURIER and _given(settings.recordings):
+            raise DynidError(f"Parameter recordings is for motion {FOURIER}, not {kind}; leave it empty")
+        arm = self.robot, self.safety.limits, self.safety.workspace
+        if kind == FILE:
+            return self._file(arm)
+        given = {name: getattr(settings, name) for name in KINDS[kind].settings if hasattr(settings, name)}
+        return make_experiment(kind, *arm, settings.target or None, **(given | self._translated() | more))
 
-    def _static_rotation(self, settings: SimpleNamespace) -> Experiment:
-        return StaticRotation(self._robot, self.limits, self._workspace, **_values(settings, *STATIC, *SHARED))
+    def _translated(self) -> dict[str, Any]:
+        """Settings that are not named or written as the parameters are."""
+        settings, kind = self.settings, self.settings.motion
+        pose = None if all(math.isnan(value) for value in settings.pose) else settings.pose
+        if kind == FOURIER:
+            self._check_rate(
+                settings.harmonics * settings.base_frequency, f"the fastest of {settings.harmonics} harmonics"
+            )
+            return {"starts": settings.starts or None}
+        if kind == JOINT_BY_JOINT:
+            if settings.joint_motion not in (SINUSOID, STEPS):
+                raise DynidError(f"Parameter joint_motion is '{settings.joint_motion}'; expected {SINUSOID} or {STEPS}")
+            if settings.joint_motion == SINUSOID:
+                self._check_rate(max(settings.frequencies), "the fastest of frequencies")
+            return {"motion": settings.joint_motion, "joints": tuple(_given(settings.joints)) or None, "pose": pose}
+        return {"repeats": settings.turns, "pose": pose} if kind == PAYLOAD else {}
 
-    def _fourier(self, settings: SimpleNamespace) -> Experiment:
-        fastest, highest = settings.harmonics * settings.base_frequency, self._point_rate / POINTS_PER_CYCLE
+    def _file(self, arm: tuple) -> Experiment:
+        settings = self.settings
+        if not settings.motion_file:
+            raise DynidError("Parameter motion_file is empty; name the file of the motion, or choose another motion")
+        return GivenMotion(
+            *arm,
+            path=settings.motion_file,
+            periods=settings.periods,
+            travel_speed_fraction=settings.travel_speed_fraction,
+            torque_margin=1 - settings.torque_fraction,
+        )
+
+    def _check_rate(self, fastest: float, what: str) -> None:
+        highest = self.point_rate / POINTS_PER_CYCLE
         if fastest > highest:
             raise DynidError(
-                f"The fastest of {settings.harmonics} harmonics of {settings.base_frequency:g} Hz is {fastest:g} Hz; "
-                f"with point_rate {self._point_rate:g} it may be {highest:g} Hz at most"
+                f"{what} is {fastest:g} Hz; with point_rate {self.point_rate:g} it may be {highest:g} Hz at most"
             )
-        return FourierExcitation(self._robot, self.limits, self._workspace, **_values(settings, *FOURIER, *SHARED))
 
 
-def _values(settings: SimpleNamespace, *parameters: NodeParameter) -> dict:
-    return {parameter.name: getattr(settings, parameter.name) for parameter in parameters}
+def check_rates(settings: SimpleNamespace) -> None:
+    """Raise unless the rates of the node make sense; names the parameter."""
+    for name, lowest, highest in (("point_rate", 10.0, 1000.0), ("stale_after", 0.02, 5.0)):
+        if not lowest <= getattr(settings, name) <= highest:
+            raise DynidError(f"Parameter {name} is {getattr(settings, name):g}; expected {lowest:g} to {highest:g}")
 
 
 def controller_joints(settings: SimpleNamespace, joint_names: tuple[str, ...]) -> tuple[str, ...]:
@@ -125,11 +138,16 @@ def controller_joints(settings: SimpleNamespace, joint_names: tuple[str, ...]) -
         DynidError: other joints than the model's.
 
     """
-    given = tuple(settings.controller_joints)
-    if given == ("",):
+    given = tuple(_given(settings.controller_joints))
+    if not given:
         return joint_names
     if sorted(given) != sorted(joint_names):
         raise DynidError(
             f"Parameter controller_joints is {', '.join(given)}; expected {', '.join(joint_names)} in any order"
         )
     return given
+
+
+def _given(values: list[str]) -> list[str]:
+    """A parameter that is a list cannot be empty: without its empty strings."""
+    return [value for value in values if value]

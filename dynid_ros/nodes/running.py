@@ -1,7 +1,7 @@
 """Start and end of a node's process, and services that answer instead of raising."""
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 
 import rclpy
@@ -46,13 +46,32 @@ def answer(node: Node, action: Callable[[], str]) -> Callable[[Trigger.Request, 
     """Service callback for `action`: its text is the message; a `DynidError` becomes `success = False`, logged."""
 
     def callback(_request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
-        try:
+        with _refusals(node, response):
             response.message = action()
-            response.success = True
-        except DynidError as error:
-            response.message = str(error)
-            response.success = False
-            node.get_logger().error(str(error))
         return response
 
     return callback
+
+
+def answer_later(
+    node: Node, action: Callable[[], Awaitable[str]]
+) -> Callable[[Trigger.Request, Trigger.Response], Awaitable[Trigger.Response]]:
+    """The same for a coroutine; give its service a reentrant callback group, or nothing else is called meanwhile."""
+
+    async def callback(_request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        with _refusals(node, response):
+            response.message = await action()
+        return response
+
+    return callback
+
+
+@contextmanager
+def _refusals(node: Node, response: Trigger.Response) -> Iterator[None]:
+    try:
+        yield
+        response.success = True
+    except DynidError as error:
+        response.message = str(error)
+        response.success = False
+        node.get_logger().error(str(error))

@@ -17,6 +17,8 @@ from dynid_ros.simulation import Drives, Sensors, SimulatedArm, misjudged_urdf, 
 from dynid_ros.trajectories import MotionLimits
 
 DRIVES = Drives(coulomb=[0.5, 0.8, 0.3], viscous=[0.2, 0.3, 0.1], rotor_inertia=[0.1, 0.2, 0.05])
+MOTION = {"base_frequency": 0.1, "harmonics": 5, "periods": 2, "criterion": "determinant"}
+SEARCH = {"starts": 1, "workers": 1, "candidates": 3}
 
 
 @pytest.fixture(name="demonstration", scope="module")
@@ -29,7 +31,7 @@ def fixture_demonstration(tmp_path_factory):
     limits = MotionLimits.of(true, 10.0)
     fitted, unseen = (
         replace(
-            record(arm, FourierExcitation(true, limits, harmonics=20, candidates=5, seed=seed).plan().trajectory),
+            record(arm, FourierExcitation(true, limits, seed=seed, **MOTION, **SEARCH).plan().trajectory),
             source=name,
         )
         for seed, name in enumerate(("fitted", "unseen"))

@@ -30,7 +30,8 @@ ARGUMENTS = {
     "output_folder": FOLDER.name,
     "effort_convention": "torque",
     "acceleration_limits": "[6.0]",
-    "candidates": "3",
+    "design_time": "1.0",
+    "workers": "1",
     "friction": "coulomb,viscous",
     "cutoff": "8.0",
 }

@@ -20,8 +20,6 @@ def test_demo_passes(tmp_path):
         "steps": 5,
         "speed_fraction": 1.0,
         "travel_speed_fraction": 1.0,
-        "base_frequency": 0.1,
-        "harmonics": 10,
     }
     parameters["demo"]["ros__parameters"]["drop_time"] = 2.0
     file = tmp_path / "short.yaml"

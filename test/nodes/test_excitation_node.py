@@ -1,5 +1,6 @@
 import math
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -10,40 +11,19 @@ from pathlib import Path
 import numpy as np
 import planar_arm
 import pytest
-import yaml
-from scipy.interpolate import BPoly
 
 rclpy = pytest.importorskip("rclpy")
 
-from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus  # noqa: E402
+from diagnostic_msgs.msg import DiagnosticStatus  # noqa: E402
+from excitation_bench import ACCELERATION, PARAMETERS, START, TOPIC, VELOCITY, Bench, Robot, call, wait  # noqa: E402
 from rclpy.executors import SingleThreadedExecutor  # noqa: E402
-from rclpy.node import Node  # noqa: E402
 from rclpy.parameter import Parameter  # noqa: E402
-from rclpy.qos import DurabilityPolicy, QoSProfile  # noqa: E402
-from sensor_msgs.msg import JointState  # noqa: E402
-from std_msgs.msg import Float32, String  # noqa: E402
-from std_srvs.srv import Trigger  # noqa: E402
-from trajectory_msgs.msg import JointTrajectory  # noqa: E402
 
 from dynid_ros.errors import DynidError  # noqa: E402
 from dynid_ros.nodes.excitation import ExcitationNode  # noqa: E402
 from dynid_ros.trajectories import Trajectory  # noqa: E402
 
 ROOT = Path(__file__).parents[2]
-LATCHED = QoSProfile(depth=50, durability=DurabilityPolicy.TRANSIENT_LOCAL)
-TOPIC = "/joint_trajectory_controller/joint_trajectory"
-START = [0.4, -0.3, 0.2]
-VELOCITY, ACCELERATION = 3.0, 12.0
-PARAMETERS = {
-    "robot_description": planar_arm.urdf(),
-    "steps": 3,
-    "dwell": 0.05,
-    "sweep": 0.8,
-    "speed_fraction": 0.8,
-    "travel_speed_fraction": 0.8,
-    "acceleration_limits": [ACCELERATION],
-    "stale_after": 0.4,  # generous: the machine that runs the tests is busy
-}
 
 
 @pytest.fixture(autouse=True)
@@ -53,119 +33,6 @@ def ros(monkeypatch):
     rclpy.init()
     yield
     rclpy.shutdown()
-
-
-class Robot(Node):
-    """Follows trajectories exactly, as a joint trajectory controller reads them; names its joints in another order."""
-
-    def __init__(self, controller=True):
-        super().__init__("robot")
-        self.joints = list(planar_arm.JOINTS)
-        self.named = ["finger", "joint_3", "joint_1", "joint_2"]
-        self.state = np.array([START, [0.0] * 3, [0.0] * 3])
-        self.spline, self.spline_start, self.spline_end = None, 0.0, 0.0
-        self.fault = None
-        self.commands: list[JointTrajectory] = []
-        self.track: list[tuple[float, np.ndarray]] = []
-        self.states: list[str] = []
-        self.plans: list[dict] = []
-        self.progress: list[float] = []
-        self.levels: list[bytes] = []
-        self.publisher = self.create_publisher(JointState, "joint_states", 10)
-        if controller:
-            self.controller = self.create_subscription(JointTrajectory, TOPIC, self.follow, 10)
-        self.create_subscription(String, "/excitation/state", lambda m: self.states.append(m.data), LATCHED)
-        self.create_subscription(
-            String, "/excitation/plan", lambda m: self.plans.append(yaml.safe_load(m.data)), LATCHED
-        )
-        self.create_subscription(Float32, "/excitation/progress", lambda m: self.progress.append(m.data), LATCHED)
-        self.create_subscription(DiagnosticArray, "/diagnostics", lambda m: self.levels.append(m.status[0].level), 10)
-        self.create_timer(0.01, self.publish)
-
-    def now(self):
-        return self.get_clock().now().nanoseconds * 1e-9
-
-    def follow(self, message):
-        self.move()
-        self.commands.append(message)
-        time_ = [point.time_from_start.sec + 1e-9 * point.time_from_start.nanosec for point in message.points]
-        order = [message.joint_names.index(name) for name in self.joints]
-        points = np.array([[p.positions, p.velocities, p.accelerations] for p in message.points])[:, :, order]
-        self.spline = BPoly.from_derivatives([0.0, *time_], np.concatenate([[self.state], points]))
-        self.spline_start, self.spline_end = self.now(), time_[-1]
-
-    def move(self):
-        if self.spline is not None and self.fault != "stuck":
-            now = self.now()
-            elapsed = min(now - self.spline_start, self.spline_end)
-            self.state = np.array([self.spline.derivative(k)(elapsed) if k else self.spline(elapsed) for k in range(3)])
-            self.track.append((now, self.state.copy()))
-
-    def publish(self):
-        self.move()
-        if self.fault == "silent":
-            return
-        names = self.named[:3] if self.fault == "missing" else self.named
-        values = {name: self.state[:2, i] for i, name in enumerate(self.joints)} | {"finger": [0.01, 0.0]}
-        position, velocity = ([float(values[name][k]) for name in names] for k in range(2))
-        if self.fault == "nan":
-            position[1] = math.nan
-        message = JointState(name=names, position=position, velocity=velocity)
-        message.header.stamp = self.get_clock().now().to_msg()
-        self.publisher.publish(message)
-
-
-class Bench:
-    """The node under test and the robot, each in its own thread."""
-
-    def __init__(self, controller=True, **parameters):
-        self.robot = Robot(controller)
-        overrides = [Parameter(name, value=value) for name, value in (PARAMETERS | parameters).items()]
-        self.node = ExcitationNode(parameter_overrides=overrides)
-        self.executors = [SingleThreadedExecutor(), SingleThreadedExecutor()]
-        self.threads = []
-        for executor, node in zip(self.executors, (self.robot, self.node), strict=True):
-            executor.add_node(node)
-            self.threads.append(threading.Thread(target=executor.spin, daemon=True))
-            self.threads[-1].start()
-
-    def close(self):
-        for executor, thread in zip(self.executors, self.threads, strict=True):
-            executor.shutdown()
-            thread.join(5.0)
-        self.node.destroy_node()
-        self.robot.destroy_node()
-
-    def call(self, name):
-        return call(self.robot, name)
-
-    def start(self):
-        wait(lambda: self.node._command.get_subscription_count() and self.robot.publisher.get_subscription_count())
-        answer = self.call("start")
-        assert answer.success, answer.message
-        wait(lambda: self.robot.commands)
-        return answer
-
-    @property
-    def state(self):
-        return self.robot.states[-1] if self.robot.states else ""
-
-
-def call(robot, name):
-    client = robot.create_client(Trigger, f"/excitation/{name}")
-    assert client.wait_for_service(10.0)
-    done = threading.Event()
-    future = client.call_async(Trigger.Request())
-    future.add_done_callback(lambda _: done.set())
-    assert done.wait(20.0), f"service {name} did not answer"
-    return future.result()
-
-
-def wait(condition, seconds=10.0):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "timed out"
-        time.sleep(0.005)
 
 
 @pytest.fixture
@@ -212,9 +79,9 @@ def test_whole_experiment(bench, tmp_path):
     refused = bench.call("start")
     assert not refused.success
     assert "moving already (approaching)" in refused.message
-    assert "the arm is moving" in bench.call("design").message
+    assert "the arm is moving already" in bench.call("design").message
     wait(lambda: bench.state == "done", 90.0)
-    assert robot.states == ["idle", "approaching", "running", "done"]
+    assert robot.states == ["idle", "designing", "idle", "approaching", "running", "done"]
     assert len(robot.commands) == 1
     assert robot.progress[0] == 0.0
     assert robot.progress[-1] == 1.0
@@ -235,7 +102,14 @@ def test_whole_experiment(bench, tmp_path):
     assert DiagnosticStatus.ERROR not in robot.levels
 
 
-FOURIER = {"motion": "fourier", "base_frequency": 0.4, "harmonics": 3, "candidates": 4}
+FOURIER = {
+    "motion": "fourier",
+    "base_frequency": 0.4,
+    "harmonics": 3,
+    "design_time": 0.0,
+    "workers": 1,
+}
+SEARCH = FOURIER | {"design_time": 60.0}  # to be stopped
 
 
 def test_fourier_motion(bench):
@@ -247,7 +121,7 @@ def test_fourier_motion(bench):
     wait(lambda: robot.plans)
     bench.start()
     wait(lambda: bench.state == "done", 60.0)
-    assert robot.states == ["idle", "approaching", "running", "done"]
+    assert robot.states == ["idle", "designing", "idle", "approaching", "running", "done"]
     check_smooth(robot)
     plan = robot.plans[-1]
     assert plan["format"] == "dynid-fourier/1"
@@ -273,27 +147,104 @@ def test_fourier_motion_can_be_stopped(bench):
     check_smooth(robot)
 
 
-def test_motion_can_be_changed_while_the_node_runs_and_limits_cannot(bench):
-    bench = bench(candidates=4)
+def test_motion_can_be_changed_while_the_node_runs_and_limits_cannot(bench, tmp_path):
+    bench = bench(**FOURIER | {"motion": "static_rotation"})
 
     def design(**changes):
-        results = bench.node.set_parameters([Parameter(name, value=value) for name, value in changes.items()])
-        assert all(result.successful for result in results), [result.reason for result in results]
+        bench.set(**changes)
         return bench.call("design")
 
     assert "joint_3: 46° in steps" in design().message
     first = design(motion="fourier").message
     second = design(seed=1).message
-    assert first.startswith("20.0 s, 1 period")
+    assert first.startswith("2.5 s, 1 period")
     assert second != first
     refused = design(harmonics=1)
     assert not refused.success
     assert "harmonics is 1; it must be at least 2" in refused.message
     refused = design(motion="walk", harmonics=3)
-    assert "Parameter motion is 'walk'; expected static_rotation or fourier" in refused.message
-    assert design(motion="fourier", seed=0, harmonics=10).message == first
+    assert "Parameter motion is 'walk'; expected fourier, static_rotation, joint_by_joint, payload" in refused.message
+    path = tmp_path / "motion.yaml"
+    assert design(motion="fourier", seed=0, trajectory_file=str(path)).message == f"{first}\nwritten to {path}"
+    read = design(motion="file", motion_file=str(path), trajectory_file="", repeats=3)
+    assert read.message.startswith(f"7.5 s, 3 times the motion of 2.5 s, from {path}")
+    read = design(motion_file=str(tmp_path / "none.yaml"))
+    assert not read.success
+    assert f"cannot read trajectory '{tmp_path / 'none.yaml'}'" in read.message
     (result,) = bench.node.set_parameters([Parameter("acceleration_limits", value=[100.0])])
     assert not result.successful
+
+
+@pytest.mark.parametrize(
+    ("parameters", "start"),
+    [
+        ({"motion": "joint_by_joint", "frequencies": [1.0], "cycles": 1}, r"[\d.]+ s, 3 moves, 0 dwells"),
+        ({"motion": "joint_by_joint", "joint_motion": "steps", "joints": ["joint_2"]}, r"[\d.]+ s, 1 moves, 6 dwells"),
+        ({"motion": "poses", "count": 6}, r"[\d.]+ s, 6 poses, 12 dwells"),
+        ({"motion": "payload", "turns": 1}, r"[\d.]+ s, "),
+    ],
+)
+def test_every_other_motion_is_designed(bench, parameters, start):
+    bench = bench(**parameters)
+    designed = bench.call("design")
+    assert designed.success, designed.message
+    assert re.match(start, designed.message)
+    assert "warning: no link has a shape that is known: links are lines" in designed.message
+    wait(lambda: bench.robot.plans)
+    assert bench.robot.plans[-1]["format"].startswith("dynid-")
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_design_keeps_the_node_alive_and_can_be_stopped(bench, workers):
+    bench = bench(**SEARCH | {"workers": workers})
+    robot, arm = bench.robot, bench.node.arm
+    wait(lambda: arm._received > 0)
+    designing = bench.later("design")
+    wait(lambda: bench.state == "designing" and robot.progress and robot.progress[-1] > 0.0, 30.0)
+    begun, told = arm._received, len(robot.levels)
+    refused = bench.call("design")
+    assert not refused.success
+    assert "the node is designing already; wait, or call ~/stop first" in refused.message
+    assert not bench.call("start").success
+    wait(lambda: len(robot.levels) > told + 1)  # once a second
+    assert arm._received > begun + 0.5
+    assert robot.progress == sorted(robot.progress)
+    assert robot.progress[-1] < 1.0
+    assert bench.state == "designing"
+    stopped = bench.call("stop")
+    assert stopped.message == "the design ends with the best so far"
+    wait(designing.done)
+    assert designing.result().success
+    assert designing.result().message.startswith("2.5 s, 1 period of frequencies")
+    wait(lambda: bench.state == "idle")
+    assert robot.commands == []
+    assert bench.start().message.endswith("then 2.5 s of excitation")  # not designed anew
+    assert robot.states[-3:] == ["designing", "idle", "approaching"]
+
+
+def test_stop_while_start_designs_keeps_the_arm_at_rest(bench):
+    bench = bench(**SEARCH)
+    wait(lambda: bench.node.arm._has_controller() and bench.node.arm._received > 0)
+    starting = bench.later("start")
+    wait(lambda: bench.state == "designing", 30.0)
+    assert bench.call("stop").success
+    wait(starting.done)
+    assert not starting.result().success
+    assert "stopped before the arm moved; ~/start carries out the best motion" in starting.result().message
+    assert bench.robot.commands == []
+    assert not bench.call("stop").success
+    bench.start()
+
+
+def test_a_node_that_ends_while_it_designs_ends_soon(bench):
+    bench = bench(**SEARCH)
+    bench.later("design")
+    wait(lambda: bench.state == "designing", 30.0)
+    bench.executors[1].shutdown()
+    begun = time.monotonic()
+    bench.node.destroy_node()
+    assert time.monotonic() - begun < 4.0
+    assert not bench.node._work._thread.is_alive()
 
 
 def test_message_is_for_the_controller(bench):
@@ -305,7 +256,10 @@ def test_message_is_for_the_controller(bench):
     assert list(message.points[0].positions) == pytest.approx([START[2], START[0], START[1]])
     times = np.array([point.time_from_start.sec + 1e-9 * point.time_from_start.nanosec for point in message.points])
     assert times[0] == pytest.approx(1.0)
-    np.testing.assert_allclose(np.diff(times)[:-1], 0.01, atol=1e-8)
+    steps = np.diff(times)  # uneven where a move starts or ends, which is a point too
+    assert np.median(steps) == pytest.approx(0.01)
+    assert steps[:-1].min() >= 0.005 - 1e-8
+    assert steps[:-1].max() <= 0.015 + 1e-8
     for field in ("velocities", "accelerations"):
         assert not np.any(getattr(message.points[0], field))
         assert not np.any(np.round(getattr(message.points[-1], field), 6))
@@ -343,10 +297,11 @@ def test_stop_brings_the_arm_to_rest_and_start_works_again(bench):
 @pytest.mark.parametrize(
     ("fault", "message"),
     [
-        ("silent", "no usable joint_states for 0."),
+        ("silent", "no usable joint_states for "),
         ("nan", "position of joint 'joint_3' is nan"),
         ("missing", "joint_states lacks joint(s) joint_2"),
         ("stuck", "further away than tracking_error_limit 0.2"),
+        ("strained", "effort of joint 'joint_2' is -60, above effort_limit 50 for 0."),
         ("no controller", "the controller does not listen"),
     ],
 )
@@ -364,7 +319,7 @@ def test_fault_stops_the_motion_and_is_named(bench, fault, message):
     if fault not in ("stuck", "no controller"):
         wait(lambda: len(robot.commands) == 2)
         check_smooth(robot)
-    wait(lambda: bench.node._motion is None)
+    wait(lambda: not bench.node.arm.moving)
     assert bench.state.startswith("stopped")
     assert not bench.call("stop").success
 
@@ -386,7 +341,7 @@ def test_start_is_refused_without_a_controller(bench):
 def test_start_is_refused_without_good_joint_states(bench, fault, message):
     bench = bench()
     bench.robot.fault = fault
-    time.sleep(0.5)  # what was published before is stale then
+    time.sleep(1.0)  # what was published before is stale then
     answer = bench.call("start")
     assert not answer.success
     assert message in answer.message
@@ -412,6 +367,18 @@ def test_start_is_refused_from_where_no_motion_is_safe(bench, pose, velocity, me
     assert bench.robot.commands == []
 
 
+def test_start_is_refused_from_beside_an_obstacle(bench, tmp_path):
+    boxes = tmp_path / "boxes.yaml"
+    boxes.write_text("[{name: crate, size: [0.2, 0.2, 0.2], position: [0.35, 0.15, 0.5]}]")
+    bench = bench(obstacles_file=str(boxes))
+    designed = bench.call("design")
+    assert designed.success, designed.message
+    answer = bench.call("start")
+    assert not answer.success
+    assert re.search(r"cannot start from where it is: 'link_\d' .*'crate'.*; move it away by hand", answer.message)
+    assert bench.robot.commands == []
+
+
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
@@ -430,13 +397,28 @@ def test_start_is_refused_from_where_no_motion_is_safe(bench, pose, velocity, me
         ({"tracking_error_limit": [0.1] * 4}, "tracking_error_limit: 4 values"),
         ({"steps": 1}, "steps is 1; it must be at least 3"),
         ({"point_rate": 1.0}, "point_rate is 1; expected 10 to 1000"),
-        ({"motion": "walk"}, "motion is 'walk'; expected static_rotation or fourier"),
+        ({"motion": "walk"}, "motion is 'walk'; expected fourier, static_rotation, joint_by_joint"),
         ({"motion": "fourier", "harmonics": 1}, "harmonics is 1; it must be at least 2"),
         (
             {"motion": "fourier", "base_frequency": 2.0},
-            "10 harmonics of 2 Hz is 20 Hz; with point_rate 50 it may be 5 Hz at most",
+            "the fastest of 10 harmonics is 20 Hz; with point_rate 50 it may be 5 Hz at most",
         ),
         ({"tip_link": "hand"}, "'hand' is not in the URDF"),
+        (
+            {"robot_description": planar_arm.urdf().replace('velocity="3.0"', 'velocity="0"')},
+            "velocity_limits of joint 'joint_1' is not in the robot's description; give it",
+        ),
+        ({"effort_limit": [0.0]}, "effort_limit of joint 'joint_1' is 0; it must be positive"),
+        ({"torque_fraction": 1.5}, "torque_fraction is 1.5; it must be above 0 and at most 1"),
+        ({"repeats": 0}, "repeats is 0; it must be at least 1"),
+        ({"motion": "file"}, "motion_file is empty; name the file of the motion"),
+        ({"motion": "joint_by_joint", "joint_motion": "jumps"}, "joint_motion is 'jumps'; expected sinusoid or steps"),
+        ({"motion": "joint_by_joint", "frequencies": [0.1, 7.0]}, "the fastest of frequencies is 7 Hz"),
+        ({"motion": "poses", "target": "links"}, "target is 'links'; motion poses shows gravity or load"),
+        ({"recordings": ["run"]}, "recordings is for motion fourier, not static_rotation; leave it empty"),
+        ({"link_shapes": "some"}, "link_shapes is 'some'; expected available, required, none"),
+        ({"box_lower": [0.5, 0.5, 0.5], "box_upper": [0.0, 1.0, 1.0]}, "the lower one below on each axis"),
+        ({"obstacles_file": "/nowhere/boxes.yaml"}, "obstacles '/nowhere/boxes.yaml': cannot be read"),
     ],
 )
 def test_bad_parameter_is_one_clear_error(parameters, message):

@@ -1,0 +1,234 @@
+"""What a designed motion is worth: links identified from it beside links identified from a random one.
+
+    python -m benchmarks.excitation_accuracy [--repetitions 20] [--starts 2] [--jobs 1]
+
+The demo arm; the URDF that is designed and identified with is up to a fifth off. Every repetition has other friction
+(more than Coulomb, viscous and offset terms describe), other noise of torques and encoders, as in
+`benchmarks.link_coverage`, and other motions; the motions of a repetition meet the same friction and noise. Torques are
+MuJoCo's. All motions take 20 s, two periods of 5 harmonics of 0.1 Hz, and keep to the same limits and workspace; the
+random one is the first feasible of its seed, each joint as wide as its limits allow. "best of 10" is that of the least
+condition number out of ten such; the others are designed.
+
+Errors are those on ten other random motions in the same workspace, of the data alone, without what the URDF adds. Each
+is in parts of the RMS torque that MuJoCo's links make there.
+
+parameters: error of each base parameter as the torque that it makes, RMS over the parameters
+std errors: standard errors of the same, which are what an identification says of itself
+link torque: of links and rotors together, RMS over the joints
+torque: with friction and offset, as the drives feel it
+
+"ratio" is the median over the pairs, with the interval that a sign test gives the median (95 % or more), and how often
+the first was better, with the chance of as many or more on either side if both were as good.
+
+Needs `pip install mujoco pytest example-robot-data`.
+"""
+
+import argparse
+import os
+import sys
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import astuple, dataclass
+from functools import cache, partial
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1")  # before numpy is imported
+
+import numpy as np
+from scipy.stats import binom, binomtest
+from tqdm import tqdm
+
+from dynid_ros.collision import Bodies
+from dynid_ros.excitation import FourierExcitation
+from dynid_ros.identification import LinkIdentification, LinkResult
+from dynid_ros.model import RobotModel
+from dynid_ros.model.friction import JointFriction
+from dynid_ros.recording import Recording
+from dynid_ros.simulation import Drives, SimulatedArm, demo_arm_urdf, misjudged_urdf
+from dynid_ros.trajectories import MotionLimits, Trajectory, Workspace
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "test"))
+from coverage_experiments import ENCODER, ENCODER_STEP, NOISE, Experiment, coloured_noise, friction
+
+ROTORS = np.array([0.8, 0.8, 0.4, 0.04, 0.04, 0.02])
+ACCELERATION = np.array([5.0, 5.0, 8.0, 12.0, 12.0, 15.0])
+FRICTION = JointFriction(offset=True, rotor_inertia=True, smoothing=0.02)
+ERROR = 0.2
+RATE, CORRELATION, MISMATCH, OFFSET = 250.0, 0.05, 1.0, 0.05
+UNSEEN, UNSEEN_STEP = 10, 0.04
+RANDOM = "random"
+DESIGNS: dict[str, dict[str, Any]] = {
+    RANDOM: {"design_time": 0.0, "candidates": 1},
+    "best of 10": {"design_time": 0.0, "candidates": 10},
+    "condition": {},
+    "condition, effort": {"noise": "effort"},
+    "condition, noise": {"noise": "sensors"},
+    "determinant": {"criterion": "determinant"},
+    "determinant, noise": {"criterion": "determinant", "noise": "sensors"},
+}
+"""Settings of each kind of motion. The design takes the noise of all joints for alike, or in proportion to their torque
+limits, or is told what it is."""
+
+
+@dataclass(frozen=True)
+class Errors:
+    """Of one identification, each in parts of the unseen motions' torque; see above."""
+
+    parameters: float
+    standard_errors: float
+    link_torque: float
+    torque: float
+
+
+LABELS = ("parameters", "std errors", "link torque", "torque")
+
+
+class Bench:
+    """The arm as it is, the arm as its URDF has it, and motions that are not fitted."""
+
+    def __init__(self, starts: int) -> None:
+        true = RobotModel.from_urdf(demo_arm_urdf())
+        self.starts = starts
+        self.truth = SimulatedArm(true, drives=Drives(0.0, 0.0, ROTORS)).truth
+        self.robot = RobotModel.from_urdf(misjudged_urdf(true, ERROR, np.random.default_rng(0)))
+        self.limits = MotionLimits.of(self.robot, ACCELERATION)
+        self.workspace = Workspace(self.robot, 0.0, 0.05, Bodies.of(self.robot))
+        motions = [self.motion(RANDOM, 1000 + seed).at(np.arange(0.0, 10.0, UNSEEN_STEP)) for seed in range(UNSEEN)]
+        self.unseen = tuple(np.concatenate(parts) for parts in zip(*motions, strict=True))
+        self.links = self.truth.drive_torque(*self.unseen)
+        self.rms = np.sqrt(np.mean(self.links**2, axis=0))
+        largest = np.abs(self.links).max(axis=0)
+        self.size = np.maximum(largest, 0.05 * largest.max())
+
+    def motion(self, design: str, seed: int) -> Trajectory:
+        """Two periods."""
+        settings = {"starts": self.starts, "design_time": 600.0} | DESIGNS[design]
+        noise = settings.pop("noise", None)
+        if noise is not None:
+            settings["noise"] = self.limits.torque if noise == "effort" else np.mean(NOISE) * self.size
+        experiment = FourierExcitation(
+            self.robot,
+            self.limits,
+            self.workspace,
+            base_frequency=0.1,
+            harmonics=5,
+            periods=2,
+            workers=1,
+            seed=seed,
+            speed_fraction=0.8,
+            **settings,
+        )
+        return experiment.plan().trajectory
+
+    def experiment(self, motion: Trajectory, seed: int) -> Experiment:
+        """A recording; friction and noise depend on the seed alone."""
+        time = np.arange(0.0, motion.duration, 1 / RATE)
+        q, qd, qdd = motion.at(time)
+        rng = np.random.default_rng([seed, 1])
+        torque = self.drive(q, qd, self.truth.drive_torque(q, qd, qdd), seed)
+        torque += self.size * rng.uniform(*NOISE, len(self.size)) * coloured_noise(q.shape, CORRELATION * RATE, rng)
+        measured = np.round((q + rng.normal(0, ENCODER, q.shape)) / ENCODER_STEP) * ENCODER_STEP
+        unknown = np.full_like(q, np.nan)
+        recording = Recording(self.robot.joint_names, time, measured, unknown, torque, source=f"repetition {seed}")
+        return Experiment(self.robot, recording, self.truth.parameters, ROTORS)
+
+    def drive(self, q: np.ndarray, qd: np.ndarray, links: np.ndarray, seed: int) -> np.ndarray:
+        """Torque (N, n) with friction and offset of a repetition."""
+        rng = np.random.default_rng([seed, 2])
+        offset = self.size * rng.uniform(-OFFSET, OFFSET, len(self.size))
+        return links + friction(q, qd, links, self.size, MISMATCH, rng) + offset
+
+    def errors(self, design: str, seed: int) -> Errors:
+        """Identify from a motion."""
+        experiment = self.experiment(self.motion(design, seed), seed)
+        identification = LinkIdentification(self.robot, friction=FRICTION, estimator="weighted", torque_gain_error=0.0)
+        return self.compare(identification.fit(experiment.recording), experiment, seed)
+
+    def compare(self, result: LinkResult, experiment: Experiment, seed: int) -> Errors:
+        """Estimates with the truth."""
+        q, qd, qdd = self.unseen
+        estimate, truth = result.base_parameters, experiment.truth(result.base)
+        known = np.isfinite(truth)
+        rows = np.concatenate([self.robot.torque_regressor(*self.unseen), result.friction.regressor(qd, qdd)], axis=-1)
+        rows = rows[..., result.base.columns[known]] / self.rms[:, None]
+        error = np.where(np.isfinite(estimate.values), estimate.values, 0.0)[known] - truth[known]
+        weight = np.sqrt(np.mean(rows**2, axis=(0, 1)))
+        torque = result.predict(*self.unseen) - self.drive(q, qd, self.links, seed)
+        return Errors(
+            _rms(weight * error),
+            _rms(weight * estimate.standard_errors[known]),
+            _rms(rows @ error),
+            _rms(torque / self.rms),
+        )
+
+
+def pair_of(starts: int, designs: tuple[str, ...], seed: int) -> np.ndarray:
+    """Errors (D, 4) of the motions of a repetition."""
+    return np.array([astuple(_bench(starts).errors(design, seed)) for design in designs])
+
+
+@cache
+def _bench(starts: int) -> Bench:
+    return Bench(starts)
+
+
+def _rms(values: np.ndarray) -> float:
+    return float(np.sqrt(np.mean(values**2)))
+
+
+def report(designs: tuple[str, ...], errors: np.ndarray) -> None:
+    """Print medians of errors (R, D, 4) and how they compare."""
+    print(f"{'median of ' + str(len(errors)):<22}" + "".join(f"{label:>14}" for label in LABELS))
+    for number, design in enumerate(designs):
+        print(f"{design:<22}" + "".join(f"{value:>14.2%}" for value in np.median(errors[:, number], axis=0)))
+    compared = [(design, RANDOM) for design in designs[1:]]
+    compared += [
+        (design, other)
+        for design, other in (
+            ("determinant", "condition"),
+            ("determinant, noise", "condition, noise"),
+            ("condition, effort", "condition"),
+            ("condition, noise", "condition"),
+            ("determinant, noise", "determinant"),
+        )
+        if {design, other} <= set(designs)
+    ]
+    for design, other in compared:
+        print(f"{design} over {other}:")
+        ratios = np.sort(errors[:, designs.index(design)] / errors[:, designs.index(other)], axis=0)
+        for label, column in zip(LABELS, ratios.T, strict=True):
+            better = int(np.sum(column < 1))
+            low, high = median_interval(column)
+            chance = binomtest(better, len(column)).pvalue
+            print(
+                f"  {label:<12} ratio {np.median(column):.2f} ({low:.2f} to {high:.2f}), better in {better} of "
+                f"{len(column)} (p = {chance:.2g})"
+            )
+
+
+def median_interval(ordered: np.ndarray, level: float = 0.95) -> tuple[float, float]:
+    """Order statistics of ordered values (R,) between which the median is, by the sign test."""
+    count = len(ordered)
+    skipped = max(int(binom.ppf((1 - level) / 2, count, 0.5)) - 1, 0)
+    return float(ordered[skipped]), float(ordered[count - 1 - skipped])
+
+
+def main() -> None:
+    """Print errors, and what designed motions are worth."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--repetitions", type=int, default=20)
+    parser.add_argument("--starts", type=int, default=2, help="searches for each designed motion")
+    parser.add_argument("--jobs", type=int, default=1, help="repetitions at a time")
+    parser.add_argument("--designs", nargs="+", choices=list(DESIGNS)[1:], default=list(DESIGNS)[1:])
+    options = parser.parse_args()
+    designs = (RANDOM, *options.designs)
+    run = partial(pair_of, options.starts, designs)
+    with ProcessPoolExecutor(options.jobs, get_context("spawn")) as pool:
+        seeds = range(options.repetitions)
+        found = [*tqdm(pool.map(run, seeds), total=options.repetitions, disable=None)]
+    report(designs, np.array(found))
+
+
+if __name__ == "__main__":
+    main()

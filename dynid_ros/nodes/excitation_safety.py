@@ -1,0 +1,105 @@
+"""What the arm may do in an experiment, and the check of what is sent to it."""
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynid_ros.collision import Bodies, read_obstacles
+from dynid_ros.errors import CollisionError, DynidError, TrajectoryError
+from dynid_ros.excitation.torque_room import TorqueRoom
+from dynid_ros.model import RobotModel
+from dynid_ros.trajectories import MotionLimits, Trajectory, Workspace, check_limits, move
+
+AVAILABLE, REQUIRED, NONE = SHAPES = ("available", "required", "none")
+
+
+class Safety:
+    """Limits and workspace by the parameters of the node; they stay as they are while it runs.
+
+    Attributes:
+        limits: what the joints may do.
+        workspace: where the links may be.
+        warnings: what is not checked, or not closely.
+
+    Raises:
+        DynidError: a limit is neither in the URDF nor given, or a setting makes no sense; named as the parameter is.
+
+    """
+
+    def __init__(self, robot: RobotModel, settings: SimpleNamespace) -> None:
+        self.limits = MotionLimits.of(
+            robot,
+            settings.acceleration_limits,
+            position_lower=settings.position_lower,
+            position_upper=settings.position_upper,
+            velocity_limits=settings.velocity_limits,
+            jerk_limits=settings.jerk_limits,
+            torque_limits=settings.torque_limits,
+        )
+        bodies, self.warnings = _bodies(robot, settings)
+        box = np.array(settings.box_lower), np.array(settings.box_upper)
+        self.workspace = Workspace(
+            robot,
+            settings.floor_height,
+            settings.clearance,
+            bodies,
+            box=box if any(np.isfinite(corner).any() for corner in box) else None,
+            obstacles=read_obstacles(settings.obstacles_file) if settings.obstacles_file else (),
+        )
+        self._room = TorqueRoom(self.workspace, self.limits, robot, 0.0)
+        if self._room.unknown:
+            self.warnings += (
+                f"torques are not checked: the robot's description has no mass beyond {', '.join(self._room.unknown)}",
+            )
+
+    def check(self, motion: Trajectory) -> None:
+        """The motion keeps to limits, workspace and, where the description has masses, torque limits.
+
+        Raises:
+            TrajectoryError: says where it does not.
+
+        """
+        check_limits(motion, self.limits)
+        self._room.check(motion)
+
+    def check_start(self, measured: NDArray) -> None:
+        """The arm may be where it is, `measured` (n,).
+
+        Raises:
+            TrajectoryError: says why not.
+
+        """
+        try:
+            self.check(move(self.limits.joint_names, measured, measured, 1.0))
+        except TrajectoryError as error:
+            raise TrajectoryError(f"the arm cannot start from where it is: {error}; move it away by hand") from error
+
+
+def _bodies(robot: RobotModel, settings: SimpleNamespace) -> tuple[Bodies | None, tuple[str, ...]]:
+    """What the links occupy, None where all are lines, and what to say of that."""
+    if settings.link_shapes not in SHAPES:
+        raise DynidError(f"Parameter link_shapes is '{settings.link_shapes}'; expected {', '.join(SHAPES)}")
+    if settings.link_shapes == NONE:
+        return None, ("link_shapes is none: links are lines; leave room for their thickness",)
+    directories = [directory for directory in settings.mesh_directories if directory]
+    if settings.robot_description and not settings.robot_description.lstrip().startswith("<"):
+        directories.append(str(Path(settings.robot_description).parent))
+    warnings = []
+    try:
+        bodies = Bodies.of(robot, directories)
+    except CollisionError as error:
+        if settings.link_shapes == REQUIRED:
+            raise DynidError(f"{error} (parameters mesh_directories, link_shapes)") from error
+        warnings.append(f"{error}")
+        bodies = Bodies.of(robot, directories, skip_unreadable=True)
+    if bodies.left_out:
+        warnings.append(f"it is not known where {', '.join(bodies.left_out)} are: nothing is kept clear of them")
+    if len(bodies.without_shape) > robot.n_joints:
+        return None, (*warnings, "no link has a shape that is known: links are lines; leave room for their thickness")
+    if bodies.without_shape:
+        warnings.append(
+            f"no shape is known of {', '.join(bodies.without_shape)}: these are lines; leave room for their thickness"
+        )
+    return bodies, tuple(warnings)

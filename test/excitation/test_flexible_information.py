@@ -1,0 +1,164 @@
+"""Rows of eqs 3 and 6 and their gradient, on one link and on arms with joints that are held."""
+
+import flexible_link
+import numpy as np
+import planar_arm
+import pytest
+from numerical_gradient import numerical_gradient
+from pinocchio_arm import PinocchioArm
+
+from dynid_ros.errors import TrajectoryError
+from dynid_ros.excitation.flexible_information import FlexibleInformation
+from dynid_ros.excitation.flexible_joint import LinkPrediction
+from dynid_ros.excitation.flexible_prior import FlexibleJoints
+from dynid_ros.excitation.fourier_basis import FourierBasis, Motion
+from dynid_ros.excitation.torque_information import SMOOTHING, Rows, information
+from dynid_ros.model import RobotModel
+from dynid_ros.trajectories import MotionLimits
+from dynid_ros.trajectories.fourier import FourierSeries
+
+PRIOR = FlexibleJoints([2e3, 3e3, 1e3], [0.1, 0.2, 0.05], [1.0, 2.0, 0.5], [2.0, 2.0, 1.0], [3.0, 3.0, 1.0])
+SPEEDS = np.full(3, 3.0)
+NOISE = np.array([1.0, 2.0, 0.5])
+HELD = {"joint_1": 0.3}
+
+
+@pytest.fixture(scope="module")
+def robot():
+    return RobotModel.from_urdf(planar_arm.urdf())
+
+
+def planar(robot, **settings):
+    given = {"base_frequency": 1.0, "harmonics": 3, "noise": NOISE} | settings
+    return FlexibleInformation(robot, PRIOR, SPEEDS, **given)
+
+
+def basis(robot, held=None):
+    positions = np.array([(held or {}).get(name, np.nan) for name in robot.joint_names])
+    return FourierBasis(MotionLimits.of(robot, 10.0), 1.0, 3, 72, positions)
+
+
+def vector(size, seed=0):
+    return 0.3 * np.random.default_rng(seed).standard_normal(size)
+
+
+@pytest.mark.parametrize("stiffness", [False, True])
+@pytest.mark.parametrize("held", [None, HELD])
+def test_gradient(robot, held, stiffness):
+    source = planar(robot, held=held, stiffness=stiffness)
+    motions = basis(robot, held)
+    at = vector(motions.size)
+    rng = np.random.default_rng(1)
+    rows = source.rows(motions.motion(at))
+    weights = Rows(rng.standard_normal(rows.regressor.shape), rng.standard_normal(rows.torque.shape))
+    found = motions.gradient(source.gradient(weights))
+
+    def value(vector):
+        rows = source.rows(motions.motion(vector))
+        return float(np.sum(rows.regressor * weights.regressor) + np.sum(rows.torque * weights.torque))
+
+    expected = numerical_gradient(value, at)
+    np.testing.assert_allclose(found, expected, atol=2e-6 * np.abs(expected).max(), rtol=0)
+    if held:
+        assert not found[:5].any()
+
+
+def test_rows_are_eq_6_of_the_motion_integrated():
+    """Regressor times the truth is the motor's torque, with the link where eq. 10 takes it."""
+    speed = np.array([40.0])  # so that Coulomb friction changes its sign smoothly
+    source = FlexibleInformation(
+        flexible_link.robot(), flexible_link.JOINTS, speed, base_frequency=1.4, harmonics=5, noise=2.0
+    )
+    sine, cosine = np.random.default_rng(0).standard_normal((2, 1, 5))
+    motor = FourierSeries.at_rest(("s2",), 1.4, sine, cosine)
+    motor = motor.scaled(0.4 / motor.largest()[2]).shifted([0.3])
+    time = np.arange(120) / (120 * 1.4)
+    motion = Motion(*motor.at(time), motor.jerk(time))
+    rows = source.rows(motion)
+    smoothing = SMOOTHING * speed[0]
+    q, qd = flexible_link.steady_motion(motor, time, smoothing=smoothing)
+    torque = flexible_link.motor_torque(motor, time, q)
+    np.testing.assert_allclose(rows.torque[:, 0], torque, atol=1e-3 * np.abs(torque).max())
+    np.testing.assert_array_equal(source.torque(motion), rows.torque)
+    q_m, qd_m, qdd_m = (array[:, 0] for array in motor.at(time))
+    gravity = flexible_link.GRAVITY_X * np.sin(q) - flexible_link.GRAVITY_Y * np.cos(q)
+    spring = flexible_link.STIFFNESS * (q_m - q)
+    friction = flexible_link.COULOMB * np.tanh(qd / smoothing) + flexible_link.VISCOUS * qd
+    qdd = (gravity - friction + spring) / flexible_link.INERTIA
+    eq_6 = np.stack([-np.sin(q), np.cos(q), qdd, np.tanh(qd / smoothing), qd, qdd_m, qd_m])
+    truth = flexible_link.TRUTH[[1, 2, 0, 3, 4, 5, 6]]
+    np.testing.assert_allclose(truth @ eq_6, torque, atol=1e-9)
+    # Mass moments along x and z of a link that turns about -y, times gravity, are those of eq. 2.
+    scale = np.array([flexible_link.G, flexible_link.G, 1, 1, 1, 1, 1])
+    order = [source.names.index(name) for name in ("mcz1", "mcx1", "Iyy1")]
+    order += [source.names.index(f"{term} s2") for term in ("coulomb", "viscous", "motor_inertia", "motor_viscous")]
+    found = 2.0 * rows.regressor[order, 0] / scale[:, None]
+    assert len(source.names) == 7
+    largest = np.abs(eq_6).max(axis=1, keepdims=True)
+    np.testing.assert_allclose(found / largest, eq_6 / largest, atol=3e-3)
+    values = np.linalg.svd(rows.regressor[:, 0], compute_uv=False)
+    assert np.sqrt(np.linalg.cond(information(rows))) == pytest.approx(values[0] / values[-1], rel=1e-6)
+
+
+def test_rows_of_an_arm_are_pinocchios(robot):
+    source = planar(robot, stiffness=True)
+    motion = basis(robot).motion(vector(15))
+    rows = source.rows(motion)
+    prediction = LinkPrediction(robot, PRIOR, base_frequency=1.0, harmonics=3, smoothing=SMOOTHING * SPEEDS)
+    q, qd, qdd = prediction.motion(motion.position)
+    truth = PinocchioArm(planar_arm.urdf(), robot.joint_names, robot.gravity)
+    links = [name for name in source.names if " " not in name]
+    kinds = ("m", "mcx", "mcy", "mcz", "Ixx", "Ixy", "Ixz", "Iyy", "Iyz", "Izz")
+    columns = [10 * (int(name[-1]) - 1) + kinds.index(name[:-1]) for name in links]
+    for sample in range(0, 72, 7):
+        expected = np.zeros((len(source.names), 6))
+        expected[: len(links), :3] = truth.torque_regressor(q[sample], qd[sample], qdd[sample])[:, columns].T
+        for joint, name in enumerate(robot.joint_names):
+            deflection = motion.position[sample, joint] - q[sample, joint]
+            for term, row, value in (
+                ("coulomb", joint, np.tanh(qd[sample, joint] / 0.06)),
+                ("viscous", joint, qd[sample, joint]),
+                ("motor_inertia", 3 + joint, motion.acceleration[sample, joint]),
+                ("motor_viscous", 3 + joint, motion.velocity[sample, joint]),
+                ("stiffness", joint, -deflection),
+                ("stiffness", 3 + joint, deflection),
+            ):
+                expected[source.names.index(f"{term} {name}"), row] += value
+        np.testing.assert_allclose(rows.regressor[..., sample], expected / np.tile(NOISE, 2), atol=1e-9)
+
+
+def test_what_held_joints_alone_would_tell_is_not_asked(robot):
+    every, some = planar(robot), planar(robot, held=HELD)
+    assert len(every.names) == 15 + 12
+    assert some.names[:6] == ("mcx2", "mcy2", "Izz2", "mcx3", "mcy3", "Izz3")
+    assert not any("joint_1" in name for name in some.names)
+    rows = some.rows(basis(robot, HELD).motion(vector(15)))
+    assert rows.regressor.shape == (14, 2, 72)
+    assert not rows.torque[:, 0].any()
+    assert np.linalg.matrix_rank(rows.regressor.reshape(14, -1), tol=1e-9) == 14
+
+
+def test_motor_and_link_are_not_told_apart_without_a_spring_that_gives(robot):
+    motion = basis(robot, HELD).motion(vector(15))
+    stiff = FlexibleJoints(1e8, PRIOR.motor_inertia, PRIOR.motor_viscous, PRIOR.coulomb, PRIOR.viscous)
+    conditions = []
+    for prior in (PRIOR, stiff):
+        source = FlexibleInformation(robot, prior, SPEEDS, base_frequency=1.0, harmonics=3, held=HELD)
+        conditions.append(np.linalg.cond(source.rows(motion).regressor.reshape(14, -1)))
+    assert conditions[1] > 1e3 * conditions[0]
+
+
+def test_senseless_settings(robot):
+    for settings, message in (
+        ({"held": {"joint_9": 0.0}}, "held: no joint joint_9; the joints: joint_1, joint_2, joint_3"),
+        ({"held": dict.fromkeys(planar_arm.JOINTS, 0.0)}, "held: all joints are"),
+        ({"noise": 0.0}, "noise is 0.0; it must be positive"),
+    ):
+        with pytest.raises(TrajectoryError, match=message):
+            planar(robot, **settings)
+    source = planar(robot, base_frequency=1.1)
+    with pytest.raises(TrajectoryError, match=r"no period of 0\.909"):
+        source.rows(basis(robot).motion(vector(15)))
+    still = np.zeros((5, 3))
+    with pytest.raises(TrajectoryError, match="recordings cannot be added"):
+        source.over_time(np.arange(5.0), still, still, still)

@@ -1,0 +1,131 @@
+"""Prediction of the links behind springs, against integration of eq. 10 and of MuJoCo's dynamics."""
+
+import flexible_link
+import numpy as np
+import planar_arm
+import pytest
+from scipy.integrate import solve_ivp
+
+from dynid_ros.errors import TrajectoryError
+from dynid_ros.excitation.flexible_joint import LinkPrediction
+from dynid_ros.excitation.flexible_prior import FlexibleJoints
+from dynid_ros.model import RobotModel
+from dynid_ros.trajectories.fourier import FourierSeries
+
+SMOOTHING = np.full(3, 0.3)
+ARM = FlexibleJoints([3e3, 4e3, 1e3], coulomb=[2.0, 2.0, 1.0], viscous=[12.0, 15.0, 6.0])
+
+
+def series(base_frequency, harmonics, speed=0.4, joints=("s2",), seed=0):
+    sine, cosine = np.random.default_rng(seed).standard_normal((2, len(joints), harmonics))
+    motion = FourierSeries.at_rest(joints, base_frequency, sine, cosine)
+    return motion.scaled(speed / motion.largest()[2]).shifted(np.linspace(0.3, -0.4, len(joints)))
+
+
+def times(motion, per_cycle=24):
+    count = per_cycle * motion.n_harmonics
+    return np.arange(count) / count * motion.period
+
+
+def link(coulomb=flexible_link.COULOMB, smoothing=0.02, stiffness=flexible_link.STIFFNESS, viscous=None, **settings):
+    viscous = flexible_link.VISCOUS if viscous is None else viscous
+    prior = FlexibleJoints(stiffness, coulomb=coulomb, viscous=viscous)
+    return LinkPrediction(flexible_link.robot(), prior, smoothing=np.array([smoothing]), **settings)
+
+
+@pytest.mark.parametrize(
+    ("base_frequency", "harmonics", "coulomb", "smoothing", "detail", "tolerance"),
+    [
+        (1.0, 5, 0.0, 0.02, 4, 1e-6),
+        (3.5, 4, 0.0, 0.02, 4, 1e-6),  # the second harmonic is the resonance
+        (1.4, 5, flexible_link.COULOMB, 0.3, 16, 3e-6),  # friction that the series can follow
+        (1.4, 5, flexible_link.COULOMB, 0.02, 4, 0.05),  # as in a design
+    ],
+)
+def test_link_moves_as_eq_10_integrated(base_frequency, harmonics, coulomb, smoothing, detail, tolerance):
+    motor = series(base_frequency, harmonics)
+    time = times(motor, per_cycle=6 * detail)
+    found = link(coulomb, smoothing, base_frequency=base_frequency, harmonics=harmonics, detail=detail)
+    q, qd, _ = found.motion(motor.at(time)[0])
+    expected, velocity = flexible_link.steady_motion(motor, time, coulomb=coulomb, smoothing=smoothing)
+    deflection = np.abs(expected - motor.at(time)[0][:, 0]).max()
+    assert deflection > 0.005
+    np.testing.assert_allclose(q[:, 0], expected, atol=tolerance * deflection, rtol=0)
+    np.testing.assert_allclose(qd[:, 0], velocity, atol=5 * tolerance * np.abs(velocity).max(), rtol=0)
+
+
+def test_arm_moves_as_with_mujocos_dynamics():
+    mujoco = pytest.importorskip("mujoco")
+    model = mujoco.MjModel.from_xml_string(planar_arm.urdf())
+    model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_CONTACT
+    data = mujoco.MjData(model)
+    robot = RobotModel.from_urdf(planar_arm.urdf())
+    motor = series(2.0, 2, joints=planar_arm.JOINTS)
+    stiffness, coulomb, viscous = (np.array(getattr(ARM, what)) for what in ("stiffness", "coulomb", "viscous"))
+
+    def derivative(t, state):
+        data.qpos[:], data.qvel[:] = state[:3], state[3:]
+        friction = coulomb * np.tanh(state[3:] / SMOOTHING) + viscous * state[3:]
+        data.qfrc_applied[:] = stiffness * (motor.at([t])[0][0] - state[:3]) - friction
+        mujoco.mj_forward(model, data)
+        return np.concatenate([state[3:], data.qacc])
+
+    time = times(motor, per_cycle=120)
+    found = LinkPrediction(robot, ARM, base_frequency=2.0, harmonics=2, smoothing=SMOOTHING, detail=16)
+    q, qd, qdd = found.motion(motor.at(time)[0])
+    # The steady motion comes back to where it began, and is this one in between.
+    state = np.concatenate([q[0], qd[0]])
+    solved = solve_ivp(derivative, (0.0, 1.0), state, method="DOP853", t_eval=0.5 + time, rtol=1e-8, atol=1e-10)
+    deflection = np.abs(q - motor.at(time)[0]).max()
+    assert deflection > 0.005
+    np.testing.assert_allclose(solved.y[:3].T, q, atol=5e-4 * deflection)
+    np.testing.assert_allclose(solved.y[3:].T, qd, atol=1e-4)
+    rates = np.array([derivative(t, s)[3:] for t, s in zip(0.5 + time, solved.y.T, strict=True)])
+    np.testing.assert_allclose(rates, qdd, atol=0.02)
+
+
+def test_slow_motion_winds_springs_up_by_the_torque_at_rest():
+    robot = RobotModel.from_urdf(planar_arm.urdf())
+    motor = series(0.01, 2, speed=0.004, joints=planar_arm.JOINTS)
+    position = motor.at(times(motor))[0]
+    prior = FlexibleJoints(ARM.stiffness)
+    q, _, _ = LinkPrediction(robot, prior, base_frequency=0.01, harmonics=2, smoothing=SMOOTHING).motion(position)
+    np.testing.assert_allclose(np.array(ARM.stiffness) * (position - q), robot.gravity_torque(q), atol=0.01)
+
+
+def test_motion_does_not_depend_on_how_densely_it_is_looked_at():
+    motor = series(1.4, 5)
+    found = link(base_frequency=1.4, harmonics=5)
+    dense = found.motion(motor.at(times(motor, 240))[0])
+    for coarse, array in zip(found.motion(motor.at(times(motor))[0]), dense, strict=True):
+        np.testing.assert_allclose(array[::10], coarse, atol=1e-7 * np.abs(coarse).max())
+
+
+def test_what_cannot_be_foreseen_is_refused():
+    motor = series(flexible_link.RESONANCE, 2)
+    position = motor.at(times(motor))[0]
+    with pytest.raises(TrajectoryError, match=r"no steady motion .* 7 to 14 Hz|wind up by"):
+        link(coulomb=0.0, viscous=0.0, base_frequency=motor.base_frequency, harmonics=2).motion(position)
+    with pytest.raises(TrajectoryError, match=r"the spring of joint 's2' would wind up by \d+°"):
+        link(stiffness=200.0, base_frequency=0.1, harmonics=2).motion(position)
+    with pytest.raises(TrajectoryError, match="10 samples of a period are too few for 2 harmonics"):
+        link(base_frequency=1.0, harmonics=2).motion(position[:10])
+    robot = flexible_link.robot()
+    massless = RobotModel(robot.chain, None, robot.gravity)
+    with pytest.raises(TrajectoryError, match="link_2's description has no masses"):
+        LinkPrediction(massless, flexible_link.JOINTS, base_frequency=1.0, harmonics=2, smoothing=SMOOTHING[:1])
+
+
+@pytest.mark.parametrize(
+    ("prior", "message"),
+    [
+        (FlexibleJoints(0.0), "stiffness of joint 'joint_1' is 0; it must be finite and positive"),
+        (FlexibleJoints([1.0, np.inf, 1.0]), "stiffness of joint 'joint_2' is inf"),
+        (FlexibleJoints(1.0, viscous=[0.0, 0.0, -1.0]), "viscous of joint 'joint_3' is -1; .* zero or more"),
+        (FlexibleJoints([1.0, 2.0]), "stiffness: 2 values"),
+    ],
+)
+def test_senseless_priors(prior, message):
+    robot = RobotModel.from_urdf(planar_arm.urdf())
+    with pytest.raises(TrajectoryError, match=message):
+        LinkPrediction(robot, prior, base_frequency=1.0, harmonics=2, smoothing=SMOOTHING)

@@ -1,0 +1,161 @@
+"""The excitation node on the planar arm, beside a robot that follows exactly."""
+
+import math
+import threading
+import time
+
+import numpy as np
+import planar_arm
+import yaml
+from diagnostic_msgs.msg import DiagnosticArray
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.node import Node
+from rclpy.parameter import Parameter
+from rclpy.qos import DurabilityPolicy, QoSProfile
+from scipy.interpolate import BPoly
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Float32, String
+from std_srvs.srv import Trigger
+from trajectory_msgs.msg import JointTrajectory
+
+from dynid_ros.nodes.excitation import ExcitationNode
+
+LATCHED = QoSProfile(depth=50, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+TOPIC = "/joint_trajectory_controller/joint_trajectory"
+START = [0.4, -0.3, 0.2]
+VELOCITY, ACCELERATION = 3.0, 12.0
+PARAMETERS = {
+    "robot_description": planar_arm.urdf(),
+    "steps": 3,
+    "dwell": 0.05,
+    "sweep": 0.8,
+    "speed_fraction": 0.8,
+    "travel_speed_fraction": 0.8,
+    "acceleration_limits": [ACCELERATION],
+    "stale_after": 0.8,  # generous: the machine that runs the tests is busy
+}
+
+
+class Robot(Node):
+    """Follows trajectories exactly, as a joint trajectory controller reads them; names its joints in another order."""
+
+    def __init__(self, controller=True):
+        super().__init__("robot")
+        self.joints = list(planar_arm.JOINTS)
+        self.named = ["finger", "joint_3", "joint_1", "joint_2"]
+        self.state = np.array([START, [0.0] * 3, [0.0] * 3])
+        self.spline, self.spline_start, self.spline_end = None, 0.0, 0.0
+        self.fault = None
+        self.commands: list[JointTrajectory] = []
+        self.track: list[tuple[float, np.ndarray]] = []
+        self.states: list[str] = []
+        self.plans: list[dict] = []
+        self.progress: list[float] = []
+        self.levels: list[bytes] = []
+        self.publisher = self.create_publisher(JointState, "joint_states", 10)
+        if controller:
+            self.controller = self.create_subscription(JointTrajectory, TOPIC, self.follow, 10)
+        self.create_subscription(String, "/excitation/state", lambda m: self.states.append(m.data), LATCHED)
+        self.create_subscription(
+            String, "/excitation/plan", lambda m: self.plans.append(yaml.safe_load(m.data)), LATCHED
+        )
+        self.create_subscription(Float32, "/excitation/progress", lambda m: self.progress.append(m.data), LATCHED)
+        self.create_subscription(DiagnosticArray, "/diagnostics", lambda m: self.levels.append(m.status[0].level), 10)
+        self.create_timer(0.01, self.publish)
+
+    def now(self):
+        return self.get_clock().now().nanoseconds * 1e-9
+
+    def follow(self, message):
+        self.move()
+        arrival = self.now()
+        self.commands.append(message)
+        time_ = [point.time_from_start.sec + 1e-9 * point.time_from_start.nanosec for point in message.points]
+        order = [message.joint_names.index(name) for name in self.joints]
+        points = np.array([[p.positions, p.velocities, p.accelerations] for p in message.points])[:, :, order]
+        self.spline = BPoly.from_derivatives([0.0, *time_], np.concatenate([[self.state], points]))
+        self.spline_start, self.spline_end = arrival, time_[-1]
+
+    def move(self):
+        if self.spline is not None and self.fault != "stuck":
+            now = self.now()
+            elapsed = min(now - self.spline_start, self.spline_end)
+            self.state = np.array([self.spline.derivative(k)(elapsed) if k else self.spline(elapsed) for k in range(3)])
+            self.track.append((now, self.state.copy()))
+
+    def publish(self):
+        self.move()
+        if self.fault == "silent":
+            return
+        names = self.named[:3] if self.fault == "missing" else self.named
+        values = {name: self.state[:2, i] for i, name in enumerate(self.joints)} | {"finger": [0.01, 0.0]}
+        position, velocity = ([float(values[name][k]) for name in names] for k in range(2))
+        if self.fault == "nan":
+            position[1] = math.nan
+        effort = [math.nan if name == "finger" else 1.0 for name in names]
+        if self.fault == "strained":
+            effort[names.index("joint_2")] = -60.0
+        message = JointState(name=names, position=position, velocity=velocity, effort=effort)
+        message.header.stamp = self.get_clock().now().to_msg()
+        self.publisher.publish(message)
+
+
+class Bench:
+    """The node under test and the robot, each in its own thread."""
+
+    def __init__(self, controller=True, **parameters):
+        self.robot = Robot(controller)
+        overrides = [Parameter(name, value=value) for name, value in (PARAMETERS | parameters).items()]
+        self.node = ExcitationNode(parameter_overrides=overrides)
+        self.executors = [SingleThreadedExecutor(), SingleThreadedExecutor()]
+        self.threads = []
+        for executor, node in zip(self.executors, (self.robot, self.node), strict=True):
+            executor.add_node(node)
+            self.threads.append(threading.Thread(target=executor.spin, daemon=True))
+            self.threads[-1].start()
+
+    def close(self):
+        for executor, thread in zip(self.executors, self.threads, strict=True):
+            executor.shutdown()
+            thread.join(5.0)
+        self.node.destroy_node()
+        self.robot.destroy_node()
+
+    def call(self, name):
+        return call(self.robot, name)
+
+    def later(self, name):
+        """Call a service that takes its time."""
+        return self.robot.create_client(Trigger, f"/excitation/{name}").call_async(Trigger.Request())
+
+    def set(self, **values):
+        results = self.node.set_parameters([Parameter(name, value=value) for name, value in values.items()])
+        assert all(result.successful for result in results), [result.reason for result in results]
+
+    def start(self):
+        wait(lambda: self.node.arm._has_controller() and self.robot.publisher.get_subscription_count())
+        answer = self.call("start")
+        assert answer.success, answer.message
+        wait(lambda: self.robot.commands)
+        return answer
+
+    @property
+    def state(self):
+        return self.robot.states[-1] if self.robot.states else ""
+
+
+def call(robot, name):
+    client = robot.create_client(Trigger, f"/excitation/{name}")
+    assert client.wait_for_service(10.0)
+    done = threading.Event()
+    future = client.call_async(Trigger.Request())
+    future.add_done_callback(lambda _: done.set())
+    assert done.wait(20.0), f"service {name} did not answer"
+    return future.result()
+
+
+def wait(condition, seconds=10.0):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "timed out"
+        time.sleep(0.005)

@@ -1,0 +1,232 @@
+"""Recordings and planned trajectories, judged as the identification will see them; real ones where there are any."""
+
+import time
+from dataclasses import replace
+
+import link_experiment as known
+import numpy as np
+import pytest
+from real_recordings import DATA, MISSING, real_recording, real_robot
+
+from dynid_ros.errors import DynidError, IdentificationError, RecordingError, TrajectoryError
+from dynid_ros.excitation import StaticRotation
+from dynid_ros.excitation.motion_quality import MotionQuality
+from dynid_ros.excitation.torque_columns import FRICTION, LINKS
+from dynid_ros.identification import GravityIdentification, LinkIdentification
+from dynid_ros.jobs.judging import judge
+from dynid_ros.model import RobotModel
+from dynid_ros.model.friction import FrictionModel, JointFriction
+from dynid_ros.recording import Recording
+from dynid_ros.trajectories import FourierSeries, MotionLimits
+
+real = pytest.mark.skipif(not DATA.is_dir(), reason=MISSING)
+
+ROBOT, TRUTH = known.planar()
+NOISE = 0.05
+SMOOTH = JointFriction(offset=True, rotor_inertia=True, smoothing=0.05)
+
+
+def fourier(joint_names=ROBOT.joint_names, size=0.3):
+    rng = np.random.default_rng(2)
+    sine, cosine = size * rng.standard_normal((2, len(joint_names), 4))
+    return FourierSeries.at_rest(joint_names, 0.1, sine, cosine).trajectory(1)
+
+
+def fit_without_gain_error(robot, recording, friction):
+    """The identification's own report, which it finds by another way than the job."""
+    settings = {"estimator": "weighted", "errors": "white", "torque_gain_error": 0.0}
+    return LinkIdentification(robot, friction=friction, **settings).fit(recording)
+
+
+def assert_like_the_fit(quality, result):
+    assert quality.columns.names == result.base_parameters.names
+    # White errors take neighbouring equations as independent, though they went through one low-pass.
+    ratio = quality.standard_errors / result.base_parameters.standard_errors
+    np.testing.assert_allclose(ratio, ratio[0], rtol=1e-3)
+    assert 1.2 < ratio[0] < 2.0
+    assert quality.condition_number == pytest.approx(result.condition_number, rel=1e-6)
+    assert quality.motion.samples == result.n_samples
+
+
+def test_a_recording_is_judged_as_the_identification_sees_it():
+    recording = known.record(ROBOT, TRUTH, noise=NOISE)
+    quality = judge(ROBOT, recording, friction=SMOOTH)
+    assert_like_the_fit(quality, fit_without_gain_error(ROBOT, recording, SMOOTH))
+    assert quality.enough
+    assert np.all(quality.noise < NOISE)  # a low-pass and decimation make fewer, quieter equations
+    # Twice the noise, twice the errors; noise that is given counts.
+    louder = judge(ROBOT, recording, friction=SMOOTH, noise=2 * quality.noise)
+    np.testing.assert_allclose(louder.standard_errors, 2 * quality.standard_errors, rtol=1e-9)
+
+
+def test_coupled_joints_have_their_columns():
+    recording = known.record(ROBOT, TRUTH, noise=NOISE)
+    friction = FrictionModel(SMOOTH, [(1, 2)])
+    assert_like_the_fit(judge(ROBOT, recording, friction=friction), fit_without_gain_error(ROBOT, recording, friction))
+
+
+def test_recordings_add_up():
+    parts = [known.record(ROBOT, TRUTH, seed=i, still=still) for i, still in enumerate([(1, 2), (0,)])]
+    one, other, both = (judge(ROBOT, chosen) for chosen in (parts[0], parts[1:], parts))
+    assert max(one.rank, other.rank) < both.rank
+    assert "viscous joint_2" in one.missing
+    assert "viscous joint_1" in other.missing
+    assert set(both.missing) < {*one.missing, *other.missing}
+
+
+def test_joints_are_found_by_name():
+    recording = known.record(ROBOT, TRUTH)
+    order = [2, 0, 1]
+    turned = Recording(
+        tuple(ROBOT.joint_names[i] for i in order),
+        recording.time,
+        recording.position[:, order],
+        recording.velocity[:, order],
+        recording.torque[:, order],
+    )
+    np.testing.assert_array_equal(judge(ROBOT, turned).standard_errors, judge(ROBOT, recording).standard_errors)
+
+
+def test_a_planned_trajectory_and_its_file(tmp_path):
+    plan = fourier()
+    quality = judge(ROBOT, plan, rate=50.0, noise=NOISE)
+    sampled = plan.sample(50.0)
+    direct = MotionQuality.of(ROBOT, sampled.position, sampled.velocity, sampled.acceleration, noise=NOISE, rate=50.0)
+    np.testing.assert_array_equal(quality.standard_errors, direct.standard_errors)
+    read = judge(ROBOT, plan.save(tmp_path / "motion.yaml"), rate=50.0, noise=NOISE)
+    np.testing.assert_allclose(read.standard_errors, quality.standard_errors, rtol=1e-9)
+    # Twice the samples of the same motion: errors less by the root of two.
+    faster = judge(ROBOT, plan, rate=100.0, noise=NOISE)
+    np.testing.assert_allclose(faster.standard_errors, quality.standard_errors / np.sqrt(2), rtol=0.05)
+
+
+def test_a_plan_foretells_the_errors_of_its_recording():
+    """Noise as the filters leave it, at the rate that they leave."""
+    plan = fourier()
+    sampled = plan.sample(100.0)
+    samples = sampled.position, sampled.velocity, sampled.acceleration
+    torque = ROBOT.inverse_dynamics(*samples, TRUTH)
+    torque += np.random.default_rng(0).normal(0, NOISE, torque.shape)
+    recording = Recording(ROBOT.joint_names, sampled.time, sampled.position, np.full_like(torque, np.nan), torque)
+    recorded = judge(ROBOT, recording, friction=SMOOTH)
+    planned = judge(ROBOT, plan, friction=SMOOTH, rate=100.0, noise=NOISE)
+    ratio = recorded.standard_errors / planned.standard_errors
+    # Its ends are lost; what the low-pass takes of sharp turns of friction too.
+    assert np.all((ratio > 0.9) & (ratio < 1.3))
+
+
+def test_gravity_takes_dwells():
+    plan = StaticRotation(ROBOT, MotionLimits.of(ROBOT, 10.0)).plan().trajectory
+    quality = judge(ROBOT, plan, "gravity", noise=NOISE)
+    assert quality.rank == quality.full_rank
+    assert quality.motion.samples == 14 * 3 - 14  # joint 1 is vertical
+    sampled = plan.sample(100.0)
+    torque = ROBOT.inverse_dynamics(sampled.position, sampled.velocity, sampled.acceleration)
+    torque += np.random.default_rng(0).normal(0, NOISE, torque.shape) + 0.3 * np.sign(sampled.velocity)
+    recording = Recording(ROBOT.joint_names, sampled.time, sampled.position, sampled.velocity, torque)
+    recorded = judge(ROBOT, recording, "gravity")
+    assert recorded.rank == quality.rank
+    assert len(GravityIdentification(ROBOT).extract(recording)) == recorded.motion.samples
+    with pytest.raises(IdentificationError, match="no dwells"):
+        judge(ROBOT, fourier(), "gravity")
+
+
+def test_load_in_a_recording():
+    recording = known.record(ROBOT, TRUTH)
+    quality = judge(ROBOT, recording, "load", noise=NOISE)
+    # Joint 1 turns about the vertical, joints 2 and 3 about parallel axes: three torques, and most of the load's ten.
+    regressor = ROBOT.torque_regressor(*known_motion(recording))[..., 20:]
+    flat = regressor.reshape(-1, 10)
+    norms = np.linalg.norm(flat, axis=0)
+    assert quality.rank == np.linalg.matrix_rank(flat[:, norms > 1e-9] / norms[norms > 1e-9], tol=1e-3)
+    assert judge(ROBOT, recording, "load").assumed_noise
+
+
+def known_motion(recording):
+    """Motion with random accelerations: the rank of a load does not depend on them."""
+    return recording.position, recording.velocity, np.gradient(recording.velocity, 0.01, axis=0)
+
+
+def test_judging_takes_a_part_of_the_time_that_recording_took():
+    chain = RobotModel.from_dh(
+        [{"a": 0.1 * i, "alpha": (-1) ** i * np.pi / 2, "d": 0.2, "theta": 0.0, "type": "revolute"} for i in range(7)]
+    )
+    instants = np.arange(20000) / 1000.0
+    rng = np.random.default_rng(0)
+    rates = 2 * np.pi * rng.uniform(0.1, 0.5, 7)
+    position = np.sin(instants[:, None] * rates)
+    torque = rng.standard_normal(position.shape)
+    recording = Recording(chain.joint_names, instants, position, np.full_like(position, np.nan), torque)
+    start = time.process_time()
+    assert judge(chain, recording).rank
+    # A thirtieth where nothing else runs; a busy machine's clock counts more.
+    assert time.process_time() - start < 0.3 * instants[-1]
+
+
+@pytest.mark.parametrize(
+    ("source", "error", "words"),
+    [
+        ([], RecordingError, "no recording to judge"),
+        ("missing.yaml", TrajectoryError, "missing.yaml"),
+        (fourier(("joint_1", "joint_2", "elbow")), TrajectoryError, "no joint joint_3"),
+        (fourier(size=0.0), TrajectoryError, "no joint moves"),
+        (replace(known.record(ROBOT, TRUTH), torque=np.full((1000, 3), np.nan)), IdentificationError, "no torque"),
+        (known.record(ROBOT, TRUTH, still=(0, 1, 2)), IdentificationError, "no joint moves"),
+        (known.record(ROBOT, TRUTH).slice(slice(0, 8)), DynidError, "8 samples"),
+    ],
+)
+def test_bad_input_is_one_clear_error(source, error, words):
+    with pytest.raises(error, match=words):
+        judge(ROBOT, source)
+
+
+def test_a_robot_that_the_recording_is_not_of():
+    other = RobotModel.from_dh([{"a": 0.3, "alpha": 0.0, "d": 0.0, "theta": 0.0, "type": "revolute"}] * 2)
+    recording = known.record(ROBOT, TRUTH)
+    with pytest.raises(RecordingError, match="joint_4"):
+        judge(RobotModel.from_dh([{"a": 0.3, "alpha": 0.0, "d": 0.0, "theta": 0.0, "type": "revolute"}] * 4), recording)
+    assert judge(other, recording).full_rank  # two of three joints are there
+
+
+def test_a_trajectory_of_another_format(tmp_path):
+    path = tmp_path / "plan.yaml"
+    path.write_text("format: dynid/1\n")
+    with pytest.raises(TrajectoryError, match=r"plan\.yaml"):
+        judge(ROBOT, path)
+
+
+@real
+def test_ur10e_excitation_is_enough_for_links():
+    robot, recording = real_robot("ur10e"), real_recording("ur10e", "20_02_10-30sec_12harm")
+    quality = judge(robot, recording)
+    assert quality.enough
+    assert quality.rank == quality.full_rank
+    assert quality.condition_number < 30
+    assert np.all(quality.prediction < quality.noise)
+    assert_like_the_fit(quality, fit_without_gain_error(robot, recording, FRICTION[LINKS]))
+    assert quality.summary().startswith("enough")
+
+
+@real
+def test_ur10e_single_joint_is_not_enough_for_links():
+    robot, recording = real_robot("ur10e"), real_recording("ur10e", "20_01_22-joint_3")
+    quality = judge(robot, recording)
+    assert not quality.enough
+    assert quality.rank < quality.full_rank
+    for joint in {*robot.joint_names} - {"elbow_joint"}:
+        assert f"viscous {joint}" in quality.unmoved
+        assert any(joint in text for text in quality.missing)
+    assert "viscous elbow_joint" not in quality.missing
+    assert all("it did not move" in text for text in quality.advice)
+
+
+@real
+def test_ur10e_static_poses_are_not_enough_for_links_nor_five_for_gravity():
+    robot = real_robot("ur10e")
+    poses = [real_recording("ur10e", f"20_01_17-p{i}") for i in range(1, 6)]
+    with pytest.raises(IdentificationError, match="no joint moves"):
+        judge(robot, poses)
+    quality = judge(robot, poses, "gravity")
+    assert quality.motion.samples == 5
+    assert not quality.enough
+    assert {f"coulomb {joint}" for joint in robot.joint_names} <= set(quality.missing)

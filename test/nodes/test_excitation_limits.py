@@ -1,0 +1,147 @@
+"""Whatever the parameters and files say: what is sent keeps to the limits, and what does not is not sent.
+
+What is sent is judged by its message alone, read as a controller reads it: torques by Pinocchio, heights by hand.
+"""
+
+import math
+import os
+
+import numpy as np
+import planar_arm
+import pytest
+from scipy.interpolate import BPoly
+
+rclpy = pytest.importorskip("rclpy")
+pin = pytest.importorskip("pinocchio")
+
+from excitation_bench import Bench, wait  # noqa: E402
+
+from dynid_ros.trajectories import Trajectory  # noqa: E402
+from dynid_ros.trajectories.minimum_jerk import move  # noqa: E402
+
+VELOCITY, ACCELERATION, JERK, TORQUE, FLOOR = 3.0, 12.0, 150.0, (8.0, 24.0, 6.0), 0.1
+LIMITS = {
+    "acceleration_limits": [ACCELERATION],
+    "jerk_limits": [JERK],
+    "torque_limits": list(TORQUE),
+    "floor_height": FLOOR,
+    "controller_joints": ["joint_3", "joint_1", "joint_2"],
+    "workers": 1,
+}
+ROUNDING = 1.0 + 1e-3
+"""Times in a message are whole nanoseconds."""
+EXAMPLES = 12
+
+
+@pytest.fixture(autouse=True)
+def ros(monkeypatch):
+    monkeypatch.setenv("ROS_DOMAIN_ID", os.environ.get("ROS_DOMAIN_ID", "41"))
+    monkeypatch.setenv("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
+    rclpy.init()
+    yield
+    rclpy.shutdown()
+
+
+def silly(rng: np.random.Generator) -> dict:
+    """Parameters of any motion, most of them fit for it, some far from that."""
+    kind = rng.choice(["static_rotation", "fourier", "joint_by_joint", "payload", "poses"])
+    values = {
+        "motion": str(kind),
+        "repeats": int(rng.integers(1, 3)),
+        "speed_fraction": rng.uniform(0.1, 1.0),
+        "travel_speed_fraction": rng.uniform(0.1, 1.0),
+        "torque_fraction": rng.uniform(0.7, 1.0),
+        "position_margin": [rng.uniform(0.0, 0.3)],
+        "steps": int(rng.integers(3, 6)),
+        "dwell": rng.uniform(0.05, 0.3),
+        "sweep": rng.uniform(0.5, 6.0),
+        "approach": [rng.uniform(0.01, 0.3)],
+        "base_frequency": rng.uniform(0.2, 0.6),
+        "harmonics": int(rng.integers(2, 6)),
+        "periods": int(rng.integers(1, 3)),
+        "design_time": rng.uniform(0.0, 1.0),
+        "seed": int(rng.integers(0, 1000)),
+        "frequencies": rng.uniform(0.3, 4.0, 2).tolist(),
+        "cycles": int(rng.integers(1, 3)),
+        "amplitude": rng.uniform(0.1, 1.0),
+        "reach": rng.uniform(0.2, 2.0),
+        "turns": int(rng.integers(1, 3)),
+        "count": int(rng.integers(3, 8)),
+        "pose": rng.uniform(-1.0, 1.0, 3).tolist() if rng.random() < 0.3 else [math.nan],
+    }
+    if rng.random() < 0.3:
+        name = str(rng.choice([name for name, value in values.items() if isinstance(value, (float, list))]))
+        wrong = float(rng.choice([-1.0, 0.0, 50.0, math.nan, math.inf]))
+        values[name] = wrong if isinstance(values[name], float) else [wrong]
+    return values
+
+
+def handwritten(rng: np.random.Generator, path) -> dict:
+    """A file with a motion there and back, most of which break a limit somewhere."""
+    joints = rng.permutation(planar_arm.JOINTS).tolist()
+    start = rng.uniform(-0.9, 0.3, 3)
+    goal = start + rng.uniform(-1.0, 1.0, 3) * rng.uniform(0.2, 2.0)
+    duration = rng.uniform(0.6, 3.0)
+    motion = Trajectory.join([move(joints, start, goal, duration), move(joints, goal, start, duration)]).sample(20.0)
+    if rng.random() < 0.2:
+        motion.position[rng.integers(motion.n_samples), rng.integers(3)] += rng.choice([0.01, 1.0, math.nan])
+    if rng.random() < 0.2:
+        motion.velocity[rng.choice([0, -1, 3])] = rng.uniform(-2.0, 2.0)
+    motion.save(path)
+    return {"motion": "file", "motion_file": str(path), "repeats": int(rng.integers(1, 3)), "torque_fraction": 1.0}
+
+
+def check_message(message) -> None:
+    """Positions, speeds, accelerations, jerks, torques and height of what a controller makes of a message."""
+    order = [message.joint_names.index(name) for name in planar_arm.JOINTS]
+    times = np.array([point.time_from_start.sec + 1e-9 * point.time_from_start.nanosec for point in message.points])
+    points = np.array([[p.positions, p.velocities, p.accelerations] for p in message.points])[:, :, order]
+    assert np.isfinite(points).all()
+    assert np.all(np.diff(times) > 0)
+    assert not np.any(points[[0, -1], 1:].round(6))  # at rest
+    spline = BPoly.from_derivatives(times, points)
+    dense = np.arange(times[0], times[-1], 0.001)
+    q, qd, qdd, jerk = (spline.derivative(k)(dense) if k else spline(dense) for k in range(4))
+    assert np.abs(q).max() <= 2.5 * ROUNDING
+    assert np.abs(qd).max() <= VELOCITY * ROUNDING
+    assert np.abs(qdd).max() <= ACCELERATION * ROUNDING
+    assert np.abs(jerk).max() <= JERK * ROUNDING
+    assert (0.3 - planar_arm.LENGTH * np.sin(q[:, 1])).min() >= FLOOR - 1e-6
+    model = pin.buildModelFromXML(planar_arm.urdf())
+    data = model.createData()
+    torque = np.array([pin.rnea(model, data, *sample) for sample in zip(q[::5], qd[::5], qdd[::5], strict=True)])
+    assert np.all(np.abs(torque) <= np.multiply(TORQUE, ROUNDING))
+
+
+def test_only_what_is_safe_is_sent(tmp_path):
+    rng = np.random.default_rng(0)
+    bench = Bench(**LIMITS)
+    robot = bench.robot
+    sent = []
+    try:
+        wait(lambda: bench.node.arm._has_controller() and robot.publisher.get_subscription_count())
+        for number in range(EXAMPLES):
+            by_hand = number % 2
+            values = handwritten(rng, tmp_path / f"{number}.yaml") if by_hand else silly(rng)
+            bench.set(**values)
+            before = len(robot.commands)
+            designed = bench.call("design")
+            if not designed.success:
+                assert designed.message
+                bench.node._designed = None
+                assert not bench.call("start").success
+                assert len(robot.commands) == before, values
+                continue
+            answer = bench.call("start")
+            if answer.success:
+                wait(lambda count=before: len(robot.commands) > count)
+                check_message(robot.commands[before])
+                sent.append(values["motion"])
+                bench.call("stop")  # before it moves
+                wait(lambda: not bench.node.arm.moving)
+            else:
+                assert len(robot.commands) == before, values
+    finally:
+        bench.close()
+    assert 2 <= sent.count("file") < EXAMPLES // 2, sent
+    assert len(sent) - sent.count("file") >= EXAMPLES // 4, sent
