@@ -135,7 +135,8 @@ def peer_conditions(robot: RobotModel, name: str, motions: list[tuple[Path, dict
         conditions.append(score(robot, name, read_motion(path, robot.n_joints)))
         exceeded = [what for what in ("position", "velocity", "effort") if told["limits"][what] > 1.0]
         print(
-            f"  FIGAROH seed {told['seed']}: unscaled {conditions[-1].unscaled:.2f}, scaled {conditions[-1].scaled:.2f}, "
+            f"  FIGAROH seed {told['seed']}: unscaled {conditions[-1].unscaled:.2f}, "
+            f"scaled {conditions[-1].scaled:.2f}, "
             f"{told['processor_seconds']:.0f} s, exceeds {', '.join(exceeded) or 'nothing'}, links "
             f"{1000 * told['limits']['distance']:.0f} mm apart"
         )

@@ -46,7 +46,8 @@ class FourierExcitation:
         periods: how often the period is repeated.
         target: what is asked for: "links", "gravity" or "load" (see `TorqueInformation`).
         drive: terms of each joint that are asked for beside the links; None: those of the target.
-        criterion: what is made as small as can be: "condition", "condition_unscaled" or "determinant".
+        criterion: what is made as small as can be: "determinant", "condition" or "condition_unscaled". Only the first
+            rewards a motion for being large.
         noise: standard deviation of the torques, one value or (n,), N m or N.
         columns: parameters that stand for the base parameters; None: our own choice.
         source: what a motion tells, in place of target, drive, noise and columns.
@@ -78,7 +79,7 @@ class FourierExcitation:
         periods: int = 1,
         target: str = LINKS,
         drive: JointFriction | None = None,
-        criterion: str = "condition",
+        criterion: str = "determinant",
         noise: ArrayLike = 1.0,
         columns: ArrayLike | None = None,
         source: InformationSource | None = None,

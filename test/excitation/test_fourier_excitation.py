@@ -20,7 +20,15 @@ from dynid_ros.trajectories import MotionLimits, Workspace, check_limits, check_
 
 ACCELERATION = np.array([5.0, 5.0, 8.0, 12.0, 12.0, 15.0])
 MARGIN = np.array([0.05, 0.05, 0.05, 0.05, 0.3, 0.05])  # links of a wrist are not held apart by `clearance`
-QUICK = {"base_frequency": 0.1, "harmonics": 3, "workers": 1, "candidates": 2, "starts": 1, "design_time": 60.0}
+QUICK = {
+    "base_frequency": 0.1,
+    "harmonics": 3,
+    "workers": 1,
+    "candidates": 2,
+    "starts": 1,
+    "design_time": 60.0,
+    "criterion": "condition",
+}
 
 
 def demo_arm(**settings):
