@@ -13,7 +13,8 @@ Errors are those on ten other random motions in the same workspace, of the data 
 is in parts of the RMS torque that MuJoCo's links make there.
 
 parameters: error of each base parameter as the torque that it makes, RMS over the parameters
-std errors: standard errors of the same, which are what an identification says of itself
+std errors: standard errors of the same, which are what an identification says of itself; what a motion does not decide
+counts as zero with an infinite one
 link torque: of links and rotors together, RMS over the joints
 torque: with friction and offset, as the drives feel it
 
@@ -60,11 +61,12 @@ UNSEEN, UNSEEN_STEP = 10, 0.04
 RANDOM = "random"
 DESIGNS: dict[str, dict[str, Any]] = {
     RANDOM: {"design_time": 0.0, "candidates": 1},
-    "best of 10": {"design_time": 0.0, "candidates": 10},
-    "condition": {},
-    "condition, effort": {"noise": "effort"},
-    "condition, noise": {"noise": "sensors"},
+    "best of 10": {"design_time": 0.0, "candidates": 10, "criterion": "condition"},
+    "condition": {"criterion": "condition"},
+    "condition, effort": {"criterion": "condition", "noise": "effort"},
+    "condition, noise": {"criterion": "condition", "noise": "sensors"},
     "determinant": {"criterion": "determinant"},
+    "determinant, effort": {"criterion": "determinant", "noise": "effort"},
     "determinant, noise": {"criterion": "determinant", "noise": "sensors"},
 }
 """Settings of each kind of motion. The design takes the noise of all joints for alike, or in proportion to their torque
@@ -94,6 +96,7 @@ class Bench:
         self.robot = RobotModel.from_urdf(misjudged_urdf(true, ERROR, np.random.default_rng(0)))
         self.limits = MotionLimits.of(self.robot, ACCELERATION)
         self.workspace = Workspace(self.robot, 0.0, 0.05, Bodies.of(self.robot))
+        self.size = np.ones(true.n_joints)  # random motions do not depend on it
         motions = [self.motion(RANDOM, 1000 + seed).at(np.arange(0.0, 10.0, UNSEEN_STEP)) for seed in range(UNSEEN)]
         self.unseen = tuple(np.concatenate(parts) for parts in zip(*motions, strict=True))
         self.links = self.truth.drive_torque(*self.unseen)
@@ -104,9 +107,8 @@ class Bench:
     def motion(self, design: str, seed: int) -> Trajectory:
         """Two periods."""
         settings = {"starts": self.starts, "design_time": 600.0} | DESIGNS[design]
-        noise = settings.pop("noise", None)
-        if noise is not None:
-            settings["noise"] = self.limits.torque if noise == "effort" else np.mean(NOISE) * self.size
+        noises = {"alike": 1.0, "effort": self.limits.torque, "sensors": np.mean(NOISE) * self.size}
+        settings["noise"] = noises[settings.get("noise", "alike")]
         experiment = FourierExcitation(
             self.robot,
             self.limits,
@@ -152,14 +154,16 @@ class Bench:
         known = np.isfinite(truth)
         rows = np.concatenate([self.robot.torque_regressor(*self.unseen), result.friction.regressor(qd, qdd)], axis=-1)
         rows = rows[..., result.base.columns[known]] / self.rms[:, None]
-        error = np.where(np.isfinite(estimate.values), estimate.values, 0.0)[known] - truth[known]
+        decided = np.isfinite(estimate.values[known])
+        error = np.where(decided, estimate.values[known], 0.0) - truth[known]
+        deviation = np.where(decided, estimate.standard_errors[known], np.inf)
         weight = np.sqrt(np.mean(rows**2, axis=(0, 1)))
         torque = result.predict(*self.unseen) - self.drive(q, qd, self.links, seed)
         return Errors(
-            _rms(weight * error),
-            _rms(weight * estimate.standard_errors[known]),
-            _rms(rows @ error),
-            _rms(torque / self.rms),
+            parameters=_rms(weight * error),
+            standard_errors=_rms(weight * deviation),
+            link_torque=_rms(rows @ error),
+            torque=_rms(torque / self.rms),
         )
 
 
@@ -187,9 +191,11 @@ def report(designs: tuple[str, ...], errors: np.ndarray) -> None:
         (design, other)
         for design, other in (
             ("determinant", "condition"),
+            ("determinant, effort", "condition, effort"),
             ("determinant, noise", "condition, noise"),
             ("condition, effort", "condition"),
             ("condition, noise", "condition"),
+            ("determinant, effort", "determinant"),
             ("determinant, noise", "determinant"),
         )
         if {design, other} <= set(designs)

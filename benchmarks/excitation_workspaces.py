@@ -42,7 +42,7 @@ from random_workspaces import KINDS, RandomWorkspace, draw
 SHARE, CLEAN = 0.95, 1.0
 POSES, CHUNK, ENOUGH = 4096, 64, 8
 MARGIN, TORQUE, SPEED = 0.05, 0.8, 0.5
-"""Of positions (rad) and parts of torque and velocity limits; what `FourierExcitation` takes unless told otherwise."""
+"""Kept from position limits (rad), and parts of torque and velocity limits."""
 STEP = 0.004
 ROUNDING = 1e-6
 
@@ -142,6 +142,9 @@ def answer(name: str, case: RandomWorkspace, judge: Judge, room: float, options:
             workspace,
             base_frequency=0.1,
             harmonics=5,
+            position_margin=MARGIN,
+            speed_fraction=SPEED,
+            torque_fraction=TORQUE,
             design_time=options.seconds,
             workers=options.workers,
         ).plan()
