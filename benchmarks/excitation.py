@@ -5,8 +5,8 @@
 UR10 and Panda of package example-robot-data; 5 harmonics of 0.1 Hz, 10 s, two processes, limits of position, velocity,
 acceleration, torque, and no link within 5 mm of another. Condition numbers are of the base regressor of the links
 without friction, its columns as they are or brought to unit norm; the columns are pinned (`benchmarks.base_columns`).
-Positions and velocities are held to the parts of their limits that the peer uses (82 %), torques to 90 %. The peer knows
-no limits of acceleration; ours are the Panda's published ones and 10 rad/s² for the UR10 (`--acceleration` for others),
+Positions and velocities are held to the parts of their limits that the peer uses (82 %), torques to 90 %. The peer
+knows no limits of acceleration; ours are the Panda's published ones and 10 rad/s² for the UR10 (`--acceleration` for others),
 of which 80 % are used.
 
 All motions are then looked at ten times more densely, at every 2 ms, by Pinocchio: torques by its own dynamics,
