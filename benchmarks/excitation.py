@@ -6,10 +6,10 @@ UR10 and Panda of package example-robot-data; 5 harmonics of 0.1 Hz, 10 s, two p
 acceleration, torque, and no link within 5 mm of another. Condition numbers are of the base regressor of the links
 without friction, its columns as they are or brought to unit norm; the columns are pinned (`benchmarks.base_columns`).
 Positions and velocities are held to the parts of their limits that the peer uses (82 %), torques to 90 %. The peer
-knows no limits of acceleration; ours are the Panda's published ones and 10 rad/s² for the UR10 (`--acceleration` for others),
-of which 80 % are used.
+knows no limits of acceleration; ours are the Panda's published ones and 10 rad/s² for the UR10 (`--acceleration` for
+others), of which 80 % are used.
 
-All motions are then looked at ten times more densely, at every 2 ms, by Pinocchio: torques by its own dynamics,
+All motions are then looked at more than ten times as densely as in the search, every 5 ms, by Pinocchio: torques by its own dynamics,
 distances of the meshes themselves by Coal, for all pairs of links that are no neighbours.
 
 The peer is FIGAROH 1.0.2, which gets four times the time (`benchmarks/excitation_peer.py`). `--python` names a Python
@@ -39,7 +39,7 @@ PEER = Path(__file__).with_name("excitation_peer.py")
 ACCELERATION = {"ur10": 10.0, "panda": [15.0, 7.5, 10.0, 12.5, 15.0, 20.0, 20.0]}
 USED = 0.82
 TORQUE = 0.9
-STEP = 0.002
+STEP = 0.005
 
 
 @dataclass(frozen=True)
@@ -151,16 +151,17 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--peer", type=Path, default=Path("peer_motions"), help="folder of FIGAROH's motions")
     parser.add_argument("--python", type=Path, help="a Python that has FIGAROH")
+    parser.add_argument("--robots", nargs="+", choices=ACCELERATION, default=list(ACCELERATION))
     parser.add_argument("--acceleration", type=float, help="of all joints, rad/s^2")
     options = parser.parse_args()
     options.peer.mkdir(exist_ok=True)
-    designers = {name: Designer(name, options.acceleration) for name in dict.fromkeys(task.robot for task in TASKS)}
+    designers = {name: Designer(name, options.acceleration) for name in options.robots}
     peers = {}
     for name, designer in designers.items():
         print(f"{name}:")
         motions = peer_motions(name, options.seeds, options.peer, options.python, 4 * options.seconds)
         peers[name] = peer_conditions(designer.robot, name, motions)
-    for task in TASKS:
+    for task in (task for task in TASKS if task.robot in options.robots):
         print(f"{task.robot}, {task.criterion}:", flush=True)
         reached = []
         for seed in range(options.seeds):
