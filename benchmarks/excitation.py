@@ -9,8 +9,8 @@ Positions and velocities are held to the parts of their limits that the peer use
 knows no limits of acceleration; ours are the Panda's published ones and 10 rad/s² for the UR10 (`--acceleration` for
 others), of which 80 % are used.
 
-All motions are then looked at more than ten times as densely as in the search, every 5 ms, by Pinocchio: torques by its own dynamics,
-distances of the meshes themselves by Coal, for all pairs of links that are no neighbours.
+All motions are then looked at more than ten times as densely as in the search, every 5 ms, by Pinocchio:
+torques by its own dynamics, distances of the meshes themselves by Coal, for all pairs of links that are no neighbours.
 
 The peer is FIGAROH 1.0.2, which gets four times the time (`benchmarks/excitation_peer.py`). `--python` names a Python
 that has it, and takes 40 minutes for 10 seeds; `--peer` a folder that holds what it wrote before.
