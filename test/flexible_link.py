@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.integrate import solve_ivp
 
-from dynid_ros.excitation.flexible_prior import FlexibleJoints
+from dynid_ros.information.flexible_prior import FlexibleJoints
 from dynid_ros.model import RobotModel
 from dynid_ros.trajectories.fourier import FourierSeries
 

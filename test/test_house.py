@@ -24,6 +24,8 @@ FLOORS = (
     {"model", "signals"},
     {"collision"},
     {"trajectories", "mocap", "recording"},
+    {"information"},
+    {"design"},
     {"excitation", "identification"},
     {"report", "control", "simulation"},
     {"jobs"},

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from dynid_ros.commands.options import add_reading, add_robot, read_recordings, read_robot
 from dynid_ros.errors import TrajectoryError
-from dynid_ros.excitation.criteria import CRITERIA
+from dynid_ros.information.criteria import CRITERIA
 from dynid_ros.jobs.excite import excite
 from dynid_ros.jobs.experiments import KINDS
 from dynid_ros.jobs.joint_values import joint_values

@@ -2,35 +2,31 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynid_ros.design.motion_search import MotionSearch
+from dynid_ros.design.parallel_search import Outcome, Progress, best_motion
 from dynid_ros.errors import TrajectoryError
-from dynid_ros.excitation.criteria import CRITERIA, Condition
-from dynid_ros.excitation.experiment import Plan
 from dynid_ros.excitation.fourier_plan import FourierPlan
-from dynid_ros.excitation.motion_search import MotionSearch
-from dynid_ros.excitation.parallel_search import Outcome, Progress, best_motion
-from dynid_ros.excitation.source import InformationSource
-from dynid_ros.excitation.static_rotation import ACCELERATION_FRACTION
-from dynid_ros.excitation.torque_columns import LINKS
-from dynid_ros.excitation.torque_information import TorqueInformation
-from dynid_ros.excitation.torque_room import TorqueRoom
+from dynid_ros.excitation.guarded import GuardedExperiment, require
+from dynid_ros.information.criteria import CRITERIA, Condition
+from dynid_ros.information.source import InformationSource
+from dynid_ros.information.torque_columns import LINKS
+from dynid_ros.information.torque_information import TorqueInformation
 from dynid_ros.model import RobotModel
 from dynid_ros.model.friction import JointFriction
 from dynid_ros.trajectories.checks import check_limits
-from dynid_ros.trajectories.connection import Connection
 from dynid_ros.trajectories.fourier import FourierSeries
-from dynid_ros.trajectories.limits import MotionLimits, per_joint
-from dynid_ros.trajectories.trajectory import Trajectory
+from dynid_ros.trajectories.limits import MotionLimits
 from dynid_ros.trajectories.workspace import Workspace
 
 MOST_WORKERS = 4
 
 
-class FourierExcitation:
+class FourierExcitation(GuardedExperiment):
     """Plans a periodic motion of all joints by optimisation.
 
     Random motions are improved one after the other, until time is up: each is made as informative as its limits allow.
@@ -39,7 +35,7 @@ class FourierExcitation:
 
     Args:
         robot: the arm.
-        limits: what the joints may do; 80 % of acceleration and jerk is used.
+        limits: what the joints may do.
         workspace: where the links may be; None: anywhere.
         base_frequency: Hz; a period takes 1 / base_frequency.
         harmonics: of the base frequency, at least 2.
@@ -58,10 +54,7 @@ class FourierExcitation:
         starts: most searches; None: as many as there is time for. With it the motion is the same again.
         workers: processes that search; 0: one per core, up to 4.
         seed: of the random motions.
-        position_margin: distance kept from position limits, one value or (n,), rad or m.
-        speed_fraction: part of the velocity limits used.
-        torque_fraction: part of the torque limits that the nominal model may use, friction and errors having the rest.
-        travel_speed_fraction: part of the velocity limits used on the way to the start.
+        guards: `position_margin`, `speed_fraction`, `travel_speed_fraction`, `torque_fraction` of `GuardedExperiment`.
 
     Raises:
         TrajectoryError: a setting makes no sense.
@@ -90,18 +83,12 @@ class FourierExcitation:
         starts: int | None = None,
         workers: int = 0,
         seed: int = 0,
-        position_margin: ArrayLike = 0.05,
-        speed_fraction: float = 0.5,
-        torque_fraction: float = 0.8,
-        travel_speed_fraction: float = 0.25,
+        **guards: Any,
     ) -> None:
-        self.robot = robot
-        self.limits = limits
-        self.workspace = workspace or Workspace(robot)
+        super().__init__(robot, limits, workspace, **guards)
         self.periods, self.design_time, self.candidates, self.starts = periods, design_time, candidates, starts
         self.workers = workers or min(len(os.sched_getaffinity(0)), MOST_WORKERS)
-        margin = per_joint(position_margin, robot.joint_names, "position_margin")
-        for what, value, valid, expected in (
+        require(
             ("base_frequency", base_frequency, np.isfinite(base_frequency) and base_frequency > 0, "positive"),
             ("harmonics", harmonics, harmonics >= 2, "at least 2: fewer cannot start and end at rest"),
             ("periods", periods, periods >= 1, "at least 1"),
@@ -111,28 +98,13 @@ class FourierExcitation:
             ("starts", starts, starts is None or starts >= 0, "zero or more"),
             ("workers", workers, workers >= 0, "zero or more"),
             ("seed", seed, seed >= 0, "zero or more"),
-            ("position_margin", position_margin, np.all(margin >= 0), "zero or more"),
-            ("speed_fraction", speed_fraction, 0 < speed_fraction <= 1, "above 0 and at most 1"),
-            ("torque_fraction", torque_fraction, 0 < torque_fraction <= 1, "above 0 and at most 1"),
-            ("travel_speed_fraction", travel_speed_fraction, 0 < travel_speed_fraction <= 1, "above 0 and at most 1"),
-        ):
-            if not valid:
-                raise TrajectoryError(f"{what} is {value!r}; it must be {expected}")
-        lower, upper = limits.lower + margin, limits.upper - margin
-        for name, low, high in zip(limits.joint_names, lower, upper, strict=True):
-            if not low < high:
-                raise TrajectoryError(f"joint '{name}' has no room left between its limits, less position_margin")
-        part = ACCELERATION_FRACTION
-        used = limits.scaled(speed_fraction, part, part)
-        used = replace(used, lower=lower, upper=upper, torque=torque_fraction * limits.torque)
-        self._space = TorqueRoom(self.workspace, limits, robot, 1 - torque_fraction)
-        self._travel = Connection(limits.scaled(travel_speed_fraction, part, part), self._space)
+        )
         self.information: InformationSource = source or TorqueInformation(
-            robot, used.velocity, target=target, drive=drive, noise=noise, columns=columns
+            robot, self.room.velocity, target=target, drive=drive, noise=noise, columns=columns
         )
         self._search = MotionSearch(
             robot,
-            used,
+            self.room,
             self.workspace,
             self.information,
             CRITERIA[criterion],
@@ -140,7 +112,7 @@ class FourierExcitation:
             harmonics,
             None if known is None else known * base_frequency / periods,
             seed,
-            _positions(held, used) if held else None,
+            _positions(held, self.room) if held else None,
         )
 
     def plan(self, progress: Progress | None = None) -> FourierPlan:
@@ -175,18 +147,9 @@ class FourierExcitation:
         plan = self._described(best.series, outcome)
         check_limits(plan.trajectory, self.limits)
         # The search has checked the torques that another source foresees.
-        space = self._space if isinstance(self.information, TorqueInformation) else self.workspace
+        space = self.space if isinstance(self.information, TorqueInformation) else self.workspace
         space.check(plan.trajectory)
         return plan
-
-    def approach_motion(self, measured: ArrayLike, plan: Plan) -> Trajectory:
-        """Slow motion from where the arm is, `measured` (n,), to where `plan` starts.
-
-        Raises:
-            TrajectoryError: the arm is outside its limits or the workspace, or there is no safe way.
-
-        """
-        return self._travel.connect(measured, plan.trajectory.position[0])
 
     def _described(self, series: FourierSeries, outcome: Outcome) -> FourierPlan:
         information = self._search.information(series)

@@ -29,7 +29,7 @@ class GivenMotion(GuardedExperiment):
         path: YAML of `format: dynid-trajectory/1` or `dynid-fourier/1`.
         periods: how often the period of a Fourier motion is repeated.
         travel_speed_fraction: part of the velocity limits used on the way to the start.
-        torque_margin: part of the torque limits that is left to friction and to what the description gets wrong.
+        torque_fraction: part of the torque limits that the nominal model may use.
 
     Raises:
         TrajectoryError: a setting makes no sense.
@@ -45,7 +45,7 @@ class GivenMotion(GuardedExperiment):
         path: str | Path,
         periods: int = 1,
         travel_speed_fraction: float = 0.25,
-        torque_margin: float = 0.2,
+        torque_fraction: float = 0.8,
     ) -> None:
         super().__init__(
             robot,
@@ -54,7 +54,7 @@ class GivenMotion(GuardedExperiment):
             position_margin=0.0,
             speed_fraction=1.0,
             travel_speed_fraction=travel_speed_fraction,
-            torque_margin=torque_margin,
+            torque_fraction=torque_fraction,
         )
         require(("periods", periods, periods >= 1, "at least 1"))
         self.path, self.periods = Path(path), periods

@@ -7,7 +7,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.errors import TrajectoryError
 from dynid_ros.excitation.experiment import Plan
-from dynid_ros.excitation.static_rotation import ACCELERATION_FRACTION
 from dynid_ros.excitation.torque_room import TorqueRoom
 from dynid_ros.model import RobotModel
 from dynid_ros.trajectories.checks import check_limits
@@ -17,6 +16,8 @@ from dynid_ros.trajectories.minimum_jerk import move
 from dynid_ros.trajectories.trajectory import Trajectory
 from dynid_ros.trajectories.workspace import Workspace
 
+ACCELERATION_FRACTION = 0.8
+"""Part of the limits of acceleration and jerk that a plan uses; the rest is there to stop it."""
 POSES = 1024
 """Poses looked at (a power of two)."""
 
@@ -26,15 +27,17 @@ class GuardedExperiment:
 
     Args:
         robot: the arm.
-        limits: what the joints may do; 80 % of the acceleration is used.
+        limits: what the joints may do; 80 % of acceleration and jerk is used.
         workspace: where the links may be; None: anywhere.
         position_margin: distance kept from position limits, one value or (n,), rad or m.
         speed_fraction: part of the velocity limits used in the motion.
         travel_speed_fraction: part of the velocity limits used on the way from pose to pose.
-        torque_margin: part of the torque limits that is left to friction and to what the description gets wrong.
+        torque_fraction: part of the torque limits that the nominal model may use; the rest is left to friction and to
+            what the description gets wrong.
 
     Attributes:
         robot, limits, workspace: as given.
+        margin: (n,) distance kept from position limits, rad or m.
         room: limits less the margins and fractions.
         slow: limits on the way from pose to pose.
         space: workspace and torque limits.
@@ -54,26 +57,29 @@ class GuardedExperiment:
         position_margin: ArrayLike = 0.05,
         speed_fraction: float = 0.5,
         travel_speed_fraction: float = 0.25,
-        torque_margin: float = 0.2,
+        torque_fraction: float = 0.8,
     ) -> None:
         self.robot = robot
         self.limits = limits
         self.workspace = workspace or Workspace(robot)
-        margin = self._margin = per_joint(position_margin, robot.joint_names, "position_margin")
+        margin = self.margin = per_joint(position_margin, robot.joint_names, "position_margin")
         require(
             ("position_margin", position_margin, np.all(margin >= 0), "zero or more"),
             ("speed_fraction", speed_fraction, 0 < speed_fraction <= 1, "above 0 and at most 1"),
             ("travel_speed_fraction", travel_speed_fraction, 0 < travel_speed_fraction <= 1, "above 0 and at most 1"),
-            ("torque_margin", torque_margin, 0 <= torque_margin < 1, "zero or more and below 1"),
+            ("torque_fraction", torque_fraction, 0 < torque_fraction <= 1, "above 0 and at most 1"),
         )
-        self.torque_margin = torque_margin
         for name, lower, upper in zip(limits.joint_names, limits.lower + margin, limits.upper - margin, strict=True):
             if not lower < upper:
                 raise TrajectoryError(f"joint '{name}' has no room left between its limits, less position_margin")
-        inside = replace(limits, lower=limits.lower + margin, upper=limits.upper - margin)
-        self.room = inside.scaled(speed_fraction, ACCELERATION_FRACTION)
-        self.slow = limits.scaled(travel_speed_fraction, ACCELERATION_FRACTION)
-        self.space = TorqueRoom(self.workspace, limits, robot, torque_margin)
+        self.room = replace(
+            limits.scaled(speed_fraction, ACCELERATION_FRACTION, ACCELERATION_FRACTION),
+            lower=limits.lower + margin,
+            upper=limits.upper - margin,
+            torque=torque_fraction * limits.torque,
+        )
+        self.slow = limits.scaled(travel_speed_fraction, ACCELERATION_FRACTION, ACCELERATION_FRACTION)
+        self.space = TorqueRoom(self.workspace, limits, robot, 1.0 - torque_fraction)
         self.travel = Connection(self.slow, self.space)
 
     def approach_motion(self, measured: ArrayLike, plan: Plan) -> Trajectory:
@@ -111,7 +117,7 @@ class GuardedExperiment:
             TrajectoryError: there is none; says what is wrong with one.
 
         """
-        poses = self.limits.poses(POSES, self._margin + np.asarray(aside))
+        poses = self.limits.poses(POSES, self.margin + np.asarray(aside))
         sides = (0,) if not np.any(aside) else (-1, 0, 1)
         allowed = np.all([self.space.allowed(poses + side * np.asarray(aside)) for side in sides], axis=0)
         if not allowed.any():

@@ -43,7 +43,7 @@ class JointByJoint(GuardedExperiment):
         steps: rests in each direction.
         dwell: rest at each step, s.
         amplitude: largest part of what is free for a joint that is used.
-        guards: `position_margin`, `speed_fraction`, `travel_speed_fraction`, `torque_margin` of `GuardedExperiment`.
+        guards: `position_margin`, `speed_fraction`, `travel_speed_fraction`, `torque_fraction` of `GuardedExperiment`.
 
     Raises:
         TrajectoryError: a setting makes no sense.

@@ -50,7 +50,7 @@ class PayloadMotion(GuardedExperiment):
         reach: largest angle to either side, rad.
         repeats: how often the tool turns quickly to and fro about each axis.
         dwell: rest at the start and at the ends of the far turn, s.
-        guards: `position_margin`, `speed_fraction`, `travel_speed_fraction`, `torque_margin` of `GuardedExperiment`.
+        guards: `position_margin`, `speed_fraction`, `travel_speed_fraction`, `torque_fraction` of `GuardedExperiment`.
 
     Raises:
         TrajectoryError: a setting makes no sense, or the arm has no revolute joint.

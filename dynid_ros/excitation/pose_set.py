@@ -38,7 +38,7 @@ class PoseSet(GuardedExperiment):
         dwell: rest at each pose and from each side, s.
         approach: distance from which a joint comes to a pose, one value or (n,), rad or m; 0: each pose once, straight.
         seed: of the choices that the search starts from.
-        guards: `position_margin`, `speed_fraction`, `travel_speed_fraction`, `torque_margin` of `GuardedExperiment`.
+        guards: `position_margin`, `speed_fraction`, `travel_speed_fraction`, `torque_fraction` of `GuardedExperiment`.
 
     Raises:
         TrajectoryError: a setting makes no sense.
@@ -87,7 +87,7 @@ class PoseSet(GuardedExperiment):
             TrajectoryError: there are too few poses, one of the given ones is not allowed, or there is no safe way.
 
         """
-        axes = told(self._rows(self.limits.poses(POSES, self._margin)))
+        axes = told(self._rows(self.limits.poses(POSES, self.margin)))
         if axes.shape[1] <= self.offsets * self.robot.n_joints:
             raise TrajectoryError(
                 f"no pose tells of the {self.target}: gravity acts on no joint's torque, or as an offset does"

@@ -1,31 +1,28 @@
 """The static single-joint rotation experiment for gravity parameters (Ma & Hollerbach 1996, section 4)."""
 
 from itertools import islice
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.errors import TrajectoryError
-from dynid_ros.excitation.experiment import Plan
+from dynid_ros.excitation.guarded import GuardedExperiment, require
 from dynid_ros.excitation.rotation_search import Rotation, RotationSearch
 from dynid_ros.excitation.static_rotation_plan import StaticRotationPlan
 from dynid_ros.excitation.stepped_rotation import Dwell, stepped_rotation
 from dynid_ros.model import RobotModel
-from dynid_ros.trajectories.checks import check_limits
-from dynid_ros.trajectories.connection import Connection
 from dynid_ros.trajectories.limits import MotionLimits, per_joint
 from dynid_ros.trajectories.trajectory import Trajectory
 from dynid_ros.trajectories.workspace import Workspace
 
-ACCELERATION_FRACTION = 0.8
-"""Part of the acceleration limits that a plan uses; the rest is there to stop it."""
 TRIES = 16
 """Holds of a joint whose whole motion is tried, best first."""
 NARROW_RANGE = np.deg2rad(30.0)
 LOW_TILT = np.deg2rad(30.0)
 
 
-class StaticRotation:
+class StaticRotation(GuardedExperiment):
     """Plans a motion in which joint after joint, tip to base, turns in steps, up, then down, while the others hold.
 
     The holds make the axis of the turning joint as horizontal as it can be, to within a few per cent of the best
@@ -36,16 +33,14 @@ class StaticRotation:
 
     Args:
         robot: the arm.
-        limits: what the joints may do; 80 % of the acceleration is used.
+        limits: what the joints may do.
         workspace: where the links may be; None: anywhere.
         steps: dwells per direction.
         dwell: rest at each step, s.
         approach: distance from which a joint comes to its hold, one value or (n,), rad or m.
-        position_margin: distance kept from position limits, one value or (n,), rad or m.
         sweep: largest range of a rotation, rad.
         poses_per_joint: rotations of each joint, with different holds.
-        speed_fraction: part of the velocity limits used from step to step.
-        travel_speed_fraction: part of the velocity limits used on the way to a rotation.
+        guards: `position_margin`, `speed_fraction`, `travel_speed_fraction`, `torque_fraction` of `GuardedExperiment`.
 
     Raises:
         TrajectoryError: a setting makes no sense.
@@ -61,35 +56,23 @@ class StaticRotation:
         steps: int = 7,
         dwell: float = 0.5,
         approach: ArrayLike = 0.05,
-        position_margin: ArrayLike = 0.05,
         sweep: float = 2 * np.pi,
         poses_per_joint: int = 1,
-        speed_fraction: float = 0.5,
-        travel_speed_fraction: float = 0.25,
+        **guards: Any,
     ) -> None:
-        self.robot = robot
-        self.limits = limits
-        self.workspace = workspace or Workspace(robot)
+        super().__init__(robot, limits, workspace, **guards)
         self.steps = steps
         self.dwell = dwell
         self.approach = per_joint(approach, robot.joint_names, "approach")
-        self.position_margin = per_joint(position_margin, robot.joint_names, "position_margin")
         self.sweep = sweep
         self.poses_per_joint = poses_per_joint
-        for what, value, valid, expected in (
+        require(
             ("steps", steps, steps >= 3, "at least 3: sine, cosine and offset are three unknowns"),
             ("dwell", dwell, dwell > 0, "positive"),
             ("approach", approach, np.all(self.approach > 0), "positive: it gives friction its sign"),
-            ("position_margin", position_margin, np.all(self.position_margin >= 0), "zero or more"),
             ("sweep", sweep, sweep > 0, "positive"),
             ("poses_per_joint", poses_per_joint, poses_per_joint >= 1, "at least 1"),
-            ("speed_fraction", speed_fraction, 0 < speed_fraction <= 1, "above 0 and at most 1"),
-            ("travel_speed_fraction", travel_speed_fraction, 0 < travel_speed_fraction <= 1, "above 0 and at most 1"),
-        ):
-            if not valid:
-                raise TrajectoryError(f"{what} is {value!r}; it must be {expected}")
-        self._step_limits = limits.scaled(speed_fraction, ACCELERATION_FRACTION)
-        self._travel = Connection(limits.scaled(travel_speed_fraction, ACCELERATION_FRACTION), self.workspace)
+        )
 
     def plan(self) -> StaticRotationPlan:
         """Choose the rotations and join them to one motion within limits and workspace.
@@ -104,7 +87,7 @@ class StaticRotation:
             self.workspace,
             steps=self.steps,
             approach=self.approach,
-            margin=self.position_margin,
+            margin=self.margin,
             sweep=self.sweep,
         )
         motion: list[Trajectory] = []
@@ -133,17 +116,8 @@ class StaticRotation:
         if not motion:
             reasons = "; ".join(f"{name}: {reason}" for name, reason in skipped.items())
             raise TrajectoryError(f"no joint can be rotated: {reasons}")
-        warnings += self._warnings(rotations)
+        warnings += [*self._warnings(rotations), *self.torque_warnings()]
         return StaticRotationPlan(Trajectory.join(motion), tuple(dwells), tuple(rotations), skipped, tuple(warnings))
-
-    def approach_motion(self, measured: ArrayLike, plan: Plan) -> Trajectory:
-        """Slow motion from where the arm is, `measured` (n,), to where `plan` starts.
-
-        Raises:
-            TrajectoryError: the arm is outside its limits or the workspace, or there is no safe way.
-
-        """
-        return self._travel.connect(measured, plan.trajectory.position[0])
 
     def _rotation(
         self, search: RotationSearch, joint: int, start: NDArray | None
@@ -151,11 +125,10 @@ class StaticRotation:
         """The best rotation of `joint` whose motion, and the way to it from `start`, is possible."""
         reason = None
         for rotation in islice(search.rotations(joint), TRIES):
-            stepped, rests = stepped_rotation(rotation, self._step_limits, self.approach, self.steps, self.dwell)
+            stepped, rests = stepped_rotation(rotation, self.room, self.approach, self.steps, self.dwell)
             try:
-                check_limits(stepped, self.limits)
-                self.workspace.check(stepped)
-                travel = [] if start is None else [self._travel.connect(start, stepped.position[0])]
+                self.check(stepped)
+                travel = [] if start is None else [self.travel.connect(start, stepped.position[0])]
             except TrajectoryError as error:
                 reason = reason or error
                 continue

@@ -13,10 +13,10 @@ from numpy.typing import ArrayLike
 
 from dynid_ros.errors import DynidError, TrajectoryError
 from dynid_ros.excitation import Experiment, FourierExcitation, Plan
-from dynid_ros.excitation.criteria import Condition
-from dynid_ros.excitation.motion_quality import MotionQuality
-from dynid_ros.excitation.torque_information import TorqueInformation
 from dynid_ros.files import write_atomically
+from dynid_ros.information.criteria import Condition
+from dynid_ros.information.motion_quality import MotionQuality
+from dynid_ros.information.torque_information import TorqueInformation
 from dynid_ros.jobs.checking import checked
 from dynid_ros.jobs.experiments import KINDS, make_experiment
 from dynid_ros.jobs.judging import judge

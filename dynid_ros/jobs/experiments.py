@@ -31,15 +31,14 @@ class Kind(NamedTuple):
     settings: tuple[str, ...]
 
 
-FRACTIONS = ("position_margin", "speed_fraction", "travel_speed_fraction")
-GUARDS = (*FRACTIONS, "torque_fraction")
+GUARDS = ("position_margin", "speed_fraction", "travel_speed_fraction", "torque_fraction")
 SERIES = ("base_frequency", "harmonics", "periods", "criterion", "noise", "known")
 SEARCH = ("design_time", "workers", "seed", "starts")
 SINGLE = ("motion", "joints", "pose")
 KINDS = {
     "fourier": Kind(FourierExcitation, "links", ("links", "gravity", "load"), (*SERIES, *SEARCH, *GUARDS)),
     "static_rotation": Kind(
-        StaticRotation, "gravity", ("gravity",), ("steps", "dwell", "approach", "sweep", "poses_per_joint", *FRACTIONS)
+        StaticRotation, "gravity", ("gravity",), ("steps", "dwell", "approach", "sweep", "poses_per_joint", *GUARDS)
     ),
     "joint_by_joint": Kind(
         JointByJoint, "links", ("links",), ("steps", "dwell", "frequencies", "cycles", "amplitude", *SINGLE, *GUARDS)
@@ -65,8 +64,8 @@ def make_experiment(
         limits: what the joints may do.
         workspace: where the links may be.
         target: what it is to show; None: what that kind usually shows.
-        settings: by name; None: not given. `torque_fraction` means the same for all kinds; joints move one by one in
-            steps where `steps` or `dwell` are given and no `motion`; `known` goes to a Fourier motion.
+        settings: by name; None: not given. Joints move one by one in steps where `steps` or `dwell` are given and no
+            `motion`; `known` goes to a Fourier motion.
 
     Raises:
         TrajectoryError: a setting or target that this kind does not have, or that makes no sense.
@@ -84,8 +83,6 @@ def make_experiment(
             raise TrajectoryError(f"motion {kind} has no setting {name}, which is one of {others or 'no motion'}")
     if len(chosen.targets) > 1:
         given["target"] = target or chosen.target
-    if chosen.make is not FourierExcitation and "torque_fraction" in given:
-        given["torque_margin"] = 1.0 - given.pop("torque_fraction")
     if chosen.make is JointByJoint and {"steps", "dwell"} & set(given):
         given.setdefault("motion", STEPS)
     return chosen.make(robot, limits, workspace, **given)

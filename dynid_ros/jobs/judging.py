@@ -10,9 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.errors import IdentificationError, RecordingError
-from dynid_ros.excitation.judged_motion import JudgedMotion
-from dynid_ros.excitation.motion_quality import MotionQuality, checked_noise
-from dynid_ros.excitation.torque_columns import GRAVITY, LINKS, LOAD, TorqueColumns
 from dynid_ros.identification import GravityIdentification
 from dynid_ros.identification.least_squares import solve_grouped
 from dynid_ros.identification.link_columns import LinkColumns
@@ -20,6 +17,9 @@ from dynid_ros.identification.link_equations import LinkEquations
 from dynid_ros.identification.link_problem import LinkProblem
 from dynid_ros.identification.link_signals import LinkSignals
 from dynid_ros.identification.samples import SampleRules, Samples
+from dynid_ros.information.judged_motion import JudgedMotion
+from dynid_ros.information.motion_quality import MotionQuality, checked_noise
+from dynid_ros.information.torque_columns import GRAVITY, LINKS, LOAD, TorqueColumns
 from dynid_ros.model import RobotModel
 from dynid_ros.model.friction import FrictionModel, JointFriction
 from dynid_ros.recording import Recording

@@ -8,8 +8,8 @@ from types import FrameType
 
 from tqdm import tqdm
 
-from dynid_ros.excitation.motion_search import Candidate
-from dynid_ros.excitation.parallel_search import Enough, Progress
+from dynid_ros.design.motion_search import Candidate
+from dynid_ros.design.parallel_search import Enough, Progress
 
 
 @contextmanager

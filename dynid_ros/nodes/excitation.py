@@ -23,9 +23,9 @@ from rclpy.signals import uninstall_signal_handlers
 from std_msgs.msg import Float32, String
 from std_srvs.srv import Trigger
 
+from dynid_ros.design.parallel_search import Progress
 from dynid_ros.errors import DynidError
 from dynid_ros.excitation import Experiment, Plan
-from dynid_ros.excitation.parallel_search import Progress
 from dynid_ros.nodes.diagnostics import ERROR, OK, Diagnostics
 from dynid_ros.nodes.excitation_arm import Arm
 from dynid_ros.nodes.excitation_parameters import MOTION_PARAMETERS, PARAMETERS

@@ -13,9 +13,7 @@ SHARED = (
     NodeParameter("position_margin", [0.05], f"distance kept from position limits, rad (m){EACH}"),
     NodeParameter("speed_fraction", 0.5, "part of the velocity limits used in the motion"),
     NodeParameter("travel_speed_fraction", 0.25, "part of the velocity limits used on the way to it"),
-    NodeParameter(
-        "torque_fraction", 0.8, "part of the torque limits that the nominal model may use; all of it in static_rotation"
-    ),
+    NodeParameter("torque_fraction", 0.8, "part of the torque limits that the nominal model may use"),
 )
 STATIC = (
     NodeParameter("steps", 7, "static_rotation, joint_by_joint: rests per rotation and direction"),

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
+from dynid_ros.design.parallel_search import Progress
 from dynid_ros.errors import DynidError
 from dynid_ros.excitation import Experiment, FourierExcitation, Plan
 from dynid_ros.excitation.given_motion import GivenMotion
 from dynid_ros.excitation.joint_by_joint import SINUSOID, STEPS
-from dynid_ros.excitation.parallel_search import Progress
 from dynid_ros.excitation.repeated_plan import repeated
 from dynid_ros.jobs.checking import checked
 from dynid_ros.jobs.experiments import KINDS, make_experiment
@@ -113,7 +113,7 @@ class Design:
             path=settings.motion_file,
             periods=settings.periods,
             travel_speed_fraction=settings.travel_speed_fraction,
-            torque_margin=1 - settings.torque_fraction,
+            torque_fraction=settings.torque_fraction,
         )
 
     def _check_rate(self, fastest: float, what: str) -> None:

@@ -6,8 +6,8 @@ from typing import TypeVar
 
 from rclpy.task import Future
 
-from dynid_ros.excitation.motion_search import Candidate
-from dynid_ros.excitation.parallel_search import Enough, Progress
+from dynid_ros.design.motion_search import Candidate
+from dynid_ros.design.parallel_search import Enough, Progress
 
 T = TypeVar("T")
 END_TIMEOUT = 5.0

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from dynid_ros.excitation import FourierPlan, Plan
-from dynid_ros.excitation.motion_quality import MotionQuality
+from dynid_ros.information.motion_quality import MotionQuality
 from dynid_ros.model import RobotModel
 from dynid_ros.report.conditioning import condition
 from dynid_ros.report.formats import brief, counted, significant

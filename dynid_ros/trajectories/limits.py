@@ -119,14 +119,18 @@ class MotionLimits:
         )
 
     def poses(self, count: int, inset: ArrayLike = 0.0) -> NDArray:
-        """Poses (count, n) spread evenly over the limits less `inset`, and over −π to π where a joint turns further.
+        """Poses (count, n) spread evenly over the limits less `inset`.
+
+        Of a joint that turns further they are at most half a turn from zero, or from its limit that is nearest to zero.
 
         Raises:
             TrajectoryError: a joint has no room left.
 
         """
+        lower, upper = self.lower + inset, self.upper - inset
         turn = np.where(np.array(self.units) == "rad", np.pi, np.inf)
-        lower, upper = np.maximum(self.lower + inset, -turn), np.minimum(self.upper - inset, turn)
+        middle = np.maximum(np.minimum(0.0, upper), lower)
+        lower, upper = np.maximum(lower, middle - turn), np.minimum(upper, middle + turn)
         for name, low, high in zip(self.joint_names, lower, upper, strict=True):
             if not low < high:
                 raise TrajectoryError(f"joint '{name}' has no room left between its limits, less margin and approach")

@@ -7,11 +7,11 @@ import pytest
 from flexible_link import RESONANCE, TRUTH
 from numerical_gradient import numerical_gradient
 
+from dynid_ros.design.design_problem import UNFORESEEN
 from dynid_ros.errors import TrajectoryError
-from dynid_ros.excitation.design_problem import UNFORESEEN
 from dynid_ros.excitation.flexible_excitation import flexible_excitation
-from dynid_ros.excitation.flexible_prior import FlexibleJoints
-from dynid_ros.excitation.resonance import proposed_base_frequency, resonance
+from dynid_ros.information.flexible_prior import FlexibleJoints
+from dynid_ros.information.resonance import proposed_base_frequency, resonance
 from dynid_ros.model import RobotModel
 from dynid_ros.signals.harmonics import FourierSeries as Projection
 from dynid_ros.trajectories import MotionLimits, check_limits

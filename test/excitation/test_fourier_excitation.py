@@ -13,7 +13,7 @@ from random_chains import TIP, random_urdf
 from dynid_ros.collision import Obstacle
 from dynid_ros.errors import TrajectoryError
 from dynid_ros.excitation import FourierExcitation
-from dynid_ros.excitation.torque_information import SMOOTHING
+from dynid_ros.information.torque_information import SMOOTHING
 from dynid_ros.model import RobotModel
 from dynid_ros.model.friction import FrictionModel, JointFriction
 from dynid_ros.trajectories import MotionLimits, Workspace, check_limits, check_start

@@ -80,7 +80,7 @@ def test_what_is_not_safe_is_refused(tmp_path, trajectory, changed, message):
 def test_too_much_torque_is_refused(tmp_path):
     path = write(tmp_path / "motion.yaml", motion())
     with pytest.raises(TrajectoryError, match=r"joint 'joint_\d' would need .* less a margin of 70 %"):
-        given(path, torque_margin=0.7).plan()
+        given(path, torque_fraction=0.3).plan()
 
 
 @pytest.mark.parametrize("joints", [("joint_1", "joint_2", "finger"), ("joint_1", "joint_2", "joint_3", "finger")])

@@ -107,7 +107,9 @@ def test_floor_shortens_a_move():
 
 
 def test_torque_limit_shortens_a_move():
-    weak = planar(torque=[2.5, 50, 50], joints=("joint_1",), pose=[0.0, 0.0, 0.0], frequencies=[0.5], torque_margin=0.0)
+    weak = planar(
+        torque=[2.5, 50, 50], joints=("joint_1",), pose=[0.0, 0.0, 0.0], frequencies=[0.5], torque_fraction=1.0
+    )
     plan = weak.plan()
     free = planar(joints=("joint_1",), pose=[0.0, 0.0, 0.0], frequencies=[0.5]).plan()
     assert plan.moves[0].amplitude < free.moves[0].amplitude

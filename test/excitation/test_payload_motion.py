@@ -122,7 +122,7 @@ def test_torque_limits_slow_the_turns_down():
     rest = np.abs(DEMO.gravity_torque(POSE[np.newaxis]))[0]
     torque = np.maximum(0.9 * needed, 1.3 * rest)
     tight = MotionLimits.of(DEMO, 8.0, torque_limits=np.minimum(torque + 0.3, slow.torque))
-    plan = PayloadMotion(DEMO, tight, dwell=0.3, pose=POSE, torque_margin=0.0, position_margin=MARGIN).plan()
+    plan = PayloadMotion(DEMO, tight, dwell=0.3, pose=POSE, torque_fraction=1.0, position_margin=MARGIN).plan()
     used = np.abs(DEMO.inverse_dynamics(*plan.trajectory.at(np.linspace(0.0, plan.duration, 8000))))
     assert np.all(used <= tight.torque + 1e-6)
 

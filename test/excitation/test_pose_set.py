@@ -128,7 +128,7 @@ def test_poses_of_the_caller_are_all_visited_and_their_lack_is_said():
         ({"approach": [0.1, 0.1]}, "approach: 2 values; give one for all joints"),
         ({"poses": [[0.0, np.nan, 0.0]]}, "a finite position for each of"),
         ({"poses": [[0.0, 0.0]]}, "a finite position for each of"),
-        ({"torque_margin": 1.0}, "torque_margin is 1.0; it must be zero or more and below 1"),
+        ({"torque_fraction": 0.0}, "torque_fraction is 0.0; it must be above 0 and at most 1"),
         ({"position_margin": 3.0}, "joint 'joint_1' has no room left between its limits, less position_margin"),
     ],
 )
@@ -152,7 +152,7 @@ def test_pose_of_the_caller_that_is_not_allowed_is_named(pose, message):
 
 def test_torque_limits_leave_out_poses_that_need_more():
     weak = MotionLimits.of(PLANAR, 4.0, torque_limits=[50.0, 9.0, 50.0])
-    plan = PoseSet(PLANAR, weak, count=4, torque_margin=0.0).plan()
+    plan = PoseSet(PLANAR, weak, count=4, torque_fraction=1.0).plan()
     assert np.abs(PLANAR.gravity_torque(plan.poses)[:, 1]).max() <= 9.0
     free = PoseSet(PLANAR, MotionLimits.of(PLANAR, 4.0), count=4).plan()
     assert np.abs(PLANAR.gravity_torque(free.poses)[:, 1]).max() > 9.0

@@ -31,15 +31,15 @@ def planar(acceleration=10.0, workspace=None, gravity=(0, 0, -9.80665), limits=N
 @pytest.fixture(scope="module")
 def demo():
     experiment = demo_arm()
-    start = time.perf_counter()
+    start = time.process_time()
     plan = experiment.plan()
-    return experiment, plan, time.perf_counter() - start
+    return experiment, plan, time.process_time() - start
 
 
 def test_demo_arm_takes_a_minute_and_a_half_and_is_planned_in_seconds(demo):
     _, plan, planning_time = demo
     assert plan.duration < 95
-    assert planning_time < 5  # 0.6 s on an idle machine
+    assert planning_time < 10  # processor time; 0.6 s on an idle machine
 
 
 def test_every_joint_but_the_vertical_one_turns_from_tip_to_base(demo):

@@ -22,8 +22,7 @@ def make(kind, target=None, **settings):
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_setting_is_one_of_the_experiment(kind):
     known = set(inspect.signature(KINDS[kind].make).parameters)
-    if issubclass(KINDS[kind].make, GuardedExperiment):
-        known |= set(inspect.signature(GuardedExperiment).parameters) | {"torque_fraction"}
+    known |= set(inspect.signature(GuardedExperiment).parameters)
     assert set(KINDS[kind].settings) <= known
     assert ("target" in known) == (len(KINDS[kind].targets) > 1)
 
@@ -35,8 +34,7 @@ def test_settings_reach_the_experiment(kind):
     assert made.workspace.floor_height == -float("inf")
 
 
-def test_fraction_and_margin_of_torque_are_the_same():
-    assert make("poses", "load", torque_fraction=0.7, count=9).torque_margin == pytest.approx(0.3)
+def test_target_reaches_the_experiment():
     assert make("poses", "load", count=9).target == "load"
 
 

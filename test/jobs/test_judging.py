@@ -10,9 +10,9 @@ from real_recordings import DATA, MISSING, real_recording, real_robot
 
 from dynid_ros.errors import DynidError, IdentificationError, RecordingError, TrajectoryError
 from dynid_ros.excitation import StaticRotation
-from dynid_ros.excitation.motion_quality import MotionQuality
-from dynid_ros.excitation.torque_columns import FRICTION, LINKS
 from dynid_ros.identification import GravityIdentification, LinkIdentification
+from dynid_ros.information.motion_quality import MotionQuality
+from dynid_ros.information.torque_columns import FRICTION, LINKS
 from dynid_ros.jobs.judging import judge
 from dynid_ros.model import RobotModel
 from dynid_ros.model.friction import FrictionModel, JointFriction

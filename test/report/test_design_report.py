@@ -13,8 +13,8 @@ from pinocchio_arm import PinocchioArm
 
 from dynid_ros.collision import Bodies, Obstacle
 from dynid_ros.excitation import FourierExcitation
-from dynid_ros.excitation.motion_quality import MotionQuality
 from dynid_ros.excitation.pose_set import PoseSet
+from dynid_ros.information.motion_quality import MotionQuality
 from dynid_ros.model import RobotModel
 from dynid_ros.report.design_report import write_design_report
 from dynid_ros.report.designed_motion import DesignedMotion

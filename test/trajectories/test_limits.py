@@ -91,6 +91,15 @@ def test_dh_arm_needs_all_limits():
     assert limits.upper[0] == 1.0
 
 
+@pytest.mark.parametrize(
+    ("lower", "upper", "expected"), [(3.5, 5.0, (3.5, 5.0)), (-9.0, -4.0, (-7.14, -4.0)), (1.0, 9.0, (1.0, 4.14))]
+)
+def test_spread_poses_of_a_range_without_zero(lower, upper, expected):
+    arm = robot(("continuous", LIMIT), ("continuous", LIMIT))
+    poses = MotionLimits.of(arm, 1.0, position_lower=lower, position_upper=upper).poses(256)
+    np.testing.assert_allclose([poses.min(), poses.max()], expected, atol=0.05)
+
+
 def test_spread_poses_fill_the_range_and_stay_inside():
     arm = robot(("revolute", LIMIT), ("continuous", '<limit velocity="2" effort="1"/>'))
     limits = MotionLimits.of(arm, 1.0, position_lower=[np.nan, -9.0], position_upper=[np.nan, 9.0])

@@ -9,11 +9,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid_ros.excitation.determinacy import Determinacy
-from dynid_ros.excitation.elementary_motions import ElementaryMotion, elementary_motions
-from dynid_ros.excitation.judged_motion import JudgedMotion
-from dynid_ros.excitation.motion_words import motion_words
-from dynid_ros.excitation.torque_columns import TorqueColumns
+from dynid_ros.information.determinacy import Determinacy
+from dynid_ros.information.elementary_motions import ElementaryMotion, elementary_motions
+from dynid_ros.information.judged_motion import JudgedMotion
+from dynid_ros.information.motion_words import motion_words
+from dynid_ros.information.torque_columns import TorqueColumns
 
 ADDED = 20.0
 """How long about a motion is added, s: whole periods."""

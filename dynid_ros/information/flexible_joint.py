@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, lu_factor, lu_solve
 
 from dynid_ros.errors import TrajectoryError
-from dynid_ros.excitation.flexible_prior import FlexibleJoints
+from dynid_ros.information.flexible_prior import FlexibleJoints
 from dynid_ros.model import RobotModel
 from dynid_ros.model.regressor_gradient import DifferentiableRegressor
 

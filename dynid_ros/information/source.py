@@ -4,8 +4,8 @@ from typing import Protocol
 
 from numpy.typing import NDArray
 
-from dynid_ros.excitation.fourier_basis import Motion
-from dynid_ros.excitation.torque_information import Rows
+from dynid_ros.information.motion import Motion
+from dynid_ros.information.torque_information import Rows
 
 
 class InformationSource(Protocol):

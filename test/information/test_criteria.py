@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numerical_gradient import numerical_gradient
 
-from dynid_ros.excitation.criteria import CRITERIA, Condition, Determinant
+from dynid_ros.information.criteria import CRITERIA, Condition, Determinant
 
 
 def regressor(seed=0, rows=60, columns=7):

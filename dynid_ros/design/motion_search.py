@@ -8,14 +8,14 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from dynid_ros.design.augmented_lagrangian import rounds
+from dynid_ros.design.design_problem import DesignProblem
+from dynid_ros.design.fourier_basis import FourierBasis
+from dynid_ros.design.motion_room import MotionRoom
+from dynid_ros.design.random_fourier import RandomFourier, excess
 from dynid_ros.errors import TrajectoryError
-from dynid_ros.excitation.augmented_lagrangian import rounds
-from dynid_ros.excitation.criteria import Criterion
-from dynid_ros.excitation.design_problem import DesignProblem
-from dynid_ros.excitation.fourier_basis import FourierBasis
-from dynid_ros.excitation.motion_room import MotionRoom
-from dynid_ros.excitation.random_fourier import RandomFourier, excess
-from dynid_ros.excitation.source import InformationSource
+from dynid_ros.information.criteria import Criterion
+from dynid_ros.information.source import InformationSource
 from dynid_ros.model import RobotModel
 from dynid_ros.trajectories.fourier import FourierSeries
 from dynid_ros.trajectories.limits import MotionLimits

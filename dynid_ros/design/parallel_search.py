@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from itertools import chain, count, islice
 from multiprocessing.synchronize import Event
 
+from dynid_ros.design.motion_search import Candidate, MotionSearch
 from dynid_ros.errors import TrajectoryError
-from dynid_ros.excitation.motion_search import Candidate, MotionSearch
 
 TICK = 0.2
 """Time between two reports of progress, s."""

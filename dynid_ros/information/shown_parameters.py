@@ -8,10 +8,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid_ros.excitation.determinacy import Determinacy
-from dynid_ros.excitation.judged_motion import JudgedMotion
-from dynid_ros.excitation.quality_words import WeakParameter, combination
-from dynid_ros.excitation.torque_columns import TorqueColumns
+from dynid_ros.information.determinacy import Determinacy
+from dynid_ros.information.judged_motion import JudgedMotion
+from dynid_ros.information.quality_words import WeakParameter, combination
+from dynid_ros.information.torque_columns import TorqueColumns
 
 MATTERS = 1.0
 """Error of the torque, in its noise, from which on the error of a parameter makes it weak."""

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from dynid_ros.excitation.helpful_motions import HelpfulMotion
-    from dynid_ros.excitation.motion_quality import MotionQuality
+    from dynid_ros.information.helpful_motions import HelpfulMotion
+    from dynid_ros.information.motion_quality import MotionQuality
 
 CONFUSED = 5.0
 """Inflation from which on a parameter is weak for being confused with others."""

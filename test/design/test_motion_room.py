@@ -7,8 +7,8 @@ import planar_arm
 import pytest
 from numerical_gradient import numerical_gradient
 
-from dynid_ros.excitation.fourier_basis import Motion
-from dynid_ros.excitation.motion_room import DISTANCE, MotionRoom
+from dynid_ros.design.motion_room import DISTANCE, MotionRoom
+from dynid_ros.information.motion import Motion
 from dynid_ros.model import RobotModel
 from dynid_ros.trajectories import MotionLimits, Workspace
 

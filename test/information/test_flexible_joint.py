@@ -7,8 +7,8 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from dynid_ros.errors import TrajectoryError
-from dynid_ros.excitation.flexible_joint import LinkPrediction
-from dynid_ros.excitation.flexible_prior import FlexibleJoints
+from dynid_ros.information.flexible_joint import LinkPrediction
+from dynid_ros.information.flexible_prior import FlexibleJoints
 from dynid_ros.model import RobotModel
 from dynid_ros.trajectories.fourier import FourierSeries
 

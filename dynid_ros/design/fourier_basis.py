@@ -1,23 +1,13 @@
 """Fourier motions from rest to rest, linear in a vector of numbers that are about 1 where they take all room."""
 
-from typing import NamedTuple
-
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import null_space
 
 from dynid_ros.errors import TrajectoryError
+from dynid_ros.information.motion import Motion
 from dynid_ros.trajectories.fourier import FourierSeries
 from dynid_ros.trajectories.limits import MotionLimits
-
-
-class Motion(NamedTuple):
-    """Positions and their derivatives, or gradients by them, (N, n) each."""
-
-    position: NDArray
-    velocity: NDArray
-    acceleration: NDArray
-    jerk: NDArray
 
 
 class FourierBasis:

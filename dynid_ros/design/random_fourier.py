@@ -3,10 +3,10 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from dynid_ros.design.motion_room import MotionRoom
 from dynid_ros.errors import TrajectoryError
-from dynid_ros.excitation.fourier_basis import Motion
-from dynid_ros.excitation.motion_room import MotionRoom
-from dynid_ros.excitation.source import InformationSource
+from dynid_ros.information.motion import Motion
+from dynid_ros.information.source import InformationSource
 from dynid_ros.model import RobotModel
 from dynid_ros.trajectories.fourier import FourierSeries
 from dynid_ros.trajectories.limits import MotionLimits

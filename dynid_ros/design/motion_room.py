@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynid_ros.excitation.fourier_basis import Motion
+from dynid_ros.information.motion import Motion
 from dynid_ros.trajectories.limits import MotionLimits
 from dynid_ros.trajectories.workspace import Workspace
 

@@ -7,12 +7,13 @@ import pytest
 from numerical_gradient import numerical_gradient
 from pinocchio_arm import PinocchioArm
 
+from dynid_ros.design.fourier_basis import FourierBasis
 from dynid_ros.errors import TrajectoryError
-from dynid_ros.excitation.flexible_information import FlexibleInformation
-from dynid_ros.excitation.flexible_joint import LinkPrediction
-from dynid_ros.excitation.flexible_prior import FlexibleJoints
-from dynid_ros.excitation.fourier_basis import FourierBasis, Motion
-from dynid_ros.excitation.torque_information import SMOOTHING, Rows, information
+from dynid_ros.information.flexible_information import FlexibleInformation
+from dynid_ros.information.flexible_joint import LinkPrediction
+from dynid_ros.information.flexible_prior import FlexibleJoints
+from dynid_ros.information.motion import Motion
+from dynid_ros.information.torque_information import SMOOTHING, Rows, information
 from dynid_ros.model import RobotModel
 from dynid_ros.trajectories import MotionLimits
 from dynid_ros.trajectories.fourier import FourierSeries

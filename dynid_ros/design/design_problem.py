@@ -3,12 +3,13 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from dynid_ros.design.fourier_basis import FourierBasis
+from dynid_ros.design.motion_room import MotionRoom
 from dynid_ros.errors import TrajectoryError
-from dynid_ros.excitation.criteria import Criterion
-from dynid_ros.excitation.fourier_basis import FourierBasis, Motion
-from dynid_ros.excitation.motion_room import MotionRoom
-from dynid_ros.excitation.source import InformationSource
-from dynid_ros.excitation.torque_information import Rows, information
+from dynid_ros.information.criteria import Criterion
+from dynid_ros.information.motion import Motion
+from dynid_ros.information.source import InformationSource
+from dynid_ros.information.torque_information import Rows, information
 
 UNFORESEEN = 1e4
 """The criterion of a motion that the source cannot foresee: worse than any other."""

@@ -7,10 +7,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.errors import TrajectoryError
-from dynid_ros.excitation.flexible_joint import LinkPrediction
-from dynid_ros.excitation.flexible_prior import FlexibleJoints
-from dynid_ros.excitation.fourier_basis import Motion
-from dynid_ros.excitation.torque_information import SMOOTHING, Rows
+from dynid_ros.information.flexible_joint import LinkPrediction
+from dynid_ros.information.flexible_prior import FlexibleJoints
+from dynid_ros.information.motion import Motion
+from dynid_ros.information.torque_information import SMOOTHING, Rows
 from dynid_ros.model import RobotModel
 from dynid_ros.model.base_parameters import BaseParameters, parameter_names, random_motion
 from dynid_ros.model.regressor_gradient import DifferentiableRegressor

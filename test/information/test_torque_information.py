@@ -7,9 +7,9 @@ from pinocchio_arm import PinocchioArm
 from random_chains import TIP, random_urdf
 
 from dynid_ros.errors import TrajectoryError
-from dynid_ros.excitation.fourier_basis import Motion
-from dynid_ros.excitation.torque_columns import FRICTION
-from dynid_ros.excitation.torque_information import SMOOTHING, Rows, TorqueInformation, information
+from dynid_ros.information.motion import Motion
+from dynid_ros.information.torque_columns import FRICTION
+from dynid_ros.information.torque_information import SMOOTHING, Rows, TorqueInformation, information
 from dynid_ros.model import RobotModel
 from dynid_ros.model.base_parameters import BaseParameters, random_motion
 from dynid_ros.model.friction import JointFriction

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.errors import TrajectoryError
-from dynid_ros.excitation.helpful_motions import HelpfulMotion, MotionSearch
-from dynid_ros.excitation.judged_motion import JudgedMotion
-from dynid_ros.excitation.quality_words import quality_dict, summary_lines
-from dynid_ros.excitation.shown_parameters import MATTERS, ShownParameters
-from dynid_ros.excitation.torque_columns import LINKS, TorqueColumns
+from dynid_ros.information.helpful_motions import HelpfulMotion, MotionSearch
+from dynid_ros.information.judged_motion import JudgedMotion
+from dynid_ros.information.quality_words import quality_dict, summary_lines
+from dynid_ros.information.shown_parameters import MATTERS, ShownParameters
+from dynid_ros.information.torque_columns import LINKS, TorqueColumns
 from dynid_ros.model import RobotModel
 from dynid_ros.model.friction import FrictionModel, JointFriction
 from dynid_ros.model.samples import joint_samples

@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.errors import TrajectoryError
-from dynid_ros.excitation.fourier_basis import Motion
-from dynid_ros.excitation.torque_columns import GRAVITY, LINKS, TorqueColumns
+from dynid_ros.information.motion import Motion
+from dynid_ros.information.torque_columns import GRAVITY, LINKS, TorqueColumns
 from dynid_ros.model import RobotModel
 from dynid_ros.model.base_parameters import parameter_names
 from dynid_ros.model.friction import JointFriction

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from dynid_ros.excitation.elementary_motions import ElementaryMotion
-from dynid_ros.excitation.judged_motion import JudgedMotion
-from dynid_ros.excitation.torque_columns import GRAVITY, TorqueColumns
+from dynid_ros.information.elementary_motions import ElementaryMotion
+from dynid_ros.information.judged_motion import JudgedMotion
+from dynid_ros.information.torque_columns import GRAVITY, TorqueColumns
 
 MORE = 1.2
 """Times as wide or as fast, from which on it is worth saying."""
