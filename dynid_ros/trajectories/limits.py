@@ -119,18 +119,16 @@ class MotionLimits:
         )
 
     def poses(self, count: int, inset: ArrayLike = 0.0) -> NDArray:
-        """Poses (count, n) spread evenly over the limits less `inset`.
-
-        Of a joint that turns further they are at most half a turn from zero, or from its limit that is nearest to zero.
+        """Poses (count, n) spread evenly over the limits less `inset`; over one turn, the nearest to zero, of more.
 
         Raises:
             TrajectoryError: a joint has no room left.
 
         """
         lower, upper = self.lower + inset, self.upper - inset
-        turn = np.where(np.array(self.units) == "rad", np.pi, np.inf)
-        middle = np.maximum(np.minimum(0.0, upper), lower)
-        lower, upper = np.maximum(lower, middle - turn), np.minimum(upper, middle + turn)
+        further = (np.array(self.units) == "rad") & (upper - lower > 2 * np.pi)
+        lower = np.where(further, np.clip(-np.pi, lower, upper - 2 * np.pi), lower)
+        upper = np.where(further, lower + 2 * np.pi, upper)
         for name, low, high in zip(self.joint_names, lower, upper, strict=True):
             if not low < high:
                 raise TrajectoryError(f"joint '{name}' has no room left between its limits, less margin and approach")
