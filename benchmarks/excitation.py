@@ -40,6 +40,7 @@ ACCELERATION = {"ur10": 10.0, "panda": [15.0, 7.5, 10.0, 12.5, 15.0, 20.0, 20.0]
 USED = 0.82
 TORQUE = 0.9
 STEP = 0.005
+TOUCHING = 1e-6  # Coal calls the distance of some meshes zero where they overlap
 
 
 @dataclass(frozen=True)
@@ -83,6 +84,7 @@ class Designer:
             drive=JointFriction.none(),
             criterion=criterion,
             columns=self.columns,
+            noise=1.0,
             design_time=seconds,
             workers=2,
             seed=seed,
@@ -101,7 +103,7 @@ class Designer:
             "position": np.max(np.maximum(q - limits.upper, limits.lower - q)),
             "velocity": np.max(np.abs(qd) - limits.velocity),
             "torque": np.max(np.abs(torque) - limits.torque),
-            "distance": -np.min(self.meshes.distances(q)),
+            "distance": TOUCHING - np.min(self.meshes.distances(q)),
         }
         return [f"{what} by {excess:.3g}" for what, excess in largest.items() if excess > 0]
 

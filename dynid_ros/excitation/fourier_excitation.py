@@ -24,6 +24,8 @@ from dynid_ros.trajectories.limits import MotionLimits
 from dynid_ros.trajectories.workspace import Workspace
 
 MOST_WORKERS = 4
+NOISE = 0.01
+"""Of a torque limit, where nothing else is known of the noise; only its proportions matter to a design."""
 
 
 class FourierExcitation(GuardedExperiment):
@@ -44,7 +46,8 @@ class FourierExcitation(GuardedExperiment):
         drive: terms of each joint that are asked for beside the links; None: those of the target.
         criterion: what is made as small as can be: "determinant", "condition" or "condition_unscaled". Only the first
             rewards a motion for being large.
-        noise: standard deviation of the torques, one value or (n,), N m or N.
+        noise: standard deviation of the torques, one value or (n,), N m or N; None: in proportion to the torque limits,
+            or alike in all joints where these are not known.
         columns: parameters that stand for the base parameters; None: our own choice.
         source: what a motion tells, in place of target, drive, noise and columns.
         held: positions of joints that stand still, rad or m; those of the others are sought.
@@ -73,7 +76,7 @@ class FourierExcitation(GuardedExperiment):
         target: str = LINKS,
         drive: JointFriction | None = None,
         criterion: str = "determinant",
-        noise: ArrayLike = 1.0,
+        noise: ArrayLike | None = None,
         columns: ArrayLike | None = None,
         source: InformationSource | None = None,
         held: Mapping[str, float] | None = None,
@@ -99,6 +102,7 @@ class FourierExcitation(GuardedExperiment):
             ("workers", workers, workers >= 0, "zero or more"),
             ("seed", seed, seed >= 0, "zero or more"),
         )
+        noise = _usual_noise(limits) if noise is None else noise
         self.information: InformationSource = source or TorqueInformation(
             robot, self.room.velocity, target=target, drive=drive, noise=noise, columns=columns
         )
@@ -184,3 +188,8 @@ def _positions(held: Mapping[str, float], limits: MotionLimits) -> NDArray:
         if not (np.isnan(position) or low <= position <= high):
             raise TrajectoryError(f"held: joint '{name}' at {position:g} is not within {low:g} to {high:g}")
     return positions
+
+
+def _usual_noise(limits: MotionLimits) -> NDArray:
+    """(n,) N m or N."""
+    return NOISE * limits.torque if np.isfinite(limits.torque).all() else np.ones(len(limits.joint_names))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +27,7 @@ from dynid_ros.recording import Recording
 from dynid_ros.recording.checks import Finding
 from dynid_ros.report.design_report import write_design_report
 from dynid_ros.report.designed_motion import DesignedMotion
-from dynid_ros.trajectories import MotionLimits, Workspace, check_torque
-from dynid_ros.trajectories.checks import unknown_torques
+from dynid_ros.trajectories import MotionLimits, Workspace
 
 
 @dataclass(frozen=True)
@@ -107,7 +106,6 @@ def excite(
         known = recorded_information(source, recorded)
         experiment = make_experiment(kind, robot, limits, workspace, target, known=known, **settings)
     plan = _planned(experiment)
-    _check_known_torques(plan, robot, limits)
     target = target or KINDS[kind].target
     quality, not_judged = _judged(robot, plan, target, settings.get("noise"), limits=limits, allowed=workspace.allowed)
     design = DesignedMotion(
@@ -133,13 +131,6 @@ def _planned(experiment: Experiment) -> Plan:
     with progress(1) as step:
         step("planning the motion")
         return experiment.plan()
-
-
-def _check_known_torques(plan: Plan, robot: RobotModel, limits: MotionLimits) -> None:
-    """Not every kind of experiment looks at torques; none is foreseen for joints without masses."""
-    unknown = np.isin(limits.joint_names, unknown_torques(limits, robot))
-    known = replace(limits, torque=np.where(unknown, np.inf, limits.torque))
-    check_torque(plan.trajectory, known, robot)
 
 
 def _judged(

@@ -29,7 +29,7 @@ FOURIER = (
     NodeParameter("harmonics", 10, "fourier: number of harmonics, at least 2"),
     NodeParameter("periods", 1, "fourier: how often the period is repeated"),
     NodeParameter("criterion", "determinant", "fourier: what is minimised: determinant, condition, condition_unscaled"),
-    NodeParameter("noise", [1.0], f"fourier: standard deviation of the torques, N m (N){EACH}"),
+    NodeParameter("noise", [math.nan], f"fourier: noise of the torques, N m (N); NaN: as their limits are{EACH}"),
     NodeParameter("design_time", 30.0, "fourier: time for the search, s; 0: the best of a few random motions"),
     NodeParameter("starts", 0, "fourier: searches, at most, each from another motion; 0: as many as there is time for"),
     NodeParameter("workers", 0, "fourier: processes that search; 0: one per core, up to 4"),

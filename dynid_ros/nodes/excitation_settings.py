@@ -95,7 +95,8 @@ class Design:
             self._check_rate(
                 settings.harmonics * settings.base_frequency, f"the fastest of {settings.harmonics} harmonics"
             )
-            return {"starts": settings.starts or None}
+            noise = None if all(math.isnan(value) for value in settings.noise) else settings.noise
+            return {"starts": settings.starts or None, "noise": noise}
         if kind == JOINT_BY_JOINT:
             if settings.joint_motion not in (SINUSOID, STEPS):
                 raise DynidError(f"Parameter joint_motion is '{settings.joint_motion}'; expected {SINUSOID} or {STEPS}")

@@ -125,7 +125,8 @@ class MotionLimits:
             TrajectoryError: a joint has no room left.
 
         """
-        lower, upper = self.lower + inset, self.upper - inset
+        margin = np.asarray(inset, dtype=float)
+        lower, upper = self.lower + margin, self.upper - margin
         further = (np.array(self.units) == "rad") & (upper - lower > 2 * np.pi)
         lower = np.where(further, np.clip(-np.pi, lower, upper - 2 * np.pi), lower)
         upper = np.where(further, lower + 2 * np.pi, upper)

@@ -28,6 +28,7 @@ QUICK = {
     "starts": 1,
     "design_time": 60.0,
     "criterion": "condition",
+    "noise": 1.0,
 }
 
 
@@ -140,6 +141,20 @@ def test_search_is_far_better_than_chance_by_its_own_criterion(criterion):
     values = [value for _, value in sought.history]
     assert values == sorted(values, reverse=True)
     assert values[-1] == sought.value
+
+
+def test_noise_is_taken_to_be_as_the_torque_limits_are():
+    limits = MotionLimits.of(RobotModel.from_urdf(planar_arm.urdf()), 10.0, torque_limits=[50.0, 20.0, 5.0])
+    settings = {name: value for name, value in QUICK.items() if name != "noise"} | {
+        "starts": 0,
+        "criterion": "determinant",
+    }
+    made = [
+        FourierExcitation(RobotModel.from_urdf(planar_arm.urdf()), limits, **settings, **noise).plan().value
+        for noise in ({}, {"noise": [0.5, 0.2, 0.05]}, {"noise": 1.0})
+    ]
+    assert made[0] == pytest.approx(made[1])
+    assert abs(made[0] - made[2]) > 0.1
 
 
 def test_targets():

@@ -94,6 +94,9 @@ def rated(matrix):
     return singular[0] / singular[-1], np.sqrt(np.diag(np.linalg.inv(matrix.T @ matrix)))
 
 
+RATED = QUICK | {"criterion": "condition", "noise": 1.0}
+
+
 def test_what_is_recorded_already_makes_the_next_motion_worth_more(tmp_path):
     """Joint 3 rested in the first motion: the next one has to make up for it, not to be good by itself."""
     recorded = known.record(ROBOT, TRUTH, still=(2,))
@@ -102,12 +105,12 @@ def test_what_is_recorded_already_makes_the_next_motion_worth_more(tmp_path):
     found = {}
     for name, before in (("alone", ()), ("added", (recorded,))):
         limits, workspace = MotionLimits.of(ROBOT, 4.0), Workspace(ROBOT)
-        job = excite("fourier", ROBOT, limits, workspace, tmp_path / name, recorded=before, starts=1, **QUICK)
+        job = excite("fourier", ROBOT, limits, workspace, tmp_path / name, recorded=before, starts=1, **RATED)
         motion = job.design.plan.trajectory.sample(100.0)
         together = np.vstack([seen, rows(motion.position, motion.velocity, motion.acceleration)])
         found[name] = (*rated(together), job)
     (alone, alone_errors, _), (added, added_errors, job) = found["alone"], found["added"]
-    assert added < 0.5 * alone
+    assert added < 0.7 * alone
     assert np.exp(np.mean(np.log(added_errors / alone_errors))) < 1
     assert job.design.plan.condition_number == pytest.approx(added, rel=0.05)
     summary = job.summary()
@@ -161,12 +164,15 @@ def test_an_arm_without_masses_is_planned_for_and_it_is_said(tmp_path):
     assert "torque" not in job.design.use.parts
 
 
-def test_torque_is_looked_at_where_the_experiment_does_not(tmp_path):
-    """Stretched out, the arm needs 9.81 · (1.4 + 0.3) N m at joint 2."""
+@pytest.mark.parametrize("kind", ["static_rotation", "poses"])
+def test_every_kind_of_motion_keeps_to_torque_limits(kind, tmp_path):
+    """Stretched out, the arm would need 9.81 · (1.4 + 0.3) N m at joint 2."""
     limits = MotionLimits.of(ROBOT, 4.0, torque_limits=[50, 10, 30])
-    with pytest.raises(TrajectoryError, match="joint 'joint_2' would need"):
-        excite("static_rotation", ROBOT, limits, Workspace(ROBOT), tmp_path / "new")
-    assert not (tmp_path / "new").exists()
+    job = excite(kind, ROBOT, limits, Workspace(ROBOT), tmp_path)
+    position, velocity, acceleration = job.design.plan.trajectory.at(np.arange(0.0, job.design.plan.duration, 0.01))
+    truth = PinocchioArm(planar_arm.urdf(), ROBOT.joint_names, ROBOT.gravity)
+    torque = [truth.inverse_dynamics(*sample) for sample in zip(position, velocity, acceleration, strict=True)]
+    assert np.abs(torque)[:, 1].max() <= 8.0
 
 
 @pytest.mark.parametrize("kind", ["static_rotation", "poses"])
