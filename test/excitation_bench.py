@@ -26,6 +26,8 @@ START = [0.4, -0.3, 0.2]
 VELOCITY, ACCELERATION = 3.0, 12.0
 PARAMETERS = {
     "robot_description": planar_arm.urdf(),
+    "floor_height": 0.1,
+    "clearance": 0.1,
     "steps": 3,
     "dwell": 0.05,
     "sweep": 0.8,

@@ -77,8 +77,8 @@ MOTION_PARAMETERS = tuple(
 )
 """Those that ~/design reads anew."""
 WORKSPACE = (
-    NodeParameter("floor_height", 0.1, "lowest height of moving links above the base link's origin, m"),
-    NodeParameter("clearance", 0.1, "smallest distance between links, and to obstacles, m"),
+    NodeParameter("floor_height", 0.0, "lowest height of moving links above the base link's origin, m"),
+    NodeParameter("clearance", 0.05, "smallest distance between links, and to obstacles, m"),
     NodeParameter("box_lower", [-math.inf] * 3, "corner, in the base frame, of a box that the links stay in, m"),
     NodeParameter("box_upper", [math.inf] * 3, "the opposite corner, m"),
     NodeParameter("obstacles_file", "", "YAML list of boxes that the links stay clear of; empty: none"),

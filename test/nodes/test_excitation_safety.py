@@ -26,7 +26,12 @@ def safety(links=("", "", ""), **given):
         end = urdf.index("</link>", start)
         urdf = urdf[:end] + (shape or "</link>") + urdf[end + len("</link>") :]
     settings = {parameter.name: parameter.default for parameter in PARAMETERS}
-    settings |= {"robot_description": urdf, "acceleration_limits": [12.0]} | given
+    settings |= {
+        "robot_description": urdf,
+        "acceleration_limits": [12.0],
+        "floor_height": 0.1,
+        "clearance": 0.1,
+    } | given
     return Safety(RobotModel.from_urdf(urdf), SimpleNamespace(**settings))
 
 
