@@ -1,6 +1,5 @@
 """From an arm and its limits to the files of a motion, alone and after what is recorded already."""
 
-import os
 import re
 import signal
 import time
@@ -129,7 +128,7 @@ def test_an_interrupt_takes_the_best_motion_so_far():
 
         def interrupted(part, best):
             told.append(best.value)
-            os.kill(os.getpid(), signal.SIGINT)
+            signal.raise_signal(signal.SIGINT)
             tell(part, best)
 
         plan = excitation.plan(interrupted)
@@ -152,9 +151,9 @@ def test_progress_is_shown_on_a_terminal_only(monkeypatch, capsys):
 
 def test_a_second_interrupt_ends_the_program():
     with search_progress():
-        os.kill(os.getpid(), signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
         with pytest.raises(KeyboardInterrupt):
-            os.kill(os.getpid(), signal.SIGINT)
+            signal.raise_signal(signal.SIGINT)
 
 
 def test_an_arm_without_masses_is_planned_for_and_it_is_said(tmp_path):

@@ -45,7 +45,16 @@ def written(folder, design):
 def fixture_problem(tmp_path_factory):
     room = workspace()
     plan = FourierExcitation(
-        ROBOT, LIMITS, room, base_frequency=0.2, harmonics=3, starts=1, workers=1, design_time=3.0, candidates=2
+        ROBOT,
+        LIMITS,
+        room,
+        base_frequency=0.2,
+        harmonics=3,
+        criterion="condition",
+        starts=1,
+        workers=1,
+        design_time=3.0,
+        candidates=2,
     ).plan()
     motion = plan.trajectory.sample(50.0)
     quality = MotionQuality.of(ROBOT, motion.position, motion.velocity, motion.acceleration, limits=LIMITS)
