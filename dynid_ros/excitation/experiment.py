@@ -27,6 +27,17 @@ class Plan(Protocol):
         """Lines of text."""
 
 
+class OfTrajectory:
+    """What plans have in common that hold their whole motion."""
+
+    trajectory: Trajectory
+
+    @property
+    def duration(self) -> float:
+        """Duration of the motion, s."""
+        return self.trajectory.duration
+
+
 class Experiment(Protocol):
     """Plans a motion within limits and workspace."""
 

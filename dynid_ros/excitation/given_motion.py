@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from dynid_ros.errors import TrajectoryError
+from dynid_ros.excitation.experiment import OfTrajectory
 from dynid_ros.excitation.guarded import GuardedExperiment, require
 from dynid_ros.model import RobotModel
 from dynid_ros.trajectories import fourier
@@ -98,7 +99,7 @@ class GivenMotion(GuardedExperiment):
 
 
 @dataclass(frozen=True, eq=False)
-class GivenPlan:
+class GivenPlan(OfTrajectory):
     """What `GivenMotion.plan` returns.
 
     Attributes:
@@ -113,11 +114,6 @@ class GivenPlan:
     source: str
     units: tuple[str, ...]
     warnings: tuple[str, ...]
-
-    @property
-    def duration(self) -> float:
-        """Duration of the motion, s."""
-        return self.trajectory.duration
 
     def as_dict(self) -> dict[str, object]:
         """Plain data for YAML."""

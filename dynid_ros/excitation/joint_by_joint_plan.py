@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dynid_ros.excitation.experiment import OfTrajectory
 from dynid_ros.excitation.stepped_rotation import Dwell
 from dynid_ros.trajectories.trajectory import Trajectory
 
@@ -33,7 +34,7 @@ class JointMove:
 
 
 @dataclass(frozen=True)
-class JointByJointPlan:
+class JointByJointPlan(OfTrajectory):
     """What `JointByJoint.plan` returns.
 
     Attributes:
@@ -53,11 +54,6 @@ class JointByJointPlan:
     skipped: dict[str, str]
     warnings: tuple[str, ...]
 
-    @property
-    def duration(self) -> float:
-        """Duration of the motion, s."""
-        return self.trajectory.duration
-
     def as_dict(self) -> dict[str, object]:
         """Plain data for YAML: times in s from the start of the motion, positions in rad or m, frequencies in Hz."""
         return {
@@ -75,10 +71,7 @@ class JointByJointPlan:
                 }
                 for m in self.moves
             ],
-            "dwells": [
-                {"joint": d.joint, "direction": d.direction, "start": round(d.start, 4), "end": round(d.end, 4)}
-                for d in self.dwells
-            ],
+            "dwells": [dwell.as_dict() for dwell in self.dwells],
             "skipped": dict(self.skipped),
             "warnings": list(self.warnings),
         }

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dynid_ros.excitation.experiment import OfTrajectory
 from dynid_ros.trajectories.trajectory import Trajectory
 
 
@@ -31,7 +32,7 @@ class ToolTurn:
 
 
 @dataclass(frozen=True, eq=False)
-class PayloadMotionPlan:
+class PayloadMotionPlan(OfTrajectory):
     """What `PayloadMotion.plan` returns.
 
     Attributes:
@@ -58,11 +59,6 @@ class PayloadMotionPlan:
     expressions: tuple[str, ...]
     skipped: dict[str, str]
     warnings: tuple[str, ...]
-
-    @property
-    def duration(self) -> float:
-        """Duration of the motion, s."""
-        return self.trajectory.duration
 
     def as_dict(self) -> dict[str, object]:
         """Plain data for YAML: times in s from the start of the motion, angles in rad."""

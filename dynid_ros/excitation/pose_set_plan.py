@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dynid_ros.excitation.experiment import OfTrajectory
 from dynid_ros.trajectories.trajectory import Trajectory
 
 
@@ -27,7 +28,7 @@ class PoseDwell:
 
 
 @dataclass(frozen=True, eq=False)
-class PoseSetPlan:
+class PoseSetPlan(OfTrajectory):
     """What `PoseSet.plan` returns.
 
     Attributes:
@@ -52,11 +53,6 @@ class PoseSetPlan:
     condition_number: float
     log_determinant: float
     warnings: tuple[str, ...]
-
-    @property
-    def duration(self) -> float:
-        """Duration of the motion, s."""
-        return self.trajectory.duration
 
     def as_dict(self) -> dict[str, object]:
         """Plain data for YAML: times in s from the start of the motion, positions in rad or m."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dynid_ros.errors import TrajectoryError
-from dynid_ros.excitation.experiment import Experiment, Plan
+from dynid_ros.excitation.experiment import Experiment, OfTrajectory, Plan
 from dynid_ros.trajectories.trajectory import Trajectory
 
 SAME = 1e-9
@@ -13,7 +13,7 @@ SAME = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class RepeatedPlan:
+class RepeatedPlan(OfTrajectory):
     """A plan, several times.
 
     Attributes:
@@ -26,11 +26,6 @@ class RepeatedPlan:
     plan: Plan
     trajectory: Trajectory
     starts: tuple[float, ...]
-
-    @property
-    def duration(self) -> float:
-        """Duration of the motion, s."""
-        return self.trajectory.duration
 
     def as_dict(self) -> dict[str, object]:
         """Plain data for YAML: that of the plan, whose times are from the start of each repetition in `starts` (s)."""

@@ -4,13 +4,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dynid_ros.excitation.experiment import OfTrajectory
 from dynid_ros.excitation.rotation_search import Rotation
 from dynid_ros.excitation.stepped_rotation import Dwell
 from dynid_ros.trajectories.trajectory import Trajectory
 
 
 @dataclass(frozen=True)
-class StaticRotationPlan:
+class StaticRotationPlan(OfTrajectory):
     """What `StaticRotation.plan` returns.
 
     Attributes:
@@ -27,11 +28,6 @@ class StaticRotationPlan:
     rotations: tuple[Rotation, ...]
     skipped: dict[str, str]
     warnings: tuple[str, ...]
-
-    @property
-    def duration(self) -> float:
-        """Duration of the motion, s."""
-        return self.trajectory.duration
 
     def as_dict(self) -> dict[str, object]:
         """Plain data for YAML: times in s from the start of the motion, positions in rad or m, tilts in degrees."""
@@ -55,10 +51,7 @@ class StaticRotationPlan:
             ],
             "skipped": dict(self.skipped),
             "warnings": list(self.warnings),
-            "dwells": [
-                {"joint": d.joint, "direction": d.direction, "start": round(d.start, 4), "end": round(d.end, 4)}
-                for d in self.dwells
-            ],
+            "dwells": [dwell.as_dict() for dwell in self.dwells],
         }
 
     def summary(self) -> str:

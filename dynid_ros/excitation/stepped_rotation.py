@@ -30,6 +30,11 @@ class Dwell:
     start: float
     end: float
 
+    def as_dict(self) -> dict[str, object]:
+        """Plain data for YAML."""
+        times = {"start": round(self.start, 4), "end": round(self.end, 4)}
+        return {"joint": self.joint, "direction": self.direction, **times}
+
 
 def stepped_rotation(
     rotation: Rotation, limits: MotionLimits, approach: NDArray, steps: int, dwell: float

@@ -1,6 +1,7 @@
 """What the torques of a motion tell of the parameters, and how that changes with the motion."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -11,7 +12,7 @@ from dynid_ros.information.motion import Motion
 from dynid_ros.information.torque_columns import GRAVITY, LINKS, TorqueColumns
 from dynid_ros.model import RobotModel
 from dynid_ros.model.base_parameters import parameter_names
-from dynid_ros.model.friction import JointFriction
+from dynid_ros.model.friction import FrictionModel, JointFriction
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK
 from dynid_ros.model.regressor_gradient import DifferentiableRegressor
 from dynid_ros.model.samples import blocks
@@ -151,21 +152,14 @@ class _Drives:
         unknown = {name for name, _ in every} - {"coulomb", "viscous", "offset", "rotor_inertia"}
         if unknown:
             raise TrajectoryError(f"no motion can be designed for the friction terms {', '.join(sorted(unknown))}")
-        self._chosen = [every[column] for column in chosen]
+        self._columns, self._chosen = chosen, [every[column] for column in chosen]
         self._smoothing = smoothing
+        widths = zip(terms, smoothing.tolist(), strict=True)
+        self._model = FrictionModel([replace(own, smoothing=width, dead_zone=0.0) for own, width in widths])
 
     def columns(self, qd: NDArray, qdd: NDArray) -> NDArray:
         """(k, n, N)."""
-        values = {
-            "coulomb": np.tanh(qd / self._smoothing),
-            "viscous": qd,
-            "offset": np.ones_like(qd),
-            "rotor_inertia": qdd,
-        }
-        columns = np.zeros((len(self._chosen), qd.shape[1], len(qd)))
-        for column, (term, joint) in zip(columns, self._chosen, strict=True):
-            column[joint] = values[term][:, joint]
-        return columns
+        return self._model.regressor(qd, qdd)[..., self._columns].transpose(2, 1, 0)
 
     def gradient(self, qd: NDArray, qdd: NDArray, by_columns: NDArray) -> tuple[NDArray, NDArray]:
         """Gradients (N, n) by velocity and acceleration; by_columns (k, n, N)."""
