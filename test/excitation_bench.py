@@ -8,7 +8,7 @@ import numpy as np
 import planar_arm
 import yaml
 from diagnostic_msgs.msg import DiagnosticArray
-from rclpy.executors import SingleThreadedExecutor
+from node_threads import NodeThreads
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 from rclpy.qos import DurabilityPolicy, QoSProfile
@@ -109,17 +109,10 @@ class Bench:
         self.robot = Robot(controller)
         overrides = [Parameter(name, value=value) for name, value in (PARAMETERS | parameters).items()]
         self.node = ExcitationNode(parameter_overrides=overrides)
-        self.executors = [SingleThreadedExecutor(), SingleThreadedExecutor()]
-        self.threads = []
-        for executor, node in zip(self.executors, (self.robot, self.node), strict=True):
-            executor.add_node(node)
-            self.threads.append(threading.Thread(target=executor.spin, daemon=True))
-            self.threads[-1].start()
+        self.threads = NodeThreads(self.robot, self.node)
 
     def close(self):
-        for executor, thread in zip(self.executors, self.threads, strict=True):
-            executor.shutdown()
-            thread.join(5.0)
+        self.threads.close()
         self.node.destroy_node()
         self.robot.destroy_node()
 

@@ -4,7 +4,6 @@ import re
 import signal
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 
@@ -16,7 +15,7 @@ rclpy = pytest.importorskip("rclpy")
 
 from diagnostic_msgs.msg import DiagnosticStatus  # noqa: E402
 from excitation_bench import ACCELERATION, PARAMETERS, START, TOPIC, VELOCITY, Bench, Robot, call, wait  # noqa: E402
-from rclpy.executors import SingleThreadedExecutor  # noqa: E402
+from node_threads import NodeThreads  # noqa: E402
 from rclpy.parameter import Parameter  # noqa: E402
 
 from dynid_ros.errors import DynidError  # noqa: E402
@@ -240,7 +239,7 @@ def test_a_node_that_ends_while_it_designs_ends_soon(bench):
     bench = bench(**SEARCH)
     bench.later("design")
     wait(lambda: bench.state == "designing", 30.0)
-    bench.executors[1].shutdown()
+    bench.threads.executors[1].shutdown()
     begun = time.monotonic()
     bench.node.destroy_node()
     assert time.monotonic() - begun < 4.0
@@ -440,10 +439,7 @@ def test_interrupt_stops_the_arm_before_the_process_ends(tmp_path):
         text=True,
     )
     robot = Robot()
-    executor = SingleThreadedExecutor()
-    executor.add_node(robot)
-    thread = threading.Thread(target=executor.spin, daemon=True)
-    thread.start()
+    threads = NodeThreads(robot)
     try:
         wait(lambda: robot.states, 30.0)
         wait(lambda: call(robot, "start").success)
@@ -457,6 +453,5 @@ def test_interrupt_stops_the_arm_before_the_process_ends(tmp_path):
     finally:
         process.kill()
         process.wait()
-        executor.shutdown()
-        thread.join(5.0)
+        threads.close()
         robot.destroy_node()

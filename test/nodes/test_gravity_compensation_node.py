@@ -18,7 +18,7 @@ rclpy = pytest.importorskip("rclpy")
 from diagnostic_msgs.msg import DiagnosticArray  # noqa: E402
 from lifecycle_msgs.msg import Transition  # noqa: E402
 from lifecycle_msgs.srv import ChangeState, GetState  # noqa: E402
-from rclpy.executors import SingleThreadedExecutor  # noqa: E402
+from node_threads import NodeThreads  # noqa: E402
 from rclpy.node import Node  # noqa: E402
 from rclpy.parameter import Parameter  # noqa: E402
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy  # noqa: E402
@@ -88,17 +88,10 @@ class Bench:
         } | parameters
         self.robot = Robot(message, topic)
         self.node = GravityCompensation(parameter_overrides=[Parameter(k, value=v) for k, v in values.items()])
-        self.executors = [SingleThreadedExecutor(), SingleThreadedExecutor()]
-        self.threads = []
-        for executor, node in zip(self.executors, (self.robot, self.node), strict=True):
-            executor.add_node(node)
-            self.threads.append(threading.Thread(target=executor.spin, daemon=True))
-            self.threads[-1].start()
+        self.threads = NodeThreads(self.robot, self.node)
 
     def close(self):
-        for executor, thread in zip(self.executors, self.threads, strict=True):
-            executor.shutdown()
-            thread.join(5.0)
+        self.threads.close()
         self.node.end()
         self.node.destroy_node()
         self.robot.destroy_node()
@@ -471,10 +464,8 @@ def test_a_signal_brings_the_output_to_zero_before_the_process_ends(model_file, 
         "timeout": TIMEOUT,
     }
     arguments = [word for name, value in parameters.items() for word in ("-p", f"{name}:={value}")]
-    robot, executor = Robot(), SingleThreadedExecutor()
-    executor.add_node(robot)
-    thread = threading.Thread(target=executor.spin, daemon=True)
-    thread.start()
+    robot = Robot()
+    threads = NodeThreads(robot)
     process = subprocess.Popen(
         [sys.executable, "-m", "dynid_ros.nodes.gravity_compensation", "--ros-args", *arguments],
         cwd=ROOT,
@@ -489,8 +480,7 @@ def test_a_signal_brings_the_output_to_zero_before_the_process_ends(model_file, 
         assert process.wait(5.0) == 0
     finally:
         process.kill()
-        executor.shutdown()
-        thread.join(5.0)
+        threads.close()
         robot.destroy_node()
     assert "Traceback" not in process.stderr.read()
     torques = [list(message.data) for _, message in robot.commands]
