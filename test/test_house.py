@@ -48,7 +48,7 @@ LIBRARIES = {
     "yaml": ("pyyaml", "python3-yaml"),
 }
 
-WITHOUT_IMPORT = {"geometry_msgs", "ros2launch"}  # messages that are recorded raw; a command
+WITHOUT_IMPORT = {"ros2launch"}  # a command
 
 
 def is_ros(name: str) -> bool:

@@ -1,8 +1,19 @@
 """Feed-forward torque for a running robot."""
 
+from dynid_ros.control.carried_load import CarriedLoad
 from dynid_ros.control.gravity_compensator import GravityCompensator, GravityTorque, State
 from dynid_ros.control.gravity_feedforward import load_gravity_torque
 from dynid_ros.control.joint_settings import JointSettings
+from dynid_ros.control.loaded_gravity import LoadedGravity
 from dynid_ros.control.timing import Timing
 
-__all__ = ["GravityCompensator", "GravityTorque", "JointSettings", "State", "Timing", "load_gravity_torque"]
+__all__ = [
+    "CarriedLoad",
+    "GravityCompensator",
+    "GravityTorque",
+    "JointSettings",
+    "LoadedGravity",
+    "State",
+    "Timing",
+    "load_gravity_torque",
+]

@@ -1,12 +1,12 @@
 """From `identified.yaml` and a URDF to the gravity torque of one sample."""
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
-
-from dynid_ros.control.gravity_compensator import GravityTorque
-from dynid_ros.errors import IdentifiedFileError
+from dynid_ros.control.carried_load import CarriedLoad
+from dynid_ros.control.loaded_gravity import LoadedGravity
+from dynid_ros.errors import ControlError, IdentifiedFileError
 from dynid_ros.identification.identified_file import check_same_robot, gravity_moments, load_identified
 from dynid_ros.model import RobotModel
 from dynid_ros.model.gravity import GravityModel
@@ -18,8 +18,13 @@ def load_gravity_torque(
     base: str | None = None,
     tip: str | None = None,
     gravity: Sequence[float] = (0.0, 0.0, -9.80665),
-) -> tuple[RobotModel, GravityTorque]:
+    *,
+    use_load: bool = True,
+    largest_load: float = math.inf,
+) -> tuple[RobotModel, LoadedGravity]:
     """Robot and its identified gravity torque, N m (N) from rad (m), both (n,) in the model's joint order.
+
+    The torque is that of the arm and of the load in section `load`, where the file has one.
 
     Args:
         model_file: `identified.yaml`.
@@ -27,10 +32,12 @@ def load_gravity_torque(
         base: first link of the chain; None: that of the file.
         tip: last link of the chain; None: that of the file.
         gravity: in the base link's frame, m/s^2.
+        use_load: False: the arm alone, whatever the file says of a load.
+        largest_load: largest mass of a load that is believed, kg.
 
     Raises:
         IdentifiedFileError: the file is malformed, of another robot, or a joint was not observable in it although its
-            torque is not zero.
+            torque is not zero; or its load is none that can be counted with.
         ModelError: the URDF does not describe such a chain.
 
     """
@@ -44,7 +51,14 @@ def load_gravity_torque(
     try:
         check_same_robot(identified, robot)
         model = GravityModel(robot)
-        compiled = model.compile(gravity_moments(identified, model))
+        arm = LoadedGravity(model, gravity_moments(identified, model), largest_load=largest_load)
     except IdentifiedFileError as error:
         raise IdentifiedFileError(f"{model_file}: {error}") from error
-    return robot, lambda position: compiled(np.array(position)).tolist()
+    if not use_load or identified.get("load") is None:
+        return robot, arm
+    try:
+        return robot, arm.carrying(CarriedLoad.of_section(identified["load"]))
+    except ControlError as error:
+        raise IdentifiedFileError(
+            f"{model_file}: the load in it cannot be used: {error}. Identify it again, or do without: use_load false"
+        ) from error

@@ -5,6 +5,7 @@ section 3, generalised to any serial chain and to prismatic joints.
 """
 
 from collections.abc import Callable
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -85,6 +86,21 @@ class GravityModel:
         """
         moments = finite_vector(moments, len(self.names), f"moments ({', '.join(self.names)})")
         return gravity_function(self.robot.chain, self.robot.gravity, [moments[columns] for columns in self._columns])
+
+    def bind(self, moments: ArrayLike) -> Callable[[np.ndarray], np.ndarray]:
+        """What `compile` gives, within microseconds after the first time, for moments that change in a running loop.
+
+        A torque takes somewhat longer.
+        """
+        moments = finite_vector(moments, len(self.names), f"moments ({', '.join(self.names)})")
+        first = moments[[columns.start for columns in self._columns]]
+        second = np.array([moments[columns][-1] for columns in self._columns])  # of a prismatic joint not looked at
+        general = self._general
+        return lambda q: general(q, first, second)
+
+    @cached_property
+    def _general(self) -> Callable[..., np.ndarray]:
+        return gravity_function(self.robot.chain, self.robot.gravity)
 
     def _projection(self) -> np.ndarray:
         """The recursion from tip to base (eq. 16), for all parameters at once.

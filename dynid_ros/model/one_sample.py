@@ -7,7 +7,7 @@ transforms of real arms are full, are folded away.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -53,7 +53,7 @@ class Lines(list[str]):
         if len(kept) == 1 and (not kept[0].variables or (len(kept[0].variables) == 1 and abs(kept[0].factor) == 1.0)):
             return kept[0]
         kept.sort(key=lambda term: term.factor < 0.0)  # a leading minus would be one more operation
-        self.append(f"{name} = {_text(*kept)}")
+        self.append(f"{name} = {text(*kept)}")
         return variable(name)
 
     def rotated(self, name: str, rotation: np.ndarray, vector: Sequence[Term]) -> list[Term]:
@@ -74,17 +74,22 @@ class Lines(list[str]):
 
 
 def gravity_function(
-    chain: Chain, gravity: np.ndarray, moments: Sequence[np.ndarray]
-) -> Callable[[np.ndarray], np.ndarray]:
+    chain: Chain, gravity: np.ndarray, moments: Sequence[np.ndarray] | None = None
+) -> Callable[..., np.ndarray]:
     """Function from positions (n,) to gravity torques (n,); the arguments are those of `gravity_source`."""
+    return compiled(gravity_source(chain, gravity, moments), "gravity_torque")
+
+
+def compiled(source: str, name: str) -> Callable[..., np.ndarray]:
+    """The function `name` of a text that this floor wrote."""
     namespace: dict = {"sin": math.sin, "cos": math.cos, "array": np.array}
-    # The text holds operators, names made in this file and floats, nothing that was read from anywhere.
-    exec(gravity_source(chain, gravity, moments), namespace)
-    return namespace["gravity_torque"]
+    # The text holds operators, names made in these files and floats, nothing that was read from anywhere.
+    exec(source, namespace)
+    return namespace[name]
 
 
-def gravity_source(chain: Chain, gravity: np.ndarray, moments: Sequence[np.ndarray]) -> str:
-    """Text of a function `gravity_torque(q)`.
+def gravity_source(chain: Chain, gravity: np.ndarray, moments: Sequence[np.ndarray] | None = None) -> str:
+    """Text of a function `gravity_torque(q)`, or without moments of `gravity_torque(q, x, y)`.
 
     Gravity is turned from frame to frame towards the tip, the mass moment of all that is carried from frame to frame
     towards the base (Ma and Hollerbach 1996, eqs 7 and 18).
@@ -92,7 +97,8 @@ def gravity_source(chain: Chain, gravity: np.ndarray, moments: Sequence[np.ndarr
     Args:
         chain: the arm.
         gravity: (3,) in the base frame, m/s^2.
-        moments: for each joint its minimal moments, (n_x, n_y), or (mass,) if it is prismatic.
+        moments: for each joint its minimal moments, (n_x, n_y), or (mass,) if it is prismatic. None: the function takes
+            them as x (n,), n_x or mass, and y (n,), n_y.
 
     """
     n = chain.n_joints
@@ -106,41 +112,58 @@ def gravity_source(chain: Chain, gravity: np.ndarray, moments: Sequence[np.ndarr
         if not chain.prismatic[i]:
             down = lines.turned(f"g{i}", cos[i], -sin[i], down)
         downs.append(down)
+    if moments is None:
+        arguments = {"q": "q", "x": "x", "y": "y"}
+        owns = [[variable(f"x{i}"), variable(f"y{i}")] for i in range(n)]
+    else:
+        arguments = {"q": "q"}
+        owns = [[Term(float(own)) for own in joint] for joint in moments]
     moment = [Term(0.0)] * 3
     torques = [Term(0.0)] * n
     for i in reversed(range(n)):
         if chain.prismatic[i]:
-            mass = Term(float(moments[i][0]))
+            mass = owns[i][0]
             torques[i] = lines.sum(f"t{i}", -mass.times(downs[i][2]))
             moment[2] = lines.sum(f"m{i}z", moment[2], mass.times(slide[i]))
         else:
-            for k, own in enumerate(moments[i]):
-                moment[k] = lines.sum(f"m{i}{'xy'[k]}", moment[k], Term(float(own)))
+            for k, own in enumerate(owns[i]):
+                moment[k] = lines.sum(f"m{i}{'xy'[k]}", moment[k], own)
             torques[i] = lines.sum(f"t{i}", downs[i][0].times(moment[1]), -downs[i][1].times(moment[0]))
             moment = lines.turned(f"r{i}", cos[i], sin[i], moment)
         moment = lines.rotated(f"p{i}", rotations[i], moment)
-    return _function(n, lines, torques)
+    return function_text("gravity_torque", arguments, lines, torques, n)
 
 
-def _function(n: int, lines: Lines, torques: Iterable[Term]) -> str:
-    """The text of the function, without the lines that no torque needs."""
-    results = ", ".join(_text(torque) for torque in torques)
-    needed = set(results.replace(",", "").split())
+def function_text(name: str, arguments: Mapping[str, str], lines: Lines, results: Sequence[Term], n: int) -> str:
+    """The text of a function that returns an array of `results`, without the lines that none of them needs.
+
+    Args:
+        name: of the function.
+        arguments: names of its arguments, arrays (n,), by the letters that their entries begin with; there is a `q`.
+        lines: assignments, which may use `s0` and `c0`, the sine and the cosine of `q0`.
+        results: what is returned, flat.
+        n: number of joints.
+
+    """
+    values = ", ".join(text(result) for result in results)
+    needed = set(values.replace(",", "").split())
     kept: list[str] = []
     for line in reversed(lines):
-        name, expression = line.split(" = ")
-        if name in needed:
+        variable_name, expression = line.split(" = ")
+        if variable_name in needed:
             needed.update(expression.split())
             kept.append(line)
     body = [
-        "".join(f"q{i}, " for i in range(n)) + "= q.tolist()",
+        *("".join(f"{letter}{i}, " for i in range(n)) + f"= {array}.tolist()" for letter, array in arguments.items()),
         *(f"s{i} = sin(q{i})" for i in range(n) if f"s{i}" in needed),
         *(f"c{i} = cos(q{i})" for i in range(n) if f"c{i}" in needed),
         *reversed(kept),
-        f"return array(({results},))",
+        f"return array(({values},))",
     ]
-    return "\n    ".join(["def gravity_torque(q, sin=sin, cos=cos, array=array):", *body])
+    head = f"def {name}({', '.join(arguments.values())}, sin=sin, cos=cos, array=array):"
+    return "\n    ".join([head, *body])
 
 
-def _text(*terms: Term) -> str:
+def text(*terms: Term) -> str:
+    """Python text of a sum of terms."""
     return " ".join(map(str, terms)).removeprefix("+ ")

@@ -84,6 +84,15 @@ class LinkTree:
         )
         return chain, np.array([self._parameters(joint.child) for joint in joints])
 
+    def fixed_to(self, link: str) -> dict[str, np.ndarray]:
+        """Poses (4, 4), in the frame of `link`, of the link itself and of all that hangs on it by fixed joints."""
+        poses = {link: np.eye(4)}
+        for joint in self.child_joints[link]:
+            if joint.type == "fixed":
+                placement = pose(joint.origin, self._where(joint))
+                poses |= {name: placement @ further for name, further in self.fixed_to(joint.child).items()}
+        return poses
+
     def _check_unique(self, what: str, names: Iterable[str]) -> None:
         repeated = [name for name, count in Counter(names).items() if count > 1]
         if repeated:

@@ -12,6 +12,7 @@ from sensor_msgs.msg import JointState
 
 from dynid_ros.control import GravityCompensator, State
 from dynid_ros.errors import ControlError, DynidError
+from dynid_ros.nodes.compensation_load import CompensationLoad
 from dynid_ros.nodes.effort_commands import EffortCommands
 from dynid_ros.nodes.joint_states import JointOrder
 
@@ -26,7 +27,7 @@ ACKNOWLEDGEMENT = 0.5
 class CompensationLoop:
     """Runs `compensator` on the topic `joint_states`; `changed` is called after every step that may change its state.
 
-    Nothing is published before `start`, while disabled, nor after a fault has reached zero.
+    Nothing is published before `start`, while disabled, nor after a fault has reached zero. `load` ends with the loop.
     """
 
     def __init__(
@@ -36,8 +37,11 @@ class CompensationLoop:
         joint_names: Sequence[str],
         commands: EffortCommands,
         changed: Callable[[], None],
+        *,
+        load: CompensationLoad,
     ) -> None:
         self.compensator = compensator
+        self.load = load
         self.commands = commands
         self.states = 0
         self.largest = 0.0
@@ -81,6 +85,7 @@ class CompensationLoop:
         self._node.destroy_timer(self._timer)
         self._node.destroy_subscription(self._subscription)
         self._node.destroy_publisher(self.commands.publisher)
+        self.load.destroy()
 
     def enable(self) -> None:
         """Ramp in; see `GravityCompensator.enable`."""

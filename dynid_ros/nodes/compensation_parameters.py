@@ -2,7 +2,7 @@
 
 from types import SimpleNamespace
 
-from dynid_ros.control import GravityTorque, JointSettings, Timing, load_gravity_torque
+from dynid_ros.control import JointSettings, LoadedGravity, Timing, load_gravity_torque
 from dynid_ros.errors import ControlError
 from dynid_ros.nodes.parameters import NodeParameter
 from dynid_ros.nodes.robot_description import ROBOT_PARAMETERS
@@ -10,6 +10,9 @@ from dynid_ros.nodes.robot_description import ROBOT_PARAMETERS
 PARAMETERS = (
     *ROBOT_PARAMETERS,
     NodeParameter("model_file", "", "identified.yaml, written by the gravity identification"),
+    NodeParameter("use_load", True, "count with a load: that of model_file, and what load_topic says"),
+    NodeParameter("load_topic", "load", "latched geometry_msgs/InertiaStamped, the load in the tip link's frame"),
+    NodeParameter("largest_load", 5.0, "largest mass of a load that is believed, kg"),
     NodeParameter(
         "output", "effort", "effort: Float64MultiArray for forward_command_controller; trajectory: JointTrajectory"
     ),
@@ -35,12 +38,18 @@ def timing(settings: SimpleNamespace) -> Timing:
     return Timing(settings.ramp_time, settings.fault_ramp_time, settings.timeout)
 
 
-def feedforward(settings: SimpleNamespace, urdf: str) -> tuple[GravityTorque, JointSettings]:
+def feedforward(settings: SimpleNamespace, urdf: str) -> tuple[LoadedGravity, JointSettings]:
     """Gravity torque of the model file and the settings of its joints; raises as `load_gravity_torque` does."""
     if not settings.model_file:
         raise ControlError("parameter model_file is empty; give the identified.yaml of this robot")
     robot, gravity = load_gravity_torque(
-        settings.model_file, urdf, settings.base_link or None, settings.tip_link or None, settings.gravity
+        settings.model_file,
+        urdf,
+        settings.base_link or None,
+        settings.tip_link or None,
+        settings.gravity,
+        use_load=settings.use_load,
+        largest_load=settings.largest_load,
     )
     joints = JointSettings.of(
         robot,

@@ -1,10 +1,10 @@
 """Lifecycle node `gravity_compensation`: takes gravity off the controller's shoulders.
 
-One command for each joint state, from `identified.yaml` and the URDF. The rules for ramps, limits and faults are those
-of `dynid_ros.control.GravityCompensator`. While disabled, and after a fault has reached zero, nothing is published, so
-that somebody else may command. The end of the process (SIGINT, SIGTERM, an exception) brings the output to zero by the
-fault ramp first. SIGKILL and a loss of power cannot be answered here: the controller or the hardware below must drop
-its last command after a timeout (`forward_command_controller` does not).
+One command for each joint state, from `identified.yaml`, the URDF and the load that the arm carries. The rules for
+ramps, limits and faults are those of `dynid_ros.control.GravityCompensator`. While disabled, and after a fault has
+reached zero, nothing is published, so that somebody else may command. The end of the process (SIGINT, SIGTERM, an
+exception) brings the output to zero by the fault ramp first. SIGKILL and a loss of power cannot be answered here: the
+controller or the hardware below must drop its last command after a timeout (`forward_command_controller` does not).
 """
 
 import signal
@@ -20,8 +20,9 @@ from rclpy.signals import SignalHandlerOptions
 from std_msgs.msg import String
 from std_srvs.srv import SetBool, Trigger
 
-from dynid_ros.control import GravityCompensator, GravityTorque, JointSettings, State
+from dynid_ros.control import GravityCompensator, JointSettings, LoadedGravity, State
 from dynid_ros.errors import ControlError, DynidError
+from dynid_ros.nodes.compensation_load import CompensationLoad
 from dynid_ros.nodes.compensation_loop import CompensationLoop
 from dynid_ros.nodes.compensation_parameters import PARAMETERS, feedforward, timing
 from dynid_ros.nodes.diagnostics import ERROR, OK, WARN, Diagnostics
@@ -62,7 +63,7 @@ class GravityCompensation(LifecycleNode):
     @transition
     def on_configure(self) -> None:
         """Load the model, prepare inputs and outputs."""
-        gravity, joints = self._load()
+        gravity, joints = self._read()
         settings = self._settings
         if settings.output not in ROUTES:
             raise ControlError(f"parameter output is '{settings.output}'; expected {' or '.join(ROUTES)}")
@@ -72,7 +73,8 @@ class GravityCompensation(LifecycleNode):
         if missing:
             self.get_logger().warning(f"controller_joints lacks {', '.join(missing)}: no compensation there")
         compensator = GravityCompensator(gravity, joints, timing(settings))
-        self._loop = CompensationLoop(self, compensator, joints.names, commands, self._report)
+        load = CompensationLoad(self, settings.load_topic if settings.use_load else "", compensator, gravity, joints)
+        self._loop = CompensationLoop(self, compensator, joints.names, commands, self._report, load=load)
         self._enter("inactive")
 
     @transition
@@ -133,7 +135,7 @@ class GravityCompensation(LifecycleNode):
     def _on_description(self, message: String) -> None:
         self._description = message.data
 
-    def _load(self) -> tuple[GravityTorque, JointSettings]:
+    def _read(self) -> tuple[LoadedGravity, JointSettings]:
         settings = self._settings
         if not (settings.robot_description or self._description):
             raise ControlError(
@@ -145,13 +147,13 @@ class GravityCompensation(LifecycleNode):
     def _reload(self) -> str:
         loop = self._configured_loop()
         with ThreadPoolExecutor(max_workers=1) as pool:
-            loading = pool.submit(self._load)
+            loading = pool.submit(self._read)
             while not loading.done():  # the torque must go on while the file is read
                 loop.serve()
                 time.sleep(SERVE_PERIOD)
         try:
             gravity, joints = loading.result()
-            loop.compensator.replace(gravity, joints)
+            loop.load.replace(gravity, joints)
         except DynidError as error:
             raise ControlError(f"the model in force stays: {error}") from error
         self.get_logger().info(f"{self._settings.model_file} is in force")
@@ -215,6 +217,8 @@ class GravityCompensation(LifecycleNode):
             "largest_torque": f"{loop.largest:.3f}",
             "at_torque_limit": limited or "none",
             "faults": loop.compensator.faults,
+            "load": loop.load.load or "none",
+            "loads_refused": loop.load.refused,
             "subscribers": loop.commands.publisher.get_subscription_count(),
         }
         loop.states, loop.largest = 0, 0.0
@@ -224,6 +228,8 @@ class GravityCompensation(LifecycleNode):
         elif limited:
             level, message = WARN, f"{message}; gravity torque exceeds the torque limit of {limited}"
             self.get_logger().warning(message)
+        elif loop.load.problem:
+            level, message = WARN, f"{message}; {loop.load.problem}"
         return level, message, values
 
 

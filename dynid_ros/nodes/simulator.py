@@ -1,61 +1,33 @@
 """Node that stands in for a robot's driver and controllers: a simulated arm in real time."""
 
-import math
 import time
 
 import numpy as np
 import yaml
+from geometry_msgs.msg import WrenchStamped
 from rclpy.node import Node
-from rclpy.time import Time
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray, String
 from std_srvs.srv import SetBool, Trigger
 from trajectory_msgs.msg import JointTrajectory
 
 from dynid_ros.errors import DynidError
-from dynid_ros.model import RobotModel
 from dynid_ros.nodes.diagnostics import OK, WARN, Diagnostics
-from dynid_ros.nodes.parameters import NodeParameter, declare
-from dynid_ros.nodes.robot_description import LATCHED, ROBOT_PARAMETERS, robot_description
+from dynid_ros.nodes.parameters import current, declare
+from dynid_ros.nodes.robot_description import LATCHED, robot_description
 from dynid_ros.nodes.running import answer, run
+from dynid_ros.nodes.simulator_parameters import (
+    LOAD_PARAMETERS,
+    PARAMETERS,
+    load_of,
+    make_arm,
+    published_description,
+)
 from dynid_ros.nodes.trajectory_points import trajectory_points
-from dynid_ros.simulation import Drives, Sensors, SimulatedArm, demo_arm_urdf, misjudged_urdf, truth_table
-from dynid_ros.simulation.per_joint import per_joint
+from dynid_ros.simulation import demo_arm_urdf, truth_table
 
 LARGEST_BACKLOG = 0.5  # s of simulation that are caught up at once; what is beyond is lost and reported
 FRESH = 0.1  # s for which an effort command that came in position mode is valid after the switch
-
-EACH = "; one value for all joints, or one per joint"
-PARAMETERS = (
-    NodeParameter("robot_description", "", "URDF as text, or a path to it; empty: the demo arm"),
-    *(parameter for parameter in ROBOT_PARAMETERS if parameter.name != "robot_description"),
-    NodeParameter("rate", 250.0, "joint states per second, 1 to 1000"),
-    NodeParameter("timestep", 0.001, "largest timestep of the physics, s"),
-    NodeParameter("seed", 0, "of all random numbers: signs of the sensor errors, noise"),
-    NodeParameter(
-        "description_error",
-        0.0,
-        "of the links in the robot_description that is published: relative, of masses and extents; 0: the truth",
-    ),
-    NodeParameter("start_position", [math.nan], f"rad (m); nan: zero, or the limit nearest to it{EACH}"),
-    NodeParameter("coulomb_friction", [math.nan], f"N m; nan: <dynamics friction> of the URDF{EACH}"),
-    NodeParameter("viscous_friction", [math.nan], f"N m s/rad; nan: <dynamics damping> of the URDF{EACH}"),
-    NodeParameter("rotor_inertia", [0.0], f"kg m^2, seen at the joint{EACH}"),
-    NodeParameter(
-        "torque_range", [math.nan], f"full scale of the torque sensors, N m; nan: the URDF's effort limits{EACH}"
-    ),
-    NodeParameter("torque_offset", [0.02], f"fraction of the range, its sign drawn{EACH}"),
-    NodeParameter("torque_gain_error", [0.0], f"relative, its sign drawn{EACH}"),
-    NodeParameter("torque_noise", [0.005], f"standard deviation of a sample, fraction of the range{EACH}"),
-    NodeParameter("position_noise", [2e-5], f"standard deviation of a sample, rad{EACH}"),
-    NodeParameter("velocity_noise", [1e-3], f"standard deviation of a sample, rad/s{EACH}"),
-    NodeParameter(
-        "trajectory_topic", "/joint_trajectory_controller/joint_trajectory", "trajectories for position mode"
-    ),
-    NodeParameter(
-        "effort_topic", "/forward_effort_controller/commands", "torques for effort mode, in the model's joint order"
-    ),
-)
 
 
 class SimulatorNode(Node):
@@ -66,23 +38,27 @@ class SimulatorNode(Node):
         self.settings = declare(self, PARAMETERS)
         if not 1.0 <= self.settings.rate <= 1000.0:
             raise DynidError(f"Parameter 'rate' is {self.settings.rate:g} Hz; expected 1 to 1000")
-        self.arm = self._make_arm()
+        given = self.settings.robot_description
+        self.arm = make_arm(self.settings, robot_description(self, given) if given else demo_arm_urdf())
         self._effort: tuple[float, np.ndarray] | None = None
         self._samples = self._refused = 0
         self._lost = 0.0
         self._status_time, self._status_samples, self._status_lost = time.monotonic(), 0, 0.0
 
         self._joint_states = self.create_publisher(JointState, "joint_states", 1000)
-        self._latched = [
-            self.create_publisher(String, "robot_description", LATCHED),
-            self.create_publisher(String, "~/true_parameters", LATCHED),
-        ]
-        truth = yaml.safe_dump(truth_table(self.arm), sort_keys=False)
-        for publisher, text in zip(self._latched, (self._description(), truth), strict=True):
-            publisher.publish(String(data=text))
+        self._wrench = (
+            self.create_publisher(WrenchStamped, self.settings.wrench_topic, 1000)
+            if self.settings.wrench_topic
+            else None
+        )
+        self._description = self.create_publisher(String, "robot_description", LATCHED)
+        self._description.publish(String(data=published_description(self.settings, self.arm.robot)))
+        self._truth = self.create_publisher(String, "~/true_parameters", LATCHED)
+        self._publish_truth()
         self.create_subscription(JointTrajectory, self.settings.trajectory_topic, self._on_trajectory, 10)
         self.create_subscription(Float64MultiArray, self.settings.effort_topic, self._on_effort, 10)
         self.create_service(SetBool, "~/effort_mode", self._on_effort_mode)
+        self.create_service(SetBool, "~/pick_up", self._on_pick_up)
         self.create_service(Trigger, "~/reset", answer(self, self.reset))
         Diagnostics(self, self.status)
 
@@ -91,10 +67,23 @@ class SimulatorNode(Node):
         self.create_timer(1.0 / self.settings.rate, self._catch_up)
 
     def reset(self) -> str:
-        """Back to the start pose, at rest, in position mode."""
+        """Back to the start pose, at rest, in position mode; a load stays."""
         self.arm.reset()
         self._effort = None
         return "at rest in the start pose, position mode"
+
+    def pick_up(self) -> str:
+        """Fix the load that the parameters describe to the tip link, in place of the one before."""
+        load = load_of(current(self, LOAD_PARAMETERS))
+        self.arm.attach_load(load)
+        self._publish_truth()
+        return f"carries {load[0]:g} kg"
+
+    def drop(self) -> str:
+        """Let go of the load."""
+        self.arm.detach_load()
+        self._publish_truth()
+        return "carries nothing"
 
     def status(self) -> tuple[bytes, str, dict[str, object]]:
         """Mode, and how well the simulation keeps pace since the last status."""
@@ -109,50 +98,11 @@ class SimulatorNode(Node):
             "rate": self.settings.rate,
             "timestep": self.arm.timestep,
             "refused_commands": self._refused,
+            "load": f"{self.arm.truth.load[0]:g}",
         }
         if lost > 0.0:
             return WARN, f"{mode}; too slow for real time, {lost:.3f} s lost; lower the rate", values
         return OK, mode, values
-
-    def _make_arm(self) -> SimulatedArm:
-        settings = self.settings
-        text = robot_description(self, settings.robot_description) if settings.robot_description else demo_arm_urdf()
-        robot = RobotModel.from_urdf(text, settings.tip_link, settings.base_link, settings.gravity)
-        period = 1.0 / settings.rate
-        if not settings.timestep > 0.0:
-            raise DynidError(f"Parameter 'timestep' is {settings.timestep:g} s; expected more than 0")
-        if _unset(settings.torque_range) and not np.all(np.isfinite(robot.limits.effort)):
-            raise DynidError("The URDF has joints without effort limit; set parameter 'torque_range'")
-        torque_range = robot.limits.effort if _unset(settings.torque_range) else settings.torque_range
-        sensors = Sensors.draw(
-            per_joint("torque_range", torque_range, robot.n_joints, minimum=0.0),
-            np.random.default_rng((settings.seed, 1)),
-            torque_offset=settings.torque_offset,
-            torque_gain_error=settings.torque_gain_error,
-            torque_noise=settings.torque_noise,
-            position_noise=settings.position_noise,
-            velocity_noise=settings.velocity_noise,
-        )
-        drives = Drives(
-            None if _unset(settings.coulomb_friction) else settings.coulomb_friction,
-            None if _unset(settings.viscous_friction) else settings.viscous_friction,
-            settings.rotor_inertia,
-        )
-        return SimulatedArm(
-            robot,
-            drives=drives,
-            sensors=sensors,
-            start=None if _unset(settings.start_position) else settings.start_position,
-            timestep=period / math.ceil(period / settings.timestep - 1e-9),
-            seed=settings.seed,
-        )
-
-    def _description(self) -> str | None:
-        error, robot = self.settings.description_error, self.arm.robot
-        if not 0.0 <= error < 1.0:
-            raise DynidError(f"Parameter 'description_error' is {error:g}; expected 0 or more, below 1")
-        rng = np.random.default_rng((self.settings.seed, 2))
-        return misjudged_urdf(robot, error, rng) if error else robot.urdf
 
     def _catch_up(self) -> None:
         now = self.get_clock().now().nanoseconds
@@ -173,10 +123,20 @@ class SimulatorNode(Node):
         message.header.stamp.sec, message.header.stamp.nanosec = divmod(self._stamp, 1_000_000_000)
         message.position, message.velocity, message.effort = position.tolist(), velocity.tolist(), torque.tolist()
         self._joint_states.publish(message)
+        if self._wrench is not None:
+            wrench = WrenchStamped(header=message.header)
+            wrench.header.frame_id = self.arm.robot.tip
+            force, torque = self.arm.measure_wrench()
+            wrench.wrench.force.x, wrench.wrench.force.y, wrench.wrench.force.z = force.tolist()
+            wrench.wrench.torque.x, wrench.wrench.torque.y, wrench.wrench.torque.z = torque.tolist()
+            self._wrench.publish(wrench)
+
+    def _publish_truth(self) -> None:
+        self._truth.publish(String(data=yaml.safe_dump(truth_table(self.arm), sort_keys=False)))
 
     def _on_trajectory(self, message: JointTrajectory) -> None:
         try:
-            stamp = Time.from_msg(message.header.stamp).nanoseconds
+            stamp = message.header.stamp.sec * 10**9 + message.header.stamp.nanosec
             self.arm.follow(trajectory_points(message), delay=(stamp - self._stamp) * 1e-9 if stamp else 0.0)
         except DynidError as error:
             self._refused += 1
@@ -192,6 +152,9 @@ class SimulatorNode(Node):
         self._effort = time.monotonic(), torque
         if self.arm.effort_mode:
             self.arm.command_effort(torque)
+
+    def _on_pick_up(self, request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:
+        return answer(self, self.pick_up if request.data else self.drop)(request, response)
 
     def _on_effort_mode(self, request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:
         response.success = True
@@ -210,10 +173,6 @@ class SimulatorNode(Node):
 
     def _mode(self) -> str:
         return "effort mode" if self.arm.effort_mode else "position mode"
-
-
-def _unset(values: list[float]) -> bool:
-    return len(values) == 1 and math.isnan(values[0])
 
 
 def main() -> None:

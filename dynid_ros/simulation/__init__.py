@@ -9,6 +9,7 @@ from dynid_ros.simulation.misjudged import misjudged_urdf
 from dynid_ros.simulation.sensors import Sensors
 from dynid_ros.simulation.truth import ArmTruth
 from dynid_ros.simulation.truth_table import tabled_arm, truth_table
+from dynid_ros.simulation.wrench_sensor import WrenchSensor
 
 __all__ = [
     "ArmTruth",
@@ -16,6 +17,7 @@ __all__ = [
     "Sensors",
     "SimulatedArm",
     "TrajectoryPoints",
+    "WrenchSensor",
     "demo_arm_urdf",
     "measure",
     "misjudged_urdf",

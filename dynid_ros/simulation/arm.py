@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from copy import copy
+
 import mujoco
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,11 +13,13 @@ from dynid_ros.model import RobotModel
 from dynid_ros.simulation.drives import Drives
 from dynid_ros.simulation.following import TrajectoryPoints
 from dynid_ros.simulation.joint_spline import JointSpline
+from dynid_ros.simulation.load_body import possible_load, put_load
 from dynid_ros.simulation.per_joint import per_joint
-from dynid_ros.simulation.physics import compile_arm
+from dynid_ros.simulation.physics import compile_arm, derive_constants
 from dynid_ros.simulation.sensors import Sensors
-from dynid_ros.simulation.servo import ServoGains
+from dynid_ros.simulation.servo import PositionServo
 from dynid_ros.simulation.truth import ArmTruth
+from dynid_ros.simulation.wrench_sensor import WrenchSensor
 
 DIVERGED = 1e4  # rad/s or m/s; no arm moves so fast, and MuJoCo still can
 
@@ -30,13 +34,18 @@ class SimulatedArm:
     The torque sensor sits on the motor's side of friction and rotor: it reads what the drive applies. At rest that is
     gravity plus what stiction carries, up to the Coulomb torque towards the side from which the joint came to rest.
 
-    Time, position, velocity and torque refer to the same instant; MuJoCo is one step ahead, for the torque of a step is
-    known when the step is done. So a command acts one timestep after the state that it answers.
+    A load may be fixed to the tip link while the arm moves. The servo knows nothing of it: the arm gives way a little,
+    and swings, until the load's weight is balanced by position error. Between tip link and load sits a force/torque
+    sensor; of all that the arm moves it feels the load alone.
+
+    Time, position, velocity, torque and wrench refer to the same instant; MuJoCo is one step ahead, for the torque of a
+    step is known when the step is done. So a command acts one timestep after the state that it answers.
 
     Args:
         robot: gives the URDF, joint order, limits and gravity.
         drives: friction and rotors; None: friction of the URDF, no rotors.
-        sensors: errors of the readings; None: no errors.
+        sensors: errors of the joints' readings; None: no errors.
+        wrench_sensor: errors of the force/torque sensor; None: no errors.
         start: position at the start and after a reset, rad or m, (n,) or one for all joints; None: zero, or the limit
             nearest to it.
         timestep: of the simulation, s.
@@ -54,6 +63,7 @@ class SimulatedArm:
         *,
         drives: Drives | None = None,
         sensors: Sensors | None = None,
+        wrench_sensor: WrenchSensor | None = None,
         start: ArrayLike | None = None,
         timestep: float = 0.001,
         seed: int = 0,
@@ -66,8 +76,10 @@ class SimulatedArm:
         self._data = mujoco.MjData(self._model)
         self.drives = (drives or Drives()).apply(self._model)
         self.sensors = sensors or Sensors.ideal(robot.n_joints)
-        self.truth = ArmTruth(self._model)
-        self._gains = ServoGains.of(self._model, robot.limits)
+        self.wrench_sensor = wrench_sensor or WrenchSensor.ideal()
+        alone = copy(self._model)
+        self.truth = ArmTruth(alone, self._model)
+        self._servo = PositionServo(alone, robot.limits)
         self.rng = np.random.default_rng(seed)
         self._effort: np.ndarray | None = None
         self._start = self._checked_pose(np.zeros(robot.n_joints) if start is None else start, clip=start is None)
@@ -94,6 +106,12 @@ class SimulatedArm:
         return self._torque.copy()
 
     @property
+    def wrench(self) -> np.ndarray:
+        """(6,) force (N) and torque (N m) of the load on the sensor, in the tip link's frame."""
+        acceleration = (self._data.qvel - self._velocity) / self.timestep
+        return self.truth.wrench([self._position], [self._velocity], [acceleration])[0]
+
+    @property
     def effort_mode(self) -> bool:
         """Whether the last effort command drives the arm, not the position servo."""
         return self._effort is not None
@@ -102,8 +120,39 @@ class SimulatedArm:
         """Readings of position, velocity and torque, each (n,), with the errors of the sensors."""
         return self.sensors.measure(self._position, self._velocity, self._torque, self.rng)
 
+    def measure_wrench(self) -> tuple[np.ndarray, np.ndarray]:
+        """Readings of force (3,) in N and torque (3,) in N m of the load on the sensor, in the tip link's frame.
+
+        A load that hangs at rest reads its weight, downward.
+        """
+        reading = self.wrench_sensor.measure(self.wrench, self.rng)
+        return reading[:3], reading[3:]
+
+    def attach_load(self, parameters: ArrayLike) -> None:
+        """Fix a load to the tip link, in place of the one before; position and velocity stay.
+
+        It stays attached through `reset`.
+
+        Args:
+            parameters: (10,) `[m, mcx, mcy, mcz, Ixx, Ixy, Ixz, Iyy, Iyz, Izz]` about the tip link's frame.
+
+        Raises:
+            DynidError: no body has these parameters; the load before stays.
+
+        """
+        self._carry(possible_load(parameters))
+
+    def detach_load(self) -> None:
+        """Let go of the load, if there is one; position and velocity stay."""
+        self._carry(None)
+
+    def _carry(self, load: np.ndarray | None) -> None:
+        put_load(self._model, load)
+        derive_constants(self._model)
+        mujoco.mj_step1(self._model, self._data)
+
     def reset(self, position: ArrayLike | None = None) -> None:
-        """Put the arm at rest in `position` (None: the start), in position mode, at time 0; noise goes on.
+        """Put the arm at rest in `position` (None: the start), in position mode, at time 0; noise and load go on.
 
         Raises:
             DynidError: the position is beyond the limits.
@@ -121,7 +170,7 @@ class SimulatedArm:
         """Go to position mode, holding the place where the arm is now."""
         self._effort = None
         self._motion = JointSpline(np.zeros(1), self._data.qpos[np.newaxis, np.newaxis].copy())
-        self._model.dof_damping[:] = self.drives.viscous + self._gains.damping
+        self._model.dof_damping[:] = self.drives.viscous + self._servo.gains.damping
 
     def release(self) -> None:
         """Go to effort mode with zero torque."""
@@ -193,28 +242,15 @@ class SimulatedArm:
         data = self._data
         self._position, self._velocity = data.qpos.copy(), data.qvel.copy()
         if self._effort is None:
-            data.qfrc_applied = self._servo_drive()
+            desired = self._motion.at(self._steps * self.timestep)
+            data.qfrc_applied = self._servo.drive(desired, self._position, self._velocity)
             mujoco.mj_step2(self._model, data)
-            self._torque = data.qfrc_applied - self._gains.damping * data.qvel
+            self._torque = data.qfrc_applied - self._servo.gains.damping * data.qvel
         else:
             data.qfrc_applied = self._torque = self._effort
             mujoco.mj_step2(self._model, data)
         self._steps += 1
         mujoco.mj_step1(self._model, data)
-
-    def _servo_drive(self) -> np.ndarray:
-        """Torque of the servo but for its damping: that is in the model, because MuJoCo integrates it stably."""
-        data, damping, limit = self._data, self._gains.damping, self.robot.limits.effort
-        position, velocity, acceleration = self._motion.at(self._steps * self.timestep)
-        inertia = np.empty_like(acceleration)
-        mujoco.mj_mulM(self._model, data, inertia, acceleration)
-        # Damping acts on the velocity that carries the position through the step: that of its middle.
-        drive = damping * (velocity + 0.5 * acceleration * self.timestep) + self._gains.stiffness * (
-            position - data.qpos
-        )
-        drive += inertia + data.qfrc_bias
-        braking = damping * data.qvel
-        return np.clip(drive - braking, -limit, limit) + braking
 
     def _checked_pose(self, position: ArrayLike, clip: bool = False) -> np.ndarray:
         limits, names = self.robot.limits, self.robot.joint_names

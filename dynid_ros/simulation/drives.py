@@ -8,9 +8,7 @@ import mujoco
 from numpy.typing import ArrayLike
 
 from dynid_ros.simulation.per_joint import per_joint
-
-CREEP = 0.1
-"""How fast a joint held by stiction creeps, relative to MuJoCo at its stiffest; less is harder on the solver."""
+from dynid_ros.simulation.physics import derive_constants
 
 
 @dataclass(frozen=True)
@@ -44,6 +42,5 @@ class Drives:
         model.dof_frictionloss[:] = values["coulomb"]
         model.dof_damping[:] = values["viscous"]
         model.dof_armature[:] = values["rotor_inertia"]
-        mujoco.mj_setConst(model, mujoco.MjData(model))
-        model.dof_invweight0 *= CREEP
+        derive_constants(model)
         return Drives(**values)

@@ -5,19 +5,24 @@ from dataclasses import replace
 import numpy as np
 
 from dynid_ros.recording import Recording
+from dynid_ros.recording.series import WrenchSeries
 from dynid_ros.simulation.arm import SimulatedArm
 from dynid_ros.simulation.following import TrajectoryPoints
 from dynid_ros.simulation.sensors import Sensors
+from dynid_ros.simulation.wrench_sensor import WrenchSensor
 from dynid_ros.trajectories import Trajectory
 
 
-def simulate(arm: SimulatedArm, trajectory: Trajectory, rate: float = 250.0) -> Recording:
+def simulate(
+    arm: SimulatedArm, trajectory: Trajectory, rate: float = 250.0, *, wrench_topic: str | None = None
+) -> Recording:
     """The true motion, without sensor errors, of `arm` reset to the first pose of `trajectory` and following it.
 
     Args:
-        arm: ends at the end of the trajectory.
+        arm: with the load that it carries; ends at the end of the trajectory.
         trajectory: of all joints, in any order.
         rate: samples per second; its period must be a multiple of the arm's timestep.
+        wrench_topic: name under which the recording holds the wrench of the load; None: it holds none.
 
     Raises:
         DynidError: the trajectory cannot be followed, or the rate does not fit.
@@ -28,21 +33,43 @@ def simulate(arm: SimulatedArm, trajectory: Trajectory, rate: float = 250.0) -> 
     arm.follow(TrajectoryPoints(motion.joint_names, motion.time, motion.position, motion.velocity, motion.acceleration))
     n_samples = int(motion.duration * rate + 1e-6) + 1
     samples = np.empty((3, n_samples, arm.robot.n_joints))
+    wrench = np.empty((n_samples, 6))
     for sample in range(n_samples):
         if sample:
             arm.step(1.0 / rate)
         samples[:, sample] = arm.position, arm.velocity, arm.torque
+        if wrench_topic is not None:
+            wrench[sample] = arm.wrench
     position, velocity, torque = samples
+    time = np.arange(n_samples) / rate
+    wrenches = {}
+    if wrench_topic is not None:
+        wrenches[wrench_topic] = WrenchSeries(time, wrench[:, :3], wrench[:, 3:], arm.robot.tip)
     source = f"simulation of '{arm.robot.name}'"
-    return Recording(motion.joint_names, np.arange(n_samples) / rate, position, velocity, torque, source=source)
+    return Recording(motion.joint_names, time, position, velocity, torque, wrenches=wrenches, source=source)
 
 
-def measure(true: Recording, sensors: Sensors, rng: np.random.Generator) -> Recording:
-    """What `sensors` report of a motion; repeat it for as many repetitions of an experiment as a statistic needs."""
+def measure(
+    true: Recording, sensors: Sensors, rng: np.random.Generator, wrench_sensor: WrenchSensor | None = None
+) -> Recording:
+    """What `sensors` report of a motion; repeat it for as many repetitions of an experiment as a statistic needs.
+
+    Without `wrench_sensor` wrenches stay true.
+    """
     position, velocity, torque = sensors.measure(true.position, true.velocity, true.torque, rng)
-    return replace(true, position=position, velocity=velocity, torque=torque)
+    readings = replace(true, position=position, velocity=velocity, torque=torque)
+    if wrench_sensor is None:
+        return readings
+    wrenches = {}
+    for topic, series in true.wrenches.items():
+        wrench = wrench_sensor.measure(np.hstack([series.force, series.torque]), rng)
+        wrenches[topic] = replace(series, force=wrench[:, :3], torque=wrench[:, 3:])
+    return replace(readings, wrenches=wrenches)
 
 
-def record(arm: SimulatedArm, trajectory: Trajectory, rate: float = 250.0) -> Recording:
+def record(
+    arm: SimulatedArm, trajectory: Trajectory, rate: float = 250.0, *, wrench_topic: str | None = None
+) -> Recording:
     """`simulate`, as the arm's own sensors report it."""
-    return measure(simulate(arm, trajectory, rate), arm.sensors, arm.rng)
+    true = simulate(arm, trajectory, rate, wrench_topic=wrench_topic)
+    return measure(true, arm.sensors, arm.rng, arm.wrench_sensor)

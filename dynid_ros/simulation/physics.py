@@ -7,16 +7,19 @@ import numpy as np
 
 from dynid_ros.errors import ModelError
 from dynid_ros.model import RobotModel
+from dynid_ros.simulation.load_body import add_load_link
 
 # MuJoCo's dry friction is a soft constraint: a joint that it holds still creeps. These are the shortest time constant
 # and the highest impedance that MuJoCo takes; the solver must be exact too, or its residual moves the joints.
 STICTION_TIME_CONSTANT_STEPS = 2.0
 STICTION_IMPEDANCE = 0.9999
 SOLVER_TOLERANCE = 1e-15
+CREEP = 0.1
+"""How fast a joint held by stiction creeps, relative to MuJoCo at its stiffest; less is harder on the solver."""
 
 
 def compile_arm(robot: RobotModel, timestep: float) -> mujoco.MjModel:
-    """MuJoCo model of `robot`; one degree of freedom per joint, in the order of the chain.
+    """MuJoCo model of `robot`; one degree of freedom per joint, in the order of the chain, and a load without mass.
 
     Friction is that of the URDF's `<dynamics>`, gravity that of `robot`.
 
@@ -29,7 +32,7 @@ def compile_arm(robot: RobotModel, timestep: float) -> mujoco.MjModel:
         raise ModelError(f"robot '{robot.name}' comes from a DH table; the simulated arm needs a URDF with inertias")
     _check_limits(robot)
     try:
-        model = mujoco.MjModel.from_xml_string(_without_shapes(robot.urdf))
+        model = mujoco.MjModel.from_xml_string(_adapted(robot.urdf, robot.tip))
     except ValueError as error:
         raise ModelError(f"URDF of '{robot.name}': MuJoCo refuses it: {' '.join(str(error).split())}") from error
     joints = tuple(model.joint(i).name for i in range(model.njnt))
@@ -53,6 +56,12 @@ def compile_arm(robot: RobotModel, timestep: float) -> mujoco.MjModel:
     return model
 
 
+def derive_constants(model: mujoco.MjModel) -> None:
+    """Compute what depends on masses and rotors, after these have changed."""
+    mujoco.mj_setConst(model, mujoco.MjData(model))
+    model.dof_invweight0 *= CREEP
+
+
 def mass_matrix(model: mujoco.MjModel, data: mujoco.MjData) -> np.ndarray:
     """Joint-space inertia (n, n) at the pose of `data`, rotors included."""
     matrix = np.empty((model.nv, model.nv))
@@ -71,7 +80,8 @@ def _check_limits(robot: RobotModel) -> None:
                 )
 
 
-def _without_shapes(urdf: str) -> str:
+def _adapted(urdf: str, tip: str) -> str:
+    """Without shapes and settings, with the load."""
     root = ET.fromstring(urdf)
     for link in root.iter("link"):
         for tag in ("visual", "collision"):
@@ -79,6 +89,7 @@ def _without_shapes(urdf: str) -> str:
                 link.remove(shape)
     for settings in root.findall("mujoco"):
         root.remove(settings)
+    add_load_link(root, tip)
     # MuJoCo 3.3 misplaces the centre of mass of links that it fuses; left apart they are simulated correctly.
     ET.SubElement(ET.SubElement(root, "mujoco"), "compiler", fusestatic="false", balanceinertia="false")
     return ET.tostring(root, encoding="unicode")

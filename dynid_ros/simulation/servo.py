@@ -1,4 +1,4 @@
-"""Gains of the position servo of the simulated arm."""
+"""The position servo of the simulated arm: gains that fit its inertia, feed-forward of inertia and gravity."""
 
 from __future__ import annotations
 
@@ -38,6 +38,47 @@ class ServoGains:
         modes = np.linalg.eigvals(np.linalg.inv(matrices) * inertia).real
         frequency = min(BANDWIDTH, 1.0 / (model.opt.timestep * np.sqrt(modes.max())))
         return cls(inertia * frequency**2, 2.0 * frequency * inertia / np.sqrt(modes.min()))
+
+
+class PositionServo:
+    """Torque towards a desired motion, from a model of the arm alone: a servo knows nothing of a load.
+
+    Attributes:
+        gains: stiffness and damping.
+
+    """
+
+    def __init__(self, arm: mujoco.MjModel, limits: JointLimits) -> None:
+        self.gains = ServoGains.of(arm, limits)
+        self._arm = arm
+        self._data = mujoco.MjData(arm)
+        self._effort = limits.effort
+        self._rotors = arm.dof_armature.copy()
+        self._half_step = 0.5 * arm.opt.timestep
+
+    def drive(self, desired: np.ndarray, position: np.ndarray, velocity: np.ndarray) -> np.ndarray:
+        """Torque (n,) but for the damping on the velocity, which the caller leaves to MuJoCo's stable integration.
+
+        Args:
+            desired: (3, n) position, velocity and acceleration.
+            position: (n,) where the arm is.
+            velocity: (n,) likewise.
+
+        """
+        data, damping = self._data, self.gains.damping
+        desired_position, desired_velocity, acceleration = desired
+        data.qpos[:], data.qvel[:], data.qacc[:] = position, velocity, acceleration
+        mujoco.mj_kinematics(self._arm, data)
+        mujoco.mj_comPos(self._arm, data)
+        mujoco.mj_comVel(self._arm, data)
+        drive = np.empty_like(velocity)
+        mujoco.mj_rne(self._arm, data, 1, drive)
+        drive += self._rotors * acceleration
+        # Damping acts on the velocity that carries the position through the step: that of its middle.
+        drive += damping * (desired_velocity + self._half_step * acceleration)
+        drive += self.gains.stiffness * (desired_position - position)
+        braking = damping * velocity
+        return np.clip(drive - braking, -self._effort, self._effort) + braking
 
 
 def _mass_matrices(model: mujoco.MjModel, poses: np.ndarray) -> np.ndarray:

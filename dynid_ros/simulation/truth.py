@@ -3,32 +3,55 @@
 Nothing here uses the regressors or projections of `dynid_ros.model`, so that the two can be held against each other.
 """
 
+from collections.abc import Iterable, Iterator
 from itertools import product
 
 import mujoco
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dynid_ros.simulation.load_body import LINK
+
 PARAMETERS_PER_LINK = 10
 
 
 class ArmTruth:
-    """Inertial truth of the n links that joints of a MuJoCo model move; what is fixed to a link belongs to it."""
+    """Inertial truth of an arm of n joints: of its links, to which all belongs that is fixed to them, and of its load.
 
-    def __init__(self, model: mujoco.MjModel) -> None:
-        self._model = model
-        self._data = mujoco.MjData(model)
-        self._links = list(model.jnt_bodyid)
+    Torques are those of the arm with the load that it carries at the time of the call, all else is of the arm alone.
+
+    Args:
+        arm: model of the arm without load.
+        loaded: the same with the load that the arm carries; may change.
+
+    """
+
+    def __init__(self, arm: mujoco.MjModel, loaded: mujoco.MjModel) -> None:
+        self._model = arm
+        self._data = mujoco.MjData(arm)
+        self._loaded = loaded
+        self._loaded_data = mujoco.MjData(loaded)
+        self._links = list(arm.jnt_bodyid)
+        self._load = loaded.body(LINK).id
 
     @property
     def parameters(self) -> np.ndarray:
         """(10 n,) `[m, mcx, mcy, mcz, Ixx, Ixy, Ixz, Iyy, Iyz, Izz]` per link about the link frame, without rotors."""
         self._pose(np.zeros(self._model.nq))
-        return np.concatenate([self._link_parameters(link) for link in self._links])
+        fixed = [np.flatnonzero(self._model.body_weldid == link) for link in self._links]
+        return np.concatenate(
+            [_parameters(self._model, self._data, *pair) for pair in zip(fixed, self._links, strict=True)]
+        )
+
+    @property
+    def load(self) -> np.ndarray:
+        """(10,) likewise of the load, about the tip link's frame; zero without load."""
+        mujoco.mj_kinematics(self._loaded, self._loaded_data)
+        return _parameters(self._loaded, self._loaded_data, [self._load], self._load)
 
     @property
     def carried_masses(self) -> np.ndarray:
-        """(n,) mass of all that each joint carries, kg: the gravity parameter of a prismatic joint."""
+        """(n,) mass of all links that each joint carries, kg: the gravity parameter of a prismatic joint."""
         return self._model.body_subtreemass[self._links].copy()
 
     def gravity_torque(self, position: ArrayLike) -> np.ndarray:
@@ -37,16 +60,26 @@ class ArmTruth:
         return self.drive_torque(position, np.zeros_like(position), np.zeros_like(position))
 
     def drive_torque(self, position: ArrayLike, velocity: ArrayLike, acceleration: ArrayLike) -> np.ndarray:
-        """Torque (N, n) in N m that links and rotors take for a motion, (N, n) each, without friction."""
+        """Torque (N, n) in N m that links, rotors and load take for a motion, (N, n) each, without friction."""
         torques = []
-        for q, qd, qdd in zip(position, velocity, acceleration, strict=True):  # type: ignore[arg-type]
-            self._data.qpos[:], self._data.qvel[:] = q, qd
-            mujoco.mj_fwdPosition(self._model, self._data)
-            mujoco.mj_fwdVelocity(self._model, self._data)
-            torque = np.empty(self._model.nv)
-            mujoco.mj_mulM(self._model, self._data, torque, np.array(qdd, dtype=float))
-            torques.append(torque + self._data.qfrc_bias)
+        for data, acceleration_now in self._motion(position, velocity, acceleration):
+            torque = np.empty(self._loaded.nv)
+            mujoco.mj_mulM(self._loaded, data, torque, acceleration_now)
+            torques.append(torque + data.qfrc_bias)
         return np.array(torques)
+
+    def wrench(self, position: ArrayLike, velocity: ArrayLike, acceleration: ArrayLike) -> np.ndarray:
+        """Force (N) and torque (N m) of the load on what holds it in a motion: (N, 6), in the tip link's frame."""
+        wrenches = []
+        for data, acceleration_now in self._motion(position, velocity, acceleration):
+            data.qacc[:] = acceleration_now
+            mujoco.mj_rnePostConstraint(self._loaded, data)
+            # What the load's parent does to it, in the axes of the world, about the centre of mass of the arm.
+            torque, force = data.cfrc_int[self._load].reshape(2, 3)
+            center = data.subtree_com[self._loaded.body_rootid[self._load]]
+            torque = torque + np.cross(center - data.xpos[self._load], force)
+            wrenches.append(-np.stack([force, torque]) @ data.xmat[self._load].reshape(3, 3))
+        return np.array(wrenches).reshape(-1, 6)
 
     def gravity_moments(self) -> np.ndarray:
         """Minimal gravity moments (n, 3), kg m, in the link frames, square to the joint axes; NaN for prismatic joints.
@@ -70,6 +103,15 @@ class ArmTruth:
         moments[prismatic] = np.nan
         return moments
 
+    def _motion(self, *motion: ArrayLike) -> Iterator[tuple[mujoco.MjData, np.ndarray]]:
+        """MuJoCo's data, and the acceleration, at each sample of position, velocity and acceleration."""
+        data = self._loaded_data
+        for position, velocity, acceleration in zip(*(np.asarray(each, dtype=float) for each in motion), strict=True):
+            data.qpos[:], data.qvel[:] = position, velocity
+            mujoco.mj_fwdPosition(self._loaded, data)
+            mujoco.mj_fwdVelocity(self._loaded, data)
+            yield data, acceleration
+
     def _pose(self, position: np.ndarray) -> None:
         self._data.qpos[:] = position
         mujoco.mj_kinematics(self._model, self._data)
@@ -78,14 +120,16 @@ class ArmTruth:
     def _rotation(self, body: int) -> np.ndarray:
         return self._data.xmat[body].reshape(3, 3)
 
-    def _link_parameters(self, link: int) -> np.ndarray:
-        parameters = np.zeros(PARAMETERS_PER_LINK)
-        rotation = self._rotation(link).T
-        for body in np.flatnonzero(self._model.body_weldid == link):
-            mass = self._model.body_mass[body]
-            center = rotation @ (self._data.xipos[body] - self._data.xpos[link])
-            axes = rotation @ self._data.ximat[body].reshape(3, 3)
-            inertia = axes @ np.diag(self._model.body_inertia[body]) @ axes.T
-            inertia += mass * (center @ center * np.eye(3) - np.outer(center, center))
-            parameters += np.concatenate([[mass], mass * center, inertia[np.triu_indices(3)]])
-        return parameters
+
+def _parameters(model: mujoco.MjModel, data: mujoco.MjData, bodies: Iterable[int], frame: int) -> np.ndarray:
+    """Parameters (10,) of `bodies` together about the frame of body `frame`."""
+    parameters = np.zeros(PARAMETERS_PER_LINK)
+    rotation = data.xmat[frame].reshape(3, 3).T
+    for body in bodies:
+        mass = model.body_mass[body]
+        center = rotation @ (data.xipos[body] - data.xpos[frame])
+        axes = rotation @ data.ximat[body].reshape(3, 3)
+        inertia = axes @ np.diag(model.body_inertia[body]) @ axes.T
+        inertia += mass * (center @ center * np.eye(3) - np.outer(center, center))
+        parameters += np.concatenate([[mass], mass * center, inertia[np.triu_indices(3)]])
+    return parameters

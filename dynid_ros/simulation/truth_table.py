@@ -5,9 +5,11 @@ from typing import Any
 import numpy as np
 
 from dynid_ros.model import RobotModel
+from dynid_ros.model.inertia import from_center_of_mass, inertia_matrix
 from dynid_ros.simulation.arm import SimulatedArm
 from dynid_ros.simulation.drives import Drives
 from dynid_ros.simulation.sensors import Sensors
+from dynid_ros.simulation.wrench_sensor import WrenchSensor
 
 
 def truth_table(arm: SimulatedArm) -> dict[str, Any]:
@@ -17,7 +19,8 @@ def truth_table(arm: SimulatedArm) -> dict[str, Any]:
         `robot`, `urdf`, `base`, `tip` and `gravity`: what the model is made from. `joints`: per joint friction, rotor
         inertia, sensor errors, the minimal gravity moment in the link frame (for an axis along z its first two numbers
         are n_x and n_y) and the mass that the joint carries. `links`: per link mass, first moment (x, y, z) and inertia
-        (xx, xy, xz, yy, yz, zz) about the link frame.
+        (xx, xy, xz, yy, yz, zz) about the link frame. `load`: None, or mass, centre of mass and inertia
+        about it in the frame of the tip link. `wrench_sensor`: its errors, per axis of force and torque.
 
     """
     robot = arm.robot
@@ -44,6 +47,22 @@ def truth_table(arm: SimulatedArm) -> dict[str, Any]:
             name: {"mass": values[0], "mass_moment": values[1:4], "inertia": values[4:]}
             for name, values in zip(robot.link_names, links, strict=True)
         },
+        "load": _load(arm),
+        "wrench_sensor": {field: values.tolist() for field, values in vars(arm.wrench_sensor).items()},
+    }
+
+
+def _load(arm: SimulatedArm) -> dict[str, Any] | None:
+    mass, *moment = arm.truth.load[:4]
+    if not mass:
+        return None
+    center = np.array(moment) / mass
+    inertia = inertia_matrix(arm.truth.load) - inertia_matrix(from_center_of_mass(mass, center, np.zeros((3, 3))))
+    return {
+        "frame": arm.robot.tip,
+        "mass": float(mass),
+        "center": center.tolist(),
+        "inertia": inertia[np.triu_indices(3)].tolist(),
     }
 
 
@@ -54,8 +73,13 @@ def tabled_arm(table: dict[str, Any]) -> SimulatedArm:
     def column(key: str) -> np.ndarray:
         return np.array([table["joints"][name][key] for name in robot.joint_names])
 
-    return SimulatedArm(
+    arm = SimulatedArm(
         robot,
         drives=Drives(**{field: column(field) for field in Drives.__dataclass_fields__}),
         sensors=Sensors(**{field: column(field) for field in Sensors.__dataclass_fields__}),
+        wrench_sensor=WrenchSensor(**{field: np.array(values) for field, values in table["wrench_sensor"].items()}),
     )
+    if load := table["load"]:
+        tensor = inertia_matrix(np.array([0.0] * 4 + load["inertia"]))
+        arm.attach_load(from_center_of_mass(load["mass"], np.array(load["center"]), tensor))
+    return arm

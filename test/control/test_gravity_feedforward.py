@@ -1,3 +1,5 @@
+import math
+
 import numpy as np
 import planar_arm
 import pytest
@@ -95,3 +97,36 @@ def test_another_arm_is_refused(model_file):
         load_gravity_torque(model_file, planar_arm.urdf(length=0.5))
     with pytest.raises(ModelError, match="tip link 'link_3'"):
         load_gravity_torque(model_file, planar_arm.urdf().replace("link_3", "hand"))
+
+
+def with_load(**changes):
+    load = {"frame": "link_3", "loaded": True, "mass": 2.0, "center": [0.1, 0.0, 0.0], "inertia": None} | changes
+    return planar_arm.document() | {"load": load}
+
+
+def test_the_load_of_the_file_is_carried(tmp_path):
+    """2 kg, 0.1 m along link 3: its moment about joint 3 is 0.2, about joint 2 a further 2 times the link's length."""
+    path = planar_arm.write(tmp_path / "loaded.yaml", with_load())
+    _, gravity = load_gravity_torque(path, planar_arm.urdf())
+    q = [0.1, 0.4, -0.7]
+    outer = -planar_arm.G * 0.2 * math.cos(q[1] + q[2])
+    carried = [0.0, outer - planar_arm.G * 2.0 * planar_arm.LENGTH * math.cos(q[1]), outer]
+    assert np.subtract(gravity(q), planar_arm.gravity_torque(q)) == pytest.approx(carried, abs=1e-12)
+    _, alone = load_gravity_torque(path, planar_arm.urdf(), use_load=False)
+    assert alone(q) == pytest.approx(planar_arm.gravity_torque(q), abs=1e-12)
+    assert alone.load is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"mass": None}, "mass is None"),
+        ({"mass": 6.0}, "mass is 6 kg; at most 5 kg"),
+        ({"frame": "gripper"}, "frame 'gripper' is not fixed"),
+        ({"center": None}, "center is None"),
+    ],
+)
+def test_a_load_that_cannot_be_used_is_refused_with_the_way_out(tmp_path, changes, message):
+    path = planar_arm.write(tmp_path / "loaded.yaml", with_load(**changes))
+    with pytest.raises(IdentifiedFileError, match=rf"loaded\.yaml: the load .*{message}.*use_load false"):
+        load_gravity_torque(path, planar_arm.urdf(), largest_load=5.0)

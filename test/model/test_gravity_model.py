@@ -150,9 +150,21 @@ def test_compiled_torque_of_random_chains():
         robot = RobotModel.from_urdf(random_urdf(rng, n), tip=TIP, gravity=rng.normal(size=3) * 6)
         gravity = GravityModel(robot)
         moments = gravity.project(robot.parameters)
-        torque, q = gravity.compile(moments), rng.normal(size=(5, n))
-        for sample, expected in zip(q, gravity.regressor(q) @ moments, strict=True):
-            np.testing.assert_allclose(torque(sample), expected, rtol=0, atol=1e-11)
+        q = rng.normal(size=(5, n))
+        for torque in (gravity.compile(moments), gravity.bind(moments)):
+            for sample, expected in zip(q, gravity.regressor(q) @ moments, strict=True):
+                np.testing.assert_allclose(torque(sample), expected, rtol=0, atol=1e-11)
+
+
+def test_moments_bound_later_leave_those_bound_before():
+    gravity = GravityModel(_dh_arm(np.radians([90, 0, 0])))
+    q = np.array([0.1, 0.2, 0.3])
+    first = gravity.bind(np.ones(6))
+    before, second = first(q), gravity.bind(np.arange(6.0))
+    np.testing.assert_array_equal(first(q), before)
+    np.testing.assert_allclose(second(q), gravity.compile(np.arange(6.0))(q), rtol=0, atol=1e-14)
+    with pytest.raises(ModelError, match=r"shape \(3,\).*\(6,\)"):
+        gravity.bind(np.ones(3))
 
 
 def test_compiled_torque_is_a_fresh_float_array():

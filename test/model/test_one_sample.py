@@ -8,8 +8,8 @@ from dynid_ros.model import GravityModel, RobotModel
 from dynid_ros.model.one_sample import gravity_source
 
 ALLOWED = re.compile(
-    r"def gravity_torque\(q, sin=sin, cos=cos, array=array\):"
-    r"|    (?:q\d+, )+= q\.tolist\(\)"
+    r"def gravity_torque\(q, (?:x, y, )?sin=sin, cos=cos, array=array\):"
+    r"|    (?:([qxy])\d+, )+= \1\.tolist\(\)"
     r"|    [sc]\d+ = (?:sin|cos)\(q\d+\)"
     r"|    [a-z]\d+[xyz]? = [-+* \w.]+"
     r"|    return array\(\([-\w., ]+,\)\)"
@@ -37,6 +37,14 @@ def test_source_is_plain_arithmetic():
     for kinds, alphas in (("RRR", [90, 0, 0]), ("RPRPR", [10, 20, 30, -90, 0]), ("R", [0])):
         for line in _source(kinds, alphas).splitlines():
             assert ALLOWED.fullmatch(line), line
+
+
+def test_source_for_moments_that_come_with_the_positions_is_plain_arithmetic():
+    robot = RobotModel.from_dh([{"a": 0.2, "alpha": 0.4, "d": 0.1, "theta": 0.3, "type": "revolute"}] * 3)
+    source = gravity_source(robot.chain, robot.gravity)
+    assert source.startswith("def gravity_torque(q, x, y,")
+    for line in source.splitlines():
+        assert ALLOWED.fullmatch(line), line
 
 
 def test_vertical_joint_costs_nothing():

@@ -16,6 +16,7 @@ import yaml
 rclpy = pytest.importorskip("rclpy")
 
 from diagnostic_msgs.msg import DiagnosticArray  # noqa: E402
+from geometry_msgs.msg import InertiaStamped  # noqa: E402
 from lifecycle_msgs.msg import Transition  # noqa: E402
 from lifecycle_msgs.srv import ChangeState, GetState  # noqa: E402
 from node_threads import NodeThreads  # noqa: E402
@@ -388,6 +389,126 @@ def test_reload_of_a_bad_file_leaves_the_old_model_in_force(bench, model_file, t
     assert bench.torque == pytest.approx(planar_arm.gravity_torque(POSE), abs=1e-9)
 
 
+LOAD = {"mass": 2.0, "center": (0.1, 0.0, 0.0), "frame": "link_3"}
+
+
+def loaded_torque(q, mass=2.0, center=(0.1, 0.0, 0.0), **_):
+    """By hand: the load's moment about joint 3 lies along link 3, about joint 2 the link's length adds to it."""
+    outer = -planar_arm.G * mass * center[0] * math.cos(q[1] + q[2])
+    inner = outer - planar_arm.G * mass * planar_arm.LENGTH * math.cos(q[1])
+    return [a + b for a, b in zip(planar_arm.gravity_torque(q), (0.0, inner, outer), strict=True)]
+
+
+def load_message(mass=2.0, center=(0.1, 0.0, 0.0), frame="link_3", stamp=None):
+    message = InertiaStamped()
+    message.header.frame_id = frame
+    message.inertia.m = mass
+    message.inertia.com.x, message.inertia.com.y, message.inertia.com.z = center
+    if stamp is not None:
+        message.header.stamp.sec, message.header.stamp.nanosec = divmod(int(stamp * 1e9), 10**9)
+    return message
+
+
+def follows(bench, torque):
+    wait(lambda: bench.torque == pytest.approx(torque, abs=1e-9))
+
+
+def test_a_load_that_is_told_is_carried_without_a_step(bench):
+    rate = 180.0
+    bench = bench(max_rate=[rate]).run()
+    follows(bench, planar_arm.gravity_torque(POSE))
+    publisher = bench.robot.create_publisher(InertiaStamped, "load", LATCHED)
+    for change in ({"mass": 4.0}, {"center": (0.0, 0.0, 0.0)}, {"mass": 0.0}):
+        count = len(bench.robot.commands)
+        publisher.publish(load_message(**change))
+        follows(bench, loaded_torque(POSE, **change))
+        commands = bench.robot.commands[count - 1 :]
+        for (then, before), (now, after) in pairwise(commands):
+            step = max(abs(a - b) for a, b in zip(before.data, after.data, strict=True))
+            assert step <= rate * (now - then + 0.02), "stamps are of the reception"
+        assert len({round(message.data[1], 6) for _, message in commands}) > 4
+    assert bench.state == "active"
+    bench.robot.position[1] += 0.1
+    follows(bench, planar_arm.gravity_torque(bench.robot.position))
+
+
+def test_a_load_stays_when_its_publisher_is_gone_and_comes_back_after_a_new_configuration(bench):
+    bench = bench()
+    publisher = bench.robot.create_publisher(InertiaStamped, "load", LATCHED)
+    publisher.publish(load_message())
+    bench.run()
+    follows(bench, loaded_torque(POSE))
+    assert bench.transition(Transition.TRANSITION_DEACTIVATE)
+    assert bench.transition(Transition.TRANSITION_CLEANUP)
+    bench.run()
+    follows(bench, loaded_torque(POSE))
+    bench.robot.destroy_publisher(publisher)
+    bench.robot.position[1] += 0.1
+    time.sleep(0.3)
+    follows(bench, loaded_torque(bench.robot.position))
+
+
+REFUSED = {
+    "its mass is -1.0 kg": {"mass": -1.0},
+    "its mass is nan kg": {"mass": math.nan},
+    "its mass is 6 kg; at most 5 kg are believed": {"mass": 6.0},
+    "its centre of mass is [100.0, 0.0, 0.0] m": {"center": (100.0, 0.0, 0.0)},
+    "its frame 'link_2' is not fixed to the last link; expected link_3": {"frame": "link_2"},
+    "its frame '' is not fixed": {"frame": ""},
+    "s in the future": {"stamp": 2.1e9},
+    "older than that of the load in force": {"stamp": 1.0},
+    "its stamp is -1.0 s": {"stamp": -1.0},
+}
+
+
+@pytest.mark.parametrize("message", REFUSED)
+def test_a_load_that_cannot_be_meant_is_refused_and_the_one_in_force_stays(bench, message, capfd):
+    bench = bench().run()
+    publisher = bench.robot.create_publisher(InertiaStamped, "load", LATCHED)
+    now = bench.robot.get_clock().now().nanoseconds * 1e-9
+    publisher.publish(load_message(stamp=now))
+    follows(bench, loaded_torque(POSE))
+    publisher.publish(load_message(**REFUSED[message]))
+    load = bench.node._loop.load
+    wait(lambda: load.refused == 1)
+    assert message in load.problem
+    assert "the one in force stays (2.000 kg at (100, 0, 0) mm from link_3)" in load.problem
+    wait(lambda: any(load.problem in status.message for status in bench.robot.diagnostics))
+    assert any(value.key == "load" and "2.000 kg" in value.value for value in bench.robot.diagnostics[-1].values)
+    assert bench.torque == pytest.approx(loaded_torque(POSE), abs=1e-9)
+    assert message in capfd.readouterr().err
+    publisher.publish(load_message(mass=1.0, stamp=now))
+    follows(bench, loaded_torque(POSE, mass=1.0))
+    assert load.problem == ""
+
+
+def test_the_load_of_the_file_is_carried_until_another_is_told(bench, model_file):
+    planar_arm.write(model_file, planar_arm.document() | {"load": LOAD | {"center": [0.1, 0.0, 0.0]}})
+    bench = bench().run()
+    follows(bench, loaded_torque(POSE))
+    publisher = bench.robot.create_publisher(InertiaStamped, "load", LATCHED)
+    publisher.publish(load_message(mass=3.0))
+    follows(bench, loaded_torque(POSE, mass=3.0))
+    assert bench.reload().success
+    follows(bench, loaded_torque(POSE))
+    publisher.publish(load_message(mass=3.0))
+    follows(bench, loaded_torque(POSE, mass=3.0))
+    planar_arm.write(model_file, planar_arm.document())
+    assert bench.reload().success, "a file that says nothing of a load leaves it"
+    time.sleep(0.3)
+    assert bench.torque == pytest.approx(loaded_torque(POSE, mass=3.0), abs=1e-9)
+
+
+def test_without_use_load_nothing_is_carried(bench, model_file):
+    planar_arm.write(model_file, planar_arm.document() | {"load": LOAD | {"center": [0.1, 0.0, 0.0]}})
+    bench = bench(use_load=False).run()
+    publisher = bench.robot.create_publisher(InertiaStamped, "load", LATCHED)
+    publisher.publish(load_message())
+    time.sleep(0.3)
+    assert publisher.get_subscription_count() == 0
+    follows(bench, planar_arm.gravity_torque(POSE))
+
+
 def test_deactivation_ends_at_zero_and_allows_another_life(bench):
     bench = bench().run()
     assert bench.transition(Transition.TRANSITION_DEACTIVATE)
@@ -439,6 +560,13 @@ def test_configure_refuses_a_joint_that_was_not_observable(bench, tmp_path, capf
     bench = bench(model_file=planar_arm.write(tmp_path / "poor.yaml", document))
     assert not bench.configure()
     assert "joint 'joint_3' was not observable (range too small)" in capfd.readouterr().err
+
+
+def test_configure_refuses_a_load_that_cannot_be_used(bench, model_file, capfd):
+    planar_arm.write(model_file, planar_arm.document() | {"load": LOAD | {"mass": None}})
+    bench = bench()
+    assert not bench.configure()
+    assert "the load in it cannot be used: its mass is None kg" in capfd.readouterr().err
 
 
 def test_autostart_waits_for_the_description_and_enables(bench):

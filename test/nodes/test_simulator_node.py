@@ -14,8 +14,12 @@ import yaml
 rclpy = pytest.importorskip("rclpy")
 pytest.importorskip("mujoco")
 
+from builtin_interfaces.msg import Time as Stamp  # noqa: E402
 from diagnostic_msgs.msg import DiagnosticArray  # noqa: E402
+from geometry_msgs.msg import WrenchStamped  # noqa: E402
+from rcl_interfaces.srv import SetParameters  # noqa: E402
 from rclpy.node import Node  # noqa: E402
+from rclpy.parameter import Parameter  # noqa: E402
 from rclpy.qos import DurabilityPolicy, QoSProfile  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 from std_msgs.msg import Float64MultiArray, String  # noqa: E402
@@ -62,6 +66,8 @@ class Client(Node):
         self.effort = self.create_publisher(Float64MultiArray, "/forward_effort_controller/commands", 10)
         self.effort_mode = self.create_client(SetBool, "/simulator/effort_mode")
         self.reset = self.create_client(Trigger, "/simulator/reset")
+        self.pick_up = self.create_client(SetBool, "/simulator/pick_up")
+        self.parameters = self.create_client(SetParameters, "/simulator/set_parameters")
 
     def _on_diagnostics(self, message):
         self.diagnostics += [status for status in message.status if status.name == "simulator"]
@@ -85,7 +91,15 @@ class Client(Node):
     def switch(self, effort):
         return self.call(self.effort_mode, SetBool.Request(data=effort))
 
+    def carry(self, load):
+        return self.call(self.pick_up, SetBool.Request(data=load))
+
+    def set(self, name, value):
+        parameter = Parameter(name, value=value).to_parameter_msg()
+        return self.call(self.parameters, SetParameters.Request(parameters=[parameter])).results[0]
+
     def start_again(self):
+        assert self.carry(False).success
         assert self.call(self.reset, Trigger.Request()).success
         self.fresh()
 
@@ -121,7 +135,7 @@ def value(status, key):
 
 @pytest.fixture(scope="module")
 def simulator(environment):
-    process = subprocess.Popen(command(), env=environment, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(command("wrench_topic:=wrist"), env=environment, stderr=subprocess.PIPE, text=True)
     yield process
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=10)
@@ -140,6 +154,8 @@ def shared_client(simulator, environment):
         client.wait(lambda: client.trajectory.get_subscription_count() and client.effort.get_subscription_count())
         assert client.effort_mode.wait_for_service(10.0)
         assert client.reset.wait_for_service(10.0)
+        assert client.pick_up.wait_for_service(10.0)
+        assert client.parameters.wait_for_service(10.0)
         yield client
         client.destroy_node()
         rclpy.shutdown()
@@ -240,10 +256,11 @@ def test_refuses_bad_trajectories_and_stays(client):
     client.move([0.0, 3.0, 0.0, 0.0, 0.0, 0.0], 3.0)
     past = client.get_clock().now() - rclpy.duration.Duration(seconds=10.0)
     client.move(START + 0.2, 1.0, stamp=past.to_msg())
+    client.move(START + 0.2, 1.0, stamp=Stamp(sec=-1))
     ragged = JointTrajectory(joint_names=NAMES, points=[JointTrajectoryPoint(positions=[0.0] * 5)])
     client.trajectory.publish(ragged)
     client.trajectory.publish(JointTrajectory())
-    client.wait(lambda: client.refused() == refused + 6)
+    client.wait(lambda: client.refused() == refused + 7)
     assert client.fresh().position == pytest.approx(START, abs=1e-3)
 
 
@@ -289,9 +306,10 @@ def test_a_stale_effort_command_is_forgotten(client):
 def test_refuses_bad_effort_commands_and_keeps_the_last(client):
     torque = gravity_torque(client)
     refused = client.refused()
+    timer = client.create_timer(0.01, lambda: client.effort.publish(Float64MultiArray(data=torque.tolist())))
+    client.spin(0.3)  # from before the switch: the arm must not fall first
     assert client.switch(True).success
-    client.effort.publish(Float64MultiArray(data=torque.tolist()))
-    client.spin(0.2)
+    client.destroy_timer(timer)
     before = client.fresh()
     client.effort.publish(Float64MultiArray(data=[1.0, 2.0]))
     client.effort.publish(Float64MultiArray(data=[0.0, np.nan, 0.0, 0.0, 0.0, 0.0]))
@@ -307,6 +325,82 @@ def test_reset_from_effort_mode(client):
     client.spin(0.3)
     assert client.states[-1].position == pytest.approx(START, abs=1e-3)
     assert "already" in client.switch(False).message
+
+
+def read_wrist(client, seconds):
+    wrenches = []
+    subscription = client.create_subscription(WrenchStamped, "wrist", wrenches.append, 5000)
+    client.wait(lambda: wrenches)
+    client.spin(seconds)
+    client.destroy_subscription(subscription)
+    return wrenches
+
+
+def mean_wrench(client):
+    """Over a while at rest, without the sensor's bias: force and torque, each (3,)."""
+    client.spin(0.5)
+    reading = [[*xyz(m.wrench.force), *xyz(m.wrench.torque)] for m in read_wrist(client, 0.5)]
+    bias = yaml.safe_load(client.latched["/simulator/true_parameters"])["wrench_sensor"]["bias"]
+    return np.split(np.mean(reading, axis=0) - bias, 2)
+
+
+def xyz(vector):
+    return vector.x, vector.y, vector.z
+
+
+def test_wrenches_come_with_the_joint_states(client):
+    client.states.clear()
+    wrenches = read_wrist(client, 1.0)
+    client.fresh()
+    assert set(map(stamp, wrenches)) <= set(map(stamp, client.states))
+    assert len(wrenches) > 100, "a busy machine delivers late"
+    assert {message.header.frame_id for message in wrenches} == {"tool"}
+    readings = np.array([xyz(message.wrench.force) for message in wrenches])
+    assert readings.std(axis=0) == pytest.approx([0.1] * 3, rel=0.25)
+    assert np.abs(readings.mean(axis=0)) == pytest.approx([5.0] * 3, abs=0.05)
+
+
+def test_picks_up_what_the_parameters_describe_and_drops_it(client):
+    alone = gravity_torque(client)
+    for name, given in (("load_mass", 3.0), ("load_center", [0.0, 0.1, 0.05])):
+        assert client.set(name, given).successful
+    assert client.carry(True).message == "carries 3 kg"
+    truth = yaml.safe_load(client.latched["/simulator/true_parameters"])
+    client.wait(lambda: yaml.safe_load(client.latched["/simulator/true_parameters"])["load"])
+    load = yaml.safe_load(client.latched["/simulator/true_parameters"])["load"]
+    assert (load["frame"], load["mass"]) == ("tool", pytest.approx(3.0))
+    assert load["center"] == pytest.approx([0.0, 0.1, 0.05])
+    assert load["inertia"] == pytest.approx([0.005, 0, 0, 0.005, 0, 0.005], abs=1e-12)
+    force, torque = mean_wrench(client)
+    robot = RobotModel.from_urdf(truth["urdf"])
+    pose = np.array([client.fresh().position])
+    weight = (robot.forward_kinematics(pose)[0, -1] @ robot.tip_offset)[:3, :3].T @ [0.0, 0.0, -3.0 * 9.80665]
+    assert force == pytest.approx(weight, abs=0.05)
+    assert torque == pytest.approx(np.cross([0.0, 0.1, 0.05], weight), abs=0.002)
+    assert np.abs(gravity_torque(client) - alone).max() > 5.0
+    client.diagnostics.clear()
+    client.wait(lambda: client.diagnostics and value(client.diagnostics[-1], "load") == "3")
+    assert client.carry(False).message == "carries nothing"
+    client.wait(lambda: yaml.safe_load(client.latched["/simulator/true_parameters"])["load"] is None)
+    force, torque = mean_wrench(client)
+    assert [*force, *torque] == pytest.approx(np.zeros(6), abs=0.05)
+
+
+@pytest.mark.parametrize(
+    ("name", "bad", "good", "message"),
+    [
+        ("load_mass", -1.0, 2.0, "mass is -1 kg"),
+        ("load_center", [0.0, 0.1], [0.0, 0.0, 0.05], "Parameter 'load_center' has 2 values; expected 3"),
+        ("load_inertia", [1.0] + [0.0] * 5, [0.005, 0.0, 0.0, 0.005, 0.0, 0.005], "no body of 2 kg has the load's"),
+    ],
+)
+def test_an_impossible_load_is_not_picked_up(client, name, bad, good, message):
+    assert client.set("load_mass", 2.0).successful
+    assert client.set(name, bad).successful
+    answer = client.carry(True)
+    assert client.set(name, good).successful
+    assert not answer.success
+    assert message in answer.message
 
 
 def test_diagnostics(client):
@@ -338,6 +432,7 @@ def test_a_stopped_process_reports_the_time_it_lost(client, simulator):
         ("description_error:=1.0", "Parameter 'description_error' is 1; expected 0 or more, below 1"),
         ("start_position:=[0.0, 9.0, 0.0, 0.0, 0.0, 0.0]", "joint 'joint_2' at 9; its limits are"),
         ("coulomb_friction:=[-1.0]", "coulomb is [-1.0]; expected one finite number of at least 0"),
+        ("wrench_noise:=[-0.1]", "noise of the wrench sensor is [-0.1]"),
         ("torque_noise:=[0.1, 0.2]", "torque_noise is [0.1, 0.2]"),
     ],
 )

@@ -1,8 +1,10 @@
+import carried_loads
 import numpy as np
+import pytest
 import yaml
 
 from dynid_ros.model import RobotModel
-from dynid_ros.simulation import Drives, Sensors, SimulatedArm, tabled_arm, truth_table
+from dynid_ros.simulation import Drives, Sensors, SimulatedArm, WrenchSensor, tabled_arm, truth_table
 
 
 def test_survives_yaml_and_holds_what_the_arm_was_given(demo_robot):
@@ -20,6 +22,7 @@ def test_survives_yaml_and_holds_what_the_arm_was_given(demo_robot):
     assert link["mass"] == 4.5
     assert np.allclose(link["mass_moment"], 4.5 * np.array([0.002, -0.094, -0.006]), atol=1e-12)
     assert len(link["inertia"]) == 6
+    assert table["load"] is None
 
 
 def test_the_same_arm_comes_back(demo_robot):
@@ -31,3 +34,19 @@ def test_the_same_arm_comes_back(demo_robot):
     assert truth_table(again) == table
     pose = np.array([[0.3, 0.4, -0.5, 0.6, 0.7, -0.8]])
     np.testing.assert_array_equal(again.truth.gravity_torque(pose), arm.truth.gravity_torque(pose))
+
+
+def test_a_load_and_the_wrench_sensor_come_back(demo_robot):
+    sensor = WrenchSensor.draw(np.random.default_rng(1))
+    arm = SimulatedArm(demo_robot, wrench_sensor=sensor)
+    arm.attach_load(carried_loads.parameters())
+    table = yaml.safe_load(yaml.safe_dump(truth_table(arm), sort_keys=False))
+    load = table["load"]
+    assert (load["frame"], load["mass"]) == ("tool", pytest.approx(carried_loads.MASS))
+    assert load["center"] == pytest.approx(carried_loads.CENTER)
+    assert load["inertia"] == pytest.approx(carried_loads.INERTIA[np.triu_indices(3)])
+    again = tabled_arm(table)
+    assert again.truth.load == pytest.approx(arm.truth.load)
+    assert np.array_equal(again.wrench_sensor.bias, sensor.bias)
+    assert np.array_equal(again.wrench_sensor.range, np.full(6, np.inf))
+    assert np.array_equal(again.truth.parameters, arm.truth.parameters)

@@ -1,0 +1,130 @@
+"""Parameters of the node `simulator`, and the arm and loads that they make."""
+
+import math
+from types import SimpleNamespace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynid_ros.errors import DynidError
+from dynid_ros.model import RobotModel
+from dynid_ros.model.inertia import PARAMETERS_PER_LINK, from_center_of_mass, inertia_matrix
+from dynid_ros.nodes.parameters import NodeParameter
+from dynid_ros.nodes.robot_description import ROBOT_PARAMETERS
+from dynid_ros.simulation import Drives, Sensors, SimulatedArm, WrenchSensor, misjudged_urdf
+from dynid_ros.simulation.per_joint import per_joint
+
+EACH = "; one value for all joints, or one per joint"
+BOTH = "; one for force and one for torque, or one per axis"
+LOAD_PARAMETERS = (
+    NodeParameter("load_mass", 2.0, "kg, of the load that ~/pick_up takes up", adjustable=True),
+    NodeParameter("load_center", [0.0, 0.0, 0.05], "its centre of mass in the tip link's frame, m", adjustable=True),
+    NodeParameter(
+        "load_inertia",
+        [0.005, 0.0, 0.0, 0.005, 0.0, 0.005],
+        "its Ixx, Ixy, Ixz, Iyy, Iyz, Izz about its centre of mass, along the tip link's axes, kg m^2",
+        adjustable=True,
+    ),
+)
+PARAMETERS = (
+    NodeParameter("robot_description", "", "URDF as text, or a path to it; empty: the demo arm"),
+    *(parameter for parameter in ROBOT_PARAMETERS if parameter.name != "robot_description"),
+    NodeParameter("rate", 250.0, "joint states per second, 1 to 1000"),
+    NodeParameter("timestep", 0.001, "largest timestep of the physics, s"),
+    NodeParameter("seed", 0, "of all random numbers: signs of the sensor errors, noise"),
+    NodeParameter(
+        "description_error",
+        0.0,
+        "of the links in the robot_description that is published: relative, of masses and extents; 0: the truth",
+    ),
+    NodeParameter("start_position", [math.nan], f"rad (m); nan: zero, or the limit nearest to it{EACH}"),
+    NodeParameter("coulomb_friction", [math.nan], f"N m; nan: <dynamics friction> of the URDF{EACH}"),
+    NodeParameter("viscous_friction", [math.nan], f"N m s/rad; nan: <dynamics damping> of the URDF{EACH}"),
+    NodeParameter("rotor_inertia", [0.0], f"kg m^2, seen at the joint{EACH}"),
+    NodeParameter(
+        "torque_range", [math.nan], f"full scale of the torque sensors, N m; nan: the URDF's effort limits{EACH}"
+    ),
+    NodeParameter("torque_offset", [0.02], f"fraction of the range, its sign drawn{EACH}"),
+    NodeParameter("torque_gain_error", [0.0], f"relative, its sign drawn{EACH}"),
+    NodeParameter("torque_noise", [0.005], f"standard deviation of a sample, fraction of the range{EACH}"),
+    NodeParameter("position_noise", [2e-5], f"standard deviation of a sample, rad{EACH}"),
+    NodeParameter("velocity_noise", [1e-3], f"standard deviation of a sample, rad/s{EACH}"),
+    NodeParameter(
+        "trajectory_topic", "/joint_trajectory_controller/joint_trajectory", "trajectories for position mode"
+    ),
+    NodeParameter(
+        "effort_topic", "/forward_effort_controller/commands", "torques for effort mode, in the model's joint order"
+    ),
+    NodeParameter("wrench_topic", "", "readings of the force/torque sensor between tip link and load; empty: none"),
+    NodeParameter("wrench_bias", [5.0, 0.3], f"N and N m, its sign drawn{BOTH}"),
+    NodeParameter("wrench_noise", [0.1, 0.003], f"standard deviation of a sample, N and N m{BOTH}"),
+    NodeParameter("wrench_range", [math.inf], f"largest reading, N and N m{BOTH}"),
+    *LOAD_PARAMETERS,
+)
+
+
+def make_arm(settings: SimpleNamespace, urdf: str) -> SimulatedArm:
+    """The arm of a URDF; raises as its parts do, and for parameters that make no sense."""
+    robot = RobotModel.from_urdf(urdf, settings.tip_link, settings.base_link, settings.gravity)
+    period = 1.0 / settings.rate
+    if not settings.timestep > 0.0:
+        raise DynidError(f"Parameter 'timestep' is {settings.timestep:g} s; expected more than 0")
+    if _unset(settings.torque_range) and not np.all(np.isfinite(robot.limits.effort)):
+        raise DynidError("The URDF has joints without effort limit; set parameter 'torque_range'")
+    torque_range = robot.limits.effort if _unset(settings.torque_range) else settings.torque_range
+    sensors = Sensors.draw(
+        per_joint("torque_range", torque_range, robot.n_joints, minimum=0.0),
+        np.random.default_rng((settings.seed, 1)),
+        torque_offset=settings.torque_offset,
+        torque_gain_error=settings.torque_gain_error,
+        torque_noise=settings.torque_noise,
+        position_noise=settings.position_noise,
+        velocity_noise=settings.velocity_noise,
+    )
+    wrench_sensor = WrenchSensor.draw(
+        np.random.default_rng((settings.seed, 3)),
+        bias=settings.wrench_bias,
+        noise=settings.wrench_noise,
+        range=settings.wrench_range,
+    )
+    drives = Drives(
+        None if _unset(settings.coulomb_friction) else settings.coulomb_friction,
+        None if _unset(settings.viscous_friction) else settings.viscous_friction,
+        settings.rotor_inertia,
+    )
+    return SimulatedArm(
+        robot,
+        drives=drives,
+        sensors=sensors,
+        wrench_sensor=wrench_sensor,
+        start=None if _unset(settings.start_position) else settings.start_position,
+        timestep=period / math.ceil(period / settings.timestep - 1e-9),
+        seed=settings.seed,
+    )
+
+
+def published_description(settings: SimpleNamespace, robot: RobotModel) -> str | None:
+    """URDF of `robot`, wrong by as much as the parameter says."""
+    error = settings.description_error
+    if not 0.0 <= error < 1.0:
+        raise DynidError(f"Parameter 'description_error' is {error:g}; expected 0 or more, below 1")
+    return misjudged_urdf(robot, error, np.random.default_rng((settings.seed, 2))) if error else robot.urdf
+
+
+def load_of(settings: SimpleNamespace) -> NDArray:
+    """Parameters (10,) about the tip link's frame of the load that `LOAD_PARAMETERS` describe.
+
+    Raises:
+        DynidError: a list of another length.
+
+    """
+    for name, length in (("load_center", 3), ("load_inertia", 6)):
+        if len(getattr(settings, name)) != length:
+            raise DynidError(f"Parameter '{name}' has {len(getattr(settings, name))} values; expected {length}")
+    about_center = np.zeros(PARAMETERS_PER_LINK)
+    about_center[4:] = settings.load_inertia
+    return from_center_of_mass(settings.load_mass, np.array(settings.load_center), inertia_matrix(about_center))
+
+
+def _unset(values: list[float]) -> bool:
+    return len(values) == 1 and math.isnan(values[0])

@@ -1,0 +1,176 @@
+"""The arm picks something up: against Pinocchio, closed forms, and what must not change."""
+
+import carried_loads
+import numpy as np
+import pytest
+from carried_loads import LoadedArm
+from pendulum import LENGTH, MASS
+from scipy.special import ellipk
+
+from dynid_ros.errors import DynidError
+from dynid_ros.simulation import Drives, SimulatedArm, TrajectoryPoints, WrenchSensor, record, simulate
+from dynid_ros.trajectories import Trajectory
+
+G = 9.80665
+START = np.array([0.0, 0.5, 1.0, 0.0, 0.8, 0.0])
+ROTORS = [0.8, 0.8, 0.4, 0.04, 0.04, 0.02]
+LOAD = carried_loads.parameters()
+POINT = np.array([2.0, 0.6, 0.0, 0.0, 0.0, 0.0, 0.0, 2.0 * 0.09, 0.0, 2.0 * 0.09])
+"""2 kg at 0.3 m along x."""
+
+
+@pytest.fixture
+def trajectory(demo_robot):
+    goal, zeros = START + np.array([0.4, -0.3, 0.5, -0.6, 0.5, 0.7]), np.zeros((3, 6))
+    return Trajectory(demo_robot.joint_names, [0.0, 1.5, 3.0], np.array([START, goal, START]), zeros, zeros)
+
+
+@pytest.fixture
+def reference(demo_robot):
+    return LoadedArm(demo_robot.urdf, demo_robot.tip, demo_robot.gravity)
+
+
+def samples(seed, n=40):
+    return np.random.default_rng(seed).uniform(-2.0, 2.0, (3, n, 6))
+
+
+def test_torque_of_arm_and_load_is_that_of_pinocchio(demo_robot, reference):
+    arm = SimulatedArm(demo_robot, drives=Drives(rotor_inertia=ROTORS))
+    arm.attach_load(LOAD)
+    motion = samples(1)
+    expected = [reference.inverse_dynamics(*sample) for sample in zip(*motion, strict=True)]
+    np.testing.assert_allclose(arm.truth.drive_torque(*motion), expected + np.array(ROTORS) * motion[2], atol=1e-9)
+    gravity = [reference.gravity_torque(q) for q in motion[0]]
+    np.testing.assert_allclose(arm.truth.gravity_torque(motion[0]), gravity, atol=1e-9)
+
+
+def test_wrench_of_a_motion_is_that_of_pinocchio(demo_robot, reference):
+    arm = SimulatedArm(demo_robot)
+    arm.attach_load(LOAD)
+    motion = samples(2)
+    expected = [reference.wrench(*sample) for sample in zip(*motion, strict=True)]
+    np.testing.assert_allclose(arm.truth.wrench(*motion), expected, atol=1e-10)
+
+
+def test_simulated_torque_and_wrench_are_those_of_pinocchio(demo_robot, reference, trajectory):
+    """Along the motion that the simulation integrates; acceleration by differences, away from friction's reversals."""
+    arm = SimulatedArm(demo_robot, drives=Drives(rotor_inertia=ROTORS))
+    arm.attach_load(LOAD)
+    recording = simulate(arm, trajectory, rate=1000.0, wrench_topic="/wrist")
+    wrench = np.hstack([recording.wrench.force, recording.wrench.torque])
+    moving = np.flatnonzero(np.all(np.abs(recording.velocity) > 0.05, axis=1))[1:-1]
+    assert len(moving) > 1500
+    for i in moving[::20]:
+        q, qd = recording.position[i], recording.velocity[i]
+        qdd = (recording.position[i + 1] - 2 * q + recording.position[i - 1]) / 1e-6
+        drive = reference.inverse_dynamics(q, qd, qdd) + np.array(ROTORS) * qdd
+        friction = arm.drives.coulomb * np.sign(qd) + arm.drives.viscous * qd
+        assert recording.torque[i] == pytest.approx(drive + friction, abs=0.02)
+        assert wrench[i] == pytest.approx(reference.wrench(q, qd, qdd), abs=0.005)
+    assert np.ptp(wrench, axis=0).min() > 0.5
+
+
+def test_at_rest_the_sensor_reads_the_weight_downward(demo_robot):
+    arm = SimulatedArm(demo_robot, start=START)
+    arm.attach_load(LOAD)
+    arm.step(2.0)
+    force, torque = arm.measure_wrench()
+    tip = (demo_robot.forward_kinematics(arm.position[np.newaxis])[0, -1] @ demo_robot.tip_offset)[:3, :3]
+    weight = tip.T @ [0.0, 0.0, -carried_loads.MASS * G]
+    assert force == pytest.approx(weight, abs=1e-4)
+    assert torque == pytest.approx(np.cross(carried_loads.CENTER, weight), abs=1e-4)
+
+
+def test_without_load_the_sensor_feels_nothing_and_the_arm_is_as_before(demo_robot, trajectory):
+    arm = SimulatedArm(demo_robot, wrench_sensor=WrenchSensor(np.arange(6.0), np.zeros(6), np.full(6, np.inf)))
+    before = record(arm, trajectory, wrench_topic="/wrist")
+    assert np.array_equal(np.hstack([before.wrench.force, before.wrench.torque]), np.tile(np.arange(6.0), (751, 1)))
+    arm.attach_load(LOAD)
+    assert not np.allclose(record(arm, trajectory).torque, before.torque, atol=1.0)
+    arm.detach_load()
+    assert np.array_equal(record(arm, trajectory).torque, before.torque)
+    assert not record(arm, trajectory).wrenches
+
+
+def test_position_and_velocity_stay_when_a_load_comes_and_goes(demo_robot):
+    arm = SimulatedArm(demo_robot, start=START)
+    arm.release()
+    arm.step(0.2)
+    for change in (lambda: arm.attach_load(LOAD), arm.detach_load):
+        position, velocity = arm.position, arm.velocity
+        change()
+        assert np.array_equal(arm.position, position)
+        assert np.array_equal(arm.velocity, velocity)
+        arm.step(0.001)
+        assert arm.position == pytest.approx(position, abs=0.002 * np.abs(velocity).max())
+        assert arm.velocity == pytest.approx(velocity, abs=0.1)
+
+
+def test_a_pendulum_swings_with_its_load_and_then_without(pendulum):
+    """Taken up in the turning point, the period is that of both masses: I = m l² + 2 kg (0.3 m)², moment m l + 0.6."""
+    start = np.pi / 2 - 1.0
+    arm = SimulatedArm(pendulum, start=[start], timestep=0.0005)
+    arm.attach_load(POINT)
+    arm.release()
+    rate = np.sqrt((MASS * LENGTH + 0.6) * G / (MASS * LENGTH**2 + POINT[7]))
+    period = 4.0 / rate * ellipk(np.sin(0.5) ** 2)
+    alone = 4.0 * np.sqrt(LENGTH / G) * ellipk(np.sin(0.5) ** 2)
+    assert alone - period > 0.1
+    arm.step(round(period / 0.0005) * 0.0005)
+    assert arm.position == pytest.approx([start], abs=2e-3)
+    arm.detach_load()
+    arm.step(round(alone / 0.0005) * 0.0005)
+    assert arm.position == pytest.approx([start], abs=4e-3)
+
+
+def test_a_whirled_load_pulls_outward(turntable):
+    """Centripetal force m r w² along x, while the tip turns steadily about z."""
+    arm = SimulatedArm(turntable)
+    arm.attach_load(POINT)
+    arm.follow(TrajectoryPoints(["swing"], [1.0, 3.0, 4.0], [[1.0], [5.0], [6.0]], [[2.0], [2.0], [0.0]]))
+    arm.step(2.0)
+    force, torque = arm.measure_wrench()
+    assert force == pytest.approx([2.0 * 0.3 * 2.0**2, 0.0, -2.0 * G], abs=0.01)
+    assert torque == pytest.approx([0.0, 0.6 * G, 0.0], abs=0.01)
+
+
+@pytest.mark.parametrize("rotors", [0.0, ROTORS])
+def test_the_servo_holds_a_load_that_it_does_not_know(demo_robot, rotors):
+    """It comes to rest a little lower, and holds there; in the end its torque is that of arm and load."""
+    arm = SimulatedArm(demo_robot, start=START, drives=Drives(coulomb=0.0, rotor_inertia=rotors))
+    arm.attach_load(LOAD)
+    arm.step(3.0)
+    assert arm.velocity == pytest.approx(np.zeros(6), abs=1e-5)
+    assert 1e-3 < np.abs(arm.position - START).max() < 0.1
+    assert arm.torque == pytest.approx(arm.truth.gravity_torque(arm.position)[0], abs=1e-3)
+
+
+def test_a_load_stays_through_reset_and_another_takes_its_place(pendulum):
+    arm = SimulatedArm(pendulum)
+    arm.attach_load(POINT)
+    arm.reset()
+    assert arm.truth.load == pytest.approx(POINT)
+    arm.attach_load(2 * POINT)
+    assert arm.truth.load == pytest.approx(2 * POINT)
+    assert arm.truth.gravity_torque([0.0]) == pytest.approx(np.array([[-(MASS * LENGTH + 1.2) * G]]))
+
+
+def test_truth_of_the_arm_is_without_the_load(demo_robot):
+    arm = SimulatedArm(demo_robot)
+    before = arm.truth.parameters, arm.truth.gravity_moments(), arm.truth.carried_masses
+    arm.attach_load(LOAD)
+    for now, then in zip(
+        (arm.truth.parameters, arm.truth.gravity_moments(), arm.truth.carried_masses), before, strict=True
+    ):
+        assert np.array_equal(now, then)
+    assert arm.truth.load == pytest.approx(LOAD, abs=1e-12)
+    arm.detach_load()
+    assert arm.truth.load.tolist() == [0.0] * 10
+
+
+def test_an_impossible_load_is_refused_and_the_one_before_stays(demo_robot):
+    arm = SimulatedArm(demo_robot)
+    arm.attach_load(LOAD)
+    with pytest.raises(DynidError, match="mass is -3"):
+        arm.attach_load(-LOAD)
+    assert arm.truth.load == pytest.approx(LOAD, abs=1e-12)
