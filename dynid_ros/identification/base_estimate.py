@@ -20,6 +20,9 @@ class BaseEstimate:
         covariance: (k, k) of `values`.
         nominal: (k,) of the URDF; NaN for friction, of which a URDF says nothing that counts.
         freedom: (k,) degrees of freedom of each variance.
+        gain_shifts: (n, k) change of the values per relative error of each joint's torque gain, which later readings
+            of the same sensors share; None: not known.
+        gain_error: standard deviation of these errors that the covariance allows for.
 
     """
 
@@ -29,6 +32,8 @@ class BaseEstimate:
     covariance: NDArray
     nominal: NDArray
     freedom: NDArray
+    gain_shifts: NDArray | None = None
+    gain_error: float = 0.0
 
     @property
     def standard_errors(self) -> NDArray:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Generic
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid_ros.identification.link_columns import LinkColumns
-from dynid_ros.identification.link_factors import LinkFactors
+from dynid_ros.identification.link_factors import AnyColumns, LinkFactors
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +35,7 @@ class EquationBlock:
     torque: NDArray
 
 
-class Equations(ABC):
+class Equations(ABC, Generic[AnyColumns]):
     """Equations of one or more recordings.
 
     Attributes:
@@ -50,10 +50,10 @@ class Equations(ABC):
     fast: float = np.inf
 
     @abstractmethod
-    def blocks(self, columns: LinkColumns) -> Iterator[EquationBlock]:
+    def blocks(self, columns: AnyColumns) -> Iterator[EquationBlock]:
         """All equations, in flat memory."""
 
-    def factors(self, columns: LinkColumns) -> LinkFactors:
+    def factors(self, columns: AnyColumns) -> LinkFactors[AnyColumns]:
         """Compressed equations."""
         factors = LinkFactors(columns, self.sizes)
         first = np.cumsum([0, *factors.stretches])

@@ -15,7 +15,7 @@ STEPS = 14
 """Least samples from end to end of a window: with 7, Simpson's rule errs by 2 % of the torque, with 14 by 0.01 %."""
 
 
-class IntegralEquations(LinkEquations):
+class IntegralEquations(LinkEquations[LinkColumns]):
     """As `LinkEquations`, with means over Hann windows in place of the low-pass."""
 
     def blocks(self, columns: LinkColumns) -> Iterator[EquationBlock]:

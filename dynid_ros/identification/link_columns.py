@@ -144,6 +144,13 @@ class LinkColumns:
             self._whole[choice] = BaseParameters.of_robot(self.robot, self.friction(choice))
         return self._whole[choice]
 
+    def independent(self, choice: Sequence[int]) -> NDArray:
+        """Those of the `chosen` columns that are base parameters of links and friction together, in their order."""
+        n_links = self.robot.parameters.size
+        base = self.whole_base(choice).columns
+        terms = [self.n_inertial + c - n_links for c in base if c >= n_links]
+        return self.chosen(choice)[[*range(self.n_inertial), *terms]]
+
     def nonnegative(self, choice: Sequence[int]) -> NDArray:
         """(k,) bool: which of the `chosen` columns have coefficients that cannot be negative; coupling terms can."""
         names = self.friction(choice).names(self.robot)

@@ -77,7 +77,7 @@ def robust_covariance(
     scores = np.array([p.residual @ effect for p, effect in zip(pieces, effects, strict=True)])
     alone = sum((p.rows.T * np.where(p.share < ALONE, 0.0, v)) @ p.rows for p, v in zip(pieces, variances, strict=True))
     seen = scores.T @ scores + inverse @ alone @ inverse.T
-    covariance = seen + _gain_covariance(problem, weights, inverse, gain_error)
+    covariance = seen + _gain_covariance(problem, weights, gain_error)
     with np.errstate(divide="ignore", invalid="ignore"):
         freedom = _freedom(pieces, variances, effects, total) * (np.diag(covariance) / np.diag(seen)) ** 2
     return covariance, np.where(freedom < NORMAL, np.maximum(freedom, 1.0), NORMAL)
@@ -89,10 +89,10 @@ def white_covariance(
     """As `robust_covariance`, of residuals that are independent of each other: of samples that are no recording."""
     parts = (problem.joint(j)[0] for j in range(problem.n_joints))
     squares = [matrix.T @ matrix / w**2 for matrix, w in zip(parts, weights, strict=True)]
-    half = _half_inverse(sum(squares))
+    half = half_inverse(sum(squares))
     inverse = half @ half.T
     middle = sum(square * (s / w) ** 2 for square, s, w in zip(squares, noise, weights, strict=True))
-    drift = _gain_covariance(problem, weights, half, gain_error)
+    drift = _gain_covariance(problem, weights, gain_error)
     return inverse @ middle @ inverse + drift, np.full(problem.n_unknowns, NORMAL)
 
 
@@ -114,7 +114,7 @@ def _pieces(problem: LinkProblem, weights: NDArray, solution: NDArray) -> tuple[
         for kind in problem.factors.kinds
         for j, w in enumerate(weights)
     ]
-    inverse = _half_inverse(sum(matrix for _, matrix, _ in grams))
+    inverse = half_inverse(sum(matrix for _, matrix, _ in grams))
     pieces = []
     for j, matrix, right in grams:
         share, axes = np.linalg.eigh(inverse.T @ matrix @ inverse)
@@ -163,15 +163,20 @@ def _effect(piece: _Piece, variance: NDArray, total: NDArray) -> NDArray:
     return effect
 
 
-def _gain_covariance(problem: LinkProblem, weights: NDArray, inverse: NDArray, gain_error: float) -> NDArray:
-    """(k, k): a gain that is wrong moves the whole torque of its joint."""
-    parts = (problem.joint(j) for j in range(problem.n_joints))
+def gain_shifts(problem: LinkProblem, weights: NDArray) -> NDArray:
+    """(n, k) change of the solution per relative error of each joint's gain, which moves its whole torque."""
+    parts = [problem.joint(j) for j in range(problem.n_joints)]
     moments = np.array([matrix.T @ right / w**2 for (matrix, right), w in zip(parts, weights, strict=True)])
-    moved = gain_error * moments @ inverse @ inverse.T
+    inverse = half_inverse(sum(matrix.T @ matrix / w**2 for (matrix, _), w in zip(parts, weights, strict=True)))
+    return moments @ inverse @ inverse.T
+
+
+def _gain_covariance(problem: LinkProblem, weights: NDArray, gain_error: float) -> NDArray:
+    moved = gain_error * gain_shifts(problem, weights)
     return moved.T @ moved
 
 
-def _half_inverse(normal: NDArray) -> NDArray:
+def half_inverse(normal: NDArray) -> NDArray:
     """H (k, r), for which H Hᵀ is the inverse of normal equations (k, k) within what they decide."""
     scale = np.sqrt(np.where(np.diag(normal) > 0, np.diag(normal), 1.0))
     values, axes = np.linalg.eigh(normal / np.outer(scale, scale))

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.identification.equations import EquationBlock, Equations
-from dynid_ros.identification.link_columns import LinkColumns
+from dynid_ros.identification.link_factors import AnyColumns
 from dynid_ros.identification.link_signals import LinkSegment, LinkSignals
 from dynid_ros.identification.motion_kinds import MotionKinds
 from dynid_ros.model.samples import blocks
@@ -22,7 +22,7 @@ FAST = 0.6
 """Quantile of speed above which a sample is fast: to see how a model does beyond the speeds that it was fitted to."""
 
 
-class LinkEquations(Equations):
+class LinkEquations(Equations[AnyColumns]):
     """The equations Y x = τ of several recordings.
 
     Args:
@@ -40,7 +40,7 @@ class LinkEquations(Equations):
 
     def __init__(self, signals: LinkSignals, recordings: Sequence[Recording]):
         self.signals = signals
-        parts = [signals.segments(recording) for recording in recordings]
+        parts = [self._segments(number, recording) for number, recording in enumerate(recordings)]
         self.segments = [segment for part in parts for segment in part]
         self.spans = [(part[0].time[0], part[-1].time[-1]) for part in parts]
         self._owner = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
@@ -60,13 +60,16 @@ class LinkEquations(Equations):
         self.fast = float(np.quantile(np.concatenate(speeds), FAST))
         self._kinds = MotionKinds([self._state(part, _kept(part, low)) for part, low in self._filtered()])
 
-    def blocks(self, columns: LinkColumns) -> Iterator[EquationBlock]:
+    def blocks(self, columns: AnyColumns) -> Iterator[EquationBlock]:
         """All equations, in flat memory."""
         for owner, (part, low_pass) in zip(self._owner, self._filtered(), strict=True):
             kept = np.arange(len(part.time))[_kept(part, low_pass)]
             step = max(1, BLOCK_EDGES * low_pass.edge // low_pass.decimation)
             for start in range(0, len(kept), step):
                 yield self._block(columns, int(owner), part, low_pass, kept[start : start + step])
+
+    def _segments(self, number: int, recording: Recording) -> list[LinkSegment]:  # noqa: ARG002 - for those who need it
+        return self.signals.segments(recording)
 
     def _filtered(self) -> Iterator[tuple[LinkSegment, LowPass]]:
         return zip(self.segments, self._filters, strict=True)
@@ -78,7 +81,7 @@ class LinkEquations(Equations):
         return part.motion.position[rows], part.motion.velocity[rows]
 
     def _block(
-        self, columns: LinkColumns, recording: int, part: LinkSegment, low_pass: LowPass, kept: NDArray
+        self, columns: AnyColumns, recording: int, part: LinkSegment, low_pass: LowPass, kept: NDArray
     ) -> EquationBlock:
         # Twice the edge, so that what a block does not see is below 1e-4 of a step there.
         first = max(0, kept[0] - 2 * low_pass.edge)

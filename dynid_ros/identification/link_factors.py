@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid_ros.identification.link_columns import LinkColumns
 from dynid_ros.identification.normal_equations import JointGrams
 
 PARTS = 5
@@ -17,7 +17,24 @@ STRETCHES = 20
 SAMPLES_PER_STRETCH = 25
 
 
-class LinkFactors(JointGrams):
+class Columns(Protocol):
+    """Columns of the equations of several channels, such as the joints' torques.
+
+    Attributes:
+        of_joint: for each channel the (k_j,) columns that it can depend on.
+
+    """
+
+    of_joint: list[NDArray]
+
+    def rows(self, q: NDArray, qd: NDArray, qdd: NDArray) -> list[NDArray]:
+        """For each channel the matrix (N, k_j) of a motion (N, n)."""
+
+
+AnyColumns = TypeVar("AnyColumns", bound=Columns)
+
+
+class LinkFactors(JointGrams, Generic[AnyColumns]):
     """Sums of [Y_j τ_j]ᵀ [Y_j τ_j] and factors of them, by groups of samples.
 
     Groups make it possible to leave samples out, for cross-validation, and to see how far stretches of time agree, for
@@ -34,7 +51,7 @@ class LinkFactors(JointGrams):
 
     """
 
-    def __init__(self, columns: LinkColumns, recordings: Sequence[int] | NDArray):
+    def __init__(self, columns: AnyColumns, recordings: Sequence[int] | NDArray):
         self.columns = columns
         self.stretches = [int(np.clip(size // SAMPLES_PER_STRETCH, 1, STRETCHES)) for size in recordings]
         self.parts = np.concatenate([_parts(i, count) for i, count in enumerate(self.stretches)])

@@ -63,7 +63,7 @@ class LinkModel:
         order = columns.chosen([0] * self.robot.n_joints)
         value = np.zeros(columns.size)
         value[order] = x
-        equations = LinkEquations(self.signals, [recording.select(self.robot.joint_names)])
+        equations: LinkEquations[LinkColumns] = LinkEquations(self.signals, [recording.select(self.robot.joint_names)])
         blocks = list(equations.blocks(columns))
         predicted = [
             np.column_stack([rows @ value[own] for rows, own in zip(block.rows, columns.of_joint, strict=True)])

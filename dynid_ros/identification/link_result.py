@@ -14,6 +14,7 @@ from dynid_ros.errors import IdentificationError
 from dynid_ros.files import write_atomically
 from dynid_ros.identification.base_estimate import BaseEstimate
 from dynid_ros.identification.identified_file import new_document, save_identified
+from dynid_ros.identification.known_arm import KnownArm
 from dynid_ros.identification.link_document import friction_section, gravity_section, links_section
 from dynid_ros.identification.link_model import LinkModel
 from dynid_ros.identification.validation import Validation
@@ -95,6 +96,11 @@ class LinkResult:
         return np.stack([self._alone(low), self._alone(high)], axis=1)
 
     @property
+    def known_arm(self) -> KnownArm:
+        """The model and how well it is known, to find from other recordings what is added to the arm."""
+        return KnownArm.of(self.model, self.base_parameters, ", ".join(self.sources))
+
+    @property
     def urdf_explains(self) -> NDArray:
         """(n,) share of the torque's mean square that the URDF's links explain, friction being fitted."""
         return 1 - (self.urdf_residual_rms / self.torque_rms) ** 2
@@ -154,6 +160,7 @@ class LinkResult:
         document["links"] = links_section(self.robot, self.parameters, self.standard_errors)
         document["friction"] = friction_section(self.model, self.base_parameters)
         document["base_parameters"] = self.base_parameters.document()
+        document |= self.known_arm.document()
         document["signals"] = self.model.signals.document()
         document["condition_number"] = float(self.condition_number) if np.isfinite(self.condition_number) else None
         document["degrees_of_freedom"] = float(np.median(self.base_parameters.freedom))

@@ -15,7 +15,7 @@ from dynid_ros.identification.friction_choice import choose_friction, friction_c
 from dynid_ros.identification.full_problem import FullProblem
 from dynid_ros.identification.integral_equations import IntegralEquations
 from dynid_ros.identification.link_columns import LinkColumns
-from dynid_ros.identification.link_covariance import robust_covariance, white_covariance, widened
+from dynid_ros.identification.link_covariance import gain_shifts, robust_covariance, white_covariance, widened
 from dynid_ros.identification.link_equations import LinkEquations
 from dynid_ros.identification.link_estimators import ESTIMATORS, UNBIASED, estimate_all, estimate_base
 from dynid_ros.identification.link_factors import LinkFactors
@@ -33,7 +33,7 @@ from dynid_ros.model.pseudo_inertia import possible_prior
 from dynid_ros.recording import Recording
 
 ERRORS = ("robust", "white")
-EQUATIONS = {"filtered": LinkEquations, "integral": IntegralEquations}
+EQUATIONS: dict[str, type[LinkEquations]] = {"filtered": LinkEquations, "integral": IntegralEquations}
 WEAK = 0.3
 
 
@@ -118,7 +118,8 @@ class LinkIdentification:
             IdentificationError: no samples, values that are not finite, or fewer samples than parameters.
 
         """
-        equations = SampleEquations(self.robot, q, qd, qdd, torque, kinds=self.errors == "robust")
+        kinds = self.errors == "robust"
+        equations: SampleEquations[LinkColumns] = SampleEquations(self.robot, q, qd, qdd, torque, kinds=kinds)
         cutoff = self.cutoff or LEAST_CUTOFF
         motion_cutoff = self.motion_cutoff or MOTION_OVER_EQUATIONS * cutoff
         reason = f"samples are taken as given; recordings to compare with pass a low-pass at {cutoff:g} Hz"
@@ -151,8 +152,8 @@ class LinkIdentification:
         base = columns.whole_base(choice)
         chosen = columns.chosen(choice)
         n_links = robot.parameters.size
-        kept = [*range(columns.n_inertial), *(columns.n_inertial + c - n_links for c in base.columns if c >= n_links)]
-        problem = LinkProblem(factors, chosen[kept])
+        independent = columns.independent(choice)
+        problem = LinkProblem(factors, independent)
         kind = self.estimator if self.estimator in UNBIASED else "weighted"
         found, noise = estimate_base(kind, problem, base, lambda: equations.blocks(columns))
         weights = np.ones_like(noise) if self.estimator == "ordinary" else noise
@@ -167,6 +168,8 @@ class LinkIdentification:
             covariance=covariance if found.covariance is None else widened(found.covariance, covariance),
             nominal=self._nominal(base),
             freedom=freedom,
+            gain_shifts=gain_shifts(problem, weights),
+            gain_error=self.torque_gain_error,
         )
         nonnegative = columns.nonnegative(choice)
         full = FullProblem(LinkProblem(factors, chosen), noise, prior, nonnegative)
@@ -178,7 +181,8 @@ class LinkIdentification:
         elif self.estimator in UNBIASED:
             solution = np.zeros(full.to_base.shape[1])
             own = [*range(n_links), *base.columns[base.columns >= n_links]]
-            solution[own] = FullProblem(problem, noise, prior, nonnegative[kept]).nearest(found.solution)
+            kept = nonnegative[np.isin(chosen, independent)]
+            solution[own] = FullProblem(problem, noise, prior, kept).nearest(found.solution)
         else:
             solution = estimate_all(self.estimator, full, robot.parameters, self.prior_weight)
         urdf = full.with_links(robot.parameters)

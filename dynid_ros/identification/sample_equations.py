@@ -9,13 +9,13 @@ from numpy.typing import ArrayLike
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.identification.equations import EquationBlock, Equations
-from dynid_ros.identification.link_columns import LinkColumns
+from dynid_ros.identification.link_factors import AnyColumns
 from dynid_ros.identification.motion_kinds import MotionKinds
 from dynid_ros.model import RobotModel
 from dynid_ros.model.samples import blocks, joint_samples
 
 
-class SampleEquations(Equations):
+class SampleEquations(Equations[AnyColumns]):
     """The equations of samples (N, n) of q, qd, qdd and torque, neither filtered nor decimated.
 
     Args:
@@ -58,7 +58,7 @@ class SampleEquations(Equations):
         self._kinds = MotionKinds([(position, velocity)]) if kinds else None
         self.speed_rms = np.sqrt(np.einsum("ij,ij->j", velocity, velocity) / size)
 
-    def blocks(self, columns: LinkColumns) -> Iterator[EquationBlock]:
+    def blocks(self, columns: AnyColumns) -> Iterator[EquationBlock]:
         """All equations, in flat memory; their times are their numbers."""
         for window in blocks(self.sizes[0]):
             *motion, torque = (array[window] for array in self._samples)

@@ -1,0 +1,164 @@
+"""Experiments for honest errors of loads: MuJoCo's dynamics of an arm without and with a load, sensors that err.
+
+Every draw has other motions, another load, friction, noise and gain error.
+"""
+
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+from clean_recordings import arm
+from coverage_experiments import ENCODER, ENCODER_STEP, coloured_noise, fourier_motion, friction
+
+from dynid_ros.excitation import FourierExcitation
+from dynid_ros.model import RobotModel
+from dynid_ros.model.inertia import from_center_of_mass
+from dynid_ros.recording import Recording
+from dynid_ros.simulation import Drives, SimulatedArm
+from dynid_ros.trajectories import FourierSeries, MotionLimits
+
+MASS = (1.0, 3.0)
+REACH = 0.12
+"""Largest distance of the load's centre from the flange in each direction, m."""
+ACCELERATION = 10.0
+"""Of each joint, rad/s²."""
+HARMONICS = 8
+SIZE = (0.05, 0.25)
+"""Edges of the block, m."""
+
+
+@dataclass(frozen=True)
+class LoadConditions:
+    """What experiments have in common.
+
+    Attributes:
+        arm: one of `clean_recordings.ARMS`.
+        duration: of the motion with the load, s.
+        unloaded: of the motion without, s.
+        rate: Hz.
+        noise: standard deviation of a torque sample, N m.
+        correlation: time after which 1/e is left of the noise, s; 0: it is white.
+        friction: Coulomb, as share of the largest torque; 0: sensors behind the gears, which do not see friction.
+        mismatch: size of the friction that Coulomb, viscous and offset terms do not describe.
+        gain_error: standard deviation of the relative error of each torque sensor's gain.
+        period: of the motion with the load, s; designed ones without it have twice that.
+
+    """
+
+    arm: str = "panda"
+    duration: float = 5.0
+    unloaded: float = 40.0
+    rate: float = 250.0
+    noise: float = 0.1
+    correlation: float = 0.0
+    friction: float = 0.02
+    mismatch: float = 1.0
+    gain_error: float = 0.003
+    period: float = 5.0
+    designs: int = 0
+    """Number of motions designed for the purpose, of which each arm makes one; 0: both make random ones."""
+
+
+@dataclass(frozen=True)
+class LoadExperiment:
+    """Recordings without and with a load, and its true parameters (10,) about the tip's frame."""
+
+    robot: RobotModel
+    unloaded: Recording
+    loaded: Recording
+    load: np.ndarray
+
+
+def draw_load(rng: np.random.Generator, mass: float | None = None) -> np.ndarray:
+    """(10,) of a block, turned at random."""
+    mass = rng.uniform(*MASS) if mass is None else mass
+    edges = rng.uniform(*SIZE, 3)
+    axes, _ = np.linalg.qr(rng.normal(size=(3, 3)))
+    inertia = axes @ np.diag(mass / 12 * (np.sum(edges**2) - edges**2)) @ axes.T
+    center = rng.uniform(-REACH, REACH, 3) + np.array([0.0, 0.0, REACH])
+    return from_center_of_mass(mass, center, inertia)
+
+
+@cache
+def designed(name: str, target: str, period: float, seed: int) -> FourierSeries:
+    """A motion that shows links or a load, with the accelerations that arms of such a size are used with."""
+    robot = arm(name)
+    limits = MotionLimits.of(robot, ACCELERATION)
+    plan = FourierExcitation(
+        robot,
+        limits,
+        base_frequency=1 / period,
+        harmonics=HARMONICS,
+        target=target,
+        starts=1,
+        design_time=60.0,
+        workers=1,
+        seed=seed,
+    ).plan()
+    return plan.series
+
+
+def draw(conditions: LoadConditions, rng: np.random.Generator, load: np.ndarray | None = None) -> LoadExperiment:
+    """An experiment."""
+    robot = arm(conditions.arm)
+    load = draw_load(rng) if load is None else load
+    simulated = SimulatedArm(robot, drives=Drives(0.0, 0.0))
+    seeds = rng.integers(2**31, size=2)
+    gains = 1 + conditions.gain_error * rng.standard_normal(robot.n_joints)
+    offsets = rng.uniform(-0.5, 0.5, robot.n_joints)
+    recordings = []
+    size = None
+    for duration, body in ((conditions.unloaded, None), (conditions.duration, load)):
+        time = np.arange(0.0, duration, 1 / conditions.rate)
+        if conditions.designs:
+            target, period = ("links", 2 * conditions.period) if body is None else ("load", conditions.period)
+            motion = np.array(designed(conditions.arm, target, period, int(rng.integers(conditions.designs))).at(time))
+        else:
+            motion = fourier_motion(robot, time, 1 / conditions.period, rng)
+        if body is None:
+            simulated.detach_load()
+        else:
+            simulated.attach_load(body)
+        torque = simulated.truth.drive_torque(*motion)
+        if size is None:
+            size = np.abs(torque).max(axis=0)
+            size = np.maximum(size, 0.05 * size.max())
+        if conditions.friction:
+            # The same joints: the same friction whatever they carry, but for what depends on the torque.
+            share = conditions.friction / 0.1
+            own = np.random.default_rng(seeds[0])
+            torque = torque + share * friction(*motion[:2], torque, size, conditions.mismatch, own)
+        noise = coloured_noise(torque.shape, conditions.correlation * conditions.rate, rng)
+        torque = gains * torque + offsets + conditions.noise * noise
+        measured = motion[0] + rng.normal(0, ENCODER, motion[0].shape)
+        measured = np.round(measured / ENCODER_STEP) * ENCODER_STEP
+        unknown = np.full_like(measured, np.nan)
+        source = "loaded" if body is not None else "unloaded"
+        recordings.append(Recording(robot.joint_names, time, measured, unknown, torque, source=source))
+    return LoadExperiment(robot, *recordings, load)
+
+
+def draw_rests(robot: RobotModel, load: np.ndarray, n_poses: int, rng: np.random.Generator, noise: float) -> Recording:
+    """Rests of 0.6 s in random poses, each reached from above and from below, all joints at once.
+
+    Torques are MuJoCo's at rest, with Coulomb friction of 5 % of the largest and offsets.
+    """
+    step, approach, rest = 1 / 250.0, 0.05, 0.6
+    poses = rng.uniform(
+        np.maximum(robot.limits.lower, -2.0), np.minimum(robot.limits.upper, 2.0), (n_poses, len(robot.joint_names))
+    )
+    ramp, hold = np.linspace(-1.0, 0.0, round(0.4 / step), endpoint=False), np.zeros(round(rest / step))
+    path, directions = [], []
+    for pose in poses:
+        for side in (1.0, -1.0):
+            path.append(pose + side * approach * np.concatenate([ramp, hold])[:, None])
+            directions.append(np.full((len(ramp) + len(hold), len(pose)), side))
+    position, direction = np.concatenate(path), np.concatenate(directions)
+    simulated = SimulatedArm(robot, drives=Drives(0.0, 0.0))
+    simulated.attach_load(load)
+    torque = simulated.truth.gravity_torque(position)
+    torque += 0.05 * np.abs(torque).max(axis=0) * direction + rng.uniform(-1.0, 1.0, len(robot.joint_names))
+    torque += noise * rng.standard_normal(torque.shape)
+    unknown = np.full_like(position, np.nan)
+    measured = position + rng.normal(0, ENCODER, position.shape)
+    return Recording(robot.joint_names, step * np.arange(len(position)), measured, unknown, torque, source="rests")
