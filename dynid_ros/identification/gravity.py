@@ -8,18 +8,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid_ros.errors import IdentificationError
+from dynid_ros.identification.approaches import Approaches
 from dynid_ros.identification.gravity_result import GravityResult, describe_observability
 from dynid_ros.identification.least_squares import RANK_TOLERANCE, LeastSquaresFit, solve_grouped
-from dynid_ros.identification.rotations import HOLD_TOLERANCE, rotations
-from dynid_ros.identification.samples import SampleRules, Samples, slow_samples, static_samples
+from dynid_ros.identification.rotations import rotations
+from dynid_ros.identification.samples import SampleRules, Samples, slow_samples, static_samples, with_known_torque
 from dynid_ros.model import RobotModel
 from dynid_ros.model.gravity import GravityModel
 from dynid_ros.recording import Recording
 
 ESTIMATORS = ("global", "recursive")
 KINDS = ("static", "slow", "both")
-FEW_ROWS = 6
-"""Fewer single samples than this do not show a noise of their own; they take that of the differences."""
 
 
 @dataclass
@@ -65,7 +64,7 @@ class GravityIdentification:
         """Static and slow samples of the recordings, joints in the model's order."""
         parts = []
         for recording in recordings:
-            selected = _with_torque(recording.select(self.robot.joint_names))
+            selected = with_known_torque(recording.select(self.robot.joint_names))
             wanted = []
             if self.samples in ("static", "both"):
                 wanted.append(static_samples(selected, self.rules))
@@ -147,7 +146,9 @@ class _Problem:
         # A joint that rests while others move holds by stiction of unknown size; a dwell says as much, once.
         known = samples.static[self.sample] | (samples.direction[self.sample, self.joint] != 0)
         self._keep(known & self._own_rows() if self._own_only(settings) else known)
-        self._pair()
+        pairs = Approaches.among(samples, self.sample, self.joint, robot.joint_names)
+        self.matrix, self.right = pairs.combine(self.matrix), pairs.combine(self.right)
+        self.group, self.group_names = pairs.group, pairs.names
 
     @staticmethod
     def _own_only(settings: GravityIdentification) -> bool:
@@ -171,45 +172,6 @@ class _Problem:
         self.matrix = self.matrix[:, used]
         self.names = [name for name, keep in zip(self.names, used, strict=True) if keep]
         self.owner = self.owner[used]
-
-    def _pair(self) -> None:
-        """Turn the two approaches of a pose into half sum and half difference (times √2, so that noise stays white).
-
-        Friction is in the difference alone: what its model misses does not blur the sum, which tells gravity.
-        Each joint has its own noise for sums, differences, single samples of known and of unknown direction.
-        """
-        direction = self.samples.direction[self.sample, self.joint]
-        kind = np.where(direction != 0, 2, 3)
-        up, down = self._partners(direction)
-        for values in (self.matrix, self.right):
-            first, second = values[up].copy(), values[down].copy()
-            values[up], values[down] = (first + second) / np.sqrt(2), (first - second) / np.sqrt(2)
-        kind[up], kind[down] = 0, 1
-        for j in np.unique(self.joint[down]):
-            single = (self.joint == j) & (kind == 2)
-            if single.sum() < FEW_ROWS:
-                kind[single] = 1
-        labels = ("both approaches, sum", "both approaches, difference", "one approach", "approach unknown")
-        keys, self.group = np.unique(self.joint * len(labels) + kind, return_inverse=True)
-        joints = self.gravity.robot.joint_names
-        self.group_names = [f"{joints[key // len(labels)]}, {labels[key % len(labels)]}" for key in keys]
-
-    def _partners(self, direction: NDArray) -> tuple[NDArray, NDArray]:
-        up, down = [], []
-        position = self.samples.position
-        static = self.samples.static[self.sample]
-        for j in range(self.gravity.robot.n_joints):
-            mine = (self.joint == j) & static
-            falling = list(np.flatnonzero(mine & (direction < 0)))
-            for row in np.flatnonzero(mine & (direction > 0)):
-                if not falling:
-                    break
-                distance = np.abs(position[self.sample[falling]] - position[self.sample[row]]).max(axis=1)
-                nearest = int(np.argmin(distance))
-                if distance[nearest] < HOLD_TOLERANCE:
-                    up.append(row)
-                    down.append(falling.pop(nearest))
-        return np.array(up, int), np.array(down, int)
 
     def determined_space(self) -> tuple[NDArray, NDArray]:
         """(r, k) orthonormal rows that span what the data determine, in columns divided by the (k,) scale."""
@@ -254,15 +216,3 @@ def _recursive(problem: _Problem) -> tuple[LeastSquaresFit, NDArray]:
     return LeastSquaresFit(
         solution, covariance, residual, np.full(len(residual), np.nan), rank, condition, inflation
     ), sigma
-
-
-def _with_torque(recording: Recording) -> Recording:
-    """The samples in which every torque is known: a separate torque topic may start later or have gaps."""
-    known = np.isfinite(recording.torque)
-    if not known.all(axis=1).any():
-        lacking = [name for name, some in zip(recording.joint_names, known.any(axis=0), strict=True) if not some]
-        raise IdentificationError(
-            f"{recording.source}: no torque of joint(s) {', '.join(lacking) or 'all at once'}; "
-            "record effort, or name the topic of the torques"
-        )
-    return recording.slice(known.all(axis=1))

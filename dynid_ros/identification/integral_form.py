@@ -74,7 +74,7 @@ def integral_blocks(
             f"Integral form: a window of {window:g} s is impossible with {len(q)} samples every {step:g} s; choose one "
             f"from {2 * step:g} s to {(len(q) - 1) * step:g} s"
         )
-    of_momentum, of_rest, hop = _weights(size, step, weight)
+    of_momentum, of_rest, hop = window_weights(size, step, weight)
     weightless = RobotModel(robot.chain, gravity=np.zeros(3))
     starts = np.arange(0, len(q) - size + 1, hop)
     together = max(1, BLOCK // hop)
@@ -89,7 +89,7 @@ def integral_blocks(
         yield regressor, np.einsum("l,wln->wn", of_rest, torque[part][inside])
 
 
-def _weights(size: int, step: float, weight: str) -> tuple[NDArray, NDArray, int]:
+def window_weights(size: int, step: float, weight: str) -> tuple[NDArray, NDArray, int]:
     """Factors (size,) of the momentum and of all else in the sum for the integral, and samples to the next window."""
     integral = simpson(np.eye(size), dx=step)
     if weight == "constant":

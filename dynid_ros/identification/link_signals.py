@@ -128,8 +128,12 @@ class LinkSignals:
 
         """
         require_torque(recording)
+        return self.segments_with(recording, recording.torque)
+
+    def segments_with(self, recording: Recording, channels: NDArray) -> list[LinkSegment]:
+        """As `segments`, with other channels (N, c) in place of the torque; NaN where there are none."""
         n = recording.n_joints
-        series = _uniform(recording, np.hstack([recording.position, recording.torque]))
+        series = _uniform(recording, np.hstack([recording.position, channels]))
         low_pass = self._motion_filter(series, recording.source)
         edge = low_pass.edge
         parts = [part for part in series.segments if len(part.time) > 2 * edge + STENCIL]

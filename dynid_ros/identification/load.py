@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+import numpy as np
+
 from dynid_ros.errors import IdentificationError
 from dynid_ros.identification.known_arm import KnownArm
 from dynid_ros.identification.link_model import LinkModel
@@ -17,11 +19,18 @@ from dynid_ros.identification.load_fit import LoadFit, fit_load
 from dynid_ros.identification.load_result import LoadResult
 from dynid_ros.identification.load_tare import without_tare
 from dynid_ros.identification.samples import SampleRules
+from dynid_ros.identification.wrench_frame import AXES
+from dynid_ros.identification.wrench_source import WrenchSource
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
 
 MOTIONS = ("dynamic", "static")
 SURE = 0.999
+WAYS_OUT = {
+    "torque": "Was the load on the arm when its model was identified, or is the torque's sign turned round?",
+    "wrench": "Does the load exert the wrench on the sensor, or the sensor on the load? Give the other convention",
+}
+"""For joint torques, and for a wrist sensor."""
 
 
 @dataclass
@@ -29,11 +38,13 @@ class LoadIdentification:
     """Fits the ten parameters of a body that is fixed to the tip of an arm.
 
     From joint torques it is what the arm's own model leaves of them (difference to the unloaded arm), with offset,
-    Coulomb and viscous friction of each joint free to differ from the model's: friction is another with a load.
+    Coulomb and viscous friction of each joint free to differ from the model's: friction is another with a load. From a
+    force/torque sensor at the wrist it is what hangs on the sensor, and no model of the arm is needed.
 
     Attributes:
-        robot: kinematics and gravity; its tip is the link that the load is fixed to.
+        robot: kinematics and gravity; its tip is the link that the load is fixed to, or the sensor's.
         arm: the arm alone, as identified; None: identified from the unloaded recordings given to `fit`.
+        sensor: at the wrist, which weighs the load; None: the joint torques do.
         motion: "dynamic": ten parameters from motion; "static": mass and mass moment from rests.
         tare: a tool that was on the arm when the load was recorded, but is neither part of the load nor of the arm's
             model; it is subtracted, and its uncertainty added.
@@ -44,6 +55,7 @@ class LoadIdentification:
 
     robot: RobotModel
     arm: LinkModel | LinkResult | KnownArm | None = None
+    sensor: WrenchSource | None = None
     motion: Literal["dynamic", "static"] = "dynamic"
     tare: LoadResult | None = None
     torque_gain_error: float = 0.01
@@ -52,10 +64,17 @@ class LoadIdentification:
     def __post_init__(self) -> None:
         if self.motion not in MOTIONS:
             raise IdentificationError(f"motion is '{self.motion}'; expected one of {', '.join(MOTIONS)}")
+        if not (np.isfinite(self.torque_gain_error) and self.torque_gain_error >= 0):
+            raise IdentificationError(f"torque_gain_error is {self.torque_gain_error}; expected a number of 0 or more")
         if self.tare is not None and self.tare.frame != self.robot.tip:
             raise IdentificationError(
                 f"the tare is at {self.tare.frame}, the load at {self.robot.tip}; give both at the same tip link"
             )
+
+    @property
+    def source(self) -> str:
+        """What weighs the load: "torque" or "wrench"."""
+        return "torque" if self.sensor is None else "wrench"
 
     def fit(self, *recordings: Recording, unloaded: Sequence[Recording] = ()) -> LoadResult:
         """Identify from recordings of the arm with its load.
@@ -71,6 +90,25 @@ class LoadIdentification:
         """
         if not recordings:
             raise IdentificationError("fit needs at least one recording")
+        sources = tuple(recording.source for recording in recordings)
+        sensor = self.sensor
+        found, remarks = self._by_sensor(sensor, recordings) if sensor else self._by_torque(recordings, unloaded)
+        channels = AXES if sensor else self.robot.joint_names
+        return self._result(found, channels, sources, remarks)
+
+    def _by_sensor(self, sensor: WrenchSource, recordings: Sequence[Recording]) -> tuple[LoadFit, Sequence[str]]:
+        if self.motion == "static":
+            problem = sensor.resting(self.robot, recordings, self.rules)
+        else:
+            problem = sensor.moving(self.robot, recordings)
+        source = ", ".join(recording.source for recording in recordings)
+        # The gains' errors are estimated: what is left of them is in `gains`.
+        found = fit_load(problem.equations, problem.columns, AXES, arm=problem.gains, source=source)
+        return found, problem.remarks
+
+    def _by_torque(
+        self, recordings: Sequence[Recording], unloaded: Sequence[Recording]
+    ) -> tuple[LoadFit, Sequence[str]]:
         arm = self._known_arm(unloaded)
         selected = [recording.select(self.robot.joint_names) for recording in recordings]
         static = self.motion == "static"
@@ -84,8 +122,9 @@ class LoadIdentification:
             arm=arm,
             source=", ".join(recording.source for recording in recordings),
         )
-        remarks = [] if arm.covariance is not None else [f"errors of {arm.source} itself are not known, nor counted"]
-        return self._result(found, self.robot.joint_names, tuple(r.source for r in recordings), remarks)
+        return found, [] if arm.covariance is not None else [
+            f"errors of {arm.source} itself are not known, nor counted"
+        ]
 
     def _result(
         self, found: LoadFit, channels: tuple[str, ...], sources: tuple[str, ...], remarks: Sequence[str]
@@ -104,6 +143,7 @@ class LoadIdentification:
             n_samples=found.n_samples,
             sources=sources,
             settings={
+                "source": self.source,
                 "motion": str(self.motion),
                 "torque_gain_error": float(self.torque_gain_error),
                 "tare": None if self.tare is None else list(self.tare.sources),
@@ -114,7 +154,7 @@ class LoadIdentification:
         if high < 0:
             raise IdentificationError(
                 f"{', '.join(sources)}: the load has a mass of {result.body.mass:.3g} kg, below zero beyond doubt. "
-                "Was the load on the arm when its model was identified, or is the torque's sign turned round?"
+                f"{WAYS_OUT[self.source]}"
             )
         return result
 

@@ -162,5 +162,6 @@ class LoadResult:
         """
         document = self.document()
         if arm is not None:
-            document = {**arm, "load": {**document["load"], "source": document["source"]}}
+            own = {name: document[name] for name in ("source", "condition_number", "remarks")}
+            document = {**arm, "load": {**document["load"], **own}}
         return save_identified(path, document)

@@ -16,8 +16,10 @@ from dynid_ros.identification.load_columns import STATIC
 
 FALSE_ALARM = 1e-5
 """Probability of an alarm at one of the moments that are tried, if residuals are as the standard errors say."""
-LEAST_CHANGE, LEAST_SHIFT = 0.05, 0.01
-"""Of the mass, relative, and of the centre, m: friction feigns as much, and no identification is spoilt by it."""
+LEAST_CHANGE, LEAST_SHIFT = 0.03, 0.004
+"""Of the mass, relative, and of the centre, m: no identification is spoilt by less, which friction and drift feign."""
+LEAST_MASS = 0.05
+"""In kg: less than this is no load."""
 LEAST_PARTS = 5
 """Stretches before and after a change that is looked for: less does not show the load, nor how far parts differ."""
 LEAST_TIME = 1.0
@@ -45,9 +47,13 @@ class LoadChange:
     @property
     def matters(self) -> bool:
         """Whether it would spoil an identification."""
-        largest = max(abs(self.before[0]), abs(self.after[0]))
-        change = np.abs(self.after - self.before)
-        return bool(change[0] > LEAST_CHANGE * largest or change[1:].max() > LEAST_SHIFT * largest)
+        masses = np.array([self.before[0], self.after[0]])
+        if abs(np.diff(masses)[0]) > max(LEAST_CHANGE * masses.max(), LEAST_MASS):
+            return True
+        if masses.min() < LEAST_MASS:
+            return False
+        shift = self.after[1:] / masses[1] - self.before[1:] / masses[0]
+        return bool(np.abs(shift).max() > LEAST_SHIFT)
 
 
 def require_steady(equations: Equations, problem: LinkProblem, noise: NDArray, source: str) -> None:
@@ -60,11 +66,11 @@ def require_steady(equations: Equations, problem: LinkProblem, noise: NDArray, s
     change = likeliest_change(equations, problem, noise)
     if change is None or change.probability > FALSE_ALARM or not change.matters:
         return
-    before, after = (f"{x[0]:.3g} kg with mass moments {_text(x[1:])} kg m" for x in (change.before, change.after))
+    before, after = _text(change.before), _text(change.after)
     where = f"recording {change.recording + 1}" if len(equations.sizes) > 1 else source
     raise IdentificationError(
         f"{where}: the load changed at about t = {change.time:.1f} s, from {before} to {after}: it slipped, or was "
-        "picked up or dropped. Fasten it, or identify the time before and the time after apart"
+        "picked up or dropped, or a sensor was zeroed. Fasten it, or identify the time before and the time after apart"
     )
 
 
@@ -152,5 +158,8 @@ def _stretches(equations: Equations, counts: list[int]) -> tuple[list[int], list
     return starts, moments
 
 
-def _text(values: NDArray) -> str:
-    return ", ".join(f"{value:.3g}" for value in values)
+def _text(load: NDArray) -> str:
+    if load[0] <= 0:
+        return f"{load[0]:.3g} kg"
+    center = ", ".join(f"{1000 * value:.0f}" for value in load[1:] / load[0])
+    return f"{load[0]:.3g} kg with its centre at ({center}) mm"

@@ -42,6 +42,11 @@ class Samples:
     def __len__(self) -> int:
         return len(self.time)
 
+    def take(self, rows: Sequence[int]) -> "Samples":
+        """Only these."""
+        chosen = np.asarray(rows, int)
+        return Samples(**{f.name: getattr(self, f.name)[chosen] for f in fields(Samples)})
+
     @staticmethod
     def join(parts: Sequence["Samples"]) -> "Samples":
         """All samples in one, the parts numbered in order."""
@@ -74,28 +79,44 @@ class SampleRules:
     block: float = 0.1
 
 
+def with_known_torque(recording: Recording) -> Recording:
+    """The samples in which every torque is known: a separate torque topic may start later or have gaps.
+
+    Raises:
+        IdentificationError: there are none.
+
+    """
+    known = np.isfinite(recording.torque)
+    if not known.all(axis=1).any():
+        lacking = [name for name, some in zip(recording.joint_names, known.any(axis=0), strict=True) if not some]
+        raise IdentificationError(
+            f"{recording.source}: no torque of joint(s) {', '.join(lacking) or 'all at once'}; "
+            "record effort, or name the topic of the torques"
+        )
+    return recording.slice(known.all(axis=1))
+
+
 def static_samples(recording: Recording, rules: SampleRules) -> Samples:
     """One sample for each stretch in which every joint rests (Ma & Hollerbach 1996, section 4, step 1).
 
     A servo loads a joint that stiction holds before it moves, so the torque changes while the joint still rests. Of a
     rest longer than most, where a slow departure follows, no more than the usual length is taken.
     """
-    velocity, _ = _derivatives(recording)
-    time, q = recording.time, recording.position
-    stretches = zip(*_stretches(np.all(np.abs(velocity) < rules.rest_velocity, axis=1)), strict=True)
-    rests = [(start, end) for start, end in stretches if time[end - 1] - time[start] >= rules.minimum_dwell]
-    usual = np.median([time[end - 1] - time[start] for start, end in rests]) if rests else 0.0
+    q = recording.position
     rows, directions = [], []
     previous_end = 0
-    for start, end in rests:
-        last = min(time[end - 1], time[start] + usual) - rules.settle_time
-        dwell = slice(*np.searchsorted(time, [time[start] + rules.settle_time, last]))
+    for dwell, end in _rests(recording, rules):
         rows.append(dwell)
         directions.append(_approach(q[previous_end : dwell.start], q[dwell].mean(axis=0), rules.minimum_approach))
         previous_end = end
     settled = _settled(recording.torque, rows)
     rows = [row for row, keep in zip(rows, settled, strict=True) if keep]
     return _means(recording, rows, np.zeros_like(q), np.array(directions)[settled], static=True)
+
+
+def dwells(recording: Recording, rules: SampleRules) -> list[slice]:
+    """Rows of each stretch in which every joint rests, without its ends."""
+    return [dwell for dwell, _ in _rests(recording, rules)]
 
 
 def slow_samples(recording: Recording, rules: SampleRules) -> Samples:
@@ -113,6 +134,33 @@ def slow_samples(recording: Recording, rules: SampleRules) -> Samples:
     directions = np.array([_steady_sign(velocity[row], rules.rest_velocity) for row in rows])
     moving = np.where(speed < rules.rest_velocity, 0.0, velocity)
     return _means(recording, rows, moving, directions, static=False)
+
+
+def spaced(samples: Samples, spacing: float) -> Samples:
+    """Those that are at least `spacing` (s) after the one before."""
+    kept, last = [], -np.inf
+    for m, time in enumerate(samples.time):
+        if time - last >= spacing:
+            kept.append(m)
+            last = time
+    return samples.take(kept)
+
+
+def _rests(recording: Recording, rules: SampleRules) -> list[tuple[slice, int]]:
+    """Rows of each dwell that are used, and the end of the whole rest."""
+    velocity, _ = _derivatives(recording)
+    time = recording.time
+    stretches = zip(*_stretches(np.all(np.abs(velocity) < rules.rest_velocity, axis=1)), strict=True)
+    rests = [(start, end) for start, end in stretches if time[end - 1] - time[start] >= rules.minimum_dwell]
+    usual = np.median([time[end - 1] - time[start] for start, end in rests]) if rests else 0.0
+    found = []
+    for start, end in rests:
+        last = min(time[end - 1], time[start] + usual) - rules.settle_time
+        dwell = slice(*np.searchsorted(time, [time[start] + rules.settle_time, last]))
+        # Where messages were lost, nothing may be left of it.
+        if dwell.stop > dwell.start:
+            found.append((dwell, int(end)))
+    return found
 
 
 def _settled(torque: NDArray, rows: list[slice]) -> NDArray:

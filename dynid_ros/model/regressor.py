@@ -69,7 +69,7 @@ class RegressorRows:
     def __init__(self, chain: Chain, gravity: np.ndarray, columns: np.ndarray | None = None):
         self.chain, self.gravity = chain, gravity
         chosen = np.arange(PARAMETERS_PER_LINK * chain.n_joints) if columns is None else np.asarray(columns, dtype=int)
-        self.to_joint = _motion_matrices(chain.transforms)
+        self.to_joint = motion_matrices(chain.transforms)
         self.starts = np.searchsorted(chosen, PARAMETERS_PER_LINK * np.arange(chain.n_joints + 1))
         # What the parameters about the link frame are about the joint frame, and what wrench that takes.
         about_joint = transformed(np.eye(PARAMETERS_PER_LINK), chain.link_offsets[:, None])
@@ -105,7 +105,7 @@ class RegressorRows:
             axis = 2 if self.chain.prismatic[j] else 5
             after[k] = 0.0
             after[k, axis] = 1.0
-            _set_features(features, *after[:2])
+            set_features(features, *after[:2])
             if tape is not None:
                 tape.append(Taped(after[: k + 1].copy(), features.copy()))
             column = self.starts[j]
@@ -158,7 +158,7 @@ class JointMotion:
             moved[:2, 1, 2] += self.rates[j]
 
 
-def _motion_matrices(transforms: np.ndarray) -> np.ndarray:
+def motion_matrices(transforms: np.ndarray) -> np.ndarray:
     """Matrices (n, 6, 6) that take motion vectors to frames of poses `transforms` (n, 4, 4)."""
     matrices = np.zeros((len(transforms), 6, 6))
     for matrix, transform in zip(matrices, transforms, strict=True):
@@ -168,7 +168,7 @@ def _motion_matrices(transforms: np.ndarray) -> np.ndarray:
     return matrices
 
 
-def _set_features(features: np.ndarray, velocity: np.ndarray, acceleration: np.ndarray) -> None:
+def set_features(features: np.ndarray, velocity: np.ndarray, acceleration: np.ndarray) -> None:
     """Set what wrenches are linear in, (12, N), of motion vectors (6, N).
 
     The acceleration of the point at the origin, which the spatial one is not; the angular acceleration; the squares of

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dynid_ros.model import dynamics, kinematics, regressor
+from dynid_ros.model import dynamics, kinematics, regressor, wrench_regressor
 from dynid_ros.model.base_parameters import BaseParameters
 from dynid_ros.model.chain import Chain, JointLimits
 from dynid_ros.model.dh import dh_chain
@@ -178,6 +178,10 @@ class RobotModel:
     def gravity_regressor(self, q: ArrayLike) -> np.ndarray:
         """Matrix (N, n, 10 n) from the parameters to the torques at rest."""
         return regressor.gravity_regressor(self.chain, self.gravity, *self._samples(q=q))
+
+    def wrench_regressor(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike) -> np.ndarray:
+        """Matrix (N, 6, 10) from a body's parameters about the tip to the force and moment there that move it."""
+        return wrench_regressor.wrench_regressor(self.chain, self.gravity, self._samples(q=q, qd=qd, qdd=qdd))
 
     def inverse_dynamics(
         self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, parameters: ArrayLike | None = None

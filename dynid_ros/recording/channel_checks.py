@@ -90,7 +90,7 @@ def _check_torque(recording: Recording, j: int, where: str, moved: bool) -> Iter
                 CONSTANT,
             )
         return
-    for limit, _, at_limit in _limits(torque):
+    for limit, _, at_limit in held_extremes(torque):
         if limit != 0 and np.ptp(recording.position[at_limit], axis=0).max() > MOVED:
             yield _clipped(
                 where,
@@ -113,7 +113,7 @@ def _check_position(recording: Recording, j: int, where: str) -> Iterator[Findin
                 CONSTANT,
             )
         return
-    for limit, _, at_limit in _limits(position):
+    for limit, _, at_limit in held_extremes(position):
         if _stops_abruptly(recording.time, position, at_limit):
             yield _clipped(
                 where, "position", limit, at_limit, "the encoder leaves its range; turn its zero, or the motion, away"
@@ -130,7 +130,7 @@ def _check_velocity(velocity: NDArray, speed: NDArray, where: str) -> Iterator[F
         yield Finding("warning", where, f"it moved, but its velocity is {velocity[0]:g} in all samples", fix, CONSTANT)
         return
     size = np.sqrt(np.mean(speed**2))
-    for limit, toward, at_limit in _limits(velocity):
+    for limit, toward, at_limit in held_extremes(velocity):
         if np.mean(toward * (speed[at_limit] - limit)) > BEYOND * size:
             yield _clipped(where, "velocity", limit, at_limit, fix)
     if size < FAST:
@@ -157,7 +157,7 @@ def _clipped(where: str, channel: str, limit: float, at_limit: NDArray, fix: str
     )
 
 
-def _limits(values: NDArray) -> Iterator[tuple[float, float, NDArray]]:
+def held_extremes(values: NDArray) -> Iterator[tuple[float, float, NDArray]]:
     """Extremes that a channel keeps for long, unlike the value next to it; 1.0 for the upper one; the samples there."""
     for limit, toward in ((np.nanmax(values), 1.0), (np.nanmin(values), -1.0)):
         at_limit = values == limit

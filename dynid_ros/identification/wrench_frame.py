@@ -1,0 +1,97 @@
+"""Wrenches of a force/torque sensor: in which frame they are, who exerts them on whom, and which series to take."""
+
+from __future__ import annotations
+
+from typing import Final, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynid_ros.errors import IdentificationError
+from dynid_ros.model import RobotModel
+from dynid_ros.recording import Recording
+from dynid_ros.recording.series import WrenchSeries
+from dynid_ros.recording.wrench_checks import WRENCH_AXES
+
+Frame = Literal["sensor", "base"]
+"""The sensor's own, or "base": the sensor's wrench turned into the axes of the base, its bias with it; moments stay
+about the sensor's origin."""
+Convention = Literal["load_on_sensor", "sensor_on_load"]
+"""Who exerts the wrench that is read: a load that hangs at rest reads its weight downward, or upward."""
+AXES: Final = WRENCH_AXES
+UNITS: Final = ("N", "N", "N", "N m", "N m", "N m")
+
+
+def require_choices(frame: str | None, convention: str) -> None:
+    """Refuse a frame (None: not given) or a convention that there is not.
+
+    Raises:
+        IdentificationError: names the choices.
+
+    """
+    for name, value, choices in (("frame", frame, get_args(Frame)), ("convention", convention, get_args(Convention))):
+        if value not in choices and not (name == "frame" and value is None):
+            raise IdentificationError(f"{name} is {value!r}; expected one of {', '.join(choices)}")
+
+
+def chosen_series(recording: Recording, topic: str | None = None) -> tuple[str, WrenchSeries]:
+    """The topic and its wrenches; None: the only one.
+
+    Raises:
+        IdentificationError: no wrenches, none of that name, or several to choose from.
+
+    """
+    topics = list(recording.wrenches)
+    if not topics:
+        raise IdentificationError(
+            f"{recording.source} has no wrench topic; record the geometry_msgs/WrenchStamped of the sensor beside the "
+            "joint states"
+        )
+    if topic is None and len(topics) > 1:
+        raise IdentificationError(f"{recording.source} has several wrench topics: {', '.join(topics)}; choose one")
+    name = topics[0] if topic is None else topic
+    if name not in recording.wrenches:
+        raise IdentificationError(f"{recording.source} has no wrench topic {name}; it has {', '.join(topics)}")
+    return name, recording.wrenches[name]
+
+
+def frame_of(series: WrenchSeries, robot: RobotModel, frame: Frame | None, where: str) -> Frame:
+    """The frame of the wrenches by their `frame_id`, unless it is given.
+
+    Raises:
+        IdentificationError: a frame that is neither the tip's nor the base's.
+
+    """
+    if frame is not None:
+        return frame
+    name = series.frame_id.lstrip("/")
+    if name == robot.tip:
+        return "sensor"
+    if name == robot.base:
+        return "base"
+    if not name:
+        raise IdentificationError(
+            f"{where}: its wrenches have no frame_id; say whether they are in the frame of the sensor ('{robot.tip}') "
+            f"or of the base ('{robot.base}')"
+        )
+    raise IdentificationError(
+        f"{where}: its wrenches are in frame '{name}', which is neither the tip '{robot.tip}' nor the base "
+        f"'{robot.base}' of the robot; build the robot with tip='{name}', the sensor's link in the URDF"
+    )
+
+
+def sensor_wrench(wrench: NDArray, rotations: NDArray, frame: Frame) -> NDArray:
+    """Wrenches (N, 6) in the axes of the sensor, whose axes are the columns of `rotations` (N, 3, 3) in the base."""
+    if frame == "sensor":
+        return wrench
+    return turned(wrench, np.swapaxes(rotations, 1, 2))
+
+
+def turned(wrench: NDArray, rotations: NDArray) -> NDArray:
+    """Force and torque of wrenches (N, 6), each multiplied by its matrix of `rotations` (N, 3, 3)."""
+    return np.einsum("nij,nkj->nki", rotations, wrench.reshape(-1, 2, 3)).reshape(-1, 6)
+
+
+def tip_rotations(robot: RobotModel, q: NDArray) -> NDArray:
+    """(N, 3, 3) axes of the tip link in the base frame, as columns, at positions (N, n)."""
+    return robot.forward_kinematics(q)[:, -1, :3, :3] @ robot.tip_offset[:3, :3]
