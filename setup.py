@@ -56,8 +56,10 @@ setup(
             "gravity_compensation = dynid_ros.nodes.gravity_compensation:main",
             "gravity_identification = dynid_ros.nodes.gravity_identification:main",
             "link_identification = dynid_ros.nodes.link_identification:main",
+            "load_identification = dynid_ros.nodes.load_identification:main",
             "recorder = dynid_ros.nodes.recorder:main",
             "simulator = dynid_ros.nodes.simulator:main",
+            "torque_sensor_calibration = dynid_ros.nodes.torque_sensor_calibration:main",
         ],
     },
 )

@@ -2,6 +2,7 @@
 
 `/excitation/design`, `/recorder/start`, `/excitation/start`, `/recorder/stop`, then `/gravity_identification/identify`,
 or with `identification:=links`, which lets all joints move at once, `/link_identification/identify`.
+`identification:=load model_file:=<identified.yaml of the arm>` weighs what the arm carries, `live:=true` as it moves.
 """
 
 from launch import LaunchDescription
@@ -12,10 +13,11 @@ from dynid_ros.nodes.launching import Choice, Option, describe_nodes
 def generate_launch_description() -> LaunchDescription:
     identification = Choice(
         "identification",
-        "what is identified: gravity, from joints that turn one by one; links, with friction, from Fourier motion",
+        "what is identified: gravity, from joints that turn one by one; links, with friction, or a load, from motion",
         {
             "gravity": Option("gravity_identification"),
             "links": Option("link_identification", {"motion": "fourier"}),
+            "load": Option("load_identification", {"motion": "fourier", "target": "load"}),
         },
     )
     return describe_nodes("excitation", "recorder", choice=identification)

@@ -3,6 +3,7 @@
 import argparse
 from pathlib import Path
 
+from dynid_ros.commands import identify_load, identify_torque_sensors
 from dynid_ros.commands.options import add_recording, add_robot, read_recordings, read_robot, tell
 from dynid_ros.identification import GravityIdentification, LinkIdentification
 from dynid_ros.identification.link_estimators import ESTIMATORS
@@ -19,6 +20,8 @@ def add(commands: argparse._SubParsersAction) -> None:
     kinds = identify.add_subparsers(required=True, metavar="what")
     _add_gravity(kinds.add_parser("gravity", help="gravity parameters, torque offsets and Coulomb friction"))
     _add_links(kinds.add_parser("links", help="masses, mass moments and inertias of all links, friction, rotors"))
+    identify_load.add(kinds)
+    identify_torque_sensors.add(kinds)
 
 
 def _add_gravity(gravity: argparse.ArgumentParser) -> None:

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn, Protocol
 
+from dynid_ros.identification.identified_file import load_identified
+from dynid_ros.identification.torque_sensor_correction import TorqueSensors
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
 from dynid_ros.recording.effort import EffortConvention
@@ -56,6 +58,9 @@ def add_recording(parser: argparse.ArgumentParser) -> None:
         "--recording", action="append", type=Path, required=True, metavar="R", help="bag folder, .csv, .npz; repeatable"
     )
     add_reading(parser)
+    parser.add_argument(
+        "--torque-sensors", type=Path, metavar="FILE", help="identified.yaml whose calibration corrects the recordings"
+    )
 
 
 def add_reading(parser: argparse._ActionsContainer) -> None:
@@ -79,7 +84,9 @@ def read_robot(options: argparse.Namespace) -> RobotModel:
 def read_recordings(options: argparse.Namespace, robot: RobotModel, paths: Sequence[Path]) -> list[Recording]:
     """Recordings of its joints."""
     convention = EffortConvention(options.effort_convention, options.motor_gains)
-    return [
+    calibration = getattr(options, "torque_sensors", None)
+    sensors = None if calibration is None else TorqueSensors.of_document(load_identified(calibration), robot)
+    recordings = [
         Recording.read(
             path,
             joint_names=robot.joint_names,
@@ -89,6 +96,7 @@ def read_recordings(options: argparse.Namespace, robot: RobotModel, paths: Seque
         )
         for path in paths
     ]
+    return recordings if sensors is None else [sensors.correct(recording) for recording in recordings]
 
 
 def tell(job: Job, options: argparse.Namespace) -> None:

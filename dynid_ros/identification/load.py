@@ -15,7 +15,8 @@ from dynid_ros.identification.link_result import LinkResult
 from dynid_ros.identification.links import LinkIdentification
 from dynid_ros.identification.load_columns import TorqueLoadColumns
 from dynid_ros.identification.load_equations import LoadEquations, StaticLoadEquations
-from dynid_ros.identification.load_fit import LoadFit, fit_load
+from dynid_ros.identification.load_estimate import LoadFit, LoadProblem
+from dynid_ros.identification.load_fit import fit_load
 from dynid_ros.identification.load_result import LoadResult
 from dynid_ros.identification.load_tare import without_tare
 from dynid_ros.identification.samples import SampleRules
@@ -90,45 +91,39 @@ class LoadIdentification:
         """
         if not recordings:
             raise IdentificationError("fit needs at least one recording")
+        problem = self.problem(*recordings, unloaded=unloaded)
         sources = tuple(recording.source for recording in recordings)
-        sensor = self.sensor
-        found, remarks = self._by_sensor(sensor, recordings) if sensor else self._by_torque(recordings, unloaded)
-        channels = AXES if sensor else self.robot.joint_names
-        return self._result(found, channels, sources, remarks)
+        found = fit_load(
+            problem.equations,
+            problem.columns,
+            problem.channels,
+            gain_error=problem.gain_error,
+            arm=problem.known,
+            source=", ".join(sources),
+        )
+        return self._result(found, problem, sources)
 
-    def _by_sensor(self, sensor: WrenchSource, recordings: Sequence[Recording]) -> tuple[LoadFit, Sequence[str]]:
-        if self.motion == "static":
-            problem = sensor.resting(self.robot, recordings, self.rules)
-        else:
-            problem = sensor.moving(self.robot, recordings)
-        source = ", ".join(recording.source for recording in recordings)
-        # The gains' errors are estimated: what is left of them is in `gains`.
-        found = fit_load(problem.equations, problem.columns, AXES, arm=problem.gains, source=source)
-        return found, problem.remarks
-
-    def _by_torque(
-        self, recordings: Sequence[Recording], unloaded: Sequence[Recording]
-    ) -> tuple[LoadFit, Sequence[str]]:
+    def problem(self, *recordings: Recording, unloaded: Sequence[Recording] = ()) -> LoadProblem:
+        """The equations that `fit` solves; arguments and errors as there."""
+        static, sensor = self.motion == "static", self.sensor
+        if sensor is not None:
+            weighed = (
+                sensor.resting(self.robot, recordings, self.rules) if static else sensor.moving(self.robot, recordings)
+            )
+            # The gains' errors are estimated: what is left of them is in `gains`.
+            return LoadProblem(weighed.equations, weighed.columns, AXES, weighed.gains, 0.0, weighed.remarks)
         arm = self._known_arm(unloaded)
         selected = [recording.select(self.robot.joint_names) for recording in recordings]
-        static = self.motion == "static"
-        columns = TorqueLoadColumns(arm, static=static)
-        equations = StaticLoadEquations(arm, selected, self.rules) if static else LoadEquations(arm, selected)
-        found = fit_load(
-            equations,
-            columns,
+        return LoadProblem(
+            StaticLoadEquations(arm, selected, self.rules) if static else LoadEquations(arm, selected),
+            TorqueLoadColumns(arm, static=static),
             self.robot.joint_names,
-            gain_error=self.torque_gain_error,
-            arm=arm,
-            source=", ".join(recording.source for recording in recordings),
+            arm,
+            self.torque_gain_error,
+            () if arm.covariance is not None else (f"errors of {arm.source} itself are not known, nor counted",),
         )
-        return found, [] if arm.covariance is not None else [
-            f"errors of {arm.source} itself are not known, nor counted"
-        ]
 
-    def _result(
-        self, found: LoadFit, channels: tuple[str, ...], sources: tuple[str, ...], remarks: Sequence[str]
-    ) -> LoadResult:
+    def _result(self, found: LoadFit, problem: LoadProblem, sources: tuple[str, ...]) -> LoadResult:
         estimate, solution = found.estimate, found.solution
         if self.tare is not None:
             estimate, solution = without_tare(estimate, solution, self.tare)
@@ -137,7 +132,7 @@ class LoadIdentification:
             estimate=estimate,
             solution=solution,
             condition_number=found.condition_number,
-            channels=channels,
+            channels=tuple(problem.channels),
             residual_rms=found.residual_rms,
             signal_rms=found.signal_rms,
             n_samples=found.n_samples,
@@ -148,7 +143,7 @@ class LoadIdentification:
                 "torque_gain_error": float(self.torque_gain_error),
                 "tare": None if self.tare is None else list(self.tare.sources),
             },
-            remarks=tuple(remarks),
+            remarks=tuple(problem.remarks),
         )
         high = result.confidence_intervals(SURE)[0, 1]
         if high < 0:

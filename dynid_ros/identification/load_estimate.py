@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.identification.base_estimate import BaseEstimate
+from dynid_ros.identification.equations import Equations
 from dynid_ros.identification.least_squares import MINIMUM_FREEDOM, LeastSquaresFit
 from dynid_ros.identification.link_factors import Columns
+from dynid_ros.identification.load_errors import KnownColumns
 
 
 class LoadColumns(Columns, Protocol):
@@ -28,6 +30,27 @@ class LoadColumns(Columns, Protocol):
     own: NDArray
     of_arm: NDArray
     names: tuple[str, ...]
+
+
+class LoadProblem(NamedTuple):
+    """What is fitted.
+
+    Attributes:
+        equations: of the load.
+        columns: what they consist of.
+        channels: names: joints, or axes of a wrench.
+        known: columns that are known, but not exactly; None: there are none.
+        gain_error: standard deviation of the relative error of each channel's gain.
+        remarks: choices made, one sentence each.
+
+    """
+
+    equations: Equations
+    columns: LoadColumns
+    channels: tuple[str, ...]
+    known: KnownColumns | None
+    gain_error: float
+    remarks: tuple[str, ...]
 
 
 @dataclass(frozen=True, eq=False)

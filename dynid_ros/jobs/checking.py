@@ -1,6 +1,9 @@
 """The sanity check, before anything is fitted."""
 
 from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
 
 from dynid_ros.errors import RecordingError
 from dynid_ros.model import RobotModel
@@ -8,19 +11,26 @@ from dynid_ros.recording import Recording
 from dynid_ros.recording.checks import Finding, check
 
 
-def checked(recordings: Sequence[Recording], robot: RobotModel, motion: bool = False) -> tuple[Finding, ...]:
+def checked(
+    recordings: Sequence[Recording], robot: RobotModel | None, motion: bool = False, *, torque: bool = True
+) -> tuple[Finding, ...]:
     """Run the sanity check on recordings that belong together; an error stops here, warnings are returned.
 
     Args:
         recordings: all that are fitted together.
-        robot: the arm.
+        robot: the arm; None: look only for what needs no model, as torques in other units than N m do.
         motion: whether the fit needs motion, see `check`.
+        torque: False: torques are not used, and not looked at.
 
     Raises:
         RecordingError: the first error found.
 
     """
-    findings = check(recordings, robot, motion)
+    if torque:
+        findings = check(recordings, robot, motion)
+    else:
+        without = [replace(part, torque=np.full_like(part.torque, np.nan)) for part in recordings]
+        findings = [finding for finding in check(without, robot, motion) if finding.kind != "missing torque"]
     for finding in findings:
         if finding.severity == "error":
             raise RecordingError(str(finding))

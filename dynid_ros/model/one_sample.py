@@ -80,9 +80,9 @@ def gravity_function(
     return compiled(gravity_source(chain, gravity, moments), "gravity_torque")
 
 
-def compiled(source: str, name: str) -> Callable[..., np.ndarray]:
-    """The function `name` of a text that this floor wrote."""
-    namespace: dict = {"sin": math.sin, "cos": math.cos, "array": np.array}
+def compiled(source: str, name: str, array: Callable = np.array) -> Callable:
+    """The function `name` of a text that this floor wrote, which returns its results as an `array`."""
+    namespace: dict = {"sin": math.sin, "cos": math.cos, "array": array}
     # The text holds operators, names made in these files and floats, nothing that was read from anywhere.
     exec(source, namespace)
     return namespace[name]
@@ -134,7 +134,9 @@ def gravity_source(chain: Chain, gravity: np.ndarray, moments: Sequence[np.ndarr
     return function_text("gravity_torque", arguments, lines, torques, n)
 
 
-def function_text(name: str, arguments: Mapping[str, str], lines: Lines, results: Sequence[Term], n: int) -> str:
+def function_text(
+    name: str, arguments: Mapping[str, str], lines: Lines, results: Sequence[Term], n: int, *, given: str = ".tolist()"
+) -> str:
     """The text of a function that returns an array of `results`, without the lines that none of them needs.
 
     Args:
@@ -143,6 +145,7 @@ def function_text(name: str, arguments: Mapping[str, str], lines: Lines, results
         lines: assignments, which may use `s0` and `c0`, the sine and the cosine of `q0`.
         results: what is returned, flat.
         n: number of joints.
+        given: what makes the arguments lists; none if they are.
 
     """
     values = ", ".join(text(result) for result in results)
@@ -154,7 +157,7 @@ def function_text(name: str, arguments: Mapping[str, str], lines: Lines, results
             needed.update(expression.split())
             kept.append(line)
     body = [
-        *("".join(f"{letter}{i}, " for i in range(n)) + f"= {array}.tolist()" for letter, array in arguments.items()),
+        *("".join(f"{letter}{i}, " for i in range(n)) + f"= {array}{given}" for letter, array in arguments.items()),
         *(f"s{i} = sin(q{i})" for i in range(n) if f"s{i}" in needed),
         *(f"c{i} = cos(q{i})" for i in range(n) if f"c{i}" in needed),
         *reversed(kept),

@@ -9,19 +9,19 @@ OK, WARN, ERROR = DiagnosticStatus.OK, DiagnosticStatus.WARN, DiagnosticStatus.E
 
 
 class Diagnostics:
-    """Publishes what `status` returns: level, message and values."""
+    """Publishes what `status` returns: level, message and values; `what` tells two of one node apart."""
 
-    def __init__(self, node: Node, status: Callable[[], tuple[bytes, str, dict[str, object]]]) -> None:
+    def __init__(self, node: Node, status: Callable[[], tuple[bytes, str, dict[str, object]]], what: str = "") -> None:
         self._node = node
         self._status = status
+        self._name = ": ".join(part for part in (node.get_fully_qualified_name().lstrip("/"), what) if part)
         self._publisher = node.create_publisher(DiagnosticArray, "/diagnostics", 10)
         node.create_timer(1.0, self.publish)
 
     def publish(self) -> None:
         """Send the status now."""
         level, message, values = self._status()
-        name = self._node.get_fully_qualified_name().lstrip("/")
-        status = DiagnosticStatus(level=level, name=name, message=message, hardware_id="")
+        status = DiagnosticStatus(level=level, name=self._name, message=message, hardware_id="")
         status.values = [KeyValue(key=key, value=str(value)) for key, value in values.items()]
         array = DiagnosticArray(status=[status])
         array.header.stamp = self._node.get_clock().now().to_msg()

@@ -93,16 +93,24 @@ class IdentificationNode(Node):
     ) -> None:
         super().__init__(name)
         self.settings = declare(self, parameters)
-        gains = [gain for gain in self.settings.motor_gains if gain] or None
-        self.convention = EffortConvention(self.settings.effort_convention, gains)
+        self.convention = self._convention()
         self.robot = robot_model(self, self.settings)
         self._job = make_job(self.robot, self.settings)
+        self._adjustable = [parameter for parameter in parameters if parameter.adjustable]
         self.bag = ""
         self.status = (OK, "no identification yet")
         self.create_subscription(String, self.settings.bag_topic, self._on_bag, LATCHED)
         self.result = self.create_publisher(String, "~/result", LATCHED)
         self.create_service(Trigger, "~/identify", answer(self, self.identify))
-        Diagnostics(self, lambda: (*self.status, {"recording": current(self, WHICH_RECORDING).recording or self.bag}))
+        Diagnostics(self, lambda: (*self.status, {"recording": self.chosen().recording or self.bag}))
+
+    def _convention(self) -> EffortConvention:
+        gains = [gain for gain in self.settings.motor_gains if gain] or None
+        return EffortConvention(self.settings.effort_convention, gains)
+
+    def chosen(self) -> SimpleNamespace:
+        """Values that the adjustable parameters have now."""
+        return current(self, self._adjustable)
 
     def identify(self) -> str:
         """Read, fit, write; the answer is the summary."""
@@ -116,14 +124,17 @@ class IdentificationNode(Node):
         return job.summary()
 
     def _identify(self) -> Job:
-        chosen = current(self, WHICH_RECORDING)
-        path = chosen.recording or self.bag
+        return self._run(self.chosen().validation_recording)
+
+    def _run(self, other: str) -> Job:
+        """The job on the chosen recording, and another one if it is not empty."""
+        path = self.chosen().recording or self.bag
         if not path:
             raise DynidError(
                 "No recording: set parameter 'recording', or record with the recorder "
                 f"(nothing on {self.settings.bag_topic} yet)"
             )
-        others = [chosen.validation_recording] if chosen.validation_recording else []
+        others = [other] if other else []
         return self._job([self._read(path)], self.settings.output, [self._read(other) for other in others])
 
     def _read(self, path: str) -> Recording:

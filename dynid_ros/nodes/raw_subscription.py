@@ -6,6 +6,7 @@ from importlib import import_module
 from time import time_ns
 from typing import Any, cast
 
+from rclpy.callback_groups import CallbackGroup
 from rclpy.event_handler import SubscriptionEventCallbacks
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
@@ -26,6 +27,7 @@ class RawSubscription:
         types: message types allowed ("package/msg/Name"); none: any.
         on_message: called with this object, the time of reception (ns since the epoch) and the serialised message.
         latched: ask for messages from before the subscription, where publishers keep them, and keep them here too.
+        polled: messages wait until `drain`, instead of waking the executor one by one; `lost` is not counted.
 
     Attributes:
         topic: full name.
@@ -45,6 +47,7 @@ class RawSubscription:
         on_message: Callable[["RawSubscription", int, bytes], None],
         *,
         latched: bool = False,
+        polled: bool = False,
     ) -> None:
         self.topic = node.resolve_topic_name(topic)
         self.type = ""
@@ -56,6 +59,7 @@ class RawSubscription:
         self._types = types
         self._on_message = on_message
         self._latched = latched
+        self._group = _Waiting() if polled else None
         self._keep = False
         self._subscription: Subscription | None = None
 
@@ -124,8 +128,13 @@ class RawSubscription:
             self.topic,
             cast(Any, self._receive),  # rclpy's annotation knows only callbacks without message info
             qos,
+            callback_group=self._group,
             raw=True,
-            event_callbacks=SubscriptionEventCallbacks(message_lost=self._count_lost, use_default_callbacks=False),
+            event_callbacks=SubscriptionEventCallbacks(
+                # Events wake the executor with every message, whatever happened.
+                message_lost=None if self._group else self._count_lost,
+                use_default_callbacks=False,
+            ),
         )
 
     def _receive(self, data: bytes, info: dict[str, Any]) -> None:
@@ -135,6 +144,19 @@ class RawSubscription:
 
     def _count_lost(self, event: Any) -> None:
         self.lost += event.total_count_change
+
+
+class _Waiting(CallbackGroup):
+    """Keeps the executor from what is in it."""
+
+    def can_execute(self, _entity: object) -> bool:
+        return False
+
+    def beginning_execution(self, _entity: object) -> bool:
+        return False
+
+    def ending_execution(self, _entity: object) -> None:
+        """Nothing is executed."""
 
 
 def _message_class(msgtype: str) -> type:

@@ -16,7 +16,7 @@ LAUNCH = Path(__file__).resolve().parents[2] / "launch"
 NODES = {
     "simulate": ["simulator"],
     "record": ["recorder"],
-    "identify": ["excitation", "recorder", "gravity_identification", "link_identification"],
+    "identify": ["excitation", "recorder", "gravity_identification", "link_identification", "load_identification"],
     "gravity_compensation": ["gravity_compensation"],
 }
 
@@ -73,6 +73,7 @@ def test_values_of_every_type_are_taken(name, nodes):
         ({}, "gravity_identification"),
         ({"identification": "gravity"}, "gravity_identification"),
         ({"identification": "links"}, "link_identification"),
+        ({"identification": "load"}, "load_identification"),
     ],
 )
 def test_one_identification_is_started(given, identification):

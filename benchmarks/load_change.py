@@ -1,0 +1,83 @@
+"""How fast pick-ups and drops are noticed, and how often none is taken for one.
+
+    python -m benchmarks.load_change [--robot demo|panda|ur10] [--rate 125] [--changes 24] [--quiet 600]
+
+Torques are MuJoCo's, of blocks of 1 to 2 kg picked up and dropped at any moment of motion and rest, with noise of 0.5 %
+of the effort limits on each sample, encoder noise of 2e-5 rad, and Coulomb and viscous friction off by up to 15 % each.
+The first change comes after a minute. Then a run without any change.
+"""
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1")  # before numpy is imported
+
+import numpy as np
+
+from dynid_ros.identification import OnlineIdentification
+from dynid_ros.identification.load_change import LoadChange
+from dynid_ros.model import RobotModel
+from dynid_ros.simulation.demo_arm import demo_arm_urdf
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "test"))
+from online_experiment import believed, block, measured, moves, mujoco_torque  # noqa: E402
+from pinocchio_arm import example_urdf  # noqa: E402
+
+ROBOTS = {
+    "panda": ("panda_description/urdf/panda.urdf", "panda_link8"),
+    "ur10": ("ur_description/urdf/ur10_robot.urdf", "tool0"),
+}
+FIRST, SPACING, LATEST, TARGET = 60.0, 10.0, 5.0, 0.5
+
+
+def run(robot: RobotModel, duration: float, rate: float, times: np.ndarray, seed: int) -> list[LoadChange]:
+    """Changes noticed in a run in which a load comes and goes at `times`."""
+    rng = np.random.default_rng(seed)
+    motion = moves(robot, duration, rate, rng)
+    loads = [(time, None if k % 2 else block(rng.uniform(1, 2))) for k, time in enumerate(times)]
+    q, torque = measured(robot, motion, mujoco_torque(robot, motion, loads), rng)
+    online = OnlineIdentification(robot, arm=believed(robot), forgetting=10.0)
+    for k, time in enumerate(motion.time):
+        online.sample(time, q[k], torque[k])
+    return online.changes
+
+
+def main() -> None:
+    """Print delays and false alarms."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--robot", choices=("demo", *ROBOTS), default="demo")
+    parser.add_argument("--rate", type=float, default=125.0)
+    parser.add_argument("--changes", type=int, default=24)
+    parser.add_argument("--quiet", type=float, default=600.0)
+    parser.add_argument("--seed", type=int, default=0)
+    arguments = parser.parse_args()
+    if arguments.robot == "demo":
+        robot = RobotModel.from_urdf(demo_arm_urdf())
+    else:
+        path, tip = ROBOTS[arguments.robot]
+        robot = RobotModel.from_urdf(example_urdf(path), tip=tip)
+    rng = np.random.default_rng(arguments.seed)
+    times = FIRST + np.cumsum(SPACING * rng.uniform(0.8, 1.2, arguments.changes))
+    noticed = run(robot, times[-1] + SPACING, arguments.rate, times, arguments.seed)
+    delays, errors = [], []
+    for time in times:
+        found = [change for change in noticed if time < change.noticed < time + LATEST]
+        delays.append(found[0].noticed - time if found else np.inf)
+        errors.append(found[0].time - time if found else np.nan)
+        noticed = [change for change in noticed if change not in found[:1]]
+    delay = np.array(delays)
+    print(
+        f"{robot.name}: {len(delay)} changes, {np.sum(np.isinf(delay))} missed, {np.sum(delay <= TARGET)} within "
+        f"{TARGET} s; delay median {np.median(delay):.2f} s, largest {delay.max():.2f} s; error of the time, median "
+        f"{np.nanmedian(np.abs(errors)):.2f} s; {len(noticed)} false alarms"
+    )
+    if arguments.quiet:
+        false = run(robot, arguments.quiet, arguments.rate, np.zeros(0), arguments.seed + 1)
+        print(f"{arguments.quiet:g} s without a change: {len(false)} false alarms")
+
+
+if __name__ == "__main__":
+    main()

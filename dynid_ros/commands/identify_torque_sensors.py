@@ -1,0 +1,59 @@
+"""`dynid identify torque-sensors`: recordings without and with a mass, or known gravity, to gains and offsets."""
+
+import argparse
+from pathlib import Path
+
+from dynid_ros.commands.options import add_reading, add_robot, read_recordings, read_robot, tell
+from dynid_ros.identification import TorqueSensorCalibration
+from dynid_ros.jobs.torque_sensors import identify_torque_sensors, read_gravity
+
+
+def add(kinds: argparse._SubParsersAction) -> None:
+    """Add the command."""
+    sensors = kinds.add_parser("torque-sensors", help="gains and offsets of the joints' torque sensors, by gravity")
+    add_robot(sensors)
+    sensors.add_argument(
+        "--recording",
+        action="append",
+        type=Path,
+        default=[],
+        metavar="R",
+        help="rests in many poses without the mass (bag folder, .csv, .npz), as `dynid excite` plans them; repeatable",
+    )
+    sensors.add_argument(
+        "--recording-with-mass", action="append", type=Path, default=[], metavar="R", help="with the mass; repeatable"
+    )
+    sensors.add_argument("--reference-mass", type=float, metavar="KG", help="weight of what is attached")
+    sensors.add_argument(
+        "--reference-center",
+        type=float,
+        nargs=3,
+        metavar=("X", "Y", "Z"),
+        help="its centre in the tip link's frame, m; default: not known, and estimated",
+    )
+    sensors.add_argument(
+        "--model", type=Path, help="identified.yaml whose gravity parameters are known; then no mass is needed"
+    )
+    sensors.add_argument(
+        "--estimate-positions", action="store_true", help="gains and offsets of the position sensors are unknown too"
+    )
+    add_reading(sensors)
+    sensors.add_argument("--output", type=Path, required=True, help="folder for identified.yaml and report.html")
+    sensors.add_argument("--json", action="store_true", help="print the sensors' part of identified.yaml as JSON")
+    sensors.set_defaults(command=_identify)
+
+
+def _identify(options: argparse.Namespace) -> int:
+    robot = read_robot(options)
+    gravity, arm = read_gravity(options.model, robot) if options.model is not None else (None, None)
+    calibration = TorqueSensorCalibration(
+        robot,
+        reference_mass=options.reference_mass,
+        reference_center=options.reference_center,
+        gravity=gravity,
+        estimate_positions=options.estimate_positions,
+    )
+    plain = read_recordings(options, robot, options.recording)
+    loaded = read_recordings(options, robot, options.recording_with_mass)
+    tell(identify_torque_sensors(calibration, plain, options.output, loaded, arm), options)
+    return 0

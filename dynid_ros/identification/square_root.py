@@ -1,0 +1,129 @@
+"""Recursive least squares in square-root information form, with forgetting that never loses what it cannot replace.
+
+The normal equations of all rows so far are kept as their triangular factor [R z] with ‖R x − z‖² = Σ (A x − b)², into
+which new rows are rotated (Bierman 1977, "Factorization methods for discrete sequential estimation"): no inverse is
+updated, and nothing can become indefinite.
+
+Forgetting is directional (Kulhavý and Kárný 1984, "Tracking of slowly varying parameters by directional forgetting"):
+of the information on A x, and of no other, a share is given up for each row. It is that of the time constant, but at
+most what the row brings along in that direction. So information is exchanged where the data are rich, and stays
+where nothing new comes, as in an arm at rest: there is no wind-up, and no direction is ever less known than before.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.linalg.lapack import dsyev, dtpqrt, dtrtrs
+
+from dynid_ros.errors import IdentificationError
+from dynid_ros.identification.linear_fit import Decomposition, decompose
+
+UNKNOWN = 1e6
+"""Standard deviation of parameters of which nothing is known, in SI units: as good as none, and R can be inverted."""
+
+TOLERANCE = 1e-5
+"""Singular values of the column-scaled R below this fraction of the largest do not count."""
+
+_BLOCK = 8
+_SMALL = 1e-12
+
+
+class Innovation(NamedTuple):
+    """What rows say that was not known before; m rows of unit noise, k parameters.
+
+    Attributes:
+        error: (m,) b − A x with the estimate before the rows.
+        spread: (m,) variance that the estimate's uncertainty gives `error`, in units of the noise.
+        gain: (k, m) sensitivity of the estimate to `error` for few new information: (RᵀR)⁻¹ Aᵀ.
+
+    """
+
+    error: NDArray
+    spread: NDArray
+    gain: NDArray
+
+
+class SquareRootInformation:
+    """The factor and what it says.
+
+    Args:
+        size: number k of parameters.
+        deviation: standard deviation of what is known at the start, (k,) or one for all.
+        start: (k,) what is known at the start; None: zero.
+
+    Attributes:
+        size: k.
+
+    """
+
+    def __init__(self, size: int, deviation: ArrayLike = UNKNOWN, start: ArrayLike | None = None):
+        self.size = size
+        self._weak = 1.0 / np.broadcast_to(np.asarray(deviation, dtype=float), (size,))
+        self._start = np.zeros(size) if start is None else np.asarray(start, dtype=float)
+        self._factor = np.zeros((size + 1, size + 1), order="F")
+        self._factor[range(size), range(size)] = self._weak
+        self._factor[:-1, -1] = self._weak * self._start
+        self._factor[-1, -1] = _SMALL
+
+    def update(self, rows: NDArray, keep: float = 1.0) -> Innovation:
+        """Take up equations.
+
+        Args:
+            rows: (m, k + 1), [A b] divided by the standard deviations of the rows; finite.
+            keep: share of the old information on A x that stays; 1: all.
+
+        """
+        factor = self._factor
+        solved = dtrtrs(factor, rows.T, trans=1)[0]
+        spread_factor = solved[:-1]
+        # The last row of the factor divides what the others leave of b.
+        error = solved[-1] * factor[-1, -1]
+        solved[-1] = 0.0
+        gram = spread_factor.T @ spread_factor
+        gain = dtrtrs(factor, solved)[0][:-1]
+        innovation = Innovation(error, gram.diagonal().copy(), gain)
+        if keep < 1.0:
+            rows = self._exchange(rows, 1.0 - keep, spread_factor, error, gram)
+        # In Fortran order, so that LAPACK works in place; the rows are not needed any more.
+        self._factor = dtpqrt(0, min(_BLOCK, self.size), factor, np.array(rows, order="F"), 1, 1)[0]
+        return innovation
+
+    def _exchange(self, rows: NDArray, share: float, spread: NDArray, error: NDArray, gram: NDArray) -> NDArray:
+        """Move the estimate by what replaces old information; rows (m, k + 1) with what is new beyond that.
+
+        With A = V̄ᵀR and V̄ = Y S Wᵀ, rows Wᵀ A bring g = s² times the information that there is along Y. Of that, f =
+        min(share, g) is given up first: H ← H − Rᵀ Y f Yᵀ R + AᵀA = H + Aᵀ W (1 − f/g) Wᵀ A, and x moves as if the
+        whole of the rows had come.
+        """
+        brought, axes, _ = dsyev(gram)
+        replaced = np.where(brought > share, share / np.maximum(brought, _SMALL), 1.0)
+        self._factor[:-1, -1] += spread @ (axes @ (replaced * (error @ axes)))
+        return np.sqrt(1.0 - replaced)[:, None] * (axes.T @ rows)
+
+    def forget(self, first: int) -> None:
+        """Forget all about the first parameters; what is known of the others without them stays."""
+        factor = self._factor
+        factor[:first] = 0.0
+        factor[range(first), range(first)] = self._weak[:first]
+        factor[:first, -1] = self._weak[:first] * self._start[:first]
+
+    @property
+    def factor(self) -> tuple[NDArray, NDArray]:
+        """R (k, k) upper triangular and z (k,); both hold what was known at the start."""
+        return self._factor[:-1, :-1].copy(), self._factor[:-1, -1].copy()
+
+    @property
+    def solution(self) -> NDArray:
+        """(k,) estimate; what the data leave open is as at the start."""
+        R, z = self.factor
+        return dtrtrs(np.asfortranarray(R), z)[0]
+
+    def decomposition(self) -> Decomposition:
+        """Of R with columns of unit norm; see `decompose` for what counts."""
+        R, _ = self.factor
+        if not np.isfinite(R).all():
+            raise IdentificationError("The information is not finite: rows that are not finite were added")
+        return decompose(R, TOLERANCE)

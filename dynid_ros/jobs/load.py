@@ -1,0 +1,117 @@
+"""From recordings to `identified.yaml`, `report.html` and settings for drivers: what an arm carries."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from dynid_ros.errors import IdentificationError
+from dynid_ros.files import write_atomically
+from dynid_ros.identification import LinkIdentification, LoadIdentification, LoadResult
+from dynid_ros.identification.load_drivers import SETTINGS, driver_settings
+from dynid_ros.jobs.checking import checked
+from dynid_ros.jobs.progress import progress
+from dynid_ros.recording import Recording
+from dynid_ros.recording.checks import Finding
+from dynid_ros.report.load_evidence import LoadEvidence
+from dynid_ros.report.load_report import write_load_report
+
+DRIVERS = "drivers"
+"""Folder of the settings, in that of the result."""
+
+
+@dataclass(frozen=True)
+class LoadJob:
+    """What the job leaves: the result, the files and what the sanity check found.
+
+    Attributes:
+        arm: content of the arm's `identified.yaml`, which the load was added to; None: the file holds the load alone.
+        drivers: files of settings; empty where no load was found, and `no_drivers` says why.
+
+    """
+
+    result: LoadResult
+    findings: tuple[Finding, ...]
+    identified: Path
+    report: Path
+    arm: dict | None
+    drivers: tuple[Path, ...]
+    no_drivers: str = ""
+
+    def summary(self) -> str:
+        """Result, warnings and where the files are."""
+        lines = [self.result.summary(), *(f"warning: {finding}" for finding in self.findings)]
+        lines.append(f"wrote {self.identified} and {self.report}")
+        if self.drivers:
+            names = ", ".join(path.name for path in self.drivers)
+            lines.append(f"wrote settings for drivers into {self.drivers[0].parent}: {names}")
+        else:
+            lines.append(f"warning: {self.no_drivers}")
+        return "\n".join(lines)
+
+    def document(self) -> dict:
+        """The load's part of `identified.yaml`, where the settings are, and the warnings."""
+        return {
+            **self.result.document(),
+            "drivers": [str(path) for path in self.drivers],
+            "warnings": [str(finding) for finding in self.findings] + ([] if self.drivers else [self.no_drivers]),
+        }
+
+
+def identify_load(
+    identification: LoadIdentification,
+    recordings: Sequence[Recording],
+    output: str | Path,
+    unloaded: Sequence[Recording] = (),
+    arm: dict | None = None,
+) -> LoadJob:
+    """Check the recordings, fit, write all files into `output`.
+
+    Args:
+        identification: with the arm as it is known, or a sensor; without either the arm is identified from `unloaded`.
+        recordings: of the arm with the load.
+        output: folder; `identified.yaml` in it holds the arm too, so that controllers need one file.
+        unloaded: recordings of the arm alone.
+        arm: content of the arm's `identified.yaml`.
+
+    Raises:
+        RecordingError: the sanity check found an error in a recording.
+        IdentificationError: the recordings hold too little, or contradict each other.
+
+    """
+    output, robot = Path(output), identification.robot
+    moving = identification.motion == "dynamic"
+    with progress(4) as step:
+        step("looking for faults in the recordings")
+        findings = checked(unloaded, robot, motion=True) if unloaded else ()
+        findings += checked(recordings, robot, motion=moving, torque=identification.sensor is None)
+        if identification.sensor is None and identification.arm is None and unloaded:
+            step("identifying the arm without the load")
+            links = LinkIdentification(robot, torque_gain_error=identification.torque_gain_error).fit(*unloaded)
+            identification, arm = replace(identification, arm=links.known_arm), links.document()
+        step("identifying the load")
+        result = identification.fit(*recordings)
+        step("writing the report")
+        settings, no_drivers = _settings(result)
+        identified = result.save(output / "identified.yaml", arm)
+        problem = identification.problem(*recordings)
+        evidence = LoadEvidence.of(problem.equations, problem.columns, result, identification.tare)
+        report = write_load_report(output / "report.html", result, evidence, settings)
+        drivers = _write(settings, output / DRIVERS)
+    return LoadJob(result, findings, identified, report, arm, drivers, no_drivers)
+
+
+def _settings(result: LoadResult) -> tuple[dict[str, str], str]:
+    """The settings, or why there are none."""
+    try:
+        return driver_settings(result), ""
+    except IdentificationError as error:
+        return {}, str(error)
+
+
+def _write(settings: dict[str, str], folder: Path) -> tuple[Path, ...]:
+    # Those of an earlier run would be taken for this result's.
+    for name in SETTINGS:
+        (folder / name).unlink(missing_ok=True)
+    return tuple(write_atomically(folder / name, text) for name, text in settings.items())

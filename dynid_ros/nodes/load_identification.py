@@ -1,0 +1,154 @@
+"""Node that weighs what an arm carries.
+
+`~/identify` in, `~/result` (latched YAML) and files out, as of all nodes that identify; the latched topic `load` tells
+the load too. With `live` it is learnt from `joint_states` while the arm moves, and told as soon as it is decided.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+
+from dynid_ros.errors import DynidError
+from dynid_ros.identification import LoadIdentification
+from dynid_ros.identification.online import OnlineIdentification
+from dynid_ros.identification.wrench_source import WrenchSource
+from dynid_ros.jobs.load import LoadJob, identify_load
+from dynid_ros.jobs.load_inputs import ACTS_ON, read_arm, read_tare
+from dynid_ros.model import RobotModel
+from dynid_ros.nodes.diagnostics import Diagnostics
+from dynid_ros.nodes.identification_node import RECORDING_PARAMETERS, IdentificationNode, Identify, Job
+from dynid_ros.nodes.live_load import LiveLoad
+from dynid_ros.nodes.load_publisher import LoadPublisher
+from dynid_ros.nodes.parameters import NodeParameter
+from dynid_ros.nodes.running import run
+from dynid_ros.recording import Recording
+from dynid_ros.recording.effort import EffortConvention
+
+PARAMETERS = (
+    *(parameter for parameter in RECORDING_PARAMETERS if parameter.name != "validation_recording"),
+    NodeParameter(
+        "unloaded_recording", "", "the arm without the load, in motion, where there is no model_file", adjustable=True
+    ),
+    NodeParameter("model_file", "", "identified.yaml of a link identification of the arm without the load"),
+    NodeParameter("source", "torque", "what weighs the load: torque, of the joints; wrench, a sensor at the wrist"),
+    NodeParameter("wrench_topic", "", "of the sensor in the bag; empty: the only one"),
+    NodeParameter("wrench_frame", "", "whose axes wrenches are in: sensor or base; empty: by their frame_id"),
+    NodeParameter("wrench_acts_on", "sensor", "who feels the wrench: sensor, a load at rest reads downward; or load"),
+    NodeParameter("static", False, "from rests: mass and centre, no inertia"),
+    NodeParameter("tare_file", "", "identified.yaml of a load that is part of this one, to subtract; empty: none"),
+    NodeParameter("torque_gain_error", 0.01, "standard deviation of the relative error of each joint's torque gain"),
+    NodeParameter("output", "dynid_results", "folder for identified.yaml, report.html and drivers/"),
+    NodeParameter("load_topic", "load", "latched geometry_msgs/InertiaStamped: the load in the tip link's frame"),
+    NodeParameter(
+        "largest_error",
+        0.3,
+        "half of the mass's 95 % interval, over the mass, up to which a load is told on load_topic",
+    ),
+    NodeParameter("smallest_load", 0.1, "kg; if the whole interval is below it, mass 0 is told"),
+    NodeParameter("live", False, "learn the load from joint_states while the arm moves; needs model_file"),
+    NodeParameter("publish_rate", 2.0, "estimates per second, of live"),
+    NodeParameter("forgetting", math.nan, "time constant, s, after which live forgets; nan: it does not"),
+)
+SOURCES = ("torque", "wrench")
+
+
+def load_job(robot: RobotModel, settings: SimpleNamespace) -> Identify:
+    """The job that the values of `PARAMETERS` describe; its third argument are recordings of the arm alone.
+
+    Files are read when they are wanted: others may write them after this node has started.
+    """
+    if settings.source not in SOURCES:
+        raise DynidError(f"parameter source is '{settings.source}'; expected {' or '.join(SOURCES)}")
+    identification = LoadIdentification(
+        robot,
+        sensor=_sensor(settings) if settings.source == "wrench" else None,
+        motion="static" if settings.static else "dynamic",
+        torque_gain_error=settings.torque_gain_error,
+    )
+    return partial(_identify, identification, settings)
+
+
+def _sensor(settings: SimpleNamespace) -> WrenchSource:
+    if settings.wrench_acts_on not in ACTS_ON:
+        raise DynidError(f"parameter wrench_acts_on is '{settings.wrench_acts_on}'; expected {' or '.join(ACTS_ON)}")
+    return WrenchSource(
+        topic=settings.wrench_topic or None,
+        frame=settings.wrench_frame or None,
+        convention=ACTS_ON[settings.wrench_acts_on],
+    )
+
+
+def _identify(
+    identification: LoadIdentification,
+    settings: SimpleNamespace,
+    recordings: Sequence[Recording],
+    output: str,
+    unloaded: Sequence[Recording],
+) -> LoadJob:
+    robot = identification.robot
+    if identification.sensor is None and not settings.model_file and not unloaded:
+        raise DynidError(
+            "the torques of the arm alone are not known: set parameter model_file to the identified.yaml of its links, "
+            "or unloaded_recording to a recording without the load"
+        )
+    if identification.sensor is not None and unloaded:
+        raise DynidError("unloaded_recording is for joint torques; weigh a tool by itself and give it as tare_file")
+    arm, document = read_arm(Path(settings.model_file), robot) if settings.model_file and not unloaded else (None, None)
+    tare = read_tare(Path(settings.tare_file), robot) if settings.tare_file else None
+    return identify_load(replace(identification, arm=arm, tare=tare), recordings, output, unloaded, document)
+
+
+class LoadIdentificationNode(IdentificationNode):
+    """Mass, centre and inertia of a load."""
+
+    def __init__(self) -> None:
+        super().__init__("load_identification", PARAMETERS, load_job)
+        settings = self.settings
+        self.load = LoadPublisher(
+            self,
+            settings.load_topic,
+            self.robot.tip,
+            largest_error=settings.largest_error,
+            smallest_load=settings.smallest_load,
+        )
+        if settings.live:
+            self.live = LiveLoad(self, self._online(), self.convention, self.load, settings.publish_rate)
+            Diagnostics(self, self.live.status, "live")
+
+    def _convention(self) -> EffortConvention:
+        settings = self.settings
+        if settings.source == "wrench" and not settings.effort_convention and not settings.live:
+            return EffortConvention("torque")  # of efforts that are not looked at
+        return super()._convention()
+
+    def _identify(self) -> Job:
+        job = self._run(self.chosen().unloaded_recording)
+        assert isinstance(job, LoadJob)
+        if not self.load.tell(job.result):
+            topic = self.settings.load_topic
+            self.get_logger().warning(f"nothing is told on {topic}: the mass is not decided well enough")
+        return job
+
+    def _online(self) -> Callable[[], OnlineIdentification]:
+        settings = self.settings
+        if not settings.model_file:
+            raise DynidError("parameter live needs model_file: an identified.yaml of the arm's links without the load")
+        if settings.tare_file:
+            raise DynidError(
+                "parameter live takes no tare_file: it learns all that the arm of model_file does not have"
+            )
+        arm, _ = read_arm(Path(settings.model_file), self.robot)
+        forgetting = None if math.isnan(settings.forgetting) else settings.forgetting
+        return partial(OnlineIdentification, self.robot, "load", arm.model, forgetting=forgetting)
+
+
+def main() -> None:
+    """Run the node."""
+    run(LoadIdentificationNode)
+
+
+if __name__ == "__main__":
+    main()

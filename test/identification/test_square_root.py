@@ -1,0 +1,100 @@
+"""Recursive least squares against batch fits and dense formulas."""
+
+import numpy as np
+import pytest
+
+from dynid_ros.identification.square_root import SquareRootInformation
+
+
+def _rows(rng: np.random.Generator, samples: int, m: int, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Regressors (N, m, k) of unlike columns, and right-hand sides (N, m) with unit noise."""
+    matrix = rng.normal(size=(samples, m, k)) * np.logspace(0, -3, k)
+    return matrix, matrix @ rng.normal(size=k) + rng.normal(size=(samples, m))
+
+
+def test_without_forgetting_it_is_the_batch_fit():
+    matrix, right = _rows(np.random.default_rng(0), 2000, 7, 30)
+    state = SquareRootInformation(30)
+    for a, b in zip(matrix, right, strict=True):
+        state.update(np.column_stack([a, b]))
+    tall = matrix.reshape(-1, 30)
+    expected = np.linalg.lstsq(tall, right.ravel(), rcond=None)[0]
+    np.testing.assert_allclose(state.solution, expected, rtol=1e-9)
+    R, _ = state.factor
+    np.testing.assert_allclose(R.T @ R, tall.T @ tall, rtol=1e-9, atol=1e-9 * np.abs(tall.T @ tall).max())
+
+
+def test_innovations_are_those_of_a_kalman_filter():
+    rng, k = np.random.default_rng(1), 4
+    state = SquareRootInformation(k, deviation=2.0)
+    estimate, covariance = np.zeros(k), 4.0 * np.eye(k)
+    for _ in range(30):
+        a, b = rng.normal(size=(3, k)), rng.normal(size=3)
+        seen = state.update(np.column_stack([a, b]))
+        spread = a @ covariance @ a.T
+        np.testing.assert_allclose(seen.error, b - a @ estimate, rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(seen.spread, np.diag(spread), rtol=1e-9)
+        np.testing.assert_allclose(seen.gain, covariance @ a.T, rtol=1e-8, atol=1e-10)
+        gain = covariance @ a.T @ np.linalg.inv(spread + np.eye(3))
+        estimate, covariance = estimate + gain @ (b - a @ estimate), covariance - gain @ a @ covariance
+
+
+def test_directional_forgetting_is_its_dense_formula():
+    rng, k, keep = np.random.default_rng(2), 5, 0.8
+    state = SquareRootInformation(k, deviation=3.0, start=np.ones(k))
+    information, estimate = np.eye(k) / 9, np.ones(k)
+    for i in range(60):
+        a, b = rng.normal(size=(3, k)) * (1.0 if i < 30 else 1e-3), rng.normal(size=3)
+        half = np.linalg.cholesky(information).T
+        directions, singular, _ = np.linalg.svd(np.linalg.solve(half.T, a.T), full_matrices=False)
+        given_up = half.T @ (directions * np.minimum(1 - keep, singular**2)) @ directions.T @ half
+        right = (information - given_up) @ estimate + a.T @ b
+        information = information - given_up + a.T @ a
+        estimate = np.linalg.solve(information, right)
+        state.update(np.column_stack([a, b]), keep)
+        R, _ = state.factor
+        np.testing.assert_allclose(R.T @ R, information, rtol=1e-8, atol=1e-8 * np.abs(information).max())
+        np.testing.assert_allclose(state.solution, estimate, rtol=1e-7, atol=1e-9)
+
+
+def test_nothing_is_forgotten_at_rest():
+    rng = np.random.default_rng(3)
+    state = SquareRootInformation(6)
+    for _ in range(300):
+        state.update(rng.normal(size=(3, 7)), 0.99)
+    before = np.linalg.inv(state.factor[0])
+    rest = rng.normal(size=(3, 7))
+    for _ in range(20000):
+        rows = rest.copy()
+        rows[:, :-1] += 1e-4 * rng.normal(size=(3, 6))  # noise of the columns
+        rows[:, -1] += rng.normal(size=3)
+        state.update(rows, 0.99)
+    after = np.linalg.inv(state.factor[0])
+    # In no direction is less known than before, and in those of the rest not much more.
+    assert np.linalg.eigvalsh(before @ before.T - after @ after.T).min() > -1e-9
+    known = np.linalg.norm(np.linalg.qr(rest[:, :-1].T)[0].T @ after, axis=1)
+    assert known.min() > 0.02
+
+
+def test_forgetting_follows_a_change():
+    rng, k = np.random.default_rng(4), 3
+    state = SquareRootInformation(k)
+    for i in range(2000):
+        a = rng.normal(size=(2, k))
+        truth = np.full(k, 1.0 if i < 1000 else 2.0)
+        state.update(np.column_stack([a, a @ truth + 0.1 * rng.normal(size=2)]), np.exp(-1 / 50))
+    np.testing.assert_allclose(state.solution, 2.0, atol=0.1)
+
+
+def test_forgetting_the_first_keeps_what_is_known_of_the_others():
+    matrix, right = _rows(np.random.default_rng(5), 100, 3, 4)
+    state = SquareRootInformation(4)
+    for a, b in zip(matrix, right, strict=True):
+        state.update(np.column_stack([a, b]))
+    R, _ = state.factor
+    before, covariance = state.solution, np.linalg.inv(R.T @ R)
+    state.forget(2)
+    R, _ = state.factor
+    np.testing.assert_allclose(state.solution[2:], before[2:], rtol=1e-9)
+    np.testing.assert_allclose(np.linalg.inv(R.T @ R)[2:, 2:], covariance[2:, 2:], rtol=1e-6)
+    assert np.sqrt(np.linalg.inv(R.T @ R)[0, 0]) == pytest.approx(1e6, rel=1e-3)

@@ -1,0 +1,120 @@
+"""From recordings to files: what an arm carries."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import weighed_loads as known
+import yaml
+
+from dynid_ros.errors import IdentificationError, RecordingError
+from dynid_ros.identification import LinkIdentification, LoadIdentification
+from dynid_ros.identification.identified_file import load_identified
+from dynid_ros.identification.load_drivers import SETTINGS
+from dynid_ros.jobs.load import identify_load
+from dynid_ros.model.friction import JointFriction
+
+EXPERIMENT = known.experiment()
+ROBOT, LOAD = EXPERIMENT.robot, EXPERIMENT.load
+
+
+def weigh(folder, recordings=(EXPERIMENT.loaded,), arm=None, **settings):
+    identification = LoadIdentification(ROBOT, known.arm().known_arm, **settings)
+    return identify_load(identification, recordings, folder, arm=arm)
+
+
+@pytest.fixture(name="job", scope="module")
+def fixture_job(tmp_path_factory):
+    return weigh(tmp_path_factory.mktemp("out"), arm=known.arm().document())
+
+
+@pytest.fixture(name="no_report")
+def fixture_no_report(monkeypatch):
+    """Its pictures take their time."""
+    monkeypatch.setattr("dynid_ros.jobs.load.write_load_report", lambda path, *_: path)
+
+
+def test_the_file_holds_the_arm_and_the_load(job):
+    document = load_identified(job.identified)
+    assert document["links"] == known.arm().document()["links"]
+    load = document["load"]
+    assert load["frame"] == "tool"
+    low, high = load["interval"]["mass"]
+    assert low < LOAD[0] < high
+    assert load["mass"] == pytest.approx(LOAD[0], rel=0.03)
+    assert load["center"] == pytest.approx(LOAD[1:4] / LOAD[0], abs=0.005)
+    assert load["source"]["recordings"] == ["loaded"]
+
+
+def test_summary_names_all_files(job):
+    folder = job.identified.parent
+    assert sorted(path.name for path in folder.iterdir()) == ["drivers", "identified.yaml", "report.html"]
+    assert f"wrote {job.identified} and {job.report}" in job.summary()
+    assert f"wrote settings for drivers into {folder / 'drivers'}: gravity_compensation_filter.yaml" in job.summary()
+    assert {path.name for path in (folder / "drivers").iterdir()} == set(SETTINGS)
+    assert job.document()["drivers"] == [str(path) for path in job.drivers]
+    assert job.document()["load"]["mass"] == job.result.mass
+
+
+def test_the_arm_is_identified_from_recordings_without_the_load(tmp_path, monkeypatch, no_report):
+    quick = {"friction": JointFriction(offset=True), "prior_weight": 1.0}
+    monkeypatch.setattr(
+        "dynid_ros.jobs.load.LinkIdentification",
+        lambda robot, **settings: LinkIdentification(robot, **quick, **settings),
+    )
+    job = identify_load(LoadIdentification(ROBOT), [EXPERIMENT.loaded], tmp_path, [EXPERIMENT.unloaded])
+    assert job.result.mass == pytest.approx(LOAD[0], rel=0.03)
+    assert set(load_identified(job.identified)) >= {"links", "friction", "gravity", "load"}
+    assert job.arm["source"]["recordings"] == ["unloaded"]
+
+
+def test_without_the_arms_document_the_load_is_alone(tmp_path, no_report):
+    document = load_identified(weigh(tmp_path).identified)
+    assert "links" not in document
+    assert document["load"]["loaded"]
+
+
+def test_static(tmp_path, no_report):
+    job = weigh(tmp_path, [known.resting()], motion="static")
+    assert job.result.mass == pytest.approx(LOAD[0], rel=0.03)
+    assert load_identified(job.identified)["load"]["inertia"] == [None] * 6
+    assert set(yaml.safe_load((tmp_path / "drivers" / "ur_set_payload_7.yaml").read_text())["payload"]) == {"m", "com"}
+
+
+def test_nothing_carried_leaves_no_settings_not_even_those_of_before(tmp_path, no_report):
+    weigh(tmp_path)
+    job = weigh(tmp_path, [replace(known.experiment(1).unloaded, source="empty")])
+    assert not job.result.is_loaded
+    assert not list((tmp_path / "drivers").iterdir())
+    assert "warning: no settings for drivers: no load is shown" in job.summary()
+    assert load_identified(job.identified)["load"]["mass"] == 0.0
+
+
+def test_a_mass_that_is_not_shown_is_null_and_warned_of(tmp_path, no_report):
+    """Only the joint that gravity never loads moves: the load could be offsets of the others."""
+    job = weigh(tmp_path, [known.resting(turning=(0,))], motion="static")
+    assert load_identified(job.identified)["load"]["mass"] is None
+    assert "not shown by these data" in job.summary()
+    assert "warning: no settings for drivers: these data do not show the mass" in job.summary()
+    assert not job.drivers
+
+
+def test_faults_of_a_recording_stop_it(tmp_path):
+    with pytest.raises(RecordingError, match="at rest"):
+        weigh(tmp_path, [known.resting().slice(slice(0, 50))])
+
+
+def test_signs_turned_round(tmp_path):
+    own = EXPERIMENT.loaded
+    without = known.arm().model.predict_recording(own)
+    with pytest.raises(IdentificationError, match="below zero"):
+        weigh(tmp_path, [replace(own, torque=2 * without - own.torque)])
+
+
+def test_a_load_that_slips(tmp_path):
+    own = known.experiment(duration=30.0).loaded
+    without = known.arm().model.predict_recording(own)
+    share = np.where(own.time < 15.0, 1.0, 0.5)[:, None]
+    with pytest.raises(IdentificationError, match="changed at about t ="):
+        weigh(tmp_path, [replace(own, torque=without + share * (own.torque - without))])
+    assert not (tmp_path / "identified.yaml").exists()

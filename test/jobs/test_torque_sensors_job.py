@@ -1,0 +1,192 @@
+"""From recordings to files, by the job and by the command line, and into the next identification."""
+
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+import torque_sensor_bench as bench
+from html_page import Page, assert_self_contained, assert_themed
+
+from dynid_ros.cli import main
+from dynid_ros.errors import IdentifiedFileError, RecordingError
+from dynid_ros.identification import GravityIdentification, TorqueSensorCalibration
+from dynid_ros.identification.identified_file import load_identified, save_identified
+from dynid_ros.identification.torque_sensor_correction import TorqueSensors
+from dynid_ros.identification.torque_sensor_gravity import KnownGravity
+from dynid_ros.jobs.torque_sensors import identify_torque_sensors, read_gravity
+from dynid_ros.share import share_path
+
+GRAVITY = [str(g) for g in bench.GRAVITY]
+URDF = ["--urdf", str(share_path("config/demo_arm.urdf")), "--gravity", *GRAVITY]
+
+
+@cache
+def experiment():
+    """Truth, and recordings without and with the mass."""
+    rng = np.random.default_rng(0)
+    truth = bench.Truth.draw(rng, bench.aslant_robot())
+    return truth, *(bench.recording(truth, rng, loaded=loaded) for loaded in (False, True))
+
+
+@pytest.fixture(name="files")
+def fixture_files(tmp_path):
+    _, plain, loaded = experiment()
+    plain.write_npz(tmp_path / "plain.npz")
+    loaded.write_npz(tmp_path / "loaded.npz")
+    return tmp_path
+
+
+def run(capsys, *arguments):
+    with pytest.raises(SystemExit) as ended:
+        main([str(argument) for argument in arguments])
+    captured = capsys.readouterr()
+    return ended.value.code, captured.out, captured.err
+
+
+def test_job_writes_what_it_found(tmp_path):
+    truth, plain, loaded = experiment()
+    robot = bench.aslant_robot()
+    job = identify_torque_sensors(
+        TorqueSensorCalibration(robot, reference_mass=bench.MASS), [plain], tmp_path, [loaded]
+    )
+    document = load_identified(job.identified)
+    entry = document["torque_sensors"]["joint_2"]
+    assert abs(entry["gain"] / truth.gain[1] - 1) < 4 * entry["std"]["gain"] < 0.02
+    assert document["torque_sensor_calibration"]["reference_mass"]["mass"] == bench.MASS
+    assert document["torque_sensor_calibration"]["nullity"] == 0
+    sensors = TorqueSensors.of_document(document, robot)
+    np.testing.assert_array_equal(sensors.gain, job.result.gain)
+    np.testing.assert_array_equal(sensors.offset, job.result.offset)
+    page = Page(job.report.read_text(encoding="utf-8"))
+    assert_self_contained(page)
+    assert_themed(page)
+    assert "Gains of 6 of 6 torque sensors were found" in page.text
+    assert "a mass of 2.00 kg" in page.text
+    assert "joint_2" in job.summary()
+    assert str(job.report) in job.summary()
+    again = identify_torque_sensors(
+        TorqueSensorCalibration(robot, reference_mass=bench.MASS), [plain], tmp_path / "again", [loaded]
+    )
+    assert again.report.read_bytes() == job.report.read_bytes()
+
+
+def test_gravity_of_a_calibration_with_a_mass_is_known_with_all_correlations():
+    truth, plain, loaded = experiment()
+    robot = bench.aslant_robot()
+    result = TorqueSensorCalibration(robot, reference_mass=bench.MASS).fit(plain, loaded)
+    document = result.document()
+    known, exact = KnownGravity.of_document(document, robot), KnownGravity.of_urdf(robot)
+    error = known.moments - exact.moments
+    assert error @ np.linalg.solve(known.covariance, error) < 33, "chi squared of 12 degrees of freedom: 0.1 %"
+    np.testing.assert_array_equal(known.covariance, result.gravity.covariance)
+    later = TorqueSensorCalibration(robot, gravity=known).fit(plain)
+    np.testing.assert_allclose(later.gain, truth.gain, rtol=0.02)
+    apart = KnownGravity.of_document({**document, "torque_sensor_calibration": {}}, robot)
+    np.testing.assert_allclose(apart.covariance, np.diag(np.diag(known.covariance)))
+    assert "gravity" not in later.document()
+    document["torque_sensor_calibration"]["moment_covariance"][0][0] *= 2
+    with pytest.raises(IdentifiedFileError, match="moment_covariance does not fit"):
+        KnownGravity.of_document(document, robot)
+
+
+def test_report_of_what_is_not_decided(tmp_path):
+    _, plain, _ = experiment()
+    job = identify_torque_sensors(TorqueSensorCalibration(bench.aslant_robot()), [plain], tmp_path)
+    page = Page(job.report.read_text(encoding="utf-8"))
+    assert "Gains of 0 of 6 torque sensors" in page.text
+    assert "attach a reference mass" in page.text
+    assert "Readings of joint_2" not in page.text
+    assert load_identified(job.identified)["torque_sensors"]["joint_2"]["gain"] is None
+    sensors = TorqueSensors.of_document(load_identified(job.identified), bench.aslant_robot())
+    assert all("gain" in assumed for assumed in sensors.assumed)
+
+
+def test_command_calibrates_with_a_mass_then_without_and_corrects(files, capsys):
+    code, out, _ = run(
+        capsys,
+        *("identify", "torque-sensors", *URDF, "--recording", files / "plain.npz", "--reference-mass", bench.MASS),
+        *("--recording-with-mass", files / "loaded.npz", "--output", files / "mass"),
+    )
+    assert code == 0
+    assert "Centre of the mass" in out
+    model = files / "mass" / "identified.yaml"
+    robot = bench.aslant_robot()
+    errors = {}
+    for name, extra in {"corrected": ["--torque-sensors", model], "raw": []}.items():
+        arguments = ["identify", "gravity", *URDF, "--recording", files / "plain.npz", "--output", files / name, *extra]
+        # The raw offsets and gains pass the sanity check: it cannot know.
+        assert run(capsys, *arguments)[0] == 0
+        known, _ = read_gravity(files / name / "identified.yaml", robot)
+        errors[name] = np.abs(known.moments - KnownGravity.of_urdf(robot).moments).max()
+    assert errors["corrected"] < 0.2 * errors["raw"]
+    code, out, _ = run(
+        capsys,
+        *("identify", "torque-sensors", *URDF, "--recording", files / "plain.npz"),
+        *("--model", model, "--output", files / "again", "--json"),
+    )
+    assert code == 0
+    again = load_identified(files / "again" / "identified.yaml")
+    assert again["gravity"] == load_identified(model)["gravity"], "the sensors are added to the arm"
+    assert "identified.yaml" in again["torque_sensor_calibration"]["source"]["settings"]["gravity"]
+    assert read_gravity(files / "again" / "identified.yaml", robot)[0].covariance.any()
+    first, second = (
+        TorqueSensors.of_document(load_identified(path), robot) for path in (model, files / "again" / "identified.yaml")
+    )
+    np.testing.assert_allclose(second.gain[:3], first.gain[:3], rtol=0.01)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--reference-mass", "0", "--recording-with-mass", "loaded.npz"], "reference mass is 0 kg"),
+        (["--reference-mass", "2"], "no recording was made with it attached"),
+        (["--recording-with-mass", "loaded.npz"], "give its weight in kg"),
+        (["--model", "nowhere.yaml"], "nowhere.yaml: cannot be read"),
+        (["--model", "other.yaml"], "other axes or placements"),
+        (["--model", "sensors.yaml"], "no section 'gravity'"),
+    ],
+)
+def test_command_says_in_one_line_what_is_wrong(files, capsys, monkeypatch, arguments, words):
+    monkeypatch.chdir(files)
+    _, plain, _ = experiment()
+    document = GravityIdentification(bench.aslant_robot()).fit(plain).document()
+    save_identified("sensors.yaml", {key: value for key, value in document.items() if key != "gravity"})
+    save_identified("other.yaml", document | {"robot": document["robot"] | {"kinematics_sha256": "0"}})
+    code, _, err = run(
+        capsys, "identify", "torque-sensors", *URDF, "--recording", "plain.npz", "--output", "out", *arguments
+    )
+    assert code == 2
+    assert words in err
+    assert err.count("\n") == 1
+
+
+def test_faulty_recording_is_refused(tmp_path):
+    _, plain, _ = experiment()
+    calibration = TorqueSensorCalibration(bench.aslant_robot())
+    with pytest.raises(RecordingError, match="lacks joint"):
+        identify_torque_sensors(calibration, [plain.select(plain.joint_names[:3])], tmp_path)
+    silent = replace(plain, torque=np.full_like(plain.torque, np.nan))
+    with pytest.raises(RecordingError, match="no torque was recorded"):
+        identify_torque_sensors(calibration, [silent], tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda d: d.pop("torque_sensors"), "no section 'torque_sensors'"),
+        (lambda d: d["torque_sensors"].pop("joint_3"), "joint 'joint_3' is missing"),
+        (lambda d: d["torque_sensors"]["joint_3"].update(gain="much"), "gain of the torque sensor of joint 'joint_3'"),
+        (lambda d: d["torque_sensors"]["joint_3"].update(gain=0), "other than 0"),
+        (lambda d: d["robot"].update(kinematics_sha256="0"), "another robot"),
+    ],
+)
+def test_calibration_that_cannot_be_used(tmp_path, change, words):
+    truth, _, _ = experiment()
+    robot = bench.aslant_robot()
+    samples, loaded = bench.experiment(truth, np.random.default_rng(1), holds=1)
+    document = TorqueSensorCalibration(robot, reference_mass=bench.MASS).fit_samples(samples, loaded).document()
+    change(document)
+    with pytest.raises(IdentifiedFileError, match=words):
+        TorqueSensors.of_document(document, robot)

@@ -1,0 +1,225 @@
+"""The node over DDS: recordings in, result and load out; and the load learnt from joint states."""
+
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+rclpy = pytest.importorskip("rclpy")
+
+import weighed_loads as known  # noqa: E402
+import wrench_experiments  # noqa: E402
+from diagnostic_msgs.msg import DiagnosticArray  # noqa: E402
+from geometry_msgs.msg import InertiaStamped  # noqa: E402
+from identification_bench import TIMEOUT, IdentificationBench  # noqa: E402
+from rclpy.qos import QoSProfile  # noqa: E402
+from rclpy.time import Time  # noqa: E402
+from sensor_msgs.msg import JointState  # noqa: E402
+
+from dynid_ros.errors import DynidError  # noqa: E402
+from dynid_ros.identification.identified_file import load_identified  # noqa: E402
+from dynid_ros.nodes.load_identification import LoadIdentificationNode  # noqa: E402
+from dynid_ros.nodes.robot_description import LATCHED  # noqa: E402
+
+LOAD = known.experiment().load
+MASS, CENTER = LOAD[0], LOAD[1:4] / LOAD[0]
+START = 1_700_000_000
+
+
+class Bench(IdentificationBench):
+    """With ears for the load and the diagnostics, and joint states of an arm."""
+
+    def __init__(self, **parameters):
+        super().__init__(LoadIdentificationNode, **parameters)
+        self.loads, self.statuses = [], {}
+        self.client.create_subscription(InertiaStamped, "load", self.loads.append, LATCHED)
+        self.client.create_subscription(DiagnosticArray, "/diagnostics", self._on_diagnostics, 10)
+        self.states = self.client.create_publisher(JointState, "joint_states", QoSProfile(depth=10_000))
+
+    def _on_diagnostics(self, message):
+        self.statuses |= {
+            status.name: ({value.key: value.value for value in status.values}, status) for status in message.status
+        }
+
+    def wait(self, condition):
+        deadline = time.monotonic() + TIMEOUT
+        while not condition():
+            assert time.monotonic() < deadline
+            rclpy.spin_once(self.client, timeout_sec=0.05)
+
+    def live(self):
+        """The newest diagnostics."""
+        self.statuses.clear()
+        self.wait(lambda: "load_identification: live" in self.statuses)
+        return self.statuses["load_identification: live"]
+
+    def publish(self, recording):
+        self.wait(lambda: self.states.get_subscription_count() > 0)
+        gripper = JointState(name=["finger"], position=[0.0])
+        for k in range(recording.n_samples):
+            # another order, and others in between, as drivers have it
+            message = JointState(name=list(recording.joint_names[::-1]))
+            message.header.stamp = Time(nanoseconds=round((START + recording.time[k]) * 1e9)).to_msg()
+            message.position = recording.position[k, ::-1].tolist()
+            message.effort = recording.torque[k, ::-1].tolist()
+            self.states.publish(message)
+            if k % 50 == 0:
+                self.states.publish(gripper)
+
+
+@pytest.fixture(name="files", scope="module")
+def fixture_files(tmp_path_factory):
+    return known.files(tmp_path_factory.mktemp("load"))
+
+
+@pytest.fixture(name="start")
+def fixture_start(tmp_path, files, monkeypatch):
+    """Function that makes the node with parameters and spins it."""
+    monkeypatch.setattr("dynid_ros.jobs.load.write_load_report", lambda path, *_: path)
+    started = []
+
+    def start(**parameters):
+        given = {
+            "robot_description": files.urdf,
+            "effort_convention": "torque",
+            "output": tmp_path / "out",
+            "model_file": files.model,
+        } | parameters
+        started.append(Bench(**given))
+        return started[-1]
+
+    yield start
+    for one in started:
+        one.close()
+    rclpy.try_shutdown()
+
+
+def test_a_recording_is_weighed_and_told(start, files, tmp_path):
+    bench = start(recording=files.loaded)
+    response = bench.identify()
+    assert response.success, response.message
+    assert bench.result()["load"]["mass"] == pytest.approx(MASS, rel=0.03)
+    bench.wait(lambda: bench.loads)
+    told = bench.loads[-1]
+    document = load_identified(tmp_path / "out" / "identified.yaml")
+    assert "links" in document
+    assert told.header.frame_id == document["load"]["frame"] == "tool"
+    assert told.inertia.m == document["load"]["mass"]
+    assert [told.inertia.com.x, told.inertia.com.y, told.inertia.com.z] == pytest.approx(document["load"]["center"])
+    inertia = [getattr(told.inertia, name) for name in ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")]
+    assert inertia == pytest.approx(document["load"]["inertia"])
+    assert (tmp_path / "out" / "drivers" / "ur.script").exists()
+
+
+def test_rests_tell_no_inertia(start, files):
+    bench = start(recording=files.resting, static=True)
+    assert bench.identify().success
+    bench.wait(lambda: bench.loads)
+    assert bench.loads[-1].inertia.m == pytest.approx(MASS, rel=0.03)
+    assert np.isnan(bench.loads[-1].inertia.ixx)
+
+
+def test_the_arm_alone_is_none(start, files, tmp_path):
+    path = tmp_path / "empty.npz"
+    known.experiment(1).unloaded.write_npz(path)
+    bench = start(recording=path)
+    assert bench.identify().success
+    bench.wait(lambda: bench.loads)
+    assert bench.loads[-1].inertia.m == 0.0
+
+
+def test_what_is_not_decided_is_not_told(start, files):
+    bench = start(recording=files.loaded, largest_error=0.001)
+    assert bench.identify().success
+    assert bench.result()["load"]["loaded"]
+    assert bench.node.load.mass is None
+
+
+def test_recordings_are_chosen_while_the_node_runs(start, files):
+    bench = start(model_file="''")
+    assert "No recording" in bench.identify().message
+    bench.set_parameters(recording=str(files.loaded))
+    response = bench.identify()
+    assert not response.success
+    assert "set parameter model_file" in response.message
+    bench.set_parameters(unloaded_recording=str(files.unloaded))
+    response = bench.identify()
+    assert response.success, response.message
+    assert bench.result()["load"]["mass"] == pytest.approx(MASS, rel=0.03)
+
+
+def test_a_wrist_sensor_needs_no_model_nor_convention(start, tmp_path):
+    motion = wrench_experiments.carried_motion("demo", 10.0, 0)
+    motion.record(wrench_experiments.FT_300, np.random.default_rng(0)).write_npz(tmp_path / "run.npz")
+    sensor = {"source": "wrench", "wrench_topic": "/wrench", "wrench_frame": "sensor"}
+    bench = start(recording=tmp_path / "run.npz", model_file="''", effort_convention="''", **sensor)
+    response = bench.identify()
+    assert response.success, response.message
+    bench.wait(lambda: bench.loads)
+    assert bench.loads[-1].inertia.m == pytest.approx(motion.load[0], rel=0.01)
+    bench.set_parameters(unloaded_recording=str(tmp_path / "run.npz"))
+    assert "unloaded_recording is for joint torques" in bench.identify().message
+
+
+def test_live_a_load_is_learnt_and_its_loss_noticed(start):
+    bench = start(live=True, publish_rate=20.0)
+    recording = known.at_work(50.0, drop=30.0)
+    held = recording.slice(recording.time < 30.0)
+    bench.publish(held)
+    bench.wait(lambda: bench.node.live.status()[2]["samples"] == held.n_samples)
+    bench.wait(lambda: bench.loads)
+    told = bench.loads[-1].inertia
+    assert told.m == pytest.approx(MASS, rel=0.05)
+    assert [told.com.x, told.com.y, told.com.z] == pytest.approx(CENTER, abs=0.01)
+    values, status = bench.live()
+    assert values["dropped"] == values["refused"] == "0"
+    assert "95 %" in status.message
+    bench.publish(recording.slice(recording.time >= 30.0))
+    bench.wait(lambda: bench.loads[-1].inertia.m == 0.0)
+    change = bench.node.live.identification.changes[-1]
+    assert change.time == pytest.approx(30.0, abs=0.5)
+    assert f"dropped about {-change.mass:.2g} kg at 17000000" in bench.live()[0]["last_change"]
+
+
+def test_live_gaps_are_counted_and_faults_named(start):
+    bench = start(live=True)
+    recording = known.at_work(3.0)
+    bench.publish(recording.slice(np.r_[0:100, 120:300]))
+    bench.wait(lambda: bench.node.live.status()[2]["samples"] == 280)
+    assert bench.live()[0]["dropped"] == "20"
+    torque = recording.torque.copy()
+    torque[0, 2] = np.nan
+    bench.publish(replace(recording, torque=torque, time=recording.time + 3.0).slice(slice(0, 1)))
+    bench.wait(lambda: bench.node.live.status()[2]["refused"] == 1)
+    assert "effort of joint 'joint_3' is nan" in bench.live()[1].message
+
+
+def test_live_a_clock_that_is_set_back(start):
+    bench = start(live=True)
+    recording = known.at_work(6.0)
+    for _ in range(2):
+        bench.publish(recording)
+    bench.wait(lambda: bench.node.live.status()[2]["samples"] == 2 * recording.n_samples)
+    assert bench.node.live.identification.estimate().time < 6.0
+
+
+@pytest.mark.parametrize(
+    ("parameters", "words"),
+    [
+        ({"live": True, "model_file": "''"}, "live needs model_file"),
+        ({"live": True, "model_file": "nowhere.yaml"}, "nowhere.yaml: cannot be read"),
+        ({"live": True, "tare_file": "tare.yaml"}, "takes no tare_file"),
+        ({"live": True, "publish_rate": 0.0}, "publish_rate is 0.0"),
+        ({"live": True, "effort_convention": "gravity_compensated"}, "gravity is not in"),
+        ({"effort_convention": "''"}, "expected one of torque"),
+        ({"tip_link": "hand"}, "hand"),
+        ({"source": "scales"}, "source is 'scales'; expected torque or wrench"),
+        ({"source": "wrench", "wrench_acts_on": "arm"}, "wrench_acts_on is 'arm'; expected sensor or load"),
+        ({"source": "wrench", "wrench_frame": "tool"}, "frame is 'tool'"),
+        ({"source": "wrench", "live": True, "effort_convention": "''"}, "expected one of torque"),
+    ],
+)
+def test_bad_parameters_end_the_node_at_the_start(start, parameters, words):
+    with pytest.raises(DynidError, match=words):
+        start(**parameters)

@@ -1,0 +1,118 @@
+"""The node over DDS: recordings in, the latched result out; and the watch on joint states."""
+
+import time
+
+import numpy as np
+import pytest
+
+rclpy = pytest.importorskip("rclpy")
+
+import torque_sensor_bench as bench  # noqa: E402
+from identification_bench import TIMEOUT, IdentificationBench  # noqa: E402
+from sensor_msgs.msg import JointState  # noqa: E402
+from std_srvs.srv import Trigger  # noqa: E402
+
+from dynid_ros.errors import DynidError  # noqa: E402
+from dynid_ros.identification import GravityIdentification  # noqa: E402
+from dynid_ros.nodes.torque_sensor_calibration import TorqueSensorCalibrationNode  # noqa: E402
+from dynid_ros.share import share_path  # noqa: E402
+
+GRAVITY = str(list(bench.GRAVITY))
+
+
+@pytest.fixture(name="start")
+def fixture_start(tmp_path):
+    """Function that makes the node with parameters and spins it."""
+    started = []
+
+    def start(**parameters):
+        given = {
+            "robot_description": share_path("config/demo_arm.urdf"),
+            "gravity": GRAVITY,
+            "effort_convention": "torque",
+            "output": tmp_path / "out",
+        } | parameters
+        started.append(IdentificationBench(TorqueSensorCalibrationNode, **given))
+        return started[-1]
+
+    yield start
+    for one in started:
+        one.close()
+    rclpy.try_shutdown()
+
+
+@pytest.fixture(name="truth", scope="module")
+def fixture_truth():
+    return bench.Truth.draw(np.random.default_rng(0), bench.aslant_robot())
+
+
+@pytest.fixture(name="model")
+def fixture_model(tmp_path, truth):
+    """`identified.yaml` with gravity parameters, as sound sensors gave them."""
+    sound = bench.sound(truth)
+    samples, _ = bench.experiment(sound, np.random.default_rng(1), loaded=False)
+    return GravityIdentification(bench.aslant_robot()).fit_samples(samples).save(tmp_path / "gravity.yaml")
+
+
+def test_calibration_with_a_mass(start, tmp_path, truth):
+    rng = np.random.default_rng(2)
+    for name, loaded in (("plain", False), ("loaded", True)):
+        bench.recording(truth, rng, loaded=loaded).write_npz(tmp_path / f"{name}.npz")
+    node = start(reference_mass=bench.MASS)
+    missing = node.identify()
+    assert not missing.success
+    assert "No recording" in missing.message
+    plain, loaded = str(tmp_path / "plain.npz"), str(tmp_path / "loaded.npz")
+    node.set_parameters(recording=plain, recording_with_mass=plain)
+    assert "without and with the reference mass" in node.identify().message
+    node.set_parameters(recording_with_mass=loaded)
+    response = node.identify()
+    assert response.success, response.message
+    found = node.result()["torque_sensors"]
+    gains = [found[joint]["gain"] for joint in bench.aslant_robot().joint_names]
+    np.testing.assert_allclose(gains, truth.gain, rtol=0.02)
+    assert (tmp_path / "out" / "report.html").exists()
+
+
+def test_watch_raises_an_alarm_and_accepts(start, truth, model):
+    node = start(observe=True, model_file=model, learning=12, observe_period=0.1)
+    recording = bench.recording(truth, np.random.default_rng(3))
+    publisher = node.client.create_publisher(JointState, "joint_states", 100)
+    while not publisher.get_subscription_count():
+        rclpy.spin_once(node.client, timeout_sec=0.05)
+    for stamp, position, effort in zip(
+        1000.0 + recording.time[::2], recording.position[::2], recording.torque[::2], strict=True
+    ):
+        message = JointState(name=list(recording.joint_names), position=list(position), effort=list(effort))
+        message.header.stamp.sec, message.header.stamp.nanosec = int(stamp), int(stamp % 1 * 1e9)
+        publisher.publish(message)
+        time.sleep(5e-4)
+    result = node.result()
+    assert result["start_time"] == pytest.approx(1000.0, abs=2.0)
+    assert result["alarms"]
+    assert {alarm["joint"] for alarm in result["alarms"]} <= set(recording.joint_names)
+    level, message, values = node.node.watch.status()
+    assert level == b"\x01"
+    assert "drifted" in message
+    assert values["samples"] > 40
+    service = node.client.create_client(Trigger, "/torque_sensor_calibration/accept")
+    assert service.wait_for_service(TIMEOUT)
+    future = service.call_async(Trigger.Request())
+    rclpy.spin_until_future_complete(node.client, future, timeout_sec=TIMEOUT)
+    assert future.result().success
+    assert "reference gains are now" in future.result().message
+    assert node.node.watch.status()[0] == b"\x00"
+
+
+@pytest.mark.parametrize(
+    ("parameters", "words"),
+    [
+        ({"reference_mass": -1.0}, "reference mass is -1 kg"),
+        ({"reference_center": "[0.0, 0.0, 0.1]"}, "without reference_mass"),
+        ({"observe": True}, "observe needs model_file"),
+        ({"model_file": "nowhere.yaml"}, "nowhere.yaml: cannot be read"),
+    ],
+)
+def test_bad_parameters_end_the_node_at_the_start(start, parameters, words):
+    with pytest.raises(DynidError, match=words):
+        start(**parameters)

@@ -1,0 +1,100 @@
+"""An arm that moves, rests and carries loads: its torques by MuJoCo, and a model whose friction is a little off."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import mujoco
+import numpy as np
+
+from dynid_ros.identification.link_model import LinkModel
+from dynid_ros.identification.link_signals import LinkSignals
+from dynid_ros.model import RobotModel
+from dynid_ros.model.friction import FrictionModel, JointFriction
+from dynid_ros.model.inertia import from_center_of_mass
+from dynid_ros.simulation.load_body import put_load
+from dynid_ros.simulation.physics import compile_arm
+
+NOISE = 0.005  # of the effort limits, each sample
+COULOMB, VISCOUS = 0.05, 0.025  # of the effort limits; at the highest speed
+MISMATCH = 0.15
+ENCODER = 2e-5
+SMOOTHING = 0.02  # real friction has no step
+
+
+class Motion(NamedTuple):
+    """Time (N,), and positions, velocities and accelerations (N, n)."""
+
+    time: np.ndarray
+    q: np.ndarray
+    qd: np.ndarray
+    qdd: np.ndarray
+
+
+def moves(robot: RobotModel, duration: float, rate: float, rng: np.random.Generator, speed: float = 0.35) -> Motion:
+    """Moves of minimum jerk between random poses, and rests of up to 4 s after every second one."""
+    limits, n = robot.limits, robot.n_joints
+    lower, upper = np.maximum(limits.lower, -2.5), np.minimum(limits.upper, 2.5)
+    parts, length, size = [], 0, int(duration * rate)
+    pose = (lower + upper) / 2
+    while length < size:
+        end = (lower + upper) / 2 + 0.4 * (upper - lower) * rng.uniform(-1, 1, n)
+        change = end - pose
+        span = 1.875 * np.max(np.abs(change) / np.minimum(limits.velocity, 3.0)) / speed
+        s = (np.arange(max(int(span * rate), 1)) / max(int(span * rate), 1))[:, None]
+        parts.append(
+            (
+                pose + change * (10 * s**3 - 15 * s**4 + 6 * s**5),
+                change * (30 * s**2 - 60 * s**3 + 30 * s**4) / span,
+                change * (60 * s - 180 * s**2 + 120 * s**3) / span**2,
+            )
+        )
+        if rng.random() < 0.5:
+            still = np.zeros((int(rng.uniform(0.3, 4.0) * rate), n))
+            parts.append((end + still, still, still))
+        length = sum(len(part[0]) for part in parts)
+        pose = end
+    q, qd, qdd = (np.concatenate(arrays)[:size] for arrays in zip(*parts, strict=True))
+    return Motion(np.arange(size) / rate, q, qd, qdd)
+
+
+def block(mass: float, center: tuple[float, float, float] = (0.03, -0.02, 0.1)) -> np.ndarray:
+    """Parameters (10,) of a block of 10 x 8 x 12 cm."""
+    a, b, c = 0.1, 0.08, 0.12
+    inertia = mass / 12 * np.diag([b * b + c * c, a * a + c * c, a * a + b * b])
+    return from_center_of_mass(mass, np.array(center), inertia)
+
+
+def mujoco_torque(robot: RobotModel, motion: Motion, loads: list[tuple[float, np.ndarray | None]]) -> np.ndarray:
+    """(N, n) without friction; from each time on the arm carries a load, or none."""
+    model = compile_arm(robot, 0.001)
+    model.dof_damping[:] = model.dof_frictionloss[:] = 0.0
+    data = mujoco.MjData(model)
+    torque, waiting = np.empty_like(motion.q), list(loads)
+    for k, time in enumerate(motion.time):
+        while waiting and waiting[0][0] <= time:
+            put_load(model, waiting.pop(0)[1])
+        data.qpos[:], data.qvel[:], data.qacc[:] = motion.q[k], motion.qd[k], motion.qdd[k]
+        mujoco.mj_inverse(model, data)
+        torque[k] = data.qfrc_inverse
+    return torque
+
+
+def believed(robot: RobotModel) -> LinkModel:
+    """The arm as it was identified."""
+    effort, speed = robot.limits.effort, robot.limits.velocity
+    coefficients = np.column_stack([COULOMB * effort, VISCOUS * effort / speed]).ravel()
+    return LinkModel(robot, robot.parameters, FrictionModel(JointFriction()), coefficients, LinkSignals(10.0, 10.0, ""))
+
+
+def measured(
+    robot: RobotModel, motion: Motion, torque: np.ndarray, rng: np.random.Generator, mismatch: float = MISMATCH
+) -> tuple[np.ndarray, np.ndarray]:
+    """Positions and torques (N, n) with noise and friction, which differs from what is believed."""
+    coefficients = believed(robot).coefficients * rng.uniform(1 - mismatch, 1 + mismatch, 2 * robot.n_joints)
+    friction = FrictionModel(JointFriction(smoothing=SMOOTHING)).regressor(motion.qd, motion.qdd) @ coefficients
+    shape = torque.shape
+    return (
+        motion.q + ENCODER * rng.normal(size=shape),
+        torque + friction + NOISE * robot.limits.effort * rng.normal(size=shape),
+    )

@@ -1,0 +1,85 @@
+"""A load on the demo arm, by MuJoCo, as jobs, commands and nodes weigh it."""
+
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from types import SimpleNamespace
+
+import load_experiments
+import numpy as np
+import online_experiment
+from scipy.interpolate import CubicSpline
+
+from dynid_ros.identification import LinkIdentification, LinkResult
+from dynid_ros.model.friction import JointFriction
+from dynid_ros.recording import Recording
+from dynid_ros.simulation import Drives, SimulatedArm
+
+CONDITIONS = load_experiments.LoadConditions(arm="demo", rate=100.0, unloaded=10.0, mismatch=0.0)
+DWELL, MOVE = 60, 40
+"""Samples in a pose, and on the way to the next."""
+
+
+@cache
+def experiment(seed: int = 0, duration: float = 5.0) -> load_experiments.LoadExperiment:
+    """Motion without and with a load of 1 to 3 kg."""
+    return load_experiments.draw(replace(CONDITIONS, duration=duration), np.random.default_rng(seed))
+
+
+@cache
+def arm(seed: int = 0) -> LinkResult:
+    """The arm alone, as identified."""
+    own = experiment(seed)
+    return LinkIdentification(own.robot, friction=JointFriction(offset=True), prior_weight=1.0).fit(own.unloaded)
+
+
+def resting(seed: int = 0, poses: int = 14, turning: tuple[int, ...] = (0, 1, 2, 3, 4, 5)) -> Recording:
+    """The load in poses that differ in some of the joints."""
+    own = experiment(seed)
+    rng = np.random.default_rng(seed)
+    goals = rng.uniform(-1.2, 1.2, (poses, own.robot.n_joints))
+    goals[:, [j for j in range(own.robot.n_joints) if j not in turning]] = 0.3
+    way = np.concatenate([np.zeros(DWELL), (1 - np.cos(np.linspace(0, np.pi, MOVE))) / 2])
+    start, end = (np.repeat(ends, len(way), axis=0) for ends in (goals, np.roll(goals, -1, axis=0)))
+    q = start + np.tile(way, poses)[:, None] * (end - start)
+    simulated = SimulatedArm(own.robot, drives=Drives(0.0, 0.0))
+    simulated.attach_load(own.load)
+    torque = simulated.truth.drive_torque(q, np.zeros_like(q), np.zeros_like(q)) + rng.normal(0, 0.05, q.shape)
+    return Recording(
+        own.robot.joint_names, 0.01 * np.arange(len(q)), q, np.full_like(q, np.nan), torque, source="rests"
+    )
+
+
+def drive_torque(own: load_experiments.LoadExperiment, load: np.ndarray | None) -> np.ndarray:
+    """(N, n) without friction and noise, of the motion with the load, and with that load or none."""
+    simulated = SimulatedArm(own.robot, drives=Drives(0.0, 0.0))
+    if load is not None:
+        simulated.attach_load(load)
+    time = own.loaded.time
+    q, qd, qdd = (CubicSpline(time, own.loaded.position)(time, order) for order in range(3))
+    return simulated.truth.drive_torque(q, qd, qdd)
+
+
+def at_work(until: float, drop: float = np.inf, rate: float = 100.0, seed: int = 0) -> Recording:
+    """Moves and rests with the load, which is dropped at a time; the arm is as it was identified, and noisy."""
+    own, model = experiment(seed), arm(seed).model
+    rng = np.random.default_rng(seed)
+    time, q, qd, qdd = online_experiment.moves(own.robot, until, rate, rng)
+    simulated = SimulatedArm(own.robot, drives=Drives(0.0, 0.0))
+    without = simulated.truth.drive_torque(q, qd, qdd)
+    simulated.attach_load(own.load)
+    carried = (simulated.truth.drive_torque(q, qd, qdd) - without) * (time < drop)[:, None]
+    torque = model.predict(q, qd, qdd) + carried + CONDITIONS.noise * rng.standard_normal(q.shape)
+    return Recording(own.robot.joint_names, time, q + 2e-5 * rng.standard_normal(q.shape), qd, torque, source="at work")
+
+
+def files(folder: Path, seed: int = 0) -> SimpleNamespace:
+    """Paths of the URDF, of the recordings and of the arm's identified.yaml."""
+    own = experiment(seed)
+    paths = {name: folder / f"{name}.npz" for name in ("unloaded", "loaded", "resting")}
+    own.unloaded.write_npz(paths["unloaded"])
+    own.loaded.write_npz(paths["loaded"])
+    resting(seed).write_npz(paths["resting"])
+    urdf = folder / "arm.urdf"
+    urdf.write_text(own.robot.urdf)
+    return SimpleNamespace(urdf=urdf, model=arm(seed).save(folder / "arm.yaml"), **paths)
