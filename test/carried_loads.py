@@ -18,6 +18,11 @@ def parameters(mass: float = MASS, center: np.ndarray = CENTER, inertia: np.ndar
     return np.array([mass, *(mass * center), *(inertia + steiner)[np.triu_indices(3)]])
 
 
+def parent_joint(frame) -> int:
+    """Of a frame of Pinocchio, whose second version has another name for it."""
+    return frame.parentJoint if hasattr(frame, "parentJoint") else frame.parent
+
+
 class LoadedArm:
     """The chain of a URDF in Pinocchio with the load fixed to link `tip`."""
 
@@ -28,7 +33,7 @@ class LoadedArm:
         self.load = self.pinocchio.Inertia(MASS, CENTER, INERTIA)
         self.frame = self.model.getFrameId(tip)
         frame = self.model.frames[self.frame]
-        self.model.appendBodyToJoint(frame.parentJoint, self.load, frame.placement)
+        self.model.appendBodyToJoint(parent_joint(frame), self.load, frame.placement)
         self.data = self.model.createData()
 
     def inverse_dynamics(self, q: np.ndarray, qd: np.ndarray, qdd: np.ndarray) -> np.ndarray:

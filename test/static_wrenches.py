@@ -40,7 +40,7 @@ def readings(poses: int, seed: int = 0) -> Readings:
     data = mujoco.MjData(model)
     rotations = Rotation.random(poses, random_state=seed)
     load = []
-    for quaternion in rotations.as_quat(scalar_first=True):
+    for quaternion in np.roll(rotations.as_quat(), 1, axis=1):
         data.qpos[3:] = quaternion
         data.qacc[:] = 0.0
         mujoco.mj_inverse(model, data)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from carried_loads import parent_joint
 from random_chains import TIP, random_urdf
 
 from dynid_ros.identification.samples import Samples
@@ -56,7 +57,7 @@ def test_torques_with_the_mass_are_those_of_pinocchio(seed):
     frame = arm.frames[arm.getFrameId(TIP)]
     bare = pinocchio.Model(arm)
     body = pinocchio.Inertia(MASS, np.array(CENTER), np.eye(3) * 1e-3)
-    arm.appendBodyToJoint(frame.parentJoint, body, frame.placement)
+    arm.appendBodyToJoint(parent_joint(frame), body, frame.placement)
     order = [arm.joints[arm.getJointId(name)] for name in model.robot.joint_names]
     for q, with_mass, torque in zip(model.samples.position, model.loaded, found, strict=True):
         chosen = arm if with_mass else bare

@@ -78,7 +78,7 @@ def block() -> tuple[np.ndarray, np.ndarray]:
     for data.qpos[:], data.qvel[:], data.qacc[:] in zip(*mit_motion(), strict=True):
         mujoco.mj_inverse(model, data)
         found.append(data.sensordata.copy())
-    axes = Rotation.from_quat(model.body_iquat[-1], scalar_first=True).as_matrix()
+    axes = Rotation.from_quat(np.roll(model.body_iquat[-1], -1)).as_matrix()
     parameters = from_center_of_mass(mass, model.body_ipos[-1], axes * model.body_inertia[-1] @ axes.T)
     return parameters, np.array(found)
 
