@@ -55,7 +55,8 @@ def test_torques_with_the_mass_are_those_of_pinocchio(seed):
     arm = pinocchio.buildModelFromXML(urdf)
     arm.gravity.linear = np.array(GRAVITY)
     frame = arm.frames[arm.getFrameId(TIP)]
-    bare = pinocchio.Model(arm)
+    bare = pinocchio.buildModelFromXML(urdf)
+    bare.gravity.linear = np.array(GRAVITY)
     body = pinocchio.Inertia(MASS, np.array(CENTER), np.eye(3) * 1e-3)
     arm.appendBodyToJoint(parent_joint(frame), body, frame.placement)
     order = [arm.joints[arm.getJointId(name)] for name in model.robot.joint_names]
