@@ -1,10 +1,14 @@
-"""Starts the nodes of the demo as processes, for those who have no `ros2 launch` at hand."""
+"""Starts the nodes of the demo as processes, for those who have no `ros2 launch` at hand.
+
+Two nodes that read what others identify are started by the coordinator when it is there (`nodes/demo_process.py`).
+"""
 
 import os
 import random
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import IO
 
@@ -22,12 +26,13 @@ NODES = (
 STOP_TIMEOUT = 10.0
 
 
-def run_demo(output: Path, parameters: Path | None = None) -> int:
+def run_demo(output: Path, parameters: Path | None = None, acts: Sequence[str] = ()) -> int:
     """Run all nodes and the coordinator; logs go to `output/logs`. Returns the coordinator's exit code.
 
     Args:
         output: folder for bag, model, report and logs.
         parameters: ROS parameter file; None: `config/demo.yaml`.
+        acts: to play; empty: as the file says, all unless told otherwise.
 
     Raises:
         DynidError: rclpy or MuJoCo is not installed, or the folder cannot be written.
@@ -45,7 +50,8 @@ def run_demo(output: Path, parameters: Path | None = None) -> int:
         ) from error
     parameters = (parameters or share_path("config/demo.yaml")).resolve()
     processes = [_start(name, output, parameters, (logs / f"{name}.log").open("w")) for name in NODES]
-    coordinator = _start("demo", output, parameters)
+    arguments = ["-p", f"acts:=[{', '.join(acts)}]"] if acts else []
+    coordinator = _start("demo", output, parameters, arguments=arguments)
     try:
         while (code := _wait(coordinator)) is None:
             for name, process in zip(NODES, processes, strict=True):
@@ -67,7 +73,9 @@ def _require(module: str, what: str) -> None:
         raise DynidError(f"the demo needs {what}")
 
 
-def _start(name: str, output: Path, parameters: Path, log: IO[str] | None = None) -> subprocess.Popen:
+def _start(
+    name: str, output: Path, parameters: Path, log: IO[str] | None = None, arguments: Sequence[str] = ()
+) -> subprocess.Popen:
     environment = os.environ | {"PYTHONUNBUFFERED": "1"}
     environment.setdefault("AMENT_PREFIX_PATH", sys.prefix)
     environment.setdefault("ROS_DOMAIN_ID", str(_DOMAIN))
@@ -76,6 +84,7 @@ def _start(name: str, output: Path, parameters: Path, log: IO[str] | None = None
     command += ["--params-file", str(parameters)]
     for parameter, value in OUTPUTS.get(name, {}).items():
         command += ["-p", f"{parameter}:={output / value}"]
+    command += arguments
     return subprocess.Popen(command, env=environment, stdout=log, stderr=subprocess.STDOUT if log else None)
 
 

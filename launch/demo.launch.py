@@ -1,4 +1,7 @@
-"""The whole thread on a simulated arm: excite, record, identify, compensate; ends with a verdict and report.html."""
+"""The whole thread on a simulated arm: excite, record, identify, compensate; ends with verdicts and report.html.
+
+Nodes that read what others identify are started by the coordinator when it is there.
+"""
 
 from pathlib import Path
 
@@ -12,6 +15,7 @@ from dynid_ros.share import share_path
 
 def start(context: LaunchContext) -> list[Node]:
     output = Path(context.launch_configurations["output"]).resolve()
+    acts = context.launch_configurations["acts"].split()
     return [
         Node(
             package="dynid_ros",
@@ -20,7 +24,8 @@ def start(context: LaunchContext) -> list[Node]:
             emulate_tty=name == "demo",
             parameters=[
                 str(share_path("config/demo.yaml")),
-                {parameter: str(output / path) for parameter, path in OUTPUTS.get(name, {}).items()},
+                {parameter: str(output / path) for parameter, path in OUTPUTS.get(name, {}).items()}
+                | ({"acts": acts} if name == "demo" and acts else {}),
             ],
             on_exit=[Shutdown(reason=f"{name} ended")],
         )
@@ -33,6 +38,9 @@ def generate_launch_description() -> LaunchDescription:
         [
             DeclareLaunchArgument(
                 "output", default_value="demo_results", description="folder for bag, model and report"
+            ),
+            DeclareLaunchArgument(
+                "acts", default_value="", description="gravity links load torque_sensors, or some of them; empty: all"
             ),
             SetEnvironmentVariable("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST"),
             OpaqueFunction(function=start),

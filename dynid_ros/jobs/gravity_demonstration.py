@@ -20,6 +20,13 @@ LARGEST_ERROR = 0.005
 LARGEST_DRIFT = 0.02
 """Of the drift without compensation."""
 
+FURTHER = (
+    ("Links and friction", "links/report.html"),
+    ("A load", "load/demonstration.html"),
+    ("Torque sensors", "torque_sensors/demonstration.html"),
+)
+"""Pages of the other acts."""
+
 Track = tuple[NDArray, NDArray]
 """Time (T,) in s and positions (T, n)."""
 
@@ -72,6 +79,7 @@ def write_demonstration(robot: RobotModel, truth: ArmTruth, folder: Path, saggin
         time=time,
         position_without=sagging[1],
         position_with=floated,
+        further=FURTHER,
     )
     recordings = [Recording.read(path, joint_names=robot.joint_names) for path in document["source"]["recordings"]]
     samples = GravityIdentification(robot).extract(*recordings)

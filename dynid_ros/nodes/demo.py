@@ -1,20 +1,47 @@
-"""Coordinator of the demo: has the nodes find an arm's gravity and let it float, then its links and friction."""
+"""Coordinator of the demo: has the nodes identify a simulated arm, what it carries and its sensors, act by act."""
 
 import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
-from lifecycle_msgs.msg import Transition
-
-from dynid_ros.jobs.gravity_demonstration import write_demonstration
-from dynid_ros.jobs.links_demonstration import write_link_demonstration
-from dynid_ros.nodes.demo_stage import Stage, say
+from dynid_ros.errors import DynidError
+from dynid_ros.nodes.demo_gravity import gravity_act
+from dynid_ros.nodes.demo_links import links_act
+from dynid_ros.nodes.demo_load import load_act
+from dynid_ros.nodes.demo_stage import Stage
+from dynid_ros.nodes.demo_torque_sensors import torque_sensor_act
 from dynid_ros.nodes.parameters import NodeParameter
 from dynid_ros.nodes.robot_description import ROBOT_PARAMETERS
 from dynid_ros.nodes.running import ros_process
-from dynid_ros.simulation import tabled_arm
 
+
+@dataclass(frozen=True)
+class Act:
+    """A part of the demo.
+
+    Attributes:
+        play: plays it; True if all went well.
+        steps: that it announces.
+        needs: files below the output folder, and the acts that write them.
+
+    """
+
+    play: Callable[[Stage], bool]
+    steps: int
+    needs: Mapping[str, str] = field(default_factory=dict)
+
+
+GRAVITY, LINKS = {"identified.yaml": "gravity"}, {"links/identified.yaml": "links"}
+ACTS = {
+    "gravity": Act(gravity_act, 5),
+    "links": Act(links_act, 3),
+    "load": Act(load_act, 6, GRAVITY | LINKS),
+    "torque_sensors": Act(torque_sensor_act, 3, GRAVITY),
+}
 PARAMETERS = (
     *ROBOT_PARAMETERS,
     NodeParameter("output", "demo_results", "folder that the identification writes into; the report goes there too"),
+    NodeParameter("acts", list(ACTS), "those to play; a later one needs what the ones before left in the folder"),
     NodeParameter("drop_pose", [0.3, 0.6, 0.9, 0.4, 0.5, 0.3], "pose from which the arm is let go, rad"),
     NodeParameter("drop_time", 5.0, "how long it is watched, s"),
     NodeParameter("command_topic", "/joint_trajectory_controller/joint_trajectory", "where the arm takes trajectories"),
@@ -30,77 +57,43 @@ SERVICES = (
     "/gravity_compensation/enable",
     "/link_identification/identify",
 )
-FITTED_SEED, UNSEEN_SEED = 1, 2
-"""Of the Fourier motions."""
-COMPENSATION = "/gravity_compensation"
 
 
 class Demo(Stage):
-    """Plays two acts; not a node to add to a robot, but all that it uses, except for the truth, a robot has as well."""
+    """Plays the acts; not a node to add to a robot, but all that it uses, except for the truth, a robot has as well."""
 
     def __init__(self) -> None:
         super().__init__("demo", PARAMETERS)
 
     def play(self) -> bool:
-        """Both acts; True if the arm floats, and its links are found."""
+        """Play the acts that were asked for, in their order; True if all verdicts are good.
+
+        Raises:
+            DynidError: an act that does not exist, or one that needs what is not there.
+
+        """
+        chosen = self._chosen()
         self.call.wait(*SERVICES)
-        floats = self.gravity_act()
-        return self.links_act() and floats
+        self.expect(sum(act.steps for act in chosen))
+        passed = [act.play(self) for act in chosen]
+        return all(passed)
 
-    def gravity_act(self) -> bool:
-        """The arm sags, is excited joint by joint, identified and floats."""
-        announce("1/8  Without compensation: the arm is let go.")
-        self.move(self.settings.drop_pose)
-        sagging = self.drop()
-        self.call.trigger("/simulator/reset")
-        announce("2/8  Excitation: each joint turns alone, in steps, from both sides.")
-        self.excite({"motion": "static_rotation"})
-        announce("3/8  Gravity, identified from the bag.")
-        say(self.call.trigger("/gravity_identification/identify"))
-        announce("4/8  With compensation: the arm is let go again.")
-        self.move(self.settings.drop_pose)
-        self.call.change_state(COMPENSATION, Transition.TRANSITION_CONFIGURE)
-        self.call.change_state(COMPENSATION, Transition.TRANSITION_ACTIVATE)
-        self.call.set("/gravity_compensation/enable", True)
-        self.watch(3.0)
-        floating = self.drop()
-        self.call.set("/gravity_compensation/enable", False)
-        self.call.change_state(COMPENSATION, Transition.TRANSITION_DEACTIVATE)
-        announce("5/8  Report.")
-        truth = tabled_arm(self.truth()).truth
-        verdict = write_demonstration(self.robot, truth, self.output, sagging, floating)
-        say(verdict.text())
-        return verdict.passed
-
-    def links_act(self) -> bool:
-        """All joints move at once, as shows the links best; what one motion says of them is tried on another."""
-        self.call.trigger("/simulator/reset")
-        announce("6/8  Excitation: a motion of all joints is designed to show the links, and made; then another one.")
-        # A joint at rest is held by stiction, which no model knows: the approach, in which joints rest, is left out.
-        fitted, unseen = (
-            self.excite({"motion": "fourier", "seed": seed}, record_from="running")
-            for seed in (FITTED_SEED, UNSEEN_SEED)
-        )
-        announce("7/8  Links and friction, identified from the first bag, validated on the second.")
-        self.call.set_parameters("/link_identification", {"recording": fitted, "validation_recording": unseen})
-        answer = self.call.trigger("/link_identification/identify", timeout=300.0)
-        # The report has all base parameters.
-        say("".join(answer.partition("Validation on")[1:]))
-        announce("8/8  Report.")
-        verdict = write_link_demonstration(
-            self.robot, self.truth(), self.output / "links", self.read(fitted), self.read(unseen)
-        )
-        say(verdict.text())
-        return verdict.passed
-
-
-def announce(text: str) -> None:
-    """Say which step begins."""
-    print(text, flush=True)
+    def _chosen(self) -> list[Act]:
+        names = self.settings.acts
+        for name in names:
+            if name not in ACTS:
+                raise DynidError(f"there is no act '{name}'; the acts are {', '.join(ACTS)}")
+            for file, maker in ACTS[name].needs.items():
+                if maker not in names and not (self.output / file).exists():
+                    raise DynidError(
+                        f"act {name} needs {self.output / file}, which act {maker} writes; play that too, or give the "
+                        "output folder of a demo that has"
+                    )
+        return [act for name, act in ACTS.items() if name in names]
 
 
 def main() -> None:
-    """Run the demo; exit code 0 if both verdicts are good, 1 if not."""
+    """Run the demo; exit code 0 if all verdicts are good, 1 if not."""
     passed = False
     with ros_process():
         passed = Demo().play()

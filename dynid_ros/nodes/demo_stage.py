@@ -1,13 +1,16 @@
 """What the acts of the demo do with the nodes, by services and topics that a robot has as well."""
 
+import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import rclpy
 import yaml
+from lifecycle_msgs.msg import Transition
 from numpy.typing import NDArray
 from rclpy.node import Node
 from rclpy.wait_for_message import wait_for_message
@@ -29,6 +32,7 @@ EXCITATION_TIMEOUT = 600.0
 STATES = ("approaching", "running", "done")
 TRUTH_TOPIC = "/simulator/true_parameters"
 TRUTH_TIMEOUT = 10.0
+COMPENSATION = "/gravity_compensation"
 
 
 class Stage(Node):
@@ -36,7 +40,7 @@ class Stage(Node):
 
     Args:
         name: of the node.
-        parameters: those of the robot, `output`, `drop_time` and `command_topic`.
+        parameters: those of the robot, `output`, `drop_pose`, `drop_time` and `command_topic`.
 
     """
 
@@ -48,12 +52,27 @@ class Stage(Node):
         self.robot = robot_model(self, self.settings, timeout=30.0)
         self.order = JointOrder(self.robot.joint_names)
         self.track: list[tuple[float, list[float]]] = []
-        self.excitation_state, self.progress, self.bag = "", 0.0, ""
+        self.excitation_state, self.progress, self.bag, self.compensation_state = "", 0.0, "", ""
+        self._steps, self._step = 0, 0
         self.create_subscription(JointState, "joint_states", self._on_joint_state, 100)
         self.create_subscription(String, "/excitation/state", self._on_state, LATCHED)
         self.create_subscription(Float32, "/excitation/progress", self._on_progress, LATCHED)
         self.create_subscription(String, "/recorder/bag", self._on_bag, LATCHED)
+        self.create_subscription(String, f"{COMPENSATION}/state", self._on_compensation, LATCHED)
         self.command = self.create_publisher(JointTrajectory, self.settings.command_topic, 10)
+
+    def expect(self, steps: int) -> None:
+        """So many steps are to come."""
+        self._steps, self._step = steps, 0
+
+    def announce(self, text: str) -> None:
+        """Say which step begins."""
+        self._step += 1
+        print(f"{self._step}/{self._steps}  {text}", flush=True)
+
+    def now(self) -> float:
+        """Time of the clock that joint states are stamped by, s."""
+        return self.get_clock().now().nanoseconds * 1e-9
 
     def truth(self) -> dict[str, Any]:
         """All that is true of the simulated arm, see `truth_table`."""
@@ -74,8 +93,16 @@ class Stage(Node):
             record_from: its state in which the recording starts.
 
         """
+        self.design(motion)
+        return self.record(record_from)
+
+    def design(self, motion: Mapping[str, object]) -> None:
+        """Plan a motion; parameters of the excitation node that are not given are as they were."""
         self.call.set_parameters("/excitation", motion)
         say(self.call.trigger("/excitation/design", timeout=DESIGN_TIMEOUT))
+
+    def record(self, record_from: str) -> str:
+        """Make the motion that was planned, and record it; the bag."""
         self.excitation_state = ""
         say(self.call.trigger("/excitation/start"))
         self._wait_for(record_from)
@@ -100,20 +127,42 @@ class Stage(Node):
 
     def move(self, pose: list[float]) -> None:
         """Slow move in position mode; the controller interpolates from where the arm is."""
+        self.begin_move(pose)
+        self.watch(MOVE_TIME + 0.5)
+
+    def begin_move(self, pose: list[float]) -> None:
+        """The same without waiting for its end."""
         message = JointTrajectory(joint_names=list(self.robot.joint_names))
         zeros = [0.0] * self.robot.n_joints
         point = JointTrajectoryPoint(positions=list(pose), velocities=zeros, accelerations=zeros)
         point.time_from_start.sec = int(MOVE_TIME)
         message.points = [point]
         self.command.publish(message)
-        self.watch(MOVE_TIME + 0.5)
 
-    def drop(self) -> tuple[NDArray, NDArray]:
+    def drop(self, duration: float) -> tuple[NDArray, NDArray]:
         """Effort mode for a while; time (T,) and positions (T, n) from the switch on."""
         self.call.set("/simulator/effort_mode", True)
-        track = self.watch(self.settings.drop_time)
+        track = self.watch(duration)
         self.call.set("/simulator/effort_mode", False)
         return track
+
+    @contextmanager
+    def compensation(self) -> Iterator[None]:
+        """Gravity compensation ramps in, with the gravity that was identified; in position mode it has no effect.
+
+        Raises:
+            DynidError: it ended by itself.
+
+        """
+        self.call.change_state(COMPENSATION, Transition.TRANSITION_CONFIGURE)
+        self.call.change_state(COMPENSATION, Transition.TRANSITION_ACTIVATE)
+        self.call.set(f"{COMPENSATION}/enable", True)
+        yield
+        if self.compensation_state.startswith("fault"):
+            raise DynidError(f"gravity compensation ended early: {self.compensation_state}")
+        self.call.set(f"{COMPENSATION}/enable", False)
+        self.call.change_state(COMPENSATION, Transition.TRANSITION_DEACTIVATE)
+        self.call.change_state(COMPENSATION, Transition.TRANSITION_CLEANUP)
 
     def watch(self, duration: float) -> tuple[NDArray, NDArray]:
         """Time (T,) and positions (T, n) of the arm from now on."""
@@ -126,6 +175,19 @@ class Stage(Node):
         stamps, positions = zip(*self.track, strict=True)
         return np.array(stamps) - stamps[0], np.array(positions)
 
+    def began_to_move(self, distance: float) -> float:
+        """Stamp, s, at which a joint had come that far (rad or m) from where the arm was last watched.
+
+        Raises:
+            DynidError: none has.
+
+        """
+        position = np.array([position for _, position in self.track])
+        moved = np.flatnonzero(np.abs(position - position[0]).max(axis=1) > distance)
+        if not moved.size:
+            raise DynidError("the arm has not moved; see the log of node excitation")
+        return self.track[moved[0]][0]
+
     def _on_joint_state(self, message: JointState) -> None:
         stamp = message.header.stamp
         self.track.append((stamp.sec + stamp.nanosec * 1e-9, self.order.pick(message, "position")))
@@ -136,10 +198,15 @@ class Stage(Node):
     def _on_progress(self, message: Float32) -> None:
         self.progress = message.data
 
+    def _on_compensation(self, message: String) -> None:
+        self.compensation_state = message.data
+
     def _on_bag(self, message: String) -> None:
         self.bag = message.data
 
 
 def say(text: str) -> None:
     """Print below the line that says what is being done."""
-    print("\n".join(f"     {line}" for line in text.splitlines()), flush=True)
+    # a bar may be there
+    tqdm.write("\n".join(f"     {line}" for line in text.splitlines()))
+    sys.stdout.flush()

@@ -1,11 +1,14 @@
 """Node that stands in for a robot's driver and controllers: a simulated arm in real time."""
 
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import yaml
 from geometry_msgs.msg import WrenchStamped
+from rcl_interfaces.msg import SetParametersResult
 from rclpy.node import Node
+from rclpy.parameter import Parameter
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray, String
 from std_srvs.srv import SetBool, Trigger
@@ -19,8 +22,10 @@ from dynid_ros.nodes.running import answer, run
 from dynid_ros.nodes.simulator_parameters import (
     LOAD_PARAMETERS,
     PARAMETERS,
+    SENSOR_PARAMETERS,
     load_of,
     make_arm,
+    make_sensors,
     published_description,
 )
 from dynid_ros.nodes.trajectory_points import trajectory_points
@@ -55,6 +60,7 @@ class SimulatorNode(Node):
         self._description.publish(String(data=published_description(self.settings, self.arm.robot)))
         self._truth = self.create_publisher(String, "~/true_parameters", LATCHED)
         self._publish_truth()
+        self.add_on_set_parameters_callback(self._on_parameters)
         self.create_subscription(JointTrajectory, self.settings.trajectory_topic, self._on_trajectory, 10)
         self.create_subscription(Float64MultiArray, self.settings.effort_topic, self._on_effort, 10)
         self.create_service(SetBool, "~/effort_mode", self._on_effort_mode)
@@ -133,6 +139,18 @@ class SimulatorNode(Node):
 
     def _publish_truth(self) -> None:
         self._truth.publish(String(data=yaml.safe_dump(truth_table(self.arm), sort_keys=False)))
+
+    def _on_parameters(self, parameters: list[Parameter]) -> SetParametersResult:
+        given = {parameter.name: parameter.value for parameter in parameters}
+        if given.keys().isdisjoint(parameter.name for parameter in SENSOR_PARAMETERS):
+            return SetParametersResult(successful=True)
+        settings = SimpleNamespace(**vars(self.settings) | vars(current(self, SENSOR_PARAMETERS)) | given)
+        try:
+            self.arm.sensors = make_sensors(settings, self.arm.robot)
+        except DynidError as error:
+            return SetParametersResult(successful=False, reason=str(error))
+        self._publish_truth()
+        return SetParametersResult(successful=True)
 
     def _on_trajectory(self, message: JointTrajectory) -> None:
         try:

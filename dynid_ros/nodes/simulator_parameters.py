@@ -16,6 +16,11 @@ from dynid_ros.simulation.per_joint import per_joint
 
 EACH = "; one value for all joints, or one per joint"
 BOTH = "; one for force and one for torque, or one per axis"
+SENSOR_PARAMETERS = (
+    NodeParameter("torque_offset", [0.02], f"fraction of the range, its sign drawn{EACH}", adjustable=True),
+    NodeParameter("torque_gain_error", [0.0], f"relative, its sign drawn{EACH}", adjustable=True),
+)
+"""Errors of the torque sensors, which may go wrong while the arm works."""
 LOAD_PARAMETERS = (
     NodeParameter("load_mass", 2.0, "kg, of the load that ~/pick_up takes up", adjustable=True),
     NodeParameter("load_center", [0.0, 0.0, 0.05], "its centre of mass in the tip link's frame, m", adjustable=True),
@@ -44,8 +49,7 @@ PARAMETERS = (
     NodeParameter(
         "torque_range", [math.nan], f"full scale of the torque sensors, N m; nan: the URDF's effort limits{EACH}"
     ),
-    NodeParameter("torque_offset", [0.02], f"fraction of the range, its sign drawn{EACH}"),
-    NodeParameter("torque_gain_error", [0.0], f"relative, its sign drawn{EACH}"),
+    *SENSOR_PARAMETERS,
     NodeParameter("torque_noise", [0.005], f"standard deviation of a sample, fraction of the range{EACH}"),
     NodeParameter("position_noise", [2e-5], f"standard deviation of a sample, rad{EACH}"),
     NodeParameter("velocity_noise", [1e-3], f"standard deviation of a sample, rad/s{EACH}"),
@@ -69,18 +73,6 @@ def make_arm(settings: SimpleNamespace, urdf: str) -> SimulatedArm:
     period = 1.0 / settings.rate
     if not settings.timestep > 0.0:
         raise DynidError(f"Parameter 'timestep' is {settings.timestep:g} s; expected more than 0")
-    if _unset(settings.torque_range) and not np.all(np.isfinite(robot.limits.effort)):
-        raise DynidError("The URDF has joints without effort limit; set parameter 'torque_range'")
-    torque_range = robot.limits.effort if _unset(settings.torque_range) else settings.torque_range
-    sensors = Sensors.draw(
-        per_joint("torque_range", torque_range, robot.n_joints, minimum=0.0),
-        np.random.default_rng((settings.seed, 1)),
-        torque_offset=settings.torque_offset,
-        torque_gain_error=settings.torque_gain_error,
-        torque_noise=settings.torque_noise,
-        position_noise=settings.position_noise,
-        velocity_noise=settings.velocity_noise,
-    )
     wrench_sensor = WrenchSensor.draw(
         np.random.default_rng((settings.seed, 3)),
         bias=settings.wrench_bias,
@@ -95,11 +87,27 @@ def make_arm(settings: SimpleNamespace, urdf: str) -> SimulatedArm:
     return SimulatedArm(
         robot,
         drives=drives,
-        sensors=sensors,
+        sensors=make_sensors(settings, robot),
         wrench_sensor=wrench_sensor,
         start=None if _unset(settings.start_position) else settings.start_position,
         timestep=period / math.ceil(period / settings.timestep - 1e-9),
         seed=settings.seed,
+    )
+
+
+def make_sensors(settings: SimpleNamespace, robot: RobotModel) -> Sensors:
+    """The joints' sensors; other errors have the same signs again."""
+    if _unset(settings.torque_range) and not np.all(np.isfinite(robot.limits.effort)):
+        raise DynidError("The URDF has joints without effort limit; set parameter 'torque_range'")
+    torque_range = robot.limits.effort if _unset(settings.torque_range) else settings.torque_range
+    return Sensors.draw(
+        per_joint("torque_range", torque_range, robot.n_joints, minimum=0.0),
+        np.random.default_rng((settings.seed, 1)),
+        torque_offset=settings.torque_offset,
+        torque_gain_error=settings.torque_gain_error,
+        torque_noise=settings.torque_noise,
+        position_noise=settings.position_noise,
+        velocity_noise=settings.velocity_noise,
     )
 
 

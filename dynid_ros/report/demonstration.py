@@ -25,6 +25,7 @@ class Demonstration:
         position_without: (T, n) of the arm in effort mode with zero torque, rad or m.
         position_with: (T, n) with gravity compensation, from the same pose.
         verdict: sentences that lead the report.
+        further: title and address of the pages of what was shown afterwards.
 
     Raises:
         IdentificationError: an array has another shape.
@@ -40,6 +41,7 @@ class Demonstration:
     position_without: NDArray
     position_with: NDArray
     verdict: tuple[str, ...] = ()
+    further: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
         n, samples, poses = len(self.joint_names), len(self.time), len(self.poses)

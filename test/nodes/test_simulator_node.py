@@ -200,6 +200,34 @@ def test_sensors_have_offset_and_noise(client):
     assert effort[:, 0].mean() == pytest.approx(offset, abs=0.3)
 
 
+def test_torque_sensors_may_go_wrong_meanwhile(client):
+    def joints():
+        return yaml.safe_load(client.latched["/simulator/true_parameters"])["joints"]
+
+    def readings():
+        client.fresh()
+        client.states.clear()
+        client.spin(0.5)
+        return np.mean([state.effort for state in client.states], axis=0)
+
+    before, torque = joints(), readings()
+    signs = np.sign([before[name]["torque_offset"] for name in NAMES])
+    try:
+        assert client.set("torque_offset", [0.05]).successful
+        assert client.set("torque_gain_error", [0.1, 0.0, 0.0, 0.0, 0.0, 0.0]).successful
+        client.wait(lambda: joints()["joint_1"]["torque_gain_error"])
+        ranges = np.array([230, 230, 115, 25, 25, 10])
+        assert [joints()[name]["torque_offset"] for name in NAMES] == pytest.approx(signs * 0.05 * ranges)
+        assert abs(joints()["joint_1"]["torque_gain_error"]) == pytest.approx(0.1)
+        assert readings()[1:] - torque[1:] == pytest.approx(signs[1:] * 0.03 * ranges[1:], abs=0.5)
+        refused = client.set("torque_offset", [0.1, 0.1])
+        assert not refused.successful
+        assert "torque_offset" in refused.reason
+    finally:
+        client.set("torque_offset", [0.02])
+        client.set("torque_gain_error", [0.0])
+
+
 def test_latched_topics_reach_a_late_subscriber(client):
     client.wait(lambda: len(client.latched) == 2)
     assert client.latched["robot_description"] == demo_arm_urdf()
