@@ -102,6 +102,7 @@ class OnlineIdentification:
             else None
         )
         self._inflation = 1.0
+        self._rests = np.zeros(robot.n_joints)
         self._last, self._used = -math.inf, math.nan
         self.n_equations, self.skipped = 0, 0
         self.changes: list[LoadChange] = []
@@ -169,6 +170,7 @@ class OnlineIdentification:
         self._state.forget(self._rows.n_inertial)
         self._walk = EstimateWalk(len(self._rows.names))
         self._squares[:], self.n_equations = 0.0, 0
+        self._rests[:] = 0.0
         self._restart()
 
     def _restart(self) -> None:
@@ -195,7 +197,11 @@ class OnlineIdentification:
 
     def _use(self, time: float, rows: NDArray, resting: NDArray) -> LoadChange | None:
         # Friction of a joint at rest may be anything up to its stiction.
-        looseness = np.hypot(1.0, resting * self._rows.stiction / self.noise)
+        # All of a rest tells as much as one sample: its friction stays. The weights 1 / (k (k + 1)) sum to one.
+        still = resting > 0.5
+        self._rests = np.where(still, self._rests + 1.0, 0.0)
+        again = np.sqrt(np.where(still, self._rests * (self._rests + 1.0), 1.0))
+        looseness = np.hypot(1.0, again * resting * self._rows.stiction / self.noise)
         rows = rows / (self.noise * looseness)[:, None]
         elapsed = time - self._used if self.n_equations else 0.0
         keep = math.exp(-elapsed / self._forgetting) if self._forgetting else 1.0
@@ -204,7 +210,8 @@ class OnlineIdentification:
         self.n_equations += 1
         self._squares[0] += innovation.error**2 / (1.0 + innovation.spread)
         self._squares[1] += rows[:, -1] ** 2
-        self._walk.add(innovation)
+        # Beside what stiction may be, the innovations of a rest are small: they say nothing of those of motion.
+        self._walk.add(innovation._replace(spread=np.where(still, np.inf, innovation.spread)))
         if self._detector is None:
             return None
         moving = bool(resting.min() < 0.5)

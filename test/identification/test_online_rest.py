@@ -1,0 +1,34 @@
+"""What an arm at rest may say of its load: stiction holds joints with any torque up to its size, and stays."""
+
+import numpy as np
+import pytest
+from online_experiment import COULOMB, ENCODER, NOISE, Motion, believed, block, mujoco_torque
+
+from dynid_ros.identification import OnlineIdentification
+from dynid_ros.model import RobotModel
+from dynid_ros.simulation.demo_arm import demo_arm_urdf
+
+RATE, DURATION, MASS = 100.0, 20.0, 2.0
+
+
+@pytest.fixture(scope="module")
+def robot() -> RobotModel:
+    return RobotModel.from_urdf(demo_arm_urdf())
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_rest_does_not_decide_against_the_truth(robot, seed):
+    rng = np.random.default_rng(seed)
+    pose = rng.uniform(np.maximum(robot.limits.lower, -1.5), np.minimum(robot.limits.upper, 1.5))
+    time = np.arange(0, DURATION, 1 / RATE)
+    still = np.zeros((len(time), robot.n_joints))
+    effort = robot.limits.effort
+    torque = mujoco_torque(robot, Motion(time, pose + still, still, still), [(0.0, block(MASS))])
+    torque += COULOMB * effort * rng.uniform(-1, 1, robot.n_joints)
+    torque += NOISE * effort * rng.standard_normal(torque.shape)
+    position = pose + rng.normal(0, ENCODER, still.shape)
+    online = OnlineIdentification(robot, "load", believed(robot), noise=NOISE * effort)
+    for sample in zip(time, position, torque, strict=True):
+        online.sample(*sample)
+    low, high = online.estimate().load().confidence_intervals()[0]
+    assert np.isnan(low) or low < MASS < high
