@@ -25,6 +25,10 @@ def ros_process(arguments: list[str] | None = None) -> Iterator[None]:
         # a callback that was publishing when the signal came; anything else is a fault
         if rclpy.ok():
             raise
+    except TypeError as error:
+        # what the conversion of a message makes of a signal that comes meanwhile
+        if not isinstance(error.__cause__ or error.__context__, KeyboardInterrupt):
+            raise
     except DynidError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2)
