@@ -12,7 +12,7 @@ from dynid_ros.excitation.pose_choice import condition_number, log_determinant, 
 from dynid_ros.excitation.tool_rotation import ToolRotation, paced, tool_axes, wrist_joints, wrist_rates
 from dynid_ros.model import RobotModel
 from dynid_ros.model.base_parameters import LINK_PARAMETERS, BaseParameters
-from dynid_ros.model.inertia import PARAMETERS_PER_LINK
+from dynid_ros.model.inertia import PARAMETERS_PER_LINK, STATIC
 from dynid_ros.trajectories.checks import check_times
 from dynid_ros.trajectories.limits import MotionLimits
 from dynid_ros.trajectories.minimum_jerk import move
@@ -20,8 +20,6 @@ from dynid_ros.trajectories.trajectory import Trajectory
 from dynid_ros.trajectories.workspace import Workspace
 
 AXES = ("x", "y", "z")
-STATIC = 4
-"""Parameters of a load that act at rest: its mass and the three mass moments."""
 SHORTLIST = 128
 """Poses with well spread wrist axes, and room around them, that are rated by the load's regressor."""
 TRIES = 3

@@ -10,14 +10,12 @@ from dynid_ros.excitation.pose_set_plan import PoseDwell, PoseSetPlan
 from dynid_ros.excitation.stepped_rotation import DOWN, UP
 from dynid_ros.excitation.visiting_order import visiting_order
 from dynid_ros.model import GravityModel, RobotModel
-from dynid_ros.model.inertia import PARAMETERS_PER_LINK
+from dynid_ros.model.inertia import PARAMETERS_PER_LINK, STATIC
 from dynid_ros.trajectories.limits import MotionLimits, per_joint
 from dynid_ros.trajectories.trajectory import Trajectory
 from dynid_ros.trajectories.workspace import Workspace
 
 GRAVITY, LOAD = "gravity", "load"
-STATIC = 4
-"""Parameters of a load that act at rest: its mass and the three mass moments."""
 
 
 class PoseSet(GuardedExperiment):

@@ -27,8 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import f as fisher
 
-STATIC = 4
-"""Mass and mass moment, which act at rest."""
+from dynid_ros.model.inertia import STATIC
 
 WINDOWS = (0.1, 0.2, 0.4, 0.8)
 """Lengths of the windows, s."""

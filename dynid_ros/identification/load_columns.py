@@ -6,12 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid_ros.identification.known_arm import KnownArm
-from dynid_ros.model.inertia import PARAMETERS_PER_LINK, transformed
+from dynid_ros.model.inertia import PARAMETERS_PER_LINK, STATIC, transformed
 from dynid_ros.model.regressor import RegressorRows
 
 LOAD_NAMES = ("m", "mcx", "mcy", "mcz", "Ixx", "Ixy", "Ixz", "Iyy", "Iyz", "Izz")
-STATIC = 4
-"""Parameters of a load that act at rest: its mass and the three mass moments."""
 CHANGES = ("offset", "coulomb", "viscous")
 AT_REST = 2
 """Of these, the first that act at rest."""

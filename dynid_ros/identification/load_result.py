@@ -13,11 +13,11 @@ from scipy.stats import t as student_t
 from dynid_ros.identification.base_estimate import BaseEstimate
 from dynid_ros.identification.identified_file import new_document, save_identified
 from dynid_ros.identification.load_body import LoadBody
-from dynid_ros.identification.load_columns import LOAD_NAMES, STATIC
+from dynid_ros.identification.load_columns import LOAD_NAMES
 from dynid_ros.identification.load_consistency import possible_load
 from dynid_ros.identification.load_document import load_section, load_summary
 from dynid_ros.model import RobotModel
-from dynid_ros.model.inertia import PARAMETERS_PER_LINK, transformed
+from dynid_ros.model.inertia import PARAMETERS_PER_LINK, STATIC, transformed
 
 LEVEL = 0.95
 

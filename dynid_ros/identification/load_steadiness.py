@@ -12,7 +12,7 @@ from dynid_ros.errors import IdentificationError
 from dynid_ros.identification.equations import Equations
 from dynid_ros.identification.link_covariance import half_inverse
 from dynid_ros.identification.link_problem import LinkProblem
-from dynid_ros.identification.load_columns import STATIC
+from dynid_ros.model.inertia import STATIC
 
 FALSE_ALARM = 1e-5
 """Probability of an alarm at one of the moments that are tried, if residuals are as the standard errors say."""

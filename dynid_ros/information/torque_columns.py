@@ -9,8 +9,8 @@ from dynid_ros.errors import TrajectoryError
 from dynid_ros.model import RobotModel
 from dynid_ros.model.base_parameters import UNIDENTIFIABLE, BaseParameters, parameter_names, random_motion
 from dynid_ros.model.friction import FrictionModel, JointFriction
-from dynid_ros.model.inertia import PARAMETERS_PER_LINK
-from dynid_ros.model.regressor import WITH_FORCE, RegressorRows
+from dynid_ros.model.inertia import PARAMETERS_PER_LINK, STATIC
+from dynid_ros.model.regressor import RegressorRows
 from dynid_ros.model.samples import BLOCK, blocks
 
 LINKS, GRAVITY, LOAD = "links", "gravity", "load"
@@ -60,7 +60,7 @@ class TorqueColumns:
         links = np.arange(robot.parameters.size)
         chosen = {
             LINKS: links,
-            GRAVITY: links[links % PARAMETERS_PER_LINK < WITH_FORCE],
+            GRAVITY: links[links % PARAMETERS_PER_LINK < STATIC],
             LOAD: links[-PARAMETERS_PER_LINK:],
         }
         asked = chosen[model]

@@ -12,11 +12,11 @@ from dynid_ros.errors import IdentifiedFileError
 from dynid_ros.identification.base_estimate import BaseEstimate
 from dynid_ros.identification.identified_file import check_same_robot, is_number, load_identified
 from dynid_ros.identification.known_arm import KnownArm, known_arm
-from dynid_ros.identification.load_columns import LOAD_NAMES, STATIC
+from dynid_ros.identification.load_columns import LOAD_NAMES
 from dynid_ros.identification.load_result import LoadResult
 from dynid_ros.identification.wrench_frame import Convention
 from dynid_ros.model import RobotModel
-from dynid_ros.model.inertia import PARAMETERS_PER_LINK
+from dynid_ros.model.inertia import PARAMETERS_PER_LINK, STATIC
 
 ACTS_ON: dict[str, Convention] = {"sensor": "load_on_sensor", "load": "sensor_on_load"}
 """Who feels the wrench that a sensor reads."""

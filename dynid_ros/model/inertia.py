@@ -7,6 +7,8 @@ The inertia is about the origin of the frame, with tensor elements for `Ixy`, `I
 import numpy as np
 
 PARAMETERS_PER_LINK = 10
+STATIC = 4
+"""Mass and mass moments, the first parameters, act at rest and take force; inertia takes moment alone."""
 
 
 def skew(vector: np.ndarray) -> np.ndarray:

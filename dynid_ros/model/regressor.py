@@ -15,13 +15,10 @@ from typing import NamedTuple
 import numpy as np
 
 from dynid_ros.model.chain import Chain
-from dynid_ros.model.inertia import PARAMETERS_PER_LINK, skew, transformed
+from dynid_ros.model.inertia import PARAMETERS_PER_LINK, STATIC, skew, transformed
 from dynid_ros.model.samples import blocks
 
 N_FEATURES = 12
-
-WITH_FORCE = 4
-"""Mass and mass moments, the first parameters of a link, take force and moment; its inertia takes moment alone."""
 
 
 def gravity_regressor(chain: Chain, gravity: np.ndarray, q: np.ndarray) -> np.ndarray:
@@ -77,7 +74,7 @@ class RegressorRows:
         for link, parameters in enumerate(about_joint):
             own = chosen[self.starts[link] : self.starts[link + 1]] % PARAMETERS_PER_LINK
             wrench = (parameters[own] @ WRENCH.reshape(PARAMETERS_PER_LINK, -1)).reshape(-1, 6, N_FEATURES)
-            self.wrenches.append((wrench[own < WITH_FORCE], wrench[own >= WITH_FORCE, 3:]))
+            self.wrenches.append((wrench[own < STATIC], wrench[own >= STATIC, 3:]))
         self._vectors = np.empty((3, chain.n_joints + 2, 6, 0))
 
     def fill(

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.identification.identified_file import new_document
-from dynid_ros.identification.load_columns import STATIC
 from dynid_ros.identification.load_document import alike
 from dynid_ros.identification.load_result import LoadResult
 from dynid_ros.identification.wrench_frame import AXES, UNITS
+from dynid_ros.model.inertia import STATIC
 from dynid_ros.report.conditioning import condition
 from dynid_ros.report.formats import brief
 from dynid_ros.report.load_evidence import LoadEvidence

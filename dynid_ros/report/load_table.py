@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student_t
 
-from dynid_ros.identification.load_columns import LOAD_NAMES, STATIC
+from dynid_ros.identification.load_columns import LOAD_NAMES
 from dynid_ros.identification.load_result import LEVEL, LoadResult
+from dynid_ros.model.inertia import STATIC
 
 MILLI = 1e3
 

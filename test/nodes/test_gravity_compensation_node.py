@@ -99,7 +99,7 @@ class Bench:
 
     def call(self, kind, name, request):
         client = self.robot.create_client(kind, f"/gravity_compensation/{name}")
-        assert client.wait_for_service(5.0)
+        assert client.wait_for_service(20.0)
         done = threading.Event()
         future = client.call_async(request)
         future.add_done_callback(lambda _: done.set())
