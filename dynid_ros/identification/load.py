@@ -15,7 +15,7 @@ from dynid_ros.identification.link_result import LinkResult
 from dynid_ros.identification.links import LinkIdentification
 from dynid_ros.identification.load_columns import TorqueLoadColumns
 from dynid_ros.identification.load_equations import LoadEquations, StaticLoadEquations
-from dynid_ros.identification.load_estimate import LoadFit, LoadProblem
+from dynid_ros.identification.load_estimate import LoadProblem
 from dynid_ros.identification.load_fit import fit_load
 from dynid_ros.identification.load_result import LoadResult
 from dynid_ros.identification.load_tare import without_tare
@@ -89,22 +89,13 @@ class LoadIdentification:
             IdentificationError: no arm, one of another robot, or recordings that hold too little.
 
         """
-        if not recordings:
-            raise IdentificationError("fit needs at least one recording")
         problem = self.problem(*recordings, unloaded=unloaded)
-        sources = tuple(recording.source for recording in recordings)
-        found = fit_load(
-            problem.equations,
-            problem.columns,
-            problem.channels,
-            gain_error=problem.gain_error,
-            arm=problem.known,
-            source=", ".join(sources),
-        )
-        return self._result(found, problem, sources)
+        return self.solve(problem, tuple(recording.source for recording in recordings))
 
     def problem(self, *recordings: Recording, unloaded: Sequence[Recording] = ()) -> LoadProblem:
         """The equations that `fit` solves; arguments and errors as there."""
+        if not recordings:
+            raise IdentificationError("fit needs at least one recording")
         static, sensor = self.motion == "static", self.sensor
         if sensor is not None:
             weighed = (
@@ -123,7 +114,16 @@ class LoadIdentification:
             () if arm.covariance is not None else (f"errors of {arm.source} itself are not known, nor counted",),
         )
 
-    def _result(self, found: LoadFit, problem: LoadProblem, sources: tuple[str, ...]) -> LoadResult:
+    def solve(self, problem: LoadProblem, sources: tuple[str, ...]) -> LoadResult:
+        """The second half of `fit`, for who needs the equations too; errors as there."""
+        found = fit_load(
+            problem.equations,
+            problem.columns,
+            problem.channels,
+            gain_error=problem.gain_error,
+            arm=problem.known,
+            source=", ".join(sources),
+        )
         estimate, solution = found.estimate, found.solution
         if self.tare is not None:
             estimate, solution = without_tare(estimate, solution, self.tare)

@@ -13,7 +13,7 @@ from dynid_ros.model import RobotModel
 from dynid_ros.simulation.drives import Drives
 from dynid_ros.simulation.following import TrajectoryPoints
 from dynid_ros.simulation.joint_spline import JointSpline
-from dynid_ros.simulation.load_body import possible_load, put_load
+from dynid_ros.simulation.load_body import checked_load, put_load
 from dynid_ros.simulation.per_joint import per_joint
 from dynid_ros.simulation.physics import compile_arm, derive_constants
 from dynid_ros.simulation.sensors import Sensors
@@ -140,7 +140,7 @@ class SimulatedArm:
             DynidError: no body has these parameters; the load before stays.
 
         """
-        self._carry(possible_load(parameters))
+        self._carry(checked_load(parameters))
 
     def detach_load(self) -> None:
         """Let go of the load, if there is one; position and velocity stay."""

@@ -26,7 +26,7 @@ def add_load_link(root: ET.Element, tip: str) -> None:
     ET.SubElement(joint, "child", link=LINK)
 
 
-def possible_load(parameters: ArrayLike) -> np.ndarray:
+def checked_load(parameters: ArrayLike) -> np.ndarray:
     """Parameters (10,) of a load, as floats; a point mass is a load too.
 
     Raises:

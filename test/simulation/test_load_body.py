@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dynid_ros.errors import DynidError
-from dynid_ros.simulation.load_body import LINK, possible_load, put_load
+from dynid_ros.simulation.load_body import LINK, checked_load, put_load
 from dynid_ros.simulation.physics import compile_arm
 
 
@@ -48,7 +48,7 @@ def test_without_load_the_body_has_nothing(model):
 def test_a_point_a_rod_and_a_plate_are_loads():
     for inertia in (np.zeros(3), [0.0, 0.1, 0.1], [0.1, 0.2, 0.3]):
         load = carried_loads.parameters(inertia=np.diag(inertia))
-        assert np.array_equal(possible_load(load), load)
+        assert np.array_equal(checked_load(load), load)
 
 
 @pytest.mark.parametrize(
@@ -64,4 +64,4 @@ def test_a_point_a_rod_and_a_plate_are_loads():
 )
 def test_what_no_body_has_is_refused(load, message):
     with pytest.raises(DynidError, match=message):
-        possible_load(load)
+        checked_load(load)
