@@ -21,6 +21,10 @@ class RecordingError(DynidError):
     """A recording that cannot be read or cannot be trusted."""
 
 
+class MocapError(DynidError):
+    """Markers that do not tell what is asked of them."""
+
+
 class TrajectoryError(DynidError):
     """A motion that cannot be built, or that would leave the robot's limits."""
 

@@ -1,21 +1,23 @@
-"""Link 2 of the Mitsubishi PA10-6CE behind a spring (Lightcap and Banks 2007, table I), as eqs 2 and 10 have it.
+"""Link 2 of the Mitsubishi PA10-6CE behind a spring (Lightcap and Banks 2007, table I), as eqs 2 and 10 have it."""
 
-Link and motor are as unlike as can be: an even split of inertia and friction would hide what is not told apart.
-"""
-
+import cmath
 import math
+from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
+from pa10 import FlexibleJoint, table_one
 from scipy.integrate import solve_ivp
 
 from dynid_ros.information.flexible_prior import FlexibleJoints
 from dynid_ros.model import RobotModel
 from dynid_ros.trajectories.fourier import FourierSeries
 
-INERTIA, COULOMB, VISCOUS, STIFFNESS = 6.15, 9.28, 18.38, 1.19e4
-GRAVITY_X, GRAVITY_Y = 111.64, -7.80  # m g l_x and m g l_y, N m
-MOTOR_INERTIA, MOTOR_VISCOUS = 0.35 * INERTIA, 0.3 * VISCOUS
+LINK_2 = table_one(2)
+INERTIA, COULOMB, VISCOUS, STIFFNESS = LINK_2.inertia, LINK_2.coulomb, LINK_2.viscous, LINK_2.stiffness
+GRAVITY_X, GRAVITY_Y = LINK_2.gravity_x, LINK_2.gravity_y
+MOTOR_INERTIA, MOTOR_VISCOUS = LINK_2.motor_inertia, LINK_2.motor_viscous
 TRUTH = np.array([INERTIA, GRAVITY_X, GRAVITY_Y, COULOMB, VISCOUS, MOTOR_INERTIA, MOTOR_VISCOUS])
 """The parameters of eq. 6, in its order."""
 RESONANCE = math.sqrt(STIFFNESS / INERTIA) / (2 * math.pi)
@@ -36,19 +38,36 @@ def robot(velocity: float = 1.0, effort: float = 300.0) -> RobotModel:
     )
 
 
+def eq_10(
+    joint: FlexibleJoint, motor: FourierSeries, smoothing: float, spring: Callable[[float], float] | None = None
+) -> Callable[[float, NDArray], tuple]:
+    """Derivative of a link's position and velocity by time, while its motor follows a series.
+
+    The spring's torque by its deflection is linear unless given.
+    """
+    spring = spring or (lambda deflection: joint.stiffness * deflection)
+    rate = 2 * math.pi * motor.base_frequency
+    order = np.arange(motor.n_harmonics, 0, -1)
+    weights = ((motor.cosine[0] + 1j * motor.sine[0])[::-1] / (order * rate)).tolist()
+    offset = float(motor.offset[0])
+
+    def derivative(t: float, state: NDArray) -> tuple[float, float]:
+        q, qd = state
+        turn, total = cmath.exp(1j * rate * t), 0j
+        for weight in weights:
+            total = (total + weight) * turn
+        torque = joint.gravity_x * math.sin(q) - joint.gravity_y * math.cos(q)
+        torque -= joint.coulomb * math.tanh(qd / smoothing) + joint.viscous * qd
+        return qd, (torque + spring(offset - total.real - q)) / joint.inertia
+
+    return derivative
+
+
 def steady_motion(
     motor: FourierSeries, time: NDArray, *, coulomb: float = COULOMB, smoothing: float = 0.005, settling: float = 14.0
 ) -> tuple[NDArray, NDArray]:
     """Position and velocity (N,) of the link at times (N,), by integration of eq. 10 until the transient has died."""
-    rate = 2 * np.pi * motor.base_frequency * np.arange(1, motor.n_harmonics + 1)
-    sine, cosine, offset = motor.sine[0] / rate, motor.cosine[0] / rate, motor.offset[0]
-
-    def derivative(t: float, state: NDArray) -> tuple[float, float]:
-        q, qd = state
-        q_m = offset + np.sin(rate * t) @ sine - np.cos(rate * t) @ cosine
-        torque = GRAVITY_X * math.sin(q) - GRAVITY_Y * math.cos(q) - coulomb * math.tanh(qd / smoothing)
-        return qd, (torque - VISCOUS * qd - STIFFNESS * (q - q_m)) / INERTIA
-
+    derivative = eq_10(replace(LINK_2, coulomb=coulomb), motor, smoothing)
     # One period is enough, looked at wherever in it a time falls.
     phase, which = np.unique(np.round(time % motor.period, 9), return_inverse=True)
     start = math.ceil(settling / motor.period) * motor.period

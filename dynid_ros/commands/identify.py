@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from dynid_ros.commands import identify_load, identify_torque_sensors
+from dynid_ros.commands import identify_flexible, identify_load, identify_torque_sensors
 from dynid_ros.commands.options import add_recording, add_robot, read_recordings, read_robot, tell
 from dynid_ros.identification import GravityIdentification, LinkIdentification
 from dynid_ros.identification.link_estimators import ESTIMATORS
@@ -21,6 +21,7 @@ def add(commands: argparse._SubParsersAction) -> None:
     _add_gravity(kinds.add_parser("gravity", help="gravity parameters, torque offsets and Coulomb friction"))
     _add_links(kinds.add_parser("links", help="masses, mass moments and inertias of all links, friction, rotors"))
     identify_load.add(kinds)
+    identify_flexible.add(kinds)
     identify_torque_sensors.add(kinds)
 
 

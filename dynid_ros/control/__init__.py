@@ -4,6 +4,7 @@ from dynid_ros.control.carried_load import CarriedLoad
 from dynid_ros.control.gravity_compensator import GravityCompensator, GravityTorque, State
 from dynid_ros.control.gravity_feedforward import load_gravity_torque
 from dynid_ros.control.joint_settings import JointSettings
+from dynid_ros.control.joint_springs import JointSprings
 from dynid_ros.control.loaded_gravity import LoadedGravity
 from dynid_ros.control.timing import Timing
 
@@ -12,6 +13,7 @@ __all__ = [
     "GravityCompensator",
     "GravityTorque",
     "JointSettings",
+    "JointSprings",
     "LoadedGravity",
     "State",
     "Timing",

@@ -8,7 +8,8 @@ from dynid_ros.control.joint_settings import JointSettings
 from dynid_ros.control.timing import Timing
 from dynid_ros.errors import ControlError
 
-GravityTorque = Callable[[Sequence[float]], Sequence[float]]
+GravityTorque = Callable[..., Sequence[float]]
+"""From positions of the motors, and from those of the links where they are measured."""
 STAMP_JITTER = 0.05  # s, between the stamp and the sample of a driver that is no real-time process
 
 
@@ -39,7 +40,7 @@ class GravityCompensator:
     - a position that jumped further than its velocity limit allows between the stamps of two states, and some jitter.
       Without stamps the limit is loose: a state may be up to `timeout` old when it arrives, so two arrivals dt apart
       may be `dt + timeout` apart;
-    - a gravity torque that is not finite.
+    - a gravity torque that is not finite, or that the springs of flexible joints cannot carry.
 
     A torque at its limit is clipped; that is no fault.
 
@@ -142,13 +143,20 @@ class GravityCompensator:
         self._gravity = gravity
         self._joints = joints
 
-    def update(self, time: float, position: Sequence[float], stamp: float | None = None) -> list[float] | None:
+    def update(
+        self,
+        time: float,
+        position: Sequence[float],
+        stamp: float | None = None,
+        links: Sequence[float] | None = None,
+    ) -> list[float] | None:
         """Torque for one joint state.
 
         Args:
             time: at which it arrived.
             position: (n,) rad (m) in the model's joint order.
             stamp: s of the driver's clock at which it was taken; None: unknown.
+            links: (n,) positions of the links of flexible joints, where they are measured and good.
 
         Returns:
             (n,) N m (N), or None if there is nothing to command.
@@ -164,7 +172,11 @@ class GravityCompensator:
         self._unfit = ""
         if not self._following:
             return self._fade(time)
-        gravity = self._gravity(position)
+        try:
+            gravity = self._gravity(position) if links is None else self._gravity(position, links)
+        except ControlError as error:
+            self.fault(time, str(error))
+            return self._fade(time)
         if not all(map(math.isfinite, gravity)):
             self.fault(time, f"gravity torque {list(gravity)} is not finite at position {list(position)}")
             return self._fade(time)

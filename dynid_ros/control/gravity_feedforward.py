@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from dynid_ros.control.carried_load import CarriedLoad
+from dynid_ros.control.joint_springs import JointSprings
 from dynid_ros.control.loaded_gravity import LoadedGravity
 from dynid_ros.errors import ControlError, IdentifiedFileError
 from dynid_ros.identification.identified_file import check_same_robot, gravity_moments, load_identified
@@ -21,10 +22,12 @@ def load_gravity_torque(
     *,
     use_load: bool = True,
     largest_load: float = math.inf,
+    use_springs: bool = True,
 ) -> tuple[RobotModel, LoadedGravity]:
     """Robot and its identified gravity torque, N m (N) from rad (m), both (n,) in the model's joint order.
 
-    The torque is that of the arm and of the load in section `load`, where the file has one.
+    The torque is that of the arm and of the load in section `load`, where the file has one. Where it has a section
+    `flexible_joints`, positions are those of the motors, from which the links sag.
 
     Args:
         model_file: `identified.yaml`.
@@ -34,10 +37,11 @@ def load_gravity_torque(
         gravity: in the base link's frame, m/s^2.
         use_load: False: the arm alone, whatever the file says of a load.
         largest_load: largest mass of a load that is believed, kg.
+        use_springs: False: rigid joints, whatever the file says of springs.
 
     Raises:
         IdentifiedFileError: the file is malformed, of another robot, or a joint was not observable in it although its
-            torque is not zero; or its load is none that can be counted with.
+            torque is not zero; or its load or its springs are none that can be counted with.
         ModelError: the URDF does not describe such a chain.
 
     """
@@ -51,7 +55,8 @@ def load_gravity_torque(
     try:
         check_same_robot(identified, robot)
         model = GravityModel(robot)
-        arm = LoadedGravity(model, gravity_moments(identified, model), largest_load=largest_load)
+        springs = JointSprings.of_document(identified, robot.joint_names) if use_springs else None
+        arm = LoadedGravity(model, gravity_moments(identified, model), largest_load=largest_load, springs=springs)
     except IdentifiedFileError as error:
         raise IdentifiedFileError(f"{model_file}: {error}") from error
     if not use_load or identified.get("load") is None:

@@ -1,5 +1,6 @@
 """Parameters from recordings."""
 
+from dynid_ros.identification.flexible import FlexibleJointIdentification, FlexibleResult
 from dynid_ros.identification.force_sensor import ForceSensorCalibration
 from dynid_ros.identification.gravity import GravityIdentification
 from dynid_ros.identification.gravity_result import GravityResult
@@ -13,6 +14,8 @@ from dynid_ros.identification.torque_sensors import TorqueSensorCalibration
 from dynid_ros.identification.wrench_source import WrenchSource
 
 __all__ = [
+    "FlexibleJointIdentification",
+    "FlexibleResult",
     "ForceSensorCalibration",
     "GravityIdentification",
     "GravityResult",

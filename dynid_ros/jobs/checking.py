@@ -35,3 +35,18 @@ def checked(
         if finding.severity == "error":
             raise RecordingError(str(finding))
     return tuple(findings)
+
+
+def check_apart(fitted: Sequence[Recording], unseen: Sequence[Recording]) -> None:
+    """Refuse to judge by what was fitted.
+
+    Raises:
+        RecordingError: a recording is in both.
+
+    """
+    for other in unseen:
+        if any(np.array_equal(other.position, own.position) for own in fitted):
+            raise RecordingError(
+                f"{other.source}: it is to be fitted and to be validated on, which would only show how well it was "
+                "fitted; validate on another recording"
+            )

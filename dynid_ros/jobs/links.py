@@ -4,12 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
-from dynid_ros.errors import IdentificationError, ModelError, RecordingError
+from dynid_ros.errors import IdentificationError, ModelError
 from dynid_ros.identification import LinkIdentification, LinkResult
 from dynid_ros.identification.validation import Validation
-from dynid_ros.jobs.checking import checked
+from dynid_ros.jobs.checking import check_apart, checked
 from dynid_ros.jobs.progress import progress
 from dynid_ros.recording import Recording
 from dynid_ros.recording.checks import Finding
@@ -66,7 +64,7 @@ def identify_links(
         IdentificationError: the recordings hold too little.
 
     """
-    _check_apart(recordings, validate)
+    check_apart(recordings, validate)
     output, robot = Path(output), identification.robot
     with progress(4) as step:
         step("looking for faults in the recordings")
@@ -82,15 +80,6 @@ def identify_links(
         urdf, no_urdf = _write_urdf(result, output / "identified.urdf")
         report = write_link_report(output / "report.html", result, recordings, validate)
     return LinkJob(result, validations, findings, identified, report, urdf, no_urdf)
-
-
-def _check_apart(fitted: Sequence[Recording], unseen: Sequence[Recording]) -> None:
-    for other in unseen:
-        if any(np.array_equal(other.position, own.position) for own in fitted):
-            raise RecordingError(
-                f"{other.source}: it is to be fitted and to be validated on, which would only show how well it was "
-                "fitted; validate on another recording"
-            )
 
 
 def _write_urdf(result: LinkResult, path: Path) -> tuple[Path | None, str]:

@@ -4,7 +4,7 @@ Ma and Hollerbach 1996, "Identifying mass parameters for gravity compensation an
 section 3, generalised to any serial chain and to prismatic joints.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK
 from dynid_ros.model.kinematics import joint_frames
-from dynid_ros.model.one_sample import gravity_function
+from dynid_ros.model.one_sample import gravity_function, gravity_function_of_lists
 from dynid_ros.model.robot import RobotModel
 from dynid_ros.model.samples import blocks, finite_vector, joint_samples
 from dynid_ros.model.vectors import cross, dot
@@ -87,20 +87,20 @@ class GravityModel:
         moments = finite_vector(moments, len(self.names), f"moments ({', '.join(self.names)})")
         return gravity_function(self.robot.chain, self.robot.gravity, [moments[columns] for columns in self._columns])
 
-    def bind(self, moments: ArrayLike) -> Callable[[np.ndarray], np.ndarray]:
+    def bind(self, moments: ArrayLike) -> Callable[[Sequence[float]], list[float]]:
         """What `compile` gives, within microseconds after the first time, for moments that change in a running loop.
 
-        A torque takes somewhat longer.
+        Positions come as n floats and torques go as a list.
         """
         moments = finite_vector(moments, len(self.names), f"moments ({', '.join(self.names)})")
-        first = moments[[columns.start for columns in self._columns]]
-        second = np.array([moments[columns][-1] for columns in self._columns])  # of a prismatic joint not looked at
+        first = moments[[columns.start for columns in self._columns]].tolist()
+        second = [float(moments[columns][-1]) for columns in self._columns]  # of a prismatic joint not looked at
         general = self._general
         return lambda q: general(q, first, second)
 
     @cached_property
-    def _general(self) -> Callable[..., np.ndarray]:
-        return gravity_function(self.robot.chain, self.robot.gravity)
+    def _general(self) -> Callable[..., list[float]]:
+        return gravity_function_of_lists(self.robot.chain, self.robot.gravity)
 
     def _projection(self) -> np.ndarray:
         """The recursion from tip to base (eq. 16), for all parameters at once.

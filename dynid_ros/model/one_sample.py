@@ -80,6 +80,11 @@ def gravity_function(
     return compiled(gravity_source(chain, gravity, moments), "gravity_torque")
 
 
+def gravity_function_of_lists(chain: Chain, gravity: np.ndarray) -> Callable[..., list[float]]:
+    """As above with moments left open, from lists to a list: half the time for who has no arrays."""
+    return compiled(gravity_source(chain, gravity, given=""), "gravity_torque", list)
+
+
 def compiled(source: str, name: str, array: Callable = np.array) -> Callable:
     """The function `name` of a text that this floor wrote, which returns its results as an `array`."""
     namespace: dict = {"sin": math.sin, "cos": math.cos, "array": array}
@@ -88,7 +93,9 @@ def compiled(source: str, name: str, array: Callable = np.array) -> Callable:
     return namespace[name]
 
 
-def gravity_source(chain: Chain, gravity: np.ndarray, moments: Sequence[np.ndarray] | None = None) -> str:
+def gravity_source(
+    chain: Chain, gravity: np.ndarray, moments: Sequence[np.ndarray] | None = None, *, given: str = ".tolist()"
+) -> str:
     """Text of a function `gravity_torque(q)`, or without moments of `gravity_torque(q, x, y)`.
 
     Gravity is turned from frame to frame towards the tip, the mass moment of all that is carried from frame to frame
@@ -99,6 +106,7 @@ def gravity_source(chain: Chain, gravity: np.ndarray, moments: Sequence[np.ndarr
         gravity: (3,) in the base frame, m/s^2.
         moments: for each joint its minimal moments, (n_x, n_y), or (mass,) if it is prismatic. None: the function takes
             them as x (n,), n_x or mass, and y (n,), n_y.
+        given: what makes the arguments lists; none if they are.
 
     """
     n = chain.n_joints
@@ -131,7 +139,7 @@ def gravity_source(chain: Chain, gravity: np.ndarray, moments: Sequence[np.ndarr
             torques[i] = lines.sum(f"t{i}", downs[i][0].times(moment[1]), -downs[i][1].times(moment[0]))
             moment = lines.turned(f"r{i}", cos[i], sin[i], moment)
         moment = lines.rotated(f"p{i}", rotations[i], moment)
-    return function_text("gravity_torque", arguments, lines, torques, n)
+    return function_text("gravity_torque", arguments, lines, torques, n, given=given)
 
 
 def function_text(

@@ -12,6 +12,7 @@ from sensor_msgs.msg import JointState
 
 from dynid_ros.control import GravityCompensator, State
 from dynid_ros.errors import ControlError, DynidError
+from dynid_ros.nodes.compensation_links import CompensationLinks
 from dynid_ros.nodes.compensation_load import CompensationLoad
 from dynid_ros.nodes.effort_commands import EffortCommands
 from dynid_ros.nodes.joint_states import JointOrder
@@ -27,7 +28,8 @@ ACKNOWLEDGEMENT = 0.5
 class CompensationLoop:
     """Runs `compensator` on the topic `joint_states`; `changed` is called after every step that may change its state.
 
-    Nothing is published before `start`, while disabled, nor after a fault has reached zero. `load` ends with the loop.
+    Nothing is published before `start`, while disabled, nor after a fault has reached zero. `load` and `links` end with
+    the loop.
     """
 
     def __init__(
@@ -39,9 +41,11 @@ class CompensationLoop:
         changed: Callable[[], None],
         *,
         load: CompensationLoad,
+        links: CompensationLinks,
     ) -> None:
         self.compensator = compensator
         self.load = load
+        self.links = links
         self.commands = commands
         self.states = 0
         self.largest = 0.0
@@ -86,6 +90,7 @@ class CompensationLoop:
         self._node.destroy_subscription(self._subscription)
         self._node.destroy_publisher(self.commands.publisher)
         self.load.destroy()
+        self.links.destroy()
 
     def enable(self) -> None:
         """Ramp in; see `GravityCompensator.enable`."""
@@ -143,7 +148,7 @@ class CompensationLoop:
             self.compensator.fault(now, str(error))
             self._command(self.compensator.watch(now))
             return
-        self._command(self.compensator.update(now, position, stamp))
+        self._command(self.compensator.update(now, position, stamp, self.links.at(now, position)))
         if self._enable_pending:
             self._enable_when_fit()
 

@@ -13,6 +13,9 @@ PARAMETERS = (
     NodeParameter("use_load", True, "count with a load: that of model_file, and what load_topic says"),
     NodeParameter("load_topic", "load", "latched geometry_msgs/InertiaStamped, the load in the tip link's frame"),
     NodeParameter("largest_load", 5.0, "largest mass of a load that is believed, kg"),
+    NodeParameter("use_springs", True, "count with flexible joints: their springs in model_file"),
+    NodeParameter("link_states_topic", "", "sensor_msgs/JointState, measured positions of the links; empty: none"),
+    NodeParameter("largest_deflection", 0.1, "rad (m) by which a measured link may be away from its motor"),
     NodeParameter(
         "output", "effort", "effort: Float64MultiArray for forward_command_controller; trajectory: JointTrajectory"
     ),
@@ -50,6 +53,7 @@ def feedforward(settings: SimpleNamespace, urdf: str) -> tuple[LoadedGravity, Jo
         settings.gravity,
         use_load=settings.use_load,
         largest_load=settings.largest_load,
+        use_springs=settings.use_springs,
     )
     joints = JointSettings.of(
         robot,

@@ -1,10 +1,11 @@
 """Lifecycle node `gravity_compensation`: takes gravity off the controller's shoulders.
 
-One command for each joint state, from `identified.yaml`, the URDF and the load that the arm carries. The rules for
-ramps, limits and faults are those of `dynid_ros.control.GravityCompensator`. While disabled, and after a fault has
-reached zero, nothing is published, so that somebody else may command. The end of the process (SIGINT, SIGTERM, an
-exception) brings the output to zero by the fault ramp first. SIGKILL and a loss of power cannot be answered here: the
-controller or the hardware below must drop its last command after a timeout (`forward_command_controller` does not).
+One command for each joint state, from `identified.yaml`, the URDF, the load that the arm carries and, where joints are
+flexible, where its links are: as springs let them sag, or as a topic tells. The rules for ramps, limits and faults are
+those of `dynid_ros.control.GravityCompensator`. While disabled, and after a fault has reached zero, nothing is
+published, so that somebody else may command. The end of the process (SIGINT, SIGTERM, an exception) brings the output
+to zero by the fault ramp first. SIGKILL and a loss of power cannot be answered here: the controller or the hardware
+below must drop its last command after a timeout (`forward_command_controller` does not).
 """
 
 import signal
@@ -22,6 +23,7 @@ from std_srvs.srv import SetBool, Trigger
 
 from dynid_ros.control import GravityCompensator, JointSettings, LoadedGravity, State
 from dynid_ros.errors import ControlError, DynidError
+from dynid_ros.nodes.compensation_links import CompensationLinks
 from dynid_ros.nodes.compensation_load import CompensationLoad
 from dynid_ros.nodes.compensation_loop import CompensationLoop
 from dynid_ros.nodes.compensation_parameters import PARAMETERS, feedforward, timing
@@ -74,7 +76,14 @@ class GravityCompensation(LifecycleNode):
             self.get_logger().warning(f"controller_joints lacks {', '.join(missing)}: no compensation there")
         compensator = GravityCompensator(gravity, joints, timing(settings))
         load = CompensationLoad(self, settings.load_topic if settings.use_load else "", compensator, gravity, joints)
-        self._loop = CompensationLoop(self, compensator, joints.names, commands, self._report, load=load)
+        links = CompensationLinks(
+            self,
+            settings.link_states_topic,
+            joints.names,
+            timeout=settings.timeout,
+            largest_deflection=settings.largest_deflection,
+        )
+        self._loop = CompensationLoop(self, compensator, joints.names, commands, self._report, load=load, links=links)
         self._enter("inactive")
 
     @transition
@@ -219,6 +228,7 @@ class GravityCompensation(LifecycleNode):
             "faults": loop.compensator.faults,
             "load": loop.load.load or "none",
             "loads_refused": loop.load.refused,
+            "links": loop.links.problem or ("measured" if self._settings.link_states_topic else "not measured"),
             "subscribers": loop.commands.publisher.get_subscription_count(),
         }
         loop.states, loop.largest = 0, 0.0
@@ -230,6 +240,8 @@ class GravityCompensation(LifecycleNode):
             self.get_logger().warning(message)
         elif loop.load.problem:
             level, message = WARN, f"{message}; {loop.load.problem}"
+        elif loop.links.problem:
+            level, message = WARN, f"{message}; links not measured: {loop.links.problem}"
         return level, message, values
 
 

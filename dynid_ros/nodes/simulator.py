@@ -19,6 +19,7 @@ from dynid_ros.nodes.diagnostics import OK, WARN, Diagnostics
 from dynid_ros.nodes.parameters import current, declare
 from dynid_ros.nodes.robot_description import LATCHED, robot_description
 from dynid_ros.nodes.running import answer, run
+from dynid_ros.nodes.simulator_camera import SimulatorCamera
 from dynid_ros.nodes.simulator_parameters import (
     LOAD_PARAMETERS,
     PARAMETERS,
@@ -56,6 +57,13 @@ class SimulatorNode(Node):
             if self.settings.wrench_topic
             else None
         )
+        self._links = (
+            self.create_publisher(JointState, self.settings.link_states_topic, 1000)
+            if self.settings.link_states_topic
+            else None
+        )
+        filmed = self.settings.markers_topic or self.settings.mocap_prefix
+        self._camera = SimulatorCamera(self, self.settings, self.arm) if filmed else None
         self._description = self.create_publisher(String, "robot_description", LATCHED)
         self._description.publish(String(data=published_description(self.settings, self.arm.robot)))
         self._truth = self.create_publisher(String, "~/true_parameters", LATCHED)
@@ -122,6 +130,8 @@ class SimulatorNode(Node):
             self._stamp += self._period
             self._samples += 1
             self._publish()
+            if self._camera is not None:
+                self._camera.look(self._stamp)
 
     def _publish(self) -> None:
         position, velocity, torque = self.arm.measure()
@@ -129,6 +139,9 @@ class SimulatorNode(Node):
         message.header.stamp.sec, message.header.stamp.nanosec = divmod(self._stamp, 1_000_000_000)
         message.position, message.velocity, message.effort = position.tolist(), velocity.tolist(), torque.tolist()
         self._joint_states.publish(message)
+        if self._links is not None:
+            links = JointState(header=message.header, name=message.name, position=self.arm.measure_links().tolist())
+            self._links.publish(links)
         if self._wrench is not None:
             wrench = WrenchStamped(header=message.header)
             wrench.header.frame_id = self.arm.robot.tip
@@ -138,7 +151,8 @@ class SimulatorNode(Node):
             self._wrench.publish(wrench)
 
     def _publish_truth(self) -> None:
-        self._truth.publish(String(data=yaml.safe_dump(truth_table(self.arm), sort_keys=False)))
+        table = truth_table(self.arm) | ({} if self._camera is None else self._camera.truth())
+        self._truth.publish(String(data=yaml.safe_dump(table, sort_keys=False)))
 
     def _on_parameters(self, parameters: list[Parameter]) -> SetParametersResult:
         given = {parameter.name: parameter.value for parameter in parameters}

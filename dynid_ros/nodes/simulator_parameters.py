@@ -11,7 +11,8 @@ from dynid_ros.model import RobotModel
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK, from_center_of_mass, inertia_matrix
 from dynid_ros.nodes.parameters import NodeParameter
 from dynid_ros.nodes.robot_description import ROBOT_PARAMETERS
-from dynid_ros.simulation import Drives, Sensors, SimulatedArm, WrenchSensor, misjudged_urdf
+from dynid_ros.nodes.simulator_camera import CAMERA_PARAMETERS
+from dynid_ros.simulation import Drives, Sensors, SimulatedArm, Springs, WrenchSensor, misjudged_urdf
 from dynid_ros.simulation.per_joint import per_joint
 
 EACH = "; one value for all joints, or one per joint"
@@ -45,7 +46,12 @@ PARAMETERS = (
     NodeParameter("start_position", [math.nan], f"rad (m); nan: zero, or the limit nearest to it{EACH}"),
     NodeParameter("coulomb_friction", [math.nan], f"N m; nan: <dynamics friction> of the URDF{EACH}"),
     NodeParameter("viscous_friction", [math.nan], f"N m s/rad; nan: <dynamics damping> of the URDF{EACH}"),
-    NodeParameter("rotor_inertia", [0.0], f"kg m^2, seen at the joint{EACH}"),
+    NodeParameter("rotor_inertia", [0.0], f"kg m^2, seen at the joint; of flexible joints, that of the motors{EACH}"),
+    NodeParameter("stiffness", [math.inf], f"N m/rad, of the springs of flexible joints; inf: rigid joints{EACH}"),
+    NodeParameter("spring_cubic", [0.0], f"what the springs stiffen by, N m/rad^3{EACH}"),
+    NodeParameter("spring_dead_zone", [0.0], f"half the play between motor and link, rad{EACH}"),
+    NodeParameter("spring_damping", [0.0], f"in parallel to the springs, N m s/rad{EACH}"),
+    NodeParameter("motor_viscous", [0.0], f"friction of the motors of flexible joints, N m s/rad{EACH}"),
     NodeParameter(
         "torque_range", [math.nan], f"full scale of the torque sensors, N m; nan: the URDF's effort limits{EACH}"
     ),
@@ -64,6 +70,8 @@ PARAMETERS = (
     NodeParameter("wrench_noise", [0.1, 0.003], f"standard deviation of a sample, N and N m{BOTH}"),
     NodeParameter("wrench_range", [math.inf], f"largest reading, N and N m{BOTH}"),
     *LOAD_PARAMETERS,
+    NodeParameter("link_states_topic", "", "sensor_msgs/JointState with the positions of the links; empty: none"),
+    *CAMERA_PARAMETERS,
 )
 
 
@@ -87,6 +95,7 @@ def make_arm(settings: SimpleNamespace, urdf: str) -> SimulatedArm:
     return SimulatedArm(
         robot,
         drives=drives,
+        springs=_springs(settings),
         sensors=make_sensors(settings, robot),
         wrench_sensor=wrench_sensor,
         start=None if _unset(settings.start_position) else settings.start_position,
@@ -132,6 +141,16 @@ def load_of(settings: SimpleNamespace) -> NDArray:
     about_center = np.zeros(PARAMETERS_PER_LINK)
     about_center[4:] = settings.load_inertia
     return from_center_of_mass(settings.load_mass, np.array(settings.load_center), inertia_matrix(about_center))
+
+
+def _springs(settings: SimpleNamespace) -> Springs | None:
+    if list(settings.stiffness) == [math.inf]:
+        return None
+    stiffness, cubic, dead_zone, damping, viscous = (
+        np.array(getattr(settings, name))
+        for name in ("stiffness", "spring_cubic", "spring_dead_zone", "spring_damping", "motor_viscous")
+    )
+    return Springs(stiffness, cubic, dead_zone, damping, viscous)
 
 
 def _unset(values: list[float]) -> bool:

@@ -1,8 +1,10 @@
-"""Signals in time: derivatives, filters, resampling, periods, lags."""
+"""Signals in time: derivatives, filters, resampling, periods, lags, clocks."""
 
+from dynid_ros.signals.clock_alignment import ClockAlignment, align_clocks
 from dynid_ros.signals.cutoff import Cutoff, choose_cutoff
 from dynid_ros.signals.derivatives import differentiate
 from dynid_ros.signals.five_point import FivePointDifferentiator, five_point_derivative
+from dynid_ros.signals.gap_spline import GapSpline
 from dynid_ros.signals.harmonics import FourierSeries
 from dynid_ros.signals.low_pass import LowPass
 from dynid_ros.signals.motion import Motion, central_differences, filtered_motion
@@ -12,9 +14,11 @@ from dynid_ros.signals.time_lag import TimeLag, time_lag
 from dynid_ros.signals.time_stamps import SampleTimes, sample_times
 
 __all__ = [
+    "ClockAlignment",
     "Cutoff",
     "FivePointDifferentiator",
     "FourierSeries",
+    "GapSpline",
     "LowPass",
     "Motion",
     "PeriodAverage",
@@ -22,6 +26,7 @@ __all__ = [
     "SampleTimes",
     "Segment",
     "TimeLag",
+    "align_clocks",
     "average_periods",
     "base_frequency",
     "central_differences",

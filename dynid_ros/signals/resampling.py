@@ -84,16 +84,14 @@ def resample(
             f"cannot resample {len(values)} samples at {len(time)} times: expected at least {MINIMUM_SAMPLES} "
             "times, strictly increasing, with one sample each"
         )
-    median = float(np.median(np.diff(time)))
-    step = median if step is None else step
+    step = float(np.median(np.diff(time))) if step is None else step
     if longest_gap is None:
-        longest_gap = max(BRIDGED_STEPS[0] * median, min(BRIDGED_STEPS[1] * median, BRIDGED_TIME))
+        longest_gap = longest_bridged(time)
     columns = values.reshape(len(time), -1)
     recorded = np.isfinite(columns).any(axis=0)
     present = np.isfinite(columns[:, recorded]).all(axis=1)
     segments = []
-    # A step that equals the limit is no gap, whatever its last digit.
-    for rows in _contiguous(time, present, longest_gap * (1 + 1e-6)):
+    for rows in contiguous(time, present, longest_gap):
         grid = time[rows[0]] + step * np.arange(int((time[rows[-1]] - time[rows[0]]) / step + 1e-6) + 1)
         uniform = np.full((len(grid), columns.shape[1]), np.nan)
         uniform[:, recorded] = CubicSpline(time[rows], columns[np.ix_(rows, recorded)])(grid)
@@ -122,8 +120,16 @@ def stale_rows(values: ArrayLike, longest_run: int = 9) -> NDArray:
     return same
 
 
-def _contiguous(time: NDArray, present: NDArray, longest_gap: float) -> Iterator[NDArray]:
+def longest_bridged(time: NDArray) -> float:
+    """Interval between two of the samples at times (N,) that a spline may bridge, s."""
+    median = float(np.median(np.diff(time)))
+    return max(BRIDGED_STEPS[0] * median, min(BRIDGED_STEPS[1] * median, BRIDGED_TIME))
+
+
+def contiguous(time: NDArray, present: NDArray, longest_gap: float) -> Iterator[NDArray]:
+    """Rows of each stretch of samples `present` (N,) without a longer gap, left out if too short for a cubic."""
     rows = np.flatnonzero(present)
-    for part in np.split(rows, np.flatnonzero(np.diff(time[rows]) > longest_gap) + 1):
+    # A step that equals the limit is no gap, whatever its last digit.
+    for part in np.split(rows, np.flatnonzero(np.diff(time[rows]) > longest_gap * (1 + 1e-6)) + 1):
         if len(part) >= MINIMUM_SAMPLES:
             yield part

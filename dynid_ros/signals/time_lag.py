@@ -9,6 +9,7 @@ from scipy.optimize import minimize_scalar
 from scipy.signal import correlate
 
 from dynid_ros.errors import RecordingError
+from dynid_ros.signals.shifted_copies import compare
 
 
 class TimeLag(NamedTuple):
@@ -62,8 +63,8 @@ def time_lag(reference: ArrayLike, signal: ArrayLike, rate: float, longest: floa
         return _misfit(_correlation(spline(rows - lag), target))
 
     lag = float(minimize_scalar(misfit, bounds=(whole - 1, whole + 1), method="bounded", options={"xatol": 1e-6}).x)
-    standard_error = _standard_error(spline(rows - lag), spline(rows - lag, 1), target)
-    return TimeLag(lag / rate, standard_error / rate, _correlation(spline(rows - lag), target))
+    found = compare(spline(rows - lag), spline(rows - lag, 1), target, np.ones((len(rows), 1)))
+    return TimeLag(lag / rate, float(found.standard_errors()[0]) / rate, found.correlation)
 
 
 def _whole_lag(reference: NDArray, target: NDArray, margin: int) -> int:
@@ -97,21 +98,3 @@ def _correlation(a: NDArray, b: NDArray) -> NDArray:
 def _misfit(correlation: NDArray) -> float:
     """Negative log likelihood per sample, times two, but for a constant."""
     return float(np.sum(np.log(np.maximum(1 - np.maximum(correlation, 0.0) ** 2, 1e-15))))
-
-
-def _standard_error(shifted: NDArray, slope: NDArray, target: NDArray) -> float:
-    """Of the lag, in samples: sandwich estimate with the long-run variance of the score (Newey & West 1987)."""
-    shifted = shifted - shifted.mean(axis=0)
-    gain = np.sum(shifted * target, axis=0) / np.sum(shifted**2, axis=0)
-    residual = target - gain * shifted
-    noise = np.maximum(np.mean(residual**2, axis=0), np.finfo(float).tiny)
-    # Only what gain and offset cannot imitate tells of the lag.
-    slope = slope - slope.mean(axis=0)
-    slope = slope - shifted * (np.sum(slope * shifted, axis=0) / np.sum(shifted**2, axis=0))
-    score = np.sum(gain * slope * residual / noise, axis=1)
-    information = float(np.sum((gain * slope) ** 2 / noise))
-    reach = int(np.sqrt(len(score)))
-    weights = 1 - np.arange(reach + 1) / (reach + 1)
-    moments = np.array([score[k:] @ score[: len(score) - k] for k in range(reach + 1)])
-    variance = max(moments[0], moments[0] + 2 * float(weights[1:] @ moments[1:]))
-    return float(np.sqrt(variance) / information)

@@ -1,27 +1,38 @@
 """A simulated arm on MuJoCo: joint drives with friction, a position servo, torque motors, sensors with errors."""
 
 from dynid_ros.simulation.arm import SimulatedArm
+from dynid_ros.simulation.camera import Camera, CameraView
+from dynid_ros.simulation.camera_poses import body_poses, filmed, marker_poses
 from dynid_ros.simulation.demo_arm import demo_arm_urdf
 from dynid_ros.simulation.drives import Drives
 from dynid_ros.simulation.experiment import measure, record, simulate
 from dynid_ros.simulation.following import TrajectoryPoints
+from dynid_ros.simulation.markers import scattered_markers
 from dynid_ros.simulation.misjudged import misjudged_urdf
 from dynid_ros.simulation.sensors import Sensors
+from dynid_ros.simulation.springs import Springs
 from dynid_ros.simulation.truth import ArmTruth
 from dynid_ros.simulation.truth_table import tabled_arm, truth_table
 from dynid_ros.simulation.wrench_sensor import WrenchSensor
 
 __all__ = [
     "ArmTruth",
+    "Camera",
+    "CameraView",
     "Drives",
     "Sensors",
     "SimulatedArm",
+    "Springs",
     "TrajectoryPoints",
     "WrenchSensor",
+    "body_poses",
     "demo_arm_urdf",
+    "filmed",
+    "marker_poses",
     "measure",
     "misjudged_urdf",
     "record",
+    "scattered_markers",
     "simulate",
     "tabled_arm",
     "truth_table",

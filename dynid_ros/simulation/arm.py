@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from copy import copy
 
-import mujoco
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -13,11 +12,13 @@ from dynid_ros.model import RobotModel
 from dynid_ros.simulation.drives import Drives
 from dynid_ros.simulation.following import TrajectoryPoints
 from dynid_ros.simulation.joint_spline import JointSpline
-from dynid_ros.simulation.load_body import checked_load, put_load
+from dynid_ros.simulation.load_body import checked_load
 from dynid_ros.simulation.per_joint import per_joint
-from dynid_ros.simulation.physics import compile_arm, derive_constants
+from dynid_ros.simulation.physics import compile_arm
+from dynid_ros.simulation.plant import FlexiblePlant, Plant
 from dynid_ros.simulation.sensors import Sensors
 from dynid_ros.simulation.servo import PositionServo
+from dynid_ros.simulation.springs import Springs
 from dynid_ros.simulation.truth import ArmTruth
 from dynid_ros.simulation.wrench_sensor import WrenchSensor
 
@@ -38,12 +39,16 @@ class SimulatedArm:
     and swings, until the load's weight is balanced by position error. Between tip link and load sits a force/torque
     sensor; of all that the arm moves it feels the load alone.
 
+    With springs every joint is flexible: the drive turns a motor, which pulls its link along. Encoders, servo and
+    torque sensor are the motors'. Links rest where gravity and stiction let them; only `link_position` shows it.
+
     Time, position, velocity, torque and wrench refer to the same instant; MuJoCo is one step ahead, for the torque of a
     step is known when the step is done. So a command acts one timestep after the state that it answers.
 
     Args:
         robot: gives the URDF, joint order, limits and gravity.
         drives: friction and rotors; None: friction of the URDF, no rotors.
+        springs: between motors and links; None: rigid joints.
         sensors: errors of the joints' readings; None: no errors.
         wrench_sensor: errors of the force/torque sensor; None: no errors.
         start: position at the start and after a reset, rad or m, (n,) or one for all joints; None: zero, or the limit
@@ -53,7 +58,7 @@ class SimulatedArm:
 
     Raises:
         ModelError: the robot cannot be simulated.
-        DynidError: drives, start or timestep that make no sense.
+        DynidError: drives, springs, start or timestep that make no sense.
 
     """
 
@@ -62,6 +67,7 @@ class SimulatedArm:
         robot: RobotModel,
         *,
         drives: Drives | None = None,
+        springs: Springs | None = None,
         sensors: Sensors | None = None,
         wrench_sensor: WrenchSensor | None = None,
         start: ArrayLike | None = None,
@@ -72,13 +78,15 @@ class SimulatedArm:
             raise DynidError(f"timestep is {timestep:g} s; expected more than 0 and at most 0.005")
         self.robot = robot
         self.timestep = timestep
-        self._model = compile_arm(robot, timestep)
-        self._data = mujoco.MjData(self._model)
-        self.drives = (drives or Drives()).apply(self._model)
+        alone = compile_arm(robot, timestep)
+        self.drives = (drives or Drives()).apply(alone)
+        self.springs = None if springs is None else springs.of(robot.n_joints)
+        self.truth = ArmTruth(alone, robot.base)
+        self._plant = (
+            Plant(copy(alone)) if self.springs is None else FlexiblePlant(robot, self.drives, self.springs, timestep)
+        )
         self.sensors = sensors or Sensors.ideal(robot.n_joints)
         self.wrench_sensor = wrench_sensor or WrenchSensor.ideal()
-        alone = copy(self._model)
-        self.truth = ArmTruth(alone, self._model)
         self._servo = PositionServo(alone, robot.limits)
         self.rng = np.random.default_rng(seed)
         self._effort: np.ndarray | None = None
@@ -92,12 +100,17 @@ class SimulatedArm:
 
     @property
     def position(self) -> np.ndarray:
-        """(n,) true positions, rad or m."""
+        """(n,) true positions, of the motors, rad or m."""
         return self._position.copy()
 
     @property
+    def link_position(self) -> np.ndarray:
+        """(n,) true positions of the links; those of the motors where joints are rigid."""
+        return self._link_position.copy()
+
+    @property
     def velocity(self) -> np.ndarray:
-        """(n,) true velocities."""
+        """(n,) true velocities, of the motors."""
         return self._velocity.copy()
 
     @property
@@ -108,8 +121,8 @@ class SimulatedArm:
     @property
     def wrench(self) -> np.ndarray:
         """(6,) force (N) and torque (N m) of the load on the sensor, in the tip link's frame."""
-        acceleration = (self._data.qvel - self._velocity) / self.timestep
-        return self.truth.wrench([self._position], [self._velocity], [acceleration])[0]
+        acceleration = (self._plant.link_velocity - self._link_velocity) / self.timestep
+        return self.truth.wrench([self._link_position], [self._link_velocity], [acceleration])[0]
 
     @property
     def effort_mode(self) -> bool:
@@ -119,6 +132,10 @@ class SimulatedArm:
     def measure(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Readings of position, velocity and torque, each (n,), with the errors of the sensors."""
         return self.sensors.measure(self._position, self._velocity, self._torque, self.rng)
+
+    def measure_links(self) -> np.ndarray:
+        """Readings (n,) of the links' positions, by encoders as good as the motors'."""
+        return self.sensors.measure_links(self._link_position, self.rng)
 
     def measure_wrench(self) -> tuple[np.ndarray, np.ndarray]:
         """Readings of force (3,) in N and torque (3,) in N m of the load on the sensor, in the tip link's frame.
@@ -147,9 +164,8 @@ class SimulatedArm:
         self._carry(None)
 
     def _carry(self, load: np.ndarray | None) -> None:
-        put_load(self._model, load)
-        derive_constants(self._model)
-        mujoco.mj_step1(self._model, self._data)
+        self.truth.carry(load)
+        self._plant.carry(load)
 
     def reset(self, position: ArrayLike | None = None) -> None:
         """Put the arm at rest in `position` (None: the start), in position mode, at time 0; noise and load go on.
@@ -159,9 +175,7 @@ class SimulatedArm:
 
         """
         pose = self._start if position is None else self._checked_pose(position)
-        mujoco.mj_resetData(self._model, self._data)
-        self._data.qpos[:] = pose
-        mujoco.mj_step1(self._model, self._data)
+        self._plant.rest(pose)
         self._steps = 0
         self.hold()
         self._advance()
@@ -169,13 +183,13 @@ class SimulatedArm:
     def hold(self) -> None:
         """Go to position mode, holding the place where the arm is now."""
         self._effort = None
-        self._motion = JointSpline(np.zeros(1), self._data.qpos[np.newaxis, np.newaxis].copy())
-        self._model.dof_damping[:] = self.drives.viscous + self._servo.gains.damping
+        self._motion = JointSpline(np.zeros(1), self._plant.position[np.newaxis, np.newaxis].copy())
+        self._plant.brake(self._servo.gains.damping)
 
     def release(self) -> None:
         """Go to effort mode with zero torque."""
         self._effort = np.zeros(self.robot.n_joints)
-        self._model.dof_damping[:] = self.drives.viscous
+        self._plant.brake(0.0)
 
     def command_effort(self, effort: ArrayLike) -> None:
         """Torques (n,) in N m that the drives apply from now on.
@@ -239,18 +253,17 @@ class SimulatedArm:
             )
 
     def _advance(self) -> None:
-        data = self._data
-        self._position, self._velocity = data.qpos.copy(), data.qvel.copy()
+        plant = self._plant
+        self._position, self._velocity = plant.position.copy(), plant.velocity.copy()
+        self._link_position, self._link_velocity = plant.link_position.copy(), plant.link_velocity.copy()
         if self._effort is None:
-            desired = self._motion.at(self._steps * self.timestep)
-            data.qfrc_applied = self._servo.drive(desired, self._position, self._velocity)
-            mujoco.mj_step2(self._model, data)
-            self._torque = data.qfrc_applied - self._servo.gains.damping * data.qvel
+            drive = self._servo.drive(self._motion.at(self._steps * self.timestep), self._position, self._velocity)
+            plant.step(drive)
+            self._torque = drive - self._servo.gains.damping * plant.velocity
         else:
-            data.qfrc_applied = self._torque = self._effort
-            mujoco.mj_step2(self._model, data)
+            self._torque = self._effort
+            plant.step(self._effort)
         self._steps += 1
-        mujoco.mj_step1(self._model, data)
 
     def _checked_pose(self, position: ArrayLike, clip: bool = False) -> np.ndarray:
         limits, names = self.robot.limits, self.robot.joint_names

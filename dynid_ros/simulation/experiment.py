@@ -14,7 +14,12 @@ from dynid_ros.trajectories import Trajectory
 
 
 def simulate(
-    arm: SimulatedArm, trajectory: Trajectory, rate: float = 250.0, *, wrench_topic: str | None = None
+    arm: SimulatedArm,
+    trajectory: Trajectory,
+    rate: float = 250.0,
+    *,
+    wrench_topic: str | None = None,
+    link_encoders: bool = False,
 ) -> Recording:
     """The true motion, without sensor errors, of `arm` reset to the first pose of `trajectory` and following it.
 
@@ -23,6 +28,7 @@ def simulate(
         trajectory: of all joints, in any order.
         rate: samples per second; its period must be a multiple of the arm's timestep.
         wrench_topic: name under which the recording holds the wrench of the load; None: it holds none.
+        link_encoders: the recording holds the positions of the links too.
 
     Raises:
         DynidError: the trajectory cannot be followed, or the rate does not fit.
@@ -32,21 +38,30 @@ def simulate(
     arm.reset(motion.position[0])
     arm.follow(TrajectoryPoints(motion.joint_names, motion.time, motion.position, motion.velocity, motion.acceleration))
     n_samples = int(motion.duration * rate + 1e-6) + 1
-    samples = np.empty((3, n_samples, arm.robot.n_joints))
+    samples = np.empty((4, n_samples, arm.robot.n_joints))
     wrench = np.empty((n_samples, 6))
     for sample in range(n_samples):
         if sample:
             arm.step(1.0 / rate)
-        samples[:, sample] = arm.position, arm.velocity, arm.torque
+        samples[:, sample] = arm.position, arm.velocity, arm.torque, arm.link_position
         if wrench_topic is not None:
             wrench[sample] = arm.wrench
-    position, velocity, torque = samples
+    position, velocity, torque, link_position = samples
     time = np.arange(n_samples) / rate
     wrenches = {}
     if wrench_topic is not None:
         wrenches[wrench_topic] = WrenchSeries(time, wrench[:, :3], wrench[:, 3:], arm.robot.tip)
     source = f"simulation of '{arm.robot.name}'"
-    return Recording(motion.joint_names, time, position, velocity, torque, wrenches=wrenches, source=source)
+    return Recording(
+        motion.joint_names,
+        time,
+        position,
+        velocity,
+        torque,
+        link_position=link_position if link_encoders else None,
+        wrenches=wrenches,
+        source=source,
+    )
 
 
 def measure(
@@ -54,10 +69,12 @@ def measure(
 ) -> Recording:
     """What `sensors` report of a motion; repeat it for as many repetitions of an experiment as a statistic needs.
 
-    Without `wrench_sensor` wrenches stay true.
+    Without `wrench_sensor` wrenches stay true, as poses always do.
     """
     position, velocity, torque = sensors.measure(true.position, true.velocity, true.torque, rng)
     readings = replace(true, position=position, velocity=velocity, torque=torque)
+    if true.link_position is not None:
+        readings = replace(readings, link_position=sensors.measure_links(true.link_position, rng))
     if wrench_sensor is None:
         return readings
     wrenches = {}
@@ -68,8 +85,13 @@ def measure(
 
 
 def record(
-    arm: SimulatedArm, trajectory: Trajectory, rate: float = 250.0, *, wrench_topic: str | None = None
+    arm: SimulatedArm,
+    trajectory: Trajectory,
+    rate: float = 250.0,
+    *,
+    wrench_topic: str | None = None,
+    link_encoders: bool = False,
 ) -> Recording:
     """`simulate`, as the arm's own sensors report it."""
-    true = simulate(arm, trajectory, rate, wrench_topic=wrench_topic)
+    true = simulate(arm, trajectory, rate, wrench_topic=wrench_topic, link_encoders=link_encoders)
     return measure(true, arm.sensors, arm.rng, arm.wrench_sensor)

@@ -8,6 +8,7 @@ import numpy as np
 from dynid_ros.errors import ModelError
 from dynid_ros.model import RobotModel
 from dynid_ros.simulation.load_body import add_load_link
+from dynid_ros.simulation.motor_bodies import MOTOR_OF, add_motor_links
 
 # MuJoCo's dry friction is a soft constraint: a joint that it holds still creeps. These are the shortest time constant
 # and the highest impedance that MuJoCo takes; the solver must be exact too, or its residual moves the joints.
@@ -18,10 +19,11 @@ CREEP = 0.1
 """How fast a joint held by stiction creeps, relative to MuJoCo at its stiffest; less is harder on the solver."""
 
 
-def compile_arm(robot: RobotModel, timestep: float) -> mujoco.MjModel:
+def compile_arm(robot: RobotModel, timestep: float, *, motors: bool = False) -> mujoco.MjModel:
     """MuJoCo model of `robot`; one degree of freedom per joint, in the order of the chain, and a load without mass.
 
-    Friction is that of the URDF's `<dynamics>`, gravity that of `robot`.
+    Friction is that of the URDF's `<dynamics>`, gravity that of `robot`. With `motors` n degrees of freedom follow for
+    the motors of flexible joints, coupled to nothing yet.
 
     Raises:
         ModelError: the robot has no URDF, MuJoCo refuses it (impossible inertias, links without mass), joints beside
@@ -32,11 +34,11 @@ def compile_arm(robot: RobotModel, timestep: float) -> mujoco.MjModel:
         raise ModelError(f"robot '{robot.name}' comes from a DH table; the simulated arm needs a URDF with inertias")
     _check_limits(robot)
     try:
-        model = mujoco.MjModel.from_xml_string(_adapted(robot.urdf, robot.tip))
+        model = mujoco.MjModel.from_xml_string(_adapted(robot, motors))
     except ValueError as error:
         raise ModelError(f"URDF of '{robot.name}': MuJoCo refuses it: {' '.join(str(error).split())}") from error
     joints = tuple(model.joint(i).name for i in range(model.njnt))
-    beside = [name for name in joints if name not in robot.joint_names]
+    beside = [name for name in joints if name.removeprefix(MOTOR_OF) not in robot.joint_names]
     if beside:
         raise ModelError(
             f"URDF of '{robot.name}': joint(s) {', '.join(beside)} move beside the chain from '{robot.base}' to "
@@ -47,8 +49,8 @@ def compile_arm(robot: RobotModel, timestep: float) -> mujoco.MjModel:
     model.opt.gravity = data.body(robot.base).xmat.reshape(3, 3) @ robot.gravity
     # Older MuJoCo gives continuous joints the limits that URDF says to ignore.
     limits = np.stack([robot.limits.lower, robot.limits.upper], axis=1)
-    model.jnt_limited[:] = np.isfinite(limits).all(axis=1)
-    model.jnt_range[:] = np.where(np.isfinite(limits), limits, 0.0)
+    model.jnt_limited[: robot.n_joints] = np.isfinite(limits).all(axis=1)
+    model.jnt_range[: robot.n_joints] = np.where(np.isfinite(limits), limits, 0.0)
     model.opt.timestep = timestep
     model.opt.tolerance = SOLVER_TOLERANCE
     model.dof_solref[:] = (STICTION_TIME_CONSTANT_STEPS * timestep, 1.0)
@@ -80,16 +82,18 @@ def _check_limits(robot: RobotModel) -> None:
                 )
 
 
-def _adapted(urdf: str, tip: str) -> str:
-    """Without shapes and settings, with the load."""
-    root = ET.fromstring(urdf)
+def _adapted(robot: RobotModel, motors: bool) -> str:
+    """The URDF without shapes and settings, with the load, and with motors where asked for."""
+    root = ET.fromstring(robot.urdf or "")
     for link in root.iter("link"):
         for tag in ("visual", "collision"):
             for shape in link.findall(tag):
                 link.remove(shape)
     for settings in root.findall("mujoco"):
         root.remove(settings)
-    add_load_link(root, tip)
+    add_load_link(root, robot.tip)
+    if motors:
+        add_motor_links(root, robot.joint_names)
     # MuJoCo 3.3 misplaces the centre of mass of links that it fuses; left apart they are simulated correctly.
     ET.SubElement(ET.SubElement(root, "mujoco"), "compiler", fusestatic="false", balanceinertia="false")
     return ET.tostring(root, encoding="unicode")

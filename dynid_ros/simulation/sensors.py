@@ -84,3 +84,7 @@ class Sensors:
             velocity + self.velocity_noise * noise[1],
             (1.0 + self.torque_gain_error) * torque + self.torque_offset + self.torque_noise * noise[2],
         )
+
+    def measure_links(self, position: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Readings of the links' positions, (n,) or (N, n), by encoders as good as the motors'."""
+        return position + self.position_noise * rng.standard_normal(position.shape)

@@ -4,13 +4,16 @@ Nothing here uses the regressors or projections of `dynid_ros.model`, so that th
 """
 
 from collections.abc import Iterable, Iterator
+from copy import copy
 from itertools import product
 
 import mujoco
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dynid_ros.simulation.load_body import LINK
+from dynid_ros.mocap.marker_set import MarkerSet
+from dynid_ros.simulation.load_body import LINK, put_load
+from dynid_ros.simulation.physics import derive_constants
 
 PARAMETERS_PER_LINK = 10
 
@@ -19,20 +22,27 @@ class ArmTruth:
     """Inertial truth of an arm of n joints: of its links, to which all belongs that is fixed to them, and of its load.
 
     Torques are those of the arm with the load that it carries at the time of the call, all else is of the arm alone.
+    Positions are those of the links; joints count as rigid, rotors as moving with their links.
 
     Args:
         arm: model of the arm without load.
-        loaded: the same with the load that the arm carries; may change.
+        base: link that marker positions are in the frame of.
 
     """
 
-    def __init__(self, arm: mujoco.MjModel, loaded: mujoco.MjModel) -> None:
+    def __init__(self, arm: mujoco.MjModel, base: str) -> None:
         self._model = arm
         self._data = mujoco.MjData(arm)
-        self._loaded = loaded
-        self._loaded_data = mujoco.MjData(loaded)
+        self._loaded = copy(arm)
+        self._loaded_data = mujoco.MjData(self._loaded)
         self._links = list(arm.jnt_bodyid)
-        self._load = loaded.body(LINK).id
+        self._base = arm.body(base).id
+        self._load = arm.body(LINK).id
+
+    def carry(self, load: np.ndarray | None) -> None:
+        """The arm carries a load (10,) from now on, or none."""
+        put_load(self._loaded, load)
+        derive_constants(self._loaded)
 
     @property
     def parameters(self) -> np.ndarray:
@@ -102,6 +112,17 @@ class ArmTruth:
         moments -= np.sum(moments * axes, axis=1, keepdims=True) * axes
         moments[prismatic] = np.nan
         return moments
+
+    def marker_positions(self, position: ArrayLike, markers: MarkerSet) -> np.ndarray:
+        """Where markers are while the links are at positions (N, n): (N, P, 3) in m, in the base's frame."""
+        bodies = np.array([*self._links, self._base])[markers.links]
+        places = []
+        for pose in np.atleast_2d(np.asarray(position, dtype=float)):
+            self._pose(pose)
+            turned = self._data.xmat[bodies].reshape(-1, 3, 3) @ markers.places[:, :, np.newaxis]
+            place = self._data.xpos[bodies] + turned[:, :, 0] - self._data.xpos[self._base]
+            places.append(place @ self._rotation(self._base))
+        return np.array(places)
 
     def _motion(self, *motion: ArrayLike) -> Iterator[tuple[mujoco.MjData, np.ndarray]]:
         """MuJoCo's data, and the acceleration, at each sample of position, velocity and acceleration."""

@@ -9,6 +9,7 @@ from dynid_ros.model.inertia import from_center_of_mass, inertia_matrix
 from dynid_ros.simulation.arm import SimulatedArm
 from dynid_ros.simulation.drives import Drives
 from dynid_ros.simulation.sensors import Sensors
+from dynid_ros.simulation.springs import Springs
 from dynid_ros.simulation.wrench_sensor import WrenchSensor
 
 
@@ -17,10 +18,11 @@ def truth_table(arm: SimulatedArm) -> dict[str, Any]:
 
     Returns:
         `robot`, `urdf`, `base`, `tip` and `gravity`: what the model is made from. `joints`: per joint friction, rotor
-        inertia, sensor errors, the minimal gravity moment in the link frame (for an axis along z its first two numbers
-        are n_x and n_y) and the mass that the joint carries. `links`: per link mass, first moment (x, y, z) and inertia
-        (xx, xy, xz, yy, yz, zz) about the link frame. `load`: None, or mass, centre of mass and inertia
-        about it in the frame of the tip link. `wrench_sensor`: its errors, per axis of force and torque.
+        inertia, its spring where joints are flexible (friction is the link's then), sensor errors, the minimal gravity
+        moment in the link frame (for an axis along z its first two numbers are n_x and n_y) and the mass that the joint
+        carries. `links`: per link mass, first moment (x, y, z) and inertia (xx, xy, xz, yy, yz, zz) about the link
+        frame. `load`: None, or mass, centre of mass and inertia about it in the frame of the tip link. `wrench_sensor`:
+        its errors, per axis of force and torque.
 
     """
     robot = arm.robot
@@ -28,6 +30,7 @@ def truth_table(arm: SimulatedArm) -> dict[str, Any]:
         "coulomb": arm.drives.coulomb,
         "viscous": arm.drives.viscous,
         "rotor_inertia": arm.drives.rotor_inertia,
+        **({} if arm.springs is None else vars(arm.springs)),
         **{field: getattr(arm.sensors, field) for field in arm.sensors.__dataclass_fields__},
         "gravity_moment": arm.truth.gravity_moments(),
         "carried_mass": arm.truth.carried_masses,
@@ -73,9 +76,11 @@ def tabled_arm(table: dict[str, Any]) -> SimulatedArm:
     def column(key: str) -> np.ndarray:
         return np.array([table["joints"][name][key] for name in robot.joint_names])
 
+    flexible = all("stiffness" in joint for joint in table["joints"].values())
     arm = SimulatedArm(
         robot,
         drives=Drives(**{field: column(field) for field in Drives.__dataclass_fields__}),
+        springs=Springs(**{field: column(field) for field in Springs.__dataclass_fields__}) if flexible else None,
         sensors=Sensors(**{field: column(field) for field in Sensors.__dataclass_fields__}),
         wrench_sensor=WrenchSensor(**{field: np.array(values) for field, values in table["wrench_sensor"].items()}),
     )

@@ -509,6 +509,104 @@ def test_without_use_load_nothing_is_carried(bench, model_file):
     follows(bench, planar_arm.gravity_torque(POSE))
 
 
+STIFFNESS = 200.0
+
+
+def soft_document():
+    springs = {name: {"stiffness": STIFFNESS} for name in planar_arm.JOINTS[1:]}
+    return planar_arm.document() | {"flexible_joints": springs}
+
+
+def sagging_torque(motors):
+    """Torque of links that hang on their springs, by repetition until it stays."""
+    torque = [0.0, 0.0, 0.0]
+    for _ in range(200):
+        torque = planar_arm.gravity_torque([q - t / STIFFNESS for q, t in zip(motors, torque, strict=True)])
+    return torque
+
+
+def test_gravity_is_that_of_the_links_on_their_springs(bench, model_file):
+    planar_arm.write(model_file, soft_document())
+    bench = bench().run()
+    soft, rigid = sagging_torque(POSE), planar_arm.gravity_torque(POSE)
+    assert abs(soft[1] - rigid[1]) > 0.2
+    wait(lambda: bench.torque == pytest.approx(soft, abs=1e-4))
+    planar_arm.write(model_file, planar_arm.document())
+    assert bench.reload().success
+    follows(bench, rigid)
+
+
+def test_without_use_springs_joints_are_rigid(bench, model_file):
+    planar_arm.write(model_file, soft_document())
+    bench = bench(use_springs=False).run()
+    follows(bench, planar_arm.gravity_torque(POSE))
+
+
+class LinkEncoders:
+    """Publishes the links' positions at 100 Hz by the robot's node, until it is told not to."""
+
+    def __init__(self, robot, position):
+        self.position, self.silent = position, False
+        self._names = ["finger", *planar_arm.JOINTS[::-1]]
+        self._publisher = robot.create_publisher(JointState, "link_states", 10)
+        self._clock = robot.get_clock()
+        robot.create_timer(0.01, self._publish)
+
+    def _publish(self):
+        if not self.silent:
+            message = JointState(name=self._names, position=[0.0, *map(float, self.position[::-1])])
+            message.header.stamp = self._clock.now().to_msg()
+            self._publisher.publish(message)
+
+
+def links_of(bench):
+    return next(value.value for value in bench.robot.diagnostics[-1].values if value.key == "links")
+
+
+@pytest.mark.parametrize("springs", [True, False])
+def test_measured_links_are_counted_with_and_springs_where_they_fall_silent(bench, model_file, springs):
+    if springs:
+        planar_arm.write(model_file, soft_document())
+    bench = bench(link_states_topic="link_states")
+    links = [POSE[0], POSE[1] + 0.05, POSE[2] - 0.03]
+    encoders = LinkEncoders(bench.robot, links)
+    bench.run()
+    follows(bench, planar_arm.gravity_torque(links))
+    wait(lambda: bench.robot.diagnostics and links_of(bench) == "measured")
+    encoders.silent = True
+    else_torque = sagging_torque(POSE) if springs else planar_arm.gravity_torque(POSE)
+    wait(lambda: bench.torque == pytest.approx(else_torque, abs=1e-4))
+    wait(lambda: "links not measured: link_states: no new state of the links" in bench.robot.diagnostics[-1].message)
+    assert bench.state == "active"
+    encoders.silent = False
+    follows(bench, planar_arm.gravity_torque(links))
+    wait(lambda: links_of(bench) == "measured")
+
+
+@pytest.mark.parametrize(
+    ("joint", "position", "message"),
+    [
+        (1, POSE[1] + 0.2, "link of joint 'joint_2' is +0.2000 from its motor"),
+        (2, math.nan, "position of joint 'joint_3' is nan"),
+    ],
+)
+def test_a_link_that_cannot_be_where_it_is_said_to_be_is_not_believed(bench, joint, position, message):
+    bench = bench(link_states_topic="link_states")
+    encoders = LinkEncoders(bench.robot, [POSE[0], POSE[1] + 0.05, POSE[2]])
+    bench.run()
+    follows(bench, planar_arm.gravity_torque(encoders.position))
+    encoders.position[joint] = position
+    follows(bench, planar_arm.gravity_torque(POSE))
+    wait(lambda: any(message in status.message for status in bench.robot.diagnostics))
+    assert bench.state == "active"
+
+
+def test_until_links_are_told_of_the_motors_are_counted_with(bench):
+    bench = bench(link_states_topic="link_states").run()
+    follows(bench, planar_arm.gravity_torque(POSE))
+    wait(lambda: bench.robot.diagnostics and "no state of the links has come on link_states" in links_of(bench))
+
+
 def test_deactivation_ends_at_zero_and_allows_another_life(bench):
     bench = bench().run()
     assert bench.transition(Transition.TRANSITION_DEACTIVATE)
@@ -539,6 +637,7 @@ BAD_CONFIGURATIONS: dict[str, tuple[dict, str]] = {
     "joint twice": ({"controller_joints": ["joint_1", "joint_1"]}, "joint_1 more than once"),
     "output": ({"output": "current"}, "expected effort or trajectory"),
     "scale": ({"scale": [1.0, 3.0, 1.0]}, "scale of joint 'joint_2' is 3.0"),
+    "deflection": ({"largest_deflection": 0.0}, "largest_deflection is 0.0"),
     "timing": ({"ramp_time": 0.0}, "ramp_time is 0.0"),
     "no description": ({"robot_description": ""}, "no URDF has arrived"),
     "bad path": ({"robot_description": "/nowhere/arm.urdf"}, "cannot read '/nowhere/arm.urdf'"),

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dynid_ros.errors import DynidError
-from dynid_ros.simulation import Sensors, SimulatedArm, measure, record, simulate
+from dynid_ros.simulation import Drives, Sensors, SimulatedArm, Springs, measure, record, simulate
 from dynid_ros.trajectories import Trajectory
 
 GOAL = np.array([0.3, 0.5, -0.4, 0.2, 0.6, -0.5])
@@ -19,6 +19,7 @@ def trajectory(demo_robot):
 def test_true_motion(demo_robot, trajectory):
     recording = simulate(SimulatedArm(demo_robot), trajectory, rate=200.0)
     assert recording.joint_names == demo_robot.joint_names
+    assert recording.link_position is None
     assert recording.time == pytest.approx(np.arange(601) / 200.0)
     assert recording.position == pytest.approx(trajectory.at(recording.time)[0], abs=3e-3)
     assert recording.velocity == pytest.approx(trajectory.at(recording.time)[1], abs=0.03)
@@ -66,6 +67,17 @@ def test_measured_again_it_differs_by_noise_alone(demo_robot, trajectory):
     assert not np.array_equal(first.torque, second.torque)
     assert np.std(first.torque - true.torque, axis=0) == pytest.approx(0.005 * demo_robot.limits.effort, rel=0.15)
     assert np.array_equal(record(arm, trajectory).torque, measure(true, sensors, np.random.default_rng(5)).torque)
+
+
+def test_encoders_of_the_links_are_recorded_when_asked_for(demo_robot, trajectory):
+    sensors = Sensors.draw(demo_robot.limits.effort, np.random.default_rng(0), position_noise=1e-4)
+    arm = SimulatedArm(demo_robot, drives=Drives(rotor_inertia=0.5), springs=Springs(700.0), sensors=sensors, seed=5)
+    true = simulate(arm, trajectory, link_encoders=True)
+    reading = record(arm, trajectory, link_encoders=True)
+    assert np.abs(true.link_position - true.position).max() > 5e-3
+    noise = reading.link_position - true.link_position
+    assert noise.std(axis=0) == pytest.approx([1e-4] * 6, rel=0.15)
+    assert np.corrcoef(noise.ravel(), (reading.position - true.position).ravel())[0, 1] == pytest.approx(0.0, abs=0.06)
 
 
 def test_a_rate_that_does_not_fit_the_timestep_is_refused(demo_robot, trajectory):

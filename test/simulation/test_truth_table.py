@@ -4,7 +4,7 @@ import pytest
 import yaml
 
 from dynid_ros.model import RobotModel
-from dynid_ros.simulation import Drives, Sensors, SimulatedArm, WrenchSensor, tabled_arm, truth_table
+from dynid_ros.simulation import Drives, Sensors, SimulatedArm, Springs, WrenchSensor, tabled_arm, truth_table
 
 
 def test_survives_yaml_and_holds_what_the_arm_was_given(demo_robot):
@@ -50,3 +50,15 @@ def test_a_load_and_the_wrench_sensor_come_back(demo_robot):
     assert np.array_equal(again.wrench_sensor.bias, sensor.bias)
     assert np.array_equal(again.wrench_sensor.range, np.full(6, np.inf))
     assert np.array_equal(again.truth.parameters, arm.truth.parameters)
+
+
+def test_springs_come_back(demo_robot):
+    springs = Springs([5980, 11900, 4600, 709, 772, 478], dead_zone=1e-3, motor_viscous=2.0)
+    arm = SimulatedArm(demo_robot, drives=Drives(rotor_inertia=1.0), springs=springs)
+    table = yaml.safe_load(yaml.safe_dump(truth_table(arm), sort_keys=False))
+    assert (table["joints"]["joint_2"]["stiffness"], table["joints"]["joint_2"]["motor_viscous"]) == (11900.0, 2.0)
+    again = tabled_arm(table)
+    assert truth_table(again) == table
+    assert np.array_equal(again.link_position, arm.link_position)
+    assert not np.array_equal(again.link_position, again.position)
+    assert "stiffness" not in truth_table(SimulatedArm(demo_robot))["joints"]["joint_2"]

@@ -1,0 +1,61 @@
+"""Torsion of a real arm's joints with encoders on motor and link, predicted where it was not fitted.
+
+python -m benchmarks.torsion [train.npz test.npz ...]
+
+Without files: a KUKA KR300 in DYNID_DATA, its one recording fitted in parts that predict the others. RMS in mdeg, means
+removed, of torsion as recorded. Link encoders have a ripple of their own whose phase depends on a run's zero: the
+second number takes phase and zero from the run that is predicted, the first only the zero, and no ripple.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "test"))  # recordings are shared with the tests
+
+from torsion_recordings import KUKA, kuka_parts, kuka_recording
+
+from dynid_ros.identification.flexible.torsion import TorsionIdentification
+from dynid_ros.identification.flexible.torsion_result import MDEG
+from dynid_ros.recording import Recording
+
+
+def main() -> None:
+    """Print a table for each fit."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("files", nargs="*", type=Path, help="the first is fitted, the others predicted")
+    files = parser.parse_args().files
+    if not files and not KUKA.exists():
+        sys.exit(f"no recording {KUKA}: set DYNID_DATA, or name files")
+    train = kuka_recording(files[0] if files else KUKA)
+    judge("all of it", train, [kuka_recording(path) for path in files[1:]] or [train])
+    if len(files) < 2:
+        for name, seen, unseen in kuka_parts(train):
+            judge(name, train.slice(seen), [train.slice(unseen)])
+
+
+def judge(name: str, train: Recording, unseen: Sequence[Recording]) -> None:
+    """Fit and predict."""
+    result = TorsionIdentification().fit(train)
+    print(f"\nfitted: {train.source}, {name} ({train.time[0]:.1f} to {train.time[-1]:.1f} s)")
+    for recording in unseen:
+        found = result.validate(recording)
+        span = f"{recording.time[0]:.1f} to {recording.time[-1]:.1f} s"
+        print(f"  {'seen' if recording is train else 'unseen'}: {recording.source}, {span}")
+        for i, joint in enumerate(result.joint_names):
+            if np.isfinite(found.torsion_rms[i]):
+                plain, residual = found.plain_residual_rms[i] * MDEG, found.residual_rms[i] * MDEG
+                print(
+                    f"    {joint}: torsion {found.torsion_rms[i] * MDEG:5.1f}  residual {plain:5.2f}  {residual:5.2f}"
+                )
+    for joint, model in result.joints.items():
+        print(f"  stiffness of {joint}: {model.stiffness}")
+    if name == "all of it":
+        print(result.summary())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,152 @@
+"""`dynid identify flexible`: recordings of motors and links, to the springs between them."""
+
+import argparse
+from pathlib import Path
+
+from dynid_ros.commands.options import add_recording, add_robot, read_recordings, read_robot, tell
+from dynid_ros.errors import IdentificationError
+from dynid_ros.identification.flexible import FlexibleJointIdentification, TorsionIdentification
+from dynid_ros.identification.flexible.flexible_joints import CLOCKS
+from dynid_ros.identification.flexible.joint_parameters import MOTOR_TERMS
+from dynid_ros.identification.flexible.spring import SPRINGS
+from dynid_ros.jobs.camera_inputs import CameraFiles, marker_links, with_camera_files
+from dynid_ros.jobs.flexible import AUTO, identify_flexible
+from dynid_ros.jobs.held_joints import single_joint
+from dynid_ros.jobs.torsion import identify_torsion
+from dynid_ros.model import RobotModel
+from dynid_ros.recording import Recording
+
+OF_CAMERAS = ("mocap", "markers", "mocap_file")
+
+
+def add(kinds: argparse._SubParsersAction) -> None:
+    """Add the command."""
+    flexible = kinds.add_parser(
+        "flexible",
+        help="springs, motor inertias and friction of flexible joints, and their links",
+        description="Recordings hold motors' positions and torques, seen from the links, and where the links are: "
+        "link_position of encoders behind the gears, or what cameras saw.",
+    )
+    add_robot(flexible)
+    add_recording(flexible)
+    flexible.add_argument(
+        "--validate", action="append", type=Path, default=[], metavar="R", help="to predict, not to fit; needs no links"
+    )
+    flexible.add_argument("--joint", metavar="J", help="this one alone, the others held by their brakes")
+    flexible.add_argument(
+        "--repeats", action="store_true", help="identify from each recording alone too: mean, variation"
+    )
+    flexible.add_argument(
+        "--spring",
+        choices=(*SPRINGS, AUTO),
+        default="linear",
+        help="law of all springs (%(default)s); auto: for each joint the one that predicts best what was left out",
+    )
+    flexible.add_argument(
+        "--motor-terms",
+        default=",".join(MOTOR_TERMS[:2]),
+        metavar="TERMS",
+        help=f"of the motors' torques, some of {', '.join(MOTOR_TERMS)} with commas between; default: %(default)s",
+    )
+    flexible.add_argument("--band", type=float, metavar="HZ", help="highest frequency compared; default: by the motion")
+    _add_cameras(flexible)
+    flexible.add_argument(
+        "--torsion",
+        action="store_true",
+        help="torsion and stiffness alone, from link encoders on the motors' clock: for a URDF without masses, or motion "
+        "too slow to tell motor from link; needs no dynamics, tells none",
+    )
+    flexible.add_argument("--output", type=Path, required=True, help="folder for identified.yaml and report.html")
+    flexible.add_argument("--json", action="store_true", help="print the content of identified.yaml as JSON")
+    flexible.set_defaults(command=_identify)
+
+
+def _add_cameras(flexible: argparse.ArgumentParser) -> None:
+    cameras = flexible.add_argument_group("motion capture", "markers or rigid bodies on the links; docs/flexible.md")
+    cameras.add_argument("--mocap", action="store_true", help="the links are in the recordings' poses")
+    cameras.add_argument(
+        "--mocap-file",
+        action="append",
+        type=Path,
+        default=[],
+        metavar="FILE",
+        help="export of the camera system (Motive, Vicon, Qualisys, TRC, plain CSV), one for each --recording",
+    )
+    cameras.add_argument(
+        "--markers",
+        action="append",
+        default=[],
+        metavar="TOPIC=LINK",
+        help="which link carries a body or marker; without =LINK it is found; repeatable. Default: all, found",
+    )
+    cameras.add_argument("--mocap-unit", choices=("m", "cm", "mm"), help="of lengths, where the file names none")
+    cameras.add_argument("--mocap-rate", type=float, metavar="HZ", help="frames per second, in place of the file's")
+    cameras.add_argument(
+        "--clock",
+        choices=CLOCKS,
+        default="auto",
+        help="of the links' sensor: own: its offset is estimated; same: as the motors'; auto: own for cameras",
+    )
+    cameras.add_argument("--drift", action="store_true", help="estimate a drift of that clock too")
+
+
+def _identify(options: argparse.Namespace) -> int:
+    robot = read_robot(options)
+    recordings = read_recordings(options, robot, options.recording)
+    unseen = read_recordings(options, robot, options.validate)
+    if options.torsion:
+        _check_torsion(options)
+        tell(identify_torsion(TorsionIdentification(), robot, recordings, options.output, unseen), options)
+        return 0
+    recordings = _with_cameras(options, recordings)
+    arm = robot if options.joint is None else single_joint(robot, options.joint, recordings)
+    job = identify_flexible(
+        FlexibleJointIdentification(
+            arm,
+            motor_terms=[term for term in options.motor_terms.split(",") if term],
+            clock=options.clock,
+            drift=options.drift,
+            band=options.band,
+        ),
+        recordings,
+        options.output,
+        unseen,
+        spring=options.spring,
+        mocap=options.mocap or bool(options.mocap_file),
+        markers=_on_links(options, robot, arm),
+        repeats=options.repeats,
+    )
+    tell(job, options)
+    return 0
+
+
+def _with_cameras(options: argparse.Namespace, recordings: list[Recording]) -> list[Recording]:
+    if options.markers and not (options.mocap or options.mocap_file):
+        raise IdentificationError(
+            "--markers says where markers are, but no camera is used: give --mocap or --mocap-file"
+        )
+    if not options.mocap_file:
+        return recordings
+    files = CameraFiles(options.mocap_file, options.mocap_unit, options.mocap_rate)
+    return with_camera_files(recordings, files)
+
+
+def _on_links(options: argparse.Namespace, robot: RobotModel, arm: RobotModel) -> dict[str, str | None] | None:
+    """Links by marker; a link that a held joint moves is part of the one before it."""
+    found = marker_links(options.markers)
+    if found is None or arm is robot:
+        return found
+    names = (robot.base, *robot.link_names)
+    part, carrier = {}, arm.base
+    for name in names:
+        carrier = name if name in (arm.base, *arm.link_names) else carrier
+        part[name] = carrier
+    return {marker: None if link is None else part.get(link, link) for marker, link in found.items()}
+
+
+def _check_torsion(options: argparse.Namespace) -> None:
+    given = [f"--{name.replace('_', '-')}" for name in (*OF_CAMERAS, "joint", "repeats") if getattr(options, name)]
+    if given:
+        raise IdentificationError(
+            f"--torsion does not go with {', '.join(given)}: it takes link encoders of all joints, on the motors' clock"
+        )

@@ -1,0 +1,44 @@
+"""Sentences on what an identification of flexible joints does not decide, and why."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from dynid_ros.identification.flexible.flexible_result import FlexibleResult
+
+SPLIT = ("viscous", "motor_viscous", "motor_inertia")
+
+
+def remarks(result: FlexibleResult) -> tuple[str, ...]:
+    """What is not decided by joint, and where to look instead."""
+    found = []
+    intervals = result.confidence_intervals()
+    stiffness = result.term("stiffness")
+    at = result.layout.index("stiffness")
+    for i, joint in enumerate(result.joint_names):
+        if not stiffness.decided[i]:
+            low = intervals[at[i], 0]
+            least = f"at least {low:.3g} N m/rad, " if np.isfinite(low) and low > 0 else ""
+            found.append(
+                f"{joint}: its stiffness is not decided ({least}the spring hardly winds up beside the noise); take the "
+                "joint as rigid, or move it with more torque near its resonance"
+            )
+        undecided = [name for name in SPLIT if name in _terms(result) and not result.term(name).decided[i]]
+        if undecided:
+            found.append(
+                f"{joint}: {', '.join(undecided)} not decided by themselves: so slow a motion shows only the sums of link "
+                f"and motor; move near {result.resonances[i]:.2g} Hz"
+                if np.isfinite(result.resonances[i])
+                else f"{joint}: {', '.join(undecided)} not decided"
+            )
+    for run in result.runs:
+        if run.clock_offset_error > 5e-4:
+            found.append(f"{run.source}: the clock's offset is known to {1e3 * run.clock_offset_error:.2g} ms only")
+    return tuple(found)
+
+
+def _terms(result: FlexibleResult) -> tuple[str, ...]:
+    return ("viscous", *result.layout.motor_terms)

@@ -1,0 +1,197 @@
+"""Where the links of an arm with flexible joints go while its motors move as recorded (Lightcap and Banks 2007, eq. 10).
+
+The motors' motion being known, the links follow a differential equation. It is not integrated step by step: its
+derivatives are differences over seven samples, which makes it one banded system of equations for all samples. Newton's
+method solves it from the measured motion in a few steps, and the derivatives by every parameter cost one more solution
+with the same factors. Thus all dynamics are evaluated for all samples at once.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg.lapack import dgbtrf, dgbtrs
+
+from dynid_ros.errors import IdentificationError
+from dynid_ros.identification.flexible.differences import Differences
+from dynid_ros.identification.flexible.dry_friction import LinearMotion, directions
+from dynid_ros.identification.flexible.joint_parameters import JointParameters
+from dynid_ros.model import RobotModel
+from dynid_ros.model.base_parameters import BaseParameters
+from dynid_ros.model.regressor_gradient import DifferentiableRegressor
+from dynid_ros.signals.motion import STENCIL, Motion
+
+ITERATIONS, FRICTION_ITERATIONS = 15, 4
+"""Of Newton's method; after some, links that hardly know whether they stick keep their direction of friction."""
+CONVERGED = 1e-4
+"""Last step of Newton's method, in parts of the largest deflection that it found."""
+LOST = 100.0
+"""rad or m between motor and link: so far no spring winds up."""
+QUICK_STEP, EXACT_STEP = 1e-3, 2.5e-4
+"""Of the march that finds friction's directions, s; the second leaves some 1e-6 rad."""
+STICKING = 0.1
+"""Of the velocity that friction takes or gives in a sample: what counts as sticking in derivatives."""
+
+
+class LinkMotion(NamedTuple):
+    """Motion of the links, (N, n) each, and its derivatives by the parameters.
+
+    Attributes:
+        position, velocity, acceleration: rad or m, per s, per s².
+        by_parameters: (N, n, p) derivatives of the positions by `LinkResponse.size` parameters: base parameters of
+            links, Coulomb and viscous friction, values of the springs, then position and velocity at the start.
+
+    """
+
+    position: NDArray
+    velocity: NDArray
+    acceleration: NDArray
+    by_parameters: NDArray
+
+
+class LinkResponse:
+    """The links' motion behind springs, for one stretch of the motors' motion.
+
+    Args:
+        robot: kinematics and gravity.
+        base: base parameters of the links alone.
+        motor: (N, n) positions of the motors, uniformly sampled.
+        step: of the samples, s.
+
+    Attributes:
+        march_step: with which the directions of dry friction are found, s.
+
+    """
+
+    def __init__(self, robot: RobotModel, base: BaseParameters, motor: NDArray, step: float) -> None:
+        self._motor, self._step = motor, step
+        self._n_samples, self._n = motor.shape
+        self._dynamics = DifferentiableRegressor(robot.chain, robot.gravity, base.columns)
+        self._differences = Differences(len(motor), step)
+        self._names = robot.joint_names
+        self.march_step = QUICK_STEP
+
+    def solve(self, parameters: JointParameters, start: NDArray, guess: NDArray) -> LinkMotion:
+        """Motion for these parameters, by Newton's method.
+
+        Args:
+            parameters: of links, friction and springs.
+            start: (2, n) position and velocity at the first sample.
+            guess: (N, n) positions to start from, measured ones or those of parameters close by.
+
+        Raises:
+            IdentificationError: no motion was found that obeys the equations.
+
+        """
+        q = guess.copy()
+        sense = np.zeros_like(q)
+        for iteration in range(ITERATIONS):
+            smooth, partials, rows = self._equations(q, parameters)
+            qd, qdd = (self._differences.of(q, order) for order in (1, 2))
+            by_q, by_qd, by_qdd = partials
+            force = sum(np.einsum("kij,kj->ki", by, x) for by, x in zip(partials, (q, qd, qdd), strict=True)) - smooth
+            linear = LinearMotion(by_qdd, by_qd, by_q, force, parameters.coulomb, self._step)
+            if iteration < FRICTION_ITERATIONS:
+                sense = directions(linear, start, self.march_step)
+            residual = self._with_start(
+                smooth + parameters.coulomb * sense, np.stack([q[0] - start[0], qd[0] - start[1]])
+            )
+            step = self._solution(self._factors(partials), residual[:, :, None])[:, :, 0]
+            q = q - step
+            if not np.abs(q - self._motor).max() < LOST:
+                break
+            if np.abs(step).max() < self._tolerance(q):
+                return self._motion(q, sense, partials, rows, parameters)
+        raise IdentificationError(
+            f"no motion of the links behind the springs of {', '.join(self._names)} was found for the motors' recorded "
+            "motion: check the units and signs of link angles and torques; a spring whose resonance is above a third of "
+            "the recorded rate is to be taken as rigid"
+        )
+
+    def _motion(
+        self, q: NDArray, sense: NDArray, partials: NDArray, rows: NDArray, parameters: JointParameters
+    ) -> LinkMotion:
+        qd, qdd = (self._differences.of(q, order) for order in (1, 2))
+        own = np.arange(self._n)
+        inertia = partials[2][:, own, own]
+        # What a direction changes by velocity: at a turn all of it within a sample, while sticking at once.
+        width = np.hypot(np.abs(qdd) * self._step / 2, STICKING * self._step * parameters.coulomb / inertia) + 1e-12
+        partials = partials.copy()
+        partials[1][:, own, own] += np.where(np.abs(sense) < 1.0, parameters.coulomb / width, 0.0)
+        right = -self._by_parameters(rows, q, qd, sense, parameters)
+        return LinkMotion(q, qd, qdd, self._solution(self._factors(partials), right))
+
+    def _tolerance(self, q: NDArray) -> float:
+        return float(CONVERGED * max(np.abs(self._motor - q).max(), 1e-3))
+
+    def _equations(self, q: NDArray, parameters: JointParameters) -> tuple[NDArray, NDArray, NDArray]:
+        """Residuals (N, n) without dry friction, their partial derivatives (3, N, n, n), the regressor (N, n, r)."""
+        n = self._n
+        own = np.arange(n)
+        qd, qdd = (self._differences.of(q, order) for order in (1, 2))
+        matrix = self._dynamics.matrix(*(np.tile(array, (n, 1)) for array in (q, qd, qdd)))
+        weights = np.zeros((n, matrix.shape[1], n, self._n_samples))
+        weights[own, :, own] = parameters.links[:, None]
+        by_motion = self._dynamics.gradient(weights.reshape(matrix.shape))
+        # Equation i, sample k, joint j.
+        partials = np.stack(by_motion).reshape(3, n, self._n_samples, n).transpose(0, 2, 1, 3).copy()
+        rows = matrix[..., : self._n_samples].transpose(2, 0, 1)
+        deflection = self._motor - q
+        partials[0][:, own, own] += parameters.spring_tangent(deflection)
+        partials[1][:, own, own] += parameters.viscous
+        residual = rows @ parameters.links + parameters.viscous * qd - parameters.spring_torque(deflection)
+        return residual, partials, rows
+
+    def _with_start(self, equations: NDArray, start: NDArray) -> NDArray:
+        """Equations (N, n, ...) of all samples but first and last, behind those (2, n, ...) of the start.
+
+        One of each end gives way: of the six solutions that differences over seven samples have, four need a
+        condition at the start, the two true ones among them, and two need one at the end. With both from the start the
+        equations would be singular.
+        """
+        return np.concatenate([start, equations[1:-1]])
+
+    def _by_parameters(
+        self, rows: NDArray, q: NDArray, qd: NDArray, sense: NDArray, parameters: JointParameters
+    ) -> NDArray:
+        """Derivatives (N, n, p) of the residuals by the parameters, at a fixed motion."""
+        n, own = self._n, np.arange(self._n)
+        diagonal = np.zeros((2, self._n_samples, n, n))
+        diagonal[0][:, own, own], diagonal[1][:, own, own] = sense, qd
+        springs = -parameters.spring_columns(self._motor - q)
+        found = np.concatenate([rows, *diagonal, springs, np.zeros((self._n_samples, n, 2 * n))], axis=2)
+        start = np.zeros((2, n, found.shape[2]))
+        start[0, own, own - 2 * n], start[1, own, own - n] = -1.0, -1.0
+        return self._with_start(found, start)
+
+    def _factors(self, partials: NDArray) -> tuple[NDArray, NDArray, int]:
+        """Banded LU factors of the derivatives of all residuals by all positions."""
+        n, size = self._n, self._n * self._n_samples
+        width = STENCIL * n - 1
+        banded = np.zeros((3 * width + 1, size))
+        weights, first = self._differences.weights, self._differences.first
+        values = np.einsum("dkij,dks->kisj", partials, weights)
+        # Start: position by the first sample alone, velocity by its derivative.
+        start = np.einsum("ij,ds->disj", np.eye(n), weights[:2, 0])
+        values = self._with_start(values, start)
+        first = np.concatenate([first[:1], first[:1], first[1:-1]])
+        row = n * np.arange(self._n_samples)[:, None, None, None] + np.arange(n)[:, None, None]
+        column = n * (first[:, None, None, None] + np.arange(STENCIL)[:, None]) + np.arange(n)
+        row, column = np.broadcast_arrays(row, column)
+        banded[2 * width + row - column, column] = values
+        factors, pivots, info = dgbtrf(banded, width, width, overwrite_ab=True)
+        if info:
+            raise IdentificationError(
+                f"the equations of the links of {', '.join(self._names)} are singular: a link without inertia, or a "
+                "spring far too stiff for the rate of the recording"
+            )
+        return factors, pivots, width
+
+    def _solution(self, factors: tuple[NDArray, NDArray, int], right: NDArray) -> NDArray:
+        """Solution (N, n, p) for right-hand sides (N, n, p)."""
+        banded, pivots, width = factors
+        flat = right.reshape(self._n * self._n_samples, -1)
+        solution, _ = dgbtrs(banded, width, width, flat, pivots)
+        return solution.reshape(right.shape)

@@ -1,0 +1,85 @@
+"""Clocks of camera and robot, before it is known where the camera stands: by how fast bodies turn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynid_ros.errors import MocapError, RecordingError
+from dynid_ros.mocap.turning import body_turns, grid, link_turns
+from dynid_ros.model import RobotModel
+from dynid_ros.recording import Recording
+from dynid_ros.signals.clock_alignment import ClockAlignment, align_clocks
+
+NEAR = 1.0
+"""How far clocks may be apart whose records overlap, s."""
+
+LIKE, ALIKE = 0.8, 0.95
+"""Correlation of turning speeds, of the middle one of several bodies, that is believed at all, and that makes further
+trials needless."""
+
+
+def first_clock(
+    robot: RobotModel,
+    recording: Recording,
+    time: NDArray,
+    positions: NDArray,
+    bodies: Sequence[tuple[NDArray, int | None]],
+) -> ClockAlignment:
+    """Clock alignment by which each body turns as fast as its link.
+
+    Args:
+        robot: the arm.
+        recording: its joints alone.
+        time: (M,) s, of the camera.
+        positions: (M, P, 3) m, NaN where not seen.
+        bodies: columns of three or more markers that are rigidly connected, and the index of their link; None: unknown,
+            then the best pair of a body and a link decides.
+
+    Raises:
+        MocapError: records that do not overlap and do not match.
+
+    """
+    near = _overlap(recording, time) > 0.5 * min(recording.duration, time[-1] - time[0])
+    moving = [(body_turns(time, positions[:, columns]), link) for columns, link in bodies if len(columns) >= 3]
+    links = link_turns(robot, recording.time, recording.position)
+    known = [(turns, links[:, link]) for turns, link in moving if link is not None and link >= 0]
+    trials = [known] if known else [[(turns, column)] for turns, _ in moving for column in links.T]
+    best: ClockAlignment | None = None
+    error = "no body of three markers turns with a link"
+    for pairs in trials:
+        try:
+            found = align_clocks(
+                grid(recording.time),
+                np.stack([link for _, link in pairs], axis=1),
+                grid(time),
+                np.stack([turns for turns, _ in pairs], axis=1),
+                longest=NEAR if near else None,
+                drift=False,
+            )
+        except RecordingError as reason:
+            error = str(reason)
+            continue
+        if _match(found) > (LIKE if best is None else _match(best)):
+            best = found
+        if best is not None and _match(best) > ALIKE:
+            break
+    if best is not None:
+        return best
+    if near:  # nothing turns: the stamps are what there is
+        return ClockAlignment(0.0, 0.0, float(time[[0, -1]].mean()), np.full(2, np.nan), np.empty(0), ())
+    raise MocapError(
+        f"{recording.source} and its markers do not overlap in time: joints from {recording.time[0]:.3f} to "
+        f"{recording.time[-1]:.3f} s, markers from {time[0]:.3f} to {time[-1]:.3f} s, and at no offset do bodies turn "
+        f"as links do ({error}); record both at once"
+    )
+
+
+def _overlap(recording: Recording, time: NDArray) -> float:
+    return float(min(recording.time[-1], time[-1]) - max(recording.time[0], time[0]))
+
+
+def _match(clock: ClockAlignment) -> float:
+    return float(np.nanmedian(clock.correlation))

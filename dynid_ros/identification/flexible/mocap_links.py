@@ -1,0 +1,206 @@
+"""Link angles of a recording whose links a camera has seen: clocks, camera and markers found along the way."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.interpolate import CubicSpline
+
+from dynid_ros.errors import MocapError
+from dynid_ros.identification.flexible.mocap_clock import first_clock
+from dynid_ros.mocap.assignment import assign, bodies
+from dynid_ros.mocap.chain_angles import chain_angles
+from dynid_ros.mocap.link_angles import LinkAngles
+from dynid_ros.mocap.marker_set import FITTED, FREE, MarkerSet, body_markers
+from dynid_ros.mocap.pose_streams import Stream, on_one_clock
+from dynid_ros.mocap.registration import register
+from dynid_ros.mocap.registration_result import Registration
+from dynid_ros.mocap.tracks import GATE, tracks
+from dynid_ros.model import RobotModel
+from dynid_ros.recording import Recording
+from dynid_ros.signals.clock_alignment import ClockAlignment, align_clocks
+
+MARKER = re.compile(r"(.*)\[\d+\]$")
+"""Name of a marker of a PoseArray."""
+
+ROUGH = 0.3
+"""How far the first offset may be wrong, s."""
+
+SAME = 2e-4
+"""Change of the offset that ends the iteration, s."""
+
+ITERATIONS = 4
+SHUFFLED = 0.01
+"""Share of the frames with a jump from which indices of a PoseArray are not believed."""
+
+Columns = dict[str, tuple[list[int], str | None, float]]
+"""For each marker or body its columns among all positions, its link, and the freedom of each column."""
+
+
+@dataclass(frozen=True, eq=False)
+class MocapLinks:
+    """What a camera tells of a recorded motion.
+
+    Attributes:
+        angles: of the links, on the camera's clock.
+        registration: where camera and markers are.
+        clock: of the camera beside the robot's.
+
+    """
+
+    angles: LinkAngles
+    registration: Registration
+    clock: ClockAlignment
+
+    def robot_time(self) -> NDArray:
+        """(M,) times of the link angles on the recording's clock, s."""
+        return self.clock.to_robot(self.angles.time)
+
+
+def mocap_links(
+    robot: RobotModel,
+    recording: Recording,
+    links: Mapping[str, str | None] | None = None,
+    *,
+    offsets: bool = False,
+    stiff: bool = False,
+) -> MocapLinks:
+    """Link angles from the markers and rigid bodies of a recording.
+
+    Registration, link angles and clocks depend on each other and are found in turn: a rough offset from speeds, then
+    registration, angles and offset again until the offset stays.
+
+    Args:
+        robot: the arm.
+        recording: with `poses`; the joints of `robot` among its joints, all of which should move.
+        links: link that carries each body (a topic of PoseStamped) or marker ("<topic>[<index>]" of a PoseArray); a
+            topic of a PoseArray stands for all its markers; None in place of a link: to be found. None: everything that
+            the recording holds, to be found.
+        offsets: also find constant differences between zeros of encoders and links, see `register`.
+        stiff: take motors for links in the registration, see `register`.
+
+    Raises:
+        MocapError: a name that the recording lacks, no common motion, or markers that do not do; see `register`,
+            `assign` and `chain_angles`.
+        RecordingError: joints are missing, or the motion does not tell the clocks' offset.
+
+    """
+    motion = recording.select(robot.joint_names)
+    time, positions, columns = _markers(robot, motion, links)
+    columns, positions, remarks = _tracked(columns, positions, time)
+    clock = first_clock(robot, motion, time, positions, _bodies(robot, columns, positions))
+    spline = CubicSpline(motion.time, motion.position, extrapolate=False)
+    markers, positions, more = _assigned(robot, columns, positions, spline(clock.to_robot(time)))
+    camera = None
+    for _ in range(ITERATIONS):
+        motor = spline(clock.to_robot(time))
+        registration = register(robot, markers, motor, positions, offsets=offsets, stiff=stiff, camera=camera)
+        camera = registration.camera
+        angles = chain_angles(
+            robot,
+            registration.markers,
+            positions,
+            registration.camera,
+            time,
+            seed=motor + registration.offsets,
+        )
+        before = clock.offset
+        shifted = align_clocks(motion.time, motion.position, time + before, angles.position, longest=ROUGH)
+        clock = shifted._replace(offset=shifted.offset + before, middle=shifted.middle - before)
+        if abs(clock.offset - before) < SAME:
+            break
+    angles = replace(
+        angles,
+        offsets=registration.offsets,
+        remarks=(*remarks, *more, *registration.undecided, *registration.remarks, *angles.remarks),
+    )
+    return MocapLinks(angles, registration, clock)
+
+
+def _markers(
+    robot: RobotModel, recording: Recording, links: Mapping[str, str | None] | None
+) -> tuple[NDArray, NDArray, Columns]:
+    """Times (M,), positions (M, P, 3), and for each body or marker its columns, its link and their freedom."""
+    poses = recording.poses
+    wanted: dict[str, str | None] = {}
+    for name, link in (dict.fromkeys(poses) if links is None else links).items():
+        members = [key for key in poses if key == name or re.fullmatch(re.escape(name) + r"\[\d+\]", key)]
+        if not members:
+            raise MocapError(f"{recording.source} has no '{name}'; it has {', '.join(poses) or 'no poses at all'}")
+        if link is not None and link not in (*robot.link_names, robot.base):
+            raise MocapError(
+                f"'{name}' is to be on link '{link}'; expected one of {', '.join((robot.base, *robot.link_names))}"
+            )
+        wanted.update(dict.fromkeys(members, link))
+    streams = {}
+    for name in wanted:
+        series = poses[name]
+        points = series.position[:, None] if MARKER.match(name) else body_markers(series.position, series.quaternion)
+        streams[name] = Stream(series.time, points)
+    time, points_of = on_one_clock(streams)
+    columns: Columns = {}
+    start = 0
+    for name, points in points_of.items():
+        freedom = FREE if points.shape[1] == 1 else FITTED
+        columns[name] = (list(range(start, start + points.shape[1])), wanted[name], freedom)
+        start += points.shape[1]
+    return time, np.concatenate(list(points_of.values()), axis=1), columns
+
+
+def _bodies(robot: RobotModel, columns: Columns, positions: NDArray) -> list[tuple[NDArray, int | None]]:
+    """Columns of rigidly connected markers, with the index of the link: those of known links, else by distances."""
+    known: dict[str, list[int]] = {}
+    for where, link, _ in columns.values():
+        if link in robot.link_names:
+            known.setdefault(str(link), []).extend(where)
+    if known:
+        return [(np.array(where), robot.link_names.index(link)) for link, where in known.items()]
+    some = positions[np.unique(np.linspace(0, len(positions) - 1, 500).astype(int))]
+    body = bodies(some)
+    return [(np.flatnonzero(body == number), None) for number in range(body.max() + 1)]
+
+
+def _tracked(columns: Columns, positions: NDArray, time: NDArray) -> tuple[Columns, NDArray, list[str]]:
+    """Markers without a link whose indices change, as tracks."""
+    loose = [name for name, (_, link, _) in columns.items() if link is None and MARKER.match(name)]
+    where = [columns[name][0][0] for name in loose]
+    if not loose or not _shuffled(positions[:, where]):
+        return columns, positions, []
+    found = tracks(positions[:, where], time)
+    first = positions.shape[1]
+    kept = {name: entry for name, entry in columns.items() if name not in loose}
+    new: Columns = {f"track {i}": ([first + i], None, FREE) for i in range(found.shape[1])}
+    remark = f"indices of markers change from frame to frame: {found.shape[1]} tracks were made of them"
+    return kept | new, np.concatenate([positions, found], axis=1), [remark]
+
+
+def _shuffled(points: NDArray) -> bool:
+    """Whether indices jump between frames more often than a marker does."""
+    steps = np.linalg.norm(np.diff(points, axis=0), axis=2)
+    return bool(np.mean(np.any(np.where(np.isfinite(steps), steps, 0.0) > GATE, axis=1)) > SHUFFLED)
+
+
+def _assigned(
+    robot: RobotModel, columns: Columns, positions: NDArray, motor: NDArray
+) -> tuple[MarkerSet, NDArray, list[str]]:
+    """Markers with a link each, their positions, and remarks."""
+    points = [
+        (name if len(where) == 1 else f"{name} ({i})", column, link, free)
+        for name, (where, link, free) in columns.items()
+        for i, column in enumerate(where)
+    ]
+    loose = [point for point in points if point[2] is None]
+    remarks: list[str] = []
+    if loose:
+        found = assign(robot, motor, positions[:, [column for _, column, _, _ in loose]])
+        points = [point for point in points if point[2] is not None]
+        points += [(n, c, link, f) for (n, c, _, f), link in zip(loose, found.links, strict=True) if link is not None]
+        pairs = ", ".join(f"{n} on {link}" for (n, *_), link in zip(loose, found.links, strict=True))
+        remarks = [f"links found: {pairs}", *found.remarks]
+    names, where, links, freedom = zip(*points, strict=True)
+    markers = MarkerSet.on_links(robot, [str(link) for link in links], names=names, freedom=freedom)
+    return markers, positions[:, list(where)], remarks

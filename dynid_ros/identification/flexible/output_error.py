@@ -1,0 +1,204 @@
+"""Maximum likelihood for flexible joints: all measured signals of links and motors against their prediction.
+
+Output errors, not equation errors: the links' motion is predicted from that of the motors, so no noisy measurement is
+differentiated or enters a regressor, and the sensors' noise, whatever its colour, has the last word on what counts
+(Pintelon and Schoukens 2012, chapter 9). Only the motors' positions are taken as they are: their encoders are the best
+of the sensors, and what noise they have shows in the torques' residuals, by which it is weighed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynid_ros.errors import IdentificationError
+from dynid_ros.identification.flexible.joint_parameters import Layout
+from dynid_ros.identification.flexible.noise import whiteners
+from dynid_ros.identification.flexible.run import FEW_JOINTS, Run
+from dynid_ros.identification.flexible.run_residuals import Channel, RunResiduals, RunTerms
+
+ITERATIONS, REFUSED = 30, 7
+CONVERGED = 0.05
+"""Of the standard errors: the last step. What friction does at turns makes the likelihood uneven below."""
+WEIGHTINGS = 4
+"""Times that the densities of noise are estimated anew."""
+DAMPING = (1e-3, 10.0, 1e-9)
+"""Of Levenberg and Marquardt: first, factor, least."""
+UNDECIDED = 1e-10
+"""Eigenvalue of the information, in units of its diagonal, below which a direction is undecided."""
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """Where the likelihood is largest.
+
+    Attributes:
+        values: (p,) parameters of the arm.
+        covariance: (p, p); infinite variances of what is undecided.
+        runs: (size,) parameters of each run, and their standard errors.
+        run_errors: likewise.
+        channels: residuals by run.
+        information: (p, p) of the arm's parameters, those of the runs being unknown.
+        condition_number: of the information's square root, columns scaled.
+        iterations: steps taken.
+
+    """
+
+    values: NDArray
+    covariance: NDArray
+    runs: list[NDArray]
+    run_errors: list[NDArray]
+    channels: list[list[Channel]]
+    information: NDArray
+    condition_number: float
+    iterations: int
+
+
+class OutputError:
+    """The likelihood of runs.
+
+    Args:
+        layout: of the arm's parameters.
+        runs: stretches of motion.
+        terms: what is estimated for each of them.
+
+    """
+
+    def __init__(self, layout: Layout, runs: Sequence[Run], terms: Sequence[RunTerms]) -> None:
+        self.layout = layout
+        self.residuals = [RunResiduals(layout, run, own) for run, own in zip(runs, terms, strict=True)]
+
+    def solve(self, start: NDArray) -> Solution:
+        """Search from parameters (p,).
+
+        Raises:
+            IdentificationError: the search does not get anywhere.
+
+        """
+        values = start.copy()
+        own = [run.start() for run in self.residuals]
+        weights: list[dict[int, NDArray]] = []
+        iterations = 0
+        channels = self._channels(values, own)
+        for weighting in range(WEIGHTINGS):
+            if weighting == WEIGHTINGS - 1 and self.layout.robot.n_joints <= FEW_JOINTS:
+                for run in self.residuals:
+                    run.refine()
+                channels = self._channels(values, own)
+            weights = [
+                whiteners(self.layout, values, run.run, found)
+                for run, found in zip(self.residuals, channels, strict=True)
+            ]
+            values, own, channels, used = self._search(values, own, channels, weights)
+            iterations += used
+        return self._solution(values, own, channels, weights, iterations)
+
+    def _channels(self, values: NDArray, own: Sequence[NDArray]) -> list[list[Channel]]:
+        return [run.channels(values, mine) for run, mine in zip(self.residuals, own, strict=True)]
+
+    def _search(
+        self, values: NDArray, own: list[NDArray], channels: list[list[Channel]], weights: list[dict[int, NDArray]]
+    ) -> tuple[NDArray, list[NDArray], list[list[Channel]], int]:
+        damping, factor, least = DAMPING
+        cost = self._cost(channels, weights)
+        for iteration in range(ITERATIONS):
+            information, gradient = self._normal(channels, weights)
+            scale = np.sqrt(np.diagonal(information))
+            scale[scale == 0] = 1.0
+            scaled = information / np.outer(scale, scale)
+            for _ in range(REFUSED):
+                step = np.linalg.solve(scaled + damping * np.eye(len(scale)), gradient / scale) / scale
+                small = np.sqrt(step @ information @ step) < CONVERGED * np.sqrt(len(step))
+                trial, *trial_own = np.split(step, np.cumsum([len(values), *map(len, own[:-1])]))
+                trial, trial_own = values + trial, [mine + more for mine, more in zip(own, trial_own, strict=True)]
+                try:
+                    trial_channels = self._channels(trial, trial_own)
+                    trial_cost = self._cost(trial_channels, weights)
+                except IdentificationError:
+                    trial_cost = np.inf
+                if trial_cost <= cost or small:
+                    break
+                damping *= factor
+            else:
+                return values, own, channels, iteration
+            if trial_cost <= cost:
+                values, own, channels, cost = trial, trial_own, trial_channels, trial_cost
+                damping = max(damping / factor, least)
+            if small:
+                break
+        return values, own, channels, iteration + 1
+
+    def _misfit(self, channels: list[list[Channel]], weights: list[dict[int, NDArray]]) -> float:
+        """Squares of the residuals by their number, at least one: more than noise is errors of the model."""
+        rows = sum(2 * len(run.run.bins) * len(found) for run, found in zip(self.residuals, channels, strict=True))
+        unknowns = len(self.layout.names) + sum(run.size for run in self.residuals)
+        return max(1.0, 2 * self._cost(channels, weights) / max(rows - unknowns, 1) / 2)
+
+    def _cost(self, channels: list[list[Channel]], weights: list[dict[int, NDArray]]) -> float:
+        """Squares of all residuals, white."""
+        total = 0.0
+        for run, found, weight in zip(self.residuals, channels, weights, strict=True):
+            for joint, matrix in weight.items():
+                own = [channel for channel in found if channel.joint == joint]
+                total += float(np.sum(np.abs(_white(own, matrix, run.run.bins)[0]) ** 2))
+        return total
+
+    def _normal(self, channels: list[list[Channel]], weights: list[dict[int, NDArray]]) -> tuple[NDArray, NDArray]:
+        """Information and gradient over all parameters, those of the runs last."""
+        p = len(self.layout.names)
+        size = p + sum(run.size for run in self.residuals)
+        information, gradient = np.zeros((size, size)), np.zeros(size)
+        at = p
+        for run, found, weight in zip(self.residuals, channels, weights, strict=True):
+            rows = np.r_[0:p, at : at + run.size]
+            for joint, matrix in weight.items():
+                own = [channel for channel in found if channel.joint == joint]
+                residual, columns = _white(own, matrix, run.run.bins)
+                stacked = columns.reshape(-1, columns.shape[2])
+                information[np.ix_(rows, rows)] += (stacked.conj().T @ stacked).real
+                gradient[rows] += (stacked.conj().T @ residual.ravel()).real
+            at += run.size
+        return information, gradient
+
+    def _solution(
+        self,
+        values: NDArray,
+        own: list[NDArray],
+        channels: list[list[Channel]],
+        weights: list[dict[int, NDArray]],
+        iterations: int,
+    ) -> Solution:
+        p = len(values)
+        information, _ = self._normal(channels, weights)
+        scale = np.sqrt(np.diagonal(information))
+        dead = scale == 0
+        scale[dead] = 1.0
+        eigenvalues, vectors = np.linalg.eigh(information / np.outer(scale, scale))
+        poor = eigenvalues < UNDECIDED
+        inverse = (vectors[:, ~poor] / eigenvalues[~poor]) @ vectors[:, ~poor].T
+        covariance = self._misfit(channels, weights) * inverse / np.outer(scale, scale)
+        lost = dead | ((vectors[:, poor] ** 2).sum(axis=1) > 1e-6)
+        covariance[lost] = covariance[:, lost] = 0.0
+        covariance[lost, lost] = np.inf
+        errors, at, run_errors = np.sqrt(np.diagonal(covariance)), p, []
+        for mine in own:
+            run_errors.append(errors[at : at + len(mine)])
+            at += len(mine)
+        nuisance = information[p:, p:]
+        reduced = information[:p, :p] - information[:p, p:] @ np.linalg.pinv(nuisance) @ information[p:, :p]
+        small = max(eigenvalues[0], 0.0)
+        condition = float(np.sqrt(eigenvalues[-1] / small)) if small > 0 else np.inf
+        return Solution(values, covariance[:p, :p], own, run_errors, channels, reduced, condition, iterations)
+
+
+def _white(channels: Sequence[Channel], matrix: NDArray, bins: NDArray) -> tuple[NDArray, NDArray]:
+    """Residuals (B, c) and derivatives (B, c, p) of a joint's channels, white, a real signal's other half counted."""
+    # Negative frequencies have the same again; the mean has not.
+    twice = np.where(bins > 0, np.sqrt(2.0), 1.0)
+    chosen = matrix[bins] * twice[:, None, None]
+    residual = np.stack([channel.residual[bins] for channel in channels], axis=1)
+    columns = np.stack([channel.columns for channel in channels], axis=1)
+    return np.einsum("bcd,bd->bc", chosen, residual), chosen @ columns

@@ -1,0 +1,192 @@
+"""Recordings of flexible joints: motors on a uniform clock, links on that of their sensor."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.interpolate import CubicSpline
+
+from dynid_ros.errors import IdentificationError
+from dynid_ros.identification.flexible.periodic_motors import motion_of, periodic_motors
+from dynid_ros.identification.link_motion import joint_motions, moving_rows
+from dynid_ros.recording import Recording
+from dynid_ros.signals import LowPass, Motion, choose_cutoff, resample, sample_times
+
+MOTION_OVER_BAND = 2.0
+"""Cut-off of the motors' motion, in parts of the highest frequency that is compared: there it must be undamped."""
+BAND_OVER_MOTION = 1.6
+"""Friction and springs answer beyond the motors' own motion: so far is compared."""
+HIGHEST = 0.8
+"""Highest cut-off, in parts of half the rate."""
+LEAST_BAND = 5.0
+"""Hz."""
+HELD = 0.995
+"""Of the power of each joint's motion, by the frequencies that are compared."""
+LOWEST_BINS = 3
+"""Are always compared: means, which hold zeros and gravity, and what is next to them."""
+MARGIN = 0.05
+"""Of both ends of a run, in which links are not compared, s: their clock may yet be moved by so much."""
+LONGEST_STEP, FEW_JOINTS = 2e-3, 2
+"""Step of the prediction of so many joints, s; with more of them samples are the steps, for the sake of time."""
+SHORTEST = 1.0
+"""Of a stretch without gaps, s."""
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """One stretch of motion without gaps.
+
+    Attributes:
+        source: the file, for messages.
+        step: s.
+        time: (N,) s, uniform, on the robot's clock.
+        motor: motion of the motors, smoothed, (N, n) each.
+        parts: into so many each step is divided to predict the links.
+        fine: ((N - 1) parts + 1, n) positions of the motors at all of these times.
+        torque: (N, n) of the motors, as recorded.
+        link_time: (M,) s, on the clock of the links' sensor.
+        link: (M, n) measured positions of the links; NaN where unknown.
+        same_clock: the links' times are on the robot's clock.
+        offset: s; what to add to `link_time` at first.
+        band: highest frequency that is compared, Hz.
+        window: samples that are compared, whole periods where the motion repeats.
+        bins: numbers of the frequencies, in parts of one over the window's duration, that are compared.
+        lines: those among them at which periodic motors move: of all others their positions have no noise. Empty
+            where the motion does not repeat, and all positions have it.
+        motor_noise: (n,) standard deviation of the motors' positions as measured.
+
+    """
+
+    source: str
+    step: float
+    time: NDArray
+    motor: Motion
+    parts: int
+    fine: NDArray
+    torque: NDArray
+    link_time: NDArray
+    link: NDArray
+    same_clock: bool
+    offset: float
+    band: float
+    window: slice
+    bins: NDArray
+    lines: NDArray
+    motor_noise: NDArray
+
+    @property
+    def n_joints(self) -> int:
+        """Number of joints n."""
+        return self.torque.shape[1]
+
+
+def runs(
+    recording: Recording,
+    link_time: NDArray,
+    link: NDArray,
+    *,
+    same_clock: bool,
+    offset: float = 0.0,
+    band: float | None = None,
+) -> list[Run]:
+    """Stretches of a recording in which its joints move.
+
+    Args:
+        recording: positions and torques of the motors, of the joints wanted.
+        link_time: (M,) s.
+        link: (M, n).
+        same_clock: the links' times are on the robot's clock.
+        offset: s, robot's clock minus that of the links' sensor.
+        band: highest frequency that is compared, Hz; None: chosen from the motion.
+
+    Raises:
+        IdentificationError: no stretch is long enough.
+        RecordingError: no motion, or too few samples.
+
+    """
+    time = sample_times(recording.time, recording.position).time
+    n = recording.n_joints
+    series = resample(time, np.hstack([recording.position, recording.torque]))
+    highest = HIGHEST * series.rate / 2
+    if band is None:
+        longest = max((segment.values[:, :n] for segment in series.segments), key=len)
+        band = max(BAND_OVER_MOTION * choose_cutoff(longest, series.rate).low_pass.cutoff, LEAST_BAND)
+    band = min(band, highest / MOTION_OVER_BAND)
+    low_pass = LowPass(MOTION_OVER_BAND * band, series.rate)
+    edge = low_pass.edge
+    found = []
+    parts = [part for part in series.segments if len(part.time) > 2 * edge + SHORTEST * series.rate]
+    for segment, motion in zip(parts, joint_motions([part.values[:, :n] for part in parts], low_pass), strict=True):
+        moving = moving_rows(motion, series.rate)
+        rows = slice(max(moving.start, edge), min(moving.stop, len(segment.time) - edge))
+        if rows.stop - rows.start < SHORTEST * series.rate:
+            continue
+        raw = segment.values[rows, :n]
+        at, smooth = segment.time[rows], Motion(*(x[rows] for x in motion))
+        # The low-pass leaves its share of the noise in.
+        noise = np.std(raw - smooth.position, axis=0) / np.sqrt(1.0 - 2.0 * low_pass.cutoff / series.rate)
+        margin = 0 if same_clock else int(MARGIN / series.step)
+        window = slice(margin, len(at) - margin)
+        harmonics = periodic_motors(at, raw, noise, band)
+        if harmonics is None:
+            bins, lines = _bins(smooth.position[window], series.step, band), np.empty(0, dtype=int)
+        else:
+            smooth = motion_of(harmonics, at)
+            periods = int((window.stop - window.start) * series.step * harmonics.base_frequency)
+            stop = window.start + round(periods / harmonics.base_frequency / series.step)
+            window = slice(window.start, stop)
+            lines = periods * np.arange(1, int(band / harmonics.base_frequency) + 1)
+            bins = np.unique([*range(LOWEST_BINS), *lines, *(lines - 1), *(lines + 1)])
+            moved = (np.hypot(harmonics.cosines, harmonics.sines) > 0).any(axis=1)
+            lines = lines[moved[: len(lines)]]
+        parts = max(1, int(np.ceil(series.step / LONGEST_STEP - 1e-6))) if n <= FEW_JOINTS else 1
+        grid = at[0] + series.step / parts * np.arange((len(at) - 1) * parts + 1)
+        # Smooth motors are between samples where a spline has them.
+        fine = CubicSpline(at, smooth.position)(grid) if harmonics is None else harmonics.evaluate(grid)
+        near = (link_time + offset > at[0]) & (link_time + offset < at[-1])
+        found.append(
+            Run(
+                source=recording.source,
+                step=series.step,
+                time=at,
+                motor=smooth,
+                parts=parts,
+                fine=fine,
+                torque=segment.values[rows, n:],
+                link_time=link_time[near],
+                link=link[near],
+                same_clock=same_clock,
+                offset=offset,
+                band=band,
+                window=window,
+                bins=bins,
+                lines=lines,
+                motor_noise=noise,
+            )
+        )
+    if not found:
+        raise IdentificationError(
+            f"{recording.source}: no stretch of motion without a gap is longer than {SHORTEST:g} s; record longer"
+        )
+    return found
+
+
+def _bins(position: NDArray, step: float, band: float) -> NDArray:
+    """Frequencies that hold nearly all of the motors' motion, velocity and acceleration.
+
+    All others tell next to nothing, but there the encoders' noise would pass for motion and draw inertias to zero.
+    """
+    rate = np.fft.rfftfreq(len(position), step)
+    rate = rate[rate <= band]
+    power = np.abs(np.fft.rfft(position - position.mean(axis=0), axis=0)[: len(rate)]) ** 2
+    chosen = np.zeros(len(rate), dtype=bool)
+    chosen[:LOWEST_BINS] = True
+    for order in (0, 2, 4):
+        for own in (power * rate[:, None] ** order).T:
+            ranked = np.argsort(own)[::-1]
+            share = np.cumsum(own[ranked])
+            if share[-1] > 0:
+                chosen[ranked[: np.searchsorted(share, HELD * share[-1]) + 1]] = True
+    return np.flatnonzero(chosen)

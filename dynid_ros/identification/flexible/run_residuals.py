@@ -1,0 +1,219 @@
+"""What the measured links and motors of one run leave unexplained, and how that depends on the parameters.
+
+Residuals are taken to the frequency domain: there the noise of each channel has a density of its own, whatever colour
+it has, and what lies above the band that is compared is left out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynid_ros.errors import IdentificationError
+from dynid_ros.identification.flexible.joint_parameters import JointParameters, Layout, motor_columns
+from dynid_ros.identification.flexible.link_response import EXACT_STEP, LinkMotion, LinkResponse
+from dynid_ros.identification.flexible.run import Run
+from dynid_ros.signals import LowPass
+
+NODES = 6
+"""Samples of the links' motion that an interpolation at the times of their sensor takes."""
+CLOCK_TERMS = ("clock_offset", "clock_drift")
+LONG_ENOUGH = 10.0
+"""s; a shorter run does not tell clocks' drift."""
+
+
+@dataclass(frozen=True)
+class RunTerms:
+    """What is estimated beside the parameters of the arm, for every run anew.
+
+    Attributes:
+        zero: an offset of each joint's link angle from that of its motor.
+        clock: offset of the links' clock from the robot's.
+        drift: and its drift.
+
+    """
+
+    zero: bool = True
+    clock: bool = False
+    drift: bool = False
+
+    def names(self, n_joints: int) -> tuple[str, ...]:
+        """Names, after the 2 n of the links' start."""
+        clocks = [term for term, wanted in zip(CLOCK_TERMS, (self.clock, self.drift), strict=True) if wanted]
+        return (*(f"zero {i}" for i in range(n_joints) if self.zero), *clocks)
+
+
+@dataclass(frozen=True, eq=False)
+class Channel:
+    """Spectrum of one residual and of its derivatives.
+
+    Attributes:
+        kind: "link" or "motor".
+        joint: number.
+        residual: (F,) measured less predicted at all frequencies, complex; its mean square is the density of noise.
+        columns: (B, p) derivatives of the prediction by the parameters of the arm, then by those of the run, at the
+            frequencies that hold the motion.
+        samples: residual in time.
+
+    """
+
+    kind: str
+    joint: int
+    residual: NDArray
+    columns: NDArray
+    samples: NDArray
+
+
+class RunResiduals:
+    """Residuals of a run.
+
+    Args:
+        layout: of the arm's parameters.
+        run: the stretch.
+        terms: what is estimated for this run alone.
+
+    """
+
+    def __init__(self, layout: Layout, run: Run, terms: RunTerms) -> None:
+        self.layout, self.run, self.terms = layout, run, terms
+        self._response = LinkResponse(layout.robot, layout.base, run.fine, run.step / run.parts)
+        robot_time = run.link_time + run.offset
+        start, end = run.time[run.window.start], run.time[run.window.start] + self._duration
+        self._rows = np.flatnonzero((robot_time >= start) & (robot_time < end) & np.isfinite(run.link).any(axis=1))
+        if len(self._rows) < NODES:
+            raise IdentificationError(
+                f"{run.source}: no positions of links while the motors move; look at the clocks of both"
+            )
+        # At the frequencies of the motors' spectra, whenever the links were seen.
+        rates = np.arange(int(run.band * self._duration) + 1) / self._duration
+        self._transform = np.exp(-2j * np.pi * np.outer(rates, robot_time[self._rows] - start))
+        self._direction = motor_direction(run)
+        self._guess = self._measured()
+
+    @property
+    def _duration(self) -> float:
+        return self.run.step * (self.run.window.stop - self.run.window.start)
+
+    def refine(self) -> None:
+        """From now on find out more exactly when links turn and stick."""
+        self._response.march_step = EXACT_STEP
+
+    @property
+    def size(self) -> int:
+        """Number of parameters of the run."""
+        return 2 * self.run.n_joints + len(self.terms.names(self.run.n_joints))
+
+    def start(self) -> NDArray:
+        """Initial values (size,): the links' measured start, zero offsets from the mean deflection."""
+        first, second = self._guess[0], (self._guess[1] - self._guess[0]) * self.run.parts / self.run.step
+        return np.concatenate([first, second, np.zeros(self.size - 2 * self.run.n_joints)])
+
+    def motion(self, values: NDArray, own: NDArray) -> LinkMotion:
+        """Motion of the links for parameters (p,) of the arm and (size,) of the run."""
+        n = self.run.n_joints
+        motion = self._response.solve(self.layout.unpack(values), own[: 2 * n].reshape(2, n), self._guess)
+        self._guess = motion.position
+        return motion
+
+    def channels(self, values: NDArray, own: NDArray) -> list[Channel]:
+        """Residuals at these parameters."""
+        motion = self.motion(values, own)
+        return [*self._link_channels(motion, own), *self._motor_channels(motion, self.layout.unpack(values))]
+
+    def _link_channels(self, motion: LinkMotion, own: NDArray) -> list[Channel]:
+        run, layout, n = self.run, self.layout, self.run.n_joints
+        names = self.terms.names(n)
+        extra = dict(zip(names, own[2 * n :], strict=True))
+        camera = run.link_time[self._rows]
+        since = camera - (run.link_time[0] + run.link_time[-1]) / 2
+        drift = extra.get(CLOCK_TERMS[1], 0.0)
+        at = camera + run.offset + extra.get(CLOCK_TERMS[0], 0.0) + drift * since
+        first, weights = interpolation(run.time[0], run.step / run.parts, len(motion.position), at)
+        nodes = first[:, None] + np.arange(NODES)
+        position, velocity = (np.einsum("ms,msi->mi", weights, x[nodes]) for x in (motion.position, motion.velocity))
+        found = []
+        p, r = len(layout.names), layout.n_response
+        for i in range(n):
+            known = np.isfinite(run.link[self._rows, i])
+            if known.sum() < NODES:
+                continue
+            columns = np.zeros((len(at), p + self.size))
+            by = np.zeros((len(at), motion.by_parameters.shape[2]))
+            for s in range(NODES):
+                by += weights[:, s, None] * motion.by_parameters[nodes[:, s], i]
+            columns[:, :r] = by[:, :r]
+            columns[:, p : p + 2 * n] = by[:, r:]
+            for k, name in enumerate(names):
+                if name == f"zero {i}":
+                    columns[:, p + 2 * n + k] = 1.0
+                elif name == CLOCK_TERMS[0]:
+                    columns[:, p + 2 * n + k] = velocity[:, i]
+                elif name == CLOCK_TERMS[1]:
+                    columns[:, p + 2 * n + k] = velocity[:, i] * since
+            residual = run.link[self._rows, i] - position[:, i] - extra.get(f"zero {i}", 0.0)
+            # What was not seen tells nothing.
+            residual[~known], columns[~known] = 0.0, 0.0
+            scale = 1 / np.sqrt(known.sum())
+            spectrum = scale * (self._transform @ residual)
+            found.append(Channel("link", i, spectrum, scale * (self._transform[run.bins] @ columns), residual))
+        return found
+
+    def _motor_channels(self, motion: LinkMotion, parameters: JointParameters) -> list[Channel]:
+        run, layout, n = self.run, self.layout, self.run.n_joints
+        position, by_parameters = (x[:: run.parts] for x in (motion.position, motion.by_parameters))
+        terms = motor_columns(run.motor.velocity, run.motor.acceleration, self._direction, layout.motor_terms)
+        deflection = run.motor.position - position
+        tangent, springs = parameters.spring_tangent(deflection), parameters.spring_columns(deflection)
+        torque = parameters.spring_torque(deflection)
+        for term, column in zip(layout.motor_terms, terms, strict=True):
+            torque = torque + column * parameters.motors[term]
+        found = []
+        p, r = len(layout.names), layout.n_response
+        for i in range(n):
+            known = np.isfinite(run.torque[:, i])
+            if not known.all():
+                continue
+            columns = np.zeros((len(run.time), p + self.size))
+            by = -tangent[:, i, None] * by_parameters[:, i]
+            by[:, r - springs.shape[2] : r] += springs[:, i]
+            columns[:, :r], columns[:, p : p + 2 * n] = by[:, :r], by[:, r:]
+            columns[:, r + i : p : n] = terms[:, :, i].T
+            residual, columns = (run.torque[:, i] - torque[:, i])[run.window], columns[run.window]
+            scale, count = 1 / np.sqrt(len(residual)), len(self._transform)
+            spectrum, derivatives = (scale * np.fft.rfft(x, axis=0)[:count] for x in (residual, columns))
+            found.append(Channel("motor", i, spectrum, derivatives[run.bins], residual))
+        return found
+
+    def _measured(self) -> NDArray:
+        """Positions of the links (N, n) to start from: measured, else those of the motors."""
+        run = self.run
+        found = run.fine.copy()
+        time = run.time[0] + run.step / run.parts * np.arange(len(found))
+        low_pass = LowPass(run.band, run.parts / run.step)
+        for i in range(run.n_joints):
+            known = np.isfinite(run.link[:, i])
+            if known.sum() >= NODES:
+                deflection = np.interp(time, run.link_time[known] + run.offset, run.link[known, i]) - found[:, i]
+                found[:, i] += low_pass.filter(deflection - deflection.mean())
+        return found
+
+
+def motor_direction(run: Run) -> NDArray:
+    """Directions (N, n) of the motors' motion, averaged over the samples in which they turn round."""
+    width = np.abs(run.motor.acceleration) * run.step / 2 + 1e-9
+    return np.clip(run.motor.velocity / width, -1.0, 1.0)
+
+
+def interpolation(start: float, step: float, n_samples: int, at: NDArray) -> tuple[NDArray, NDArray]:
+    """First node (M,) and Lagrange's weights (M, 6) that interpolate N uniform samples at times (M,)."""
+    place = (at - start) / step
+    first = np.clip(np.floor(place).astype(int) - NODES // 2 + 1, 0, n_samples - NODES)
+    x = (place - first)[:, None]
+    nodes = np.arange(NODES)
+    weights = np.ones((len(at), NODES))
+    for j in nodes:
+        others = nodes[nodes != j]
+        weights[:, j] = np.prod((x - others) / (j - others), axis=1)
+    return first, weights

@@ -1,0 +1,180 @@
+"""Which terms torsion is made of: those that predict parts of the recording that were left out.
+
+Parts of time, slow and fast motion, both directions and both halves of the joint's way are left out in turn, as other
+motions will differ in all of these. No single set of terms is the right one: all that predict as well as the best,
+within the standard error of the difference, are averaged (Hoeting et al. 1999 with equal weights), and what they say of
+the compliance differs by what the recording cannot tell.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynid_ros.identification.flexible.spring_jackknife import jackknife, time_blocks
+from dynid_ros.identification.flexible.torsion_terms import ALWAYS, DRIVE, Term
+
+MOVING = 0.05
+"""Speed from which on a direction or a fast motion is told, in parts of the highest."""
+FEWEST = 20
+"""Samples that a part needs to be judged."""
+TINY = 1e-30
+MOST_TERMS = 4
+"""Optional terms at a time: more fit parts of one recording, and predict none."""
+
+
+@dataclass(frozen=True, eq=False)
+class TorsionRows:
+    """Samples of a joint of all runs.
+
+    Attributes:
+        columns: (N, k) of all terms.
+        torsion: (N,) rad, low-pass filtered.
+        runs: (N,) run of each sample.
+        position: (N,) rad.
+        velocity: (N,) rad/s.
+
+    """
+
+    columns: NDArray
+    torsion: NDArray
+    runs: NDArray
+    position: NDArray
+    velocity: NDArray
+
+    @cached_property
+    def blocks(self) -> NDArray:
+        """(N,) block of time of each sample."""
+        return time_blocks(self.runs)
+
+    def gram(self, samples: NDArray) -> NDArray:
+        """(k + 1, k + 1) products of columns and torsion over samples (N,) bool, without each run's means."""
+        table = np.column_stack([self.columns, self.torsion])
+        parts = (table[samples & (self.runs == run)] for run in np.unique(self.runs[samples]))
+        centred = np.vstack([part - part.mean(axis=0) for part in parts])
+        return centred.T @ centred
+
+    def parts(self) -> Iterator[NDArray]:
+        """(N,) bool, samples to leave out and predict."""
+        order = np.arange(len(self.runs)) / len(self.runs)
+        for count in (2, 3):
+            yield from (np.floor(order * count) == part for part in range(count))
+        if (several := np.unique(self.runs)).size > 1:
+            yield from (self.runs == run for run in several)
+        speed = np.abs(self.velocity)
+        moving = speed > MOVING * speed.max()
+        middle = (self.position.min() + self.position.max()) / 2
+        for side in (speed > np.median(speed[moving]), self.position > middle, self.velocity > 0):
+            yield from (side, ~side)
+
+
+@dataclass(frozen=True, eq=False)
+class TermSet:
+    """One set of terms and how it predicts.
+
+    Attributes:
+        terms: names.
+        held_out_rms: of torsion in parts that were left out, their means removed, rad.
+        coefficients: (k,) of all columns, zero of those that it lacks.
+        leave_outs: (B, k) without each block of time.
+
+    """
+
+    terms: tuple[str, ...]
+    held_out_rms: float
+    coefficients: NDArray
+    leave_outs: NDArray
+
+
+class TermChoice:
+    """Sets of terms for one joint.
+
+    Args:
+        rows: its samples.
+        terms: all that may take part, in the order of the columns.
+
+    """
+
+    def __init__(self, rows: TorsionRows, terms: Sequence[Term]):
+        self.rows, self.names = rows, [term.name for term in terms]
+        self._owner = np.repeat(self.names, [term.width for term in terms])
+        self._gram = rows.gram(np.ones(len(rows.runs), dtype=bool))
+        # Samples of a block are alike: together they weigh as one against what is expected.
+        self._noise = _noise(self._gram, len(rows.runs))
+        noise = self._noise * len(rows.runs) / len(np.unique(rows.blocks))
+        expected = np.repeat([term.size for term in terms], [term.width for term in terms])
+        squares = np.diag(self._gram)
+        whole = np.sqrt(squares[-1] / np.where(squares[:-1] > 0, squares[:-1], np.inf))
+        self._expectation = noise / expected**2
+        self._caution = noise / np.maximum(np.minimum(expected, whole), TINY) ** 2
+
+    def best(self) -> list[TermSet]:
+        """All sets that predict as well as the best, best first.
+
+        No part of the torsion is expected to be larger than all of it: that keeps great ones from cancelling out.
+        """
+        optional = [name for name in self.names if name not in ALWAYS]
+        sets = [(*ALWAYS, *s) for size in range(MOST_TERMS + 1) for s in combinations(optional, size)]
+        parts = [p for p in self.rows.parts() if p.sum() >= FEWEST and (~p).sum() >= FEWEST]
+        grams = [(self.rows.gram(~part), self.rows.gram(part) / part.sum()) for part in parts]
+        inside = [np.isin(self._owner, s) for s in sets]
+        losses = np.array([[_error(test, _solve(train, s, self._caution)) for train, test in grams] for s in inside])
+        order = np.argsort(losses.mean(axis=1))
+        worse = losses - losses[order[0]]
+        margin = np.std(worse, axis=1, ddof=1) / np.sqrt(worse.shape[1])
+        equal = [i for i in order if worse[i].mean() <= margin[i]]
+        return [self._fit(sets[i], float(np.sqrt(losses[i].mean())), self._caution) for i in equal]
+
+    def completed(self, sets: Sequence[TermSet]) -> list[TermSet]:
+        """Sets with all that every drive has besides: without its rotor, say, compliance would be biased."""
+        names = {frozenset((*s.terms, *DRIVE)): s for s in reversed(sets)}
+        return [self._fit(tuple(sorted(name)), s.held_out_rms, self._expectation) for name, s in names.items()]
+
+    def own_share(self, terms: Sequence[str], column: int, error: float) -> float:
+        """Part of a column's size that the others of a set cannot make up for, 0 to 1.
+
+        Args:
+            terms: of the set.
+            column: of the term.
+            error: of the torsion per unit of the column, beside its noise: the larger, the more weighs what size is
+                expected of the others.
+
+        """
+        used = np.isin(self._owner, terms)
+        used[column] = False
+        others, size = np.append(used, False), self._gram[column, column]
+        penalty = self._expectation[used] * (1 + error**2 * size / (self._noise * len(self.rows.runs)))
+        square, cross = self._gram[np.ix_(others, others)] + np.diag(penalty), self._gram[others, column]
+        left = size - cross @ np.linalg.lstsq(square, cross, rcond=1e-12)[0]
+        return float(np.sqrt(max(left, 0.0) / size)) if size > 0 else 0.0
+
+    def _fit(self, names: tuple[str, ...], held_out_rms: float, penalty: NDArray) -> TermSet:
+        """One set fitted to everything, and without each block of time."""
+        inside = np.isin(self._owner, names)
+        found = jackknife(lambda kept: _solve(self.rows.gram(kept), inside, penalty), self.rows.blocks)
+        return TermSet(names, held_out_rms, _solve(self._gram, inside, penalty), found.estimates)
+
+
+def _error(gram: NDArray, coefficients: NDArray) -> float:
+    """Sum of squares that coefficients leave."""
+    x = np.append(-coefficients, 1.0)
+    return max(float(x @ gram @ x), 0.0)
+
+
+def _solve(gram: NDArray, inside: NDArray, penalty: NDArray) -> NDArray:
+    """Coefficients (k,) of least squares with the columns `inside` (k,) bool."""
+    x = np.zeros(len(inside))
+    used = np.flatnonzero(inside)
+    normal = gram[np.ix_(used, used)] + np.diag(penalty[used])
+    scale = np.sqrt(np.where(np.diag(normal) > 0, np.diag(normal), 1.0))
+    x[used] = np.linalg.lstsq(normal / np.outer(scale, scale), gram[used, -1] / scale, rcond=1e-12)[0] / scale
+    return x
+
+
+def _noise(gram: NDArray, count: int) -> float:
+    """Mean square of what no term explains, rad^2."""
+    size = len(gram) - 1
+    return max(_error(gram, _solve(gram, np.ones(size, dtype=bool), np.zeros(size))) / count, TINY)

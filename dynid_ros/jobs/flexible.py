@@ -1,0 +1,190 @@
+"""From recordings to `identified.yaml` and `report.html`: links, springs and motors of an arm with flexible joints."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from dynid_ros.errors import IdentificationError, MocapError
+from dynid_ros.identification.flexible import FlexibleJointIdentification, FlexibleResult, MocapLinks, mocap_links
+from dynid_ros.identification.flexible.flexible_result import mean_and_variation
+from dynid_ros.identification.flexible.measured_spring import MeasuredSpring, link_noise, measured_springs
+from dynid_ros.identification.flexible.spring import SPRINGS
+from dynid_ros.identification.identified_file import save_identified
+from dynid_ros.jobs.checking import check_apart, checked
+from dynid_ros.jobs.progress import progress
+from dynid_ros.model import RobotModel
+from dynid_ros.recording import Recording
+from dynid_ros.recording.checks import Finding
+from dynid_ros.report.flexible_report import write_flexible_report
+
+AUTO = "auto"
+Markers = dict[str, str | None] | None
+
+
+@dataclass(frozen=True)
+class FlexibleJob:
+    """What the job leaves: the result, the files and what the sanity check found.
+
+    Attributes:
+        springs: what the sensors say of each.
+        cameras: of each recording; None where its links have encoders.
+        repeats: results of each recording alone; empty where they were not asked for.
+
+    """
+
+    result: FlexibleResult
+    springs: tuple[MeasuredSpring, ...]
+    cameras: tuple[MocapLinks | None, ...]
+    repeats: tuple[FlexibleResult, ...]
+    findings: tuple[Finding, ...]
+    identified: Path
+    report: Path
+
+    def summary(self) -> str:
+        """Result, validation, repeats, warnings and where the files are."""
+        lines = [self.result.summary()]
+        for validation in self.result.validations:
+            lines += [f"Validation on {validation.recording}", validation.table()]
+        if self.repeats:
+            lines.append(f"{len(self.repeats)} recordings, each alone: mean and coefficient of variation")
+            lines += [f"  {name:<32}{mean:>12.5g}{cv:>10.2%}" for name, mean, cv in repeated(self.repeats)]
+        lines += [f"warning: {finding}" for finding in self.findings]
+        lines.append(f"wrote {self.identified} and {self.report}")
+        return "\n".join(lines)
+
+    def document(self) -> dict:
+        """Content of `identified.yaml`, and the warnings of the sanity check."""
+        return {**_document(self.result, self.repeats), "warnings": [str(finding) for finding in self.findings]}
+
+
+def repeated(repeats: Sequence[FlexibleResult]) -> list[tuple[str, float, float]]:
+    """Name, mean and coefficient of variation of each parameter (Lightcap and Banks 2007, table I)."""
+    mean, variation = mean_and_variation([result.parameters for result in repeats])
+    return list(zip(repeats[0].names, mean.tolist(), variation.tolist(), strict=True))
+
+
+def identify_flexible(
+    identification: FlexibleJointIdentification,
+    recordings: Sequence[Recording],
+    output: str | Path,
+    validate: Sequence[Recording] = (),
+    *,
+    spring: str = "linear",
+    mocap: bool = False,
+    markers: Markers = None,
+    repeats: bool = False,
+) -> FlexibleJob:
+    """Check the recordings, find the links in the camera's, fit, validate, write all files into `output`.
+
+    Args:
+        identification: with the arm, or one joint of it; its springs are overruled by `spring`.
+        recordings: of the same arm; links by `link_position`, or by `poses` with `mocap`.
+        output: folder.
+        validate: recordings to predict, not to fit; they need no links.
+        spring: law of all springs; "auto": for each joint the one that predicts best what was left out.
+        mocap: links are seen by cameras.
+        markers: links by marker or body, see `mocap_links`.
+        repeats: identify from each recording alone too.
+
+    Raises:
+        RecordingError: the sanity check found an error in a recording, or clocks cannot be aligned.
+        MocapError: markers that do not do.
+        IdentificationError: the recordings hold too little.
+
+    """
+    if repeats and len(recordings) < 2:
+        raise IdentificationError(
+            "repeats: there is one recording only; give each repetition as a recording of its own"
+        )
+    check_apart(recordings, validate)
+    robot, output = identification.robot, Path(output)
+    with progress(5) as step:
+        step("looking for faults in the recordings")
+        # A rigid model would complain of all that springs do, so that none is given.
+        findings = checked([recording.select(robot.joint_names) for recording in (*recordings, *validate)], None)
+        step("finding the links")
+        cameras = [_camera(robot, recording, markers, mocap=mocap) for recording in recordings]
+        links = [None if camera is None else camera.angles for camera in cameras]
+        step("identifying springs, motors and links")
+        noise = link_noise(robot.joint_names, recordings, links)
+        identification = replace(identification, spring="linear" if spring == AUTO else spring)
+        result = identification.fit(*recordings, links=links)
+        laws = list(SPRINGS) if spring == AUTO else [spring]
+        springs = measured_springs(result, [laws] * robot.n_joints, noise)
+        if spring == AUTO:
+            identification, result, springs = _by_law(identification, recordings, links, result, springs, noise)
+        alone = identification.repeat(*recordings, links=links) if repeats else ()
+        step("validating")
+        result = replace(
+            result,
+            validations=tuple(result.validate(*validate)),
+            remarks=(*result.remarks, *(remark for camera in cameras if camera for remark in camera.angles.remarks)),
+        )
+        step("writing the report")
+        identified = save_identified(output / "identified.yaml", _document(result, alone))
+        report = write_flexible_report(
+            output / "report.html",
+            result,
+            springs,
+            [result.predict(recording) for recording in validate],
+            [camera for camera in cameras if camera],
+            repeated(alone) if alone else (),
+        )
+    return FlexibleJob(result, tuple(springs), tuple(cameras), alone, findings, identified, report)
+
+
+def _camera(robot: RobotModel, recording: Recording, markers: Markers, *, mocap: bool) -> MocapLinks | None:
+    if mocap:
+        return mocap_links(robot, recording, markers)
+    if recording.link_position is None or np.isnan(recording.link_position).all():
+        seen = f"it has poses of {', '.join(recording.poses)}: " if recording.poses else ""
+        raise MocapError(
+            f"{recording.source}: nothing tells where the links are; {seen}give them with --mocap, a camera's file with "
+            "--mocap-file, or record encoders behind the gears as link_position"
+        )
+    return None
+
+
+def _by_law(
+    identification: FlexibleJointIdentification,
+    recordings: Sequence[Recording],
+    links: list,
+    result: FlexibleResult,
+    springs: list[MeasuredSpring],
+    noise: np.ndarray,
+) -> tuple[FlexibleJointIdentification, FlexibleResult, list[MeasuredSpring]]:
+    """The fit with the law that suits each joint, and why it does."""
+    laws = {spring.joint: "linear" if spring.fit is None else spring.fit.law for spring in springs}
+    reasons = tuple(_reason(spring) for spring in springs)
+    if set(laws.values()) != {"linear"}:
+        chosen = replace(identification, spring=laws)
+        try:
+            again = chosen.fit(*recordings, links=links)
+        except IdentificationError as error:
+            reasons = (*reasons, f"springs are linear nevertheless: the fit with other laws fails ({error})")
+        else:
+            springs = measured_springs(again, [[laws[joint]] for joint in again.joint_names], noise)
+            identification, result = chosen, again
+    return identification, replace(result, remarks=(*result.remarks, *reasons)), springs
+
+
+def _reason(spring: MeasuredSpring) -> str:
+    if spring.fit is None:
+        return f"{spring.joint}: spring linear, other laws could not be compared: {spring.undecided}"
+    errors = ", ".join(f"{rms:.3g} N m with {law}" for law, rms in spring.fit.held_out_rms.items())
+    return f"{spring.joint}: spring {spring.fit.law}: torque of parts left out is off by {errors}, beyond noise"
+
+
+def _document(result: FlexibleResult, repeats: Sequence[FlexibleResult]) -> dict:
+    """All sections, repeats too."""
+    found = {**result.document(), "remarks": list(result.remarks)}
+    if repeats:
+        found["repeats"] = [
+            {"parameter": name, "mean": mean, "variation": variation if np.isfinite(variation) else None}
+            for name, mean, variation in repeated(repeats)
+        ]
+    return found

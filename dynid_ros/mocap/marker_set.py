@@ -1,0 +1,166 @@
+"""Markers on the links of an arm: which link each is fixed to, and where on it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynid_ros.errors import MocapError
+from dynid_ros.model import RobotModel
+
+BASE = -1
+"""Index of the base among the links, which are counted from 0."""
+
+BODY_RADIUS = 0.1
+"""Distance of a body's virtual markers from its origin, m: what a real body measures across, so that an error of its
+position and one of its rotation count as they do for real markers."""
+
+FREE, FITTED = 3.0, 2.0
+"""Independent numbers per marker: three, but 2 for three markers of a rigid body that the tracker has fitted (a pose
+has six), 6 / K for K of them."""
+
+THINNEST = 0.01
+"""Spread of markers across their longest direction, m RMS, below which they lie on one line."""
+
+
+@dataclass(frozen=True, eq=False)
+class MarkerSet:
+    """P markers on the links of an arm.
+
+    Attributes:
+        names: (P,) of the markers, for messages.
+        links: (P,) index of the link that carries each, -1 for the base.
+        places: (P, 3) in the link's frame, m; NaN where not known.
+        freedom: (P,) independent numbers that a marker's position holds: 3, or 6 / K for K markers of a rigid
+            body that keep their distances exactly, because the tracker reports a fitted body.
+
+    """
+
+    names: tuple[str, ...]
+    links: NDArray
+    places: NDArray
+    freedom: NDArray
+
+    @classmethod
+    def on_links(
+        cls,
+        robot: RobotModel,
+        links: Sequence[str],
+        places: ArrayLike | None = None,
+        names: Sequence[str] | None = None,
+        freedom: ArrayLike = FREE,
+    ) -> MarkerSet:
+        """Markers on links of `robot`, its base included, given by name.
+
+        Raises:
+            MocapError: an unknown link, or shapes that do not fit.
+
+        """
+        known = (*robot.link_names, robot.base)
+        unknown = sorted(set(links) - set(known))
+        if unknown:
+            raise MocapError(f"no link {', '.join(map(repr, unknown))} for markers; expected one of {', '.join(known)}")
+        index = np.array([BASE if link == robot.base else known.index(link) for link in links], dtype=int)
+        where = np.full((len(links), 3), np.nan) if places is None else np.asarray(places, dtype=float)
+        labels = tuple(names) if names is not None else tuple(f"marker {p}" for p in range(len(links)))
+        if where.shape != (len(links), 3) or len(labels) != len(links):
+            raise MocapError(
+                f"places of shape {where.shape} and {len(labels)} names for {len(links)} markers; expected one place "
+                "(x, y, z in the link's frame, m) and one name each"
+            )
+        return cls(labels, index, where, np.broadcast_to(np.asarray(freedom, dtype=float), len(links)).copy())
+
+    @property
+    def size(self) -> int:
+        """Number of markers P."""
+        return len(self.names)
+
+    def beyond(self, n_joints: int) -> NDArray:
+        """(P, n) whether a joint moves a marker."""
+        return np.arange(n_joints) <= self.links[:, None]
+
+    def select(self, keep: NDArray) -> MarkerSet:
+        """Only these markers: mask (P,) or indices."""
+        names = tuple(np.array(self.names, dtype=object)[keep])
+        return MarkerSet(names, self.links[keep], self.places[keep], self.freedom[keep])
+
+
+def require_positions(positions: ArrayLike, n_markers: int) -> NDArray:
+    """Positions (M, P, 3) as floats.
+
+    Raises:
+        MocapError: another shape, or no frame.
+
+    """
+    array = np.asarray(positions, dtype=float)
+    if array.ndim != 3 or array.shape[1:] != (n_markers, 3) or not len(array):
+        raise MocapError(
+            f"marker positions have shape {array.shape}; expected (frames, {n_markers}, 3): x, y, z in m of each of "
+            f"{n_markers} markers, NaN where it was not seen"
+        )
+    return array
+
+
+def require_enough(robot: RobotModel, markers: MarkerSet, positions: NDArray) -> None:
+    """Refuse markers that cannot tell the angle of a joint before them.
+
+    Joints beyond the last link with markers are let pass: nothing is said of them.
+
+    Args:
+        robot: the arm.
+        markers: links alone matter.
+        positions: (M, P, 3) m, in any frame: for the shape of each link's markers.
+
+    Raises:
+        MocapError: fewer than three markers beyond a joint that moves some, or all those on one line.
+
+    """
+    seen = np.isfinite(positions).all(axis=2).any(axis=0)
+    if not (markers.links[seen] > BASE).any():
+        raise MocapError("no marker on a moving link was ever seen: fix three or more to each link that matters")
+    for joint in range(int(markers.links[seen].max()) + 1):
+        name = robot.joint_names[joint]
+        on = np.flatnonzero(seen & (markers.links >= joint))
+        if len(on) < 3:
+            raise MocapError(
+                f"{len(on)} marker(s) beyond joint '{name}' ({', '.join(markers.names[p] for p in on)}): expected "
+                f"three or more; add markers to link '{robot.link_names[joint]}' or beyond, or leave these out"
+            )
+        if len(set(markers.links[on])) == 1 and _on_one_line(positions[:, on]):
+            raise MocapError(
+                f"the {len(on)} markers beyond joint '{name}' ({', '.join(markers.names[p] for p in on)}) lie on one "
+                "line, about which they do not show a rotation: move one of them sideways"
+            )
+
+
+def _on_one_line(positions: NDArray) -> bool:
+    """Whether markers of one rigid body are collinear, by the median frame in which all of them are seen."""
+    whole = positions[np.isfinite(positions).all(axis=(1, 2))]
+    if not len(whole):
+        return False  # never together: cannot be told here, the rank of each frame will tell
+    spread = np.linalg.svd(whole - whole.mean(axis=1, keepdims=True), compute_uv=False) / np.sqrt(positions.shape[1])
+    return bool(np.median(spread[:, 1]) < THINNEST)
+
+
+def body_markers(position: ArrayLike, quaternion: ArrayLike, radius: float = BODY_RADIUS) -> NDArray:
+    """Three virtual markers (N, 3, 3) of a rigid body that is measured as a pose; their `freedom` is 2 each.
+
+    They lie on a circle about the body's origin, so that its translation and its rotation stay uncoupled.
+
+    Args:
+        position: (N, 3) m.
+        quaternion: (N, 4) x, y, z, w; not necessarily of unit length. Zero or NaN: the body was not seen.
+        radius: of the circle, m. Noise of the body's position counts as much as this radius times that of its angle.
+
+    """
+    q = np.array(quaternion, dtype=float)
+    length = np.linalg.norm(q, axis=1, keepdims=True)
+    x, y, z, w = (q / np.where(length > 0, length, np.nan)).T
+    first = np.stack([1 - 2 * (y * y + z * z), 2 * (x * y + z * w), 2 * (x * z - y * w)], axis=1)
+    second = np.stack([2 * (x * y - z * w), 1 - 2 * (x * x + z * z), 2 * (y * z + x * w)], axis=1)
+    angles = 2 * np.pi / 3 * np.arange(3)
+    arms = np.cos(angles)[:, None] * first[:, None] + np.sin(angles)[:, None] * second[:, None]
+    return np.asarray(position, dtype=float)[:, None] + radius * arms

@@ -1,0 +1,212 @@
+"""Where the arm stands before the camera, and where markers sit on its links: together, from motors and markers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.spatial.transform import Rotation
+
+from dynid_ros.errors import MocapError
+from dynid_ros.mocap.camera_search import search
+from dynid_ros.mocap.conventions import refuse_other_conventions, require_moving
+from dynid_ros.mocap.decidable import Decidable, decidable
+from dynid_ros.mocap.marker_set import MarkerSet, require_enough, require_positions
+from dynid_ros.mocap.registration_errors import block_errors
+from dynid_ros.mocap.registration_result import Registration
+from dynid_ros.mocap.robust import MEDIAN_LENGTH, lengths, tukey
+from dynid_ros.mocap.scatter import SeenOnLinks
+from dynid_ros.mocap.yielding import fit_yielding, redundant
+from dynid_ros.model import RobotModel
+
+FRAMES = 400
+"""Frames that are used at most, spread over the record."""
+
+ITERATIONS = 30
+SETTLED = 3e-6
+FARTHEST = 0.05
+"""Stray of a coordinate, m, that no deflection explains."""
+
+LARGEST = 0.1
+"""Deflection, rad or m, that is none."""
+
+TRUSTED = 0.5
+"""Share of a marker's positions that must fit its link."""
+
+
+def register(
+    robot: RobotModel,
+    markers: MarkerSet,
+    motor: ArrayLike,
+    positions: ArrayLike,
+    *,
+    offsets: bool = False,
+    stiff: bool = False,
+    camera: ArrayLike | None = None,
+) -> Registration:
+    """Pose of the base in the camera frame and places of the markers, from a motion or from poses at rest.
+
+    A global search over the camera's orientation needs no first guess; Gauss-Newton with Tukey's weights follows.
+    Standard errors are those of a jackknife over blocks of consecutive frames, so that they hold what is alike in
+    neighbouring frames: deflections.
+
+    Args:
+        robot: the arm.
+        markers: the link of each; places are found.
+        motor: (K, n) joint positions at the camera's frames, rad or m; frames with one that is not finite are left out.
+        positions: (K, P, 3) m in the camera frame, NaN where not seen.
+        offsets: also find constant differences of the joints' zeros, where they are decidable.
+        stiff: take motors for links. Otherwise joints may give way, if the markers are enough to tell: on several
+            links, and more numbers in a frame than joints before them.
+        camera: (4, 4) pose of the base in the camera frame to start from, right to some degrees; None: searched for.
+
+    Raises:
+        MocapError: wrong shapes, a motor that does not move, markers that do not move with the arm, fewer than three
+            beyond a joint or all on one line, coordinates that are mirrored or in millimetres, or no fit.
+
+    """
+    measured = require_positions(positions, markers.size)
+    angles = np.asarray(motor, dtype=float)
+    if angles.shape != (len(measured), robot.n_joints):
+        raise MocapError(
+            f"motor positions have shape {angles.shape}; expected ({len(measured)}, {robot.n_joints}): one row for "
+            "each frame of the camera"
+        )
+    rows = np.flatnonzero(np.isfinite(angles).all(axis=1) & np.isfinite(measured).all(axis=2).any(axis=1))
+    if len(rows) < 3:
+        raise MocapError(
+            f"{len(rows)} frames with markers and motor positions: expected many; do the clocks of robot and camera "
+            "overlap?"
+        )
+    rows = rows[np.unique(np.linspace(0, len(rows) - 1, FRAMES).astype(int))]
+    seen = SeenOnLinks(robot, markers, angles[rows], measured[rows])
+    require_enough(robot, markers, seen.positions)
+    require_moving(seen)
+    if camera is None:
+        rotation, shift, misfit = search(seen)
+        refuse_other_conventions(seen, misfit)
+    else:
+        start = np.asarray(camera, dtype=float)
+        rotation, shift = start[:3, :3].T, -start[:3, :3].T @ start[:3, 3]
+    registration = _fit(seen, rotation, shift, offsets=offsets)
+    fits = np.isfinite(registration.markers.places).all(axis=1)
+    kept = SeenOnLinks(robot, markers.select(fits), seen.motor + registration.offsets, seen.positions[:, fits])
+    return registration if stiff or not redundant(kept) else _given_way(registration, kept, fits)
+
+
+def _given_way(stiff: Registration, seen: SeenOnLinks, fits: NDArray) -> Registration:
+    """Registration of joints that give way, from a stiff one; markers that do not fit stay left out."""
+    rotation, shift = stiff.camera[:3, :3].T, -stiff.camera[:3, :3].T @ stiff.camera[:3, 3]
+    weights = _weights(seen.places(rotation, shift))
+    fit = fit_yielding(seen, rotation, shift, stiff.markers.places[fits], weights)
+    far = np.flatnonzero(fit.usual > LARGEST)
+    if far.size:
+        raise MocapError(
+            f"joint(s) {', '.join(seen.robot.joint_names[j] for j in far)} would have to give way by "
+            f"{fit.usual[far].max():.2f} rad or m for the markers to fit: do clocks, links of the markers and joint "
+            "order fit?"
+        )
+    places, errors = np.full((2, *stiff.markers.places.shape), np.nan)
+    places[fits], errors[fits] = fit.places, fit.errors[6:].reshape(-1, 3)
+    residual = fit.residual(seen)
+    inside = fit.weights > 0
+    rms, used = np.full((2, len(fits)), np.nan)
+    rms[fits] = np.sqrt(
+        np.sum(np.where(inside, lengths(residual), 0.0) ** 2, axis=0) / np.maximum(inside.sum(axis=0), 1)
+    )
+    used[fits] = inside.sum(axis=0) / np.isfinite(seen.positions).all(axis=2).sum(axis=0)
+    return replace(
+        stiff,
+        markers=replace(stiff.markers, places=places),
+        camera=_inverse(fit.rotation, fit.shift),
+        camera_errors=fit.errors[:6],
+        place_errors=errors,
+        deflection=fit.usual,
+        noise=fit.noise,
+        residual_rms=rms,
+        used=np.where(fits, used, stiff.used),
+    )
+
+
+def _inverse(rotation: NDArray, shift: NDArray) -> NDArray:
+    """Pose (4, 4) of the base in the camera frame from the way from the camera frame to the base frame."""
+    camera = np.eye(4)
+    camera[:3, :3], camera[:3, 3] = rotation.T, -rotation.T @ shift
+    return camera
+
+
+def _fit(seen: SeenOnLinks, rotation: NDArray, shift: NDArray, *, offsets: bool) -> Registration:
+    delta = np.zeros(seen.robot.n_joints)
+    weights = _weights(seen.places(rotation, shift, delta))
+    for _ in range(ITERATIONS):
+        scatter = seen.scatter(rotation, shift, delta, weights)
+        free = decidable(scatter, weights, seen.robot, offsets=offsets)
+        step = free.step(scatter, weights)
+        turned = Rotation.from_rotvec(step[:3]).as_matrix()
+        rotation, shift = turned @ rotation, turned @ shift + step[3:6]
+        delta = delta + step[6:]
+        weights = _weights(seen.places(rotation, shift, delta))
+        if np.max(np.abs(step)) < SETTLED:
+            break
+    return _result(seen, rotation, shift, delta, weights, free=free)
+
+
+def _weights(places: NDArray) -> NDArray:
+    """Tukey's weights (K, P) by distances from each marker's median place, which ghosts do not move."""
+    length = lengths(places - np.nanmedian(places, axis=0))
+    scale = max(float(np.median(length[np.isfinite(length)])) / MEDIAN_LENGTH, 1e-6)
+    return tukey(length, scale)
+
+
+def _result(
+    seen: SeenOnLinks, rotation: NDArray, shift: NDArray, delta: NDArray, weights: NDArray, *, free: Decidable
+) -> Registration:
+    there = np.isfinite(seen.positions).all(axis=2)
+    scatter = seen.scatter(rotation, shift, delta, weights)
+    length = np.where(there, lengths(scatter.residual), np.inf)
+    used = (weights > 0).sum(axis=0) / np.maximum(there.sum(axis=0), 1)
+    fits = used >= TRUSTED
+    inside = (weights > 0) & fits
+    squares = np.where(inside, length, 0.0) ** 2
+    n_free = free.basis.shape[1] + 3 * fits.sum()
+    freedom = float((inside * seen.markers.freedom).sum() - n_free)
+    noise = float(np.sqrt(squares.sum() / freedom)) if freedom > 0 else np.nan
+    if not fits.any() or noise > FARTHEST:
+        raise MocapError(
+            f"markers stray by {1000 * noise:.0f} mm per coordinate on their links: do clocks, links of the markers "
+            "and joint order fit?"
+        )
+    parameter_errors, place_errors = block_errors(scatter, np.where(fits, weights, 0.0), free.basis)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        rms = np.sqrt(squares.sum(axis=0) / inside.sum(axis=0))
+    places = np.where(fits[:, None], scatter.places, np.nan)
+    old = seen.markers
+    return Registration(
+        markers=MarkerSet(old.names, old.links, places, old.freedom),
+        camera=_inverse(rotation, shift),
+        offsets=delta,
+        camera_errors=parameter_errors[:6],
+        place_errors=np.where(fits[:, None], place_errors, np.nan),
+        offset_errors=np.where(free.offsets, parameter_errors[6:], np.nan),
+        deflection=None,
+        noise=noise,
+        residual_rms=rms,
+        used=used,
+        undecided=free.undecided,
+        remarks=tuple(_misfits(seen, rotation, shift, delta, used)),
+    )
+
+
+def _misfits(seen: SeenOnLinks, rotation: NDArray, shift: NDArray, delta: NDArray, used: NDArray) -> list[str]:
+    """What is wrong with markers that stray on their link, and the link that they stand still on."""
+    remarks = []
+    for p in np.flatnonzero(used < TRUSTED):
+        strays = seen.stray_by_link(int(p), rotation, shift, delta)
+        best = int(np.argmin(strays))
+        name = (*seen.robot.link_names, seen.robot.base)[best]
+        remarks.append(
+            f"{seen.markers.names[p]}: {1 - used[p]:.0%} of its positions do not fit its link; it strays least on "
+            f"'{name}' ({1000 * strays[best]:.1f} mm)"
+        )
+    return remarks

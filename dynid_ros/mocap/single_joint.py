@@ -1,0 +1,171 @@
+"""One joint that turns while the others are held: its axis and its angle from markers on the link."""
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynid_ros.errors import MocapError
+from dynid_ros.mocap.axis import WORST, checked_direction, oriented
+from dynid_ros.mocap.hinge import Hinge
+from dynid_ros.mocap.hinge_fit import HingeFit, fit_hinge
+from dynid_ros.mocap.hinge_start import first_hinge
+from dynid_ros.mocap.joint_angle import Frames, joint_angle, reference_mask
+from dynid_ros.mocap.marker_faults import Mended, mend
+from dynid_ros.mocap.markers import LARGEST, checked_markers, column_means, is_seen, jitter, pair_distances
+from dynid_ros.mocap.single_joint_remarks import remarks
+from dynid_ros.mocap.single_joint_result import SingleJointResult
+
+WORST_CENTER = 0.1
+"""Standard error of the centre, in parts of the markers' radius; angles err by the same share."""
+
+MOST_OUTLIERS = 0.2
+"""Share of positions that fit no angle, beyond which the motion is another than the one looked for."""
+
+NOISY, LOOSE = 5.0, 0.02
+"""Residual in parts of the noise from frame to frame, and of the markers' travel, both of which are exceeded if the
+motion is no rotation about one axis. Lenses and markers err slowly too: the first alone would refuse good records."""
+
+PASSES = 5
+
+
+class SingleJoint:
+    """Axis, centre and angle of one joint from markers on its link, the joints before it held still.
+
+    Axis of rotation (Gamage and Lasenby 2002) and bias-compensated centre (Halvorsen 2003) begin; least squares over
+    axis, centre, markers and all angles together (`fit_hinge`) end. In between, exchanged markers are put back and
+    others that fit no angle dropped.
+
+    Args:
+        towards: (3,) approximate axis in the camera's frame, for the sign of the angle. None: the angle is positive at
+            its farthest from the first frame.
+
+    Raises:
+        MocapError: an approximate axis that is none.
+
+    """
+
+    def __init__(self, towards: ArrayLike | None = None) -> None:
+        self.towards = None if towards is None else checked_direction(towards)
+
+    def fit(
+        self,
+        time: ArrayLike,
+        markers: ArrayLike,
+        reference: Frames | None = None,
+        reference_angle: ArrayLike = 0.0,
+    ) -> SingleJointResult:
+        """Find axis, centre and angle.
+
+        Args:
+            time: (N,) s, increasing; frames may be missing.
+            markers: (N, P, 3) m, NaN where a marker is not seen.
+            reference: frames whose mean angle is known: index, slice, indices or mask; None: the first with an angle.
+            reference_angle: rad, one for all reference frames or one for each in order of time.
+
+        Raises:
+            MocapError: positions that cannot be metres, too small a motion, a motion that is no rotation about one
+                fixed axis, or shapes that do not fit.
+
+        """
+        positions = checked_markers(markers)
+        stamps = _checked_time(time, len(positions))
+        fit, mended = self._hinge(positions)
+        _require_rotation(fit, mended)
+        _require_told(fit)
+        oriented(fit.hinge.axis, self.towards)  # refuses an approximate axis that does not tell the sign
+        first = np.flatnonzero(np.isfinite(mended.markers[..., 0]).any(axis=1))[0]
+        chosen = int(first) if reference is None else reference
+        motion = joint_angle(fit.hinge, positions, fit.noise, chosen, reference_angle)
+        errors = fit.angle_errors(motion.markers, reference_mask(chosen, len(positions)))
+        result = SingleJointResult(stamps, fit.reset(motion.offset), motion, errors, ())
+        sign = "" if self.towards is not None else "the farthest angle from the first frame is taken for positive"
+        return replace(result, remarks=remarks(stamps, fit, motion, result.marker_rms, sign))
+
+    def _hinge(self, markers: NDArray) -> tuple[HingeFit, Mended]:
+        """The hinge and the markers that it rests on: each needs the other."""
+        hinge, noise = first_hinge(markers)
+        mended = mend(markers, hinge, noise)
+        for _ in range(PASSES):
+            fit = fit_hinge(mended.markers, self._oriented(hinge, mended.markers))
+            hinge, before = fit.hinge, mended
+            mended = mend(markers, hinge, fit.noise)
+            if np.array_equal(mended.markers, before.markers, equal_nan=True):
+                break
+        return fit, mended
+
+    def _oriented(self, hinge: Hinge, markers: NDArray) -> Hinge:
+        """With the axis towards the given one, or so that the farthest angle from the first is positive."""
+        if self.towards is not None:
+            sign = float(hinge.axis @ self.towards)
+        else:
+            angle = hinge.angles(hinge.local(markers))
+            angle = np.unwrap(angle[np.isfinite(angle)])
+            sign = float(angle[np.argmax(np.abs(angle - angle[0]))] - angle[0])
+        return hinge if sign > 0 else hinge.reversed()
+
+
+def _checked_time(time: ArrayLike, n_frames: int) -> NDArray:
+    stamps = np.asarray(time, dtype=float)
+    if stamps.shape != (n_frames,):
+        raise MocapError(f"time has shape {stamps.shape}; expected ({n_frames},): one for each frame of the markers")
+    late = np.flatnonzero(~(np.diff(stamps) > 0))
+    if late.size or not np.isfinite(stamps).all():
+        k = int(late[0]) + 1 if late.size else 0
+        raise MocapError(f"time does not increase at frame {k}; expected seconds in order of time, no frame twice")
+    return stamps
+
+
+def _require_told(fit: HingeFit) -> None:
+    """Refuse an axis or a centre that the motion leaves open, and what cannot be metres."""
+    radius = float(np.sqrt(np.nanmean(fit.hinge.radii**2)))
+    if not (fit.axis_error < WORST and fit.center_error < WORST_CENTER * radius):
+        raise MocapError(
+            f"the motion is too small to tell the joint's axis: standard errors are {np.degrees(fit.axis_error):.2g}° "
+            f"of its direction and {1000 * fit.center_error:.2g} mm of its place, with markers {1000 * radius:.3g} mm "
+            f"off and noise of {1000 * fit.noise:.2g} mm; expected less than {np.degrees(WORST):.2g}° and "
+            f"{WORST_CENTER:.0%} of that distance. Turn the joint further, put markers farther from its axis and at "
+            "different angles about it, or record longer"
+        )
+    if np.nanmax(fit.hinge.radii) > LARGEST:
+        farthest = int(np.nanargmax(fit.hinge.radii))
+        raise MocapError(
+            f"marker {farthest} is {fit.hinge.radii[farthest]:.4g} m from the axis; no arm is that large: are "
+            "positions in mm? Divide by 1000"
+        )
+
+
+def _require_rotation(fit: HingeFit, mended: Mended) -> None:
+    """Refuse a motion that is not about one fixed axis, or markers that are not on one body."""
+    seen = is_seen(mended.markers)
+    dropped = mended.outliers.sum() / (mended.outliers.sum() + seen.sum())
+    offsets = (mended.markers - column_means(mended.markers, seen))[seen]
+    travel = float(np.sqrt(np.mean(np.sum(offsets**2, axis=1))))
+    noise = jitter(mended.markers)
+    if dropped > MOST_OUTLIERS:
+        what = f"{dropped:.0%} of the marker positions fit no angle about any one axis"
+    elif fit.noise > LOOSE * travel and not fit.noise < NOISY * noise:
+        what = (
+            f"the markers leave every rotation about one fixed axis by {1000 * fit.noise:.2g} mm, with noise of "
+            f"{1000 * noise:.2g} mm from frame to frame and {1000 * travel:.3g} mm of travel"
+        )
+    else:
+        return
+    raise MocapError(f"{what}: {_suspicion(mended.markers, fit)}")
+
+
+def _suspicion(markers: NDArray, fit: HingeFit) -> str:
+    """Whether the markers stay together, which tells a loose marker from a second motion."""
+    change = np.zeros((markers.shape[1], markers.shape[1]))
+    for i, j, distance in pair_distances(markers):
+        change[i, j] = change[j, i] = np.nanstd(distance)
+    if change.max() > 0.5 * fit.noise:
+        worst = int(np.argmax(change.sum(axis=0)))
+        return (
+            f"distances between markers change by up to {1000 * change.max():.2g} mm (standard deviation), most of "
+            f"marker {worst}; expected markers of one rigid link, each under its own name. Leave that marker out"
+        )
+    return (
+        "the markers stay together, so the link moves otherwise too; hold the other joints still, and fix the base and "
+        "the cameras"
+    )

@@ -1,0 +1,189 @@
+"""Registration of an arm whose joints give way: deflections of each frame are fitted along with it.
+
+A stiff registration takes motors for links, and deflections of half a degree put markers millimetres off their places:
+as much as the deflections that are looked for. Here each frame has deflections of its own, held near zero by their
+usual size, and the kinematics has to explain the rest. They are eliminated frame by frame (a bundle adjustment; Triggs
+et al. 2000), so the camera's pose and the places of the markers are what is solved for. The usual deflection of each
+joint follows from the data (expectation maximisation; Dempster, Laird and Rubin 1977).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial.transform import Rotation
+
+from dynid_ros.mocap.marker_kinematics import link_frames, marker_jacobian, marker_positions
+from dynid_ros.mocap.robust import MEDIAN_LENGTH, lengths, tukey
+from dynid_ros.mocap.scatter import SeenOnLinks, turning
+
+ITERATIONS = 40
+SETTLED = 1e-6
+USUAL = np.deg2rad(1.0)
+"""Deflection to start from, rad; a sliding joint gives way by a tenth of that in m."""
+
+NOISE = 1e-3
+"""Of a coordinate, to start from, m."""
+
+LEAST = 1e-6
+BLOCKS = 10
+"""Stretches of consecutive frames that are left out in turn for the standard errors."""
+
+
+@dataclass
+class Yielding:
+    """State of the fit, and its result.
+
+    Attributes:
+        rotation: (3, 3) and
+        shift: (3,) from the camera frame to the base frame, m.
+        places: (P, 3) m.
+        deflection: (K, n) rad or m, link less motor.
+        usual: (n,) usual size of the deflections.
+        noise: of a coordinate, m.
+        weights: (K, P).
+        errors: (6 + 3 P,) standard errors: rotation and shift of the base, places.
+
+    """
+
+    rotation: NDArray
+    shift: NDArray
+    places: NDArray
+    deflection: NDArray
+    usual: NDArray
+    noise: float
+    weights: NDArray
+    errors: NDArray
+
+    def residual(self, seen: SeenOnLinks) -> NDArray:
+        """(K, P, 3) measured less predicted, m, in the base frame."""
+        frames = link_frames(seen.robot, seen.motor + self.deflection)
+        predicted = marker_positions(frames, replace(seen.markers, places=self.places))
+        return seen.positions @ self.rotation.T + self.shift - predicted
+
+
+def fit_yielding(seen: SeenOnLinks, rotation: NDArray, shift: NDArray, places: NDArray, weights: NDArray) -> Yielding:
+    """Fit from the result of a stiff registration; all `places` are finite, and markers tell more than n numbers.
+
+    Args:
+        seen: markers and motors.
+        rotation: (3, 3) from the camera frame to the base frame.
+        shift: (3,) likewise, m.
+        places: (P, 3) m.
+        weights: (K, P) to start from.
+
+    """
+    n = seen.robot.n_joints
+    usual = np.where(seen.robot.chain.prismatic, USUAL / 10, USUAL)
+    state = Yielding(
+        rotation,
+        shift,
+        places,
+        np.zeros((len(seen.motor), n)),
+        usual,
+        NOISE,
+        weights,
+        np.full(6 + places.size, np.nan),
+    )
+    for iteration in range(ITERATIONS):
+        normals, gradients, moves = _linearised(seen, state, reweigh=iteration > 0)
+        step = -np.linalg.lstsq(normals.sum(axis=0), gradients.sum(axis=0), rcond=1e-12)[0]
+        _apply(state, step, moves)
+        if iteration > 5 and np.max(np.abs(step)) < SETTLED:
+            break
+    state.errors = _errors(*_linearised(seen, state, reweigh=False), state)
+    return state
+
+
+def _errors(normals: NDArray, gradients: NDArray, moves: list[tuple[NDArray, NDArray]], state: Yielding) -> NDArray:
+    """Standard errors (6 + 3 P,): a jackknife over blocks, and what deflections may have in common in all frames.
+
+    That common part is taken to be zero where nothing tells it (for the first joint and the last), and is as uncertain
+    as deflections are large.
+    """
+    whole = normals.sum(axis=0)
+    left_out = [
+        np.linalg.lstsq(whole - normal, gradient, rcond=1e-12)[0]
+        for normal, gradient in zip(normals, gradients, strict=True)
+    ]
+    factor = (len(normals) - 1) / len(normals)
+    followed = np.sum([follow.sum(axis=0) for _, follow in moves], axis=0)
+    common = np.linalg.lstsq(whole, followed.T * (state.noise**2 / state.usual), rcond=1e-12)[0]
+    return np.sqrt(factor * np.sum(np.square(left_out), axis=0) + np.sum(common**2, axis=1))
+
+
+def _apply(state: Yielding, step: NDArray, moves: list[tuple[NDArray, NDArray]]) -> None:
+    turned = Rotation.from_rotvec(step[:3]).as_matrix()
+    state.rotation, state.shift = turned @ state.rotation, turned @ state.shift + step[3:6]
+    state.places = state.places + step[6:].reshape(-1, 3)
+    state.deflection = state.deflection + np.concatenate([own + coupled @ step for own, coupled in moves])
+
+
+def _linearised(
+    seen: SeenOnLinks, state: Yielding, *, reweigh: bool
+) -> tuple[NDArray, NDArray, list[tuple[NDArray, NDArray]]]:
+    """Normal matrices (B, 6 + 3 P, ...) and gradients of blocks of frames with the deflections eliminated.
+
+    Weights, noise and usual deflections are brought up to date on the way. The third are the deflections' own steps and
+    how they follow the others'.
+    """
+    markers = replace(seen.markers, places=state.places)
+    blocks = np.array_split(np.arange(len(seen.motor)), min(BLOCKS, len(seen.motor)))
+    frames = link_frames(seen.robot, seen.motor + state.deflection)
+    predicted = marker_positions(frames, markers)
+    residual = seen.positions @ state.rotation.T + state.shift - predicted
+    turn = frames.rotation[:, markers.links]
+    if reweigh:
+        # From the median of each marker on its link: if its place is off, that is no reason to leave it out for ever.
+        places = np.einsum("kpji,kpj->kpi", turn, residual)
+        length = lengths(places - np.nanmedian(places, axis=0))
+        scale = np.median(length[np.isfinite(length)]) / MEDIAN_LENGTH
+        state.weights = tukey(length, max(float(scale), 1e-6))
+    residual = np.where(state.weights[..., None] > 0, residual, 0.0)
+    prior = (state.noise / state.usual) ** 2
+    joints = marker_jacobian(seen.robot, frames, predicted, markers)
+    normals, gradients, moves, spent, variances = [], [], [], 0.0, []
+    for rows in blocks:
+        weight = np.repeat(state.weights[rows], 3, axis=1)[..., None]
+        J = joints[rows].reshape(len(rows), -1, seen.robot.n_joints)
+        A = _others(predicted[rows], turn[rows])
+        r = residual[rows].reshape(len(rows), -1, 1)
+        Jw = np.swapaxes(J * weight, 1, 2)
+        inner = Jw @ J
+        inverse = np.linalg.inv(inner + np.diag(prior))
+        across = Jw @ A
+        own = inverse @ (Jw @ r - prior[:, None] * state.deflection[rows][..., None])
+        follow = inverse @ across
+        moves.append((own[..., 0], follow))
+        Aw = (A * weight).reshape(-1, A.shape[-1])
+        normals.append(Aw.T @ A.reshape(Aw.shape) - np.einsum("kia,kib->ab", across, follow, optimize=True))
+        gradients.append(Aw.T @ r.ravel() - np.einsum("kia,ki->a", across, own[..., 0]))
+        spent += float(np.einsum("kij,kji->", inverse, inner))
+        variances.append(np.einsum("kjj->kj", inverse))
+    if reweigh:
+        freedom = ((state.weights > 0) @ markers.freedom).sum() - spent - A.shape[-1]
+        squares = float(np.sum(residual**2))
+        state.noise = float(np.sqrt(squares / max(freedom, 1.0)))
+        power = np.mean(state.deflection**2 + state.noise**2 * np.concatenate(variances), axis=0)
+        state.usual = np.maximum(np.sqrt(power), LEAST)
+    return np.array(normals), np.array(gradients), moves
+
+
+def _others(predicted: NDArray, turn: NDArray) -> NDArray:
+    """Derivatives (K, 3 P, 6 + 3 P) of the residuals with respect to the base's frame and the places."""
+    n_frames, n_markers = predicted.shape[:2]
+    matrix = np.zeros((n_frames, n_markers, 3, 6 + 3 * n_markers))
+    matrix[..., :3] = turning(predicted)
+    matrix[..., 3:6] = np.eye(3)
+    for p in range(n_markers):
+        matrix[:, p, :, 6 + 3 * p : 9 + 3 * p] = -turn[:, p]
+    return matrix.reshape(n_frames, 3 * n_markers, -1)
+
+
+def redundant(seen: SeenOnLinks) -> bool:
+    """Whether markers of most frames tell more than the positions of the joints that move them."""
+    there = np.isfinite(seen.positions).all(axis=2)
+    n_joints = int(seen.markers.links.max()) + 1
+    return bool(np.median(there @ seen.markers.freedom) > n_joints) and len(set(seen.markers.links)) > 1

@@ -1,0 +1,158 @@
+"""A motion-capture system that looks at the markers of a simulated arm: its clock, and all that goes wrong."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.interpolate import CubicSpline
+
+from dynid_ros.errors import DynidError
+from dynid_ros.mocap.marker_set import MarkerSet
+from dynid_ros.recording import Recording
+from dynid_ros.simulation.truth import ArmTruth
+
+GHOST_RANGE = 0.3
+"""m, standard deviation of a ghost from the middle of the markers."""
+
+
+@dataclass(frozen=True, eq=False)
+class Camera:
+    """A camera system: robot_time = camera_time + clock_offset + clock_drift (camera_time - middle of the film).
+
+    Attributes:
+        rate: frames per second.
+        base: (4, 4) pose of the robot's base in the camera's frame.
+        noise: standard deviation of a marker's position, m; one for all axes or (3,), along those of the camera.
+        clock_offset: s.
+        clock_drift: s/s.
+        occlusion: part of the time for which a marker is hidden.
+        burst: mean time for which it then stays hidden, s; 0: a frame.
+        swaps: pairs of markers per second that trade their names, for `burst`.
+        ghosts: part of the frames that hold a reflection too, after the markers.
+        latency: by which stamps are later than the light, s.
+
+    Raises:
+        DynidError: a setting that makes no sense.
+
+    """
+
+    rate: float = 100.0
+    base: NDArray = field(default_factory=lambda: np.eye(4))
+    noise: ArrayLike = 3e-4
+    clock_offset: float = 0.0
+    clock_drift: float = 0.0
+    occlusion: float = 0.0
+    burst: float = 0.0
+    swaps: float = 0.0
+    ghosts: float = 0.0
+    latency: float = 0.0
+
+    def __post_init__(self) -> None:
+        noise = np.asarray(self.noise, dtype=float)
+        good = {
+            "rate": 0.0 < self.rate < np.inf,
+            "base": np.shape(self.base) == (4, 4) and np.allclose(self.base[:3, :3] @ self.base[:3, :3].T, np.eye(3)),
+            "noise": noise.shape in {(), (1,), (3,)} and bool(np.all((noise >= 0.0) & np.isfinite(noise))),
+            "clock_offset": bool(np.isfinite(self.clock_offset)),
+            "clock_drift": abs(self.clock_drift) < 1.0,
+            "occlusion": 0.0 <= self.occlusion < 1.0,
+            "burst": 0.0 <= self.burst < np.inf,
+            "swaps": 0.0 <= self.swaps < np.inf,
+            "ghosts": 0.0 <= self.ghosts <= 1.0,
+            "latency": 0.0 <= self.latency < np.inf,
+        }
+        for setting in [setting for setting, fits in good.items() if not fits]:
+            raise DynidError(f"{setting} of the camera is {getattr(self, setting)}; see what it stands for")
+
+    def camera_time(self, robot_time: ArrayLike, middle: float) -> NDArray:
+        """Time on the camera's clock, s; at `middle` of the robot's clock the clocks differ by the offset alone."""
+        return middle - self.clock_offset + (np.asarray(robot_time) - middle) / (1.0 + self.clock_drift)
+
+    def robot_time(self, camera_time: ArrayLike, middle: float) -> NDArray:
+        """The inverse."""
+        return middle + (1.0 + self.clock_drift) * (np.asarray(camera_time) - middle + self.clock_offset)
+
+    def film(
+        self, true: Recording, truth: ArmTruth, markers: MarkerSet, rng: np.random.Generator
+    ) -> tuple[NDArray, NDArray]:
+        """What the camera says of a motion.
+
+        Args:
+            true: with the links' positions, without noise; sampled well above the motion's highest frequency.
+            truth: of the arm that moved.
+            markers: on its links.
+            rng: draws all that goes wrong.
+
+        Returns:
+            Stamps (M,) on the camera's clock, s, and positions (M, P, 3) in the camera's frame, m, (M, P + 1, 3) if the
+            camera sees ghosts; NaN where nothing was seen.
+
+        Raises:
+            DynidError: the recording does not tell where the links were.
+
+        """
+        if true.link_position is None:
+            raise DynidError(f"{true.source} has no positions of the links; simulate with link_encoders=True")
+        start, end = true.time[[0, -1]]
+        middle = 0.5 * (start + end)
+        first, last = self.camera_time([start, end], middle)
+        exposure = first + np.arange(int((last - first) * self.rate + 1e-6) + 1) / self.rate
+        links = CubicSpline(true.time, true.link_position)(np.clip(self.robot_time(exposure, middle), start, end))
+        view = CameraView(self, rng)
+        seen = [view.frame(positions) for positions in truth.marker_positions(links, markers)]
+        return exposure + self.latency, np.array(seen)
+
+
+class CameraView:
+    """What a camera sees, frame after frame.
+
+    Args:
+        camera: its settings.
+        rng: draws all that goes wrong.
+
+    """
+
+    def __init__(self, camera: Camera, rng: np.random.Generator) -> None:
+        self._camera = camera
+        self._rng = rng
+        self._hidden = np.zeros(0, dtype=bool)
+        self._swapped: list[tuple[int, int]] = []
+        # Chances per frame; a state that ends with chance p lasts 1 / p frames.
+        self._ending = 1.0 / max(camera.burst * camera.rate, 1.0)
+        self._hiding = min(self._ending * camera.occlusion / (1.0 - camera.occlusion), 1.0)
+
+    def frame(self, positions: NDArray) -> NDArray:
+        """The next frame: where markers seem to be, (P, 3) or with ghosts (P + 1, 3), in the camera's frame, m.
+
+        Args:
+            positions: (P, 3) where they are, in the frame of the base, m.
+
+        """
+        camera, rng = self._camera, self._rng
+        seen = positions @ camera.base[:3, :3].T + camera.base[:3, 3]
+        middle = seen.mean(axis=0)
+        seen += np.asarray(camera.noise) * rng.standard_normal(seen.shape)
+        seen[self._hide(len(seen))] = np.nan
+        for pair in self._swap(len(seen)):
+            seen[list(pair)] = seen[list(pair[::-1])]
+        if camera.ghosts:
+            ghost = middle + GHOST_RANGE * rng.standard_normal(3)
+            seen = np.vstack([seen, ghost if rng.random() < camera.ghosts else np.full(3, np.nan)])
+        return seen
+
+    def _hide(self, number: int) -> NDArray:
+        chance = self._rng.random(number)
+        if len(self._hidden) != number:  # the first frame
+            self._hidden = chance < self._camera.occlusion
+        else:
+            self._hidden = np.where(self._hidden, chance >= self._ending, chance < self._hiding)
+        return self._hidden
+
+    def _swap(self, number: int) -> list[tuple[int, int]]:
+        self._swapped = [pair for pair in self._swapped if self._rng.random() >= self._ending]
+        if self._rng.random() < self._camera.swaps / self._camera.rate and number > 1:
+            first, second = self._rng.choice(number, 2, replace=False).tolist()
+            self._swapped.append((first, second))
+        return self._swapped

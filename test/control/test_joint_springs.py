@@ -1,0 +1,167 @@
+"""Where links hang on their springs: by hand, and against a flexible arm in MuJoCo."""
+
+import math
+import time
+
+import numpy as np
+import pa10
+import planar_arm
+import pytest
+
+from dynid_ros.control import CarriedLoad, GravityCompensator, JointSettings, JointSprings, LoadedGravity, State, Timing
+from dynid_ros.control import load_gravity_torque as load
+from dynid_ros.errors import ControlError, IdentifiedFileError
+from dynid_ros.identification.flexible.spring import CubicSpring, DeadZoneSpring, LinearSpring
+from dynid_ros.model import RobotModel
+from dynid_ros.model.gravity import GravityModel
+from dynid_ros.model.inertia import from_center_of_mass
+
+STIFFNESS = np.array([joint.stiffness for joint in pa10.PRINTED.values()])
+LAWS = [
+    (LinearSpring, {"stiffness": 500.0}),
+    (CubicSpring, {"stiffness": 500.0, "cubic": 4e6}),
+    (CubicSpring, {"stiffness": 500.0, "cubic": -1e4}),
+    (DeadZoneSpring, {"stiffness": 500.0, "dead_zone": 1e-3}),
+]
+
+
+def springs(**laws):
+    return JointSprings(planar_arm.JOINTS, laws)
+
+
+def sag(law, torque):
+    """Deflection of a joint under a torque that does not depend on where the link is."""
+    place = []
+
+    def gravity(links):
+        place[:] = links
+        return [0.0, torque, 0.0]
+
+    springs(joint_2=law).settled([0.1, 0.2, 0.3], gravity)
+    assert (place[0], place[2]) == (0.1, 0.3), "rigid joints"
+    return 0.2 - place[1]
+
+
+@pytest.mark.parametrize(("law", "values"), LAWS)
+@pytest.mark.parametrize("torque", [-20.0, -1.0, 3.0, 20.0])
+def test_the_sag_is_where_the_identified_law_gives_the_torque(law, values, torque):
+    deflection = np.array([sag(values, torque)])
+    assert law().torque(deflection, np.array([values[name] for name in law.names])) == pytest.approx([torque])
+
+
+def test_in_the_play_the_link_is_taken_to_cross_it_steadily():
+    """Torque 0 to k a: from the middle to the end of the play, besides what the spring gives way."""
+    law = {"stiffness": 500.0, "dead_zone": 1e-3}
+    assert sag(law, 0.0) == 0.0
+    assert sag(law, 0.25) == pytest.approx(0.25 / 500.0 + 0.5e-3)
+    assert sag(law, -0.5) == pytest.approx(-0.5 / 500.0 - 1e-3)
+
+
+def test_torque_is_that_of_the_links_by_hand():
+    model = GravityModel(RobotModel.from_urdf(planar_arm.urdf()))
+    moments = model.project(model.robot.parameters)
+    soft = LoadedGravity(model, moments, springs=springs(joint_2={"stiffness": 200.0}, joint_3={"stiffness": 100.0}))
+    motors = [0.3, 0.4, -0.9]
+    torque = soft(motors)
+    links = [motors[0], motors[1] - torque[1] / 200.0, motors[2] - torque[2] / 100.0]
+    assert torque == pytest.approx(planar_arm.gravity_torque(links), abs=1e-4)
+    assert abs(torque[1] - planar_arm.gravity_torque(motors)[1]) > 0.1
+    assert soft(motors, links) == pytest.approx(planar_arm.gravity_torque(links), abs=1e-9)
+    assert soft(motors, motors) == pytest.approx(planar_arm.gravity_torque(motors), abs=1e-9)
+    alone = LoadedGravity(model, moments)
+    assert alone(motors, links) == pytest.approx(planar_arm.gravity_torque(links), abs=1e-9), (
+        "measured on a rigid model"
+    )
+
+
+@pytest.mark.parametrize("carried", [None, 5.0])
+def test_static_torque_of_a_soft_arm_is_that_of_mujoco(carried):
+    """Arm as soft as table I of Lightcap and Banks (2007), held by its motors without friction until it is at rest."""
+    simulation = pytest.importorskip("dynid_ros.simulation", exc_type=ImportError)
+    robot = RobotModel.from_urdf(pa10.arm_urdf())
+    model = GravityModel(robot)
+    moments = model.project(robot.parameters)
+    laws = {name: {"stiffness": k} for name, k in zip(robot.joint_names, STIFFNESS, strict=True)}
+    tip_load = None if carried is None else CarriedLoad(carried, (0.0, 0.0, 0.1), robot.tip)
+    by_motors = LoadedGravity(model, moments).carrying(tip_load)
+    by_links = LoadedGravity(model, moments, springs=JointSprings(robot.joint_names, laws)).carrying(tip_load)
+    drives = simulation.Drives(coulomb=0.0, viscous=10.0, rotor_inertia=[0.4, 2.1, 0.8, 0.05, 0.05, 0.05])
+    arm = simulation.SimulatedArm(robot, drives=drives, springs=simulation.Springs(STIFFNESS))
+    if carried is not None:
+        arm.attach_load(from_center_of_mass(carried, np.array([0.0, 0.0, 0.1]), np.zeros((3, 3))))
+    errors = []
+    for pose in np.random.default_rng(1).uniform(-2.4, 2.4, (6, 6)):
+        arm.reset(pose)
+        arm.step(3.0)
+        motors = arm.position.tolist()
+        measured = by_motors(motors, arm.link_position.tolist())
+        errors.append([np.subtract(torque, arm.torque) for torque in (by_motors(motors), by_links(motors), measured)])
+    motor_error, link_error, measured_error = np.abs(errors).max(axis=(0, 2))
+    assert motor_error > (0.2 if carried is None else 0.8)
+    assert link_error < 0.02 * motor_error
+    assert measured_error < 0.02 * motor_error
+
+
+def test_one_sample_takes_microseconds():
+    """40 us are usual on a busy machine; a millisecond is one sample at 1 kHz."""
+    robot = RobotModel.from_urdf(pa10.arm_urdf())
+    model = GravityModel(robot)
+    laws = {name: {"stiffness": k} for name, k in zip(robot.joint_names, STIFFNESS, strict=True)}
+    soft = LoadedGravity(model, model.project(robot.parameters), springs=JointSprings(robot.joint_names, laws))
+    pose = [0.1, 0.5, 1.0, 0.2, 0.7, 0.3]
+    start = time.process_time()
+    for _ in range(1000):
+        soft(pose)
+    assert (time.process_time() - start) / 1000 < 300e-6
+
+
+def test_an_arm_too_heavy_for_its_springs_is_a_fault_and_no_guess():
+    """16 N m of gravity on 4 N m/rad: the links would turn on and on from one look to the next."""
+    robot = RobotModel.from_urdf(planar_arm.urdf())
+    model = GravityModel(robot)
+    weak = springs(joint_2={"stiffness": 4.0}, joint_3={"stiffness": 4.0})
+    gravity = LoadedGravity(model, model.project(robot.parameters), springs=weak)
+    compensator = GravityCompensator(gravity, JointSettings.of(robot, fault_ramp_time=0.5), Timing())
+    compensator.update(0.0, [0.0, 1.2, 0.1])
+    compensator.enable(0.0)
+    compensator.update(0.01, [0.0, 1.2, 0.1])
+    assert compensator.state is State.FAULT
+    assert "find no rest on their springs" in compensator.fault_reason
+
+
+def test_a_spring_that_softens_holds_only_so_much():
+    assert sag({"stiffness": 500.0, "cubic": -1e6}, 4.0) == pytest.approx(0.01)
+    with pytest.raises(ControlError, match="find no rest"):
+        sag({"stiffness": 500.0, "cubic": -1e6}, 5.0)
+
+
+def with_springs(**section):
+    return planar_arm.document() | {"flexible_joints": section}
+
+
+def test_springs_of_the_file_are_counted_with_unless_told_otherwise(tmp_path):
+    path = planar_arm.write(tmp_path / "soft.yaml", with_springs(joint_2={"stiffness": 200.0, "std": 3.0}))
+    q = [0.3, 0.4, -0.9]
+    _, soft = load(path, planar_arm.urdf())
+    _, rigid = load(path, planar_arm.urdf(), use_springs=False)
+    assert rigid(q) == pytest.approx(planar_arm.gravity_torque(q), abs=1e-12)
+    torque = soft(q)
+    assert torque == pytest.approx(planar_arm.gravity_torque([q[0], q[1] - torque[1] / 200.0, q[2]]), abs=1e-4)
+    assert not math.isclose(torque[1], rigid(q)[1], abs_tol=0.1)
+
+
+@pytest.mark.parametrize(
+    ("section", "message"),
+    [
+        ({"joint_2": {"stiffness": None}}, "stiffness of joint 'joint_2' is None; expected a number above 0"),
+        ({"joint_2": {"stiffness": -5.0}}, "stiffness of joint 'joint_2' is -5.0"),
+        ({"joint_2": {"stiffness": 5.0, "dead_zone": -0.1}}, "dead_zone of joint 'joint_2' is -0.1"),
+        ({"joint_2": {"stiffness": 5.0, "cubic": "much"}}, "cubic of joint 'joint_2' is 'much'"),
+        ({"joint_2": 200.0}, "expected for each flexible joint its stiffness"),
+        ({"elbow": {"stiffness": 5.0}}, r"springs of joint\(s\) elbow; expected joint_1, joint_2, joint_3"),
+    ],
+)
+def test_springs_that_cannot_be_used_are_refused_with_the_way_out(tmp_path, section, message):
+    path = planar_arm.write(tmp_path / "soft.yaml", with_springs(**section))
+    with pytest.raises(IdentifiedFileError, match=rf"soft\.yaml: .*{message}.*use_springs false"):
+        load(path, planar_arm.urdf())

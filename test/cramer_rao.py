@@ -1,0 +1,294 @@
+"""Cramér-Rao bound of a flexible-joint experiment: what no unbiased estimate from its noise can beat.
+
+The sensitivities of the links' motion follow from the variational equations of the same dynamics, linearised by
+Pinocchio along the integrated motion and solved by the trapezoidal rule; a settled motion repeats, and so do they.
+Nuisances are the motors' Fourier coefficients, the state from which the links start unless they have settled, and where
+asked a constant of each link's angle and the clock's offset. Coulomb friction's smoothing must be wider than the steps.
+"""
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+import pa10
+import pytest
+from flexible_experiments import (
+    DURATION,
+    LINK_NOISE,
+    MOTOR_NOISE,
+    RATE,
+    TORQUE_NOISE,
+    LinkMotion,
+    Springs,
+    arm_motion,
+    arm_springs,
+    link_motion,
+    single_joint_motion,
+    six_joint_motion,
+)
+from numpy.typing import NDArray
+from pinocchio_arm import REGRESSOR_ORDER
+from scipy.linalg import qr
+
+from dynid_ros.trajectories.fourier import FourierSeries
+
+SMOOTHING = 1e-2
+"""rad/s"""
+KINDS = ("m", "mcx", "mcy", "mcz", "Ixx", "Ixy", "Ixz", "Iyy", "Iyz", "Izz")
+TERMS = ("coulomb", "viscous", "stiffness", "motor_inertia", "motor_viscous")
+
+
+@dataclass(frozen=True)
+class Bound:
+    """Smallest standard deviations of unbiased estimates.
+
+    Attributes:
+        names: of the links' base parameters as "Iyy1", then "coulomb 1" and so on; nuisances are left out.
+        truth: values; NaN where they were not given.
+        deviations: standard deviations in the parameters' units.
+        clock: that of the clock's offset, s; NaN where it is known.
+
+    """
+
+    names: tuple[str, ...]
+    truth: NDArray
+    deviations: NDArray
+    clock: float
+
+    def deviation(self, name: str) -> float:
+        return float(self.deviations[self.names.index(name)])
+
+    def percent(self, name: str) -> float:
+        """Of the true value."""
+        return 100 * self.deviation(name) / abs(float(self.truth[self.names.index(name)]))
+
+
+class Sensitivities(NamedTuple):
+    """Derivatives (K, n, P) of what is measured by parameters and nuisances, on a grid of times.
+
+    Of the P columns the first are the parameters of `names`, then 1 + 2 H coefficients for each motor, then the state
+    at the start unless the motion has settled. `velocity` (K, n) is that of the links, `exact_torque` (K, n) the
+    motors'.
+    """
+
+    names: tuple[str, ...]
+    step: float
+    motor: NDArray
+    link: NDArray
+    torque: NDArray
+    velocity: NDArray
+    exact_torque: NDArray
+
+
+def sensitivities(
+    urdf: str,
+    springs: Springs,
+    motor: FourierSeries,
+    links: LinkMotion,
+    smoothing: float,
+    *,
+    columns: list[int] | None = None,
+    settled: bool = True,
+    step: float = 1e-4,
+) -> Sensitivities:
+    """Over one period of the settled motion, or from rest for the whole record; see `cramer_rao`."""
+    pin = pytest.importorskip("pinocchio")
+    model = pa10.pinocchio_model(urdf)
+    data, n = model.createData(), model.nv
+    count = math.ceil((motor.period if settled else DURATION) / step)
+    step = (motor.period if settled else DURATION) / count
+    time = step * np.arange(count + 1)
+    q, qd = links.at(time, settled), links.velocity_at(time, settled)
+    q_m, qd_m, qdd_m = motor.at(time)
+    direction = np.tanh(qd / smoothing)
+    damping = springs.viscous + springs.coulomb * (1 - direction**2) / smoothing
+    spring = springs.stiffness * (q_m - q)
+    through = spring - springs.coulomb * direction - springs.viscous * qd
+
+    along, inverse = np.empty((count + 1, n, 2 * n)), np.empty((count + 1, n, n))
+    columns = _independent_columns(pin, model) if columns is None else columns
+    regressor = np.empty((count + 1, n, len(columns)))
+    for i in range(count + 1):
+        by_q, by_qd, inverse[i] = pin.computeABADerivatives(model, data, q[i], qd[i], through[i])
+        along[i, :, :n] = by_q - inverse[i] * springs.stiffness
+        along[i, :, n:] = by_qd - inverse[i] * damping[i]
+        regressor[i] = _regressor(pin, model, data, q[i], qd[i], data.ddq)[:, columns]
+
+    position, velocity, acceleration = _coefficients(motor, time)
+    size, own = position.shape[-1], np.eye(n)
+
+    def each(values: NDArray) -> NDArray:
+        """(K, n, n size) of coefficients (K, n, size) that act on one joint each."""
+        return np.einsum("kif,ij->kijf", values, own).reshape(count + 1, n, n * size)
+
+    none = np.zeros((count + 1, n, n))
+    by_coefficients = each(springs.stiffness[:, None] * position[:, None])
+    forces = [-regressor, -own * direction[:, :, None], -own * qd[:, :, None], own * (q_m - q)[:, :, None]]
+    forces = np.concatenate([*forces, none, none, by_coefficients], axis=2)
+    link = _solved(along, np.einsum("kij,kjp->kip", inverse, forces), step, settled)
+
+    direct = [np.zeros((count + 1, n, len(columns) + 2 * n)), own * (q_m - q)[:, :, None]]
+    direct += [own * qdd_m[:, :, None], own * qd_m[:, :, None]]
+    of_motor = springs.stiffness[:, None] * position[:, None] + springs.motor_inertia[:, None] * acceleration[:, None]
+    direct.append(each(of_motor + springs.motor_viscous[:, None] * velocity[:, None]))
+    torque = -springs.stiffness[:, None] * link
+    torque[:, :, : forces.shape[-1]] += np.concatenate(direct, axis=2)
+    motors = np.zeros_like(link)
+    parameters = len(columns) + 5 * n
+    motors[:, :, parameters : parameters + n * size] = each(np.broadcast_to(position[:, None], (count + 1, n, size)))
+    names = [f"{KINDS[column % 10]}{column // 10 + 1}" for column in columns]
+    names += [f"{term} {i + 1}" for term in TERMS for i in range(n)]
+    exact = spring + springs.motor_inertia * qdd_m + springs.motor_viscous * qd_m
+    return Sensitivities(tuple(names), step, motors, link, torque, qd, exact)
+
+
+def cramer_rao(
+    urdf: str,
+    springs: Springs,
+    motor: FourierSeries,
+    links: LinkMotion,
+    smoothing: float,
+    *,
+    columns: list[int] | None = None,
+    base_truth: NDArray | None = None,
+    link_offset: bool = False,
+    clock: bool = False,
+    settled: bool = True,
+    step: float = 1e-4,
+) -> Bound:
+    """Bound for motor and link angles and motor torques with white noise of known size, at `RATE` for `DURATION`.
+
+    Args:
+        urdf: the true arm.
+        springs: true springs, friction and motors.
+        motor: what the motors follow.
+        links: what the links do, with this smoothing of Coulomb friction.
+        smoothing: rad/s.
+        columns: link parameters that stand for the base parameters; None: chosen by QR.
+        base_truth: their values.
+        link_offset: an unknown constant of each link's angle.
+        clock: an unknown offset between the links' and the motors' clocks.
+        settled: only what repeats is recorded; else from rest, and the links' state at the start is not known.
+        step: of the grid, s.
+
+    """
+    found = sensitivities(urdf, springs, motor, links, smoothing, columns=columns, settled=settled, step=step)
+    time = np.arange(round(DURATION * RATE)) / RATE
+    at = np.round((np.mod(time, motor.period) if settled else time) / found.step).astype(int)
+    noise = TORQUE_NOISE * np.sqrt(np.mean(found.exact_torque[at] ** 2, axis=0))
+    n = len(noise)
+    more = [np.broadcast_to(np.eye(n), (len(at), n, n))] * link_offset + [found.velocity[at][:, :, None]] * clock
+    link = np.concatenate([found.link[at], *more], axis=2) / LINK_NOISE
+    others = np.concatenate([found.motor[at] / MOTOR_NOISE, found.torque[at] / noise[:, None]])
+    others = np.concatenate([others, np.zeros((*others.shape[:2], link.shape[2] - others.shape[2]))], axis=2)
+    jacobian = np.concatenate([link, others]).reshape(-1, link.shape[2])
+    scale = np.linalg.norm(jacobian, axis=0)
+    upper = qr(jacobian / scale, mode="r", check_finite=False)[0][: len(scale)]
+    assert np.linalg.cond(upper) < 1e7, "the motion does not tell all parameters"
+    deviations = np.linalg.norm(np.linalg.inv(upper), axis=1) / scale
+    terms = np.concatenate([getattr(springs, term) for term in TERMS])
+    base = np.full(len(found.names) - len(terms), np.nan) if base_truth is None else base_truth
+    offset = float(deviations[-1]) if clock else float("nan")
+    return Bound(found.names, np.concatenate([base, terms]), deviations[: len(found.names)], offset)
+
+
+@lru_cache(maxsize=64)
+def single_joint_bound(
+    joint: int,
+    *,
+    base_frequency: float = 1.0,
+    link_offset: bool = True,
+    clock: bool = True,
+    settled: bool = True,
+    step: float = 1e-4,
+) -> Bound:
+    """Of the experiment `single_joint`; mcx1 and mcz1 are gravity_y and gravity_x over g, Iyy1 is the inertia."""
+    row = pa10.table_one(joint)
+    motor, _ = single_joint_motion(joint, base_frequency)
+    links = link_motion(row, motor, SMOOTHING)
+    truth = np.array([row.gravity_y / pa10.G, row.gravity_x / pa10.G, row.inertia])
+    return cramer_rao(
+        pa10.single_joint_urdf(joint),
+        Springs.of([row]),
+        motor,
+        links,
+        SMOOTHING,
+        columns=[1, 3, 7],
+        base_truth=truth,
+        link_offset=link_offset,
+        clock=clock,
+        settled=settled,
+        step=step,
+    )
+
+
+@lru_cache(maxsize=4)
+def six_joint_bound(columns: tuple[int, ...], *, link_offset: bool = True, clock: bool = True) -> Bound:
+    """Of the experiment `six_joints`; `columns` stand for the base parameters, whose truth is left to the caller."""
+    motor, _ = six_joint_motion()
+    springs, urdf = arm_springs(), pa10.arm_urdf()
+    links = arm_motion(urdf, springs, motor, SMOOTHING)
+    return cramer_rao(
+        urdf,
+        springs,
+        motor,
+        links,
+        SMOOTHING,
+        columns=list(columns),
+        link_offset=link_offset,
+        clock=clock,
+        step=2.5e-4,
+    )
+
+
+def _regressor(pin, model, data, q: NDArray, qd: NDArray, qdd: NDArray) -> NDArray:
+    """(n, 10 n), columns in the order of RobotModel."""
+    rows = pin.computeJointTorqueRegressor(model, data, q, qd, qdd)
+    return rows.reshape(model.nv, model.nv, 10)[:, :, REGRESSOR_ORDER].reshape(model.nv, -1)
+
+
+def _independent_columns(pin, model) -> list[int]:
+    """Base columns of the arm's torque regressor, by QR with pivoting on random motions."""
+    data, rng = model.createData(), np.random.default_rng(0)
+    rows = [_regressor(pin, model, data, *rng.uniform(-2.0, 2.0, (3, model.nv))) for _ in range(100)]
+    _, upper, pivots = qr(np.concatenate(rows), mode="economic", pivoting=True)
+    size = np.abs(np.diag(upper))
+    return sorted(int(column) for column in pivots[: int((size > 1e-9 * size[0]).sum())])
+
+
+def _coefficients(motor: FourierSeries, time: NDArray) -> NDArray:
+    """(3, K, 1 + 2 H) position, velocity, acceleration for a unit of the offset, of each cosine and of each sine."""
+    rate = 2 * np.pi * motor.base_frequency * np.arange(1, motor.n_harmonics + 1)
+    sin, cos = np.sin(np.outer(time, rate)), np.cos(np.outer(time, rate))
+    one, none = np.ones((len(time), 1)), np.zeros((len(time), 1))
+    return np.stack(
+        [
+            np.hstack([one, cos, sin]),
+            np.hstack([none, -sin * rate, cos * rate]),
+            np.hstack([none, -cos * rate**2, -sin * rate**2]),
+        ]
+    )
+
+
+def _solved(along: NDArray, forced: NDArray, step: float, settled: bool) -> NDArray:
+    """Positions (K, n, P) of qdd = along (q, qd) + forced: periodic, or with 2 n more for the state at first."""
+    count, n, p = forced.shape
+    identity, matrix = np.eye(2 * n), np.zeros((count, 2 * n, 2 * n))
+    matrix[:, :n, n:] = np.eye(n)
+    matrix[:, n:] = along
+    implicit = identity - step / 2 * matrix[1:]
+    forward = np.linalg.solve(implicit, identity + step / 2 * matrix[:-1])
+    added = np.zeros((count - 1, 2 * n, p))
+    added[:, n:] = step / 2 * (forced[1:] + forced[:-1])
+    added = np.linalg.solve(implicit, added)
+    state = np.empty((count, 2 * n, p + 2 * n))
+    state[0] = np.hstack([np.zeros((2 * n, p)), identity])
+    for k in range(count - 1):
+        state[k + 1] = forward[k] @ state[k]
+        state[k + 1, :, :p] += added[k]
+    if not settled:
+        return state[:, :n]
+    start = np.linalg.solve(identity - state[-1, :, p:], state[-1, :, :p])
+    return state[:, :n, :p] + state[:, :n, p:] @ start

@@ -1,0 +1,118 @@
+"""Motion of links behind springs: beside LSODA, beside Pinocchio, and its derivatives beside differences of itself."""
+
+import flexible_experiments as experiments
+import numpy as np
+import pa10
+import pytest
+
+from dynid_ros.errors import IdentificationError
+from dynid_ros.identification.flexible.joint_parameters import Layout
+from dynid_ros.identification.flexible.link_response import LinkResponse
+from dynid_ros.identification.flexible.spring import SPRINGS, LinearSpring
+from dynid_ros.model import RobotModel
+
+STEP = 0.004
+
+
+def layout_of(robot, springs=None):
+    return Layout(robot, robot.base_parameters(), springs or [LinearSpring()] * robot.n_joints, ())
+
+
+def true_values(layout, springs):
+    """Parameters (p,); those of linear springs without motors."""
+    links = layout.base.project(layout.robot.parameters)
+    return np.concatenate([links, springs.coulomb, springs.viscous, springs.stiffness])
+
+
+def exact(joint_or_arm, seconds):
+    """Layout and values of the true arm; motors and exact links at 250 Hz, with the links' state at the start."""
+    time = STEP * np.arange(round(seconds / STEP))
+    if joint_or_arm == "arm":
+        series, links = experiments.six_joint_motion()
+        robot, springs = RobotModel.from_urdf(pa10.arm_urdf()), experiments.arm_springs()
+    else:
+        series, links = experiments.single_joint_motion(joint_or_arm)
+        robot = RobotModel.from_urdf(pa10.single_joint_urdf(joint_or_arm))
+        springs = experiments.Springs.of([pa10.table_one(joint_or_arm)])
+    layout = layout_of(robot)
+    start = np.stack([links.at(time[:1], True)[0], links.velocity_at(time[:1], True)[0]])
+    return layout, true_values(layout, springs), series.at(time)[0], links.at(time, True), start
+
+
+@pytest.mark.parametrize("joint", [1, 2, 5])
+def test_one_joint_moves_as_integrated(joint):
+    layout, values, motor, links, start = exact(joint, 3.0)
+    response = LinkResponse(layout.robot, layout.base, motor, STEP)
+    found = response.solve(layout.unpack(values), start, motor)
+    assert np.sqrt(np.mean((found.position - links) ** 2)) < 0.1 * experiments.LINK_NOISE
+    assert np.abs(found.position - links).max() < 0.3 * experiments.LINK_NOISE
+    assert np.abs(motor - links).max() > 8 * experiments.LINK_NOISE
+
+
+def test_six_joints_move_as_by_pinocchio():
+    layout, values, motor, links, start = exact("arm", 1.0)
+    response = LinkResponse(layout.robot, layout.base, motor, STEP)
+    found = response.solve(layout.unpack(values), start, links)
+    assert (np.sqrt(np.mean((found.position - links) ** 2, axis=0)) < 0.2 * experiments.LINK_NOISE).all()
+
+
+@pytest.mark.parametrize("law", SPRINGS)
+def test_derivatives_are_those_of_the_motion(law):
+    """Without Coulomb friction all is smooth, but for the corners of a play."""
+    layout, _, motor, _, start = exact(2, 1.0)
+    layout = layout_of(layout.robot, [SPRINGS[law]()])
+    row = pa10.table_one(2)
+    springs = {"linear": [], "cubic": [3e7], "dead_zone": [2e-3]}[law]
+    values = np.array([*layout.base.project(layout.robot.parameters), 0.0, row.viscous, row.stiffness, *springs])
+    response = LinkResponse(layout.robot, layout.base, motor, STEP)
+    found = response.solve(layout.unpack(values), start, motor)
+    assert found.by_parameters.shape == (len(motor), 1, len(values) + 2)
+
+    def moved(k, change):
+        own, begun = values.copy(), start.copy()
+        if k < len(values):
+            own[k] += change
+        else:
+            begun[k - len(values), 0] += change
+        return response.solve(layout.unpack(own), begun, found.position).position[:, 0]
+
+    coulomb = layout.n_links
+    for k in (k for k in range(len(values) + 2) if k != coulomb):
+        change = 1e-4 * values[k] if k < len(values) else 1e-5
+        expected = (moved(k, change) - moved(k, -change)) / (2 * change)
+        error = np.abs(found.by_parameters[:, 0, k] - expected).max()
+        assert error < (0.03 if law == "dead_zone" else 2e-3) * np.abs(expected).max(), layout.names[min(k, len(values) - 1)]
+
+
+def test_derivative_by_coulomb_friction():
+    """Where links turn round moves with friction, so that the motion is not quite smooth in it: by a large step."""
+    layout, values, motor, links, start = exact(2, 2.0)
+    response = LinkResponse(layout.robot, layout.base, motor, STEP)
+    k, change = layout.n_links, 0.2 * values[layout.n_links]
+    by = response.solve(layout.unpack(values), start, links).by_parameters[:, 0, k]
+    step = change * np.eye(len(values))[k]
+    more, less = (
+        response.solve(layout.unpack(values + sign * step), start, links).position[:, 0] for sign in (1, -1)
+    )
+    expected = (more - less) / (2 * change)
+    assert np.sqrt(np.mean((by - expected) ** 2)) < 0.15 * np.sqrt(np.mean(expected**2))
+
+
+def test_a_stiff_spring_carries_the_link_along():
+    layout, values, motor, _, _ = exact(5, 1.0)
+    stiff = values.copy()
+    stiff[-1] *= 30.0
+    response = LinkResponse(layout.robot, layout.base, motor, STEP)
+    found = response.solve(layout.unpack(stiff), np.stack([motor[0], (motor[1] - motor[0]) / STEP]), motor)
+    np.testing.assert_allclose(found.position, motor, atol=5e-4)
+
+
+def test_springs_too_stiff_for_the_samples_are_refused():
+    """A link that swings more than once in two samples has no motion on them."""
+    layout, values, motor, _, start = exact(5, 1.0)
+    for stiffer in (100.0, 1e4):
+        stiff = values.copy()
+        stiff[-1] *= stiffer
+        response = LinkResponse(layout.robot, layout.base, motor, STEP)
+        with pytest.raises(IdentificationError, match="joint_5"):
+            response.solve(layout.unpack(stiff), start, motor)

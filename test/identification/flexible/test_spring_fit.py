@@ -1,0 +1,117 @@
+"""Springs of known values, found from noisy deflection and torque."""
+
+import numpy as np
+import pytest
+from scipy.signal import lfilter
+
+from dynid_ros.errors import IdentificationError
+from dynid_ros.identification.flexible.spring import SPRINGS
+from dynid_ros.identification.flexible.spring_data import white_noise
+from dynid_ros.identification.flexible.spring_fit import fit_spring
+
+TRUTH = {"linear": [1e4], "cubic": [1e4, 2e9], "dead_zone": [1e4, 3e-4]}
+N = 1500
+
+
+def measured(law, noise=5e-5, misfit=0.1, runs=2, seed=0, size=1e-3):
+    """Deflections with noise and offsets, torques with an error that stays alike for 25 samples, runs."""
+    rng = np.random.default_rng(seed)
+    t = np.arange(N) / 250
+    parts = []
+    for run in range(runs):
+        waves = zip(rng.normal(size=4), (0.3, 0.5, 0.7, 1.1), rng.uniform(0, 6, 4), strict=True)
+        d = size * sum(a * np.sin(2 * np.pi * f * t + p) for a, f, p in waves)
+        torque = SPRINGS[law]().torque(d, np.array(TRUTH[law]))
+        alike = lfilter([1], [1, -np.exp(-1 / 25)], rng.normal(size=N + 200))[200:]
+        torque = torque + misfit * np.std(torque) * alike / np.std(alike) + 0.01 * np.std(torque) * rng.normal(size=N)
+        parts.append((d + noise * rng.normal(size=N) + 5e-3 * rng.normal(), torque, np.full(N, run)))
+    return (np.concatenate(values) for values in zip(*parts, strict=True))
+
+
+@pytest.mark.parametrize("law", TRUTH)
+def test_intervals_hold_the_truth_under_correlated_residuals(law):
+    held = []
+    for seed in range(6):
+        deflection, torque, runs = measured(law, seed=seed)
+        fit = fit_spring(deflection, torque, law, runs=runs)
+        low, high = fit.confidence_intervals().T
+        held.append((low < TRUTH[law]) & (high > TRUTH[law]))
+        np.testing.assert_allclose(fit.values, TRUTH[law], rtol=0.2)
+    assert np.mean(held) >= 0.75  # 6 or 12 draws of 95 %
+    assert fit.r_squared > 0.97
+
+
+def test_white_standard_errors_would_be_too_small():
+    """Residuals alike over 25 samples: neighbours are no new evidence."""
+    errors, said, white = [], [], []
+    for seed in range(10):
+        deflection, torque, runs = measured("linear", seed=seed)
+        fit = fit_spring(deflection, torque, runs=runs)
+        errors.append(fit.values[0] - 1e4)
+        said.append(fit.standard_errors[0])
+        white.append(fit.residual_rms / np.std(deflection - fit.offsets[runs]) / np.sqrt(len(runs)))
+    spread = np.sqrt(np.mean(np.square(errors)))
+    assert 0.6 < np.mean(said) / spread < 1.7
+    assert np.mean(white) < 0.5 * spread
+
+
+def test_noise_of_the_deflection_does_not_bias_as_in_plain_regression():
+    plain, found = [], []
+    for seed in range(4):
+        deflection, torque, runs = measured("linear", noise=4e-4, misfit=0.02, seed=seed)
+        d = deflection - np.array([deflection[runs == run].mean() for run in (0, 1)])[runs]
+        plain.append(d @ torque / (d @ d) / 1e4)
+        found.append(fit_spring(deflection, torque, runs=runs).values[0] / 1e4)
+    assert np.mean(plain) < 0.93
+    assert abs(np.mean(found) - 1) < 0.02
+
+
+def test_given_noise_of_a_deflection_whose_differences_do_not_show_it():
+    deflection, torque, runs = measured("linear", noise=4e-4, misfit=0.02)
+    assert fit_spring(deflection, torque, runs=runs, deflection_noise=4e-4).values[0] == pytest.approx(1e4, rel=0.04)
+    assert fit_spring(deflection, torque, runs=runs, deflection_noise=0.0).values[0] < 0.95e4
+
+
+@pytest.mark.parametrize("law", TRUTH)
+def test_the_right_law_is_chosen_and_the_reason_said(law):
+    deflection, torque, runs = measured(law, seed=1, misfit=0.03)
+    fit = fit_spring(deflection, torque, ["linear", "cubic", "dead_zone"], runs=runs)
+    assert fit.law == law
+    assert set(fit.held_out_rms) == set(TRUTH)
+    assert "N m with" in fit.reason
+
+
+def test_white_noise_is_told_from_a_smooth_signal():
+    rng = np.random.default_rng(3)
+    values = np.sin(np.arange(2000) / 40) + 1e-3 * rng.normal(size=2000)
+    assert white_noise(values) == pytest.approx(1e-3, rel=0.1)
+
+
+def test_a_rigid_joint_gets_a_bound():
+    """The deflection is a ripple that the torque has nothing to do with."""
+    rng = np.random.default_rng(5)
+    t = np.arange(3000) / 250
+    deflection = 1e-4 * np.sin(9.0 * t) + 1e-6 * rng.normal(size=3000)
+    torque = 50 * np.sin(2.1 * t + 0.4)
+    fit = fit_spring(deflection + torque / 1e8, torque)
+    assert not fit.stiffness.determined
+    assert np.isnan(fit.stiffness.value)
+    assert 0 < fit.stiffness.interval[0] < 1e8
+    assert "undetermined, at least" in str(fit.stiffness)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"deflection": 1e-6 * np.random.default_rng(0).normal(size=500)}, "its noise alone"),
+        ({"deflection": np.full(500, np.nan)}, "deflection is nan at sample 0"),
+        ({"torque": np.zeros(500)}, "torque is constant"),
+        ({"torque": np.zeros(400)}, "do not fit"),
+        ({"laws": "quadratic"}, "no law quadratic"),
+    ],
+)
+def test_refusals(change, message):
+    t = np.arange(500) / 250
+    data = {"deflection": 1e-3 * np.sin(5 * t), "torque": np.sin(5 * t), **change}
+    with pytest.raises(IdentificationError, match=message):
+        fit_spring(**data)

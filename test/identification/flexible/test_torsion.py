@@ -1,0 +1,145 @@
+"""Torsion of simulated joints of known stiffness, and of a real arm with encoders on motors and links."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from real_recordings import DATA, MISSING
+from torsion_recordings import KUKA, flexible_joint, kuka_parts, kuka_recording
+
+from dynid_ros.errors import IdentificationError
+from dynid_ros.identification.flexible.torsion import TorsionIdentification
+from dynid_ros.identification.flexible.torsion_result import MDEG
+from dynid_ros.recording import Recording
+
+real = pytest.mark.skipif(not DATA.is_dir(), reason=MISSING)
+
+
+@pytest.fixture(name="soft", scope="module")
+def fixture_soft():
+    return flexible_joint(3e4, delay=0.003)
+
+
+@pytest.fixture(name="result", scope="module")
+def fixture_result(soft):
+    return TorsionIdentification().fit(soft)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_interval_holds_a_known_stiffness(seed):
+    stiffness = TorsionIdentification().fit(flexible_joint(3e4, seed=seed)).joints["joint"].stiffness
+    assert stiffness.value == pytest.approx(3e4, rel=0.02)
+    low, high = stiffness.interval
+    assert low < 3e4 < high < 1.6 * low
+
+
+def test_late_link_encoder_is_told_from_the_spring(soft, result):
+    """Less b / k = 15 / 3e4 s."""
+    model = result.joints["joint"]
+    assert model.delay == pytest.approx(0.003 - 15 / 3e4, abs=1e-4)
+    assert model.stiffness.value == pytest.approx(3e4, rel=0.02)
+    assert "ms times velocity" in result.summary()
+
+
+def test_another_motion_is_predicted_whatever_its_zeros(result):
+    other = flexible_joint(3e4, delay=0.003, seed=7)
+    moved = replace(other, link_position=other.link_position + 0.02)
+    found = result.validate(moved)
+    assert found.residual_rms[0] < 0.04 * found.torsion_rms[0]
+    prediction = result.predict(moved)
+    assert prediction.shape == (other.n_samples, 1)
+    np.testing.assert_allclose(prediction, result.predict(other) - 0.02, atol=1e-9)
+    without = result.predict(replace(other, link_position=None))
+    np.testing.assert_allclose(
+        without - without.mean(), result.predict(other) - result.predict(other).mean(), atol=1e-9
+    )
+
+
+def test_ripple_of_the_link_encoder_is_found_and_predicted_at_another_zero():
+    result = TorsionIdentification().fit(flexible_joint(3e4, ripple=2e-4, amplitude=0.3))
+    (ripple,) = result.joints["joint"].ripples
+    assert ripple.frequency == pytest.approx(400, abs=0.5)
+    assert ripple.amplitude == pytest.approx(2e-4, rel=0.1)
+    found = result.validate(flexible_joint(3e4, ripple=2e-4, amplitude=0.3, seed=3))
+    assert found.residual_rms[0] < 0.7 * found.plain_residual_rms[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("stiff", {"stiffness": 5e7, "noise": 3e-6, "misfit": 0.05}),
+        ("slow", {"stiffness": 3e5, "speed": 0.05, "amplitude": 0.05, "noise": 3e-4}),
+        ("torque known badly", {"stiffness": 3e5, "misfit": 0.05, "delay": 0.003}),
+    ],
+)
+def test_undetermined_with_a_true_bound(name, settings):
+    stiffness = TorsionIdentification().fit(flexible_joint(**settings)).joints["joint"].stiffness
+    assert not stiffness.determined, name
+    assert stiffness.reason
+    low, high = stiffness.interval
+    assert low < settings["stiffness"] < high
+
+
+def test_several_recordings_with_zeros_of_their_own(soft):
+    other = flexible_joint(3e4, delay=0.003, seed=4)
+    moved = replace(other, link_position=other.link_position - 0.05)
+    model = TorsionIdentification().fit(soft, moved).joints["joint"]
+    assert model.stiffness.value == pytest.approx(3e4, rel=0.02)
+    assert model.torsion_rms < 0.01
+
+
+def test_recordings_from_files(soft, tmp_path):
+    for name in ("run.csv", "run.npz"):
+        (soft.write_csv if name.endswith("csv") else soft.write_npz)(tmp_path / name)
+        again = TorsionIdentification().fit(Recording.read(tmp_path / name))
+        assert again.joints["joint"].stiffness.value == pytest.approx(3e4, rel=0.02)
+
+
+def test_refusals(soft, result):
+    fit = TorsionIdentification().fit
+    with pytest.raises(IdentificationError, match="no link positions"):
+        fit(replace(soft, link_position=None))
+    with pytest.raises(IdentificationError, match="joint: no torque"):
+        fit(replace(soft, torque=np.full_like(soft.torque, np.nan)))
+    with pytest.raises(IdentificationError, match="expected joint as in"):
+        fit(soft, replace(soft, joint_names=("other",)))
+    with pytest.raises(IdentificationError, match="joints are other"):
+        result.predict(replace(soft, joint_names=("other",)))
+    with pytest.raises(IdentificationError, match="record longer"):
+        fit(soft.slice(slice(0, 60)))
+    with pytest.raises(IdentificationError, match="samples are missing"):
+        fit(soft.slice((soft.time < 5) | (soft.time > 6)))
+    with pytest.raises(IdentificationError, match="cutoff is 0"):
+        TorsionIdentification(cutoff=0)
+
+
+@pytest.fixture(name="kuka", scope="module")
+def fixture_kuka():
+    return kuka_recording(KUKA)
+
+
+@real
+def test_kuka_says_what_one_recording_tells(kuka):
+    """Plain fits to three recordings disagree on axes 1 and 2, with both signs; on axis 3 they give 6.4e6 to 8.5e6."""
+    result = TorsionIdentification().fit(kuka)
+    assert list(result.joints) == ["axis_1", "axis_2", "axis_3"]
+    assert not result.joints["axis_1"].stiffness.determined
+    assert not result.joints["axis_2"].stiffness.determined
+    low, high = result.joints["axis_3"].stiffness.interval
+    assert low < 6.4e6
+    assert high > 8.5e6
+    assert high < 4 * low
+    # The link encoders are read 3 ms late: that is nearly all of the torsion.
+    assert all(2.5e-3 < model.delay < 3.3e-3 for model in result.joints.values())
+    assert result.joints["axis_2"].ripples[0].amplitude * MDEG == pytest.approx(4.6, abs=0.4)
+
+
+@real
+@pytest.mark.parametrize("part", range(4))
+def test_kuka_torsion_of_other_parts(kuka, part):
+    """Half a recording goes one way only: with all of it, other recordings are predicted better than here."""
+    _, seen, unseen = kuka_parts(kuka)[part]
+    found = TorsionIdentification().fit(kuka.slice(seen)).validate(kuka.slice(unseen))
+    assert np.all(found.residual_rms[:3] * MDEG < 5.3)
+    assert np.all(found.residual_rms[:3] < 0.25 * found.torsion_rms[:3])
+    assert np.isnan(found.residual_rms[3:]).all()

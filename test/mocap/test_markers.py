@@ -1,0 +1,56 @@
+import numpy as np
+import pytest
+from hinge_markers import NOISE, places, swing, turning
+
+from dynid_ros.errors import MocapError
+from dynid_ros.mocap.markers import checked_markers, column_means, is_seen, jitter
+
+
+def markers():
+    return turning(swing(60.0), places(), np.random.default_rng(1)).markers
+
+
+def test_a_coordinate_missing_is_a_marker_missing():
+    positions = markers()
+    positions[3, 1, 2] = np.nan
+    checked = checked_markers(positions)
+    assert not is_seen(checked)[3, 1]
+    assert np.isnan(checked[3, 1]).all()
+    assert np.isfinite(positions[3, 1, 0]), "what was given is left alone"
+
+
+def test_one_marker_needs_no_axis():
+    assert checked_markers(markers()[:, 0]).shape == (2500, 1, 3)
+
+
+def test_means_of_what_is_seen():
+    values = np.array([[[1.0], [2.0]], [[3.0], [5.0]]])
+    seen = np.array([[True, False], [True, False]])
+    np.testing.assert_array_equal(column_means(values, seen), [[2.0], [0.0]])
+
+
+def test_jitter_is_the_noise_and_not_the_motion():
+    assert jitter(markers()) == pytest.approx(NOISE, rel=0.05)
+    assert jitter(markers()[:, :1]) == pytest.approx(NOISE, rel=0.05)
+    assert np.isnan(jitter(markers()[:3]))
+
+
+def test_jitter_of_poses_that_do_not_follow_each_other():
+    shuffled = np.random.default_rng(2).permutation(markers())
+    assert jitter(shuffled) == pytest.approx(NOISE, rel=0.1)
+    assert jitter(shuffled[:, :1]) > 0.01, "a single marker has no other to be compared with"
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (np.zeros((4, 3, 2)), "shape"),
+        (np.zeros((0, 3, 3)), "shape"),
+        (np.full((4, 3, 3), np.nan), "no marker is seen"),
+        (np.where(np.arange(12).reshape(4, 3, 1) == 7, np.inf, np.zeros((4, 3, 3))), "marker 1 is infinite in frame 2"),
+        (1000 * markers(), "in mm"),
+    ],
+)
+def test_refused(given, message):
+    with pytest.raises(MocapError, match=message):
+        checked_markers(given)

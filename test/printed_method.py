@@ -1,0 +1,52 @@
+"""The method as Lightcap and Banks (2007) print it: least squares on eq. 6, then the stiffness from eq. 7."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from flexible_experiments import Experiment
+from numpy.typing import NDArray
+from scipy.interpolate import CubicSpline
+
+from dynid_ros.identification.flexible.regressors import regressor_without_stiffness
+from dynid_ros.signals import LowPass, filtered_motion
+
+RATE = 250.0
+
+
+@dataclass(frozen=True)
+class Printed:
+    """Estimates: base parameters (r,) of the links, the others (n,)."""
+
+    links: NDArray
+    coulomb: NDArray
+    viscous: NDArray
+    stiffness: NDArray
+    motor_inertia: NDArray
+    motor_viscous: NDArray
+
+
+def printed_method(experiment: Experiment, cutoff: float, *, clock_known: bool = True) -> Printed:
+    """Every column and the torque pass the same low-pass, as they must; what the clocks differ by is corrected or not.
+
+    Args:
+        experiment: on a uniform clock of 250 Hz.
+        cutoff: Hz.
+        clock_known: the links' times are brought to the robot's clock.
+
+    """
+    low_pass = LowPass(cutoff, RATE)
+    link_time = experiment.link_time + (experiment.clock_offset if clock_known else 0.0)
+    link_position = CubicSpline(link_time, experiment.link)(np.clip(experiment.time, link_time[0], link_time[-1]))
+    link, motor = (filtered_motion(position, low_pass) for position in (link_position, experiment.motor))
+    kept = slice(low_pass.edge, -low_pass.edge)
+    n = experiment.motor.shape[1]
+    regressor = regressor_without_stiffness(experiment.robot, link, motor)
+    rows = low_pass.filter(regressor)[kept]
+    torque = low_pass.filter(experiment.torque)[kept]
+    found = np.linalg.lstsq(rows.reshape(-1, rows.shape[2]), torque.reshape(-1), rcond=None)[0]
+    links, others = found[: -4 * n], found[-4 * n :].reshape(4, n)
+    through = rows[:, :, : -2 * n] @ found[: -2 * n]
+    deflection = low_pass.filter(motor.position - link.position)[kept]
+    deflection, through = deflection - deflection.mean(axis=0), through - through.mean(axis=0)
+    stiffness = (deflection * through).sum(axis=0) / (deflection**2).sum(axis=0)
+    return Printed(links, others[0], others[1], stiffness, others[2], others[3])

@@ -1,0 +1,171 @@
+"""What the camera does to true positions, each defect by its statistics."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
+
+from dynid_ros.errors import DynidError
+from dynid_ros.mocap.marker_set import MarkerSet
+from dynid_ros.recording import Recording
+from dynid_ros.simulation import Camera, CameraView, SimulatedArm, body_poses, filmed, marker_poses
+from dynid_ros.simulation.camera_poses import body_pose
+
+PLACES = np.array([[0.1, 0.0, 0.0], [0.0, 0.12, 0.0], [0.0, 0.0, 0.15], [0.1, 0.1, 0.1]])
+FRAMES = 4000
+
+
+def look(camera, n=FRAMES, seed=0):
+    view = CameraView(camera, np.random.default_rng(seed))
+    return np.array([view.frame(PLACES) for _ in range(n)])
+
+
+def pose(rpy, xyz):
+    matrix = np.eye(4)
+    matrix[:3, :3] = Rotation.from_euler("xyz", rpy).as_matrix()
+    matrix[:3, 3] = xyz
+    return matrix
+
+
+@pytest.fixture(scope="module")
+def arm(demo_robot):
+    return SimulatedArm(demo_robot)
+
+
+@pytest.fixture(scope="module")
+def true(demo_robot):
+    """Links and motors apart, both swinging, for 4 s."""
+    time = np.arange(1001) / 250.0
+    motors = 0.8 * np.sin(time[:, None] * np.linspace(1.0, 3.0, 6))
+    links = motors + 0.02 * np.sin(40.0 * time[:, None] + np.arange(6))
+    nothing = np.zeros_like(motors)
+    return Recording(demo_robot.joint_names, time, motors, nothing, nothing, link_position=links)
+
+
+def test_positions_are_in_the_cameras_frame():
+    base = pose([0.3, -0.4, 2.0], [1.0, 2.0, 3.0])
+    seen = look(Camera(base=base, noise=0.0), 2)
+    assert seen[1] == pytest.approx(PLACES @ base[:3, :3].T + base[:3, 3])
+
+
+def test_noise_has_its_size_along_each_axis_of_the_camera():
+    base = pose([0.3, -0.4, 2.0], [0.0, 0.0, 0.0])
+    seen = look(Camera(base=base, noise=[1e-4, 2e-4, 5e-4])) - PLACES @ base[:3, :3].T
+    assert seen.std(axis=(0, 1)) == pytest.approx([1e-4, 2e-4, 5e-4], rel=0.03)
+    assert seen.mean(axis=(0, 1)) == pytest.approx(np.zeros(3), abs=2e-5)
+
+
+@pytest.mark.parametrize(("burst", "length"), [(0.0, 1.0), (0.2, 20.0)])
+def test_markers_are_hidden_for_their_part_of_the_time_and_in_bursts(burst, length):
+    hidden = np.isnan(look(Camera(occlusion=0.2, burst=burst), 20000)).all(axis=2)
+    assert hidden.mean() == pytest.approx(0.2, rel=0.15)
+    beginnings = (np.diff(hidden.astype(int), axis=0) > 0).sum()
+    assert hidden.sum() / beginnings == pytest.approx(length, rel=0.1)
+
+
+def test_swapped_markers_are_each_others_for_a_while():
+    seen = look(Camera(noise=0.0, swaps=1.0, burst=0.1), 20000)
+    wrong = np.abs(seen - PLACES).max(axis=2) > 0.01
+    assert np.allclose(np.sort(seen, axis=1), np.sort(PLACES, axis=0))
+    swapped = wrong.any(axis=1)
+    assert swapped.mean() == pytest.approx(0.1, rel=0.25)
+    assert wrong.any(axis=0).all()
+
+
+def test_ghosts_come_after_the_markers():
+    seen = look(Camera(ghosts=0.1))
+    assert seen.shape == (FRAMES, 5, 3)
+    there = np.isfinite(seen[:, 4]).all(axis=1)
+    assert there.mean() == pytest.approx(0.1, rel=0.2)
+    assert seen[there, 4].std(axis=0) == pytest.approx([0.3] * 3, rel=0.15)
+    assert np.allclose(seen[:, :4], PLACES, atol=0.002)
+
+
+def test_clocks_differ_by_offset_and_drift():
+    """robot_time = camera_time + offset + drift (camera_time - middle), both ways."""
+    camera = Camera(clock_offset=0.7, clock_drift=1e-3)
+    time = np.linspace(0.0, 20.0, 11)
+    stamps = camera.camera_time(time, 10.0)
+    assert time == pytest.approx(stamps + 0.7 + 1e-3 * (stamps - stamps[5]), abs=1e-12)
+    assert camera.robot_time(stamps, 10.0) == pytest.approx(time)
+
+
+def test_a_film_shows_the_links_at_the_time_of_each_frame(arm, true):
+    camera = Camera(rate=97.0, noise=0.0, clock_offset=-0.3, clock_drift=2e-3, latency=0.02)
+    markers = MarkerSet.on_links(arm.robot, ["link_3", "link_6", "base_link"], PLACES[:3])
+    stamps, seen = camera.film(true, arm.truth, markers, np.random.default_rng(0))
+    exposure = stamps - 0.02
+    middle = 2.0 + 0.3
+    robot_time = exposure - 0.3 + 2e-3 * (exposure - middle)
+    assert robot_time[0] == pytest.approx(0.0, abs=1e-9)
+    assert 4.0 - 1.01 / 97.0 < robot_time[-1] <= 4.0
+    assert np.diff(stamps) == pytest.approx(np.full(len(stamps) - 1, 1.0 / 97.0))
+    motors = 0.8 * np.sin(robot_time[:, None] * np.linspace(1.0, 3.0, 6))
+    links = motors + 0.02 * np.sin(40.0 * robot_time[:, None] + np.arange(6))
+    poses = arm.robot.forward_kinematics(links)
+    for column, link in enumerate([2, 5]):
+        expected = poses[:, link, :3, :3] @ PLACES[column] + poses[:, link, :3, 3]
+        assert seen[:, column] == pytest.approx(expected, abs=2e-5)
+    assert seen[:, 2] == pytest.approx(np.tile(PLACES[2], (len(seen), 1)))
+
+
+def test_without_the_links_there_is_no_film(arm, true):
+    with pytest.raises(DynidError, match="no positions of the links"):
+        filmed(true, replace(true, link_position=None), arm, Camera(), MarkerSet.on_links(arm.robot, ["link_1"]),
+               rng=np.random.default_rng(0))  # fmt: skip
+
+
+def test_a_recording_holds_markers_and_bodies_as_a_bag_would(arm, true, demo_robot):
+    markers = MarkerSet.on_links(demo_robot, ["link_2"] * 4 + ["link_5"] * 3, np.vstack([PLACES, PLACES[:3]]))
+    camera = Camera(rate=50.0, base=pose([0.1, 0.2, 0.3], [1.0, 0.0, 0.5]), noise=1e-5, occlusion=0.1)
+    recording = filmed(
+        true, true, arm, camera, markers, rng=np.random.default_rng(2), markers_topic="/m", bodies_prefix="/mocap"
+    )
+    assert set(recording.poses) == {*(f"/m[{i}]" for i in range(7)), "/mocap/link_2/pose", "/mocap/link_5/pose"}
+    body, marker = recording.poses["/mocap/link_5/pose"], recording.poses["/m[4]"]
+    assert body.time == pytest.approx(true.time[::5])
+    links = demo_robot.forward_kinematics(true.link_position[::5])
+    for k in np.flatnonzero(np.isfinite(body.position).all(axis=1))[::10]:
+        expected = camera.base @ links[k, 4]
+        assert body.position[k] == pytest.approx(expected[:3, 3], abs=1e-4)
+        assert Rotation.from_quat(body.quaternion[k]).as_matrix() == pytest.approx(expected[:3, :3], abs=1e-3)
+    hidden = np.isnan(marker.position).any(axis=1)
+    assert 0.05 < hidden.mean() < 0.15
+    assert np.isnan(body.position[hidden]).all(), "two markers do not tell how a body is turned"
+    assert np.isnan(marker.quaternion[hidden]).all()
+    assert marker.quaternion[~hidden][0].tolist() == [0.0, 0.0, 0.0, 1.0]
+
+
+def test_the_pose_of_a_body_is_the_best_fit_of_its_markers():
+    """As SciPy fits them; also from three of four, and from two it is not known."""
+    there = pose([0.5, -0.2, 1.0], [0.3, -0.2, 0.9])
+    seen = np.tile(PLACES @ there[:3, :3].T + there[:3, 3], (3, 1, 1))
+    seen += 0.01 * np.random.default_rng(0).standard_normal(seen.shape)
+    seen[1:, 1] = seen[2, 0] = np.nan
+    position, quaternion = body_pose(seen, PLACES)
+    for frame, good in ((0, [0, 1, 2, 3]), (1, [0, 2, 3])):
+        middle, places = seen[frame, good].mean(axis=0), PLACES[good] - PLACES[good].mean(axis=0)
+        expected, _ = Rotation.align_vectors(seen[frame, good] - middle, places)
+        assert Rotation.from_quat(quaternion[frame]).as_matrix() == pytest.approx(expected.as_matrix())
+        assert position[frame] == pytest.approx(middle - expected.apply(PLACES[good].mean(axis=0)))
+    assert np.isnan(position[2]).all()
+    assert np.isnan(quaternion[2]).all()
+
+
+def test_links_with_fewer_than_three_markers_are_no_bodies(demo_robot):
+    markers = MarkerSet.on_links(
+        demo_robot, ["link_2", "link_2", "link_4", "link_4", "link_4"], PLACES[[0, 1, 0, 1, 2]]
+    )
+    seen = np.tile(markers.places, (3, 1, 1))
+    assert list(body_poses(np.arange(3.0), seen, markers, demo_robot, "/mocap")) == ["/mocap/link_4/pose"]
+    assert list(marker_poses(np.arange(3.0), seen, "/m")) == [f"/m[{i}]" for i in range(5)]
+
+
+@pytest.mark.parametrize(
+    "bad", [{"rate": 0.0}, {"noise": -1.0}, {"occlusion": 1.0}, {"base": np.zeros((4, 4))}, {"latency": -0.1},
+            {"clock_drift": 1.5}, {"ghosts": 2.0}, {"noise": [1.0, 2.0]}]
+)  # fmt: skip
+def test_settings_that_make_no_sense_are_refused(bad):
+    with pytest.raises(DynidError, match=f"{next(iter(bad))} of the camera is"):
+        Camera(**bad)

@@ -1,0 +1,249 @@
+"""Flexible joints against closed forms, SciPy's integration and Pinocchio's dynamics."""
+
+import carried_loads
+import numpy as np
+import pytest
+from pendulum import LENGTH, MASS, urdf
+from pinocchio_arm import PinocchioArm
+from scipy.integrate import solve_ivp
+
+from dynid_ros.errors import DynidError
+from dynid_ros.model import RobotModel
+from dynid_ros.simulation import Drives, SimulatedArm, Springs, TrajectoryPoints, simulate
+from dynid_ros.trajectories import Trajectory
+
+G = 9.80665
+INERTIA = MASS * LENGTH**2 + 1e-6
+START = np.array([0.0, 0.5, 1.0, 0.0, 0.8, 0.0])
+STIFFNESS = np.array([5980.0, 11900.0, 4600.0, 709.0, 772.0, 478.0])
+"""Table I of Lightcap and Banks (2007)."""
+MOTOR_INERTIA = np.array([1.06, 1.2, 0.8, 0.03, 0.05, 0.03])
+MOTOR_VISCOUS = np.array([10.0, 6.0, 3.0, 0.5, 0.5, 0.3])
+VISCOUS = np.array([2.0, 3.0, 1.5, 0.1, 0.1, 0.05])
+SPRINGS = Springs(STIFFNESS, motor_viscous=MOTOR_VISCOUS)
+STIFFENING = Springs(STIFFNESS, 1e4 * STIFFNESS, 1e-3, 1e-3 * STIFFNESS, MOTOR_VISCOUS)
+
+
+def flexible(robot, springs=SPRINGS, **settings):
+    drives = {"coulomb": 0.0, "viscous": VISCOUS, "rotor_inertia": MOTOR_INERTIA} | settings.pop("drives", {})
+    return SimulatedArm(robot, drives=Drives(**drives), springs=springs, **{"start": START} | settings)
+
+
+def swing(robot, stiffness=2000.0, motor_inertia=0.3, **settings):
+    drives = Drives(coulomb=0.0, viscous=0.0, rotor_inertia=motor_inertia)
+    return SimulatedArm(robot, drives=drives, springs=Springs(stiffness), **settings)
+
+
+@pytest.fixture
+def trajectory(demo_robot):
+    goal, zeros = START + np.array([0.4, -0.3, 0.5, -0.6, 0.5, 0.7]), np.zeros((3, 6))
+    return Trajectory(demo_robot.joint_names, [0.0, 1.5, 3.0], np.array([START, goal, START]), zeros, zeros)
+
+
+@pytest.mark.parametrize(("stiffness", "timestep"), [(300.0, 0.001), (3000.0, 0.0005)])
+def test_motor_and_link_swing_against_each_other_at_their_resonance(turntable, stiffness, timestep):
+    """sqrt(k (1/I + 1/J)), between 4 and 25 Hz; the two together stay where they are."""
+    motor = 0.3
+    arm = swing(turntable, stiffness, motor, timestep=timestep)
+    arm.release()
+    arm.command_effort([5.0])
+    arm.step(0.1)
+    arm.command_effort([-5.0])
+    arm.step(0.1)
+    arm.command_effort([0.0])
+    arm.step(0.01)
+    deflection, middle = [], []
+    for _ in range(round(2.0 / timestep)):
+        arm.step(timestep)
+        deflection.append(arm.position[0] - arm.link_position[0])
+        middle.append(motor * arm.position[0] + INERTIA * arm.link_position[0])
+    crossings = np.flatnonzero(np.diff(np.sign(deflection)) > 0)
+    fractions = crossings + np.array([deflection[i] / (deflection[i] - deflection[i + 1]) for i in crossings])
+    frequency = (len(crossings) - 1) / (fractions[-1] - fractions[0]) / timestep
+    expected = np.sqrt(stiffness * (1.0 / INERTIA + 1.0 / motor)) / (2.0 * np.pi)
+    assert 4.0 < expected < 25.0
+    assert frequency == pytest.approx(expected, rel=5e-4)
+    assert np.diff(middle, 2) == pytest.approx(np.zeros(len(middle) - 2), abs=1e-12)
+    quarter = len(deflection) // 4
+    assert np.ptp(deflection[-quarter:]) == pytest.approx(np.ptp(deflection[:quarter]), rel=1e-3)
+
+
+def test_energy_is_kept_without_friction(pendulum):
+    arm = swing(pendulum, start=[-0.5], timestep=0.0005)
+    arm.release()
+    links, energies = [], []
+    for _ in range(8000):
+        arm.step(0.0005)
+        links.append(arm.link_position[0])
+        if len(links) > 2:
+            speed = (links[-1] - links[-3]) / 0.001
+            motor_speed = arm.velocity[0]
+            energies.append(
+                0.5 * INERTIA * speed**2
+                + 0.5 * 0.3 * motor_speed**2
+                + 0.5 * 2000.0 * (arm.position[0] - links[-1]) ** 2
+                - MASS * G * LENGTH * np.sin(links[-1])
+            )
+    early, late = np.mean(energies[:2000]), np.mean(energies[-2000:])
+    assert late == pytest.approx(early, abs=2e-3 * MASS * G * LENGTH)
+
+
+@pytest.mark.parametrize("springs", [SPRINGS, STIFFENING])
+def test_motion_is_that_of_an_independent_integration(demo_robot, springs):
+    """Pinocchio's forward dynamics with springs, integrated by SciPy; half the timestep, half of the difference."""
+    law = springs.of(6)
+    reference = PinocchioArm(demo_robot.urdf, demo_robot.joint_names, demo_robot.gravity)
+    kick = np.array([8.0, -10.0, 3.0, 0.3, -0.3, 0.1])
+
+    def derivative(_, state, torque):
+        q, q_m, qd, qd_m = state.reshape(4, 6)
+        excess = np.sign(q_m - q) * np.maximum(np.abs(q_m - q) - law.dead_zone, 0.0)
+        spring = law.stiffness * excess + law.cubic * excess**3 + law.damping * (qd_m - qd)
+        link = reference.pinocchio.aba(reference.model, reference.data, q, qd, spring - VISCOUS * qd)
+        return np.concatenate([qd, qd_m, link, (torque - spring - MOTOR_VISCOUS * qd_m) / MOTOR_INERTIA])
+
+    differences = []
+    for timestep in (0.001, 0.0005):
+        arm = flexible(demo_robot, springs, timestep=timestep)
+        arm.release()
+        links = arm.link_position
+        torque = arm.truth.gravity_torque(links)[0] + kick
+        arm.command_effort(torque)
+        arm.step(timestep)  # a command acts one timestep later
+        assert arm.position == pytest.approx(START, abs=1e-6)
+        first = np.concatenate([arm.link_position - links, arm.position - START])
+        arm.step(timestep)
+        # MuJoCo's velocities are those between two positions: of a step's middle.
+        speed = 0.5 * (np.concatenate([arm.link_position - links, arm.position - START]) - first) / timestep
+        arm.reset()
+        arm.release()
+        arm.command_effort(torque)
+        arm.step(timestep)
+        samples = []
+        for _ in range(10):
+            arm.step(0.05)
+            samples.append([*arm.link_position, *arm.position])
+        state = np.concatenate([links, START, speed])
+        times = 0.05 * np.arange(1, 11)
+        solved = solve_ivp(
+            derivative, (0.0, 0.5), state, "DOP853", times, args=(torque,), rtol=1e-8, atol=1e-10, max_step=2e-3
+        )
+        differences.append(np.abs(solved.y[:12].T - samples).max())
+        assert np.ptp(solved.y[6:12] - solved.y[:6], axis=1).min() > 2e-4, "the springs work"
+    assert differences[0] < 1e-4
+    assert differences[1] < 0.6 * differences[0]
+
+
+def test_each_sample_obeys_both_equations_of_motion(demo_robot, trajectory):
+    """Eq. 1 of Lightcap and Banks along the servo's motion, by Pinocchio, away from the reversals of friction."""
+    arm = flexible(demo_robot, drives={"coulomb": None})
+    reference = PinocchioArm(demo_robot.urdf, demo_robot.joint_names, demo_robot.gravity)
+    true = simulate(arm, trajectory, 1000.0, link_encoders=True)
+    q, q_m = true.link_position, true.position
+    qd = np.gradient(q, 0.001, axis=0)
+    qdd, qdd_m = (np.diff(x, 2, axis=0) / 1e-6 for x in (q, q_m))
+    spring = STIFFNESS * (q_m - q)
+    motor = spring[1:-1] + MOTOR_INERTIA * qdd_m + MOTOR_VISCOUS * np.gradient(q_m, 0.001, axis=0)[1:-1]
+    assert true.torque[1:-1] == pytest.approx(motor, abs=1e-6)
+    moving = np.flatnonzero(np.all(np.abs(qd) > 0.05, axis=1))[1:-1]
+    assert len(moving) > 1500
+    for i in moving[::20]:
+        friction = arm.drives.coulomb * np.sign(qd[i]) + VISCOUS * qd[i]
+        expected = reference.inverse_dynamics(q[i], qd[i], qdd[i - 1]) + friction
+        assert spring[i] == pytest.approx(expected, abs=0.03)
+
+
+@pytest.mark.parametrize("springs", [SPRINGS, STIFFENING])
+def test_at_rest_the_links_hang_on_their_springs(demo_robot, springs):
+    arm = flexible(demo_robot, springs)
+    first = arm.link_position
+    arm.step(3.0)
+    gravity = arm.truth.gravity_torque(arm.link_position)[0]
+    assert arm.torque == pytest.approx(gravity, abs=2e-3)
+    assert arm.springs.torque(arm.position - arm.link_position, np.zeros(6)) == pytest.approx(gravity, abs=2e-3)
+    assert arm.link_position == pytest.approx(first, abs=3e-3)
+    assert np.abs(arm.position - arm.link_position).max() > 2e-3
+
+
+def test_a_pendulum_starts_in_equilibrium(pendulum):
+    """k (q_m - q) = -m g l cos q, and it stays but for the servo, which takes the link to be where the motor is."""
+    arm = swing(pendulum, start=[0.3])
+    assert 2000.0 * (0.3 - arm.link_position[0]) == pytest.approx(-MASS * G * LENGTH * np.cos(arm.link_position[0]))
+    links = arm.link_position
+    for _ in range(100):
+        arm.step(0.01)
+        assert arm.link_position == pytest.approx(links, abs=2e-5)
+
+
+def test_a_slide_hangs_on_its_spring():
+    """A prismatic joint upward: m g / k, and no weight of the motor's."""
+    limit = '<limit lower="-1" upper="1" velocity="1" effort="500"/>'
+    lift = RobotModel.from_urdf(urdf(axis="0 0 1", kind="prismatic", limit=limit))
+    arm = swing(lift, stiffness=5000.0, motor_inertia=2.0)
+    arm.step(1.0)
+    assert arm.position[0] - arm.link_position[0] == pytest.approx(MASS * G / 5000.0, rel=1e-6)
+    assert arm.torque == pytest.approx([MASS * G], rel=1e-6)
+
+
+def test_the_servo_leads_the_motors_and_the_links_follow(demo_robot, trajectory):
+    true = simulate(flexible(demo_robot, drives={"coulomb": None}), trajectory, link_encoders=True)
+    desired = trajectory.at(true.time)[0]
+    assert true.position == pytest.approx(desired, abs=0.01)
+    assert np.abs(true.position - true.link_position).max(axis=0) == pytest.approx(
+        np.abs(true.torque).max(axis=0) / STIFFNESS, rel=0.5
+    )
+
+
+def test_very_stiff_springs_make_a_rigid_arm(demo_robot, trajectory):
+    drives = {"drives": {"coulomb": None}, "timestep": 0.0005}
+    soft = simulate(flexible(demo_robot, Springs(3e3 * MOTOR_INERTIA * [30, 30, 30, 30, 30, 30]), **drives), trajectory)
+    rigid = simulate(flexible(demo_robot, None, **drives), trajectory)
+    assert soft.position == pytest.approx(rigid.position, abs=2e-3)
+    assert soft.link_position is None
+
+
+def test_a_load_hangs_on_the_springs_and_on_the_wrist(demo_robot):
+    arm = flexible(demo_robot)
+    before = arm.link_position
+    arm.attach_load(carried_loads.parameters())
+    assert np.array_equal(arm.link_position, before)
+    arm.step(4.0)
+    assert arm.torque == pytest.approx(arm.truth.gravity_torque(arm.link_position)[0], abs=0.02)
+    sag = np.abs(arm.link_position - before) - np.abs(arm.position - START)
+    assert sag.max() > 1e-3
+    tip = (demo_robot.forward_kinematics(arm.link_position[np.newaxis])[0, -1] @ demo_robot.tip_offset)[:3, :3]
+    force, _ = arm.measure_wrench()
+    assert force == pytest.approx(tip.T @ [0.0, 0.0, -carried_loads.MASS * G], abs=0.02)
+    arm.detach_load()
+    arm.reset()
+    assert arm.link_position == pytest.approx(before, abs=1e-12)
+
+
+def test_links_stop_at_their_limits(demo_robot):
+    arm = flexible(demo_robot)
+    arm.release()
+    arm.command_effort([0, 60, 0, 0, 0, 0])
+    arm.step(4.0)
+    assert arm.link_position[1] == pytest.approx(demo_robot.limits.upper[1], abs=0.02)
+    assert arm.position[1] > arm.link_position[1]
+
+
+def test_a_rigid_joint_has_its_link_where_its_motor_is(pendulum):
+    arm = SimulatedArm(pendulum)
+    arm.follow(TrajectoryPoints(["swing"], [0.5], [[0.5]]))
+    arm.step(0.3)
+    assert np.array_equal(arm.link_position, arm.position)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"drives": {"rotor_inertia": 0.0}}, "joint 'joint_1' is flexible, its motor has no inertia"),
+        ({"springs": Springs(1e9)}, r"joint \'joint_\d\' swings on its spring at .* timestep of 0.001 s is too long"),
+        ({"springs": Springs(0.0)}, "stiffness is .* expected more than 0"),
+        ({"springs": Springs(100.0, dead_zone=-1e-3)}, "dead_zone is"),
+    ],
+)
+def test_springs_that_cannot_be_simulated_are_refused(demo_robot, settings, message):
+    with pytest.raises(DynidError, match=message):
+        flexible(demo_robot, **settings)

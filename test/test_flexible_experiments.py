@@ -1,0 +1,89 @@
+"""The experiments obey the equations of motion that they are meant to, in one joint and in six."""
+
+import flexible_experiments as experiments
+import numpy as np
+import pa10
+import pytest
+
+
+@pytest.mark.parametrize("joint", [2, 4])
+def test_one_joint_by_eq_10_moves_as_by_pinocchio(joint):
+    """LSODA on the printed equation beside Runge-Kutta on articulated bodies."""
+    motor, links = experiments.single_joint_motion(joint)
+    springs = experiments.Springs.of([pa10.table_one(joint)])
+    smoothing = 4e-3
+    by_eq_10 = experiments.link_motion(pa10.table_one(joint), motor, smoothing)
+    by_pinocchio = experiments.arm_motion(pa10.single_joint_urdf(joint), springs, motor, smoothing)
+    time = np.arange(0.0, motor.period, 0.004)
+    for settled in (False, True):
+        first, second = by_eq_10.at(time, settled), by_pinocchio.at(time, settled)
+        np.testing.assert_allclose(first, second, atol=2e-6, rtol=0)
+    # What the smoothing of Coulomb friction does is far below the noise.
+    assert np.abs(links.at(time, True) - by_eq_10.at(time, True)).max() < 0.5 * experiments.LINK_NOISE
+
+
+def test_torque_is_that_of_links_friction_and_motors():
+    """Eq. 5, the sum of both rows, with the links' acceleration by differences."""
+    row = pa10.table_one(3)
+    motor, links = experiments.single_joint_motion(3)
+    experiment = experiments.single_joint(3, noise=0.0)
+    step, (q,) = 1e-3, experiment.exact[2].T
+    before, after = (links.at(experiment.time + shift, True)[:, 0] for shift in (-step, step))
+    qd, qdd = (after - before) / (2 * step), (after - 2 * q + before) / step**2
+    _, qd_m, qdd_m = (array[:, 0] for array in motor.at(experiment.time))
+    torque = row.inertia * qdd - row.gravity_x * np.sin(q) + row.gravity_y * np.cos(q)
+    torque += row.coulomb * np.sign(qd) + row.viscous * qd + row.motor_inertia * qdd_m + row.motor_viscous * qd_m
+    steady = np.abs(qd) > 0.05
+    assert steady.mean() > 0.8
+    np.testing.assert_allclose(torque[steady], experiment.torque[steady, 0], atol=0.005 * np.abs(torque).max())
+
+
+def test_six_joints_obey_pinocchios_inverse_dynamics():
+    pin = pytest.importorskip("pinocchio")
+    motor, links = experiments.six_joint_motion()
+    springs = experiments.arm_springs()
+    model = pa10.pinocchio_model(pa10.arm_urdf())
+    data = model.createData()
+    time, step = np.arange(0.0, motor.period, 0.01), 5e-4
+    before, q, after = (links.at(time + shift, True) for shift in (-step, 0.0, step))
+    qd, qdd = (after - before) / (2 * step), (after - 2 * q + before) / step**2
+    steady = (np.abs(qd) > 0.05).all(axis=1)
+    assert steady.sum() > 50
+    moving = np.array([pin.rnea(model, data, *sample) for sample in zip(q, qd, qdd, strict=True)])
+    spring = springs.stiffness * (motor.at(time)[0] - q)
+    expected = moving + springs.coulomb * np.sign(qd) + springs.viscous * qd
+    np.testing.assert_allclose(spring[steady], expected[steady], atol=5e-3 * np.abs(expected).max(axis=0).max())
+
+
+def test_noise_and_clock():
+    _, links = experiments.single_joint_motion(5)
+    experiment, other = experiments.single_joint(5), experiments.single_joint(5, 1)
+    time = np.arange(5000) / 250
+    np.testing.assert_array_equal(experiment.time, time)
+    # robot_time = camera_time + offset
+    np.testing.assert_allclose(experiment.exact[3], links.at(experiment.link_time + 0.005, True), atol=1e-12)
+    rms = np.sqrt(np.mean(experiment.exact[1] ** 2))
+    measured = (experiment.motor, experiment.torque, experiment.link_encoder, experiment.link)
+    sizes = (np.deg2rad(0.011), 0.005 * rms, np.deg2rad(0.05), np.deg2rad(0.05))
+    for values, exact, size in zip(measured, experiment.exact, sizes, strict=True):
+        assert (values - exact).std() == pytest.approx(size, rel=0.05)
+    assert np.corrcoef((experiment.link - experiment.exact[3]).T, (other.link - other.exact[3]).T)[0, 1] < 0.05
+    assert experiment.recording.link_position is None
+    np.testing.assert_array_equal(experiment.recording_with_encoders.link_position, experiment.link_encoder)
+
+
+def test_rest_at_the_start_dies_out():
+    _, links = experiments.single_joint_motion(2)
+    resting = experiments.single_joint(2, settled=False, noise=0.0).link_encoder
+    settled = experiments.single_joint(2, noise=0.0).link_encoder
+    assert np.abs(links.velocity[0]).max() == 0.0
+    assert np.abs(resting - settled)[:100].max() > 3 * experiments.LINK_NOISE
+    assert np.abs(resting - settled)[-2500:].max() < 1e-5
+
+
+def test_six_joints_composites_are_of_the_order_of_table_one():
+    pin = pytest.importorskip("pinocchio")
+    model = pa10.pinocchio_model(pa10.arm_urdf())
+    mass = pin.crba(model, model.createData(), experiments.ARM_POSE)
+    ratio = np.diag(mass) / [pa10.table_one(joint).inertia for joint in range(1, 7)]
+    assert ((ratio > 0.3) & (ratio < 5)).all()
