@@ -53,6 +53,7 @@ setup(
             "dynid = dynid_ros.cli:main",
             "demo = dynid_ros.nodes.demo:main",
             "excitation = dynid_ros.nodes.excitation:main",
+            "flexible_joint_identification = dynid_ros.nodes.flexible_joint_identification:main",
             "gravity_compensation = dynid_ros.nodes.gravity_compensation:main",
             "gravity_identification = dynid_ros.nodes.gravity_identification:main",
             "link_identification = dynid_ros.nodes.link_identification:main",

@@ -40,7 +40,9 @@ def generate_launch_description() -> LaunchDescription:
                 "output", default_value="demo_results", description="folder for bag, model and report"
             ),
             DeclareLaunchArgument(
-                "acts", default_value="", description="gravity links load torque_sensors, or some of them; empty: all"
+                "acts",
+                default_value="",
+                description="gravity links load torque_sensors flexible_joint, or some of them; empty: all",
             ),
             SetEnvironmentVariable("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST"),
             OpaqueFunction(function=start),

@@ -8,7 +8,7 @@ integration starts at rest and runs until successive periods agree to 3e-6 rad; 
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
 import numpy as np
@@ -349,6 +349,14 @@ def six_joints(
     series, links = six_joint_motion(base_frequency, harmonics, motion)
     rng = np.random.default_rng([6, repeat])
     return _recorded(pa10.arm_robot(), arm_springs(), series, links, settled, noise, clock_offset, rng)
+
+
+def shortened(experiment: Experiment, seconds: float) -> Experiment:
+    """The first seconds of it."""
+    rows = slice(round(seconds * RATE))
+    names = ("time", "motor", "torque", "link_encoder", "link_time", "link")
+    exact = tuple(values[rows] for values in experiment.exact)
+    return replace(experiment, exact=exact, **{name: getattr(experiment, name)[rows] for name in names})
 
 
 def _recorded(

@@ -1,4 +1,4 @@
-"""Single joints of table I behind springs of other laws or stiffnesses, links seen by encoders: motion by scipy alone."""
+"""Single joints of table I behind springs of other laws or stiffnesses, seen by encoders: motion by scipy alone."""
 
 import math
 from collections.abc import Callable

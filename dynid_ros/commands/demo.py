@@ -15,8 +15,8 @@ def add(commands: argparse._SubParsersAction) -> None:
         "--acts",
         nargs="+",
         default=[],
-        help="those to play of gravity, links, load, torque_sensors; the last two need files that the others write; "
-        "default: all",
+        help="of gravity, links, load, torque_sensors, flexible_joint; load and torque_sensors need files "
+        "that the ones before write; default: all",
     )
     parser.set_defaults(command=_demo)
 

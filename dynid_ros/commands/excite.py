@@ -9,8 +9,10 @@ from numpy.typing import NDArray
 from dynid_ros.commands.options import add_reading, add_robot, read_recordings, read_robot
 from dynid_ros.errors import TrajectoryError
 from dynid_ros.information.criteria import CRITERIA
+from dynid_ros.information.flexible_prior import FlexibleJoints
 from dynid_ros.jobs.excite import excite
 from dynid_ros.jobs.experiments import KINDS
+from dynid_ros.jobs.flexible_motion import FLEXIBLE, flexible_prior
 from dynid_ros.jobs.joint_values import joint_values
 from dynid_ros.jobs.judging import judge
 from dynid_ros.jobs.surroundings import CLEARANCE, FLOOR_HEIGHT, surroundings
@@ -30,6 +32,13 @@ PER_JOINT = {
     "noise": "standard deviation of the torques, N m (N)",
     "position_margin": "distance kept from position limits, rad (m)",
     "approach": "distance from which joints come to a pose, rad (m)",
+}
+PRIOR = {
+    "stiffness": "of the springs, N m/rad (N/m)",
+    "motor_inertia": "seen from the links, kg m^2 (kg)",
+    "motor_viscous": "on the motors' side, N m s/rad (N s/m)",
+    "coulomb": "on the links' side, N m (N)",
+    "viscous": "on the links' side, N m s/rad (N s/m); all that keeps a resonance finite, Coulomb friction aside",
 }
 NUMBERS = {
     "base_frequency": (float, "of the first harmonic, Hz; a period takes one over it"),
@@ -65,7 +74,9 @@ def add(commands: argparse._SubParsersAction) -> None:
     )
     add_robot(parser)
     parser.add_argument("--output", type=Path, help="folder for trajectory.yaml and .csv, plan.yaml, report.html")
-    parser.add_argument("--motion", choices=KINDS, default="fourier", help="%(default)s: all joints at once, for links")
+    parser.add_argument(
+        "--motion", choices=(*KINDS, FLEXIBLE), default="fourier", help="%(default)s: all joints at once, for links"
+    )
     parser.add_argument("--target", choices=("links", "gravity", "load"), help="what to show; default: by the motion")
     limits = parser.add_argument_group("limits, per joint")
     for name, what in LIMITS.items():
@@ -78,6 +89,11 @@ def add(commands: argparse._SubParsersAction) -> None:
         settings.add_argument(_option(name), metavar="V", help=f"{what}, per joint{_owners(name)}")
     for name, (kind, what) in NUMBERS.items():
         settings.add_argument(_option(name), type=kind, metavar="N", help=f"{what}{_owners(name)}")
+    flexible = parser.add_argument_group("flexible joints", "what is known beforehand, 30 % off if need be; per joint")
+    flexible.add_argument("--model", type=Path, metavar="FILE", help="identified.yaml of flexible joints")
+    for name, what in PRIOR.items():
+        flexible.add_argument(_option(name), metavar="V", help=f"{what}; default: as in --model")
+    flexible.add_argument("--held", metavar="JOINT=Q", help="joints that brakes hold, with commas between, and where")
     others = parser.add_argument_group("recordings")
     others.add_argument(
         "--recorded", action="append", type=Path, default=[], metavar="R", help="fourier: adds to it; repeatable"
@@ -139,12 +155,25 @@ def _excite(options: argparse.Namespace) -> int:
         target=options.target,
         recorded=recordings,
         criterion=options.criterion,
+        joints=_prior(options, robot),
+        held=_per_joint(options, robot, ["held"])["held"],
         frequencies=None if options.frequencies is None else joint_values(options.frequencies, (), "frequencies"),
         **_per_joint(options, robot, PER_JOINT),
         **{name: getattr(options, name) for name in NUMBERS},
     )
     print(job.summary())
     return 0
+
+
+def _prior(options: argparse.Namespace, robot: RobotModel) -> FlexibleJoints | None:
+    """What is known of flexible joints; None for other motions."""
+    given = _per_joint(options, robot, PRIOR)
+    if options.motion != FLEXIBLE:
+        names = [name for name in (*PRIOR, "model", "held") if getattr(options, name) is not None]
+        if names:
+            raise TrajectoryError(f"{_option(names[0])} is for --motion {FLEXIBLE}")
+        return None
+    return flexible_prior(robot, given, options.model)
 
 
 def _judge(options: argparse.Namespace, robot: RobotModel) -> int:

@@ -33,9 +33,7 @@ def add(kinds: argparse._SubParsersAction) -> None:
         "--validate", action="append", type=Path, default=[], metavar="R", help="to predict, not to fit; needs no links"
     )
     flexible.add_argument("--joint", metavar="J", help="this one alone, the others held by their brakes")
-    flexible.add_argument(
-        "--repeats", action="store_true", help="identify from each recording alone too: mean, variation"
-    )
+    flexible.add_argument("--repeats", action="store_true", help="each recording alone too: mean and variation")
     flexible.add_argument(
         "--spring",
         choices=(*SPRINGS, AUTO),
@@ -53,8 +51,8 @@ def add(kinds: argparse._SubParsersAction) -> None:
     flexible.add_argument(
         "--torsion",
         action="store_true",
-        help="torsion and stiffness alone, from link encoders on the motors' clock: for a URDF without masses, or motion "
-        "too slow to tell motor from link; needs no dynamics, tells none",
+        help="torsion and stiffness alone, from link encoders on the motors' clock: for a URDF without masses, or a "
+        "motion too slow to tell motor from link; needs no dynamics, tells none",
     )
     flexible.add_argument("--output", type=Path, required=True, help="folder for identified.yaml and report.html")
     flexible.add_argument("--json", action="store_true", help="print the content of identified.yaml as JSON")

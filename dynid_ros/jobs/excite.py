@@ -9,16 +9,18 @@ from typing import Any
 
 import numpy as np
 import yaml
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.errors import DynidError, TrajectoryError
 from dynid_ros.excitation import Experiment, FourierExcitation, Plan
 from dynid_ros.files import write_atomically
 from dynid_ros.information.criteria import Condition
+from dynid_ros.information.flexible_prior import FlexibleJoints
 from dynid_ros.information.motion_quality import MotionQuality
 from dynid_ros.information.torque_information import TorqueInformation
 from dynid_ros.jobs.checking import checked
 from dynid_ros.jobs.experiments import KINDS, make_experiment
+from dynid_ros.jobs.flexible_motion import FLEXIBLE, flexible_motion
 from dynid_ros.jobs.judging import judge
 from dynid_ros.jobs.progress import progress, search_progress
 from dynid_ros.jobs.recorded_motion import recorded_information
@@ -73,19 +75,23 @@ def excite(
     *,
     target: str | None = None,
     recorded: Sequence[Recording] = (),
+    joints: FlexibleJoints | None = None,
+    held: NDArray | None = None,
     **settings: Any,
 ) -> ExciteJob:
     """Plan a motion and write trajectory.yaml, trajectory.csv, plan.yaml and report.html into `output`.
 
     Args:
-        kind: of motion, key of `experiments.KINDS`.
+        kind: of motion, key of `experiments.KINDS`, or "flexible".
         robot: the arm.
         limits: what the joints may do.
         workspace: where the links may be.
         output: the folder.
         target: what it is to show; None: what that kind usually shows.
         recorded: what the motion is to add to.
-        settings: of the experiment, see `make_experiment`.
+        joints: of a flexible motion: what is known of them.
+        held: of a flexible motion: (n,) positions of joints that brakes hold, NaN for the others; None: all move.
+        settings: of the experiment, see `make_experiment`; of a flexible motion those of a Fourier motion.
 
     Raises:
         RecordingError: the sanity check found an error in a recording.
@@ -97,7 +103,13 @@ def excite(
     if output.is_file():
         raise DynidError(f"cannot write into {output}: it is a file; choose a folder")
     findings = checked(recorded, robot, motion=True) if recorded else ()
-    experiment = make_experiment(kind, robot, limits, workspace, target, **settings)
+    experiment: Experiment
+    if kind == FLEXIBLE:
+        _check_flexible(joints, target, settings)
+        assert joints is not None
+        experiment = flexible_motion(robot, limits, workspace, joints, held, **settings)
+    else:
+        experiment = make_experiment(kind, robot, limits, workspace, target, **settings)
     known = None
     if recorded:
         source = experiment.information if isinstance(experiment, FourierExcitation) else None
@@ -106,8 +118,12 @@ def excite(
         known = recorded_information(source, recorded)
         experiment = make_experiment(kind, robot, limits, workspace, target, known=known, **settings)
     plan = _planned(experiment)
-    target = target or KINDS[kind].target
-    quality, not_judged = _judged(robot, plan, target, settings.get("noise"), limits=limits, allowed=workspace.allowed)
+    if kind == FLEXIBLE:
+        target, quality, not_judged = FLEXIBLE, None, "quality is that of rigid arms; see the condition number above"
+    else:
+        target = target or KINDS[kind].target
+        bounds = {"limits": limits, "allowed": workspace.allowed}
+        quality, not_judged = _judged(robot, plan, target, settings.get("noise"), **bounds)
     design = DesignedMotion(
         robot,
         limits,
@@ -122,6 +138,18 @@ def excite(
         np.inf if known is None else Condition().value(known),
     )
     return ExciteJob(design, findings, _written(design, output))
+
+
+def _check_flexible(joints: FlexibleJoints | None, target: str | None, settings: Mapping[str, Any]) -> None:
+    if joints is None or target is not None:
+        raise TrajectoryError(
+            f"a flexible motion shows flexible joints, not {target}"
+            if target
+            else "a flexible motion needs to know about the joints; give their stiffness and motor_inertia"
+        )
+    for name, value in settings.items():
+        if value is not None and name not in KINDS["fourier"].settings:
+            raise TrajectoryError(f"motion {FLEXIBLE} has no setting {name}")
 
 
 def _planned(experiment: Experiment) -> Plan:

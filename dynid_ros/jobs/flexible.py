@@ -97,9 +97,7 @@ def identify_flexible(
 
     """
     if repeats and len(recordings) < 2:
-        raise IdentificationError(
-            "repeats: there is one recording only; give each repetition as a recording of its own"
-        )
+        raise IdentificationError("repeats: there is only one recording; give each repetition as one of its own")
     check_apart(recordings, validate)
     robot, output = identification.robot, Path(output)
     with progress(5) as step:
@@ -116,7 +114,9 @@ def identify_flexible(
         laws = list(SPRINGS) if spring == AUTO else [spring]
         springs = measured_springs(result, [laws] * robot.n_joints, noise)
         if spring == AUTO:
-            identification, result, springs = _by_law(identification, recordings, links, result, springs, noise)
+            identification, result, springs = _by_law(
+                identification, recordings, links, result, springs=springs, noise=noise
+            )
         alone = identification.repeat(*recordings, links=links) if repeats else ()
         step("validating")
         result = replace(
@@ -130,9 +130,9 @@ def identify_flexible(
             output / "report.html",
             result,
             springs,
-            [result.predict(recording) for recording in validate],
-            [camera for camera in cameras if camera],
-            repeated(alone) if alone else (),
+            predictions=[result.predict(recording) for recording in validate],
+            cameras=[camera for camera in cameras if camera],
+            repeats=repeated(alone) if alone else (),
         )
     return FlexibleJob(result, tuple(springs), tuple(cameras), alone, findings, identified, report)
 
@@ -143,8 +143,8 @@ def _camera(robot: RobotModel, recording: Recording, markers: Markers, *, mocap:
     if recording.link_position is None or np.isnan(recording.link_position).all():
         seen = f"it has poses of {', '.join(recording.poses)}: " if recording.poses else ""
         raise MocapError(
-            f"{recording.source}: nothing tells where the links are; {seen}give them with --mocap, a camera's file with "
-            "--mocap-file, or record encoders behind the gears as link_position"
+            f"{recording.source}: nothing tells where the links are; {seen}give them with --mocap, a camera's file "
+            "with --mocap-file, or record encoders behind the gears as link_position"
         )
     return None
 
@@ -154,6 +154,7 @@ def _by_law(
     recordings: Sequence[Recording],
     links: list,
     result: FlexibleResult,
+    *,
     springs: list[MeasuredSpring],
     noise: np.ndarray,
 ) -> tuple[FlexibleJointIdentification, FlexibleResult, list[MeasuredSpring]]:

@@ -24,6 +24,7 @@ FURTHER = (
     ("Links and friction", "links/report.html"),
     ("A load", "load/demonstration.html"),
     ("Torque sensors", "torque_sensors/demonstration.html"),
+    ("Flexible joints", "flexible_joint/demonstration.html"),
 )
 """Pages of the other acts."""
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from dynid_ros.errors import DynidError
+from dynid_ros.nodes.demo_flexible import flexible_act
 from dynid_ros.nodes.demo_gravity import gravity_act
 from dynid_ros.nodes.demo_links import links_act
 from dynid_ros.nodes.demo_load import load_act
@@ -37,6 +38,7 @@ ACTS = {
     "links": Act(links_act, 3),
     "load": Act(load_act, 6, GRAVITY | LINKS),
     "torque_sensors": Act(torque_sensor_act, 3, GRAVITY),
+    "flexible_joint": Act(flexible_act, 3),
 }
 PARAMETERS = (
     *ROBOT_PARAMETERS,

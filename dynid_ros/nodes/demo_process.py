@@ -11,13 +11,14 @@ STOP_TIMEOUT = 10.0
 
 
 @contextmanager
-def node_process(name: str, parameters: Mapping[str, object], log: Path) -> Iterator[None]:
+def node_process(name: str, parameters: Mapping[str, object], log: Path, namespace: str = "") -> Iterator[None]:
     """A node of this package, from start to end.
 
     Args:
         name: of its module and of the node.
         parameters: on top of the files of parameters that this process was given.
         log: file for what it prints.
+        namespace: of the node; empty: none.
 
     """
     command = [sys.executable, "-m", f"dynid_ros.nodes.{name}", "--ros-args"]
@@ -26,6 +27,8 @@ def node_process(name: str, parameters: Mapping[str, object], log: Path) -> Iter
             command += [option, file]
     for parameter, value in parameters.items():
         command += ["-p", f"{parameter}:={value}"]
+    if namespace:
+        command += ["-r", f"__ns:={namespace}"]
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("w") as file:
         process = subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT)

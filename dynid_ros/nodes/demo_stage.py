@@ -74,11 +74,11 @@ class Stage(Node):
         """Time of the clock that joint states are stamped by, s."""
         return self.get_clock().now().nanoseconds * 1e-9
 
-    def truth(self) -> dict[str, Any]:
+    def truth(self, topic: str = TRUTH_TOPIC) -> dict[str, Any]:
         """All that is true of the simulated arm, see `truth_table`."""
-        received, message = wait_for_message(String, self, TRUTH_TOPIC, qos_profile=LATCHED, time_to_wait=TRUTH_TIMEOUT)
+        received, message = wait_for_message(String, self, topic, qos_profile=LATCHED, time_to_wait=TRUTH_TIMEOUT)
         if not received:
-            raise DynidError(f"nothing on {TRUTH_TOPIC} within {TRUTH_TIMEOUT:g} s; is the simulator running?")
+            raise DynidError(f"nothing on {topic} within {TRUTH_TIMEOUT:g} s; is the simulator running?")
         return yaml.safe_load(message.data)
 
     def read(self, bag: str) -> Recording:

@@ -1,6 +1,6 @@
 """From the topics of a bag to a recording on one clock."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +17,7 @@ from dynid_ros.recording.joint_samples import (
     read_joint_states,
 )
 from dynid_ros.recording.recording import Recording, require_increasing
+from dynid_ros.signals import GapSpline
 
 STAMPS_WAY_OUT = (
     "two publishers on one topic, or a bag that was played while this one was recorded: record again with one "
@@ -33,12 +34,16 @@ def read_bag(
     *,
     torque_topic: str | None,
     joint_states_topic: str | None,
+    link_states_topic: str | None,
     receive_time: bool,
 ) -> Recording:
     """See `Recording.read`."""
     with open_bag(path) as bag:
         torque_topic = _checked(bag, torque_topic, (JOINT_STATE, FLOAT64_MULTI_ARRAY))
-        joint_states_topic = _checked(bag, joint_states_topic, (JOINT_STATE,)) or _joint_states_topic(bag, torque_topic)
+        link_states_topic = _checked(bag, link_states_topic, (JOINT_STATE,))
+        joint_states_topic = _checked(bag, joint_states_topic, (JOINT_STATE,)) or _joint_states_topic(
+            bag, {torque_topic, link_states_topic}
+        )
         states = read_joint_states(bag, joint_states_topic, joint_names)
         use_stamps = states.has_stamps and not receive_time
         clock = Clock(int(states.stamped[0]) if use_stamps else None, int(states.received[0]))
@@ -48,12 +53,17 @@ def read_bag(
         if torque_topic:
             torques = _read_torques(bag, torque_topic, joint_names, states)
             effort = _aligned(torques, states, use_stamps, str(path))
+        links = None
+        if link_states_topic:
+            read = read_joint_states(bag, link_states_topic, states.joint_names, fields=("position",))
+            links = _links(read, states, use_stamps, str(path))
         return Recording(
             joint_names=states.joint_names,
             time=time,
             position=states.values["position"],
             velocity=states.values["velocity"],
             torque=convention.to_torque(effort),
+            link_position=links,
             start_time=(states.stamped if use_stamps else states.received)[0] * 1e-9,
             wrenches=read_wrenches(bag, clock),
             poses=read_poses(bag, clock),
@@ -76,8 +86,8 @@ def _checked(bag: Bag, topic: str | None, msgtypes: Sequence[str]) -> str | None
     return name
 
 
-def _joint_states_topic(bag: Bag, torque_topic: str | None) -> str:
-    candidates = [topic for topic in bag.topics_of(JOINT_STATE) if topic != torque_topic]
+def _joint_states_topic(bag: Bag, others: Collection[str | None]) -> str:
+    candidates = [topic for topic in bag.topics_of(JOINT_STATE) if topic not in others]
     if "/joint_states" in candidates:
         return "/joint_states"
     if len(candidates) != 1:
@@ -102,12 +112,10 @@ def _read_torques(bag: Bag, topic: str, joint_names: Sequence[str] | None, state
 def _aligned(torques: JointSamples, states: JointSamples, use_stamps: bool, source: str) -> np.ndarray:
     """Torques (N, n) at the times of the joint states: linear between two messages, NaN where there is none near.
 
-    Both are taken by their stamps if both have some, else both by the time of reception: never one by each.
+    See `_times`.
     """
-    by_stamp = use_stamps and torques.has_stamps
-    wanted = states.stamped if by_stamp else states.received
-    given = torques.stamped if by_stamp else torques.received
     effort = torques.values["effort"]
+    wanted, given = _times(torques, states, use_stamps)
     if np.array_equal(given, wanted):
         return effort
     at, known = (wanted - wanted[0]) * 1e-9, (given - wanted[0]) * 1e-9
@@ -119,3 +127,29 @@ def _aligned(torques: JointSamples, states: JointSamples, use_stamps: bool, sour
         exact = np.isin(wanted, given)
         aligned[(steps[after - 1] > LONGEST_GAP * np.median(steps)) & ~exact] = np.nan
     return aligned
+
+
+def _links(links: JointSamples, states: JointSamples, use_stamps: bool, source: str) -> np.ndarray:
+    """Positions of the links (N, n) at the times of the joint states: by cubic splines, NaN where there is none near.
+
+    See `_times`.
+    """
+    position = links.values["position"]
+    wanted, given = _times(links, states, use_stamps)
+    if np.array_equal(given, wanted):
+        return position
+    at, known = (wanted - wanted[0]) * 1e-9, (given - wanted[0]) * 1e-9
+    require_increasing(known, f"{source}: {links.topic}", STAMPS_WAY_OUT)
+    try:
+        return GapSpline(known, position)(at)
+    except RecordingError as error:
+        raise RecordingError(f"{source}: {links.topic}: {error}") from error
+
+
+def _times(samples: JointSamples, states: JointSamples, use_stamps: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Times of joint states and of other samples, ns.
+
+    Both are taken by their stamps if both have some, else both by the time of reception: never one by each.
+    """
+    by_stamp = use_stamps and samples.has_stamps
+    return (states.stamped, samples.stamped) if by_stamp else (states.received, samples.received)

@@ -22,6 +22,7 @@ def read(
     *,
     torque_topic: str | None,
     joint_states_topic: str | None,
+    link_states_topic: str | None,
     receive_time: bool,
 ) -> Recording:
     """See `Recording.read`."""
@@ -38,12 +39,15 @@ def read(
             convention,
             torque_topic=torque_topic,
             joint_states_topic=joint_states_topic,
+            link_states_topic=link_states_topic,
             receive_time=receive_time,
         )
     if path.suffix not in TABLES:
         raise RecordingError(
             f"{path} is no known kind of recording; give a rosbag2 folder, or a .mcap, .db3, .csv or .npz file"
         )
-    if torque_topic or joint_states_topic or receive_time:
-        raise RecordingError(f"{path}: torque_topic, joint_states_topic and receive_time are for bags, not for tables")
+    if torque_topic or joint_states_topic or link_states_topic or receive_time:
+        raise RecordingError(
+            f"{path}: torque_topic, joint_states_topic, link_states_topic and receive_time are for bags, not for tables"
+        )
     return TABLES[path.suffix](path, joint_names, convention)

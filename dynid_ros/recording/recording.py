@@ -84,6 +84,7 @@ class Recording:
         effort_convention: EffortConvention | None = None,
         *,
         joint_states_topic: str | None = None,
+        link_states_topic: str | None = None,
         receive_time: bool = False,
     ) -> "Recording":
         """Recording from a rosbag2 folder, a single .mcap or .db3 file, a .csv table or a .npz archive.
@@ -99,6 +100,8 @@ class Recording:
                 JointState (its effort, by name) or a Float64MultiArray in the order of `joint_names`.
             effort_convention: what the recorded effort is; None: torque in N m, as ROS defines the field.
             joint_states_topic: None: /joint_states, else the only JointState topic of the bag.
+            link_states_topic: JointState topic of a bag with the positions of the links, by the names of their joints,
+                taken at the times of the joint states; None: there are none.
             receive_time: take the time at which the bag received each message, not the time stamp in it.
 
         Raises:
@@ -113,6 +116,7 @@ class Recording:
             effort_convention or EffortConvention("torque"),
             torque_topic=torque_topic,
             joint_states_topic=joint_states_topic,
+            link_states_topic=link_states_topic,
             receive_time=receive_time,
         )
 

@@ -25,11 +25,13 @@ KINDS = {
     "joint_by_joint": "Joint after joint moves, while the others hold",
     "payload": "The tool turns about each of its axes",
     "poses": "The arm rests in pose after pose",
+    "flexible": "A periodic motion of the motors, with their links swinging behind springs",
 }
 TARGETS = {
     "links": "the base parameters of links and joints",
     "gravity": "the parameters that gravity acts on",
     "load": "the parameters of a load",
+    "flexible": "links, friction and motors of flexible joints",
 }
 
 

@@ -31,7 +31,7 @@ def spring_panels(result: FlexibleResult, springs: Sequence[MeasuredSpring]) -> 
         at = law.torque(spring.deflection, values)
         rms = float(np.sqrt(np.mean((spring.torque - at) ** 2))) if len(at) else np.nan
         r2 = float(np.corrcoef(at, spring.torque)[0, 1] ** 2) if len(at) > 2 and np.ptp(at) > 0 else np.nan
-        across = np.linspace(*np.quantile(spring.deflection, [0.0, 1.0]), 200) if len(at) else np.zeros(0)
+        across = np.linspace(spring.deflection.min(), spring.deflection.max(), 200) if len(at) else np.zeros(0)
         decided = bool(np.isfinite(result.stiffness[i]))
         line = law.torque(across, values) if decided else np.full_like(across, np.nan)
         yield Panel(spring.joint, "", _spring(spring, across, line, unit), rms if decided else np.nan, unit.effort), r2
@@ -67,7 +67,15 @@ def torque_panels(result: FlexibleResult, prediction: FlexiblePrediction) -> Ite
     for i, (name, unit) in enumerate(zip(result.joint_names, joint_units(result.layout.robot), strict=True)):
         measured, predicted = prediction.measured_torque[:, i], prediction.torque[:, i]
         label = f"Torque of {name} over time, measured and predicted"
-        yield _panel(name, label, f"torque ({unit.effort})", prediction, measured, predicted, unit.effort)
+        yield _panel(
+            name,
+            label,
+            f"torque ({unit.effort})",
+            prediction=prediction,
+            measured=measured,
+            predicted=predicted,
+            unit=unit.effort,
+        )
 
 
 def deflection_panels(result: FlexibleResult, prediction: FlexiblePrediction) -> Iterator[Panel]:
@@ -80,13 +88,16 @@ def deflection_panels(result: FlexibleResult, prediction: FlexiblePrediction) ->
         label = f"Deflection of {name} over time, measured and predicted"
         if np.isfinite(measured).any():
             quantity = f"deflection ({unit.position})"
-            yield _panel(name, label, quantity, prediction, measured, predicted, unit.position)
+            yield _panel(
+                name, label, quantity, prediction=prediction, measured=measured, predicted=predicted, unit=unit.position
+            )
 
 
 def _panel(
     name: str,
     label: str,
     quantity: str,
+    *,
     prediction: FlexiblePrediction,
     measured: NDArray,
     predicted: NDArray,

@@ -32,6 +32,7 @@ def write_flexible_report(
     path: str | Path,
     result: FlexibleResult,
     springs: Sequence[MeasuredSpring],
+    *,
     predictions: Sequence[FlexiblePrediction] = (),
     cameras: Sequence[MocapLinks] = (),
     repeats: Sequence[tuple[str, float, float]] = (),
@@ -54,7 +55,8 @@ def write_flexible_report(
     """
     if tuple(spring.joint for spring in springs) != result.joint_names:
         raise IdentificationError(
-            f"report: springs of {', '.join(spring.joint for spring in springs)}; expected {', '.join(result.joint_names)}"
+            f"report: springs of {', '.join(spring.joint for spring in springs)}; expected "
+            f"{', '.join(result.joint_names)}"
         )
     robot = result.layout.robot
     conditioning = condition(

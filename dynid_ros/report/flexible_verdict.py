@@ -19,17 +19,16 @@ def sentences(result: FlexibleResult) -> list[str]:
         softest = int(np.nanargmin(np.where(known, result.resonances, np.inf)))
         unit = "N m/rad" if joint_units(result.layout.robot)[softest].effort == "N m" else "N/m"
         which = f"joint {names[0]}" if len(names) == 1 else f"{known.sum()} of {len(names)} joints"
+        subject = "It" if len(names) == 1 else f"The slowest, {names[softest]},"
         found.append(
-            f"The stiffness of {which} was identified. "
-            f"{'It' if len(names) == 1 else f'The slowest, {names[softest]},'} has "
-            f"{significant(result.stiffness[softest])} {unit}, and swings at {significant(result.resonances[softest])} Hz "
-            "while its motor is held."
+            f"The stiffness of {which} was identified. {subject} has {significant(result.stiffness[softest])} {unit}, "
+            f"and swings at {significant(result.resonances[softest])} Hz while its motor is held."
         )
     stiff = [name for name, told in zip(names, known, strict=True) if not told]
     if stiff:
         found.append(
-            f"The stiffness of {listed(stiff)} is not decided: the deflection hardly rises above the noise, and a rigid "
-            "joint would explain it too. Only sums of link and motor are known of such a joint."
+            f"The stiffness of {listed(stiff)} is not decided: the deflection hardly rises above the noise, and a "
+            "rigid joint would explain it too. Of such a joint only sums of link and motor are known."
         )
     split = [
         name
@@ -38,14 +37,14 @@ def sentences(result: FlexibleResult) -> list[str]:
     ]
     if split:
         found.append(
-            f"Of {listed(split)} the motion does not tell motor from link in all of friction and inertia; it was too slow "
-            "for that, or too far from the resonance."
+            f"Of {listed(split)} the motion does not tell motor from link in all of friction and inertia; it was too "
+            "slow for that, or too far from the resonance."
         )
     error, where = _torque_error(result)
     if np.isfinite(error):
         found.append(
-            f"On {where}, the torque that is predicted from the motors' motion alone is off by at most {percent(error)} of "
-            "a joint's torque (RMS)"
+            f"On {where}, the torque predicted from the motors' motion alone is off by at most {percent(error)} "
+            "of a joint's torque (RMS)"
             + ("." if result.validations else "; another recording would show how it predicts.")
         )
     return found

@@ -24,6 +24,8 @@ FILES = (
     "load/drivers",
     "torque_sensors/identified.yaml",
     "torque_sensors/report.html",
+    "flexible_joint/identified.yaml",
+    "flexible_joint/report.html",
 )
 
 
@@ -38,7 +40,7 @@ def run(output, *arguments, timeout=580):
     ("acts", "said"),
     [
         (["links", "load"], r"act load needs .*/identified.yaml, which act gravity writes"),
-        (["lode"], r"there is no act 'lode'; the acts are gravity, links, load, torque_sensors"),
+        (["lode"], r"there is no act 'lode'; the acts are gravity, links, load, torque_sensors, flexible_joint"),
     ],
 )
 def test_acts_that_cannot_be_played_are_refused(tmp_path, acts, said):
@@ -67,11 +69,12 @@ def test_demo_passes(tmp_path):
     assert "Put down: noticed" in ended.stdout
     assert "live: " in ended.stdout
     assert "PASSED: the torque sensors are calibrated" in ended.stdout
+    assert "PASSED: the springs are found" in ended.stdout
     for file in FILES:
         assert (output / file).exists(), file
     assert "hold the true value" in (output / "links/report.html").read_text()
     main = (output / "report.html").read_text()
-    for act in ("load", "torque_sensors"):
+    for act in ("load", "torque_sensors", "flexible_joint"):
         assert f'href="{act}/demonstration.html"' in main
         assert "interval holds the truth" in (output / act / "demonstration.html").read_text()
     assert not [

@@ -324,3 +324,34 @@ def test_compressed_and_unsorted_bag_of_another_writer(tmp_path):
         writer.finish()
     it = Recording.read(file)
     np.testing.assert_array_equal(it.position[:, 0], np.arange(100))
+
+
+def links_behind(offset, delay, names=("b", "a")):
+    """Joint states of links, in another order, at other times; each position is that of the motor, and an offset."""
+    for i in range(20):
+        at = i + delay / (10 * MS)
+        yield (
+            "/link_states",
+            START + i * 10 * MS + delay,
+            joint_state(STAMP + i * 10 * MS + delay, names, [at + offset + 100.0 * (name == "b") for name in names]),
+        )
+
+
+@pytest.mark.parametrize("delay", [0, 3 * MS])
+def test_links_of_another_topic(tmp_path, delay):
+    both = [m for pair in zip(states(), links_behind(0.5, delay), strict=True) for m in pair]
+    path = write_bag(tmp_path / "bag", both)
+    assert Recording.read(path).link_position is None
+    it = Recording.read(path, link_states_topic="link_states")
+    known = slice(1 if delay else 0, None)
+    np.testing.assert_allclose(it.link_position[known], it.position[known] + 0.5, atol=1e-9)
+    assert np.isnan(it.link_position[0]).all() == bool(delay)
+    with pytest.raises(RecordingError, match="has no topic /links; it has /joint_states, /link_states"):
+        Recording.read(path, link_states_topic="links")
+
+
+def test_links_of_other_joints_are_refused(tmp_path):
+    both = [*states(), *links_behind(0.0, 0, names=("c", "d"))]
+    path = write_bag(tmp_path / "bag", both)
+    with pytest.raises(RecordingError, match=r"no message of /link_states names joint\(s\) a, b; it has c, d"):
+        Recording.read(path, link_states_topic="/link_states")

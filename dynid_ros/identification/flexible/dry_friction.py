@@ -65,21 +65,26 @@ def directions(motion: LinearMotion, start: NDArray, longest_step: float) -> NDA
         after = [sum(map(mul, row, state)) for row in matrix]
         used = sense
         if not free or any(v * s <= 0.0 for v, s in zip(after, sense, strict=True)):
-            free = _agree(sense, after, matrix)
+            before, unturned = sense.copy(), after.copy()
+            _agree(sense, after, matrix)
             used = sense.copy()
             for i in joints:
-                if after[i] * velocity[i] < 0.0 and abs(sense[i]) == 1.0 and abs(velocity[i]) > RESTING:
-                    # It turned on the way: before, friction acted the other way.
-                    used[i] *= 1.0 - 2.0 * velocity[i] / (velocity[i] - after[i])
-                    after[i] += matrix[i][3 * n + i] * (used[i] - sense[i])
-                    if after[i] * sense[i] < 0.0:
-                        after[i] = 0.0
+                if abs(before[i]) == 1.0 and unturned[i] * velocity[i] < 0.0 and abs(velocity[i]) > RESTING:
+                    # It may turn on the way: until then, friction acts the other way. If it does not stick there.
+                    share = velocity[i] / (velocity[i] - unturned[i])
+                    turning = -before[i] * (1.0 - 2.0 * share)
+                    turned = unturned[i] + matrix[i][3 * n + i] * (turning - before[i])
+                    if turned * before[i] < 0.0:
+                        for j in joints:
+                            after[j] += matrix[j][3 * n + i] * (turning - sense[i])
+                        used[i], sense[i] = turning, -before[i]
+            free = all(abs(s) == 1.0 for s in sense)
         found.append(used if used is not sense else sense.copy())
         position = [q + h / 2 * (v + w) for q, v, w in zip(position, velocity, after, strict=True)]
         velocity = after
     fine = np.array([found[0]] * (parts // 2) + found + [found[-1]] * (parts // 2))
     averages = fine.reshape(samples, parts, n).mean(axis=1)
-    # Averaging damps by sin(x) / x, x = pi f T; so weighted, neighbours make up for it, but for a term in x to the fourth.
+    # Averaging damps by sin(x) / x, x = pi f T; so weighted, neighbours make up for it but for terms of fourth order.
     averages[1:-1] -= np.diff(averages, 2, axis=0) / 24.0
     return averages
 
@@ -91,11 +96,8 @@ def _step_weights(motion: LinearMotion, h: float) -> NDArray:
     return np.concatenate([solve @ past, -solve @ motion.stiffness, solve, -solve * motion.coulomb], axis=2)
 
 
-def _agree(sense: list[float], after: list[float], matrix: list[list[float]]) -> bool:
-    """Make directions and velocities agree, in place: what moves has full friction, what sticks what it takes.
-
-    Returns whether nothing sticks.
-    """
+def _agree(sense: list[float], after: list[float], matrix: list[list[float]]) -> None:
+    """Make directions and velocities agree, in place: what moves has full friction, what sticks what it takes."""
     joints, column = range(len(sense)), 3 * len(sense)
     for _ in range(SWEEPS):
         change = 0.0
@@ -110,4 +112,3 @@ def _agree(sense: list[float], after: list[float], matrix: list[list[float]]) ->
                 change = max(change, abs(moved))
         if change < AGREED:
             break
-    return all(abs(s) == 1.0 for s in sense)

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid_ros.errors import IdentificationError
+from dynid_ros.errors import IdentificationError, RecordingError
 from dynid_ros.identification.flexible.flexible_prediction import joined, of_run
 from dynid_ros.identification.flexible.flexible_remarks import remarks
 from dynid_ros.identification.flexible.flexible_result import FlexibleResult, RunFound
@@ -136,10 +136,16 @@ class FlexibleJointIdentification:
             time, link, same = angles.time, angles.position - angles.offsets, self.clock == "same"
         offset = 0.0
         if not same:
-            alignment = align_clocks(motion.time, motion.position, time, link, drift=False)
-            offset = alignment.offset
+            try:
+                offset = align_clocks(motion.time, motion.position, time, link, drift=False).offset
+            except RecordingError as error:
+                names = ", ".join(motion.joint_names)
+                raise RecordingError(f"{recording.source}: joints {names}: {error}") from error
         check_links(motion, time + offset, link)
-        return runs(motion, time, link, same_clock=same, offset=offset, band=self.band)
+        try:
+            return runs(motion, time, link, same_clock=same, offset=offset, band=self.band)
+        except RecordingError as error:
+            raise RecordingError(f"{recording.source}: {error}") from error
 
     def _result(
         self, layout: Layout, search: OutputError, solution: Solution, found: list[Run], sources: tuple[str, ...]
@@ -170,8 +176,8 @@ class FlexibleJointIdentification:
     def _run_found(self, layout: Layout, search: OutputError, solution: Solution, k: int, run: Run) -> RunFound:
         n, residuals = run.n_joints, search.residuals[k]
         names = residuals.terms.names(n)
-        values = dict(zip(names, solution.runs[k][2 * n :], strict=True))
-        errors = dict(zip(names, solution.run_errors[k][2 * n :], strict=True))
+        values = dict(zip(names, solution.runs[k][2 * n : 2 * n + len(names)], strict=True))
+        errors = dict(zip(names, solution.run_errors[k][2 * n : 2 * n + len(names)], strict=True))
         rms = {(channel.kind, channel.joint): _rms(channel.samples) for channel in solution.channels[k]}
         zero = np.array([values.get(f"zero {i}", 0.0) for i in range(n)])
         correction = values.get(CLOCK_TERMS[0], 0.0)
@@ -186,7 +192,7 @@ class FlexibleJointIdentification:
             zero_errors=np.array([errors.get(f"zero {i}", 0.0) for i in range(n)]),
             link_rms=np.array([rms.get(("link", i), np.nan) for i in range(n)]),
             torque_rms=np.array([rms.get(("motor", i), np.nan) for i in range(n)]),
-            prediction=joined([of_run(layout, solution.values, run, motion, zero, correction)]),
+            prediction=joined([of_run(layout, solution.values, run, motion, zero=zero, clock=correction)]),
         )
 
 

@@ -51,16 +51,16 @@ def predict(layout: Layout, values: NDArray, recording: Recording, band: float) 
     link = motion.link_position if motion.link_position is not None else np.full_like(motion.position, np.nan)
     found = []
     for run in runs(motion, motion.time, link, same_clock=True, band=band):
-        response = LinkResponse(layout.robot, layout.base, run.fine, run.step / run.parts)
+        response = LinkResponse(layout.robot, layout.base, run.fine, run.step / run.parts, np.empty((len(run.fine), 0)))
         guess = _rigid_guess(layout, values, run)
         start = np.stack([guess[0], run.motor.velocity[0]])
         moved = response.solve(layout.unpack(values), start, guess)
-        found.append(of_run(layout, values, run, moved, np.zeros(run.n_joints)))
+        found.append(of_run(layout, values, run, moved, zero=np.zeros(run.n_joints)))
     return joined(found)
 
 
 def of_run(
-    layout: Layout, values: NDArray, run: Run, motion: LinkMotion, zero: NDArray, clock: float = 0.0
+    layout: Layout, values: NDArray, run: Run, motion: LinkMotion, *, zero: NDArray, clock: float = 0.0
 ) -> FlexiblePrediction:
     """Prediction of one run whose links move so; `clock`: to add to the times of the links' sensor, s."""
     parameters = layout.unpack(values)

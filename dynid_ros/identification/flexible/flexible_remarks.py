@@ -28,11 +28,11 @@ def remarks(result: FlexibleResult) -> tuple[str, ...]:
             )
         undecided = [name for name in SPLIT if name in _terms(result) and not result.term(name).decided[i]]
         if undecided:
+            frequency = result.resonances[i]
+            way_out = f"; move near {frequency:.2g} Hz" if np.isfinite(frequency) else ""
             found.append(
-                f"{joint}: {', '.join(undecided)} not decided by themselves: so slow a motion shows only the sums of link "
-                f"and motor; move near {result.resonances[i]:.2g} Hz"
-                if np.isfinite(result.resonances[i])
-                else f"{joint}: {', '.join(undecided)} not decided"
+                f"{joint}: {', '.join(undecided)} not decided by themselves: so slow a motion shows only the sums of "
+                f"link and motor{way_out}"
             )
     for run in result.runs:
         if run.clock_offset_error > 5e-4:

@@ -20,6 +20,14 @@ from dynid_ros.identification.identified_file import save_identified
 from dynid_ros.identification.validation import Validation, validate_torque
 from dynid_ros.recording import Recording
 
+HEADS = {
+    "stiffness": "k [N m/rad]",
+    "motor_inertia": "J [kg m²]",
+    "motor_viscous": "b [N m s]",
+    "coulomb": "c [N m]",
+    "viscous": "v [N m s]",
+}
+"""Columns of the summary."""
 DECIDED = 0.3
 """Standard error of a value, in parts of it, up to which it counts as decided."""
 
@@ -176,14 +184,12 @@ class FlexibleResult:
 
     def summary(self) -> str:
         """Text: one line per joint, sums, clocks, remarks."""
-        lines = [
-            f"{'joint':<14}{'k [N m/rad]':>22}{'J [kg m²]':>20}{'b [N m s]':>20}{'c [N m]':>18}{'v [N m s]':>18}{'Hz':>7}"
-        ]
-        terms = [self.term(name) for name in ("stiffness", "motor_inertia", "motor_viscous", "coulomb", "viscous")]
+        shown_terms = [(name, head) for name, head in HEADS.items() if f"{name} {self.joint_names[0]}" in self.names]
+        lines = [f"{'joint':<14}{''.join(f'{head:>22}' for _, head in shown_terms)}{'Hz':>7}"]
+        terms = [self.term(name) for name, _ in shown_terms]
         for i, joint in enumerate(self.joint_names):
             cells = [shown(term.values[i], term.standard_errors[i]) for term in terms]
-            widths = (22, 20, 20, 18, 18)
-            row = "".join(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True))
+            row = "".join(f"{cell:>22}" for cell in cells)
             lines.append(f"{joint:<14}{row}{self.resonances[i]:>7.2f}")
         lines += ["", *(f"{s.expression} = {shown(s.value, s.standard_error)}" for s in self.sums), ""]
         for run in self.runs:

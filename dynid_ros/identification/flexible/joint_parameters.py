@@ -59,7 +59,11 @@ class Layout:
 
     def index(self, term: str) -> NDArray:
         """(n,) where a term of every joint is; its first value for springs ("stiffness")."""
-        return np.array([self.names.index(f"{term} {joint}") for joint in self.robot.joint_names])
+        wanted = [f"{term} {joint}" for joint in self.robot.joint_names]
+        unknown = [name for name in wanted if name not in self.names]
+        if unknown:
+            raise ValueError(f"no parameter {', '.join(unknown)}; expected {', '.join(self.names)}")
+        return np.array([self.names.index(name) for name in wanted])
 
     def unpack(self, values: NDArray) -> JointParameters:
         """Parameters (p,) by what they are."""

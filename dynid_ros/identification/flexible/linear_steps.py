@@ -22,6 +22,10 @@ from dynid_ros.signals import LowPass, Motion, filtered_motion
 
 NOT_LESS = 1e-3
 """Of its scale: least inertia of a motor, friction and the like that a search starts from."""
+NOISY = 3.0
+"""Of stiffnesses by regressing torque on deflection and the other way round: beyond, the deflection is noise."""
+MOST = 100.0
+"""Of the lesser of these: where a search starts at the most, its resonance resolved by the steps as well."""
 PRIORS = (1e-3, 1e-2, 1e-1, 1.0, 10.0, 1e3)
 """Weights of nominal links, in parts of what the runs tell: the least with which links have inertia in every pose."""
 LEAST_INERTIA = 0.2
@@ -43,6 +47,7 @@ class LinearSteps:
     def __init__(self, layout: Layout, runs: Sequence[Run]) -> None:
         self._layout = layout
         self._parts = [_Part(layout, run) for run in runs]
+        self._longest_step = max(run.step / run.parts for run in runs)
 
     def solve(self) -> NDArray:
         """Parameters (p,) in the order of the layout, in the range of what can be."""
@@ -74,6 +79,18 @@ class LinearSteps:
         least = np.sqrt(np.mean(torque**2)) / (np.sqrt(np.mean(matrix[:, 0] ** 2)) + 1e-300)
         stiffness = found[0] if found[0] > NOT_LESS * least else least
         own = found[1:-1]
+        # Noise of the deflection draws a stiffness down, that of the torque, which is less, the compliance.
+        turned = np.column_stack([torque, matrix[:, 1:]])
+        size = np.linalg.norm(turned, axis=0) + 1e-300
+        compliance = (lstsq(turned / size, matrix[:, 0], cond=1e-8)[0] / size)[0]
+        stiffer = 1 / compliance if compliance > 0 else np.inf
+        if stiffer > NOISY * stiffness:
+            # As of a rigid joint, whose motor has half of all.
+            own = lstsq(matrix[:, 1:] / scale[1:], torque, cond=1e-8)[0][:-1] / scale[1:-1] / 2
+            most = MOST * stiffness
+            if self._layout.motor_terms[:1] == MOTOR_TERMS[:1] and own[0] > 0:
+                most = max(stiffness, min(most, own[0] / self._longest_step**2))
+            stiffness = min(stiffer, most)
         for k, term in enumerate(self._layout.motor_terms):
             if term != MOTOR_TERMS[-1]:
                 size = np.sqrt(np.mean(matrix[:, 1 + k] ** 2))

@@ -1,4 +1,4 @@
-"""Where the links of an arm with flexible joints go while its motors move as recorded (Lightcap and Banks 2007, eq. 10).
+"""Where links behind springs go while their motors move as recorded (Lightcap and Banks 2007, eq. 10).
 
 The motors' motion being known, the links follow a differential equation. It is not integrated step by step: its
 derivatives are differences over seven samples, which makes it one banded system of equations for all samples. Newton's
@@ -21,7 +21,7 @@ from dynid_ros.identification.flexible.joint_parameters import JointParameters
 from dynid_ros.model import RobotModel
 from dynid_ros.model.base_parameters import BaseParameters
 from dynid_ros.model.regressor_gradient import DifferentiableRegressor
-from dynid_ros.signals.motion import STENCIL, Motion
+from dynid_ros.signals.motion import STENCIL
 
 ITERATIONS, FRICTION_ITERATIONS = 15, 4
 """Of Newton's method; after some, links that hardly know whether they stick keep their direction of friction."""
@@ -41,7 +41,8 @@ class LinkMotion(NamedTuple):
     Attributes:
         position, velocity, acceleration: rad or m, per s, per s².
         by_parameters: (N, n, p) derivatives of the positions by `LinkResponse.size` parameters: base parameters of
-            links, Coulomb and viscous friction, values of the springs, then position and velocity at the start.
+            links, Coulomb and viscous friction, values of the springs, then position and velocity at the start, and
+            the corrections of each motor.
 
     """
 
@@ -59,32 +60,38 @@ class LinkResponse:
         base: base parameters of the links alone.
         motor: (N, n) positions of the motors, uniformly sampled.
         step: of the samples, s.
+        tones: (N, t) functions of time by which the motion of each motor may be corrected.
 
     Attributes:
         march_step: with which the directions of dry friction are found, s.
 
     """
 
-    def __init__(self, robot: RobotModel, base: BaseParameters, motor: NDArray, step: float) -> None:
-        self._motor, self._step = motor, step
+    def __init__(self, robot: RobotModel, base: BaseParameters, motor: NDArray, step: float, tones: NDArray) -> None:
+        self._recorded, self._step, self._tones = motor, step, tones
+        self._motor = motor
         self._n_samples, self._n = motor.shape
         self._dynamics = DifferentiableRegressor(robot.chain, robot.gravity, base.columns)
         self._differences = Differences(len(motor), step)
         self._names = robot.joint_names
         self.march_step = QUICK_STEP
 
-    def solve(self, parameters: JointParameters, start: NDArray, guess: NDArray) -> LinkMotion:
+    def solve(
+        self, parameters: JointParameters, start: NDArray, guess: NDArray, corrections: NDArray | None = None
+    ) -> LinkMotion:
         """Motion for these parameters, by Newton's method.
 
         Args:
             parameters: of links, friction and springs.
             start: (2, n) position and velocity at the first sample.
             guess: (N, n) positions to start from, measured ones or those of parameters close by.
+            corrections: (t, n) of the motors' motion, by its tones; None: none.
 
         Raises:
             IdentificationError: no motion was found that obeys the equations.
 
         """
+        self._motor = self._recorded if corrections is None else self._recorded + self._tones @ corrections
         q = guess.copy()
         sense = np.zeros_like(q)
         for iteration in range(ITERATIONS):
@@ -105,9 +112,9 @@ class LinkResponse:
             if np.abs(step).max() < self._tolerance(q):
                 return self._motion(q, sense, partials, rows, parameters)
         raise IdentificationError(
-            f"no motion of the links behind the springs of {', '.join(self._names)} was found for the motors' recorded "
-            "motion: check the units and signs of link angles and torques; a spring whose resonance is above a third of "
-            "the recorded rate is to be taken as rigid"
+            f"no motion of the links behind the springs of {', '.join(self._names)} was found for the recorded motion "
+            "of the motors: check the units and signs of link angles and torques; a spring whose resonance is above a "
+            "third of the recorded rate is to be taken as rigid"
         )
 
     def _motion(
@@ -161,9 +168,14 @@ class LinkResponse:
         diagonal = np.zeros((2, self._n_samples, n, n))
         diagonal[0][:, own, own], diagonal[1][:, own, own] = sense, qd
         springs = -parameters.spring_columns(self._motor - q)
-        found = np.concatenate([rows, *diagonal, springs, np.zeros((self._n_samples, n, 2 * n))], axis=2)
+        tangent = parameters.spring_tangent(self._motor - q)
+        tones = np.zeros((self._n_samples, n, n, self._tones.shape[1]))
+        tones[:, own, own] = -tangent[:, :, None] * self._tones[:, None, :]
+        tones = tones.reshape(self._n_samples, n, -1)
+        found = np.concatenate([rows, *diagonal, springs, np.zeros((self._n_samples, n, 2 * n)), tones], axis=2)
         start = np.zeros((2, n, found.shape[2]))
-        start[0, own, own - 2 * n], start[1, own, own - n] = -1.0, -1.0
+        first = found.shape[2] - tones.shape[2] - 2 * n
+        start[0, own, first + own], start[1, own, first + n + own] = -1.0, -1.0
         return self._with_start(found, start)
 
     def _factors(self, partials: NDArray) -> tuple[NDArray, NDArray, int]:

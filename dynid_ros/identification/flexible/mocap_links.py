@@ -139,7 +139,9 @@ def _markers(
     streams = {}
     for name in wanted:
         series = poses[name]
-        points = series.position[:, None] if MARKER.match(name) else body_markers(series.position, series.quaternion)
+        # Markers of a camera's own file have names of their own, and no orientation.
+        single = MARKER.match(name) or not np.isfinite(series.quaternion).any()
+        points = series.position[:, None] if single else body_markers(series.position, series.quaternion)
         streams[name] = Stream(series.time, points)
     time, points_of = on_one_clock(streams)
     columns: Columns = {}

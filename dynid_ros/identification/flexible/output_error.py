@@ -21,12 +21,16 @@ from dynid_ros.identification.flexible.run import FEW_JOINTS, Run
 from dynid_ros.identification.flexible.run_residuals import Channel, RunResiduals, RunTerms
 
 ITERATIONS, REFUSED = 30, 7
+WORTH = 0.05
+"""Of the logarithm of the likelihood: what a step must bring for another one."""
 CONVERGED = 0.05
 """Of the standard errors: the last step. What friction does at turns makes the likelihood uneven below."""
 WEIGHTINGS = 4
 """Times that the densities of noise are estimated anew."""
 DAMPING = (1e-3, 10.0, 1e-9)
 """Of Levenberg and Marquardt: first, factor, least."""
+SOFTEST = 0.1
+"""Of the stiffness that a search starts from."""
 UNDECIDED = 1e-10
 """Eigenvalue of the information, in units of its diagonal, below which a direction is undecided."""
 
@@ -89,7 +93,7 @@ class OutputError:
                     run.refine()
                 channels = self._channels(values, own)
             weights = [
-                whiteners(self.layout, values, run.run, found)
+                whiteners(run.run, found, start=weighting == 0)
                 for run, found in zip(self.residuals, channels, strict=True)
             ]
             values, own, channels, used = self._search(values, own, channels, weights)
@@ -103,9 +107,10 @@ class OutputError:
         self, values: NDArray, own: list[NDArray], channels: list[list[Channel]], weights: list[dict[int, NDArray]]
     ) -> tuple[NDArray, list[NDArray], list[list[Channel]], int]:
         damping, factor, least = DAMPING
-        cost = self._cost(channels, weights)
+        least_values = self._least_values(values)
+        cost = self._cost(own, channels, weights)
         for iteration in range(ITERATIONS):
-            information, gradient = self._normal(channels, weights)
+            information, gradient = self._normal(own, channels, weights)
             scale = np.sqrt(np.diagonal(information))
             scale[scale == 0] = 1.0
             scaled = information / np.outer(scale, scale)
@@ -113,12 +118,16 @@ class OutputError:
                 step = np.linalg.solve(scaled + damping * np.eye(len(scale)), gradient / scale) / scale
                 small = np.sqrt(step @ information @ step) < CONVERGED * np.sqrt(len(step))
                 trial, *trial_own = np.split(step, np.cumsum([len(values), *map(len, own[:-1])]))
-                trial, trial_own = values + trial, [mine + more for mine, more in zip(own, trial_own, strict=True)]
+                trial, trial_own = (
+                    np.maximum(values + trial, least_values),
+                    [mine + more for mine, more in zip(own, trial_own, strict=True)],
+                )
                 try:
                     trial_channels = self._channels(trial, trial_own)
-                    trial_cost = self._cost(trial_channels, weights)
+                    trial_cost = self._cost(trial_own, trial_channels, weights)
                 except IdentificationError:
                     trial_cost = np.inf
+                small = small or abs(cost - trial_cost) < WORTH
                 if trial_cost <= cost or small:
                     break
                 damping *= factor
@@ -126,40 +135,57 @@ class OutputError:
                 return values, own, channels, iteration
             if trial_cost <= cost:
                 values, own, channels, cost = trial, trial_own, trial_channels, trial_cost
+                for run in self.residuals:
+                    run.keep()
                 damping = max(damping / factor, least)
             if small:
                 break
         return values, own, channels, iteration + 1
 
-    def _misfit(self, channels: list[list[Channel]], weights: list[dict[int, NDArray]]) -> float:
+    def _least_values(self, values: NDArray) -> NDArray:
+        """(p,) below which a search does not go: dry friction brakes, and springs hold."""
+        found = np.full(len(values), -np.inf)
+        found[self.layout.index("coulomb")] = 0.0
+        stiffness = self.layout.index("stiffness")
+        found[stiffness] = SOFTEST * values[stiffness]
+        return found
+
+    def _misfit(
+        self, own: Sequence[NDArray], channels: list[list[Channel]], weights: list[dict[int, NDArray]]
+    ) -> float:
         """Squares of the residuals by their number, at least one: more than noise is errors of the model."""
         rows = sum(2 * len(run.run.bins) * len(found) for run, found in zip(self.residuals, channels, strict=True))
         unknowns = len(self.layout.names) + sum(run.size for run in self.residuals)
-        return max(1.0, 2 * self._cost(channels, weights) / max(rows - unknowns, 1) / 2)
+        return max(1.0, 2 * self._cost(own, channels, weights) / max(rows - unknowns, 1))
 
-    def _cost(self, channels: list[list[Channel]], weights: list[dict[int, NDArray]]) -> float:
-        """Squares of all residuals, white."""
+    def _cost(self, own: Sequence[NDArray], channels: list[list[Channel]], weights: list[dict[int, NDArray]]) -> float:
+        """Half the squares of all residuals, white, and of what the motors were corrected by."""
         total = 0.0
-        for run, found, weight in zip(self.residuals, channels, weights, strict=True):
+        for run, mine, found, weight in zip(self.residuals, own, channels, weights, strict=True):
             for joint, matrix in weight.items():
-                own = [channel for channel in found if channel.joint == joint]
-                total += float(np.sum(np.abs(_white(own, matrix, run.run.bins)[0]) ** 2))
+                channels_of = [channel for channel in found if channel.joint == joint]
+                total += 0.5 * float(np.sum(np.abs(_white(channels_of, matrix, run.run.bins)[0]) ** 2))
+            total += 0.5 * float(np.sum(run.prior * mine**2))
         return total
 
-    def _normal(self, channels: list[list[Channel]], weights: list[dict[int, NDArray]]) -> tuple[NDArray, NDArray]:
+    def _normal(
+        self, own: Sequence[NDArray], channels: list[list[Channel]], weights: list[dict[int, NDArray]]
+    ) -> tuple[NDArray, NDArray]:
         """Information and gradient over all parameters, those of the runs last."""
         p = len(self.layout.names)
         size = p + sum(run.size for run in self.residuals)
         information, gradient = np.zeros((size, size)), np.zeros(size)
         at = p
-        for run, found, weight in zip(self.residuals, channels, weights, strict=True):
+        for run, mine, found, weight in zip(self.residuals, own, channels, weights, strict=True):
             rows = np.r_[0:p, at : at + run.size]
             for joint, matrix in weight.items():
-                own = [channel for channel in found if channel.joint == joint]
-                residual, columns = _white(own, matrix, run.run.bins)
+                channels_of = [channel for channel in found if channel.joint == joint]
+                residual, columns = _white(channels_of, matrix, run.run.bins)
                 stacked = columns.reshape(-1, columns.shape[2])
                 information[np.ix_(rows, rows)] += (stacked.conj().T @ stacked).real
                 gradient[rows] += (stacked.conj().T @ residual.ravel()).real
+            information[rows[p:], rows[p:]] += run.prior
+            gradient[rows[p:]] -= run.prior * mine
             at += run.size
         return information, gradient
 
@@ -172,14 +198,14 @@ class OutputError:
         iterations: int,
     ) -> Solution:
         p = len(values)
-        information, _ = self._normal(channels, weights)
+        information, _ = self._normal(own, channels, weights)
         scale = np.sqrt(np.diagonal(information))
         dead = scale == 0
         scale[dead] = 1.0
         eigenvalues, vectors = np.linalg.eigh(information / np.outer(scale, scale))
         poor = eigenvalues < UNDECIDED
         inverse = (vectors[:, ~poor] / eigenvalues[~poor]) @ vectors[:, ~poor].T
-        covariance = self._misfit(channels, weights) * inverse / np.outer(scale, scale)
+        covariance = self._misfit(own, channels, weights) * inverse / np.outer(scale, scale)
         lost = dead | ((vectors[:, poor] ** 2).sum(axis=1) > 1e-6)
         covariance[lost] = covariance[:, lost] = 0.0
         covariance[lost, lost] = np.inf

@@ -1,4 +1,4 @@
-"""What a rigid arm shows too: sums of link and motor, decided even where slow motion or stiff springs hide the parts."""
+"""What a rigid arm shows too: sums of link and motor, decided where slow motion or stiff springs hide the parts."""
 
 from __future__ import annotations
 

@@ -26,6 +26,8 @@ HELD = 0.995
 """Of the power of each joint's motion, by the frequencies that are compared."""
 LOWEST_BINS = 3
 """Are always compared: means, which hold zeros and gravity, and what is next to them."""
+BETWEEN_LINES = 4
+"""Every so manieth frequency between the lines of a periodic motion is compared too: they show how the links start."""
 MARGIN = 0.05
 """Of both ends of a run, in which links are not compared, s: their clock may yet be moved by so much."""
 LONGEST_STEP, FEW_JOINTS = 2e-3, 2
@@ -53,8 +55,9 @@ class Run:
         band: highest frequency that is compared, Hz.
         window: samples that are compared, whole periods where the motion repeats.
         bins: numbers of the frequencies, in parts of one over the window's duration, that are compared.
-        lines: those among them at which periodic motors move: of all others their positions have no noise. Empty
-            where the motion does not repeat, and all positions have it.
+        lines: those among them at which periodic motors move: elsewhere their positions have no noise, and here it is
+            estimated. Empty where the motion does not repeat, and all positions have it.
+        tones: (h,) rad/s of these lines.
         motor_noise: (n,) standard deviation of the motors' positions as measured.
 
     """
@@ -74,6 +77,7 @@ class Run:
     window: slice
     bins: NDArray
     lines: NDArray
+    tones: NDArray
     motor_noise: NDArray
 
     @property
@@ -131,18 +135,22 @@ def runs(
         window = slice(margin, len(at) - margin)
         harmonics = periodic_motors(at, raw, noise, band)
         if harmonics is None:
-            bins, lines = _bins(smooth.position[window], series.step, band), np.empty(0, dtype=int)
+            bins, lines, tones = _bins(smooth.position[window], series.step, band), np.empty(0, dtype=int), np.empty(0)
         else:
             smooth = motion_of(harmonics, at)
             periods = int((window.stop - window.start) * series.step * harmonics.base_frequency)
             stop = window.start + round(periods / harmonics.base_frequency / series.step)
             window = slice(window.start, stop)
             lines = periods * np.arange(1, int(band / harmonics.base_frequency) + 1)
-            bins = np.unique([*range(LOWEST_BINS), *lines, *(lines - 1), *(lines + 1)])
+            between = range(0, int(band * periods / harmonics.base_frequency), BETWEEN_LINES)
+            bins = np.unique([*range(LOWEST_BINS), *lines, *(lines - 1), *(lines + 1), *between])
+            last = int(band * (window.stop - window.start) * series.step)
+            bins, lines = bins[bins <= last], lines[lines <= last]
             moved = (np.hypot(harmonics.cosines, harmonics.sines) > 0).any(axis=1)
             lines = lines[moved[: len(lines)]]
-        parts = max(1, int(np.ceil(series.step / LONGEST_STEP - 1e-6))) if n <= FEW_JOINTS else 1
-        grid = at[0] + series.step / parts * np.arange((len(at) - 1) * parts + 1)
+            tones = 2 * np.pi * harmonics.base_frequency * (1 + np.flatnonzero(moved))
+        divisions = max(1, int(np.ceil(series.step / LONGEST_STEP - 1e-6))) if n <= FEW_JOINTS else 1
+        grid = at[0] + series.step / divisions * np.arange((len(at) - 1) * divisions + 1)
         # Smooth motors are between samples where a spline has them.
         fine = CubicSpline(at, smooth.position)(grid) if harmonics is None else harmonics.evaluate(grid)
         near = (link_time + offset > at[0]) & (link_time + offset < at[-1])
@@ -152,7 +160,7 @@ def runs(
                 step=series.step,
                 time=at,
                 motor=smooth,
-                parts=parts,
+                parts=divisions,
                 fine=fine,
                 torque=segment.values[rows, n:],
                 link_time=link_time[near],
@@ -163,6 +171,7 @@ def runs(
                 window=window,
                 bins=bins,
                 lines=lines,
+                tones=tones,
                 motor_noise=noise,
             )
         )

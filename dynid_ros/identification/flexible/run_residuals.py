@@ -15,10 +15,12 @@ from dynid_ros.errors import IdentificationError
 from dynid_ros.identification.flexible.joint_parameters import JointParameters, Layout, motor_columns
 from dynid_ros.identification.flexible.link_response import EXACT_STEP, LinkMotion, LinkResponse
 from dynid_ros.identification.flexible.run import Run
-from dynid_ros.signals import LowPass
+from dynid_ros.signals import LowPass, Motion
 
 NODES = 6
 """Samples of the links' motion that an interpolation at the times of their sensor takes."""
+LEAST_VARIANCE = 1e-24
+"""Of a motor's harmonic, rad² or m²."""
 CLOCK_TERMS = ("clock_offset", "clock_drift")
 LONG_ENOUGH = 10.0
 """s; a shorter run does not tell clocks' drift."""
@@ -78,7 +80,10 @@ class RunResiduals:
 
     def __init__(self, layout: Layout, run: Run, terms: RunTerms) -> None:
         self.layout, self.run, self.terms = layout, run, terms
-        self._response = LinkResponse(layout.robot, layout.base, run.fine, run.step / run.parts)
+        self._response = LinkResponse(
+            layout.robot, layout.base, run.fine, run.step / run.parts, tones(run, len(run.fine), run.parts, 0)
+        )
+        self._tones = np.stack([tones(run, len(run.time), 1, order) for order in range(3)])
         robot_time = run.link_time + run.offset
         start, end = run.time[run.window.start], run.time[run.window.start] + self._duration
         self._rows = np.flatnonzero((robot_time >= start) & (robot_time < end) & np.isfinite(run.link).any(axis=1))
@@ -90,11 +95,19 @@ class RunResiduals:
         rates = np.arange(int(run.band * self._duration) + 1) / self._duration
         self._transform = np.exp(-2j * np.pi * np.outer(rates, robot_time[self._rows] - start))
         self._direction = motor_direction(run)
-        self._guess = self._measured()
+        self._guess = self._last = self._measured()
 
     @property
     def _duration(self) -> float:
         return self.run.step * (self.run.window.stop - self.run.window.start)
+
+    def _corrections(self, own: NDArray) -> NDArray:
+        """(t, n) of the motors' motion."""
+        return own[self._named :].reshape(self.run.n_joints, -1).T
+
+    def keep(self) -> None:
+        """Start from the last motion henceforth: its parameters were found good."""
+        self._guess = self._last
 
     def refine(self) -> None:
         """From now on find out more exactly when links turn and stick."""
@@ -103,7 +116,20 @@ class RunResiduals:
     @property
     def size(self) -> int:
         """Number of parameters of the run."""
+        return self._named + self._tones.shape[2] * self.run.n_joints
+
+    @property
+    def _named(self) -> int:
+        """So many come before the corrections of the motors' motion."""
         return 2 * self.run.n_joints + len(self.terms.names(self.run.n_joints))
+
+    @property
+    def prior(self) -> NDArray:
+        """(size,) inverse variances of what is known without the fit: the motors' harmonics, by their encoders."""
+        found = np.zeros(self.size)
+        variance = 2.0 * self.run.motor_noise**2 / len(self.run.time)
+        found[self._named :] = np.repeat(1.0 / np.maximum(variance, LEAST_VARIANCE), self._tones.shape[2])
+        return found
 
     def start(self) -> NDArray:
         """Initial values (size,): the links' measured start, zero offsets from the mean deflection."""
@@ -113,19 +139,20 @@ class RunResiduals:
     def motion(self, values: NDArray, own: NDArray) -> LinkMotion:
         """Motion of the links for parameters (p,) of the arm and (size,) of the run."""
         n = self.run.n_joints
-        motion = self._response.solve(self.layout.unpack(values), own[: 2 * n].reshape(2, n), self._guess)
-        self._guess = motion.position
+        start, corrections = own[: 2 * n].reshape(2, n), self._corrections(own)
+        motion = self._response.solve(self.layout.unpack(values), start, self._guess, corrections)
+        self._last = motion.position
         return motion
 
     def channels(self, values: NDArray, own: NDArray) -> list[Channel]:
         """Residuals at these parameters."""
         motion = self.motion(values, own)
-        return [*self._link_channels(motion, own), *self._motor_channels(motion, self.layout.unpack(values))]
+        return [*self._link_channels(motion, own), *self._motor_channels(motion, self.layout.unpack(values), own)]
 
     def _link_channels(self, motion: LinkMotion, own: NDArray) -> list[Channel]:
         run, layout, n = self.run, self.layout, self.run.n_joints
         names = self.terms.names(n)
-        extra = dict(zip(names, own[2 * n :], strict=True))
+        extra = dict(zip(names, own[2 * n : self._named], strict=True))
         camera = run.link_time[self._rows]
         since = camera - (run.link_time[0] + run.link_time[-1]) / 2
         drift = extra.get(CLOCK_TERMS[1], 0.0)
@@ -144,7 +171,8 @@ class RunResiduals:
             for s in range(NODES):
                 by += weights[:, s, None] * motion.by_parameters[nodes[:, s], i]
             columns[:, :r] = by[:, :r]
-            columns[:, p : p + 2 * n] = by[:, r:]
+            columns[:, p : p + 2 * n] = by[:, r : r + 2 * n]
+            columns[:, p + self._named :] = by[:, r + 2 * n :]
             for k, name in enumerate(names):
                 if name == f"zero {i}":
                     columns[:, p + 2 * n + k] = 1.0
@@ -160,11 +188,12 @@ class RunResiduals:
             found.append(Channel("link", i, spectrum, scale * (self._transform[run.bins] @ columns), residual))
         return found
 
-    def _motor_channels(self, motion: LinkMotion, parameters: JointParameters) -> list[Channel]:
+    def _motor_channels(self, motion: LinkMotion, parameters: JointParameters, own: NDArray) -> list[Channel]:
         run, layout, n = self.run, self.layout, self.run.n_joints
         position, by_parameters = (x[:: run.parts] for x in (motion.position, motion.by_parameters))
-        terms = motor_columns(run.motor.velocity, run.motor.acceleration, self._direction, layout.motor_terms)
-        deflection = run.motor.position - position
+        motor = Motion(*(x + t @ self._corrections(own) for x, t in zip(run.motor, self._tones, strict=True)))
+        terms = motor_columns(motor.velocity, motor.acceleration, self._direction, layout.motor_terms)
+        deflection = motor.position - position
         tangent, springs = parameters.spring_tangent(deflection), parameters.spring_columns(deflection)
         torque = parameters.spring_torque(deflection)
         for term, column in zip(layout.motor_terms, terms, strict=True):
@@ -178,7 +207,14 @@ class RunResiduals:
             columns = np.zeros((len(run.time), p + self.size))
             by = -tangent[:, i, None] * by_parameters[:, i]
             by[:, r - springs.shape[2] : r] += springs[:, i]
-            columns[:, :r], columns[:, p : p + 2 * n] = by[:, :r], by[:, r:]
+            columns[:, :r], columns[:, p : p + 2 * n] = by[:, :r], by[:, r : r + 2 * n]
+            columns[:, p + self._named :] = by[:, r + 2 * n :]
+            moved = tangent[:, i, None] * self._tones[0]
+            for term, order in (("motor_viscous", 1), ("motor_inertia", 2)):
+                if term in parameters.motors:
+                    moved = moved + parameters.motors[term][i] * self._tones[order]
+            count = self._tones.shape[2]
+            columns[:, p + self._named + i * count : p + self._named + (i + 1) * count] += moved
             columns[:, r + i : p : n] = terms[:, :, i].T
             residual, columns = (run.torque[:, i] - torque[:, i])[run.window], columns[run.window]
             scale, count = 1 / np.sqrt(len(residual)), len(self._transform)
@@ -198,6 +234,13 @@ class RunResiduals:
                 deflection = np.interp(time, run.link_time[known] + run.offset, run.link[known, i]) - found[:, i]
                 found[:, i] += low_pass.filter(deflection - deflection.mean())
         return found
+
+
+def tones(run: Run, n_samples: int, parts: int, order: int) -> NDArray:
+    """(N, 2 h) derivative of cosines and sines at the lines of periodic motors; none for others."""
+    angles = np.outer(run.step / parts * np.arange(n_samples), run.tones)
+    turned = angles + order * np.pi / 2
+    return np.hstack([np.cos(turned), np.sin(turned)]) * np.tile(run.tones**order, 2)
 
 
 def motor_direction(run: Run) -> NDArray:

@@ -18,6 +18,10 @@ def layout_of(robot, springs=None):
     return Layout(robot, robot.base_parameters(), springs or [LinearSpring()] * robot.n_joints, ())
 
 
+def response_of(layout, motor):
+    return LinkResponse(layout.robot, layout.base, motor, STEP)
+
+
 def true_values(layout, springs):
     """Parameters (p,); those of linear springs without motors."""
     links = layout.base.project(layout.robot.parameters)
@@ -42,7 +46,7 @@ def exact(joint_or_arm, seconds):
 @pytest.mark.parametrize("joint", [1, 2, 5])
 def test_one_joint_moves_as_integrated(joint):
     layout, values, motor, links, start = exact(joint, 3.0)
-    response = LinkResponse(layout.robot, layout.base, motor, STEP)
+    response = response_of(layout, motor)
     found = response.solve(layout.unpack(values), start, motor)
     assert np.sqrt(np.mean((found.position - links) ** 2)) < 0.1 * experiments.LINK_NOISE
     assert np.abs(found.position - links).max() < 0.3 * experiments.LINK_NOISE
@@ -51,7 +55,7 @@ def test_one_joint_moves_as_integrated(joint):
 
 def test_six_joints_move_as_by_pinocchio():
     layout, values, motor, links, start = exact("arm", 1.0)
-    response = LinkResponse(layout.robot, layout.base, motor, STEP)
+    response = response_of(layout, motor)
     found = response.solve(layout.unpack(values), start, links)
     assert (np.sqrt(np.mean((found.position - links) ** 2, axis=0)) < 0.2 * experiments.LINK_NOISE).all()
 
@@ -64,7 +68,7 @@ def test_derivatives_are_those_of_the_motion(law):
     row = pa10.table_one(2)
     springs = {"linear": [], "cubic": [3e7], "dead_zone": [2e-3]}[law]
     values = np.array([*layout.base.project(layout.robot.parameters), 0.0, row.viscous, row.stiffness, *springs])
-    response = LinkResponse(layout.robot, layout.base, motor, STEP)
+    response = response_of(layout, motor)
     found = response.solve(layout.unpack(values), start, motor)
     assert found.by_parameters.shape == (len(motor), 1, len(values) + 2)
 
@@ -81,19 +85,18 @@ def test_derivatives_are_those_of_the_motion(law):
         change = 1e-4 * values[k] if k < len(values) else 1e-5
         expected = (moved(k, change) - moved(k, -change)) / (2 * change)
         error = np.abs(found.by_parameters[:, 0, k] - expected).max()
-        assert error < (0.03 if law == "dead_zone" else 2e-3) * np.abs(expected).max(), layout.names[min(k, len(values) - 1)]
+        tolerance = 0.03 if law == "dead_zone" else 2e-3
+        assert error < tolerance * np.abs(expected).max(), f"column {k}"
 
 
 def test_derivative_by_coulomb_friction():
     """Where links turn round moves with friction, so that the motion is not quite smooth in it: by a large step."""
     layout, values, motor, links, start = exact(2, 2.0)
-    response = LinkResponse(layout.robot, layout.base, motor, STEP)
+    response = response_of(layout, motor)
     k, change = layout.n_links, 0.2 * values[layout.n_links]
     by = response.solve(layout.unpack(values), start, links).by_parameters[:, 0, k]
     step = change * np.eye(len(values))[k]
-    more, less = (
-        response.solve(layout.unpack(values + sign * step), start, links).position[:, 0] for sign in (1, -1)
-    )
+    more, less = (response.solve(layout.unpack(values + sign * step), start, links).position[:, 0] for sign in (1, -1))
     expected = (more - less) / (2 * change)
     assert np.sqrt(np.mean((by - expected) ** 2)) < 0.15 * np.sqrt(np.mean(expected**2))
 
@@ -102,7 +105,7 @@ def test_a_stiff_spring_carries_the_link_along():
     layout, values, motor, _, _ = exact(5, 1.0)
     stiff = values.copy()
     stiff[-1] *= 30.0
-    response = LinkResponse(layout.robot, layout.base, motor, STEP)
+    response = response_of(layout, motor)
     found = response.solve(layout.unpack(stiff), np.stack([motor[0], (motor[1] - motor[0]) / STEP]), motor)
     np.testing.assert_allclose(found.position, motor, atol=5e-4)
 
@@ -113,6 +116,6 @@ def test_springs_too_stiff_for_the_samples_are_refused():
     for stiffer in (100.0, 1e4):
         stiff = values.copy()
         stiff[-1] *= stiffer
-        response = LinkResponse(layout.robot, layout.base, motor, STEP)
+        response = response_of(layout, motor)
         with pytest.raises(IdentificationError, match="joint_5"):
             response.solve(layout.unpack(stiff), start, motor)

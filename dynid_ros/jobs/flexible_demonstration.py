@@ -1,0 +1,165 @@
+"""Holds the springs and motors that the demo identified against what is true of them, and writes a page of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.stats import norm
+
+from dynid_ros.identification.identified_file import load_identified
+from dynid_ros.model import RobotModel
+from dynid_ros.recording import Recording
+from dynid_ros.report.demonstration_page import Found, write_demonstration_page
+from dynid_ros.report.page import Tile
+from dynid_ros.report.spring_plot import spring_plot
+from dynid_ros.signals import LowPass, filtered_motion
+
+LARGEST_STIFFNESS_ERROR = 0.05
+"""Relative."""
+LARGEST_INERTIA_ERROR = 0.15
+"""Of the motors, relative: of all that a torque moves, near the resonance, they are the smaller part."""
+LEAST_COVERED = 0.7
+"""Of the intervals of 95 %."""
+CUTOFF = 15.0
+"""Of what is drawn, Hz."""
+TERMS = {
+    "Stiffness": ("stiffness", "stiffness", "N m/rad"),
+    "Motor inertia": ("motor_inertia", "rotor_inertia", "kg m²"),
+    "Coulomb friction": ("link_coulomb", "coulomb", "N m"),
+}
+"""Keys of `identified.yaml` and of the truth, and units."""
+
+
+@dataclass(frozen=True)
+class FlexibleVerdict:
+    """Springs, motors and friction as they were found.
+
+    Attributes:
+        found: of each joint, by term.
+        report: the HTML file.
+
+    """
+
+    found: dict[str, tuple[Found, ...]]
+    report: Path
+
+    @property
+    def rows(self) -> tuple[Found, ...]:
+        """All of them."""
+        return tuple(row for rows in self.found.values() for row in rows)
+
+    def worst(self, term: str) -> float:
+        """Relative error of the worst joint; infinite if one was not decided."""
+        errors = np.array([abs(row.error / row.true) for row in self.found[term]])
+        return float(np.where(np.isfinite(errors), errors, np.inf).max())
+
+    @property
+    def decided(self) -> tuple[Found, ...]:
+        """Those that the data decide."""
+        return tuple(row for row in self.rows if np.isfinite(row.value))
+
+    @property
+    def covered(self) -> int:
+        """Intervals that hold the truth."""
+        return sum(row.covered for row in self.decided)
+
+    @property
+    def passed(self) -> bool:
+        """Whether springs, motors and intervals are as good as they must be."""
+        return (
+            self.worst("Stiffness") <= LARGEST_STIFFNESS_ERROR
+            and self.worst("Motor inertia") <= LARGEST_INERTIA_ERROR
+            and self.covered >= LEAST_COVERED * len(self.decided)
+        )
+
+    def text(self) -> str:
+        """For the terminal."""
+        return "\n".join([*self.sentences(), f"Report: {self.report.resolve()}"])
+
+    def sentences(self) -> list[str]:
+        """The verdict."""
+        return [
+            "PASSED: the springs are found." if self.passed else "FAILED: the springs are not found well enough.",
+            f"Stiffness: the worst joint is off by {self.worst('Stiffness'):.1%} (allowed "
+            f"{LARGEST_STIFFNESS_ERROR:.0%})",
+            f"Motor inertia: the worst joint is off by {self.worst('Motor inertia'):.1%} (allowed "
+            f"{LARGEST_INERTIA_ERROR:.0%})",
+            f"True values within their 95 % intervals: {self.covered} of {len(self.decided)} (at least "
+            f"{LEAST_COVERED:.0%})",
+        ]
+
+    def tiles(self) -> list[Tile]:
+        """The verdict in numbers."""
+        return [
+            Tile("Stiffness, worst joint", f"{self.worst('Stiffness'):.1%}", "off"),
+            Tile("Motor inertia, worst joint", f"{self.worst('Motor inertia'):.1%}", "off"),
+            Tile("Intervals that hold the truth", f"{self.covered} of {len(self.decided)}", "of 95 %"),
+        ]
+
+
+def write_flexible_demonstration(
+    robot: RobotModel, truth: dict[str, Any], folder: Path, *, joint_states_topic: str, link_states_topic: str
+) -> FlexibleVerdict:
+    """Compare `identified.yaml` in `folder` with the truth of the simulation; write `demonstration.html` there.
+
+    Args:
+        robot: the arm as its URDF has it.
+        truth: of the simulated arm, see `truth_table`.
+        folder: that the identification wrote into.
+        joint_states_topic: of the bag.
+        link_states_topic: likewise, with the links' positions by encoders that the identification has not seen.
+
+    """
+    document = load_identified(folder / "identified.yaml")
+    joints, true = document["flexible_joints"], truth["joints"]
+
+    def found(joint: str, label: str, key: str, of_truth: str, unit: str) -> Found:
+        value, std = joints[joint][key], joints[joint]["std"][key]
+        if not joints[joint]["decided"][key]:
+            value = std = np.nan
+        return Found(f"{label} of {joint}", unit, true[joint][of_truth], value, float(norm.ppf(0.975)) * std)
+
+    verdict = FlexibleVerdict(
+        found={
+            label: tuple(found(joint, label, *keys) for joint in robot.joint_names) for label, keys in TERMS.items()
+        },
+        report=folder / "demonstration.html",
+    )
+    (bag,) = document["source"]["recordings"]
+    recording = Recording.read(
+        bag,
+        joint_names=robot.joint_names,
+        joint_states_topic=joint_states_topic,
+        link_states_topic=link_states_topic,
+    )
+    write_demonstration_page(
+        verdict.report,
+        robot,
+        "Flexible joints",
+        sentences=verdict.sentences(),
+        tiles=verdict.tiles(),
+        rows=verdict.rows,
+        pictures=_pictures(recording, document, verdict),
+    )
+    return verdict
+
+
+def _pictures(recording: Recording, document: dict, verdict: FlexibleVerdict) -> dict[str, str]:
+    """Springs by link encoders that no identification has seen; torque without what moves the motor."""
+    assert recording.link_position is not None
+    low_pass = LowPass(CUTOFF, 1 / float(np.median(np.diff(recording.time))))
+    motion = filtered_motion(recording.position, low_pass)
+    deflection = motion.position - low_pass.filter(recording.link_position)
+    torque, inside = low_pass.filter(recording.torque), slice(low_pass.edge, -low_pass.edge)
+    pictures = {}
+    for i, (joint, row) in enumerate(zip(recording.joint_names, verdict.found["Stiffness"], strict=True)):
+        motor = document["flexible_joints"][joint]
+        spring = torque[:, i] - motor["motor_inertia"] * motion.acceleration[:, i]
+        spring -= motor["motor_viscous"] * motion.velocity[:, i]
+        picture = spring_plot(joint, deflection[inside, i], spring[inside], identified=row.value, true=row.true)
+        caption = f"Spring of {joint}: torque over deflection, by link encoders that were not used; green: the truth"
+        pictures[caption] = picture
+    return pictures

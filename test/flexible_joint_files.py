@@ -1,0 +1,80 @@
+"""Recordings of flexible joints as users have them: short, with encoders or markers, one joint of an arm."""
+
+from dataclasses import replace
+from functools import lru_cache
+
+import flexible_experiments as fe
+import numpy as np
+import pa10
+import pytest
+
+from dynid_ros.recording import Recording
+from dynid_ros.recording.series import PoseSeries
+
+SHORT = slice(0, 1000)
+PLACES = np.array([[0.25, 0.0, 0.0], [0.0, 0.25, 0.0], [-0.2, 0.1, 0.1], [0.1, -0.2, 0.05]])
+"""Of markers on the link, m."""
+MARKER_NOISE = 3e-4
+HELD = np.array([0.3, 0.0, 1.2, 0.3, 0.9, 0.2])
+"""Pose of the arm whose joint 2 moves."""
+
+
+@lru_cache
+def with_encoders(repeat: int = 0) -> Recording:
+    """4 s of joint 2 alone."""
+    recording = fe.single_joint(2, repeat).recording_with_encoders
+    return replace(recording.slice(SHORT), source=f"run_{repeat}")
+
+
+def markers(every: int = 2) -> tuple[np.ndarray, np.ndarray]:
+    """Times (M,) on the camera's clock and positions (M, 4, 3) of the markers of joint 2's link, by its true angle."""
+    e = fe.single_joint(2)
+    rng = np.random.default_rng(0)
+    poses = e.robot.forward_kinematics(e.exact[3])[:, 0]
+    turn = np.linalg.qr(rng.normal(size=(3, 3)))[0]
+    turn *= np.linalg.det(turn)
+    seen = (poses[:, None, :3, :3] @ PLACES[..., None])[..., 0] + poses[:, None, :3, 3]
+    seen = (seen @ turn.T + np.array([1.0, 2.0, 3.0]))[SHORT][::every]
+    return e.link_time[SHORT][::every], seen + MARKER_NOISE * rng.standard_normal(seen.shape)
+
+
+def filmed() -> Recording:
+    """4 s of joint 2 alone before a camera."""
+    time, seen = markers()
+    nothing = np.full((len(time), 4), np.nan)
+    poses = {f"/markers[{p}]": PoseSeries(time, seen[:, p], nothing) for p in range(seen.shape[1])}
+    return replace(fe.single_joint(2).recording, source="filmed", poses=poses).slice(SHORT)
+
+
+def held_arm() -> tuple[Recording, fe.FlexibleJoint]:
+    """4 s of the six-joint arm whose joint 2 alone moves, inertia and gravity by Pinocchio; and what is true of it."""
+    pin = pytest.importorskip("pinocchio")
+    model = pa10.pinocchio_model(pa10.arm_urdf(alone=2, pose=tuple(HELD)))
+    data, zero = model.createData(), np.zeros(1)
+    gravity = [pin.computeGeneralizedGravity(model, data, np.array([q])).item() for q in (0.0, np.pi / 2)]
+    inertia = (pin.rnea(model, data, zero, zero, np.ones(1)) - pin.rnea(model, data, zero, zero, zero)).item()
+    row = replace(pa10.table_one(2), inertia=inertia, gravity_x=-gravity[1], gravity_y=gravity[0])
+    series = fe.motor_series(("joint_2",), np.array([fe.SPEED]), 1.0, 8, 3, np.array([0.3]))
+    time = np.arange(1000) / fe.RATE
+    motor, velocity, acceleration = series.at(time)
+    link = fe.link_motion(row, series).at(time, True)
+    torque = row.stiffness * (motor - link) + row.motor_inertia * acceleration + row.motor_viscous * velocity
+    rng = np.random.default_rng(1)
+    positions, torques = np.tile(HELD, (len(time), 1)), 5.0 * np.ones((len(time), 6))
+    positions[:, 1], torques[:, 1] = motor[:, 0], torque[:, 0]
+    links = positions.copy()
+    links[:, 1] = link[:, 0]
+    noise = [1e-4 * rng.standard_normal(positions.shape) for _ in range(3)]
+    names = tuple(f"joint_{number}" for number in range(1, 7))
+    return (
+        Recording(
+            names,
+            time,
+            positions + noise[0],
+            np.full_like(positions, np.nan),
+            torques + 5e3 * noise[1],
+            link_position=links + 5 * noise[2],
+            source="held",
+        ),
+        row,
+    )

@@ -1,0 +1,79 @@
+"""Where a search starts: without noise near the truth, with a wrong link model too."""
+
+import flexible_experiments as experiments
+import numpy as np
+import pa10
+import pytest
+from flexible_experiments import shortened
+from spring_experiments import spring_experiment
+
+from dynid_ros.identification.flexible.joint_parameters import MOTOR_TERMS, Layout
+from dynid_ros.identification.flexible.linear_steps import LinearSteps
+from dynid_ros.identification.flexible.run import runs
+from dynid_ros.identification.flexible.spring import LinearSpring
+from dynid_ros.model import RobotModel
+
+TERMS = ("stiffness", "motor_inertia", "motor_viscous", "coulomb", "viscous")
+
+
+def solved(experiment, robot=None, terms=MOTOR_TERMS[:2]):
+    """Start of a search by parameter name, from encoders of the links."""
+    recording = experiment.recording_with_encoders
+    robot = robot or experiment.robot
+    found = runs(recording, recording.time, recording.link_position, same_clock=True)
+    layout = Layout(robot, robot.base_parameters(), [LinearSpring()] * robot.n_joints, terms)
+    return dict(zip(layout.names, LinearSteps(layout, found).solve(), strict=True))
+
+
+@pytest.mark.parametrize("joint", range(1, 7))
+def test_truth_without_noise(joint):
+    """Springs and motors within a few per cent; friction is smeared where a light link turns round in few samples."""
+    truth = pa10.table_one(joint)
+    found = solved(shortened(experiments.single_joint(joint, noise=0.0), 6.0))
+    limits = {"stiffness": 0.03, "motor_inertia": 0.03, "motor_viscous": 0.05, "coulomb": 0.1, "viscous": 0.1}
+    lightest = joint == 4
+    for term, limit in limits.items():
+        wider = 5 if lightest and limit > 0.03 else 1
+        assert found[f"{term} joint_{joint}"] == pytest.approx(getattr(truth, term), rel=wider * limit), term
+    assert found["Iyy1"] == pytest.approx(truth.inertia, rel=0.3 if lightest else 0.03)
+
+
+def test_motors_do_not_depend_on_what_the_links_are_thought_to_be():
+    """Their equation holds no links: a model that is ten times as heavy changes nothing."""
+    experiment = shortened(experiments.single_joint(3), 6.0)
+    heavy = RobotModel.from_urdf(pa10.single_joint_urdf(3, 10.0))
+    usual, other = solved(experiment), solved(experiment, heavy)
+    for term in TERMS[:3]:
+        assert usual[f"{term} joint_3"] == pytest.approx(other[f"{term} joint_3"], rel=1e-9)
+
+
+@pytest.mark.parametrize("joint", range(1, 7))
+def test_what_can_be_with_noise(joint):
+    """Positive inertias, frictions and stiffnesses that a search can start from."""
+    truth = pa10.table_one(joint)
+    found = solved(shortened(experiments.single_joint(joint), 6.0), terms=MOTOR_TERMS)
+    assert 0.2 < found[f"stiffness joint_{joint}"] / truth.stiffness < 2.0
+    assert 0.2 < found["Iyy1"] / truth.inertia < 5.0
+    assert all(found[f"{term} joint_{joint}"] > 0 for term in (*TERMS, "motor_coulomb"))
+    assert np.isfinite(list(found.values())).all()
+
+
+def test_six_joints_without_noise():
+    experiment = shortened(experiments.six_joints(noise=0.0), 5.0)
+    found, springs = solved(experiment), experiments.arm_springs()
+    stiffness = [found[f"stiffness joint_{i}"] for i in range(1, 7)]
+    np.testing.assert_allclose(stiffness, springs.stiffness, rtol=0.02)
+    motors = [found[f"motor_inertia joint_{i}"] for i in range(1, 7)]
+    np.testing.assert_allclose(motors, springs.motor_inertia, rtol=0.02)
+
+
+def test_noise_of_the_deflection_does_not_make_a_stiff_spring_soft():
+    """Torque regressed on noise gives a few thousand N m/rad here."""
+    experiment = spring_experiment(2, stiffer=100.0, seconds=6.0)
+    recording = experiment.recording
+    found = runs(recording, recording.time, recording.link_position, same_clock=True)
+    layout = Layout(experiment.robot, experiment.robot.base_parameters(), [LinearSpring()], MOTOR_TERMS[:2])
+    values = dict(zip(layout.names, LinearSteps(layout, found).solve(), strict=True))
+    assert values["stiffness joint_2"] > 0.1 * experiment.truth.stiffness
+    total = experiment.truth.inertia + experiment.truth.motor_inertia
+    assert values["Iyy1"] + values["motor_inertia joint_2"] == pytest.approx(total, rel=0.05)

@@ -1,0 +1,113 @@
+"""The node over DDS: motors and links in, springs out; from a file, from a bag's second topic, from cameras."""
+
+from functools import lru_cache
+
+import numpy as np
+import pytest
+
+rclpy = pytest.importorskip("rclpy")
+pytest.importorskip("mujoco")
+
+from bag_files import START, joint_state, write_bag  # noqa: E402
+from identification_bench import IdentificationBench  # noqa: E402
+
+from dynid_ros.errors import DynidError  # noqa: E402
+from dynid_ros.model import RobotModel  # noqa: E402
+from dynid_ros.nodes.demo_flexible import START as POSE  # noqa: E402
+from dynid_ros.nodes.flexible_joint_identification import FlexibleJointIdentificationNode  # noqa: E402
+from dynid_ros.simulation import Drives, SimulatedArm, Springs, simulate  # noqa: E402
+from dynid_ros.simulation.demo_arm import demo_arm_urdf  # noqa: E402
+from dynid_ros.trajectories.fourier import FourierSeries  # noqa: E402
+
+URDF = demo_arm_urdf(["joint_1"])
+STIFFNESS, MOTOR_INERTIA = 4000.0, 0.8
+
+
+@lru_cache
+def recording():
+    """One joint of the demo's arm near its resonance, in MuJoCo, with link encoders."""
+    robot = RobotModel.from_urdf(URDF)
+    arm = SimulatedArm(
+        robot,
+        drives=Drives(4.0, 2.0, MOTOR_INERTIA),
+        springs=Springs(STIFFNESS, motor_viscous=2.0),
+        start=POSE[:1],
+    )
+    sine, cosine = np.random.default_rng(0).standard_normal((2, 1, 16)) / np.arange(1, 17)
+    series = FourierSeries.at_rest(robot.joint_names, 0.5, sine, cosine)
+    series = series.scaled(0.6 * robot.limits.velocity / series.largest()[2]).shifted(np.array(POSE[:1]))
+    return simulate(arm, series.trajectory(2), 250.0, link_encoders=True)
+
+
+@pytest.fixture(name="start")
+def fixture_start(tmp_path):
+    """Function that makes the node with parameters and spins it."""
+    started = []
+    urdf = tmp_path / "arm.urdf"
+    urdf.write_text(URDF)
+
+    def start(**parameters):
+        given = {"robot_description": urdf, "effort_convention": "torque", "output": tmp_path / "out"} | parameters
+        started.append(IdentificationBench(FlexibleJointIdentificationNode, **given))
+        return started[-1]
+
+    yield start
+    for bench in started:
+        bench.close()
+    rclpy.try_shutdown()
+
+
+def as_bag(path, true):
+    """Motors and links on topics of their own, the links' a hundredth of a step later."""
+
+    def messages():
+        for k in range(true.n_samples):
+            at = START + round(true.time[k] * 1e9)
+            names = true.joint_names
+            yield "/joint_states", at, joint_state(at, names, true.position[k], true.velocity[k], true.torque[k])
+            later = at + 40_000
+            yield "/link_states", later, joint_state(later, names, true.link_position[k])
+
+    return write_bag(path, messages())
+
+
+def test_springs_from_the_links_of_another_topic(start, tmp_path):
+    bench = start(recording=as_bag(tmp_path / "bag", recording()), link_states_topic="/link_states")
+    response = bench.identify()
+    assert response.success, response.message
+    found = bench.result()["flexible_joints"]["joint_1"]
+    assert found["stiffness"] == pytest.approx(STIFFNESS, rel=0.02)
+    assert found["motor_inertia"] == pytest.approx(MOTOR_INERTIA, rel=0.1)
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["identified.yaml", "report.html"]
+
+
+def test_what_tells_no_links_is_answered_and_the_node_lives(start, tmp_path):
+    bench = start(recording=as_bag(tmp_path / "bag", recording()))
+    for _ in range(2):
+        response = bench.identify()
+        assert not response.success
+        assert "nothing tells where the links are" in response.message
+
+
+def test_markers_that_the_recording_lacks_are_named(start, tmp_path):
+    recording().write_npz(tmp_path / "run.npz")
+    bench = start(recording=tmp_path / "run.npz", markers="[/markers=link_1]")
+    response = bench.identify()
+    assert not response.success
+    assert "has no '/markers'" in response.message
+
+
+@pytest.mark.parametrize(
+    ("parameters", "words"),
+    [
+        ({"effort_convention": "''"}, "expected one of torque"),
+        ({"spring": "rubber"}, "spring: 'rubber'"),
+        ({"clock": "sundial"}, "clock is 'sundial'"),
+        ({"motor_terms": "[heat]"}, "no term heat"),
+        ({"markers": "['=link_1']"}, "'=link_1' names nothing"),
+        ({"tip_link": "hand"}, "hand"),
+    ],
+)
+def test_bad_parameters_end_the_node_at_the_start(start, parameters, words):
+    with pytest.raises(DynidError, match=words):
+        start(**parameters)

@@ -1,0 +1,125 @@
+"""`dynid identify flexible` as a user calls it: files in, files out, exit codes, one line for bad input."""
+
+import json
+
+import flexible_experiments as fe
+import flexible_joint_files as files
+import numpy as np
+import pa10
+import pytest
+from test_cli import run
+from torsion_recordings import flexible_joint
+
+from dynid_ros.identification.identified_file import load_identified
+
+TRUTH = pa10.table_one(2)
+
+
+@pytest.fixture(name="folder")
+def fixture_folder(tmp_path):
+    (tmp_path / "one.urdf").write_text(pa10.single_joint_urdf(2, pa10.LIGHTER))
+    (tmp_path / "arm.urdf").write_text(pa10.arm_urdf(pa10.LIGHTER))
+    files.with_encoders().write_npz(tmp_path / "run.npz")
+    files.filmed().write_npz(tmp_path / "filmed.npz")
+    return tmp_path
+
+
+def identify(capsys, folder, *options, urdf="one.urdf"):
+    return run(capsys, "identify", "flexible", "--urdf", folder / urdf, "--output", folder / "out", *options)
+
+
+def test_a_cameras_file(folder, capsys):
+    time, seen = files.markers()
+    head = ["t", *(f"m{p}_{axis}" for p in range(4) for axis in "xyz")]
+    table = np.column_stack([time + 0.2, 1000 * seen.reshape(len(seen), -1)])
+    np.savetxt(folder / "take.csv", table, delimiter=",", header=",".join(head), comments="", fmt="%.6f")
+    options = ["--recording", folder / "run.npz", "--mocap-file", folder / "take.csv", "--mocap-unit", "mm"]
+    options += [f"--markers=m{p}=link" for p in range(4)]
+    code, out, err = identify(capsys, folder, *options)
+    assert code == 0, err
+    assert f"wrote {folder / 'out' / 'identified.yaml'} and {folder / 'out' / 'report.html'}" in out
+    found = load_identified(folder / "out" / "identified.yaml")
+    assert found["flexible_joints"]["joint_2"]["stiffness"] == pytest.approx(TRUTH.stiffness, rel=0.03)
+    assert found["flexible_recordings"][0]["clock_offset"] == pytest.approx(fe.CLOCK_OFFSET - 0.2, abs=5e-4)
+
+
+def test_one_joint_of_an_arm(folder, capsys):
+    recording, truth = files.held_arm()
+    recording.write_npz(folder / "held.npz")
+    options = ["--recording", folder / "held.npz", "--joint", "joint_2", "--json"]
+    code, out, _ = identify(capsys, folder, *options, urdf="arm.urdf")
+    assert code == 0
+    document = json.loads(out)
+    found = document["flexible_joints"]["joint_2"]
+    assert document["robot"]["joints"] == ["joint_2"]
+    assert found["stiffness"] == pytest.approx(truth.stiffness, rel=0.02)
+    assert found["motor_inertia"] == pytest.approx(truth.motor_inertia, rel=0.05)
+    resonance = np.sqrt(truth.stiffness / truth.inertia) / (2 * np.pi)
+    assert found["resonance"] == pytest.approx(resonance, rel=0.02)
+
+
+def test_torsion_alone(folder, capsys):
+    for seed in (0, 1):
+        flexible_joint(2e5, seed=seed).write_npz(folder / f"{seed}.npz")
+    joint = flexible_joint(2e5).joint_names[0]
+    (folder / "light.urdf").write_text(pa10.single_joint_urdf(1).replace("joint_1", joint))
+    options = ["--torsion", "--recording", folder / "0.npz", "--validate", folder / "1.npz"]
+    code, out, _ = identify(capsys, folder, *options, urdf="light.urdf")
+    assert code == 0
+    assert "Validation on" in out
+    found = load_identified(folder / "out" / "identified.yaml")["torsion"][joint]
+    low, high = found["stiffness_interval"]
+    assert low < 2e5 < (high or np.inf)
+    assert (folder / "out" / "report.html").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--recording", "nowhere.npz"], "nowhere.npz"),
+        (["--recording", "filmed.npz"], "nothing tells where the links are; it has poses of /markers[0]"),
+        (["--recording", "filmed.npz", "--markers", "/markers=link"], "give --mocap or --mocap-file"),
+        (["--recording", "filmed.npz", "--mocap", "--markers", "/hand=link"], "has no '/hand'"),
+        (["--recording", "filmed.npz", "--mocap", "--markers", "/markers=hand"], "is to be on link 'hand'"),
+        (["--recording", "run.npz", "--recording", "run.npz", "--mocap-file", "a.csv"], "1 files of the camera for 2"),
+        (["--recording", "run.npz", "--joint", "elbow"], "joints to move are elbow"),
+        (["--recording", "run.npz", "--repeats"], "only one recording"),
+        (["--recording", "run.npz", "--motor-terms", "magnets"], "no term magnets"),
+        (["--recording", "run.npz", "--spring", "rubber"], "--spring: invalid choice: 'rubber'"),
+        (["--recording", "run.npz", "--torsion", "--mocap"], "--torsion does not go with --mocap"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(options, words, folder, capsys, monkeypatch):
+    monkeypatch.chdir(folder)
+    code, _, err = identify(capsys, folder, *options)
+    assert code == 2
+    assert words in err
+    assert err.count("\n") == 1
+    assert not (folder / "out").exists()
+
+
+def test_a_motion_is_designed(folder, capsys):
+    limits = ["--acceleration-limits", "30", "--skip-meshes"]
+    arguments = [
+        "excite",
+        "--motion",
+        "flexible",
+        "--urdf",
+        folder / "arm.urdf",
+        "--output",
+        folder / "motion",
+        *limits,
+    ]
+    held = "joint_1=0.3,joint_3=1.2,joint_4=0.3,joint_5=0.9,joint_6=0.2"
+    prior = ["--stiffness", "11900", "--motor-inertia", "2", "--viscous", "10", "--held", held]
+    code, out, err = run(capsys, *arguments, *prior, "--design-time", "0", "--workers", "1")
+    assert code == 0, err
+    assert "condition number" in out
+    assert "joint_2:" in out
+    assert (folder / "motion" / "report.html").exists()
+    code, _, err = run(capsys, *arguments)
+    assert code == 2
+    assert "--stiffness and --motor-inertia of the joints are not known" in err
+    code, _, err = run(capsys, *arguments, "--motion", "fourier", "--stiffness", "1e4")
+    assert code == 2
+    assert "--stiffness is for --motion flexible" in err
