@@ -116,7 +116,7 @@ class Chain:
 
 def identify(robot: RobotModel, recordings: Sequence[Recording]) -> Found:
     """By the package, from motors, torques and link encoders."""
-    result = FlexibleJointIdentification(robot).fit(list(recordings))
+    result = FlexibleJointIdentification(robot).fit(*recordings)
     base = robot.base_parameters()
 
     def values(names: Sequence[str]) -> np.ndarray:

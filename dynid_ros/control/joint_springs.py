@@ -41,6 +41,8 @@ class JointSprings:
     def of_document(cls, document: Mapping[str, Any], joint_names: Sequence[str]) -> JointSprings | None:
         """Springs of the section `flexible_joints` of `identified.yaml`; None without it.
 
+        Joints whose stiffness the data did not decide count as rigid: they hardly wound up.
+
         Raises:
             IdentifiedFileError: springs that cannot be counted with.
 
@@ -51,7 +53,7 @@ class JointSprings:
         try:
             if not isinstance(section, dict) or not all(isinstance(entry, dict) for entry in section.values()):
                 raise ControlError("expected for each flexible joint its stiffness")
-            return cls(joint_names, section)
+            return cls(joint_names, {joint: entry for joint, entry in section.items() if _decided(entry)})
         except ControlError as error:
             raise IdentifiedFileError(
                 f"identified.yaml: section flexible_joints cannot be used: {error}. Identify the joints again, or do "
@@ -111,3 +113,8 @@ def _cubic(stiffness: float, cubic: float) -> Deflection:
     return lambda torque: (
         scale * math.sin(math.asin(relative * torque) / 3.0) if abs(relative * torque) <= 1.0 else math.nan
     )
+
+
+def _decided(entry: Mapping[str, Any]) -> bool:
+    decided = entry.get("decided")
+    return not (isinstance(decided, dict) and decided.get("stiffness") is False)

@@ -150,6 +150,8 @@ def write_flexible_demonstration(
 def _pictures(recording: Recording, document: dict, verdict: FlexibleVerdict) -> dict[str, str]:
     """Springs by link encoders that no identification has seen; torque without what moves the motor."""
     assert recording.link_position is not None
+    recording = recording.slice(np.isfinite(recording.link_position).all(axis=1))
+    assert recording.link_position is not None
     low_pass = LowPass(CUTOFF, 1 / float(np.median(np.diff(recording.time))))
     motion = filtered_motion(recording.position, low_pass)
     deflection = motion.position - low_pass.filter(recording.link_position)

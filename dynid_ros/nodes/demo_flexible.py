@@ -27,7 +27,7 @@ MARKERS, JOINT_STATES, LINK_STATES, COMMANDS = (
 START = [0.0, 0.4]
 ARM = {
     "start_position": START,
-    "stiffness": [6250.0, 15000.0],
+    "stiffness": [6400.0, 14400.0],
     "motor_viscous": [2.0, 3.0],
     "rotor_inertia": [0.8, 0.8],
     "torque_offset": [0.0],
@@ -40,9 +40,11 @@ CAMERA = {
     "camera_clock_offset": 0.37,
     "base_in_camera": [0.4, -2.1, 0.3, 0.2, -0.1, 2.5],
 }
-BASE_FREQUENCY, HARMONICS, PERIODS, SEED, SPEED = 0.25, 20, 2, 0, 0.6
-SLOW, QUICK = 2, 0.7
-"""Harmonics that make the markers move far, and what the further ones, near the resonance, are of these."""
+BASE_FREQUENCY, HARMONICS, PERIODS, SEED, SPEED = 0.25, 40, 2, 0, 0.6
+SLOW, NEAR, QUICK = 2, 20, 0.5
+"""Harmonics up to the first move the markers far, those above the second are near the resonances and weigh less."""
+BAND = 14.0
+"""Hz; the motion ends at 10."""
 SETTLING = 1.0
 IDENTIFICATION_TIMEOUT = 600.0
 IDENTIFICATION = f"{SPACE}/flexible_joint_identification"
@@ -86,6 +88,7 @@ def _nodes(folder: Path, urdf: Path, logs: Path) -> Iterator[None]:
             "joint_states_topic": JOINT_STATES,
             "bag_topic": f"{SPACE}/recorder/bag",
             "effort_convention": "torque",
+            "band": BAND,
             "output": folder,
         },
     }
@@ -113,7 +116,7 @@ def _record(stage: Stage, robot: RobotModel) -> None:
 def excitation(robot: RobotModel) -> FourierSeries:
     """A motion from START and back, as quick as the joints' limits let it be, in part."""
     order = np.arange(1, HARMONICS + 1)
-    weight = np.where(order <= SLOW, 1.0, QUICK) / order
+    weight = np.where(order <= SLOW, 1.0, np.where(order > NEAR, QUICK, 0.0)) / order
     sine, cosine = weight * np.random.default_rng(SEED).standard_normal((2, robot.n_joints, HARMONICS))
     series = FourierSeries.at_rest(robot.joint_names, BASE_FREQUENCY, sine, cosine)
     return series.scaled(SPEED * robot.limits.velocity / series.largest()[2]).shifted(np.array(START))

@@ -165,3 +165,17 @@ def test_springs_that_cannot_be_used_are_refused_with_the_way_out(tmp_path, sect
     path = planar_arm.write(tmp_path / "soft.yaml", with_springs(**section))
     with pytest.raises(IdentifiedFileError, match=rf"soft\.yaml: .*{message}.*use_springs false"):
         load(path, planar_arm.urdf())
+
+
+def test_a_stiffness_that_the_data_did_not_decide_is_not_used():
+    section = {joint: {"stiffness": 500.0, "decided": {"stiffness": True}} for joint in planar_arm.JOINTS}
+    section["joint_2"]["decided"]["stiffness"] = False
+    found = JointSprings.of_document({"flexible_joints": section}, planar_arm.JOINTS)
+    place = []
+
+    def gravity(links):
+        place[:] = links
+        return [10.0, 10.0, 10.0]
+
+    found.settled([0.1, 0.2, 0.3], gravity)
+    np.testing.assert_allclose(place, [0.08, 0.2, 0.28])

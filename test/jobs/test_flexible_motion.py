@@ -15,6 +15,7 @@ ROBOT, ROW = pa10.single_joint_robot(2), pa10.table_one(2)
 VALUES = {name: getattr(ROW, name) for name in KEYS}
 RESONANCE = np.sqrt(ROW.stiffness / (pa10.LIGHTER * ROW.inertia)) / (2 * np.pi)
 LIMITS = MotionLimits.of(ROBOT, acceleration_limits=30.0)
+WORKSPACE = Workspace(ROBOT)
 QUICK = {"design_time": 0.0, "workers": 1}
 
 
@@ -35,9 +36,9 @@ def test_the_file_is_the_prior_and_arguments_overrule_it(tmp_path):
 
 
 def test_harmonics_lie_on_both_sides_of_the_resonance():
-    series = flexible_motion(ROBOT, LIMITS, Workspace(), FlexibleJoints(**VALUES), **QUICK, seed=None).plan().series
+    series = flexible_motion(ROBOT, LIMITS, WORKSPACE, FlexibleJoints(**VALUES), **QUICK).plan().series
     assert series.base_frequency < RESONANCE < 8 * series.base_frequency
-    wanted = flexible_motion(ROBOT, LIMITS, Workspace(), FlexibleJoints(**VALUES), base_frequency=1.0, **QUICK)
+    wanted = flexible_motion(ROBOT, LIMITS, WORKSPACE, FlexibleJoints(**VALUES), base_frequency=1.0, **QUICK)
     assert wanted.plan().series.base_frequency == 1.0
 
 
@@ -46,7 +47,7 @@ def test_held_joints_stand_still():
     limits = MotionLimits.of(arm, acceleration_limits=30.0)
     joints = FlexibleJoints(11900.0, 2.0, 5.0, 5.0, 10.0)
     held = np.array([0.3, np.nan, 1.2, 0.3, 0.9, 0.2])
-    motion = flexible_motion(arm, limits, Workspace(), joints, held, **QUICK).plan().trajectory.position
+    motion = flexible_motion(arm, limits, Workspace(arm), joints, held, **QUICK).plan().trajectory.position
     assert np.ptp(motion[:, 1]) > 0.05
     assert np.ptp(np.delete(motion, 1, axis=1), axis=0) == pytest.approx(np.zeros(5), abs=1e-9)
     assert np.delete(motion[0], 1) == pytest.approx(np.delete(held, 1))
@@ -62,8 +63,8 @@ def test_bad_input_is_refused(tmp_path):
     with pytest.raises(IdentifiedFileError, match="is of robot 'pa10_joint_2'"):
         flexible_prior(pa10.single_joint_robot(3), {}, identified(tmp_path))
     with pytest.raises(TrajectoryError, match="needs to know about the joints"):
-        excite("flexible", ROBOT, LIMITS, Workspace(), tmp_path)
+        excite("flexible", ROBOT, LIMITS, WORKSPACE, tmp_path)
     with pytest.raises(TrajectoryError, match="shows flexible joints, not links"):
-        excite("flexible", ROBOT, LIMITS, Workspace(), tmp_path, target="links", joints=FlexibleJoints(**VALUES))
+        excite("flexible", ROBOT, LIMITS, WORKSPACE, tmp_path, target="links", joints=FlexibleJoints(**VALUES))
     with pytest.raises(TrajectoryError, match="motion flexible has no setting sweep"):
-        excite("flexible", ROBOT, LIMITS, Workspace(), tmp_path, joints=FlexibleJoints(**VALUES), sweep=1.0)
+        excite("flexible", ROBOT, LIMITS, WORKSPACE, tmp_path, joints=FlexibleJoints(**VALUES), sweep=1.0)

@@ -169,9 +169,9 @@ class LinkResponse:
         diagonal[0][:, own, own], diagonal[1][:, own, own] = sense, qd
         springs = -parameters.spring_columns(self._motor - q)
         tangent = parameters.spring_tangent(self._motor - q)
-        tones = np.zeros((self._n_samples, n, n, self._tones.shape[1]))
-        tones[:, own, own] = -tangent[:, :, None] * self._tones[:, None, :]
-        tones = tones.reshape(self._n_samples, n, -1)
+        by_motor = np.zeros((self._n_samples, n, n, self._tones.shape[1]))
+        by_motor[:, own, own] = -tangent[:, :, None] * self._tones[:, None, :]
+        tones = by_motor.reshape(self._n_samples, n, -1)
         found = np.concatenate([rows, *diagonal, springs, np.zeros((self._n_samples, n, 2 * n)), tones], axis=2)
         start = np.zeros((2, n, found.shape[2]))
         first = found.shape[2] - tones.shape[2] - 2 * n

@@ -24,7 +24,7 @@ def whiteners(run: Run, channels: Sequence[Channel], *, start: bool = False) -> 
     the lines of a periodic motion errors of the model gather, which are no noise; at the `start` of a search, when
     errors of the parameters are all over, they count.
     """
-    lines = run.lines[:0] if start else run.lines
+    lines = run.compared.lines[:0] if start else run.compared.lines
     found = {}
     for joint in sorted({channel.joint for channel in channels}):
         own = [channel for channel in channels if channel.joint == joint]

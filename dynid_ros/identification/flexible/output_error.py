@@ -154,7 +154,9 @@ class OutputError:
         self, own: Sequence[NDArray], channels: list[list[Channel]], weights: list[dict[int, NDArray]]
     ) -> float:
         """Squares of the residuals by their number, at least one: more than noise is errors of the model."""
-        rows = sum(2 * len(run.run.bins) * len(found) for run, found in zip(self.residuals, channels, strict=True))
+        rows = sum(
+            2 * len(run.run.compared.bins) * len(found) for run, found in zip(self.residuals, channels, strict=True)
+        )
         unknowns = len(self.layout.names) + sum(run.size for run in self.residuals)
         return max(1.0, 2 * self._cost(own, channels, weights) / max(rows - unknowns, 1))
 
@@ -164,7 +166,7 @@ class OutputError:
         for run, mine, found, weight in zip(self.residuals, own, channels, weights, strict=True):
             for joint, matrix in weight.items():
                 channels_of = [channel for channel in found if channel.joint == joint]
-                total += 0.5 * float(np.sum(np.abs(_white(channels_of, matrix, run.run.bins)[0]) ** 2))
+                total += 0.5 * float(np.sum(np.abs(_white(channels_of, matrix, run.run.compared.bins)[0]) ** 2))
             total += 0.5 * float(np.sum(run.prior * mine**2))
         return total
 
@@ -180,7 +182,7 @@ class OutputError:
             rows = np.r_[0:p, at : at + run.size]
             for joint, matrix in weight.items():
                 channels_of = [channel for channel in found if channel.joint == joint]
-                residual, columns = _white(channels_of, matrix, run.run.bins)
+                residual, columns = _white(channels_of, matrix, run.run.compared.bins)
                 stacked = columns.reshape(-1, columns.shape[2])
                 information[np.ix_(rows, rows)] += (stacked.conj().T @ stacked).real
                 gradient[rows] += (stacked.conj().T @ residual.ravel()).real

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from dynid_ros.identification.flexible.periodic_motors import motion_of, periodi
 from dynid_ros.identification.link_motion import joint_motions, moving_rows
 from dynid_ros.recording import Recording
 from dynid_ros.signals import LowPass, Motion, choose_cutoff, resample, sample_times
+from dynid_ros.signals.harmonics import FourierSeries
 
 MOTION_OVER_BAND = 2.0
 """Cut-off of the motors' motion, in parts of the highest frequency that is compared: there it must be undamped."""
@@ -27,13 +28,32 @@ HELD = 0.995
 LOWEST_BINS = 3
 """Are always compared: means, which hold zeros and gravity, and what is next to them."""
 BETWEEN_LINES = 4
-"""Every so manieth frequency between the lines of a periodic motion is compared too: they show how the links start."""
+"""Of the frequencies between the lines of a periodic motion one in so many is compared too."""
 MARGIN = 0.05
 """Of both ends of a run, in which links are not compared, s: their clock may yet be moved by so much."""
 LONGEST_STEP, FEW_JOINTS = 2e-3, 2
 """Step of the prediction of so many joints, s; with more of them samples are the steps, for the sake of time."""
 SHORTEST = 1.0
 """Of a stretch without gaps, s."""
+
+
+@dataclass(frozen=True, eq=False)
+class Compared:
+    """Samples and frequencies that are compared.
+
+    Attributes:
+        window: samples, whole periods where the motion repeats.
+        bins: numbers of the frequencies, in parts of one over the window's duration.
+        lines: those among them at which periodic motors move: elsewhere their positions have no noise, and here it is
+            estimated. Empty where the motion does not repeat, and all positions have it.
+        tones: (h,) rad/s of these lines.
+
+    """
+
+    window: slice
+    bins: NDArray
+    lines: NDArray = field(default_factory=lambda: np.empty(0, dtype=int))
+    tones: NDArray = field(default_factory=lambda: np.empty(0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,11 +73,7 @@ class Run:
         same_clock: the links' times are on the robot's clock.
         offset: s; what to add to `link_time` at first.
         band: highest frequency that is compared, Hz.
-        window: samples that are compared, whole periods where the motion repeats.
-        bins: numbers of the frequencies, in parts of one over the window's duration, that are compared.
-        lines: those among them at which periodic motors move: elsewhere their positions have no noise, and here it is
-            estimated. Empty where the motion does not repeat, and all positions have it.
-        tones: (h,) rad/s of these lines.
+        compared: what of it is compared.
         motor_noise: (n,) standard deviation of the motors' positions as measured.
 
     """
@@ -74,10 +90,7 @@ class Run:
     same_clock: bool
     offset: float
     band: float
-    window: slice
-    bins: NDArray
-    lines: NDArray
-    tones: NDArray
+    compared: Compared
     motor_noise: NDArray
 
     @property
@@ -135,24 +148,14 @@ def runs(
         window = slice(margin, len(at) - margin)
         harmonics = periodic_motors(at, raw, noise, band)
         if harmonics is None:
-            bins, lines, tones = _bins(smooth.position[window], series.step, band), np.empty(0, dtype=int), np.empty(0)
+            compared = Compared(window, _bins(smooth.position[window], series.step, band))
         else:
             smooth = motion_of(harmonics, at)
-            periods = int((window.stop - window.start) * series.step * harmonics.base_frequency)
-            stop = window.start + round(periods / harmonics.base_frequency / series.step)
-            window = slice(window.start, stop)
-            lines = periods * np.arange(1, int(band / harmonics.base_frequency) + 1)
-            between = range(0, int(band * periods / harmonics.base_frequency), BETWEEN_LINES)
-            bins = np.unique([*range(LOWEST_BINS), *lines, *(lines - 1), *(lines + 1), *between])
-            last = int(band * (window.stop - window.start) * series.step)
-            bins, lines = bins[bins <= last], lines[lines <= last]
-            moved = (np.hypot(harmonics.cosines, harmonics.sines) > 0).any(axis=1)
-            lines = lines[moved[: len(lines)]]
-            tones = 2 * np.pi * harmonics.base_frequency * (1 + np.flatnonzero(moved))
+            compared = _at_lines(harmonics, window, series.step, band)
         divisions = max(1, int(np.ceil(series.step / LONGEST_STEP - 1e-6))) if n <= FEW_JOINTS else 1
         grid = at[0] + series.step / divisions * np.arange((len(at) - 1) * divisions + 1)
         # Smooth motors are between samples where a spline has them.
-        fine = CubicSpline(at, smooth.position)(grid) if harmonics is None else harmonics.evaluate(grid)
+        fine: NDArray = CubicSpline(at, smooth.position)(grid) if harmonics is None else harmonics.evaluate(grid)
         near = (link_time + offset > at[0]) & (link_time + offset < at[-1])
         found.append(
             Run(
@@ -168,10 +171,7 @@ def runs(
                 same_clock=same_clock,
                 offset=offset,
                 band=band,
-                window=window,
-                bins=bins,
-                lines=lines,
-                tones=tones,
+                compared=compared,
                 motor_noise=noise,
             )
         )
@@ -180,6 +180,19 @@ def runs(
             f"{recording.source}: no stretch of motion without a gap is longer than {SHORTEST:g} s; record longer"
         )
     return found
+
+
+def _at_lines(harmonics: FourierSeries, window: slice, step: float, band: float) -> Compared:
+    """Whole periods, and frequencies at and around the lines, with some between that show how the links start."""
+    frequency = harmonics.base_frequency
+    periods = int((window.stop - window.start) * step * frequency)
+    window = slice(window.start, window.start + round(periods / frequency / step))
+    last = int(band * (window.stop - window.start) * step)
+    lines = periods * np.arange(1, int(band / frequency) + 1)
+    bins = np.unique([*range(LOWEST_BINS), *lines, *(lines - 1), *(lines + 1), *range(0, last, BETWEEN_LINES)])
+    lines = lines[lines <= last]
+    moved = np.flatnonzero((np.hypot(harmonics.cosines, harmonics.sines) > 0).any(axis=1)[: len(lines)])
+    return Compared(window, bins[bins <= last], lines[moved], 2 * np.pi * frequency * (1 + moved))
 
 
 def _bins(position: NDArray, step: float, band: float) -> NDArray:

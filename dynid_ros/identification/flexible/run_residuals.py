@@ -85,7 +85,7 @@ class RunResiduals:
         )
         self._tones = np.stack([tones(run, len(run.time), 1, order) for order in range(3)])
         robot_time = run.link_time + run.offset
-        start, end = run.time[run.window.start], run.time[run.window.start] + self._duration
+        start, end = run.time[run.compared.window.start], run.time[run.compared.window.start] + self._duration
         self._rows = np.flatnonzero((robot_time >= start) & (robot_time < end) & np.isfinite(run.link).any(axis=1))
         if len(self._rows) < NODES:
             raise IdentificationError(
@@ -99,7 +99,7 @@ class RunResiduals:
 
     @property
     def _duration(self) -> float:
-        return self.run.step * (self.run.window.stop - self.run.window.start)
+        return self.run.step * (self.run.compared.window.stop - self.run.compared.window.start)
 
     def _corrections(self, own: NDArray) -> NDArray:
         """(t, n) of the motors' motion."""
@@ -185,7 +185,7 @@ class RunResiduals:
             residual[~known], columns[~known] = 0.0, 0.0
             scale = 1 / np.sqrt(known.sum())
             spectrum = scale * (self._transform @ residual)
-            found.append(Channel("link", i, spectrum, scale * (self._transform[run.bins] @ columns), residual))
+            found.append(Channel("link", i, spectrum, scale * (self._transform[run.compared.bins] @ columns), residual))
         return found
 
     def _motor_channels(self, motion: LinkMotion, parameters: JointParameters, own: NDArray) -> list[Channel]:
@@ -216,10 +216,10 @@ class RunResiduals:
             count = self._tones.shape[2]
             columns[:, p + self._named + i * count : p + self._named + (i + 1) * count] += moved
             columns[:, r + i : p : n] = terms[:, :, i].T
-            residual, columns = (run.torque[:, i] - torque[:, i])[run.window], columns[run.window]
+            residual, columns = (run.torque[:, i] - torque[:, i])[run.compared.window], columns[run.compared.window]
             scale, count = 1 / np.sqrt(len(residual)), len(self._transform)
             spectrum, derivatives = (scale * np.fft.rfft(x, axis=0)[:count] for x in (residual, columns))
-            found.append(Channel("motor", i, spectrum, derivatives[run.bins], residual))
+            found.append(Channel("motor", i, spectrum, derivatives[run.compared.bins], residual))
         return found
 
     def _measured(self) -> NDArray:
@@ -238,9 +238,9 @@ class RunResiduals:
 
 def tones(run: Run, n_samples: int, parts: int, order: int) -> NDArray:
     """(N, 2 h) derivative of cosines and sines at the lines of periodic motors; none for others."""
-    angles = np.outer(run.step / parts * np.arange(n_samples), run.tones)
+    angles = np.outer(run.step / parts * np.arange(n_samples), run.compared.tones)
     turned = angles + order * np.pi / 2
-    return np.hstack([np.cos(turned), np.sin(turned)]) * np.tile(run.tones**order, 2)
+    return np.hstack([np.cos(turned), np.sin(turned)]) * np.tile(run.compared.tones**order, 2)
 
 
 def motor_direction(run: Run) -> NDArray:

@@ -18,8 +18,9 @@ def layout_of(robot, springs=None):
     return Layout(robot, robot.base_parameters(), springs or [LinearSpring()] * robot.n_joints, ())
 
 
-def response_of(layout, motor):
-    return LinkResponse(layout.robot, layout.base, motor, STEP)
+def response_of(layout, motor, tones=None):
+    tones = np.zeros((len(motor), 0)) if tones is None else tones
+    return LinkResponse(layout.robot, layout.base, motor, STEP, tones)
 
 
 def true_values(layout, springs):
@@ -99,6 +100,25 @@ def test_derivative_by_coulomb_friction():
     more, less = (response.solve(layout.unpack(values + sign * step), start, links).position[:, 0] for sign in (1, -1))
     expected = (more - less) / (2 * change)
     assert np.sqrt(np.mean((by - expected) ** 2)) < 0.15 * np.sqrt(np.mean(expected**2))
+
+
+def test_corrections_of_the_motors_are_motors_that_move_so():
+    """Columns behind those of the start, of smooth motion."""
+    layout, values, motor, links, start = exact(2, 1.0)
+    values[layout.n_links] = 0.0
+    time = STEP * np.arange(len(motor))
+    tones = np.column_stack([np.sin(9 * time), np.cos(9 * time)])
+    size = np.array([[2e-4], [-1e-4]])
+    parameters = layout.unpack(values)
+    response = response_of(layout, motor, tones)
+    plain = response.solve(parameters, start, links)
+    corrected = response.solve(parameters, start, links, size).position
+    moved = response_of(layout, motor + tones @ size).solve(parameters, start, links).position
+    np.testing.assert_allclose(corrected, moved, atol=1e-7)
+    change = np.abs(moved - plain.position).max()
+    assert change > 1e-5
+    predicted = plain.position + plain.by_parameters[:, :, -2:] @ size[:, 0]
+    np.testing.assert_allclose(predicted, moved, atol=0.02 * change)
 
 
 def test_a_stiff_spring_carries_the_link_along():
