@@ -28,6 +28,8 @@ from dynid_ros.recording import Recording
 from dynid_ros.signals.clock_alignment import align_clocks
 
 CLOCKS = ("auto", "same", "own")
+UNEXPLAINED = 0.4
+"""Of a torque's standard deviation: the most that a fit may leave."""
 
 
 @dataclass
@@ -171,6 +173,7 @@ class FlexibleJointIdentification:
             remarks=(),
             iterations=solution.iterations,
         )
+        _require_explained(result)
         return replace(result, remarks=remarks(result))
 
     def _run_found(self, layout: Layout, search: OutputError, solution: Solution, k: int, run: Run) -> RunFound:
@@ -194,6 +197,19 @@ class FlexibleJointIdentification:
             torque_rms=np.array([rms.get(("motor", i), np.nan) for i in range(n)]),
             prediction=joined([of_run(layout, solution.values, run, motion, zero=zero, clock=correction)]),
         )
+
+
+def _require_explained(result: FlexibleResult) -> None:
+    """Refuse a fit that leaves much of some torque: a search that ended in a wrong place, or another arm's model."""
+    for run in result.runs:
+        varied = np.std(run.prediction.measured_torque, axis=0)
+        for joint, left, size in zip(result.joint_names, run.torque_rms, varied, strict=True):
+            if left > UNEXPLAINED * size:
+                raise IdentificationError(
+                    f"{run.source}: the best fit leaves {left / size:.0%} of the torque of joint '{joint}' unexplained; "
+                    "no parameters can be told from it: check the units and signs of torques and link angles, the "
+                    "order of the joints and the camera's clock, or record a motion nearer to the resonance"
+                )
 
 
 def _rms(values: NDArray) -> float:

@@ -31,7 +31,7 @@ BETWEEN_LINES = 4
 """Of the frequencies between the lines of a periodic motion one in so many is compared too."""
 MARGIN = 0.05
 """Of both ends of a run, in which links are not compared, s: their clock may yet be moved by so much."""
-LONGEST_STEP, FEW_JOINTS = 2e-3, 2
+LONGEST_STEP, FEW_JOINTS = 2e-3, 1
 """Step of the prediction of so many joints, s; with more of them samples are the steps, for the sake of time."""
 SHORTEST = 1.0
 """Of a stretch without gaps, s."""
