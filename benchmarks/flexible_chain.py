@@ -5,8 +5,8 @@
 An arm like the PA10 in MuJoCo, motors and links apart, with table I's springs and friction of Lightcap and Banks
 (2007) and motors unlike their links. As the paper has it, each joint moves alone while the servo holds the motors of
 the others, whose springs give way; one joint with composite inertia is identified from its own signals. The chain is
-fitted to a motion of all joints, as long as one of them, and where asked for to the same recordings too. Noise is that of
-`benchmarks.flexible_joints`; links have encoders.
+fitted to a motion of all joints, as long as one of them, and where asked for to the same recordings too. Noise is that
+of `benchmarks.flexible_joints`; links have encoders.
 
 Errors are those on a motion of all joints, RMS: of the motors' torques in parts of the torques' RMS, of the links'
 angles in parts of the deflections' RMS; both predicted by Pinocchio from the motors' motion alone. "times" is the

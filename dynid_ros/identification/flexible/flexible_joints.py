@@ -28,8 +28,8 @@ from dynid_ros.recording import Recording
 from dynid_ros.signals.clock_alignment import align_clocks
 
 CLOCKS = ("auto", "same", "own")
-UNEXPLAINED = 0.4
-"""Of a torque's standard deviation: the most that a fit may leave."""
+UNEXPLAINED = 1.0
+"""Of a torque's standard deviation: a fit that leaves more is worse than none."""
 
 
 @dataclass
@@ -206,7 +206,7 @@ def _require_explained(result: FlexibleResult) -> None:
         for joint, left, size in zip(result.joint_names, run.torque_rms, varied, strict=True):
             if left > UNEXPLAINED * size:
                 raise IdentificationError(
-                    f"{run.source}: the best fit leaves {left / size:.0%} of the torque of joint '{joint}' unexplained; "
+                    f"{run.source}: the best fit leaves {left / size:.0%} of joint '{joint}'s torque unexplained; "
                     "no parameters can be told from it: check the units and signs of torques and link angles, the "
                     "order of the joints and the camera's clock, or record a motion nearer to the resonance"
                 )

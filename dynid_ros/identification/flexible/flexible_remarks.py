@@ -9,6 +9,8 @@ import numpy as np
 if TYPE_CHECKING:
     from dynid_ros.identification.flexible.flexible_result import FlexibleResult
 
+POOR = 0.2
+"""Of a torque's standard deviation: what a fit that leaves more does not deserve trust for."""
 SPLIT = ("viscous", "motor_viscous", "motor_inertia")
 
 
@@ -35,6 +37,13 @@ def remarks(result: FlexibleResult) -> tuple[str, ...]:
                 f"link and motor{way_out}"
             )
     for run in result.runs:
+        varied = np.std(run.prediction.measured_torque, axis=0)
+        for joint, left, size in zip(result.joint_names, run.torque_rms, varied, strict=True):
+            if left > POOR * size:
+                found.append(
+                    f"{run.source}: {left / size:.0%} of the torque of {joint} is left unexplained: the model is not that "
+                    "of this arm, or the search ended in a wrong place; errors are larger than told"
+                )
         if run.clock_offset_error > 5e-4:
             found.append(f"{run.source}: the clock's offset is known to {1e3 * run.clock_offset_error:.2g} ms only")
     return tuple(found)

@@ -21,10 +21,8 @@ from dynid_ros.identification.flexible.run import FEW_JOINTS, Run
 from dynid_ros.identification.flexible.run_residuals import Channel, RunResiduals, RunTerms
 
 ITERATIONS, REFUSED = 30, 7
-WORTH = 0.05
-"""Of the logarithm of the likelihood: what a step must bring for another one."""
-CONVERGED = 0.05
-"""Of the standard errors: the last step. What friction does at turns makes the likelihood uneven below."""
+WORTH = 0.02
+"""Of the logarithm of the likelihood: what a step must promise to be taken."""
 WEIGHTINGS = 4
 """Times that the densities of noise are estimated anew."""
 DAMPING = (1e-3, 10.0, 1e-9)
@@ -114,33 +112,29 @@ class OutputError:
             scale = np.sqrt(np.diagonal(information))
             scale[scale == 0] = 1.0
             scaled = information / np.outer(scale, scale)
+            promised = 0.5 * gradient @ _step(scaled, scale, gradient, least)
+            if promised < WORTH:
+                return values, own, channels, iteration
             for _ in range(REFUSED):
-                step = np.linalg.solve(scaled + damping * np.eye(len(scale)), gradient / scale) / scale
-                small = np.sqrt(step @ information @ step) < CONVERGED * np.sqrt(len(step))
+                step = _step(scaled, scale, gradient, damping)
                 trial, *trial_own = np.split(step, np.cumsum([len(values), *map(len, own[:-1])]))
-                trial, trial_own = (
-                    np.maximum(values + trial, least_values),
-                    [mine + more for mine, more in zip(own, trial_own, strict=True)],
-                )
+                trial = np.maximum(values + trial, least_values)
+                trial_own = [mine + more for mine, more in zip(own, trial_own, strict=True)]
                 try:
                     trial_channels = self._channels(trial, trial_own)
                     trial_cost = self._cost(trial_own, trial_channels, weights)
                 except IdentificationError:
                     trial_cost = np.inf
-                small = small or abs(cost - trial_cost) < WORTH
-                if trial_cost <= cost or small:
+                if trial_cost < cost:
                     break
                 damping *= factor
             else:
                 return values, own, channels, iteration
-            if trial_cost <= cost:
-                values, own, channels, cost = trial, trial_own, trial_channels, trial_cost
-                for run in self.residuals:
-                    run.keep()
-                damping = max(damping / factor, least)
-            if small:
-                break
-        return values, own, channels, iteration + 1
+            values, own, channels, cost = trial, trial_own, trial_channels, trial_cost
+            damping = max(damping / factor, least)
+            for run in self.residuals:
+                run.keep()
+        return values, own, channels, ITERATIONS
 
     def _least_values(self, values: NDArray) -> NDArray:
         """(p,) below which a search does not go: dry friction brakes, and springs hold."""
@@ -220,6 +214,11 @@ class OutputError:
         small = max(eigenvalues[0], 0.0)
         condition = float(np.sqrt(eigenvalues[-1] / small)) if small > 0 else np.inf
         return Solution(values, covariance[:p, :p], own, run_errors, channels, reduced, condition, iterations)
+
+
+def _step(scaled: NDArray, scale: NDArray, gradient: NDArray, damping: float) -> NDArray:
+    """Step of Levenberg and Marquardt, from the information scaled to ones on its diagonal."""
+    return np.linalg.solve(scaled + damping * np.eye(len(scale)), gradient / scale) / scale
 
 
 def _white(channels: Sequence[Channel], matrix: NDArray, bins: NDArray) -> tuple[NDArray, NDArray]:
