@@ -41,8 +41,8 @@ def remarks(result: FlexibleResult) -> tuple[str, ...]:
         for joint, left, size in zip(result.joint_names, run.torque_rms, varied, strict=True):
             if left > POOR * size:
                 found.append(
-                    f"{run.source}: {left / size:.0%} of the torque of {joint} is left unexplained: the model is not that "
-                    "of this arm, or the search ended in a wrong place; errors are larger than told"
+                    f"{run.source}: {left / size:.0%} of the torque of {joint} is left unexplained: the model is not "
+                    "that of this arm, or the search ended in a wrong place; errors are larger than told"
                 )
         if run.clock_offset_error > 5e-4:
             found.append(f"{run.source}: the clock's offset is known to {1e3 * run.clock_offset_error:.2g} ms only")
