@@ -23,7 +23,7 @@ from dynid_ros.identification.flexible.run_residuals import Channel, RunResidual
 ITERATIONS, REFUSED = 30, 7
 WORTH = 0.02
 """Of the logarithm of the likelihood: what a step must promise to be taken."""
-WEIGHTINGS = 4
+WEIGHTINGS = 3
 """Times that the densities of noise are estimated anew."""
 DAMPING = (1e-3, 10.0, 1e-9)
 """Of Levenberg and Marquardt: first, factor, least."""
