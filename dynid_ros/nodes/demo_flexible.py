@@ -59,6 +59,10 @@ def flexible_act(stage: Stage) -> bool:
     robot = RobotModel.from_urdf(urdf)
     stage.announce("An arm with springs in its joints, markers on its links. Excitation: up to near its resonances.")
     with _nodes(folder, urdf, stage.output / "logs"):
+        # Several programs start at once: they may take their time.
+        stage.call.wait(
+            f"{SPACE}/simulator/reset", f"{SPACE}/recorder/start", f"{IDENTIFICATION}/identify", timeout=60.0
+        )
         truth = stage.truth(f"{SPACE}/simulator/true_parameters")
         _record(stage, robot)
         stage.announce("Springs, motors and links, from the motors' torques and what the camera saw.")
@@ -100,7 +104,6 @@ def _nodes(folder: Path, urdf: Path, logs: Path) -> Iterator[None]:
 
 def _record(stage: Stage, robot: RobotModel) -> None:
     """Move the arm and record it."""
-    stage.call.wait(f"{SPACE}/simulator/reset", f"{SPACE}/recorder/start", f"{IDENTIFICATION}/identify", timeout=60.0)
     publisher = stage.create_publisher(JointTrajectory, COMMANDS, 10)
     try:
         _spin(stage, SETTLING)

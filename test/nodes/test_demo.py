@@ -29,7 +29,7 @@ FILES = (
 )
 
 
-def run(output, *arguments, timeout=580):
+def run(output, *arguments, timeout=880):
     command = [sys.executable, "-m", "dynid_ros.cli", "demo", "--output", output, *arguments]
     environment = os.environ | {"ROS_DOMAIN_ID": str(os.getpid() % 100 + 1)}
     return subprocess.run(command, capture_output=True, text=True, timeout=timeout, env=environment, check=False)
@@ -49,7 +49,7 @@ def test_acts_that_cannot_be_played_are_refused(tmp_path, acts, said):
     assert re.search(f"error: {said}", ended.stdout + ended.stderr)
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 def test_demo_passes(tmp_path):
     parameters = yaml.safe_load(share_path("config/demo.yaml").read_text())
     parameters["excitation"]["ros__parameters"] |= {

@@ -2,8 +2,9 @@
 
 Output errors, not equation errors: the links' motion is predicted from that of the motors, so no noisy measurement is
 differentiated or enters a regressor, and the sensors' noise, whatever its colour, has the last word on what counts
-(Pintelon and Schoukens 2012, chapter 9). Only the motors' positions are taken as they are: their encoders are the best
-of the sensors, and what noise they have shows in the torques' residuals, by which it is weighed.
+(Pintelon and Schoukens 2012, chapter 9). Of the motors' positions, measured by the best of the sensors, the harmonics
+of a periodic motion are estimated along; other motions are taken as they are, and what noise they have shows in the
+residuals of torques and links, by which it is weighed.
 """
 
 from __future__ import annotations

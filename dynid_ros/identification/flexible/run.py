@@ -29,6 +29,8 @@ LOWEST_BINS = 3
 """Are always compared: means, which hold zeros and gravity, and what is next to them."""
 BETWEEN_LINES = 4
 """Of the frequencies between the lines of a periodic motion one in so many is compared too."""
+ENOUGH = 250.0
+"""Samples per second: of quicker recordings not all are needed."""
 MARGIN = 0.05
 """Of both ends of a run, in which links are not compared, s: their clock may yet be moved by so much."""
 LONGEST_STEP, FEW_JOINTS = 2e-3, 1
@@ -74,7 +76,7 @@ class Run:
         offset: s; what to add to `link_time` at first.
         band: highest frequency that is compared, Hz.
         compared: what of it is compared.
-        motor_noise: (n,) standard deviation of the motors' positions as measured.
+        motor_noise: (n,) standard deviation of the motors' positions, as if measured at these times alone.
 
     """
 
@@ -126,7 +128,9 @@ def runs(
     time = sample_times(recording.time, recording.position).time
     n = recording.n_joints
     series = resample(time, np.hstack([recording.position, recording.torque]))
-    highest = HIGHEST * series.rate / 2
+    stride = max(1, int(series.rate / ENOUGH + 1e-6))
+    step = stride * series.step
+    highest = HIGHEST / step / 2
     if band is None:
         longest = max((segment.values[:, :n] for segment in series.segments), key=len)
         band = max(BAND_OVER_MOTION * choose_cutoff(longest, series.rate).low_pass.cutoff, LEAST_BAND)
@@ -141,38 +145,39 @@ def runs(
         if rows.stop - rows.start < SHORTEST * series.rate:
             continue
         raw = segment.values[rows, :n]
-        at, smooth = segment.time[rows], Motion(*(x[rows] for x in motion))
+        every, smooth = segment.time[rows], Motion(*(x[rows] for x in motion))
+        at = every[::stride]
         # The low-pass leaves its share of the noise in.
         noise = np.std(raw - smooth.position, axis=0) / np.sqrt(1.0 - 2.0 * low_pass.cutoff / series.rate)
-        margin = 0 if same_clock else int(MARGIN / series.step)
+        harmonics = periodic_motors(every, raw, noise, band)
+        smooth = Motion(*(x[::stride] for x in smooth)) if harmonics is None else motion_of(harmonics, at)
+        margin = 0 if same_clock else int(MARGIN / step)
         window = slice(margin, len(at) - margin)
-        harmonics = periodic_motors(at, raw, noise, band)
         if harmonics is None:
-            compared = Compared(window, _bins(smooth.position[window], series.step, band))
+            compared = Compared(window, _bins(smooth.position[window], step, band))
         else:
-            smooth = motion_of(harmonics, at)
-            compared = _at_lines(harmonics, window, series.step, band)
-        divisions = max(1, int(np.ceil(series.step / LONGEST_STEP - 1e-6))) if n <= FEW_JOINTS else 1
-        grid = at[0] + series.step / divisions * np.arange((len(at) - 1) * divisions + 1)
+            compared = _at_lines(harmonics, window, step, band)
+        divisions = max(1, int(np.ceil(step / LONGEST_STEP - 1e-6))) if n <= FEW_JOINTS else 1
+        grid = at[0] + step / divisions * np.arange((len(at) - 1) * divisions + 1)
         # Smooth motors are between samples where a spline has them.
         fine: NDArray = CubicSpline(at, smooth.position)(grid) if harmonics is None else harmonics.evaluate(grid)
         near = (link_time + offset > at[0]) & (link_time + offset < at[-1])
         found.append(
             Run(
                 source=recording.source,
-                step=series.step,
+                step=step,
                 time=at,
                 motor=smooth,
                 parts=divisions,
                 fine=fine,
-                torque=segment.values[rows, n:],
+                torque=_decimated(segment.values[:, n:], series.rate, stride)[rows][::stride],
                 link_time=link_time[near],
                 link=link[near],
                 same_clock=same_clock,
                 offset=offset,
                 band=band,
                 compared=compared,
-                motor_noise=noise,
+                motor_noise=noise / np.sqrt(stride),
             )
         )
     if not found:
@@ -180,6 +185,13 @@ def runs(
             f"{recording.source}: no stretch of motion without a gap is longer than {SHORTEST:g} s; record longer"
         )
     return found
+
+
+def _decimated(torque: NDArray, rate: float, stride: int) -> NDArray:
+    """Torques (N, n) of which every `stride`-th sample holds all there is below the frequencies that it can."""
+    if stride == 1 or not np.isfinite(torque).all():
+        return torque
+    return LowPass(HIGHEST * rate / stride / 2, rate).filter(torque)
 
 
 def _at_lines(harmonics: FourierSeries, window: slice, step: float, band: float) -> Compared:

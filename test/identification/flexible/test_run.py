@@ -1,0 +1,61 @@
+"""Recordings as runs: quick ones are thinned out without loss."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from flexible_experiments import single_joint, single_joint_motion
+from pa10 import table_one
+
+from dynid_ros.identification.flexible.run import runs
+from dynid_ros.recording import Recording
+
+QUICK = 1000.0
+
+
+@pytest.fixture(scope="module")
+def quick():
+    """Joint 2 alone at 1 kHz, 8 s, motors and torques with noise."""
+    series, links = single_joint_motion(2)[:2]
+    row = table_one(2)
+    time = np.arange(round(8 * QUICK)) / QUICK
+    motor, velocity, acceleration = series.at(time)
+    link = links.at(time, settled=True)
+    torque = row.stiffness * (motor - link) + row.motor_inertia * acceleration + row.motor_viscous * velocity
+    rng = np.random.default_rng(0)
+    noisy = motor + 2e-4 * rng.standard_normal(motor.shape), torque + 2.0 * rng.standard_normal(torque.shape)
+    recording = Recording(("joint_2",), time, noisy[0], np.full_like(motor, np.nan), noisy[1], link_position=link)
+    return recording, motor, torque
+
+
+def test_quick_recordings_are_thinned_out(quick):
+    recording, motor, torque = quick
+    (run,) = runs(recording, recording.time, recording.link_position, same_clock=True)
+    assert run.step == pytest.approx(0.004)
+    rows = np.rint(run.time * QUICK).astype(int)
+    np.testing.assert_allclose(run.motor.position, motor[rows], atol=1e-4)
+    left = run.torque - torque[rows]
+    # Of white noise the share below the new limit is left, and nothing else.
+    assert 0.35 * 2.0 < left.std() < 0.55 * 2.0
+
+
+def test_the_harmonics_of_a_periodic_motion_are_found(quick):
+    recording, *_ = quick
+    (run,) = runs(recording, recording.time, recording.link_position, same_clock=True)
+    np.testing.assert_allclose(run.compared.tones / (2 * np.pi), np.arange(1, 6), rtol=1e-9)
+    duration = run.step * (run.compared.window.stop - run.compared.window.start)
+    assert duration == pytest.approx(round(duration), abs=run.step)
+    assert run.motor_noise == pytest.approx(2e-4 / 2, rel=0.1)
+
+
+def test_a_motion_that_does_not_repeat_has_no_lines():
+    experiment = single_joint(2)
+    time = experiment.time
+    rng = np.random.default_rng(1)
+    wandering = np.cumsum(np.cumsum(rng.standard_normal((len(time), 1)), axis=0), axis=0)
+    wandering *= 0.5 / np.ptp(wandering)
+    recording = replace(experiment.recording, position=experiment.motor + wandering)
+    (run, *_) = runs(recording, experiment.link_time, experiment.link, same_clock=True)
+    assert not len(run.compared.lines)
+    assert not len(run.compared.tones)
+    assert len(run.compared.bins) > 3
