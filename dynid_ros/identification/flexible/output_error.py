@@ -155,6 +155,27 @@ class OutputError:
         unknowns = len(self.layout.names) + sum(run.size for run in self.residuals)
         return max(1.0, 2 * self._cost(own, channels, weights) / max(rows - unknowns, 1))
 
+    def _widening(
+        self, covariance: NDArray, channels: list[list[Channel]], weights: list[dict[int, NDArray]]
+    ) -> NDArray:
+        """(p + sizes,) at least one: by what the pulls of single frequencies exceed what noise would pull.
+
+        White's estimate: errors of the model, as of friction, pull at some frequencies much more than noise does.
+        """
+        p, at, pulls = len(self.layout.names), len(self.layout.names), []
+        for run, found, weight in zip(self.residuals, channels, weights, strict=True):
+            rows = np.r_[0:p, at : at + run.size]
+            for joint, matrix in weight.items():
+                channels_of = [channel for channel in found if channel.joint == joint]
+                residual, columns = _white(channels_of, matrix, run.run.compared.bins)
+                own = np.zeros((len(residual), len(covariance)))
+                own[:, rows] = np.einsum("bcp,bc->bp", columns.conj(), residual).real
+                pulls.append(own)
+            at += run.size
+        moved = np.concatenate(pulls) @ covariance
+        variance = np.maximum(np.diagonal(covariance), 1e-300)
+        return np.sqrt(np.maximum(1.0, (moved**2).sum(axis=0) / variance))
+
     def _cost(self, own: Sequence[NDArray], channels: list[list[Channel]], weights: list[dict[int, NDArray]]) -> float:
         """Half the squares of all residuals, white, and of what the motors were corrected by."""
         total = 0.0
@@ -203,6 +224,8 @@ class OutputError:
         poor = eigenvalues < UNDECIDED
         inverse = (vectors[:, ~poor] / eigenvalues[~poor]) @ vectors[:, ~poor].T
         covariance = self._misfit(own, channels, weights) * inverse / np.outer(scale, scale)
+        widening = self._widening(covariance, channels, weights)
+        covariance = covariance * np.outer(widening, widening)
         lost = dead | ((vectors[:, poor] ** 2).sum(axis=1) > 1e-6)
         covariance[lost] = covariance[:, lost] = 0.0
         covariance[lost, lost] = np.inf
