@@ -3,6 +3,7 @@
 PYTHON ?= python3
 ROS_DISTRO ?= jazzy
 WORKERS ?= 2
+NODE_WORKERS ?= 3
 DOMAIN ?= $(shell echo $$(( $$$$ % 100 + 1 )))
 
 # ROS 2 is the one that is sourced, where this Python can import it; elsewhere it comes from wheels (Linux, x86-64).
@@ -19,7 +20,7 @@ REQUIREMENTS := $(shell $(PYTHON) -c 'import numpy; print("numpy==" + numpy.__ve
 TEST_EXTRAS := sim,test
 else
 VENV ?= .venv-$(ROS_DISTRO)
-MESSAGES := diagnostic geometry lifecycle sensor std trajectory
+MESSAGES := diagnostic geometry lifecycle sensor std trajectory visualization
 REQUIREMENTS := 'ros-$(ROS_DISTRO)-rclpy[fastrtps]' ros-$(ROS_DISTRO)-std-srvs $(MESSAGES:%=ros-$(ROS_DISTRO)-%-msgs)
 TEST_EXTRAS := sim,test,reference
 export AMENT_PREFIX_PATH := $(abspath $(VENV))
@@ -34,15 +35,16 @@ unexport ROS_LOCALHOST_ONLY ROS_STATIC_PEERS ROS_DISCOVERY_SERVER
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check $(CONSTRAINTS:%=--constraint %)
 
-.PHONY: help demo test pytest test-oldest lint types benchmark clean
+.PHONY: help demo test pytest test-slow test-oldest lint types docs clean
 
 help:
-	@echo 'make demo          an arm that sags floats; its links, its load and its sensors' gains are found; reports in 6 minutes'
-	@echo 'make test          lint and all tests'
-	@echo 'make test-oldest   all tests on the oldest supported numpy, scipy, matplotlib (PYTHON 3.10 to 3.12)'
+	@echo 'make demo          an arm sags, is identified, floats and is led by hand; its links, load and sensors are found; a report in 4 minutes'
+	@echo 'make test          lint and tests'
+	@echo 'make test-slow     tests that take long: statistics, real recordings, searches'
+	@echo 'make test-oldest   tests on the oldest supported numpy, scipy, matplotlib (PYTHON 3.10 to 3.12)'
 	@echo 'make lint          ruff'
 	@echo 'make types         mypy'
-	@echo 'make benchmark     measurements beside other packages'
+	@echo 'make docs          docs/parameters.md from the code'
 	@echo 'make clean         remove what the other targets made'
 	@echo
 	@echo 'Variables: PYTHON=$(PYTHON)  ROS_DISTRO=$(ROS_DISTRO)  ROS=$(ROS) (sourced or wheels)  WORKERS=$(WORKERS)  DOMAIN=1..100 (here $(ROS_DOMAIN_ID))'
@@ -52,14 +54,20 @@ demo: $(VENV)/demo.installed
 
 test: lint pytest
 
-# Numerics side by side; then nodes, which keep time, one after the other.
+# Numerics, as many at once as there are cores; then nodes, which wait more than they work, each process on a ROS domain
+# of its own.
 pytest: $(VENV)/test.installed
 ifdef ARGS
 	$(BIN)/python -m pytest $(ARGS)
 else
-	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile --ignore test/nodes --ignore test/launch
-	$(BIN)/python -m pytest test/nodes test/launch
+	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile -m 'not slow' --ignore test/nodes --ignore test/launch
+	$(BIN)/python -m pytest --numprocesses $(NODE_WORKERS) --dist loadfile -m 'not slow' test/nodes test/launch
 endif
+
+# Statistics of many simulations, long recordings of real robots, large searches, the demo.
+test-slow: $(VENV)/test.installed
+	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile -m slow --ignore test/nodes
+	$(BIN)/python -m pytest -m slow test/nodes
 
 test-oldest:
 	$(MAKE) pytest ROS=wheels VENV=.venv-$(ROS_DISTRO)-oldest CONSTRAINTS=constraints-oldest.txt
@@ -71,8 +79,8 @@ lint: $(VENV)/test.installed
 types: $(VENV)/test.installed
 	$(BIN)/python -m mypy dynid_ros
 
-benchmark: $(VENV)/test.installed
-	for script in benchmarks/*.py; do $(BIN)/python $$script || exit 1; done
+docs: $(VENV)/test.installed
+	$(BIN)/python docs/generate_parameters.py
 
 clean:
 	rm -rf .venv-* build dist *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache

@@ -16,7 +16,10 @@ setup(
     data_files=[
         ("share/ament_index/resource_index/packages", ["resource/dynid_ros"]),
         ("share/dynid_ros", ["package.xml"]),
-        ("share/dynid_ros/config", sorted(map(str, Path("config").iterdir()))),
+        *(
+            (f"share/dynid_ros/{folder}", sorted(str(path) for path in folder.iterdir() if path.is_file()))
+            for folder in sorted({path.parent for path in Path("config").rglob("*") if path.is_file()})
+        ),
         ("share/dynid_ros/launch", sorted(map(str, Path("launch").glob("*.launch.py")))),
     ],
     python_requires=">=3.10",
@@ -45,6 +48,7 @@ setup(
             "ruff>=0.17,<0.18",
             "types-PyYAML",
         ],
+        "fuzz": ["atheris>=3; sys_platform == 'linux' and python_version >= '3.11' and python_version < '3.14'"],
         # What tests and benchmarks take as truth; a test skips what is not installed.
         "reference": ["clarabel", "cvxpy", "example-robot-data", "mcap-ros2-support", "pin"],
     },
@@ -56,6 +60,7 @@ setup(
             "flexible_joint_identification = dynid_ros.nodes.flexible_joint_identification:main",
             "gravity_compensation = dynid_ros.nodes.gravity_compensation:main",
             "gravity_identification = dynid_ros.nodes.gravity_identification:main",
+            "gravity_markers = dynid_ros.nodes.gravity_markers:main",
             "link_identification = dynid_ros.nodes.link_identification:main",
             "load_identification = dynid_ros.nodes.load_identification:main",
             "recorder = dynid_ros.nodes.recorder:main",

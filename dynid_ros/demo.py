@@ -1,18 +1,22 @@
 """Starts the nodes of the demo as processes, for those who have no `ros2 launch` at hand.
 
-Two nodes that read what others identify are started by the coordinator when it is there (`nodes/demo_process.py`).
+Nodes that read what others identify are started by the coordinator when it is there (`nodes/demo_process.py`).
 """
 
 import os
 import random
 import signal
-import subprocess
+import socket
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from hashlib import sha256
+from importlib import import_module
 from pathlib import Path
-from typing import IO
 
 from dynid_ros.errors import DynidError
+from dynid_ros.processes import ForkedProcess, ended, stop
 from dynid_ros.share import share_path
 
 NODES = (
@@ -23,23 +27,37 @@ NODES = (
     "gravity_compensation",
     "link_identification",
 )
-STOP_TIMEOUT = 10.0
+OUTPUTS = {
+    "recorder": {"output_folder": "bags"},
+    "gravity_identification": {"output": "gravity"},
+    "gravity_compensation": {"model_file": "gravity/identified.yaml"},
+    "link_identification": {"output": "links"},
+    "demo": {"output": ""},
+}
+"""Parameters of the nodes that are paths below the output folder."""
+NEEDS = {
+    "rclpy": "ROS 2 (source it, or install the wheels as `make demo` does)",
+    "mujoco": "MuJoCo (pip install mujoco)",
+}
+DOMAINS = range(1, 101)
+POLL = 0.1
 
 
 def run_demo(output: Path, parameters: Path | None = None, acts: Sequence[str] = ()) -> int:
     """Run all nodes and the coordinator; logs go to `output/logs`. Returns the coordinator's exit code.
 
+    All nodes end with it, also by SIGINT and SIGTERM.
+
     Args:
-        output: folder for bag, model, report and logs.
+        output: folder for bags, models, reports and logs.
         parameters: ROS parameter file; None: `config/demo.yaml`.
         acts: to play; empty: as the file says, all unless told otherwise.
 
     Raises:
-        DynidError: rclpy or MuJoCo is not installed, or the folder cannot be written.
+        DynidError: rclpy or MuJoCo is not installed, the folder cannot be written, another demo is in the way, or a
+            node ended.
 
     """
-    _require("rclpy", "ROS 2 (source it, or install the wheels as `make demo` does)")
-    _require("mujoco", "MuJoCo (pip install mujoco)")
     output = output.resolve()
     logs = output / "logs"
     try:
@@ -48,71 +66,99 @@ def run_demo(output: Path, parameters: Path | None = None, acts: Sequence[str] =
         raise DynidError(
             f"{output}: cannot be written ({error.strerror}); choose another folder with --output"
         ) from error
-    parameters = (parameters or share_path("config/demo.yaml")).resolve()
-    processes = [_start(name, output, parameters, (logs / f"{name}.log").open("w")) for name in NODES]
-    arguments = ["-p", f"acts:=[{', '.join(acts)}]"] if acts else []
-    coordinator = _start("demo", output, parameters, arguments=arguments)
+    with _alone(output):
+        _import_nodes()
+        arguments = ["--ros-args", "--params-file", str((parameters or share_path("config/demo.yaml")).resolve())]
+        chosen = ["-p", f"acts:=[{', '.join(acts)}]"] if acts else []
+        nodes = [_node(name, output, arguments, logs / f"{name}.log") for name in NODES]
+        return _run(nodes, _node("demo", output, [*arguments, *chosen]), logs)
+
+
+def _run(nodes: Sequence[ForkedProcess], coordinator: ForkedProcess, logs: Path) -> int:
+    for number in (signal.SIGINT, signal.SIGTERM):  # also where a shell has the first one ignored
+        signal.signal(number, signal.default_int_handler)
+    started: list[ForkedProcess] = []
     try:
-        while (code := _wait(coordinator)) is None:
-            for name, process in zip(NODES, processes, strict=True):
-                if process.poll() not in (None, 0):
-                    _stop([coordinator])
-                    raise DynidError(
-                        f"node {name} ended with exit code {process.returncode}; see {logs / f'{name}.log'}"
-                    )
+        for process in (*nodes, coordinator):
+            process.start()
+            started.append(process)
+        while (code := coordinator.poll()) is None:
+            for process in nodes:
+                if process.poll() is not None:
+                    raise ended(process.name, process.poll(), logs / f"{process.name}.log")
+            time.sleep(POLL)
         return code
     except KeyboardInterrupt:
         return 130
     finally:
-        _stop([coordinator, *processes])
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_IGN)
+        stop(reversed(started))
 
 
-def _require(module: str, what: str) -> None:
-    probe = subprocess.run([sys.executable, "-c", f"import {module}"], capture_output=True, check=False)
-    if probe.returncode:
-        raise DynidError(f"the demo needs {what}")
+def _node(name: str, output: Path, arguments: Sequence[str], log: Path | None = None) -> ForkedProcess:
+    paths = [
+        part for parameter, path in OUTPUTS.get(name, {}).items() for part in ("-p", f"{parameter}:={output / path}")
+    ]
+    return ForkedProcess(f"dynid_ros.nodes.{name}", [*arguments, *paths], log)
 
 
-def _start(
-    name: str, output: Path, parameters: Path, log: IO[str] | None = None, arguments: Sequence[str] = ()
-) -> subprocess.Popen:
-    environment = os.environ | {"PYTHONUNBUFFERED": "1"}
-    environment.setdefault("AMENT_PREFIX_PATH", sys.prefix)
-    environment.setdefault("ROS_DOMAIN_ID", str(_DOMAIN))
-    environment.setdefault("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
-    command = [sys.executable, "-m", f"dynid_ros.nodes.{name}", "--ros-args"]
-    command += ["--params-file", str(parameters)]
-    for parameter, value in OUTPUTS.get(name, {}).items():
-        command += ["-p", f"{parameter}:={output / value}"]
-    command += arguments
-    return subprocess.Popen(command, env=environment, stdout=log, stderr=subprocess.STDOUT if log else None)
-
-
-_DOMAIN = random.randint(1, 100)
-OUTPUTS = {
-    "recorder": {"output_folder": "bags"},
-    "gravity_identification": {"output": ""},
-    "gravity_compensation": {"model_file": "identified.yaml"},
-    "link_identification": {"output": "links"},
-    "demo": {"output": ""},
-}
-"""Parameters of the nodes that are paths below the output folder."""
-
-
-def _wait(process: subprocess.Popen) -> int | None:
-    try:
-        return process.wait(timeout=0.5)
-    except subprocess.TimeoutExpired:
-        return None
-
-
-def _stop(processes: list[subprocess.Popen]) -> None:
-    for process in processes:
-        if process.poll() is None:
-            process.send_signal(signal.SIGINT)
-    for process in processes:
+def _import_nodes() -> None:
+    """Once for all of them: that takes longer than anything else at the start."""
+    os.environ.setdefault("AMENT_PREFIX_PATH", sys.prefix)
+    for module, what in NEEDS.items():
         try:
-            process.wait(timeout=STOP_TIMEOUT)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+            import_module(module)
+        except ImportError as error:
+            raise DynidError(f"the demo needs {what}") from error
+    for name in (*NODES, "demo"):
+        import_module(f"dynid_ros.nodes.{name}")
+
+
+@contextmanager
+def _alone(output: Path) -> Iterator[None]:
+    """A ROS domain and a folder that no other demo on this machine uses.
+
+    Raises:
+        DynidError: one does.
+
+    """
+    os.environ.setdefault("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
+    with _claim(f"folder {sha256(str(output).encode()).hexdigest()}") as unused:
+        if not unused:
+            raise DynidError(f"{output}: another demo writes there now; wait, or choose another folder with --output")
+        with _domain() as domain:
+            os.environ["ROS_DOMAIN_ID"] = domain
+            yield
+
+
+@contextmanager
+def _domain() -> Iterator[str]:
+    """The domain that was asked for, or one that is free."""
+    wanted = os.environ.get("ROS_DOMAIN_ID")
+    for domain in [wanted] if wanted else map(str, random.sample(DOMAINS, len(DOMAINS))):
+        with _claim(f"domain {domain}") as free:
+            if free:
+                yield domain
+                return
+    raise DynidError(
+        f"another demo runs on ROS domain {wanted}, and both would steer the same arm; wait, or set ROS_DOMAIN_ID to "
+        "another number"
+        if wanted
+        else "demos run on all ROS domains from 1 to 100; wait until one ends"
+    )
+
+
+@contextmanager
+def _claim(what: str) -> Iterator[bool]:
+    """Whether no other process has claimed it; ours while the block lasts, and no longer than this process lives."""
+    if sys.platform != "linux":
+        yield True
+        return
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as name:
+        try:
+            name.bind(f"\0dynid_ros demo {what}")
+        except OSError:
+            yield False
+        else:
+            yield True

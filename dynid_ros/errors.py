@@ -4,9 +4,23 @@ Each message names what was wrong and where (file, topic, joint, sample), what w
 command line prints it as its one line, a service answers with it.
 """
 
+LONGEST = 1500
+"""Characters of a message; a list of names can be long, the way out stands at the end."""
+
 
 class DynidError(Exception):
-    """Parent of all errors of this package."""
+    """Parent of all errors of this package; its text is one line, whatever names a file gives to things."""
+
+    def __str__(self) -> str:
+        return one_line(super().__str__())
+
+
+def one_line(text: str) -> str:
+    """The text without ends of lines, with escapes for what is no printable character, shortened in the middle."""
+    if len(text) > LONGEST:
+        text = f"{text[: LONGEST * 2 // 3]} … {text[-LONGEST // 3 :]}"
+    line = " ".join(text.split())
+    return line if line.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in line)
 
 
 class ModelError(DynidError):

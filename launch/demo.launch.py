@@ -42,7 +42,7 @@ def generate_launch_description() -> LaunchDescription:
             DeclareLaunchArgument(
                 "acts",
                 default_value="",
-                description="gravity links load torque_sensors flexible_joint, or some of them; empty: all",
+                description="gravity hand_guiding links load torque_sensors flexible_joint or some of them; empty: all",
             ),
             SetEnvironmentVariable("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST"),
             OpaqueFunction(function=start),

@@ -3,6 +3,7 @@
 `/excitation/design`, `/recorder/start`, `/excitation/start`, `/recorder/stop`, then `/gravity_identification/identify`,
 or with `identification:=links`, which lets all joints move at once, `/link_identification/identify`.
 `identification:=flexible_joints` tells springs, motors and links from joint states and cameras (`pose_topics`).
+`identification:=torque_sensors reference_mass:=2.0` calibrates joint torque sensors by gravity, or by a mass.
 `identification:=load model_file:=<identified.yaml of the arm>` weighs what the arm carries, `live:=true` as it moves.
 """
 
@@ -15,11 +16,12 @@ def generate_launch_description() -> LaunchDescription:
     identification = Choice(
         "identification",
         "what is identified: gravity, from joints that turn one by one; links, with friction, flexible_joints, "
-        "or a load, from motion",
+        "torque_sensors, from joints that turn one by one, or a load, from motion",
         {
             "gravity": Option("gravity_identification"),
             "links": Option("link_identification", {"motion": "fourier"}),
             "flexible_joints": Option("flexible_joint_identification", {"motion": "fourier"}),
+            "torque_sensors": Option("torque_sensor_calibration"),
             "load": Option("load_identification", {"motion": "fourier", "target": "load"}),
         },
     )

@@ -48,6 +48,7 @@ class Robot(Node):
         self.state = np.array([START, [0.0] * 3, [0.0] * 3])
         self.spline, self.spline_start, self.spline_end = None, 0.0, 0.0
         self.fault = None
+        self.spoil = lambda message: None  # what is wrong with a joint state
         self.commands: list[JointTrajectory] = []
         self.track: list[tuple[float, np.ndarray]] = []
         self.states: list[str] = []
@@ -99,6 +100,7 @@ class Robot(Node):
             effort[names.index("joint_2")] = -60.0
         message = JointState(name=names, position=position, velocity=velocity, effort=effort)
         message.header.stamp = self.get_clock().now().to_msg()
+        self.spoil(message)
         self.publisher.publish(message)
 
 
@@ -154,3 +156,20 @@ def wait(condition, seconds=10.0):
     while not condition():
         assert time.monotonic() < deadline, "timed out"
         time.sleep(0.005)
+
+
+def moving(robot):
+    return robot.track and np.abs(robot.state[1]).max() > 0.5
+
+
+def check_smooth(robot):
+    """What the robot was made to do, from sample to sample; it ends at rest."""
+    wait(lambda: robot.now() - robot.spline_start > robot.spline_end + 0.1)
+    wait(lambda: np.abs(robot.track[-1][1][1]).max() < 1e-9)  # its timer may be late
+    times = np.array([t for t, _ in robot.track])
+    states = np.array([state for _, state in robot.track])
+    assert np.abs(states[:, 1]).max() <= VELOCITY
+    assert np.abs(states[:, 2]).max() <= 3.0 * ACCELERATION  # messages take their time on a busy machine
+    np.testing.assert_allclose(states[-1, 1], 0.0, atol=1e-9)
+    steps = np.abs(np.diff(states[:, 0], axis=0))
+    assert np.all(steps <= VELOCITY * np.diff(times)[:, np.newaxis] + 1e-6)

@@ -14,7 +14,7 @@ from std_srvs.srv import Trigger
 from dynid_ros.nodes.robot_description import LATCHED
 from dynid_ros.nodes.service_calls import ServiceCaller
 
-TIMEOUT = 30.0
+TIMEOUT = 60.0
 
 
 class IdentificationBench:

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import mujoco
 import numpy as np
 
-from dynid_ros.identification.link_model import LinkModel
-from dynid_ros.identification.link_signals import LinkSignals
+from dynid_ros.identification.links.model import LinkModel
+from dynid_ros.identification.links.signals import LinkSignals
 from dynid_ros.model import RobotModel
 from dynid_ros.model.friction import FrictionModel, JointFriction
 from dynid_ros.model.inertia import from_center_of_mass

@@ -12,6 +12,8 @@ from torsion_recordings import flexible_joint
 
 from dynid_ros.identification.identified_file import load_identified
 
+pytestmark = pytest.mark.slow
+
 TRUTH = pa10.table_one(2)
 
 

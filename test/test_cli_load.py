@@ -146,6 +146,7 @@ def of_ur10e(capsys, what, *options):
     return run(capsys, "identify", what, *arm, *effort, *options)
 
 
+@pytest.mark.slow
 @real
 def test_a_ur10e_weighs_what_hangs_on_it(tmp_path, capsys, no_report):
     (empty,), (loaded,) = ur10e("20_02_19_14harm50sec"), ur10e("20_02_19_14harm50secLoad")
@@ -158,6 +159,7 @@ def test_a_ur10e_weighs_what_hangs_on_it(tmp_path, capsys, no_report):
     assert load["mass"] == pytest.approx(MASS, rel=0.015)
 
 
+@pytest.mark.slow
 @real
 def test_a_ur10e_without_a_load_carries_none(tmp_path, capsys, no_report):
     first, second, empty = ur10e("20_02_10-30sec_12harm", "20_02_12-40sec_12harm", "20_02_19_14harm50sec")

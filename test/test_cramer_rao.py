@@ -11,6 +11,7 @@ from cramer_rao import SMOOTHING, sensitivities, single_joint_bound
 WELL = ("Iyy1", "coulomb 1", "viscous 1", "stiffness 1", "motor_inertia 1", "motor_viscous 1")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "field"),
     [("Iyy1", "inertia"), ("mcz1", "gravity_x"), ("coulomb 1", "coulomb"), ("stiffness 1", "stiffness")],

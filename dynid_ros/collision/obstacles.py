@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-import yaml
 from numpy.typing import ArrayLike
 from urdf_parser_py.urdf import Pose
 
 from dynid_ros.errors import CollisionError, ModelError
+from dynid_ros.files import MEGABYTE, read_yaml
 from dynid_ros.model.samples import finite_vector
 from dynid_ros.model.urdf_elements import pose as transform
 
+LARGEST_FILE = MEGABYTE
 KEYS = {"name", "size", "position", "rpy"}
 
 
@@ -71,17 +73,16 @@ def read_obstacles(path: str | Path) -> tuple[Obstacle, ...]:
 
     """
     try:
-        entries = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        reason = " ".join(str(getattr(error, "strerror", None) or error).split())
+        entries = read_yaml(path, LARGEST_FILE)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
         raise CollisionError(f"obstacles '{path}': cannot be read ({reason}); give a YAML file") from error
     if entries is None:
         return ()
     if not isinstance(entries, list):
         raise CollisionError(f"obstacles '{path}': expected a list of boxes with {', '.join(sorted(KEYS))}")
     found = tuple(_obstacle(entry, f"obstacles '{path}', entry {i}") for i, entry in enumerate(entries, start=1))
-    names = [obstacle.name for obstacle in found]
-    repeated = sorted({name for name in names if names.count(name) > 1})
+    repeated = sorted(name for name, count in Counter(obstacle.name for obstacle in found).items() if count > 1)
     if repeated:
         raise CollisionError(f"obstacles '{path}': several are named '{repeated[0]}'; give each a name of its own")
     return found

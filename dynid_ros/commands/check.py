@@ -2,9 +2,11 @@
 
 import argparse
 
-from dynid_ros.commands.options import add_recording, add_robot, read_recordings, read_robot
+from dynid_ros.commands.answers import Answer, finding_document
+from dynid_ros.commands.options import add_json, add_recording, add_robot, read_recordings, read_robot
 from dynid_ros.errors import DynidError
 from dynid_ros.jobs.judging import judge
+from dynid_ros.jobs.progress import progress
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
 from dynid_ros.recording.checks import check
@@ -20,25 +22,35 @@ def add(commands: argparse._SubParsersAction) -> None:
         action="store_true",
         help="also ask whether all joints move, as links need it, and how well the motion shows them",
     )
+    add_json(parser)
     parser.set_defaults(command=_check)
 
 
-def _check(options: argparse.Namespace) -> int:
+def _check(options: argparse.Namespace) -> Answer:
     robot = read_robot(options)
     recordings = read_recordings(options, robot, options.recording)
-    findings = check(recordings, robot, options.motion)
-    for finding in findings:
-        print(f"{finding.severity}: {finding}")
-    if not findings:
-        print(f"{sum(recording.n_samples for recording in recordings)} samples, nothing to complain of")
-    faulty = any(finding.severity == "error" for finding in findings)
-    if options.motion and not faulty:
-        _judge(robot, recordings)
-    return 1 if faulty else 0
+    with progress(2) as step:
+        step("looking for faults in the recordings")
+        findings = check(recordings, robot, options.motion)
+        faulty = any(finding.severity == "error" for finding in findings)
+        samples = sum(recording.n_samples for recording in recordings)
+        document: dict = {
+            "recordings": [recording.source for recording in recordings],
+            "samples": samples,
+            "findings": [finding_document(finding) for finding in findings],
+        }
+        lines = [f"{finding.severity}: {finding}" for finding in findings]
+        lines += [] if findings else [f"{samples} samples, nothing to complain of"]
+        if options.motion and not faulty:
+            step("judging the motion")
+            text, document["motion"] = _judged(robot, recordings)
+            lines.append(text)
+    return Answer("\n".join(lines), document, code=1 if faulty else 0)
 
 
-def _judge(robot: RobotModel, recordings: list[Recording]) -> None:
+def _judged(robot: RobotModel, recordings: list[Recording]) -> tuple[str, dict]:
     try:
-        print(judge(robot, recordings).summary())
+        quality = judge(robot, recordings)
     except DynidError as error:
-        print(f"the motion was not judged: {error}")
+        return f"the motion was not judged: {error}", {"not_judged": str(error)}
+    return quality.summary(), quality.as_dict()

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from numpy.typing import NDArray
 
-from dynid_ros.commands.options import add_reading, add_robot, read_recordings, read_robot
+from dynid_ros.commands.answers import Answer
+from dynid_ros.commands.options import add_json, add_reading, add_robot, read_recordings, read_robot
 from dynid_ros.errors import TrajectoryError
 from dynid_ros.information.criteria import CRITERIA
 from dynid_ros.information.flexible_prior import FlexibleJoints
@@ -15,6 +16,7 @@ from dynid_ros.jobs.experiments import KINDS
 from dynid_ros.jobs.flexible_motion import FLEXIBLE, flexible_prior
 from dynid_ros.jobs.joint_values import joint_values
 from dynid_ros.jobs.judging import judge
+from dynid_ros.jobs.progress import progress
 from dynid_ros.jobs.surroundings import CLEARANCE, FLOOR_HEIGHT, surroundings
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
@@ -28,6 +30,7 @@ LIMITS = {
     "jerk_limits": "rad/s^3 (m/s^3); default: none",
     "torque_limits": "N m (N); default: the URDF's",
 }
+WRITTEN = ("trajectory", "trajectory_csv", "plan", "report")
 PER_JOINT = {
     "noise": "standard deviation of the torques, N m (N)",
     "position_margin": "distance kept from position limits, rad (m)",
@@ -107,6 +110,7 @@ def add(commands: argparse._SubParsersAction) -> None:
         "Exit code 1: not enough",
     )
     add_reading(others)
+    add_json(parser)
     parser.set_defaults(command=_excite)
 
 
@@ -129,7 +133,7 @@ def _add_surroundings(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--skip-meshes", action="store_true", help="take links whose mesh cannot be read for lines")
 
 
-def _excite(options: argparse.Namespace) -> int:
+def _excite(options: argparse.Namespace) -> Answer:
     robot = read_robot(options)
     if options.judge:
         return _judge(options, robot)
@@ -161,8 +165,7 @@ def _excite(options: argparse.Namespace) -> int:
         **_per_joint(options, robot, PER_JOINT),
         **{name: getattr(options, name) for name in NUMBERS},
     )
-    print(job.summary())
-    return 0
+    return Answer(job.summary(), job.document(), dict(zip(WRITTEN, job.files, strict=True)))
 
 
 def _prior(options: argparse.Namespace, robot: RobotModel) -> FlexibleJoints | None:
@@ -176,8 +179,8 @@ def _prior(options: argparse.Namespace, robot: RobotModel) -> FlexibleJoints | N
     return flexible_prior(robot, given, options.model)
 
 
-def _judge(options: argparse.Namespace, robot: RobotModel) -> int:
-    """The verdict on a motion; 1: it is not enough."""
+def _judge(options: argparse.Namespace, robot: RobotModel) -> Answer:
+    """The verdict on a motion; code 1: it is not enough."""
     source: Trajectory | list[Recording]
     if len(options.judge) == 1 and options.judge[0].suffix in (".yaml", ".yml"):
         source = Trajectory.read(options.judge[0])
@@ -185,9 +188,10 @@ def _judge(options: argparse.Namespace, robot: RobotModel) -> int:
         source = read_recordings(options, robot, options.judge)
     limits = None if options.acceleration_limits is None else _limits(options, robot)
     noise = _per_joint(options, robot, ["noise"])["noise"]
-    quality = judge(robot, source, options.target or "links", noise=noise, limits=limits)
-    print(quality.summary())
-    return 0 if quality.enough else 1
+    with progress(1) as step:
+        step("judging the motion")
+        quality = judge(robot, source, options.target or "links", noise=noise, limits=limits)
+    return Answer(quality.summary(), quality.as_dict(), code=0 if quality.enough else 1)
 
 
 def _limits(options: argparse.Namespace, robot: RobotModel) -> MotionLimits:

@@ -4,10 +4,11 @@ import argparse
 from pathlib import Path
 
 from dynid_ros.commands import identify_flexible, identify_load, identify_torque_sensors
-from dynid_ros.commands.options import add_recording, add_robot, read_recordings, read_robot, tell
+from dynid_ros.commands.answers import Answer
+from dynid_ros.commands.options import add_json, add_recording, add_robot, read_recordings, read_robot
 from dynid_ros.identification import GravityIdentification, LinkIdentification
-from dynid_ros.identification.link_estimators import ESTIMATORS
-from dynid_ros.identification.links import EQUATIONS
+from dynid_ros.identification.links.estimators import ESTIMATORS
+from dynid_ros.identification.links.links import EQUATIONS
 from dynid_ros.identification.samples import SampleRules
 from dynid_ros.jobs.friction_terms import FRICTION_TERMS, friction_terms
 from dynid_ros.jobs.gravity import identify_gravity
@@ -71,7 +72,6 @@ def _add_links(links: argparse.ArgumentParser) -> None:
     links.add_argument(
         "--coupled", nargs=2, action="append", default=[], metavar=("A", "B"), help="joints of one motor; repeatable"
     )
-    links.add_argument("--json", action="store_true", help="print the content of identified.yaml as JSON")
     links.set_defaults(command=_identify_links)
 
 
@@ -82,9 +82,10 @@ def _add_identification(parser: argparse.ArgumentParser) -> None:
         "--validate", action="append", type=Path, default=[], metavar="R", help="recording to predict, not to fit"
     )
     parser.add_argument("--output", type=Path, required=True, help="folder for identified.yaml and report.html")
+    add_json(parser)
 
 
-def _identify_gravity(options: argparse.Namespace) -> int:
+def _identify_gravity(options: argparse.Namespace) -> Answer:
     robot = read_robot(options)
     identification = GravityIdentification(
         robot,
@@ -95,11 +96,10 @@ def _identify_gravity(options: argparse.Namespace) -> int:
     )
     recordings = read_recordings(options, robot, options.recording)
     others = read_recordings(options, robot, options.validate)
-    print(identify_gravity(identification, recordings, options.output, others).summary())
-    return 0
+    return Answer.of(identify_gravity(identification, recordings, options.output, others))
 
 
-def _identify_links(options: argparse.Namespace) -> int:
+def _identify_links(options: argparse.Namespace) -> Answer:
     robot = read_robot(options)
     identification = LinkIdentification(
         robot,
@@ -114,5 +114,4 @@ def _identify_links(options: argparse.Namespace) -> int:
     )
     recordings = read_recordings(options, robot, options.recording)
     others = read_recordings(options, robot, options.validate)
-    tell(identify_links(identification, recordings, options.output, others), options)
-    return 0
+    return Answer.of(identify_links(identification, recordings, options.output, others))

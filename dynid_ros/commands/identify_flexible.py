@@ -3,7 +3,8 @@
 import argparse
 from pathlib import Path
 
-from dynid_ros.commands.options import add_recording, add_robot, read_recordings, read_robot, tell
+from dynid_ros.commands.answers import Answer
+from dynid_ros.commands.options import add_json, add_recording, add_robot, read_recordings, read_robot
 from dynid_ros.errors import IdentificationError
 from dynid_ros.identification.flexible import FlexibleJointIdentification, TorsionIdentification
 from dynid_ros.identification.flexible.flexible_joints import CLOCKS
@@ -55,7 +56,7 @@ def add(kinds: argparse._SubParsersAction) -> None:
         "motion too slow to tell motor from link; needs no dynamics, tells none",
     )
     flexible.add_argument("--output", type=Path, required=True, help="folder for identified.yaml and report.html")
-    flexible.add_argument("--json", action="store_true", help="print the content of identified.yaml as JSON")
+    add_json(flexible)
     flexible.set_defaults(command=_identify)
 
 
@@ -88,14 +89,13 @@ def _add_cameras(flexible: argparse.ArgumentParser) -> None:
     cameras.add_argument("--drift", action="store_true", help="estimate a drift of that clock too")
 
 
-def _identify(options: argparse.Namespace) -> int:
+def _identify(options: argparse.Namespace) -> Answer:
     robot = read_robot(options)
     recordings = read_recordings(options, robot, options.recording)
     unseen = read_recordings(options, robot, options.validate)
     if options.torsion:
         _check_torsion(options)
-        tell(identify_torsion(TorsionIdentification(), robot, recordings, options.output, unseen), options)
-        return 0
+        return Answer.of(identify_torsion(TorsionIdentification(), robot, recordings, options.output, unseen))
     recordings = _with_cameras(options, recordings)
     arm = robot if options.joint is None else single_joint(robot, options.joint, recordings)
     job = identify_flexible(
@@ -114,8 +114,7 @@ def _identify(options: argparse.Namespace) -> int:
         markers=_on_links(options, robot, arm),
         repeats=options.repeats,
     )
-    tell(job, options)
-    return 0
+    return Answer.of(job)
 
 
 def _with_cameras(options: argparse.Namespace, recordings: list[Recording]) -> list[Recording]:

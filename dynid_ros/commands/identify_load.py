@@ -3,10 +3,11 @@
 import argparse
 from pathlib import Path
 
-from dynid_ros.commands.options import add_recording, add_robot, read_recordings, read_robot, tell
+from dynid_ros.commands.answers import Answer
+from dynid_ros.commands.options import add_json, add_recording, add_robot, read_recordings, read_robot
 from dynid_ros.errors import IdentificationError
 from dynid_ros.identification import LoadIdentification
-from dynid_ros.identification.wrench_source import WrenchSource
+from dynid_ros.identification.wrench.source import WrenchSource
 from dynid_ros.jobs.load import identify_load
 from dynid_ros.jobs.load_inputs import ACTS_ON, read_arm, read_tare
 
@@ -30,7 +31,7 @@ def add(kinds: argparse._SubParsersAction) -> None:
         "--torque-gain-error", type=float, default=0.01, metavar="S", help="standard deviation, relative (%(default)s)"
     )
     load.add_argument("--output", type=Path, required=True, help="folder for identified.yaml, report.html and drivers/")
-    load.add_argument("--json", action="store_true", help="print the load's part of identified.yaml as JSON")
+    add_json(load)
     load.set_defaults(command=_identify_load)
 
 
@@ -54,7 +55,7 @@ def _add_sensor(load: argparse.ArgumentParser) -> None:
     )
 
 
-def _identify_load(options: argparse.Namespace) -> int:
+def _identify_load(options: argparse.Namespace) -> Answer:
     by_torque = options.source == "torque"
     _check_inputs(options, by_torque)
     robot = read_robot(options)
@@ -69,8 +70,7 @@ def _identify_load(options: argparse.Namespace) -> int:
     )
     recordings = read_recordings(options, robot, options.recording)
     unloaded = read_recordings(options, robot, options.unloaded)
-    tell(identify_load(identification, recordings, options.output, unloaded, document), options)
-    return 0
+    return Answer.of(identify_load(identification, recordings, options.output, unloaded, document))
 
 
 def _check_inputs(options: argparse.Namespace, by_torque: bool) -> None:

@@ -3,7 +3,8 @@
 import argparse
 from pathlib import Path
 
-from dynid_ros.commands.options import add_reading, add_robot, read_recordings, read_robot, tell
+from dynid_ros.commands.answers import Answer
+from dynid_ros.commands.options import add_json, add_reading, add_robot, read_recordings, read_robot
 from dynid_ros.identification import TorqueSensorCalibration
 from dynid_ros.jobs.torque_sensors import identify_torque_sensors, read_gravity
 
@@ -39,11 +40,11 @@ def add(kinds: argparse._SubParsersAction) -> None:
     )
     add_reading(sensors)
     sensors.add_argument("--output", type=Path, required=True, help="folder for identified.yaml and report.html")
-    sensors.add_argument("--json", action="store_true", help="print the sensors' part of identified.yaml as JSON")
+    add_json(sensors)
     sensors.set_defaults(command=_identify)
 
 
-def _identify(options: argparse.Namespace) -> int:
+def _identify(options: argparse.Namespace) -> Answer:
     robot = read_robot(options)
     gravity, arm = read_gravity(options.model, robot) if options.model is not None else (None, None)
     calibration = TorqueSensorCalibration(
@@ -55,5 +56,4 @@ def _identify(options: argparse.Namespace) -> int:
     )
     plain = read_recordings(options, robot, options.recording)
     loaded = read_recordings(options, robot, options.recording_with_mass)
-    tell(identify_torque_sensors(calibration, plain, options.output, loaded, arm), options)
-    return 0
+    return Answer.of(identify_torque_sensors(calibration, plain, options.output, loaded, arm))

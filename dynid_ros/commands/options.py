@@ -1,14 +1,15 @@
 """Options that several commands share, and what they stand for."""
 
 import argparse
-import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NoReturn, Protocol
+from typing import Any, NoReturn
 
+from dynid_ros.errors import DynidError
 from dynid_ros.identification.identified_file import load_identified
-from dynid_ros.identification.torque_sensor_correction import TorqueSensors
+from dynid_ros.identification.torque_sensors.correction import TorqueSensors
+from dynid_ros.jobs.progress import progress
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
 from dynid_ros.recording.effort import EffortConvention
@@ -23,23 +24,24 @@ class Parser(argparse.ArgumentParser):
         self._negative_number_matcher = re.compile(r"-(\.?\d|inf)")
 
     def error(self, message: str) -> NoReturn:
-        """End with exit code 2."""
-        self.exit(2, f"dynid: error: {message}; see {self.prog} --help\n")
+        """Raise, as all that refuses bad input does."""
+        raise UsageError(f"{message}; see {self.prog} --help")
 
 
-class Job(Protocol):
-    """What is done, to be told."""
-
-    def summary(self) -> str:
-        """Lines of text."""
-
-    def document(self) -> dict:
-        """Plain data."""
+class UsageError(DynidError):
+    """Options that do not exist, are missing, or have no such value."""
 
 
-def add_robot(parser: argparse.ArgumentParser) -> None:
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """How the answer is given."""
+    parser.add_argument(
+        "--json", action="store_true", help="answer as one JSON document on stdout; text goes to stderr"
+    )
+
+
+def add_robot(parser: argparse.ArgumentParser, required: bool = True) -> None:
     """Options of the arm."""
-    parser.add_argument("--urdf", type=Path, required=True)
+    parser.add_argument("--urdf", type=Path, required=required)
     parser.add_argument("--base", help="link that the chain starts from; default: the root")
     parser.add_argument("--tip", help="link that the chain ends at; default: the only leaf")
     parser.add_argument(
@@ -52,10 +54,16 @@ def add_robot(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_recording(parser: argparse.ArgumentParser) -> None:
+def add_recording(parser: argparse.ArgumentParser, required: bool = True) -> None:
     """The recordings of a command, and how they are read."""
     parser.add_argument(
-        "--recording", action="append", type=Path, required=True, metavar="R", help="bag folder, .csv, .npz; repeatable"
+        "--recording",
+        action="append",
+        type=Path,
+        required=required,
+        default=[],
+        metavar="R",
+        help="bag folder, .csv, .npz; repeatable",
     )
     add_reading(parser)
     parser.add_argument(
@@ -86,19 +94,17 @@ def read_recordings(options: argparse.Namespace, robot: RobotModel, paths: Seque
     convention = EffortConvention(options.effort_convention, options.motor_gains)
     calibration = getattr(options, "torque_sensors", None)
     sensors = None if calibration is None else TorqueSensors.of_document(load_identified(calibration), robot)
-    recordings = [
-        Recording.read(
-            path,
-            joint_names=robot.joint_names,
-            joint_states_topic=options.joint_states_topic,
-            torque_topic=options.torque_topic,
-            effort_convention=convention,
-        )
-        for path in paths
-    ]
+    recordings = []
+    with progress(len(paths)) as step:
+        for path in paths:
+            step(f"reading {path}")
+            recordings.append(
+                Recording.read(
+                    path,
+                    joint_names=robot.joint_names,
+                    joint_states_topic=options.joint_states_topic,
+                    torque_topic=options.torque_topic,
+                    effort_convention=convention,
+                )
+            )
     return recordings if sensors is None else [sensors.correct(recording) for recording in recordings]
-
-
-def tell(job: Job, options: argparse.Namespace) -> None:
-    """Print what was done, as JSON if that is asked for."""
-    print(json.dumps(job.document(), ensure_ascii=False, indent=1) if options.json else job.summary())

@@ -4,6 +4,7 @@ import enum
 import math
 from collections.abc import Callable, Sequence
 
+from dynid_ros.control.joint_feedback import JointFeedback
 from dynid_ros.control.joint_settings import JointSettings
 from dynid_ros.control.timing import Timing
 from dynid_ros.errors import ControlError
@@ -26,9 +27,11 @@ class State(enum.Enum):
 class GravityCompensator:
     """Torque from joint positions; the caller passes the time, in seconds of one steady clock.
 
-    While enabled the target is `s · clip(gain · gravity(q), ±limit)`, where s runs from 0 to 1 within `ramp_time`, and
-    back to 0 when disabled. The torque follows its target by at most `rate · dt` between two commands, in every state
-    and through every change: ramps, jumps of the pose, another model, other limits.
+    While enabled the target is `s · clip(gain · gravity(q) + feedback, ±limit)`, where s runs from 0 to 1 within
+    `ramp_time`, and back to 0 when disabled; feedback is PD about a desired pose, the one at which the arm was enabled
+    until it is aimed elsewhere, and friction, as far as the settings have gains for them. The torque follows its target
+    by at most `rate · dt` between two commands, in every state and through every change: ramps, jumps of the pose,
+    another model, other limits.
 
     Fault: the state is no longer believed, so neither is a torque computed from it. The last command, which came from
     the last good state, goes to zero on a straight line within `fault_ramp_time` of the fault's detection (the rates
@@ -38,8 +41,8 @@ class GravityCompensator:
     - no good joint state for longer than `timeout`, whoever was too slow;
     - a joint that is missing, not finite, or beyond its position limits by more than the margin;
     - a position that jumped further than its velocity limit allows between the stamps of two states, and some jitter.
-      Without stamps the limit is loose: a state may be up to `timeout` old when it arrives, so two arrivals dt apart
-      may be `dt + timeout` apart;
+      Without stamps, or where these jump, the limit is loose: a state may be up to `timeout` old when it arrives, so
+      two arrivals dt apart may be `dt + timeout` apart;
     - a gravity torque that is not finite, or that the springs of flexible joints cannot carry.
 
     A torque at its limit is clipped; that is no fault.
@@ -48,8 +51,9 @@ class GravityCompensator:
         state: see `State`.
         fault_reason: of the fault that is not yet acknowledged, else empty.
         faults: number of faults so far.
-        limited: joints whose gravity torque exceeds its limit.
+        limited: joints whose torque would exceed its limit.
         position: the last good joint positions, rad (m); empty before the first.
+        joints: settings in force.
 
     """
 
@@ -59,8 +63,9 @@ class GravityCompensator:
         self.faults = 0
         self.limited: tuple[str, ...] = ()
         self.position: tuple[float, ...] = ()
+        self.joints = joints
         self._gravity = gravity
-        self._joints = joints
+        self._feedback = JointFeedback()
         self._timing = timing
         self._torque = [0.0] * len(joints.names)
         self._time = -math.inf
@@ -74,6 +79,11 @@ class GravityCompensator:
     def torque(self) -> tuple[float, ...]:
         """The last command, N m (N)."""
         return tuple(self._torque)
+
+    @property
+    def desired(self) -> tuple[float, ...]:
+        """Positions that feedback pulls to, rad (m); empty before the arm was first enabled."""
+        return tuple(self._feedback.desired)
 
     @property
     def at_rest(self) -> bool:
@@ -100,10 +110,17 @@ class GravityCompensator:
             raise ControlError(f"cannot enable: {stale}")
         if not self._following:
             self._scale = 0.0
-            self._time = time
+            self._time = math.inf  # the ramp begins with the next joint state, however late that is
             self._held = None
+            self._feedback.hold(self.position)
         self.fault_reason = ""
         self.state = State.RAMPING_IN
+
+    def aim(self, position: Sequence[float]) -> None:
+        """Let the desired pose go to `position` (n,), rad (m), where it is not NaN; raises where it must not."""
+        if self.state not in (State.RAMPING_IN, State.ACTIVE):
+            raise ControlError(f"the compensation is {self.state.value}; enable it first, it then holds its pose")
+        self._feedback.aim(self.joints.checked_target(position))
 
     def disable(self) -> None:
         """Ramp out; acknowledges a fault, whose own ramp goes on."""
@@ -124,6 +141,10 @@ class GravityCompensator:
     def fault(self, time: float, reason: str) -> None:
         """Take note of a joint state that cannot be used; while enabled, begin the way to zero."""
         self._unfit = reason
+        self.interrupt(time, reason)
+
+    def interrupt(self, time: float, reason: str) -> None:
+        """While enabled, begin the way to zero for a reason that is not of the joint states."""
         if self._following:
             self._hold(time)
             self.fault_reason = reason
@@ -137,11 +158,11 @@ class GravityCompensator:
             ControlError: the model is of other joints.
 
         """
-        if joints.names != self._joints.names:
-            new, old = ", ".join(joints.names), ", ".join(self._joints.names)
+        if joints.names != self.joints.names:
+            new, old = ", ".join(joints.names), ", ".join(self.joints.names)
             raise ControlError(f"the new model is of joints {new}, the one in force of {old}; configure anew")
         self._gravity = gravity
-        self._joints = joints
+        self.joints = joints
 
     def update(
         self,
@@ -149,6 +170,7 @@ class GravityCompensator:
         position: Sequence[float],
         stamp: float | None = None,
         links: Sequence[float] | None = None,
+        velocity: Sequence[float] | None = None,
     ) -> list[float] | None:
         """Torque for one joint state.
 
@@ -157,6 +179,7 @@ class GravityCompensator:
             position: (n,) rad (m) in the model's joint order.
             stamp: s of the driver's clock at which it was taken; None: unknown.
             links: (n,) positions of the links of flexible joints, where they are measured and good.
+            velocity: (n,) rad/s (m/s), where it is measured; the settings tell whether it is needed.
 
         Returns:
             (n,) N m (N), or None if there is nothing to command.
@@ -174,13 +197,14 @@ class GravityCompensator:
             return self._fade(time)
         try:
             gravity = self._gravity(position) if links is None else self._gravity(position, links)
+            feedback = self._feedback.torque(self.joints.feedback, max(time - self._time, 0.0), position, velocity)
         except ControlError as error:
             self.fault(time, str(error))
             return self._fade(time)
         if not all(map(math.isfinite, gravity)):
             self.fault(time, f"gravity torque {list(gravity)} is not finite at position {list(position)}")
             return self._fade(time)
-        return self._step(time, self._clip(gravity))
+        return self._step(time, self._clip(gravity, feedback))
 
     def watch(self, time: float) -> list[float] | None:
         """Torque between joint states, to be asked for regularly: finds stale states and drives the fault ramp."""
@@ -199,7 +223,7 @@ class GravityCompensator:
 
     def _problem(self, time: float, position: Sequence[float], stamp: float | None) -> str:
         """Why this joint state cannot be used; empty if it can."""
-        joints = self._joints
+        joints = self.joints
         if len(position) != len(joints.names):
             return f"{len(position)} positions for {len(joints.names)} joints ({', '.join(joints.names)})"
         for name, value, lower, upper in zip(joints.names, position, joints.lower, joints.upper, strict=True):
@@ -210,22 +234,21 @@ class GravityCompensator:
         return (self._stale(time) or self._jump(time, position, stamp)) if self._following else ""
 
     def _jump(self, time: float, position: Sequence[float], stamp: float | None) -> str:
+        span = time - self._state_time + self._timing.timeout
         if stamp is not None and self._stamp is not None and stamp > self._stamp:
-            span = stamp - self._stamp + STAMP_JITTER
-        else:
-            span = time - self._state_time + self._timing.timeout
-        joints = self._joints
+            span = min(span, stamp - self._stamp + STAMP_JITTER)
+        joints = self.joints
         for name, value, before, velocity in zip(joints.names, position, self.position, joints.velocity, strict=True):
             if abs(value - before) > velocity * span:
                 return (
                     f"position of joint '{name}' jumped from {before:.4f} to {value:.4f}, faster than its velocity "
-                    f"limit {velocity:g} allows: check the encoder"
+                    f"limit {velocity:g} allows: check the encoder, and that no other node publishes its joint states"
                 )
         return ""
 
-    def _clip(self, gravity: Sequence[float]) -> list[float]:
-        joints = self._joints
-        wanted = [gain * value for gain, value in zip(joints.gain, gravity, strict=True)]
+    def _clip(self, gravity: Sequence[float], feedback: Sequence[float]) -> list[float]:
+        joints = self.joints
+        wanted = [gain * value + more for gain, value, more in zip(joints.gain, gravity, feedback, strict=True)]
         self.limited = tuple(
             name for name, value, limit in zip(joints.names, wanted, joints.torque, strict=True) if abs(value) > limit
         )
@@ -245,11 +268,11 @@ class GravityCompensator:
     def _step(self, time: float, full: list[float]) -> list[float]:
         """Move the scale and then the torque towards its target by what the time since the last command allows."""
         elapsed = max(time - self._time, 0.0)
-        self._time = max(time, self._time)
+        self._time = time if math.isinf(self._time) else max(time, self._time)
         ramp_time = self._timing.ramp_time if self._held is None else self._timing.fault_ramp_time
         direction = 1.0 if self.state in (State.RAMPING_IN, State.ACTIVE) else -1.0
         self._scale = min(max(self._scale + direction * elapsed / ramp_time, 0.0), 1.0)
-        for i, (last, value, rate) in enumerate(zip(self._torque, full, self._joints.rate, strict=True)):
+        for i, (last, value, rate) in enumerate(zip(self._torque, full, self.joints.rate, strict=True)):
             step = rate * elapsed
             self._torque[i] = min(max(self._scale * value, last - step), last + step)
         if self.state is State.RAMPING_IN and self._scale == 1.0:

@@ -4,6 +4,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from dynid_ros.control.joint_feedback import FeedbackGains
+from dynid_ros.control.per_joint import per_joint
 from dynid_ros.errors import ControlError
 from dynid_ros.model import RobotModel
 
@@ -12,7 +14,10 @@ MAX_GAIN = 1.5  # a feed-forward well above the gravity torque lifts the arm by 
 
 @dataclass(frozen=True)
 class JointSettings:
-    """One entry per joint, in the model's order; rad, rad/s, N m, N m/s (prismatic: m, m/s, N, N/s)."""
+    """One entry per joint, in the model's order; rad, rad/s, N m, N m/s (prismatic: m, m/s, N, N/s).
+
+    Positions are believed from `lower` to `upper`, which are the robot's limits and a `margin` beyond them.
+    """
 
     names: tuple[str, ...]
     gain: tuple[float, ...]
@@ -21,6 +26,8 @@ class JointSettings:
     lower: tuple[float, ...]
     upper: tuple[float, ...]
     velocity: tuple[float, ...]
+    feedback: FeedbackGains
+    margin: float
 
     @classmethod
     def of(
@@ -33,6 +40,7 @@ class JointSettings:
         effort_limit_factor: float = 1.0,
         rate: Sequence[float] = (),
         limit_margin: float = 0.1,
+        feedback: FeedbackGains | None = None,
     ) -> "JointSettings":
         """Settings for `robot`; a sequence of one value holds for all joints.
 
@@ -44,6 +52,7 @@ class JointSettings:
             effort_limit_factor: 0 to 1.
             rate: fastest changes of the torque; empty: `torque / fault_ramp_time`, the slowest that a fault allows.
             limit_margin: rad or m by which a position may exceed its limits before it counts as a fault.
+            feedback: gains about the desired pose, and friction; None: none.
 
         Raises:
             ControlError: a value is out of range, a list has another length than the robot has joints, a joint has no
@@ -55,14 +64,14 @@ class JointSettings:
             raise ControlError(f"effort_limit_factor is {effort_limit_factor}; expected a number above 0, at most 1")
         if not (math.isfinite(limit_margin) and limit_margin >= 0.0):
             raise ControlError(f"limit_margin is {limit_margin}; expected a finite number of rad or m, at least 0")
-        gains = _per_joint("scale", gain, names)
+        gains = per_joint("scale", gain, names)
         for name, value in zip(names, gains, strict=True):
             if not 0.0 <= value <= MAX_GAIN:
                 raise ControlError(f"scale of joint '{name}' is {value}; expected 0 to {MAX_GAIN}")
         efforts = [effort_limit_factor * float(effort) for effort in robot.limits.effort]
-        torques = _torque_limits(names, _per_joint("torque_limits", torque, names) if torque else tuple(efforts))
+        torques = _torque_limits(names, per_joint("torque_limits", torque, names) if torque else tuple(efforts))
         slowest = tuple(value / fault_ramp_time for value in torques)
-        rates = _per_joint("max_rate", rate, names) if rate else slowest
+        rates = per_joint("max_rate", rate, names) if rate else slowest
         for name, value, least in zip(names, rates, slowest, strict=True):
             if not (math.isfinite(value) and value >= least * (1.0 - 1e-9)):
                 raise ControlError(
@@ -77,16 +86,22 @@ class JointSettings:
             lower=tuple(float(value) - limit_margin for value in robot.limits.lower),
             upper=tuple(float(value) + limit_margin for value in robot.limits.upper),
             velocity=tuple(float(value) if value > 0.0 else math.inf for value in robot.limits.velocity),
+            feedback=feedback or FeedbackGains.of(robot),
+            margin=limit_margin,
         )
 
+    def checked_target(self, position: Sequence[float]) -> Sequence[float]:
+        """The position (n,) if the arm may be sent there; NaN: a joint that is not sent anywhere.
 
-def _per_joint(parameter: str, values: Sequence[float], names: tuple[str, ...]) -> tuple[float, ...]:
-    if len(values) not in (1, len(names)):
-        raise ControlError(
-            f"{parameter} has {len(values)} values; expected 1, or one per joint: {len(names)} ({', '.join(names)})"
-        )
-    per_joint = tuple(float(value) for value in values)
-    return per_joint if len(values) == len(names) else per_joint * len(names)
+        Raises:
+            ControlError: beyond the robot's limits.
+
+        """
+        for name, value, lower, upper in zip(self.names, position, self.lower, self.upper, strict=True):
+            least, most = lower + self.margin, upper - self.margin
+            if not (math.isnan(value) or least <= value <= most):
+                raise ControlError(f"joint '{name}' is to go to {value:.4f}; its limits are {least:.4f} to {most:.4f}")
+        return position
 
 
 def _torque_limits(names: tuple[str, ...], limits: tuple[float, ...]) -> tuple[float, ...]:

@@ -34,7 +34,7 @@ class JointSprings:
         self._names = tuple(joint_names)
         beside = [name for name in springs if name not in self._names]
         if beside:
-            raise ControlError(f"springs of joint(s) {', '.join(beside)}; expected {', '.join(self._names)}")
+            raise ControlError(f"springs of joint(s) {', '.join(map(str, beside))}; expected {', '.join(self._names)}")
         self._joints = [(i, _deflection(name, springs[name])) for i, name in enumerate(self._names) if name in springs]
 
     @classmethod
@@ -73,11 +73,17 @@ class JointSprings:
             settled = True
             for i, deflection in self._joints:
                 place = motors[i] - deflection(torque[i])
+                if not math.isfinite(place):
+                    raise self._no_rest(motors)
                 settled &= abs(place - links[i]) < SETTLED  # not so if it is NaN
                 links[i] = place
             if settled:
                 return torque
-        raise ControlError(
+        raise self._no_rest(motors)
+
+    @staticmethod
+    def _no_rest(motors: Sequence[float]) -> ControlError:
+        return ControlError(
             f"the links find no rest on their springs with the motors at {[round(motor, 4) for motor in motors]}: the "
             "springs are too soft for the arm and its load; check flexible_joints and the load"
         )

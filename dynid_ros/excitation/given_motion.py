@@ -9,8 +9,10 @@ import numpy as np
 from dynid_ros.errors import TrajectoryError
 from dynid_ros.excitation.experiment import OfTrajectory
 from dynid_ros.excitation.guarded import GuardedExperiment, require
+from dynid_ros.files import read_text
 from dynid_ros.model import RobotModel
 from dynid_ros.trajectories import fourier
+from dynid_ros.trajectories.document import LARGEST_FILE
 from dynid_ros.trajectories.fourier import FourierSeries
 from dynid_ros.trajectories.limits import MotionLimits
 from dynid_ros.trajectories.trajectory import Trajectory
@@ -142,9 +144,11 @@ def _length(value: float, unit: str) -> str:
 def _read(path: Path, periods: int) -> Trajectory:
     """A motion of either format; what is neither is reported as no trajectory."""
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise TrajectoryError(f"cannot read trajectory '{path}': {error}; name a file in motion_file") from error
+        text = read_text(path, LARGEST_FILE)
+    except OSError as error:
+        raise TrajectoryError(
+            f"cannot read trajectory '{path}' ({error.strerror}); name a file in motion_file"
+        ) from error
     if re.search(rf"""^format:\s*["']?{re.escape(fourier.FORMAT)}""", text, re.MULTILINE):
         return FourierSeries.read(path).trajectory(periods)
     return Trajectory.read(path)

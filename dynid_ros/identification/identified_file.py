@@ -1,6 +1,5 @@
 """`identified.yaml`: what was identified, for which robot, from what; safe YAML, versioned."""
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TypeGuard
@@ -11,12 +10,16 @@ from numpy.typing import NDArray
 
 from dynid_ros import __version__
 from dynid_ros.errors import IdentifiedFileError
-from dynid_ros.files import write_atomically
+from dynid_ros.files import MEGABYTE, read_yaml, write_atomically
 from dynid_ros.model import RobotModel
 from dynid_ros.model.gravity import GravityModel
 
 FORMAT = "dynid/1"
-LARGEST_FILE = 10_000_000
+LARGEST_FILE = 10 * MEGABYTE
+LARGEST_MOMENT = 1e6
+"""kg m or kg: no arm has more."""
+LARGEST_NUMBER = 1e100
+"""Products of more than that overflow."""
 
 
 def new_document(robot: RobotModel, sources: Sequence[str], settings: dict) -> dict:
@@ -48,21 +51,17 @@ def load_identified(path: str | Path) -> dict:
         IdentifiedFileError: unreadable, not plain YAML (tags are refused), or of another format.
 
     """
-    path = Path(path)
     try:
-        if path.stat().st_size > LARGEST_FILE:
-            raise IdentifiedFileError(f"{path}: {path.stat().st_size} bytes are too many for an identified.yaml")
-        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+        document = read_yaml(path, LARGEST_FILE)
     except OSError as error:
         raise IdentifiedFileError(
             f"{path}: cannot be read ({error.strerror}); give the file that an identification wrote"
         ) from error
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
-        first = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise IdentifiedFileError(f"{path}: not plain YAML ({first}); tags and binary data are refused") from error
+    except ValueError as error:
+        raise IdentifiedFileError(f"{path}: not plain YAML ({error}); tags and binary data are refused") from error
     if not isinstance(document, dict) or document.get("format") != FORMAT:
-        found = document.get("format") if isinstance(document, dict) else type(document).__name__
-        raise IdentifiedFileError(f"{path}: format is {found!r}, expected {FORMAT!r}; run the identification again")
+        found = repr(document.get("format")) if isinstance(document, dict) else "missing"
+        raise IdentifiedFileError(f"{path}: format is {found}, expected {FORMAT!r}; run the identification again")
     if not isinstance(document.get("robot"), dict):
         raise IdentifiedFileError(f"{path}: section 'robot' is missing; run the identification again")
     return document
@@ -121,17 +120,28 @@ def gravity_moments(document: dict, gravity: GravityModel) -> NDArray:
             )
         for column in range(len(moments))[gravity.columns(i)]:
             label = gravity.names[column].split()[0]
-            if not _is_numbers([entry.get(label)], 1):
+            if not _is_numbers([entry.get(label)], 1) or abs(entry[label]) > LARGEST_MOMENT:
                 raise IdentifiedFileError(
-                    f"identified.yaml: {label} of joint '{joint}' is {entry.get(label)!r}, expected a number"
+                    f"identified.yaml: {label} of joint '{joint}' is {entry.get(label)!r}, expected a number "
+                    f"up to {LARGEST_MOMENT:g}"
                 )
             moments[column] = entry[label]
     return moments
 
 
+def mapping(parent: dict, key: str, where: str) -> dict:
+    """The mapping at `key`, empty if there is none; `where` goes into the error if it is something else."""
+    child = parent.get(key)
+    if child is None:
+        return {}
+    if not isinstance(child, dict):
+        raise IdentifiedFileError(f"{where}: '{key}' is {child!r}, expected a mapping; run the identification again")
+    return child
+
+
 def is_number(value: object) -> TypeGuard[float]:
-    """Whether a value of the file is a finite number; YAML knows integers that no float can hold."""
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
+    """Whether a value of the file is a number that can be counted with."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= LARGEST_NUMBER
 
 
 def _is_numbers(values: object, length: int) -> bool:

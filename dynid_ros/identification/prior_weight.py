@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid_ros.errors import IdentificationError
-from dynid_ros.identification.full_problem import FullProblem
-from dynid_ros.identification.link_folds import Fold, folds
+from dynid_ros.identification.links.folds import Fold, folds
+from dynid_ros.identification.links.full_problem import FullProblem
 
 WEIGHTS = tuple(10.0**k for k in range(5, -2, -1))
 TOLERATED = 0.05

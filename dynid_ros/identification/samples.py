@@ -157,8 +157,8 @@ def _rests(recording: Recording, rules: SampleRules) -> list[tuple[slice, int]]:
     for start, end in rests:
         last = min(time[end - 1], time[start] + usual) - rules.settle_time
         dwell = slice(*np.searchsorted(time, [time[start] + rules.settle_time, last]))
-        # Where messages were lost, nothing may be left of it.
-        if dwell.stop > dwell.start:
+        # Where messages were lost, nothing may be left of it, or one sample, which cannot show whether it has settled.
+        if dwell.stop - dwell.start >= 2:
             found.append((dwell, int(end)))
     return found
 

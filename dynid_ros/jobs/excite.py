@@ -27,8 +27,8 @@ from dynid_ros.jobs.recorded_motion import recorded_information
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
 from dynid_ros.recording.checks import Finding
-from dynid_ros.report.design_report import write_design_report
-from dynid_ros.report.designed_motion import DesignedMotion
+from dynid_ros.report.motion.designed_motion import DesignedMotion
+from dynid_ros.report.motion.report import write_design_report
 from dynid_ros.trajectories import MotionLimits, Workspace
 
 
@@ -64,6 +64,21 @@ class ExciteJob:
         lines += [f"not checked: {sentence}" for sentence in design.not_checked]
         lines.append(f"wrote {', '.join(map(str, self.files))}")
         return "\n".join(lines)
+
+    def document(self) -> dict:
+        """The plan, how well it shows its target, and what was not checked."""
+        design = self.design
+        return {
+            "motion": design.kind,
+            "target": design.target,
+            "plan": design.plan.as_dict(),
+            "quality": None if design.quality is None else design.quality.as_dict(),
+            "not_judged": design.not_judged,
+            "limits_from": design.limit_sources,
+            "recorded": list(design.recorded),
+            "not_checked": list(design.not_checked),
+            "warnings": [str(finding) for finding in self.findings],
+        }
 
 
 def excite(

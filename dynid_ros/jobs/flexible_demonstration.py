@@ -1,7 +1,8 @@
-"""Holds the springs and motors that the demo identified against what is true of them, and writes a page of it."""
+"""Holds the springs and motors that the demo identified against what is true of them."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,9 @@ from scipy.stats import norm
 from dynid_ros.identification.identified_file import load_identified
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
-from dynid_ros.report.demonstration_page import Found, write_demonstration_page
+from dynid_ros.report.demonstration.found import Found
+from dynid_ros.report.flexible.spring_plot import spring_plot
 from dynid_ros.report.page import Tile
-from dynid_ros.report.spring_plot import spring_plot
 from dynid_ros.signals import LowPass, filtered_motion
 
 LARGEST_STIFFNESS_ERROR = 0.05
@@ -39,12 +40,12 @@ class FlexibleVerdict:
 
     Attributes:
         found: of each joint, by term.
-        report: the HTML file.
+        pictures: SVG of each spring, by caption.
 
     """
 
     found: dict[str, tuple[Found, ...]]
-    report: Path
+    pictures: dict[str, str]
 
     @property
     def rows(self) -> tuple[Found, ...]:
@@ -75,10 +76,6 @@ class FlexibleVerdict:
             and self.worst("Coulomb friction") <= LARGEST_FRICTION_ERROR
         )
 
-    def text(self) -> str:
-        """For the terminal."""
-        return "\n".join([*self.sentences(), f"Report: {self.report.resolve()}"])
-
     def sentences(self) -> list[str]:
         """The verdict."""
         return [
@@ -102,10 +99,10 @@ class FlexibleVerdict:
         ]
 
 
-def write_flexible_demonstration(
+def judge_flexible_joints(
     robot: RobotModel, truth: dict[str, Any], folder: Path, *, joint_states_topic: str, link_states_topic: str
 ) -> FlexibleVerdict:
-    """Compare `identified.yaml` in `folder` with the truth of the simulation; write `demonstration.html` there.
+    """Compare `identified.yaml` in `folder` with the truth of the simulation.
 
     Args:
         robot: the arm as its URDF has it.
@@ -124,12 +121,7 @@ def write_flexible_demonstration(
             value = std = np.nan
         return Found(f"{label} of {joint}", unit, true[joint][of_truth], value, float(norm.ppf(0.975)) * std)
 
-    verdict = FlexibleVerdict(
-        found={
-            label: tuple(found(joint, label, *keys) for joint in robot.joint_names) for label, keys in TERMS.items()
-        },
-        report=folder / "demonstration.html",
-    )
+    rows = {label: tuple(found(joint, label, *keys) for joint in robot.joint_names) for label, keys in TERMS.items()}
     (bag,) = document["source"]["recordings"]
     recording = Recording.read(
         bag,
@@ -137,19 +129,10 @@ def write_flexible_demonstration(
         joint_states_topic=joint_states_topic,
         link_states_topic=link_states_topic,
     )
-    write_demonstration_page(
-        verdict.report,
-        robot,
-        "Flexible joints",
-        sentences=verdict.sentences(),
-        tiles=verdict.tiles(),
-        rows=verdict.rows,
-        pictures=_pictures(recording, document, verdict),
-    )
-    return verdict
+    return FlexibleVerdict(rows, _pictures(recording, document, rows["Stiffness"]))
 
 
-def _pictures(recording: Recording, document: dict, verdict: FlexibleVerdict) -> dict[str, str]:
+def _pictures(recording: Recording, document: dict, stiffness: Sequence[Found]) -> dict[str, str]:
     """Springs by link encoders that no identification has seen; torque without what moves the motor."""
     assert recording.link_position is not None
     recording = recording.slice(np.isfinite(recording.link_position).all(axis=1))
@@ -159,11 +142,14 @@ def _pictures(recording: Recording, document: dict, verdict: FlexibleVerdict) ->
     deflection = motion.position - low_pass.filter(recording.link_position)
     torque, inside = low_pass.filter(recording.torque), slice(low_pass.edge, -low_pass.edge)
     pictures = {}
-    for i, (joint, row) in enumerate(zip(recording.joint_names, verdict.found["Stiffness"], strict=True)):
+    for i, (joint, row) in enumerate(zip(recording.joint_names, stiffness, strict=True)):
         motor = document["flexible_joints"][joint]
         spring = torque[:, i] - motor["motor_inertia"] * motion.acceleration[:, i]
         spring -= motor["motor_viscous"] * motion.velocity[:, i]
-        picture = spring_plot(joint, deflection[inside, i], spring[inside], identified=row.value, true=row.true)
+        across = np.array([deflection[inside, i].min(), deflection[inside, i].max()])
+        picture = spring_plot(
+            joint, deflection[inside, i], spring[inside], across, row.value * across, true=row.true * across
+        )
         caption = f"Spring of {joint}: torque over deflection, by link encoders that were not used; green: the truth"
         pictures[caption] = picture
     return pictures

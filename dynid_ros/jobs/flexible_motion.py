@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dynid_ros.errors import IdentifiedFileError, TrajectoryError
 from dynid_ros.excitation import FourierExcitation
 from dynid_ros.excitation.flexible_excitation import flexible_excitation
-from dynid_ros.identification.identified_file import check_same_robot, is_number, load_identified
+from dynid_ros.identification.identified_file import check_same_robot, is_number, load_identified, mapping
 from dynid_ros.information.flexible_prior import FlexibleJoints
 from dynid_ros.information.resonance import proposed_base_frequency, resonance
 from dynid_ros.model import RobotModel
@@ -103,7 +103,7 @@ def _of_file(robot: RobotModel, path: Path, wanted: set[str]) -> dict[str, NDArr
             value = entry.get(KEYS[name])
             if not is_number(value):
                 raise IdentifiedFileError(f"{path}: {KEYS[name]} of joint '{joint}' is {value!r}, expected a number")
-            if name == "stiffness" and entry.get("decided", {}).get("stiffness") is not True:
+            if name == "stiffness" and mapping(entry, "decided", f"{path}: joint '{joint}'").get(name) is not True:
                 raise IdentifiedFileError(
                     f"{path}: the stiffness of joint '{joint}' is not decided: no motion can be designed by it; "
                     "give --stiffness"

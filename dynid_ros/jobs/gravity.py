@@ -9,6 +9,7 @@ from dynid_ros.identification import GravityIdentification, GravityResult
 from dynid_ros.identification.identified_file import check_same_robot, load_identified
 from dynid_ros.identification.validation import Validation
 from dynid_ros.jobs.checking import checked
+from dynid_ros.jobs.progress import progress
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
 from dynid_ros.recording.checks import Finding
@@ -35,6 +36,14 @@ class GravityJob:
         lines.append(f"wrote {self.identified} and {self.report}")
         return "\n".join(lines)
 
+    def document(self) -> dict:
+        """Content of `identified.yaml`, and the warnings of the sanity check."""
+        return {
+            **self.result.document(),
+            "validation": [validation.document() for validation in self.validations],
+            "warnings": [str(finding) for finding in self.findings],
+        }
+
 
 def identify_gravity(
     identification: GravityIdentification,
@@ -50,12 +59,16 @@ def identify_gravity(
 
     """
     robot = identification.robot
-    findings = checked(recordings, robot)
-    result = identification.fit(*recordings)
-    validations = tuple(result.validate(other) for other in validate)
-    identified = result.save(Path(output) / "identified.yaml", validations)
-    document = result.document() | {"validation": [validation.document() for validation in validations]}
-    report = write_gravity_report(Path(output) / "report.html", robot, document, result.samples)
+    with progress(3) as step:
+        step("looking for faults in the recordings")
+        findings = checked(recordings, robot)
+        step("identifying gravity")
+        result = identification.fit(*recordings)
+        validations = tuple(result.validate(other) for other in validate)
+        step("writing the report")
+        identified = result.save(Path(output) / "identified.yaml", validations)
+        document = result.document() | {"validation": [validation.document() for validation in validations]}
+        report = write_gravity_report(Path(output) / "report.html", robot, document, result.samples)
     return GravityJob(result, validations, findings, identified, report)
 
 

@@ -1,6 +1,7 @@
-"""Holds what the demo identified against what MuJoCo knows, and writes the report of it."""
+"""Holds the gravity that the demo identified against what MuJoCo knows, and writes the report of it."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,12 @@ from dynid_ros.identification.identified_file import gravity_moments, load_ident
 from dynid_ros.model import GravityModel, RobotModel
 from dynid_ros.recording import Recording
 from dynid_ros.report import Demonstration, write_drop_picture, write_gravity_report
-from dynid_ros.report.demonstration import relative
+from dynid_ros.report.demonstration.demonstration import relative
+from dynid_ros.report.demonstration.drop_picture import DropPicture
+from dynid_ros.report.demonstration.found import Found
+from dynid_ros.report.gravity.identified_gravity import IdentifiedGravity
+from dynid_ros.report.page import Tile
+from dynid_ros.report.units import joint_units
 from dynid_ros.simulation import ArmTruth
 
 FRESH_POSES = 100
@@ -20,24 +26,24 @@ LARGEST_ERROR = 0.005
 LARGEST_DRIFT = 0.02
 """Of the drift without compensation."""
 
-FURTHER = (
-    ("Links and friction", "links/report.html"),
-    ("A load", "load/demonstration.html"),
-    ("Torque sensors", "torque_sensors/demonstration.html"),
-    ("Flexible joints", "flexible_joint/demonstration.html"),
-)
-"""Pages of the other acts."""
-
 Track = tuple[NDArray, NDArray]
 """Time (T,) in s and positions (T, n)."""
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """What the demo has shown."""
+class GravityVerdict:
+    """What the first act has shown.
 
+    Attributes:
+        robot: the arm as its URDF has it.
+        document: content of `identified.yaml`.
+        shown: the truth, and the arm let go.
+
+    """
+
+    robot: RobotModel
+    document: dict
     shown: Demonstration
-    report: Path
 
     @property
     def torque_error(self) -> float:
@@ -49,23 +55,58 @@ class Verdict:
         """Whether torque and drift are as good as they must be."""
         return self.torque_error <= LARGEST_ERROR and self.shown.drift_ratio <= LARGEST_DRIFT
 
-    def text(self) -> str:
-        """For the terminal."""
-        without, compensated = (np.rad2deg(drift.max()) for drift in (self.shown.drift_without, self.shown.drift_with))
-        return "\n".join(
-            [
-                "PASSED: the arm floats." if self.passed else "FAILED: see the report.",
-                f"Gravity torque on {FRESH_POSES} fresh poses: the worst joint is off by {self.torque_error:.2%} RMS "
-                f"of its largest (allowed {LARGEST_ERROR:.1%})",
-                f"Drop test: the largest joint drift is {without:.1f} deg without and {compensated:.2f} deg with "
-                f"compensation, {self.shown.drift_ratio:.2%} (allowed {LARGEST_DRIFT:.0%})",
-                f"Report: {self.report.resolve()}",
-            ]
-        )
+    def sentences(self) -> list[str]:
+        """The verdict."""
+        without, compensated = self._drifts()
+        return [
+            "PASSED: the arm floats." if self.passed else "FAILED: the arm does not float as well as it must.",
+            f"Gravity torque on {FRESH_POSES} fresh poses: the worst joint is off by {self.torque_error:.2%} RMS "
+            f"of its largest (allowed {LARGEST_ERROR:.1%})",
+            f"Drop test: the largest joint drift in {self.shown.duration:.0f} s is {without:.1f} deg without and "
+            f"{compensated:.2f} deg with compensation, {self.shown.drift_ratio:.2%} (allowed {LARGEST_DRIFT:.0%})",
+        ]
+
+    def tiles(self) -> list[Tile]:
+        """The verdict in numbers."""
+        without, compensated = self._drifts()
+        return [
+            Tile("Let go without compensation", f"{without:.0f}°", f"largest drift in {self.shown.duration:.0f} s"),
+            Tile("Let go with compensation", f"{compensated:.2f}°", "largest drift in the same time"),
+            Tile("Gravity torque, worst joint", f"{self.torque_error:.2%}", f"off, on {FRESH_POSES} other poses"),
+        ]
+
+    @cached_property
+    def rows(self) -> list[Found]:
+        """Gravity parameters of all joints that gravity loads."""
+        model = IdentifiedGravity(self.robot, self.document)
+        rows = []
+        for i, (joint, unit) in enumerate(zip(self.robot.joint_names, joint_units(self.robot), strict=True)):
+            if joint not in model.torque_free:
+                for column in range(len(model.moments))[model.gravity.columns(i)]:
+                    name = f"{model.gravity.names[column].split()[0]} of {joint}"
+                    value, half = model.moments[column], model.half_widths[column]
+                    rows.append(Found(name, unit.moment, self.shown.moments[column], value, half))
+        return rows
+
+    @cached_property
+    def pictures(self) -> dict[str, str]:
+        """The arm from the side, let go without and with compensation."""
+        picture, later = DropPicture(self.robot, self.shown), f"{self.shown.duration:.0f} s later"
+        return {
+            f"Without compensation the arm falls. Grey: where it is let go, orange: {later}": picture.svg("without"),
+            f"With the identified gravity it floats. Blue: {later}": picture.svg("with"),
+        }
+
+    def _drifts(self) -> tuple[float, float]:
+        """Largest drift without and with compensation, deg."""
+        drifts = self.shown.drift_without, self.shown.drift_with
+        return float(np.rad2deg(drifts[0].max())), float(np.rad2deg(drifts[1].max()))
 
 
-def write_demonstration(robot: RobotModel, truth: ArmTruth, folder: Path, sagging: Track, floating: Track) -> Verdict:
-    """Compare `identified.yaml` in `folder` with the truth of MuJoCo; write `report.html` and `drop.png` there."""
+def write_gravity_demonstration(
+    robot: RobotModel, truth: ArmTruth, folder: Path, sagging: Track, floating: Track
+) -> GravityVerdict:
+    """Compare `identified.yaml` in `folder` with the truth of MuJoCo; write `report.html`, with it, and `drop.png`."""
     document = load_identified(folder / "identified.yaml")
     gravity = GravityModel(robot)
     poses = _fresh_poses(robot)
@@ -80,12 +121,12 @@ def write_demonstration(robot: RobotModel, truth: ArmTruth, folder: Path, saggin
         time=time,
         position_without=sagging[1],
         position_with=floated,
-        further=FURTHER,
     )
     recordings = [Recording.read(path, joint_names=robot.joint_names) for path in document["source"]["recordings"]]
     samples = GravityIdentification(robot).extract(*recordings)
     write_drop_picture(folder / "drop.png", robot, shown)
-    return Verdict(shown, write_gravity_report(folder / "report.html", robot, document, samples, shown))
+    write_gravity_report(folder / "report.html", robot, document, samples, shown)
+    return GravityVerdict(robot, document, shown)
 
 
 def _fresh_poses(robot: RobotModel) -> NDArray:

@@ -12,10 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 from dynid_ros.errors import IdentificationError, RecordingError
 from dynid_ros.identification import GravityIdentification
 from dynid_ros.identification.least_squares import solve_grouped
-from dynid_ros.identification.link_columns import LinkColumns
-from dynid_ros.identification.link_equations import LinkEquations
-from dynid_ros.identification.link_problem import LinkProblem
-from dynid_ros.identification.link_signals import LinkSignals
+from dynid_ros.identification.links.columns import LinkColumns
+from dynid_ros.identification.links.equations import LinkEquations
+from dynid_ros.identification.links.problem import LinkProblem
+from dynid_ros.identification.links.signals import LinkSignals
 from dynid_ros.identification.samples import SampleRules, Samples
 from dynid_ros.information.judged_motion import JudgedMotion
 from dynid_ros.information.motion_quality import MotionQuality, checked_noise

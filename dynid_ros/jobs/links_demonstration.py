@@ -10,10 +10,14 @@ from numpy.typing import NDArray
 from dynid_ros.errors import DynidError
 from dynid_ros.identification import LinkIdentification, LinkResult
 from dynid_ros.identification.identified_file import load_identified
-from dynid_ros.identification.link_model import LinkModel
+from dynid_ros.identification.links.model import LinkModel
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
-from dynid_ros.report.link_report import write_link_report
+from dynid_ros.report.demonstration.before_after import before_after_plot
+from dynid_ros.report.demonstration.found import Found
+from dynid_ros.report.links.base_table import base_rows
+from dynid_ros.report.links.report import write_link_report
+from dynid_ros.report.page import Tile
 from dynid_ros.simulation import SimulatedArm, tabled_arm
 
 LARGEST_ERROR = 0.02
@@ -23,41 +27,62 @@ LEAST_COVERED = 0.8
 average, 87 % in the worst; intervals half as wide as they should be would hold 67 %."""
 
 
+FRICTION_UNITS = {"coulomb": "N m", "stribeck": "N m", "viscous": "N m s/rad", "rotor": "kg m²", "offset": "N m"}
+"""By how a term's name begins."""
+
+
 @dataclass(frozen=True)
 class LinkVerdict:
-    """What the second act has shown, on a motion that was not fitted.
+    """What the act has shown, on a motion that was not fitted.
 
     Attributes:
+        joint_names: n names.
         error: (n,) torque of links and rotors against MuJoCo's, RMS over the RMS of the latter.
         urdf_error: (n,) the same of the URDF's links, with rotors fitted to the data.
-        covered: (k,) whether the 95 % interval of each base parameter holds its true value.
-        report: the HTML file.
+        rows: base parameters.
 
     """
 
+    joint_names: tuple[str, ...]
     error: NDArray
     urdf_error: NDArray
-    covered: NDArray
-    report: Path
+    rows: tuple[Found, ...]
+
+    @property
+    def covered(self) -> NDArray:
+        """(k,) whether the 95 % interval of each base parameter holds its true value."""
+        return np.array([row.covered for row in self.rows])
 
     @property
     def passed(self) -> bool:
         """Whether torque and intervals are as good as they must be."""
         return float(self.error.max()) <= LARGEST_ERROR and float(self.covered.mean()) >= LEAST_COVERED
 
-    def text(self) -> str:
-        """For the terminal."""
+    def sentences(self) -> list[str]:
+        """The verdict."""
         worst, urdf = self.error.max(), self.urdf_error.max()
-        return "\n".join(
-            [
-                "PASSED: the links are found." if self.passed else "FAILED: see the report.",
-                f"Torque of links and rotors on the unseen motion: the worst joint is off by {worst:.2%} RMS (allowed "
-                f"{LARGEST_ERROR:.0%}), by the URDF, which is wrong on purpose, {urdf:.0%}",
-                f"True values within their 95 % intervals: {self.covered.sum()} of {len(self.covered)} base parameters "
-                f"(at least {LEAST_COVERED:.0%})",
-                f"Report: {self.report.resolve()}",
-            ]
-        )
+        return [
+            "PASSED: the links are found." if self.passed else "FAILED: the links are not found well enough.",
+            f"Torque of links and rotors on the unseen motion: the worst joint is off by {worst:.2%} RMS (allowed "
+            f"{LARGEST_ERROR:.0%}), by the URDF, which is wrong on purpose, {urdf:.0%}",
+            f"True values within their 95 % intervals: {self.covered.sum()} of {len(self.covered)} base parameters "
+            f"(at least {LEAST_COVERED:.0%})",
+        ]
+
+    def tiles(self) -> list[Tile]:
+        """The verdict in numbers."""
+        return [
+            Tile("Torque, worst joint", f"{self.error.max():.2%}", "off, on a motion that was not used to identify"),
+            Tile("The same by the URDF", f"{self.urdf_error.max():.0%}", "off; it is wrong on purpose"),
+            Tile("Intervals that hold the truth", f"{self.covered.sum()} of {len(self.covered)}", "of 95 %"),
+        ]
+
+    @property
+    def pictures(self) -> dict[str, str]:
+        """Errors of the URDF and of what was identified."""
+        label = "error of the torque (% RMS)"
+        picture = before_after_plot(self.joint_names, 100 * self.urdf_error, 100 * self.error, label)
+        return {"Torque on the unseen motion. Orange: by the URDF as given; blue: by the identified links": picture}
 
 
 def write_link_demonstration(
@@ -78,20 +103,34 @@ def write_link_demonstration(
     """
     arm = tabled_arm(truth)
     result = _repeated(load_identified(folder / "identified.yaml"), robot, fitted)
-    report = write_link_report(folder / "report.html", result, [fitted], [unseen], arm.truth.parameters)
+    write_link_report(folder / "report.html", result, [fitted], [unseen], arm.truth.parameters)
     motion = _measured_motion(result.model, unseen)
     torque: NDArray = arm.truth.drive_torque(*motion)
 
     def error(model: LinkModel) -> NDArray:
         return np.sqrt(np.mean((_drive_torque(model, *motion) - torque) ** 2, axis=0) / np.mean(torque**2, axis=0))
 
-    true = true_base_parameters(result, arm)
-    low, high = result.base_parameters.confidence_intervals(0.95).T
     return LinkVerdict(
-        error=error(result.model),
-        urdf_error=error(result.urdf_model),
-        covered=(low <= true) & (true <= high),
-        report=report,
+        robot.joint_names,
+        error(result.model),
+        error(result.urdf_model),
+        _rows(result, true_base_parameters(result, arm)),
+    )
+
+
+def _rows(result: LinkResult, true: NDArray) -> tuple[Found, ...]:
+    estimate = result.base_parameters
+    units = {row.name: row.unit for row in base_rows(result)}
+    low, high = estimate.confidence_intervals(0.95).T
+    return tuple(
+        Found(
+            name if name == expression else f"{name} + …",
+            units.get(name) or FRICTION_UNITS.get(name.split()[0].split("_")[0], ""),
+            *numbers,
+        )
+        for name, expression, *numbers in zip(
+            estimate.names, estimate.expressions, true.tolist(), estimate.values, (high - low) / 2, strict=True
+        )
     )
 
 

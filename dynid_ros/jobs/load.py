@@ -9,13 +9,13 @@ from pathlib import Path
 from dynid_ros.errors import IdentificationError
 from dynid_ros.files import write_atomically
 from dynid_ros.identification import LinkIdentification, LoadIdentification, LoadResult
-from dynid_ros.identification.load_drivers import SETTINGS, driver_settings
+from dynid_ros.identification.load.drivers import SETTINGS, driver_settings
 from dynid_ros.jobs.checking import checked
 from dynid_ros.jobs.progress import progress
 from dynid_ros.recording import Recording
 from dynid_ros.recording.checks import Finding
-from dynid_ros.report.load_evidence import LoadEvidence
-from dynid_ros.report.load_report import write_load_report
+from dynid_ros.report.load.evidence import LoadEvidence
+from dynid_ros.report.load.report import write_load_report
 
 DRIVERS = "drivers"
 """Folder of the settings, in that of the result."""

@@ -1,4 +1,4 @@
-"""Holds the load that the demo identified against what MuJoCo knows, and writes a page of it."""
+"""Holds the load that the demo identified against what MuJoCo knows."""
 
 from __future__ import annotations
 
@@ -14,9 +14,8 @@ from scipy.stats import norm
 
 from dynid_ros.errors import DynidError
 from dynid_ros.identification.identified_file import load_identified
-from dynid_ros.model import RobotModel
 from dynid_ros.model.inertia import inertia_matrix
-from dynid_ros.report.demonstration_page import Found, write_demonstration_page
+from dynid_ros.report.demonstration.found import Found
 from dynid_ros.report.live_plot import live_plot
 from dynid_ros.report.page import Tile
 
@@ -64,14 +63,12 @@ class LoadVerdict:
         truth: table of the load, see `truth_table`.
         identified: section `load` of `identified.yaml`.
         shown: what happened.
-        report: the HTML file.
 
     """
 
     truth: dict[str, Any]
     identified: dict[str, Any]
     shown: LoadShown
-    report: Path
 
     @property
     def mass_error(self) -> float:
@@ -158,10 +155,6 @@ class LoadVerdict:
             and self.change_error <= LATEST_CHANGE
         )
 
-    def text(self) -> str:
-        """For the terminal."""
-        return "\n".join([*self.sentences(), f"Report: {self.report.resolve()}"])
-
     def sentences(self) -> list[str]:
         """The verdict."""
         live, change = self.live, self.change
@@ -201,12 +194,30 @@ class LoadVerdict:
             ),
         ]
 
+    @property
+    def pictures(self) -> dict[str, str]:
+        """The mass over time, as it was learnt."""
+        told = [
+            (stamp, estimate)
+            for stamp, estimate in self.shown.estimates
+            if estimate["estimate"]["parameters"][0] is not None
+        ]
+        if not told:
+            return {}
+        stamps = np.array([stamp for stamp, _ in told])
+        picture = live_plot(
+            stamps - self.shown.began,
+            np.array([estimate["estimate"]["parameters"][0] for _, estimate in told]),
+            np.array([estimate["interval"]["mass"] for _, estimate in told]),
+            np.where(stamps < self.shown.put_down, self.truth["mass"], 0.0),
+        )
+        return {"The load's mass as it was learnt, with its 95 % interval; green: the truth": picture}
 
-def write_load_demonstration(robot: RobotModel, truth: dict[str, Any], folder: Path, shown: LoadShown) -> LoadVerdict:
-    """Compare `identified.yaml` in `folder` with the truth of MuJoCo; write `demonstration.html` there.
+
+def judge_load(truth: dict[str, Any], folder: Path, shown: LoadShown) -> LoadVerdict:
+    """Compare `identified.yaml` in `folder` with the truth of MuJoCo.
 
     Args:
-        robot: the arm as its URDF has it.
         truth: of the simulated arm while it carried the load, see `truth_table`.
         folder: that the identification wrote into.
         shown: what else was seen.
@@ -215,37 +226,13 @@ def write_load_demonstration(robot: RobotModel, truth: dict[str, Any], folder: P
         DynidError: the file says that there is no load.
 
     """
-    page = folder / "demonstration.html"
     identified = load_identified(folder / "identified.yaml")["load"]
     if not identified["loaded"]:
         raise DynidError(
             f"{folder / 'identified.yaml'}: the load that the arm carried was not found; a busy machine keeps the "
             "simulator waiting, and the bag has gaps: play the act again when it is quieter (--acts load)"
         )
-    verdict = LoadVerdict(truth["load"], identified, shown, page)
-    told = [
-        (stamp, estimate) for stamp, estimate in shown.estimates if estimate["estimate"]["parameters"][0] is not None
-    ]
-    pictures = {}
-    if told:
-        stamps = np.array([stamp for stamp, _ in told])
-        picture = live_plot(
-            stamps - shown.began,
-            np.array([estimate["estimate"]["parameters"][0] for _, estimate in told]),
-            np.array([estimate["interval"]["mass"] for _, estimate in told]),
-            np.where(stamps < shown.put_down, verdict.truth["mass"], 0.0),
-        )
-        pictures["The load's mass as it was learnt, with its 95 % interval; green: the truth"] = picture
-    write_demonstration_page(
-        page,
-        robot,
-        "Load",
-        sentences=verdict.sentences(),
-        tiles=verdict.tiles(),
-        rows=verdict.rows,
-        pictures=pictures,
-    )
-    return verdict
+    return LoadVerdict(truth["load"], identified, shown)
 
 
 def _numbers(values: Sequence[float | None]) -> NDArray:

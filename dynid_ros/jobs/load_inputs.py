@@ -11,10 +11,10 @@ from scipy.stats import norm
 from dynid_ros.errors import IdentifiedFileError
 from dynid_ros.identification.base_estimate import BaseEstimate
 from dynid_ros.identification.identified_file import check_same_robot, is_number, load_identified
-from dynid_ros.identification.known_arm import KnownArm, known_arm
-from dynid_ros.identification.load_columns import LOAD_NAMES
-from dynid_ros.identification.load_result import LoadResult
-from dynid_ros.identification.wrench_frame import Convention
+from dynid_ros.identification.load.columns import LOAD_NAMES
+from dynid_ros.identification.load.known_arm import KnownArm, known_arm
+from dynid_ros.identification.load.result import LoadResult
+from dynid_ros.identification.wrench.frame import Convention
 from dynid_ros.model import RobotModel
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK, STATIC
 
@@ -37,7 +37,10 @@ def read_arm(path: Path, robot: RobotModel) -> tuple[KnownArm, dict]:
     try:
         return known_arm(document, robot, str(path)), document
     except IdentifiedFileError as error:
-        raise IdentifiedFileError(str(error).replace("identified.yaml", str(path), 1)) from error
+        text = str(error)
+        if text.startswith("identified.yaml"):
+            text = text.replace("identified.yaml", str(path), 1)
+        raise IdentifiedFileError(text) from error
 
 
 def read_tare(path: Path, robot: RobotModel) -> LoadResult:

@@ -11,14 +11,18 @@ from tqdm import tqdm
 from dynid_ros.design.motion_search import Candidate
 from dynid_ros.design.parallel_search import Enough, Progress
 
+TICK = 0.5
+"""s between two drawings of a line."""
+
 
 @contextmanager
 def progress(n_steps: int) -> Iterator[Callable[[str], None]]:
-    """A line on stderr that says which step runs; nothing where stderr is not a terminal.
+    """A line on stderr that says which step runs, and for how long; nothing where stderr is not a terminal.
 
     Yields a function to call with what begins.
     """
-    with tqdm(total=n_steps, disable=None, leave=False, bar_format="{desc} ({n_fmt} of {total_fmt}) {elapsed}") as line:
+    bar = tqdm(total=n_steps, disable=None, leave=False, bar_format="{desc} ({n_fmt} of {total_fmt}) {elapsed}")
+    with bar as line, _ticking(line):
 
         def step(what: str) -> None:
             line.set_description_str(what, refresh=False)
@@ -26,6 +30,27 @@ def progress(n_steps: int) -> Iterator[Callable[[str], None]]:
             line.refresh()
 
         yield step
+
+
+@contextmanager
+def _ticking(line: tqdm) -> Iterator[None]:
+    """Draw the line anew every now and then: a step may take minutes, and is not to look dead."""
+    ended = threading.Event()
+
+    def tick() -> None:
+        while not ended.wait(TICK):
+            line.refresh()
+
+    if line.disable:
+        yield
+        return
+    thread = threading.Thread(target=tick, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
 
 
 @contextmanager

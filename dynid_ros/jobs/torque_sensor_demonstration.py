@@ -1,4 +1,4 @@
-"""Holds the torque sensors that the demo calibrated against what is true of them, and writes a page of it."""
+"""Holds the torque sensors that the demo calibrated against what is true of them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from scipy.stats import t as student_t
 from dynid_ros.identification.identified_file import load_identified
 from dynid_ros.model import RobotModel
 from dynid_ros.model.gravity import GravityModel
-from dynid_ros.report.demonstration_page import Found, write_demonstration_page
+from dynid_ros.report.demonstration.before_after import before_after_plot
+from dynid_ros.report.demonstration.found import Found
 from dynid_ros.report.page import Tile
 from dynid_ros.report.units import joint_units
 
@@ -34,14 +35,12 @@ class TorqueSensorVerdict:
         gains: of the joints that gravity loads.
         offsets: of all joints.
         ranges: (n,) full scale, N m.
-        report: the HTML file.
 
     """
 
     gains: tuple[Found, ...]
     offsets: tuple[Found, ...]
     ranges: NDArray
-    report: Path
 
     @property
     def gain_error(self) -> float:
@@ -58,7 +57,12 @@ class TorqueSensorVerdict:
     @property
     def covered(self) -> NDArray:
         """Whether the interval of each number holds the truth."""
-        return np.array([row.covered for row in (*self.gains, *self.offsets)])
+        return np.array([row.covered for row in self.rows])
+
+    @property
+    def rows(self) -> tuple[Found, ...]:
+        """All numbers."""
+        return (*self.gains, *self.offsets)
 
     @property
     def wrong(self) -> tuple[float, float]:
@@ -74,10 +78,6 @@ class TorqueSensorVerdict:
             and self.offset_error <= LARGEST_OFFSET_ERROR
             and self.covered.mean() >= LEAST_COVERED
         )
-
-    def text(self) -> str:
-        """For the terminal."""
-        return "\n".join([*self.sentences(), f"Report: {self.report.resolve()}"])
 
     def sentences(self) -> list[str]:
         """The verdict."""
@@ -103,9 +103,18 @@ class TorqueSensorVerdict:
             Tile("Intervals that hold the truth", f"{self.covered.sum()} of {len(self.covered)}", "of 95 %"),
         ]
 
+    @property
+    def pictures(self) -> dict[str, str]:
+        """Errors of the gains before and after."""
+        joints = [row.name.removeprefix("Gain of ") for row in self.gains]
+        before = np.array([abs(1 / row.true - 1) for row in self.gains])
+        after = np.array([abs(row.error / row.true) for row in self.gains])
+        picture = before_after_plot(joints, 100 * before, 100 * after, "error of the gain (%)")
+        return {"Orange: as the sensors went wrong; blue: what is left of it after the calibration": picture}
 
-def write_torque_sensor_demonstration(robot: RobotModel, truth: dict[str, Any], folder: Path) -> TorqueSensorVerdict:
-    """Compare `identified.yaml` in `folder` with the truth of the simulation; write `demonstration.html` there.
+
+def judge_torque_sensors(robot: RobotModel, truth: dict[str, Any], folder: Path) -> TorqueSensorVerdict:
+    """Compare `identified.yaml` in `folder` with the truth of the simulation.
 
     Args:
         robot: the arm as its URDF has it.
@@ -125,7 +134,7 @@ def write_torque_sensor_demonstration(robot: RobotModel, truth: dict[str, Any], 
 
     free = GravityModel(robot).unobservable_axes()
     true = truth["joints"]
-    verdict = TorqueSensorVerdict(
+    return TorqueSensorVerdict(
         gains=tuple(
             found(joint, "gain", "", 1 / (1 + true[joint]["torque_gain_error"]))
             for joint, unloaded in zip(robot.joint_names, free, strict=True)
@@ -136,14 +145,4 @@ def write_torque_sensor_demonstration(robot: RobotModel, truth: dict[str, Any], 
             for joint, unit in zip(robot.joint_names, joint_units(robot), strict=True)
         ),
         ranges=robot.limits.effort,
-        report=folder / "demonstration.html",
     )
-    write_demonstration_page(
-        verdict.report,
-        robot,
-        "Torque sensors",
-        sentences=verdict.sentences(),
-        tiles=verdict.tiles(),
-        rows=(*verdict.gains, *verdict.offsets),
-    )
-    return verdict

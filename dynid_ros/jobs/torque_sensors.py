@@ -8,12 +8,13 @@ from pathlib import Path
 
 from dynid_ros.identification import TorqueSensorCalibration, TorqueSensorResult
 from dynid_ros.identification.identified_file import check_same_robot, load_identified
-from dynid_ros.identification.torque_sensor_gravity import KnownGravity
+from dynid_ros.identification.torque_sensors.gravity import KnownGravity
 from dynid_ros.jobs.checking import checked
+from dynid_ros.jobs.progress import progress
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
 from dynid_ros.recording.checks import Finding
-from dynid_ros.report.torque_sensor_report import write_torque_sensor_report
+from dynid_ros.report.torque_sensors.report import write_torque_sensor_report
 
 
 @dataclass(frozen=True)
@@ -66,10 +67,14 @@ def identify_torque_sensors(
     output, names = Path(output), calibration.robot.joint_names
     plain, loaded = ([recording.select(names) for recording in some] for some in (recordings, with_mass))
     # Readings need not be N m, nor near the torques that the URDF predicts: that is what is to be found.
-    findings = checked([*plain, *loaded], None)
-    result = calibration.fit(plain, loaded)
-    identified = result.save(output / "identified.yaml", arm)
-    report = write_torque_sensor_report(output / "report.html", result)
+    with progress(3) as step:
+        step("looking for faults in the recordings")
+        findings = checked([*plain, *loaded], None)
+        step("calibrating")
+        result = calibration.fit(plain, loaded)
+        step("writing the report")
+        identified = result.save(output / "identified.yaml", arm)
+        report = write_torque_sensor_report(output / "report.html", result)
     return TorqueSensorJob(result, findings, identified, report, arm)
 
 

@@ -8,7 +8,7 @@ from urdf_parser_py.urdf import Joint, Link, Robot
 
 from dynid_ros.errors import ModelError
 from dynid_ros.model.chain import Chain, JointLimits
-from dynid_ros.model.inertia import transformed
+from dynid_ros.model.inertia import PARAMETERS_PER_LINK, transformed
 from dynid_ros.model.urdf_elements import axis_rotation, inertial_parameters, joint_limits, pose
 
 MOVING = ("revolute", "continuous", "prismatic")
@@ -87,10 +87,13 @@ class LinkTree:
     def fixed_to(self, link: str) -> dict[str, np.ndarray]:
         """Poses (4, 4), in the frame of `link`, of the link itself and of all that hangs on it by fixed joints."""
         poses = {link: np.eye(4)}
-        for joint in self.child_joints[link]:
-            if joint.type == "fixed":
-                placement = pose(joint.origin, self._where(joint))
-                poses |= {name: placement @ further for name, further in self.fixed_to(joint.child).items()}
+        waiting = [link]
+        while waiting:
+            parent = waiting.pop()
+            for joint in self.child_joints[parent]:
+                if joint.type == "fixed":
+                    poses[joint.child] = poses[parent] @ pose(joint.origin, self._where(joint))
+                    waiting.append(joint.child)
         return poses
 
     def _check_unique(self, what: str, names: Iterable[str]) -> None:
@@ -123,9 +126,11 @@ class LinkTree:
         return leaves[0]
 
     def _below(self, link: str) -> Iterator[str]:
-        yield link
-        for joint in self.child_joints[link]:
-            yield from self._below(joint.child)
+        waiting = [link]
+        while waiting:
+            link = waiting.pop()
+            yield link
+            waiting += [joint.child for joint in reversed(self.child_joints[link])]
 
     def _known(self, name: str, role: str) -> str:
         if name not in self.links:
@@ -154,10 +159,10 @@ class LinkTree:
 
     def _parameters(self, link: str) -> np.ndarray:
         """Parameters (10,) of a link and of all that hangs on it by fixed joints, about the frame of the link."""
-        parameters = inertial_parameters(self.links[link].inertial, f"{self.source}, link '{link}'")
-        for joint in self.child_joints[link]:
-            if joint.type == "fixed":
-                parameters += transformed(self._parameters(joint.child), pose(joint.origin, self._where(joint)))
+        parameters = np.zeros(PARAMETERS_PER_LINK)
+        for name, placement in self.fixed_to(link).items():
+            own = inertial_parameters(self.links[name].inertial, f"{self.source}, link '{name}'")
+            parameters += transformed(own, placement)
         return parameters
 
     def _where(self, joint: Joint) -> str:

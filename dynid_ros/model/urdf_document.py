@@ -6,6 +6,9 @@ from xml.etree import ElementTree as ET
 from urdf_parser_py.urdf import Joint, Link, Robot
 
 from dynid_ros.errors import ModelError
+from dynid_ros.files import MEGABYTE, read_bytes
+
+LARGEST_FILE = 50 * MEGABYTE
 
 # urdf_parser_py complains on stderr about every tag and attribute that it does not know (gazebo, ros2_control, ...) and
 # raises on some that it does (old transmissions). So it is shown the links, the joints and these children alone.
@@ -45,12 +48,13 @@ def urdf_text(path_or_xml: str | Path) -> tuple[str, str]:
     path = Path(path_or_xml)
     try:
         # Not read_text, which would change the ends of lines: an export keeps every byte that it need not change.
-        return path.read_bytes().decode("utf-8-sig"), f"URDF '{path}'"
+        return read_bytes(path, LARGEST_FILE).decode("utf-8-sig"), f"URDF '{path}'"
     except UnicodeDecodeError as error:
         raise ModelError(f"URDF '{path}': not UTF-8 (byte {error.start}); save it as UTF-8") from error
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise ModelError(f"URDF '{path}': cannot be read ({reason}); give a path or the text of a URDF") from error
+    except OSError as error:
+        raise ModelError(
+            f"URDF '{path}': cannot be read ({error.strerror}); give a path or the text of a URDF"
+        ) from error
 
 
 def parse_urdf(text: str, source: str) -> Robot:

@@ -9,6 +9,10 @@ from urdf_parser_py.urdf import Inertial, Joint, Pose
 from dynid_ros.errors import ModelError
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK, transformed
 
+LARGEST = 1e6
+"""m, rad, kg or kg m^2: no arm has more, and the products of what it has stay numbers."""
+SHORTEST_AXIS = 1e-9
+
 
 def pose(origin: Pose | None, where: str) -> np.ndarray:
     """Transform (4, 4) of an origin: Rz(yaw) Ry(pitch) Rx(roll), shifted by xyz.
@@ -18,7 +22,7 @@ def pose(origin: Pose | None, where: str) -> np.ndarray:
         where: what to call the element that it belongs to in an error, here and below.
 
     Raises:
-        ModelError: a number is not finite.
+        ModelError: a number is not finite, or beyond all arms.
 
     """
     transform = np.eye(4)
@@ -38,13 +42,14 @@ def axis_rotation(joint: Joint, where: str) -> np.ndarray:
     """Transform (4, 4) that turns z into the axis of the joint; no turn for an axis along z.
 
     Raises:
-        ModelError: the axis is zero or not finite.
+        ModelError: the axis is zero, not finite, or beyond all arms.
 
     """
     axis = _finite(joint.axis or (1.0, 0.0, 0.0), "axis", where)
     length = np.linalg.norm(axis)
-    if length == 0.0:
-        raise ModelError(f"{where}: axis is 0 0 0; give the direction that the joint moves about or along")
+    if length < SHORTEST_AXIS:
+        shown = " ".join(f"{value:g}" for value in axis)
+        raise ModelError(f"{where}: axis is {shown}; give the direction that the joint moves about or along")
     # The shortest turn is not defined for -z: an axis that points down is reached by way of half a turn about x.
     flip = np.diag([1.0, -1.0, -1.0] if axis[2] < 0.0 else [1.0, 1.0, 1.0])
     x, y, z = flip @ axis / length
@@ -60,8 +65,10 @@ def axis_rotation(joint: Joint, where: str) -> np.ndarray:
 def inertial_parameters(inertial: Inertial | None, where: str) -> np.ndarray:
     """Parameters (10,) of a link about its frame: none means no mass, no inertia a point mass.
 
+    Moments of inertia are taken as they are, though no body may have them: that a URDF's lie is why it is read here.
+
     Raises:
-        ModelError: the mass is negative, or a number is not finite.
+        ModelError: the mass is negative, or a number is not finite or beyond all arms.
 
     """
     parameters = np.zeros(PARAMETERS_PER_LINK)
@@ -97,6 +104,6 @@ def joint_limits(joint: Joint, where: str) -> tuple[float, float, float, float]:
 
 def _finite(values: Iterable[float], what: str, where: str) -> np.ndarray:
     array = np.array(values, dtype=float)
-    if not np.isfinite(array).all():
-        raise ModelError(f"{where}: {what} is {' '.join(map(str, array))}; expected finite numbers")
+    if not (np.abs(array) <= LARGEST).all():
+        raise ModelError(f"{where}: {what} is {' '.join(map(str, array))}; expected finite numbers up to {LARGEST:g}")
     return array

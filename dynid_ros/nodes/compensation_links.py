@@ -28,6 +28,7 @@ class CompensationLinks:
         largest_deflection: rad (m) by which a link may be away from its motor.
 
     Attributes:
+        topic: as given.
         problem: why the links' positions are not counted with; empty if they are, or if there is no topic.
 
     Raises:
@@ -44,7 +45,7 @@ class CompensationLinks:
             )
         self.problem = f"no state of the links has come on {topic} yet" if topic else ""
         self._node = node
-        self._topic = topic
+        self.topic = topic
         self._names = list(joint_names)
         self._order = JointOrder(joint_names)
         self._timeout = timeout
@@ -61,7 +62,7 @@ class CompensationLinks:
         try:
             links = self._order.pick(self._message, "position")
         except DynidError as error:
-            self.problem = f"{self._topic}: {error}"
+            self.problem = f"{self.topic}: {error}"
             return None
         self.problem = self._doubt(now - self._received, links, motors)
         return None if self.problem else links
@@ -79,11 +80,11 @@ class CompensationLinks:
 
     def _doubt(self, age: float, links: Sequence[float], motors: Sequence[float]) -> str:
         if age > self._timeout:
-            return f"{self._topic}: no new state of the links for {age:.2f} s"
+            return f"{self.topic}: no new state of the links for {age:.2f} s"
         for name, link, motor in zip(self._names, links, motors, strict=True):
             if abs(link - motor) > self._largest:
                 return (
-                    f"{self._topic}: the link of joint '{name}' is {link - motor:+.4f} from its motor; at most "
+                    f"{self.topic}: the link of joint '{name}' is {link - motor:+.4f} from its motor; at most "
                     f"{self._largest:g} are believed (parameter largest_deflection)"
                 )
         return ""

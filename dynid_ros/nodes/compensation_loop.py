@@ -10,12 +10,14 @@ from rclpy.lifecycle import LifecycleNode
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import JointState
 
-from dynid_ros.control import GravityCompensator, State
+from dynid_ros.control import GravityCompensator
 from dynid_ros.errors import ControlError, DynidError
 from dynid_ros.nodes.compensation_links import CompensationLinks
 from dynid_ros.nodes.compensation_load import CompensationLoad
+from dynid_ros.nodes.compensation_setpoint import CompensationSetpoint
 from dynid_ros.nodes.effort_commands import EffortCommands
 from dynid_ros.nodes.joint_states import JointOrder
+from dynid_ros.nodes.prompt_wait import PromptWait
 
 QUEUE = 10
 # Best effort matches every publisher and never delays a new state to repeat an old one. The queue is deeper than one
@@ -28,8 +30,8 @@ ACKNOWLEDGEMENT = 0.5
 class CompensationLoop:
     """Runs `compensator` on the topic `joint_states`; `changed` is called after every step that may change its state.
 
-    Nothing is published before `start`, while disabled, nor after a fault has reached zero. `load` and `links` end with
-    the loop.
+    Nothing is published before `start`, while disabled, nor after a fault has reached zero. `load`, `links` and
+    `setpoint` end with the loop.
     """
 
     def __init__(
@@ -42,11 +44,15 @@ class CompensationLoop:
         *,
         load: CompensationLoad,
         links: CompensationLinks,
+        setpoint: CompensationSetpoint,
     ) -> None:
         self.compensator = compensator
         self.load = load
         self.links = links
+        self.setpoint = setpoint
         self.commands = commands
+        self.joint_names = list(joint_names)
+        self.heard = time.monotonic()
         self.states = 0
         self.largest = 0.0
         self.limited: set[str] = set()
@@ -60,6 +66,12 @@ class CompensationLoop:
         self._timer = node.create_timer(WATCH_PERIOD, self.watch, clock=Clock(clock_type=ClockType.STEADY_TIME))
         self._timer.cancel()
         self._subscription = node.create_subscription(JointState, "joint_states", self._on_joint_state, JOINT_STATES)
+        self._state_comes = PromptWait(node, self._subscription)
+
+    @property
+    def joint_states_topic(self) -> str:
+        """Full name."""
+        return self._subscription.topic_name
 
     @property
     def running(self) -> bool:
@@ -68,6 +80,7 @@ class CompensationLoop:
 
     def start(self, enable: bool) -> None:
         """Allow commands; `enable`: ramp in with the first good joint state."""
+        self.heard = time.monotonic()
         self._enable_pending = enable
         self._timer.reset()
 
@@ -79,7 +92,7 @@ class CompensationLoop:
         self._enable_pending = False
         self.compensator.stop(time.monotonic())
         while (torque := self.compensator.watch(time.monotonic())) is not None:
-            self.commands.publish(torque)
+            self.commands.publish(torque, self.compensator.desired)
             time.sleep(WATCH_PERIOD)
         if not self.commands.publisher.wait_for_all_acked(Duration(seconds=ACKNOWLEDGEMENT)):
             self._node.get_logger().warning("the controller did not acknowledge the last command, which was zero")
@@ -91,15 +104,24 @@ class CompensationLoop:
         self._node.destroy_publisher(self.commands.publisher)
         self.load.destroy()
         self.links.destroy()
+        self.setpoint.destroy()
+
+    @property
+    def has_listener(self) -> bool:
+        """Whether anybody listens to the commands."""
+        return self.commands.publisher.get_subscription_count() > 0
 
     def enable(self) -> None:
-        """Ramp in; see `GravityCompensator.enable`."""
-        compensator = self.compensator
-        from_rest = compensator.state in (State.DISABLED, State.FAULT)
-        compensator.enable(time.monotonic())
-        if from_rest:
-            self.commands.hold(compensator.position)
+        """Ramp in; see `GravityCompensator.enable`. Without a listener that would be a step for the one who comes."""
+        if not self.has_listener:
+            raise ControlError(f"cannot enable: {self._deaf()}")
+        self.compensator.enable(time.monotonic())
         self._enable_pending = False
+        self._changed()
+
+    def interrupt(self, reason: str) -> None:
+        """Go to zero for a reason that is not of the joint states."""
+        self.compensator.interrupt(time.monotonic(), reason)
         self._changed()
 
     def disable(self) -> None:
@@ -108,14 +130,24 @@ class CompensationLoop:
         self.compensator.disable()
         self._changed()
 
+    def follow(self, seconds: float) -> bool:
+        """Act on the next joint state as soon as it comes, no later than after `seconds`; whether one came."""
+        if not self._state_comes(seconds):
+            return False
+        self._act_on(self._newest(None))
+        return True
+
     def serve(self) -> None:
         """Act on what is queued, from within a callback that takes long."""
         self._act_on(self._newest(None))
         self.watch()
 
     def watch(self) -> None:
-        """Find stale states, drive the fault ramp."""
-        self._command(self.compensator.watch(time.monotonic()))
+        """Find stale states and a controller that is gone, drive the fault ramp."""
+        now = time.monotonic()
+        if self.running and not self.has_listener:
+            self.compensator.interrupt(now, self._deaf())
+        self._command(self.compensator.watch(now))
 
     def _on_joint_state(self, message: JointState) -> None:
         self._act_on(self._newest(message))
@@ -141,16 +173,21 @@ class CompensationLoop:
             return  # the same state sent again is no news of the arm
         self._stamp = stamp
         self.states += 1
-        now = time.monotonic()
+        self.heard = now = time.monotonic()
         try:
             position = self._order.pick(message, "position")
+            needed = self.compensator.joints.feedback.needs_velocity
+            velocity = self._order.pick(message, "velocity") if needed else None
         except DynidError as error:
             self.compensator.fault(now, str(error))
             self._command(self.compensator.watch(now))
             return
-        self._command(self.compensator.update(now, position, stamp, self.links.at(now, position)))
+        self._command(self.compensator.update(now, position, stamp, self.links.at(now, position), velocity))
         if self._enable_pending:
             self._enable_when_fit()
+
+    def _deaf(self) -> str:
+        return f"no controller listens on {self.commands.publisher.topic_name}; start it, or set command_topic"
 
     def _enable_when_fit(self) -> None:
         try:
@@ -160,7 +197,7 @@ class CompensationLoop:
 
     def _command(self, torque: list[float] | None) -> None:
         if torque is not None and self.running:
-            self.commands.publish(torque)
+            self.commands.publish(torque, self.compensator.desired)
             self.largest = max(self.largest, *map(abs, torque))
             self.limited.update(self.compensator.limited)
         self._changed()

@@ -2,7 +2,14 @@
 
 from types import SimpleNamespace
 
-from dynid_ros.control import JointSettings, LoadedGravity, Timing, load_gravity_torque
+from dynid_ros.control import (
+    FeedbackGains,
+    JointSettings,
+    LoadedGravity,
+    Timing,
+    compensated_friction,
+    load_gravity_torque,
+)
 from dynid_ros.errors import ControlError
 from dynid_ros.nodes.parameters import NodeParameter
 from dynid_ros.nodes.robot_description import ROBOT_PARAMETERS
@@ -19,9 +26,16 @@ PARAMETERS = (
     NodeParameter(
         "output", "effort", "effort: Float64MultiArray for forward_command_controller; trajectory: JointTrajectory"
     ),
-    NodeParameter("command_topic", "", "topic of the commands; empty: that of the output's default controller"),
-    NodeParameter("controller_joints", [""], 'joints of the controller in its order; [""]: those of the model'),
+    NodeParameter("controller", "", "name of the controller, which is asked for its joints; empty: nobody is asked"),
+    NodeParameter("command_topic", "", "topic of the commands; empty: that of the controller"),
+    NodeParameter("controller_joints", [""], 'joints of the controller in its order; [""]: it is asked'),
     NodeParameter("scale", [1.0], "factor on the gravity torque, 0 to 1.5; one value, or one per joint"),
+    NodeParameter("stiffness", [0.0], "N m/rad (N/m) towards the desired pose; one value, or one per joint"),
+    NodeParameter("damping", [0.0], "N m s/rad (N s/m); one value, or one per joint"),
+    NodeParameter("setpoint_topic", "~/setpoint", "sensor_msgs/JointState, desired positions by name; empty: none"),
+    NodeParameter("setpoint_velocity", [0.25], "rad/s (m/s) of the desired pose towards a set-point; likewise"),
+    NodeParameter("friction_scale", [0.0], "part of the identified friction to compensate for, 0 to 0.8; likewise"),
+    NodeParameter("friction_velocity", 0.05, "rad/s (m/s) from which on all of it is; below half of it none"),
     NodeParameter("torque_limits", [0.0], "N m (N); one value, or one per joint; [0.0]: from the URDF"),
     NodeParameter("effort_limit_factor", 1.0, "part of the URDF's effort limits that may be commanded, up to 1"),
     NodeParameter("max_rate", [0.0], "fastest change, N m/s (N/s); [0.0]: torque limit / fault_ramp_time"),
@@ -55,6 +69,16 @@ def feedforward(settings: SimpleNamespace, urdf: str) -> tuple[LoadedGravity, Jo
         largest_load=settings.largest_load,
         use_springs=settings.use_springs,
     )
+    coulomb, viscous = compensated_friction(settings.model_file, robot.joint_names, settings.friction_scale)
+    feedback = FeedbackGains.of(
+        robot,
+        stiffness=settings.stiffness,
+        damping=settings.damping,
+        setpoint_velocity=settings.setpoint_velocity,
+        coulomb=coulomb,
+        viscous=viscous,
+        friction_velocity=settings.friction_velocity,
+    )
     joints = JointSettings.of(
         robot,
         fault_ramp_time=timing(settings).fault_ramp_time,
@@ -63,6 +87,7 @@ def feedforward(settings: SimpleNamespace, urdf: str) -> tuple[LoadedGravity, Jo
         effort_limit_factor=settings.effort_limit_factor,
         rate=_unless(FROM_URDF, settings.max_rate),
         limit_margin=settings.limit_margin,
+        feedback=feedback,
     )
     return gravity, joints
 

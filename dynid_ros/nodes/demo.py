@@ -1,19 +1,24 @@
 """Coordinator of the demo: has the nodes identify a simulated arm, what it carries and its sensors, act by act."""
 
 import sys
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from dynid_ros.errors import DynidError
+from dynid_ros.nodes import demo_gravity, demo_links, demo_load, demo_torque_sensors
 from dynid_ros.nodes.demo_flexible import flexible_act
-from dynid_ros.nodes.demo_gravity import gravity_act
-from dynid_ros.nodes.demo_links import links_act
-from dynid_ros.nodes.demo_load import load_act
-from dynid_ros.nodes.demo_stage import Stage
-from dynid_ros.nodes.demo_torque_sensors import torque_sensor_act
+from dynid_ros.nodes.demo_guiding import guiding_act
+from dynid_ros.nodes.demo_process import DemoProcess, running
+from dynid_ros.nodes.demo_stage import START_TIMEOUT, Stage
+from dynid_ros.nodes.demo_waiting import spin_for
 from dynid_ros.nodes.parameters import NodeParameter
 from dynid_ros.nodes.robot_description import ROBOT_PARAMETERS
 from dynid_ros.nodes.running import ros_process
+from dynid_ros.report.demonstration.act import Act as Shown
+from dynid_ros.report.demonstration.report import write_demonstration_report
 
 
 @dataclass(frozen=True)
@@ -21,24 +26,29 @@ class Act:
     """A part of the demo.
 
     Attributes:
-        play: plays it; True if all went well.
+        play: plays it, and leaves to the stage what is to be judged later.
         steps: that it announces.
         needs: files below the output folder, and the acts that write them.
+        motions: of the excitation node, in their order.
+        beside: it has an arm of its own, and is played beside the others by a process of its own.
 
     """
 
-    play: Callable[[Stage], bool]
+    play: Callable[[Stage], None]
     steps: int
     needs: Mapping[str, str] = field(default_factory=dict)
+    motions: Sequence[Mapping[str, object]] = ()
+    beside: bool = False
 
 
-GRAVITY, LINKS = {"identified.yaml": "gravity"}, {"links/identified.yaml": "links"}
+GRAVITY, LINKS = {"gravity/identified.yaml": "gravity"}, {"links/identified.yaml": "links"}
 ACTS = {
-    "gravity": Act(gravity_act, 5),
-    "links": Act(links_act, 3),
-    "load": Act(load_act, 6, GRAVITY | LINKS),
-    "torque_sensors": Act(torque_sensor_act, 3, GRAVITY),
-    "flexible_joint": Act(flexible_act, 3),
+    "gravity": Act(demo_gravity.gravity_act, 4, motions=[demo_gravity.MOTION]),
+    "hand_guiding": Act(guiding_act, 1, GRAVITY),
+    "links": Act(demo_links.links_act, 2, motions=demo_links.MOTIONS),
+    "load": Act(demo_load.load_act, 5, GRAVITY | LINKS, [demo_load.MOTION]),
+    "torque_sensors": Act(demo_torque_sensors.torque_sensor_act, 2, GRAVITY, [demo_torque_sensors.MOTION]),
+    "flexible_joint": Act(flexible_act, 2, beside=True),
 }
 PARAMETERS = (
     *ROBOT_PARAMETERS,
@@ -59,6 +69,8 @@ SERVICES = (
     "/gravity_compensation/enable",
     "/link_identification/identify",
 )
+BESIDE_TIMEOUT = 600.0
+POLL = 0.2
 
 
 class Demo(Stage):
@@ -66,6 +78,7 @@ class Demo(Stage):
 
     def __init__(self) -> None:
         super().__init__("demo", PARAMETERS)
+        self._seconds: dict[str, float] = {}
 
     def play(self) -> bool:
         """Play the acts that were asked for, in their order; True if all verdicts are good.
@@ -74,13 +87,80 @@ class Demo(Stage):
             DynidError: an act that does not exist, or one that needs what is not there.
 
         """
+        began = time.monotonic()
         chosen = self._chosen()
-        self.call.wait(*SERVICES)
-        self.expect(sum(act.steps for act in chosen))
-        passed = [act.play(self) for act in chosen]
-        return all(passed)
+        beside = [name for name in chosen if ACTS[name].beside and len(chosen) > 1]
+        own = [name for name in chosen if name not in beside]
+        for name in chosen:
+            self._kept(name).unlink(missing_ok=True)
+        self.expect(sum(ACTS[name].steps for name in own) + len(beside))
+        try:
+            if any(not ACTS[name].beside for name in own):
+                self.call.wait(*SERVICES, timeout=START_TIMEOUT)
+                self.excitation.plan([motion for name in own for motion in ACTS[name].motions])
+            with self._beside(beside) as wait_for_others:
+                for name in own:
+                    self._play(name)
+                self.judge()
+                wait_for_others()
+        finally:
+            report = self._report(chosen)
+        passed = all(self.acts[name].passed for name in chosen)
+        print(
+            f"{'PASSED' if passed else 'FAILED'}, all in {time.monotonic() - began:.0f} s. Report: {report}", flush=True
+        )
+        return passed
 
-    def _chosen(self) -> list[Act]:
+    def passed_or_failed(self, name: str, act: Shown) -> None:
+        """As above; the process that plays the other acts finds the verdict in a file."""
+        super().passed_or_failed(name, act)
+        act.took(self._seconds[name]).save(self._kept(name))
+
+    def _play(self, name: str) -> None:
+        began = time.monotonic()
+        ACTS[name].play(self)
+        self._seconds[name] = time.monotonic() - began
+
+    @contextmanager
+    def _beside(self, names: Sequence[str]) -> Iterator[Callable[[], None]]:
+        """Have acts played by processes of their own; what is given waits for their ends."""
+        output = self.output.resolve()
+        processes = {
+            name: DemoProcess(
+                "demo",
+                {"acts": f"[{name}]", "output": output},
+                self.logs / f"{name}.log",
+                node=f"demo_{name}",
+                good=(0, 1),
+            )
+            for name in names
+        }
+
+        def wait() -> None:
+            for name, process in processes.items():
+                self.announce(f"Beside all this, act {name} was played; its steps are in {process.log}.")
+                deadline = time.monotonic() + BESIDE_TIMEOUT
+                while process.check():
+                    if time.monotonic() > deadline:
+                        raise DynidError(f"act {name} does not come to its end; see {process.log}")
+                    spin_for(self, POLL)
+                if not self._kept(name).exists():
+                    raise process.fault()
+                super(Demo, self).passed_or_failed(name, Shown.load(self._kept(name)))
+
+        with running(self.processes, *processes.values()):
+            yield wait
+
+    def _report(self, chosen: Sequence[str]) -> Path:
+        """The page of all acts in the folder, also of those that were played before."""
+        shown = {name: Shown.load(self._kept(name)) for name in ACTS if self._kept(name).exists()}
+        missing = tuple(name for name in chosen if name not in shown)
+        return write_demonstration_report(self.output / "report.html", shown, missing).resolve()
+
+    def _kept(self, name: str) -> Path:
+        return self.output / "acts" / f"{name}.json"
+
+    def _chosen(self) -> list[str]:
         names = self.settings.acts
         for name in names:
             if name not in ACTS:
@@ -91,7 +171,7 @@ class Demo(Stage):
                         f"act {name} needs {self.output / file}, which act {maker} writes; play that too, or give the "
                         "output folder of a demo that has"
                     )
-        return [act for name, act in ACTS.items() if name in names]
+        return [name for name in ACTS if name in names]
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""Third act of the demo: the arm picks up a load that nobody has told of, and knows it seconds later."""
+"""Fourth act of the demo: the arm picks up a load that nobody has told of, and knows it seconds later."""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,9 +8,10 @@ import yaml
 from numpy.typing import NDArray
 from std_msgs.msg import String
 
-from dynid_ros.jobs.load_demonstration import LoadShown, write_load_demonstration
-from dynid_ros.nodes.demo_process import node_process
-from dynid_ros.nodes.demo_stage import Stage, say
+from dynid_ros.jobs.load_demonstration import LoadShown, judge_load
+from dynid_ros.nodes.demo_links import say_links
+from dynid_ros.nodes.demo_stage import COMPUTING_TIMEOUT, START_TIMEOUT, Stage, say
+from dynid_ros.report.demonstration.act import Act
 
 BLOCK = {
     "load_mass": 2.0,
@@ -26,7 +27,6 @@ MOTION = {
     "periods": 2,
     "seed": 1,
     "design_time": 3.0,
-    "travel_speed_fraction": 1.0,
 }
 SAG_TIME, FLOAT_TIME = 1.0, 2.0
 """For which the arm is let go without knowing the load, and knowing it, s."""
@@ -39,46 +39,57 @@ STIRRED = 0.01
 TELL_EVERY = 1.0
 """Time between estimates on the terminal, s."""
 NODE = "/load_identification"
+STORY = (
+    "The arm picks up a block of 2 kg that nobody has told of. Let go with the gravity torque of the arm alone, "
+    "it sags. Then it moves, and a node weighs the block meanwhile: mass, centre and inertia follow from the "
+    "torques beyond those of the arm alone, which the act before has identified.",
+    "Gravity compensation hears of the load and carries it: let go again, the arm floats with the block in its "
+    "hand. At the end the block is put down in motion, and the node is to notice.",
+)
 
 
-def load_act(stage: Stage) -> bool:
-    """Play it; True if the load is known."""
-    folder = stage.output / "load"
+def load_act(stage: Stage) -> None:
+    """Play it; it is good if the load is known."""
+    arm, pose, folder = stage.arm, stage.settings.drop_pose, stage.output / "load"
     stage.call.trigger("/simulator/reset")
     stage.announce("A load is picked up that nobody has told of: with the arm's own compensation, the arm sags.")
-    with stage.compensation():
-        stage.move(stage.settings.drop_pose)
+    with arm.compensation():
+        arm.move(pose)
         stage.call.set_parameters("/simulator", BLOCK)
         say(stage.call.set("/simulator/pick_up", True))
         truth = stage.truth()
-        sagging = stage.drop(SAG_TIME)
-        stage.move(stage.settings.drop_pose)
+        arm.compensated()
+        sagging = arm.drop(SAG_TIME)
+        arm.move(pose)
+        say_links(stage)
         parameters = {"live": True, "model_file": stage.output / "links" / "identified.yaml", "output": folder}
-        with node_process("load_identification", parameters, stage.output / "logs" / "load_identification.log"):
+        with stage.node("load_identification", parameters):
             heard = _Estimates(stage)
-            stage.announce("Excitation: a motion that shows loads is designed and made; the load is learnt meanwhile.")
-            stage.design(MOTION)
-            stage.call.wait(f"{NODE}/identify", timeout=60.0)
-            stage.watch(0.1)
-            stage.record("running")
-            began = stage.began_to_move(STIRRED)
+            stage.announce("Excitation: a motion designed to show loads; the load is learnt meanwhile.")
+            stage.call.wait(f"{NODE}/identify", timeout=START_TIMEOUT)
+            stage.excitation.designed()
+            with arm.listening():
+                stage.excitation.record("running", attentive=True)
+                began = arm.began_to_move(STIRRED)
             heard.aloud = False
             stage.announce("The load, identified from the bag.")
-            say(stage.call.trigger(f"{NODE}/identify"))
+            say(stage.call.trigger(f"{NODE}/identify", timeout=COMPUTING_TIMEOUT))
             stage.announce("Gravity compensation has heard of the load: the arm is let go again.")
-            stage.move(stage.settings.drop_pose)
-            floating = stage.drop(FLOAT_TIME)
+            arm.move(pose)
+            floating = arm.drop(FLOAT_TIME)
             stage.announce("The load is let go of while the arm moves.")
-            stage.begin_move(AWAY)
-            stage.watch(UNDER_WAY)
+            arm.begin_move(AWAY)
+            arm.wait(UNDER_WAY)
             put_down = stage.now()
             stage.call.set("/simulator/pick_up", False)
-            stage.watch(NOTICING)
-    stage.announce("Report.")
+            arm.wait(NOTICING)
     shown = LoadShown(began, put_down, heard.all, _drift(sagging), _drift(floating))
-    verdict = write_load_demonstration(stage.robot, truth, folder, shown)
-    say(verdict.text())
-    return verdict.passed
+
+    def judge() -> Act:
+        title, pages = "A load: weighed in motion, and carried", [("the identification's report", "load/report.html")]
+        return Act.of(title, STORY, judge_load(truth, folder, shown), pages)
+
+    stage.later("load", judge)
 
 
 class _Estimates:

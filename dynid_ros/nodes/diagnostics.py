@@ -1,28 +1,67 @@
-"""One status line per node on `/diagnostics`, once a second (diagnostic_updater is not needed for that)."""
+"""One status line per node on `/diagnostics`, twice a second (diagnostic_updater is not needed for that)."""
 
+import time
+import traceback
 from collections.abc import Callable
 
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
+from rclpy.clock import Clock
+from rclpy.clock_type import ClockType
 from rclpy.node import Node
 
 OK, WARN, ERROR = DiagnosticStatus.OK, DiagnosticStatus.WARN, DiagnosticStatus.ERROR
+PERIOD = 0.5
+"""s; who looks takes a node that is silent for some seconds for dead."""
+
+SILENCE = 1.0
+"""s without a message that are worth a warning."""
+
+Status = tuple[bytes, str, dict[str, object]]
+"""Level, message and values."""
+
+
+def silence(topic: str, received: float) -> str:
+    """Complaint about a topic that was heard last at `received` (s, monotonic) or watched since; empty: no cause."""
+    age = time.monotonic() - received
+    return f"no message on {topic} for {age:.1f} s" if age > SILENCE else ""
 
 
 class Diagnostics:
-    """Publishes what `status` returns: level, message and values; `what` tells two of one node apart."""
+    """Publishes what `status` returns.
 
-    def __init__(self, node: Node, status: Callable[[], tuple[bytes, str, dict[str, object]]], what: str = "") -> None:
+    Args:
+        node: that it is of.
+        status: makes the status; an exception in it is told, and ends no node that holds an arm.
+        what: tells two of one node apart.
+        hardware: name of the robot, or what returns it where it comes later.
+
+    """
+
+    def __init__(
+        self, node: Node, status: Callable[[], Status], what: str = "", hardware: str | Callable[[], str] = ""
+    ) -> None:
         self._node = node
         self._status = status
+        self._hardware = hardware
         self._name = ": ".join(part for part in (node.get_fully_qualified_name().lstrip("/"), what) if part)
         self._publisher = node.create_publisher(DiagnosticArray, "/diagnostics", 10)
-        node.create_timer(1.0, self.publish)
+        # simulated time may stand still
+        node.create_timer(PERIOD, self.publish, clock=Clock(clock_type=ClockType.STEADY_TIME))
 
     def publish(self) -> None:
         """Send the status now."""
-        level, message, values = self._status()
-        status = DiagnosticStatus(level=level, name=self._name, message=message, hardware_id="")
-        status.values = [KeyValue(key=key, value=str(value)) for key, value in values.items()]
-        array = DiagnosticArray(status=[status])
+        array = DiagnosticArray(status=[self._now()])
         array.header.stamp = self._node.get_clock().now().to_msg()
         self._publisher.publish(array)
+
+    def _now(self) -> DiagnosticStatus:
+        try:
+            level, message, values = self._status()
+            hardware = self._hardware() if callable(self._hardware) else self._hardware
+        except Exception as error:
+            self._node.get_logger().error(traceback.format_exc(), throttle_duration_sec=10.0)
+            message = f"the status is not known: {type(error).__name__}: {error}"
+            return DiagnosticStatus(level=ERROR, name=self._name, message=message)
+        status = DiagnosticStatus(level=level, name=self._name, message=message, hardware_id=hardware)
+        status.values = [KeyValue(key=key, value=str(value)) for key, value in values.items()]
+        return status

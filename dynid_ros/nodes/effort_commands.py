@@ -1,6 +1,6 @@
-"""The two ways of a feed-forward torque to ros2_controllers."""
+"""The ways of a feed-forward torque to ros2_controllers, and which controllers can take it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
 from rclpy.node import Node
@@ -10,6 +10,7 @@ from std_msgs.msg import Float64MultiArray
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from dynid_ros.errors import ControlError
+from dynid_ros.nodes.controller_query import ControllerAnswer
 
 NEWEST = QoSProfile(depth=1)
 
@@ -19,11 +20,8 @@ class EffortCommands(Protocol):
 
     publisher: Publisher
 
-    def hold(self, position: Sequence[float]) -> None:
-        """Take the pose at which the compensation is enabled, rad (m)."""
-
-    def publish(self, torque: Sequence[float]) -> None:
-        """Send torques, N m (N)."""
+    def publish(self, torque: Sequence[float], desired: Sequence[float]) -> None:
+        """Send torques, N m (N), at the desired positions, rad (m)."""
 
 
 class ForwardedEffort:
@@ -33,17 +31,24 @@ class ForwardedEffort:
     that is silent, so the hardware below must have a command timeout or brakes of its own.
     """
 
-    DEFAULT_TOPIC = "/forward_effort_controller/commands"
+    CONTROLLER = "/forward_effort_controller"
+    TOPIC = "commands"
 
     def __init__(self, node: Node, topic: str, joints: Sequence[str], controller_joints: Sequence[str]) -> None:
         self._order = command_order(joints, controller_joints)
-        self.publisher = node.create_publisher(Float64MultiArray, topic or self.DEFAULT_TOPIC, NEWEST)
+        self.publisher = node.create_publisher(Float64MultiArray, topic, NEWEST)
 
-    def hold(self, position: Sequence[float]) -> None:
-        """Nothing to hold: this route commands no position."""
+    @staticmethod
+    def refusal(answer: ControllerAnswer) -> str:
+        """Why a controller does not take the torque; empty: it does."""
+        if answer.follows_trajectories:
+            return "follows trajectories; set output to trajectory"
+        if answer.interfaces == ("effort",):
+            return ""
+        return f"commands {answer.commands}; expected effort"
 
-    def publish(self, torque: Sequence[float]) -> None:
-        """Send torques, N m (N)."""
+    def publish(self, torque: Sequence[float], _desired: Sequence[float]) -> None:
+        """Send torques, N m (N); this route commands no position."""
         self.publisher.publish(Float64MultiArray(data=[torque[i] for i in self._order]))
 
 
@@ -51,32 +56,50 @@ class TrajectoryEffort:
     """`points[0].effort` of a one-point `trajectory_msgs/JointTrajectory` that takes effect at once.
 
     Needs `joint_trajectory_controller` 4.22 or newer with the command interfaces position and effort, on hardware that
-    sums them. The point's positions are the pose measured when the compensation was enabled, so the arm stays there:
-    other motions must not be sent to the controller meanwhile. An arm that sags under its position controller sags
-    once more by the same angle before the ramp has lifted it. The controller keeps the last effort after an abort, so
-    this route must never be the only thing that holds the arm.
+    sums them, or effort alone, to which it adds its own PID. The point's positions are the desired pose, the one
+    measured when the compensation was enabled until it is aimed elsewhere, so the arm stays there: other motions must
+    not be sent to the controller meanwhile. An arm that sags under its position controller sags once more by the same
+    angle before the ramp has lifted it.
+
+    What the controller does with the effort after an abort is not for it to hold an arm: it falls to zero at once, or
+    stays at the last one of an action goal that succeeded before. Nor does it know a publisher that was killed. So this
+    route must never be the only thing that holds the arm.
     """
 
-    DEFAULT_TOPIC = "/joint_trajectory_controller/joint_trajectory"
+    CONTROLLER = "/joint_trajectory_controller"
+    TOPIC = "joint_trajectory"
 
     def __init__(self, node: Node, topic: str, joints: Sequence[str], controller_joints: Sequence[str]) -> None:
         self._order = command_order(joints, controller_joints)
         self._names = [joints[i] for i in self._order]
-        self._positions: list[float] = []
-        self.publisher = node.create_publisher(JointTrajectory, topic or self.DEFAULT_TOPIC, NEWEST)
+        self.publisher = node.create_publisher(JointTrajectory, topic, NEWEST)
+        node.get_logger().warning(
+            "output trajectory must not be the only thing that holds the arm: joint_trajectory_controller drops the "
+            "effort, or keeps a stale one, when it aborts a trajectory"
+        )
 
-    def hold(self, position: Sequence[float]) -> None:
-        """Take the pose at which the compensation is enabled, rad (m)."""
-        self._positions = [position[i] for i in self._order]
+    @staticmethod
+    def refusal(answer: ControllerAnswer) -> str:
+        """Why a controller does not take the torque; empty: it does."""
+        if not answer.follows_trajectories:
+            return "follows no trajectories; set output to effort"
+        if not answer.tolerant:
+            return (
+                "aborts where the arm is pushed off its way, and takes no effort from then on; set its parameters "
+                "constraints.<joint>.trajectory to 0.0"
+            )
+        if set(answer.interfaces) in ({"position", "effort"}, {"effort"}):
+            return ""
+        return f"commands {answer.commands}; expected position and effort (joint_trajectory_controller 4.22 or newer)"
 
-    def publish(self, torque: Sequence[float]) -> None:
-        """Send torques, N m (N)."""
-        effort = [torque[i] for i in self._order]
-        point = JointTrajectoryPoint(positions=self._positions, effort=effort)
+    def publish(self, torque: Sequence[float], desired: Sequence[float]) -> None:
+        """Send torques, N m (N), at the desired positions, rad (m)."""
+        positions, effort = ([values[i] for i in self._order] for values in (desired, torque))
+        point = JointTrajectoryPoint(positions=positions, effort=effort)
         self.publisher.publish(JointTrajectory(joint_names=self._names, points=[point]))
 
 
-ROUTES: dict[str, Callable[[Node, str, Sequence[str], Sequence[str]], EffortCommands]] = {
+ROUTES: dict[str, type[ForwardedEffort] | type[TrajectoryEffort]] = {
     "effort": ForwardedEffort,
     "trajectory": TrajectoryEffort,
 }

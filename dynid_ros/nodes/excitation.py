@@ -10,6 +10,7 @@ plan, such as `FourierPlan`; once started also `start_time`, when the experiment
 """
 
 import signal
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
@@ -17,6 +18,8 @@ from typing import Any
 
 import yaml
 from rclpy.callback_groups import ReentrantCallbackGroup
+from rclpy.clock import Clock
+from rclpy.clock_type import ClockType
 from rclpy.executors import ExternalShutdownException
 from rclpy.node import Node
 from rclpy.signals import uninstall_signal_handlers
@@ -26,7 +29,7 @@ from std_srvs.srv import Trigger
 from dynid_ros.design.parallel_search import Progress
 from dynid_ros.errors import DynidError
 from dynid_ros.excitation import Experiment, Plan
-from dynid_ros.nodes.diagnostics import ERROR, OK, Diagnostics
+from dynid_ros.nodes.diagnostics import ERROR, OK, WARN, Diagnostics, Status
 from dynid_ros.nodes.excitation_arm import Arm
 from dynid_ros.nodes.excitation_parameters import MOTION_PARAMETERS, PARAMETERS
 from dynid_ros.nodes.excitation_safety import Safety
@@ -59,7 +62,7 @@ class ExcitationNode(Node):
         self._wanted(self.settings).experiment()  # what makes no sense is said at once
         self._designed: tuple[Experiment, Plan] | None = None
         self._doing = ""
-        self._approach_end = self._progress = self._progress_time = 0.0
+        self._approach = self._progress = self._progress_time = 0.0
         self._ending = False
 
         self._plan_publisher = self.create_publisher(String, "~/plan", LATCHED)
@@ -68,14 +71,15 @@ class ExcitationNode(Node):
         self._set_state("idle")
         for warning in self.safety.warnings:
             self.get_logger().warning(warning)
-        self._work = Work()
+        self._work = Work(self)
         self.arm = Arm(self, self.settings, self.safety.limits, on_halt=self._on_halt, on_rest=self._on_rest)
         waiting = ReentrantCallbackGroup()  # so that a design that is awaited keeps nothing else waiting
         for name, action in (("design", self.design), ("start", self.start)):
             self.create_service(Trigger, f"~/{name}", answer_later(self, action), callback_group=waiting)
         self.create_service(Trigger, "~/stop", answer(self, self.stop))
-        self.create_timer(1.0 / WATCH_RATE, self._watch)
-        Diagnostics(self, self.status)
+        # simulated time may stand still
+        self.create_timer(1.0 / WATCH_RATE, self._watch, clock=Clock(clock_type=ClockType.STEADY_TIME))
+        Diagnostics(self, self.status, hardware=self._robot.name)
         self._made = True
 
     async def design(self) -> str:
@@ -107,8 +111,9 @@ class ExcitationNode(Node):
             check_start(sampled, await self.arm.resting_position())
             self._refuse_if_stopped()
             self.arm.require_controller()
-            self._approach_end = self.arm.send(motion, sampled) + approach.duration
-        self._publish_plan(plan, start_time=self._approach_end)
+            self._approach = approach.duration
+            begin = self.arm.send(motion, sampled) + self._approach
+        self._publish_plan(plan, start_time=self.get_clock().now().nanoseconds * 1e-9 + begin)
         self._set_state("approaching")
         self._publish_progress(0.0)
         return f"approaching for {approach.duration:.1f} s, then {plan.duration:.1f} s of excitation"
@@ -124,10 +129,20 @@ class ExcitationNode(Node):
             raise DynidError(f"the arm is coming to rest already ({self.state})")
         return f"at rest in {self.arm.halt(REQUESTED):.1f} s"
 
-    def status(self) -> tuple[bytes, str, dict[str, object]]:
-        """State, and how far the motion or its design is."""
-        fault = self.state.startswith("stopped") and self.state != f"stopped: {REQUESTED}"
-        return ERROR if fault else OK, self.state, {"progress": f"{self._progress:.3f}"}
+    def status(self) -> Status:
+        """State, how far the motion or its design is, and whether a motion could begin."""
+        values: dict[str, object] = {
+            "progress": f"{self._progress:.3f}",
+            "seconds_since_joint_state": f"{time.monotonic() - self.arm.received:.2f}",
+            "command_topic": self.settings.command_topic,
+            "motion": self.get_parameter("motion").value,
+            "warnings": len(self.safety.warnings),
+        }
+        if self.state.startswith("stopped") and self.state != f"stopped: {REQUESTED}":
+            return ERROR, self.state, values
+        if self.arm.doubt:
+            return WARN, f"{self.state}; {self.arm.doubt}", values
+        return OK, self.state, values
 
     def end(self) -> None:
         """Have `spin` return soon."""
@@ -190,9 +205,9 @@ class ExcitationNode(Node):
         if self._ending:
             raise ExternalShutdownException
         self.arm.watch()
-        if self.state == "approaching" and self._now() >= self._approach_end:
+        if self.state == "approaching" and self.arm.elapsed >= self._approach:
             self._set_state("running")
-        if self._now() - self._progress_time >= PROGRESS_PERIOD:
+        if time.monotonic() - self._progress_time >= PROGRESS_PERIOD:
             if self.state == "designing":
                 self._publish_progress(self._work.fraction)
             elif self.state in ("approaching", "running"):
@@ -214,15 +229,12 @@ class ExcitationNode(Node):
         self._plan_publisher.publish(String(data=yaml.safe_dump({**plan.as_dict(), **when}, sort_keys=False)))
 
     def _publish_progress(self, fraction: float) -> None:
-        self._progress, self._progress_time = fraction, self._now()
+        self._progress, self._progress_time = fraction, time.monotonic()
         self._progress_publisher.publish(Float32(data=fraction))
 
     def _set_state(self, state: str) -> None:
         self.state = state
         self._state_publisher.publish(String(data=state))
-
-    def _now(self) -> float:
-        return self.get_clock().now().nanoseconds * 1e-9
 
 
 def make_node() -> ExcitationNode:

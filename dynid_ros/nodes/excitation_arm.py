@@ -18,6 +18,7 @@ from dynid_ros.errors import DynidError
 from dynid_ros.nodes.excitation_settings import controller_joints
 from dynid_ros.nodes.excitation_watch import EffortWatch, efforts, moving_joint
 from dynid_ros.nodes.joint_states import JointOrder
+from dynid_ros.nodes.motion_time import MotionTime
 from dynid_ros.nodes.trajectory_message import trajectory_message
 from dynid_ros.trajectories import MotionInProgress, MotionLimits, Trajectory, stop
 from dynid_ros.trajectories.limits import per_joint
@@ -49,13 +50,14 @@ class Arm:
         on_halt: Callable[[str], None],
         on_rest: Callable[[bool], None],
     ) -> None:
-        self._node, self._limits, self._on_halt, self._on_rest = node, limits, on_halt, on_rest
+        self._limits, self._on_halt, self._on_rest = limits, on_halt, on_rest
         names = limits.joint_names
         self._controller_joints = controller_joints(settings, names)
         self._tracking_error_limit = per_joint(settings.tracking_error_limit, names, "tracking_error_limit")
         self._efforts = EffortWatch(limits, settings.effort_limit, settings.effort_grace)
         self._stale_after = settings.stale_after
         self._order = JointOrder(names)
+        self._time = MotionTime(node)
         self._motion: MotionInProgress | None = None
         self.stopping = False
         self._position = np.full(len(names), math.nan)
@@ -73,14 +75,35 @@ class Arm:
     @property
     def fraction(self) -> float:
         """Part of the motion that is past, 0 to 1."""
-        return self._motion.fraction(self._now()) if self._motion else 0.0
+        return self._motion.fraction(self._time.now()) if self._motion else 0.0
+
+    @property
+    def elapsed(self) -> float:
+        """Time since the motion began, s; negative before it does, -inf where there is none."""
+        return self._time.now() - self._motion.start if self._motion else -math.inf
+
+    @property
+    def received(self) -> float:
+        """When a usable joint state came last, s of the monotonic clock; -inf: none has."""
+        return self._received
+
+    @property
+    def doubt(self) -> str:
+        """Why no motion could begin now: nothing usable on joint_states, or no controller; empty: it could."""
+        if time.monotonic() - self._received > max(self._stale_after, STATE_TIMEOUT):
+            return f"no usable joint_states{self._unusable}"
+        if not self._has_controller():
+            return f"no controller listens on '{self._command.topic_name}'"
+        return ""
 
     def require_controller(self) -> None:
-        """Raise unless something listens to commands."""
+        """Raise unless something listens to commands, and time goes on."""
         if not self._has_controller():
             raise DynidError(
                 f"no controller listens on '{self._command.topic_name}'; start it, or set parameter command_topic"
             )
+        if self._time.stalled > self._stale_after:
+            raise DynidError("use_sim_time is set and /clock stands still; let the simulation run, or unset it")
 
     async def resting_position(self) -> NDArray:
         """Where the arm rests now (n,).
@@ -102,18 +125,18 @@ class Arm:
         return self._position
 
     def send(self, motion: Trajectory, sampled: Trajectory) -> float:
-        """Have the controller carry out `sampled`, the samples of `motion`; when it begins, by the node's clock, s."""
-        start = self._now() + PAUSE
+        """Have the controller carry out `sampled`, the samples of `motion`; returns in how many s it begins."""
+        start = self._time.now() + PAUSE
         self._follow(trajectory_message(sampled, self._controller_joints, PAUSE), motion, start)
-        return start
+        return PAUSE
 
     def halt(self, reason: str) -> float:
         """Have the controller slow down along the motion; how long that takes, s."""
         if self._motion is None:
             return 0.0
-        start = self._now()
+        start = self._time.now()
         slowing = stop(self._motion.trajectory, start - self._motion.start, self._limits)
-        self._follow(trajectory_message(slowing, self._controller_joints, start - self._now()), slowing, start)
+        self._follow(trajectory_message(slowing, self._controller_joints, start - self._time.now()), slowing, start)
         self.stopping = True
         self._on_halt(reason)
         return slowing.duration
@@ -129,14 +152,19 @@ class Arm:
         """Stop at what can be seen without a joint state, and note the end of the motion."""
         looked, self._next_look = self._next_look, Future()
         looked.set_result(None)
+        jump = self._time.take_jump()
         if self._motion is None:
             return
         age = time.monotonic() - max(self._received, self._watched_from)
-        if self._motion.done(self._now()) and (self.stopping or age <= self._stale_after):
+        if self._motion.done(self._time.now()) and (self.stopping or age <= self._stale_after):
             stopped, self.stopping, self._motion = self.stopping, False, None
             self._on_rest(stopped)
         elif self.stopping:
             return
+        elif jump:
+            self.halt(f"the clock jumped by {jump:.3g} s")
+        elif self._time.stalled > self._stale_after:
+            self.halt("/clock stands still")
         elif age > self._stale_after:
             self.halt(f"no usable joint_states for {age:.2f} s")
         elif not self._has_controller():
@@ -150,7 +178,7 @@ class Arm:
         try:
             position = np.array(self._order.pick(message, "position"))
             if watched is not None:
-                watched.check(position, self._now())
+                watched.check(position, self._time.now())
                 self._efforts.check(efforts(message, names), time.monotonic())
         except DynidError as error:
             self._unusable = f": {error}"
@@ -163,12 +191,9 @@ class Arm:
     def _follow(self, message: JointTrajectory, motion: Trajectory, start: float) -> None:
         """Publish `message` for the controller, and watch `motion` that it holds from `start` (s) on."""
         self._command.publish(message)
-        self._watched_from = time.monotonic() + max(start - self._now(), 0.0)
+        self._watched_from = time.monotonic() + max(start - self._time.now(), 0.0)
         self._motion = MotionInProgress(motion, start, self._tracking_error_limit, self._stale_after)
         self._efforts.forget()
 
     def _has_controller(self) -> bool:
         return self._command.get_subscription_count() > 0
-
-    def _now(self) -> float:
-        return self._node.get_clock().now().nanoseconds * 1e-9

@@ -1,17 +1,16 @@
-"""Long computations beside a node that spins."""
+"""Long computations of the excitation node, which can be ended early."""
 
 from collections.abc import Callable
-from threading import Event, Thread
+from threading import Event
 from typing import TypeVar
 
-from rclpy.task import Future
+from rclpy.node import Node
 
 from dynid_ros.design.motion_search import Candidate
 from dynid_ros.design.parallel_search import Enough, Progress
+from dynid_ros.nodes.background import Background
 
 T = TypeVar("T")
-END_TIMEOUT = 5.0
-"""How long an end waits for the computation, s."""
 
 
 class Work:
@@ -22,10 +21,10 @@ class Work:
 
     """
 
-    def __init__(self) -> None:
+    def __init__(self, node: Node) -> None:
         self.fraction = 0.0
         self._enough = Event()
-        self._thread: Thread | None = None
+        self._background = Background(node)
 
     @property
     def stopped(self) -> bool:
@@ -39,17 +38,7 @@ class Work:
 
     async def result(self, compute: Callable[[Progress], T]) -> T:
         """What `compute` returns or raises; it is handed a `Progress` which ends a search that is stopped."""
-        future = Future()
-
-        def work() -> None:
-            try:
-                future.set_result(compute(self._progress))
-            except BaseException as error:  # whoever awaits gets it
-                future.set_exception(error)
-
-        self._thread = Thread(target=work, daemon=True)
-        self._thread.start()
-        return await future
+        return await self._background.result(lambda: compute(self._progress))
 
     def stop(self) -> None:
         """End a search soon, with the best so far."""
@@ -58,8 +47,7 @@ class Work:
     def end(self) -> None:
         """Stop, and wait for the thread."""
         self.stop()
-        if self._thread is not None:
-            self._thread.join(END_TIMEOUT)
+        self._background.end()
 
     def _progress(self, fraction: float, best: Candidate) -> None:
         del best

@@ -1,42 +1,54 @@
 """Lifecycle node `gravity_compensation`: takes gravity off the controller's shoulders.
 
 One command for each joint state, from `identified.yaml`, the URDF, the load that the arm carries and, where joints are
-flexible, where its links are: as springs let them sag, or as a topic tells. The rules for ramps, limits and faults are
-those of `dynid_ros.control.GravityCompensator`. While disabled, and after a fault has reached zero, nothing is
-published, so that somebody else may command. The end of the process (SIGINT, SIGTERM, an exception) brings the output
-to zero by the fault ramp first. SIGKILL and a loss of power cannot be answered here: the controller or the hardware
-below must drop its last command after a timeout (`forward_command_controller` does not).
+flexible, where its links are: as springs let them sag, or as a topic tells. Where there are gains, PD about a desired
+pose and friction come with it. The commands have the joint order of the controller, which is asked for it.
+
+The rules for ramps, limits and faults are those of `dynid_ros.control.GravityCompensator`. While disabled, and after a
+fault has reached zero, nothing is published, so that somebody else may command. The end of the process (SIGINT,
+SIGTERM, an exception) brings the output to zero by the fault ramp first. SIGKILL and a loss of power cannot be answered
+here: the controller or the hardware below must drop its last command after a timeout (`forward_command_controller` does
+not).
 """
 
+import math
 import signal
 import sys
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import rclpy
+from rclpy.clock import Clock
+from rclpy.clock_type import ClockType
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.lifecycle import LifecycleNode, TransitionCallbackReturn
 from rclpy.signals import SignalHandlerOptions
 from std_msgs.msg import String
 from std_srvs.srv import SetBool, Trigger
 
-from dynid_ros.control import GravityCompensator, JointSettings, LoadedGravity, State
+from dynid_ros.control import State
 from dynid_ros.errors import ControlError, DynidError
-from dynid_ros.nodes.compensation_links import CompensationLinks
-from dynid_ros.nodes.compensation_load import CompensationLoad
 from dynid_ros.nodes.compensation_loop import CompensationLoop
-from dynid_ros.nodes.compensation_parameters import PARAMETERS, feedforward, timing
-from dynid_ros.nodes.diagnostics import ERROR, OK, WARN, Diagnostics
-from dynid_ros.nodes.effort_commands import ROUTES
+from dynid_ros.nodes.compensation_model import CompensationModel
+from dynid_ros.nodes.compensation_parameters import PARAMETERS
+from dynid_ros.nodes.compensation_setup import make_loop
+from dynid_ros.nodes.compensation_status import CompensationStatus
+from dynid_ros.nodes.controller_query import ControllerAnswer, ControllerQuery
+from dynid_ros.nodes.diagnostics import ERROR, OK, Diagnostics, Status
 from dynid_ros.nodes.lifecycle import guard_transitions, transition
 from dynid_ros.nodes.parameters import declare
-from dynid_ros.nodes.robot_description import LATCHED, robot_description
+from dynid_ros.nodes.prompt_wait import serve_ready
+from dynid_ros.nodes.robot_description import LATCHED
 from dynid_ros.nodes.running import answer
 
 AUTOSTART_PERIOD = 0.1
 REMINDER_PERIOD = 5.0
 SERVE_PERIOD = 0.001
+REST_PERIOD = 0.004  # s between looks at all but the joint states
+REST_CALLBACKS = 10  # before the next joint state is looked for
+LISTENER_TIMEOUT = 1.0  # s; a controller that runs is found sooner
 
 
 class GravityCompensation(LifecycleNode):
@@ -45,45 +57,38 @@ class GravityCompensation(LifecycleNode):
     def __init__(self, **arguments: Any) -> None:
         super().__init__("gravity_compensation", **arguments)
         self._settings = declare(self, PARAMETERS)
-        self._description = ""
         self._loop: CompensationLoop | None = None
         self._phase = "unconfigured"
-        self._reported = ""
-        self._status_time = time.monotonic()
+        self._reported = self._refusal = ""
+        self._status_of_loop = CompensationStatus()
         self._state_publisher = self.create_publisher(String, "~/state", LATCHED)
         guard_transitions(self)
         self.create_service(SetBool, "~/enable", self._on_enable)
         self.create_service(Trigger, "~/reload", answer(self, self._reload))
-        if not self._settings.robot_description:
-            # a transition runs inside the executor and cannot wait for it
-            self.create_subscription(String, "robot_description", self._on_description, LATCHED)
-        Diagnostics(self, self._status)
+        self._model = CompensationModel(self, self._settings, self._on_description)
+        asked = self._settings.controller and not any(self._settings.controller_joints)
+        self._query = ControllerQuery(self, self._settings.controller, self._on_controller) if asked else None
+        self._controller: ControllerAnswer | None = None
+        Diagnostics(self, self._status, hardware=lambda: self._model.robot)
         if self._settings.autostart:
-            self._autostart_timer = self.create_timer(AUTOSTART_PERIOD, self._autostart)
+            # simulated time may stand still
+            steady = Clock(clock_type=ClockType.STEADY_TIME)
+            self._autostart_timer = self.create_timer(AUTOSTART_PERIOD, self._autostart, clock=steady)
         self._report()
 
     @transition
     def on_configure(self) -> None:
         """Load the model, prepare inputs and outputs."""
-        gravity, joints = self._read()
-        settings = self._settings
-        if settings.output not in ROUTES:
-            raise ControlError(f"parameter output is '{settings.output}'; expected {' or '.join(ROUTES)}")
-        controller_joints = [name for name in settings.controller_joints if name]
-        commands = ROUTES[settings.output](self, settings.command_topic, joints.names, controller_joints)
-        missing = [name for name in joints.names if controller_joints and name not in controller_joints]
-        if missing:
-            self.get_logger().warning(f"controller_joints lacks {', '.join(missing)}: no compensation there")
-        compensator = GravityCompensator(gravity, joints, timing(settings))
-        load = CompensationLoad(self, settings.load_topic if settings.use_load else "", compensator, gravity, joints)
-        links = CompensationLinks(
-            self,
-            settings.link_states_topic,
-            joints.names,
-            timeout=settings.timeout,
-            largest_deflection=settings.largest_deflection,
-        )
-        self._loop = CompensationLoop(self, compensator, joints.names, commands, self._report, load=load, links=links)
+        try:
+            self._configure()
+        except DynidError as error:
+            self._refusal = f"{self._phase}: {error}"
+            raise
+
+    def _configure(self) -> None:
+        gravity, joints = self._model.read()
+        self._controller = self._query.answer() if self._query else None
+        self._loop = make_loop(self, self._settings, gravity, joints, controller=self._controller, changed=self._report)
         self._enter("inactive")
 
     @transition
@@ -113,6 +118,15 @@ class GravityCompensation(LifecycleNode):
         """After an unexpected exception: zero, and back to unconfigured."""
         self._release("unconfigured")
 
+    @property
+    def configured(self) -> bool:
+        """Whether it listens to joint states."""
+        return self._loop is not None
+
+    def follow(self, seconds: float) -> bool:
+        """Act on the next joint state ahead of everything else; whether one came within `seconds`."""
+        return self._loop is not None and self._loop.follow(seconds)
+
     def end(self) -> None:
         """Bring the output to zero; the process may end afterwards."""
         if self._loop is not None:
@@ -126,40 +140,45 @@ class GravityCompensation(LifecycleNode):
         self._enter(phase)
 
     def _enter(self, phase: str) -> None:
-        self._phase = phase
+        self._phase, self._refusal = phase, ""
         self._report()
 
     def _autostart(self) -> None:
-        if not (self._settings.robot_description or self._description):
+        waits = "the topic robot_description" if self._model.waits else self._query.problem if self._query else ""
+        if waits:
             self.get_logger().warning(
-                "autostart waits for the topic robot_description",
-                throttle_duration_sec=REMINDER_PERIOD,
-                skip_first=True,
+                f"autostart waits: {waits}", throttle_duration_sec=REMINDER_PERIOD, skip_first=True
             )
             return
-        self.destroy_timer(self._autostart_timer)
+        self._autostart_timer.cancel()
         if self.trigger_configure() == TransitionCallbackReturn.SUCCESS:
             self.trigger_activate()
 
-    def _on_description(self, message: String) -> None:
-        self._description = message.data
-
-    def _read(self) -> tuple[LoadedGravity, JointSettings]:
-        settings = self._settings
-        if not (settings.robot_description or self._description):
-            raise ControlError(
-                "no URDF has arrived on the topic robot_description yet; start robot_state_publisher or set the "
-                "parameter robot_description, then configure again"
+    def _on_description(self) -> None:
+        if self._loop is not None:
+            self.get_logger().warning(
+                "another URDF came on robot_description; the model in force stays until ~/reload or a new configuration"
             )
-        return feedforward(settings, self._description or robot_description(self, settings.robot_description))
+        elif self._refusal and self._settings.autostart:
+            self._autostart_timer.reset()
+
+    def _on_controller(self, _answer: ControllerAnswer) -> None:
+        if self._loop is not None and (stranger := self._stranger()):
+            self._loop.interrupt(stranger)
+        elif self._loop is None and self._refusal and self._settings.autostart:
+            self._autostart_timer.reset()
+
+    def _stranger(self) -> str:
+        """Whether the controller is no longer the one that the loop was made for; empty: it is."""
+        if self._query is None or self._query.latest in (None, self._controller):
+            return ""
+        return f"controller '{self._query.controller}' has other joints or interfaces now; configure anew"
 
     def _reload(self) -> str:
         loop = self._configured_loop()
         with ThreadPoolExecutor(max_workers=1) as pool:
-            loading = pool.submit(self._read)
-            while not loading.done():  # the torque must go on while the file is read
-                loop.serve()
-                time.sleep(SERVE_PERIOD)
+            loading = pool.submit(self._model.read)
+            self._serve_until(loading.done)
         try:
             gravity, joints = loading.result()
             loop.load.replace(gravity, joints)
@@ -168,11 +187,21 @@ class GravityCompensation(LifecycleNode):
         self.get_logger().info(f"{self._settings.model_file} is in force")
         return f"{self._settings.model_file} is in force"
 
+    def _serve_until(self, done: Callable[[], bool], timeout: float = math.inf) -> None:
+        """Wait within a callback; the torque goes on meanwhile."""
+        loop, deadline = self._configured_loop(), time.monotonic() + timeout
+        while not done() and time.monotonic() < deadline:
+            loop.serve()
+            time.sleep(SERVE_PERIOD)
+
     def _on_enable(self, request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:
         return answer(self, self._enable if request.data else self._disable)(request, response)
 
     def _enable(self) -> str:
         loop = self._active_loop()
+        if stranger := self._stranger():
+            raise ControlError(f"cannot enable: {stranger}")
+        self._serve_until(lambda: loop.has_listener, LISTENER_TIMEOUT)
         loop.enable()
         return f"{loop.compensator.state.value}; {self._settings.ramp_time:g} s from zero to all"
 
@@ -213,36 +242,18 @@ class GravityCompensation(LifecycleNode):
         else:
             self.get_logger().info(state)
 
-    def _status(self) -> tuple[bytes, str, dict[str, object]]:
-        now = time.monotonic()
-        seconds, self._status_time = now - self._status_time, now
-        values: dict[str, object] = {"model_file": self._settings.model_file}
-        loop, level, message = self._loop, OK, self._state()
-        if loop is None:
-            return level, message, values
-        limited = ", ".join(sorted(loop.limited))
-        values |= {
-            "joint_states_per_second": f"{loop.states / max(seconds, 1e-3):.1f}",
-            "largest_torque": f"{loop.largest:.3f}",
-            "at_torque_limit": limited or "none",
-            "faults": loop.compensator.faults,
-            "load": loop.load.load or "none",
-            "loads_refused": loop.load.refused,
-            "links": loop.links.problem or ("measured" if self._settings.link_states_topic else "not measured"),
-            "subscribers": loop.commands.publisher.get_subscription_count(),
-        }
-        loop.states, loop.largest = 0, 0.0
-        loop.limited.clear()
-        if loop.compensator.state is State.FAULT:
-            level = ERROR
-        elif limited:
-            level, message = WARN, f"{message}; gravity torque exceeds the torque limit of {limited}"
-            self.get_logger().warning(message)
-        elif loop.load.problem:
-            level, message = WARN, f"{message}; {loop.load.problem}"
-        elif loop.links.problem:
-            level, message = WARN, f"{message}; links not measured: {loop.links.problem}"
-        return level, message, values
+    def _status(self) -> Status:
+        state = self._state()
+        model = {"model_file": self._settings.model_file}
+        if self._query:
+            model["controller"] = self._query.problem or self._query.controller
+        if self._loop is None:
+            return (ERROR, self._refusal, {**model}) if self._refusal else (OK, state, {**model})
+        limited = bool(self._loop.limited)
+        level, message, values = self._status_of_loop.of(self._loop, state)
+        if limited:
+            self.get_logger().warning(message, throttle_duration_sec=REMINDER_PERIOD)
+        return level, message, model | values
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -256,8 +267,14 @@ def main(arguments: list[str] | None = None) -> None:
         node = GravityCompensation()
         executor = SingleThreadedExecutor()
         executor.add_node(node)
+        due = 0.0
         while not ending:
-            executor.spin_once(timeout_sec=0.1)
+            if not node.configured:
+                executor.spin_once(timeout_sec=0.1)
+            elif not node.follow(REST_PERIOD) or time.monotonic() >= due:
+                # Right after a joint state there is time for the rest, which would keep one waiting.
+                served = serve_ready(executor, REST_CALLBACKS)
+                due = time.monotonic() + (0.0 if served else REST_PERIOD)
     except DynidError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2)

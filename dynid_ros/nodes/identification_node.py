@@ -1,21 +1,24 @@
 """What all nodes that identify from recordings share: `~/identify` in, `~/result` (latched YAML) and files out."""
 
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Protocol
 
 import yaml
+from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.node import Node
 from std_msgs.msg import String
 from std_srvs.srv import Trigger
 
 from dynid_ros.errors import DynidError
 from dynid_ros.model import RobotModel
-from dynid_ros.nodes.diagnostics import ERROR, OK, Diagnostics
+from dynid_ros.nodes.background import Background
+from dynid_ros.nodes.diagnostics import ERROR, OK, Diagnostics, Status
 from dynid_ros.nodes.parameters import NodeParameter, current, declare
 from dynid_ros.nodes.robot_description import LATCHED, ROBOT_PARAMETERS, robot_model
-from dynid_ros.nodes.running import answer
+from dynid_ros.nodes.running import answer_later
 from dynid_ros.recording import Recording
 from dynid_ros.recording.effort import EffortConvention
 
@@ -98,11 +101,17 @@ class IdentificationNode(Node):
         self._job = make_job(self.robot, self.settings)
         self._adjustable = [parameter for parameter in parameters if parameter.adjustable]
         self.bag = ""
-        self.status = (OK, "no identification yet")
+        self._outcome: tuple[bytes, str] = (OK, "no identification yet")
+        self._condition = self._seconds = ""
+        self._since: float | None = None
+        self._background = Background(self)
         self.create_subscription(String, self.settings.bag_topic, self._on_bag, LATCHED)
         self.result = self.create_publisher(String, "~/result", LATCHED)
-        self.create_service(Trigger, "~/identify", answer(self, self.identify))
-        Diagnostics(self, lambda: (*self.status, {"recording": self.chosen().recording or self.bag}))
+        # so that a fit keeps nothing else waiting
+        self.create_service(
+            Trigger, "~/identify", answer_later(self, self.identify), callback_group=ReentrantCallbackGroup()
+        )
+        Diagnostics(self, self.status, hardware=self.robot.name)
 
     def _convention(self) -> EffortConvention:
         gains = [gain for gain in self.settings.motor_gains if gain] or None
@@ -112,19 +121,46 @@ class IdentificationNode(Node):
         """Values that the adjustable parameters have now."""
         return current(self, self._adjustable)
 
-    def identify(self) -> str:
+    async def identify(self) -> str:
         """Read, fit, write; the answer is the summary."""
+        if self._since is not None:
+            raise DynidError(f"identifying for {time.monotonic() - self._since:.0f} s already; wait for its answer")
+        self._since = time.monotonic()
         try:
-            job = self._identify()
+            job = await self._background.result(self._identify)
         except DynidError as error:
-            self.status = (ERROR, str(error))
+            self._outcome = (ERROR, str(error))
             raise
-        self.status = (OK, f"identified, condition number {job.result.condition_number:.3g}")
+        except Exception as error:
+            self._outcome = (ERROR, f"the identification failed: {type(error).__name__}: {error}")
+            raise
+        finally:
+            self._seconds, self._since = f"{time.monotonic() - self._since:.1f}", None
+        self._condition = f"{job.result.condition_number:.3g}"
+        self._outcome = (OK, f"identified, condition number {self._condition}")
         self.result.publish(String(data=yaml.safe_dump(job.result.document(), sort_keys=False)))
+        self._take(job)
         return job.summary()
 
+    def status(self) -> Status:
+        """What came of the last identification, or how long one has been running."""
+        chosen = self.chosen()
+        values: dict[str, object] = {
+            "recording": chosen.recording or self.bag,
+            "output": self.settings.output,
+            "condition_number": self._condition,
+            "seconds": self._seconds,
+        }
+        if self._since is not None:
+            return OK, f"identifying for {time.monotonic() - self._since:.1f} s", values
+        return *self._outcome, values
+
     def _identify(self) -> Job:
+        """The job; called in a thread of its own."""
         return self._run(self.chosen().validation_recording)
+
+    def _take(self, job: Job) -> None:
+        """What becomes of a job, besides `~/result`."""
 
     def _run(self, other: str) -> Job:
         """The job on the chosen recording, and another one if it is not empty."""

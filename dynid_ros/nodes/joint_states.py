@@ -1,6 +1,7 @@
 """`sensor_msgs/JointState` to arrays in the model's joint order, matched by name."""
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 
 from sensor_msgs.msg import JointState
@@ -38,10 +39,11 @@ class JointOrder:
         return picked
 
     def _find(self, names: list[str]) -> None:
-        missing = [name for name in self.joint_names if name not in names]
+        counts = Counter(names)
+        missing = [name for name in self.joint_names if not counts[name]]
         if missing:
             raise DynidError(f"joint_states lacks joint(s) {', '.join(missing)}; it names {', '.join(names) or 'none'}")
-        twice = [name for name in self.joint_names if names.count(name) > 1]
+        twice = [name for name in self.joint_names if counts[name] > 1]
         if twice:
             raise DynidError(f"joint_states names joint(s) {', '.join(twice)} more than once")
         self._index = [names.index(name) for name in self.joint_names]

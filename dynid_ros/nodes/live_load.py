@@ -17,10 +17,10 @@ from std_msgs.msg import String
 
 from dynid_ros.errors import DynidError
 from dynid_ros.identification import LoadResult
-from dynid_ros.identification.load_change import LoadChange
-from dynid_ros.identification.load_document import load_section
-from dynid_ros.identification.online import OnlineIdentification
-from dynid_ros.nodes.diagnostics import ERROR, OK, WARN
+from dynid_ros.identification.load.change import LoadChange
+from dynid_ros.identification.load.document import load_section
+from dynid_ros.identification.online.online import OnlineIdentification
+from dynid_ros.nodes.diagnostics import ERROR, OK, WARN, Status, silence
 from dynid_ros.nodes.joint_states import JointOrder
 from dynid_ros.nodes.load_publisher import LoadPublisher
 from dynid_ros.nodes.raw_subscription import RawSubscription
@@ -35,8 +35,6 @@ SET_BACK = 1.0
 """s by which a stamp must be earlier than one before for the clock to have been set back."""
 HIGHEST_RATE = 250.0
 """Hz; of faster joint states means are taken up."""
-SILENCE = 1.0
-"""s without a joint state that are a problem."""
 GONE = 0.7
 """Part of the load told last that a change must take away for nothing to be left of it."""
 
@@ -83,7 +81,7 @@ class LiveLoad:
         self._condition, self._decided = math.nan, False
         self._changes: list[dict[str, float]] = []
         self._estimates = node.create_publisher(String, "~/estimate", 10)
-        self._topic = RawSubscription(node, "joint_states", JOINT_STATES, self._on_message, polled=True)
+        self._topic = RawSubscription(node, "joint_states", JOINT_STATES, self._on_message)
         # simulated time may stand still
         steady = Clock(clock_type=ClockType.STEADY_TIME)
         node.create_timer(DISCOVERY_PERIOD, self._topic.update, clock=steady)
@@ -105,7 +103,7 @@ class LiveLoad:
         document = {"time": self._seconds(estimate.time), **load_section(result), "changes": self._changes}
         self._estimates.publish(String(data=yaml.safe_dump(document, sort_keys=False)))
 
-    def status(self) -> tuple[bytes, str, dict[str, object]]:
+    def status(self) -> Status:
         """Level, message and values for diagnostics."""
         now = time.monotonic()
         since, before = self._counted
@@ -122,8 +120,8 @@ class LiveLoad:
         }
         if self._topic.problem or self._problem:
             return ERROR, self._topic.problem or self._problem, values
-        if now - self._received > SILENCE:
-            return WARN, f"no joint state for {now - self._received:.1f} s", values
+        if complaint := silence(self._topic.topic, self._received):
+            return WARN, complaint, values
         return OK, f"load {self._latest}" + ("" if self._decided else "; not decided"), values
 
     def _on_message(self, _topic: RawSubscription, received: int, data: bytes) -> None:

@@ -13,8 +13,8 @@ from types import SimpleNamespace
 
 from dynid_ros.errors import DynidError
 from dynid_ros.identification import LoadIdentification
-from dynid_ros.identification.online import OnlineIdentification
-from dynid_ros.identification.wrench_source import WrenchSource
+from dynid_ros.identification.online.online import OnlineIdentification
+from dynid_ros.identification.wrench.source import WrenchSource
 from dynid_ros.jobs.load import LoadJob, identify_load
 from dynid_ros.jobs.load_inputs import ACTS_ON, read_arm, read_tare
 from dynid_ros.model import RobotModel
@@ -116,7 +116,7 @@ class LoadIdentificationNode(IdentificationNode):
         )
         if settings.live:
             self.live = LiveLoad(self, self._online(), self.convention, self.load, settings.publish_rate)
-            Diagnostics(self, self.live.status, "live")
+            Diagnostics(self, self.live.status, "live", self.robot.name)
 
     def _convention(self) -> EffortConvention:
         settings = self.settings
@@ -125,12 +125,13 @@ class LoadIdentificationNode(IdentificationNode):
         return super()._convention()
 
     def _identify(self) -> Job:
-        job = self._run(self.chosen().unloaded_recording)
+        return self._run(self.chosen().unloaded_recording)
+
+    def _take(self, job: Job) -> None:
         assert isinstance(job, LoadJob)
         if not self.load.tell(job.result):
             topic = self.settings.load_topic
             self.get_logger().warning(f"nothing is told on {topic}: the mass is not decided well enough")
-        return job
 
     def _online(self) -> Callable[[], OnlineIdentification]:
         settings = self.settings

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from rclpy.callback_groups import CallbackGroup
 from rclpy.event_handler import SubscriptionEventCallbacks
+from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from rclpy.subscription import Subscription
@@ -21,19 +22,20 @@ LATCHED_DEPTH = 100
 class RawSubscription:
     """Follows the publishers of one topic: subscribes when there is one, anew when they offer another QoS.
 
+    Messages wait until `drain`. An executor would be woken by each of them, which costs it ten times as much.
+
     Args:
         node: the node to subscribe with.
         topic: name, relative to the node's namespace.
         types: message types allowed ("package/msg/Name"); none: any.
         on_message: called with this object, the time of reception (ns since the epoch) and the serialised message.
         latched: ask for messages from before the subscription, where publishers keep them, and keep them here too.
-        polled: messages wait until `drain`, instead of waking the executor one by one; `lost` is not counted.
 
     Attributes:
         topic: full name.
         type: message type, empty until a publisher is found.
         offered: QoS of the publishers.
-        lost: messages that the middleware reports as lost.
+        lost: messages that the middleware reports as lost, up to the last `update`, or that a full queue pushed out.
         problem: why there is no subscription although there are publishers, else empty.
         kept: the latched messages, serialised.
 
@@ -47,7 +49,6 @@ class RawSubscription:
         on_message: Callable[["RawSubscription", int, bytes], None],
         *,
         latched: bool = False,
-        polled: bool = False,
     ) -> None:
         self.topic = node.resolve_topic_name(topic)
         self.type = ""
@@ -59,12 +60,14 @@ class RawSubscription:
         self._types = types
         self._on_message = on_message
         self._latched = latched
-        self._group = _Waiting() if polled else None
+        self._group = _Waiting()
         self._keep = False
         self._subscription: Subscription | None = None
+        self._number = 0  # of the last message, among those of its publisher
 
     def update(self) -> None:
         """Look at the publishers; call often enough that a late one is caught."""
+        self._look_for_losses()
         publishers = self._node.get_publishers_info_by_topic(self.topic)
         if not publishers:
             return
@@ -81,13 +84,19 @@ class RawSubscription:
 
     def drain(self) -> None:
         """Deliver what has been received and not yet been called back."""
-        if self._subscription is not None:
-            for _ in range(DEPTH):
-                with self._subscription.handle:
-                    taken = self._subscription.handle.take_message(self._subscription.msg_type, True)
-                if taken is None:
-                    return
-                self._receive(*taken)
+        if self._subscription is None:
+            return
+        for count in range(DEPTH):
+            with self._subscription.handle:
+                taken = self._subscription.handle.take_message(self._subscription.msg_type, True)
+            if taken is None:
+                return
+            before, self._number = self._number, taken[1]["publication_sequence_number"] or 0
+            if count == 0:
+                gap = self._number - before - 1 if before else -1
+            self._receive(*taken)
+        # The queue was full. What it pushed out is no loss to the middleware, and no number is there with some.
+        self.lost += gap if gap >= 0 else 1
 
     def _find_problem(self, publishers: Sequence[TopicEndpointInfo]) -> str:
         types = sorted({publisher.topic_type for publisher in publishers})
@@ -131,8 +140,7 @@ class RawSubscription:
             callback_group=self._group,
             raw=True,
             event_callbacks=SubscriptionEventCallbacks(
-                # Events wake the executor with every message, whatever happened.
-                message_lost=None if self._group else self._count_lost,
+                message_lost=lambda _: None,  # for its handler, which is asked instead
                 use_default_callbacks=False,
             ),
         )
@@ -140,10 +148,19 @@ class RawSubscription:
     def _receive(self, data: bytes, info: dict[str, Any]) -> None:
         if self._keep:
             self.kept.append(data)
-        self._on_message(self, info["received_timestamp"] or time_ns(), data)
+        # Not every middleware tells when it received.
+        self._on_message(self, info["received_timestamp"] or info["source_timestamp"] or time_ns(), data)
 
-    def _count_lost(self, event: Any) -> None:
-        self.lost += event.total_count_change
+    def _look_for_losses(self) -> None:
+        if self._subscription is None:
+            return
+        for handler in cast(Any, self._subscription).event_handlers:  # rclpy annotates them as one
+            wait_set = rclpy_implementation.WaitSet(0, 0, 0, 0, 0, 1, self._node.context.handle)
+            with handler:
+                handler.add_to_wait_set(wait_set)
+                wait_set.wait(0)
+                if handler.is_ready(wait_set):
+                    self.lost += handler.take_data().total_count_change
 
 
 class _Waiting(CallbackGroup):

@@ -4,19 +4,23 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+from rclpy.clock import Clock
+from rclpy.clock_type import ClockType
 from rclpy.node import Node
 from rclpy.qos import QoSProfile
+from rclpy.serialization import deserialize_message
 from rosbags.interfaces import Qos, QosDurability, QosHistory, QosLiveliness, QosReliability, QosTime
 from std_msgs.msg import String
 from std_srvs.srv import Trigger
 
 from dynid_ros.errors import RecordingError
-from dynid_ros.nodes.diagnostics import ERROR, OK, WARN, Diagnostics
+from dynid_ros.nodes.diagnostics import ERROR, OK, WARN, Diagnostics, Status, silence
 from dynid_ros.nodes.parameters import NodeParameter, declare
 from dynid_ros.nodes.raw_subscription import RawSubscription
-from dynid_ros.nodes.robot_description import LATCHED
-from dynid_ros.nodes.running import answer, run
+from dynid_ros.nodes.robot_description import LATCHED, robot_name
+from dynid_ros.nodes.running import answer, run_undisturbed
 from dynid_ros.recording.bag_writer import BagWriter
+from dynid_ros.recording.reception_time import ReceptionTime
 
 PARAMETERS = (
     NodeParameter("output_folder", "recordings", "folder for the bags; each gets a folder of its own in it"),
@@ -31,6 +35,7 @@ PARAMETERS = (
     NodeParameter("autostart", False, "record from the start, without ~/start"),
 )
 JOINT_STATE = "sensor_msgs/msg/JointState"
+DESCRIPTION = "std_msgs/msg/String"
 TYPES = {
     "torque_topics": (JOINT_STATE, "std_msgs/msg/Float64MultiArray"),
     "wrench_topics": ("geometry_msgs/msg/WrenchStamped",),
@@ -38,10 +43,10 @@ TYPES = {
 }
 DISCOVERY_PERIOD = 0.2
 """s between looks for publishers; one look takes some 0.1 ms per topic."""
-FLUSH_PERIOD = 0.5
-"""s; a killed process loses at most this much."""
-SILENCE = 1.0
-"""s without joint states that are worth a warning while recording."""
+POLL_PERIOD = 0.02
+"""s between looks for messages."""
+FLUSH_PERIOD = 0.4
+"""s; a killed process loses at most half a second, be it a little late."""
 
 
 class Recorder(Node):
@@ -54,21 +59,29 @@ class Recorder(Node):
         self.settings = declare(self, PARAMETERS)
         self._started = self._last_joint_state = time.monotonic()
         self._failure = ""
+        self._time = ReceptionTime()
         self._joint_states = RawSubscription(self, self.settings.joint_states_topic, [JOINT_STATE], self._write)
         topics = [self._joint_states]
         for parameter, types in TYPES.items():
             for topic in filter(None, getattr(self.settings, parameter)):
                 topics.append(RawSubscription(self, topic, types, self._write))
-        for topic in filter(None, [self.settings.robot_description_topic, *self.settings.extra_topics]):
+        self._description = None
+        if self.settings.robot_description_topic:
+            topic = self.settings.robot_description_topic
+            self._description = RawSubscription(self, topic, [DESCRIPTION], self._write, latched=True)
+            topics.append(self._description)
+        for topic in filter(None, self.settings.extra_topics):
             topics.append(RawSubscription(self, topic, [], self._write, latched=True))
         # A topic that two parameters name would be recorded twice; the first, which knows its type, stays.
         self._topics = list({topic.topic: topic for topic in reversed(topics)}.values())[::-1]
         self._announce = self.create_publisher(String, "~/bag", LATCHED)
         self.create_service(Trigger, "~/start", answer(self, self.start))
         self.create_service(Trigger, "~/stop", answer(self, self.stop))
-        self.create_timer(DISCOVERY_PERIOD, self._discover)
-        self.create_timer(FLUSH_PERIOD, self._flush)
-        Diagnostics(self, self._status)
+        clock = Clock(clock_type=ClockType.STEADY_TIME)  # simulated time may stand still
+        self.create_timer(DISCOVERY_PERIOD, self._discover, clock=clock)
+        self.create_timer(POLL_PERIOD, self._drain, clock=clock)
+        self.create_timer(FLUSH_PERIOD, self._flush, clock=clock)
+        Diagnostics(self, self._status, hardware=self._robot)
         if self.settings.autostart:
             self.get_logger().info(self.start())
 
@@ -81,8 +94,10 @@ class Recorder(Node):
         """
         if self._bag is not None:
             raise RecordingError(f"already recording to {self._bag.path}; call ~/stop first")
+        self._drain()  # what came before is no part of it
         self._bag = bag = BagWriter(self.settings.output_folder)
         self._failure = ""
+        self._time = ReceptionTime()
         self._started = self._last_joint_state = time.monotonic()
         for topic in self._topics:
             topic.lost = 0
@@ -92,7 +107,8 @@ class Recorder(Node):
             raise RecordingError(self._failure)
         self._announce.publish(String(data=str(bag.path)))
         missing = [topic.topic for topic in self._topics if not topic.type]
-        return f"recording to {bag.path}" + (f"; not published yet: {', '.join(missing)}" if missing else "")
+        remarks = [f"not published yet: {', '.join(missing)}" if missing else "", self._find_namesakes()]
+        return "; ".join(filter(None, [f"recording to {bag.path}", *remarks]))
 
     def stop(self) -> str:
         """Write what has been received so far and close the bag; returns counts, duration and path.
@@ -103,8 +119,7 @@ class Recorder(Node):
         """
         if self._bag is None:
             raise RecordingError(self._failure or "nothing is being recorded; call ~/start first")
-        for topic in self._topics:
-            topic.drain()
+        self._drain()
         if self._bag is None:
             raise RecordingError(self._failure)
         bag, self._bag = self._bag, None
@@ -121,6 +136,8 @@ class Recorder(Node):
 
     def destroy_node(self) -> None:
         """Close a running recording, then the node."""
+        if self._bag is not None:
+            self._drain()
         bag, self._bag = self._bag, None
         try:
             if bag is not None:
@@ -137,11 +154,21 @@ class Recorder(Node):
         try:
             if topic.topic not in self._bag.counts:
                 self._bag.add_topic(topic.topic, topic.type, _as_rosbags(topic.offered))
-            self._bag.write(topic.topic, received, data)
+            self._bag.write(topic.topic, self._time.of(topic.topic, received), data)
         except RecordingError as error:
             self._fail(error)
 
+    def _drain(self) -> None:
+        if self._time.look():
+            self.get_logger().warning(
+                f"this computer's clock was set; it is {self._time.jump:+.3f} s from where it was at the start of the "
+                "recording, whose times of reception go on"
+            )
+        for topic in self._topics:
+            topic.drain()
+
     def _flush(self) -> None:
+        self._drain()
         try:
             if self._bag is not None:
                 self._bag.flush()
@@ -157,19 +184,42 @@ class Recorder(Node):
         for topic in self._topics:
             topic.update()
 
-    def _status(self) -> tuple[bytes, str, dict[str, object]]:
+    def _status(self) -> Status:
         problems = [topic.problem for topic in self._topics if topic.problem]
-        values: dict[str, object] = {"bag": "" if self._bag is None else self._bag.path}
+        lost = sum(topic.lost for topic in self._topics)
+        counts = {} if self._bag is None else self._bag.counts
+        values: dict[str, object] = {
+            "bag": "" if self._bag is None else self._bag.path,
+            "duration": f"{0.0 if self._bag is None else time.monotonic() - self._started:.1f}",
+            "messages": sum(counts.values()),
+            "lost": lost,
+            **counts,
+        }
         values |= {f"lost on {topic.topic}": topic.lost for topic in self._topics if topic.lost}
         if self._failure or problems:
             return ERROR, self._failure or problems[0], values
         if self._bag is None:
             return OK, "not recording", values
-        values |= {"duration": round(time.monotonic() - self._started, 1), **self._bag.counts}
-        silence = time.monotonic() - self._last_joint_state
-        if silence > SILENCE:
-            return WARN, f"no message on {self._joint_states.topic} for {silence:.1f} s", values
+        if complaint := silence(self._joint_states.topic, self._last_joint_state):
+            return WARN, complaint, values
+        if lost:
+            return WARN, f"recording; {lost} messages were lost", values
+        if complaint := self._find_namesakes():
+            return WARN, f"recording; {complaint}", values
         return OK, "recording", values
+
+    def _find_namesakes(self) -> str:
+        name = (self.get_name(), self.get_namespace())
+        count = self.get_node_names_and_namespaces().count(name)
+        if count < 2:
+            return ""
+        full = self.get_fully_qualified_name()
+        return f"{count} nodes are called {full}, and a service of that name may reach any; rename one (-r __node:=…)"
+
+    def _robot(self) -> str:
+        """Name of the robot whose description came last; empty: none has."""
+        kept = [data for topic in self._topics if topic is self._description for data in topic.kept]
+        return robot_name(deserialize_message(kept[-1], String).data) if kept else ""
 
 
 def _as_rosbags(profiles: Sequence[QoSProfile]) -> list[Qos]:
@@ -191,8 +241,8 @@ def _as_rosbags(profiles: Sequence[QoSProfile]) -> list[Qos]:
 
 
 def main() -> None:
-    """Run the node."""
-    run(Recorder)
+    """Run the node; no signal disturbs the end of a bag."""
+    run_undisturbed(Recorder)
 
 
 if __name__ == "__main__":

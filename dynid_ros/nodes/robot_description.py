@@ -1,7 +1,7 @@
 """The URDF of the robot: from a parameter (text or file) or from the latched topic."""
 
+import re
 import time
-from pathlib import Path
 from types import SimpleNamespace
 
 import rclpy
@@ -9,8 +9,9 @@ from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from std_msgs.msg import String
 
-from dynid_ros.errors import DynidError
+from dynid_ros.errors import DynidError, ModelError
 from dynid_ros.model import RobotModel
+from dynid_ros.model.urdf_document import urdf_text
 from dynid_ros.nodes.parameters import NodeParameter
 
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
@@ -32,15 +33,11 @@ def robot_description(node: Node, value: str, timeout: float = 10.0) -> str:
         DynidError: the file does not exist, or nothing was published within `timeout` seconds.
 
     """
-    if value.lstrip().startswith("<"):
-        return value
     if value:
         try:
-            return Path(value).read_text()
-        except OSError as error:
-            raise DynidError(
-                f"Parameter robot_description: cannot read '{value}' ({error.strerror}); give URDF text or a path"
-            ) from error
+            return urdf_text(value)[0]
+        except ModelError as error:
+            raise DynidError(f"Parameter robot_description: {error}") from error
     received: list[str] = []
 
     def on_description(message: String) -> None:
@@ -58,6 +55,12 @@ def robot_description(node: Node, value: str, timeout: float = 10.0) -> str:
         rclpy.spin_once(node, timeout_sec=0.1)
     node.destroy_subscription(subscription)
     return received[-1]
+
+
+def robot_name(urdf: str) -> str:
+    """Name that a URDF gives its robot, without a look at the rest of it; empty: none."""
+    found = re.search(r"<robot\b[^>]*?\bname\s*=\s*([\"'])(.*?)\1", urdf, flags=re.DOTALL)
+    return found[2] if found else ""
 
 
 def robot_model(node: Node, settings: SimpleNamespace, timeout: float = 10.0) -> RobotModel:

@@ -1,22 +1,27 @@
 """Start and end of a node's process, and services that answer instead of raising."""
 
+import signal
 import sys
+import traceback
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 
 import rclpy
-from rclpy.executors import ExternalShutdownException
+from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.node import Node
+from rclpy.signals import SignalHandlerOptions
 from std_srvs.srv import Trigger
 
 from dynid_ros.errors import DynidError
 
 
 @contextmanager
-def ros_process(arguments: list[str] | None = None) -> Iterator[None]:
+def ros_process(
+    arguments: list[str] | None = None, signals: SignalHandlerOptions = SignalHandlerOptions.ALL
+) -> Iterator[None]:
     """Rclpy from start to end; SIGINT and SIGTERM end it quietly, a `DynidError` with one line and exit code 2."""
-    rclpy.init(args=arguments)
+    rclpy.init(args=arguments, signal_handler_options=signals)
     try:
         yield
     except (KeyboardInterrupt, ExternalShutdownException):
@@ -46,8 +51,27 @@ def run(make_node: Callable[[], Node], arguments: list[str] | None = None) -> No
             node.destroy_node()
 
 
+def run_undisturbed(make_node: Callable[[], Node], arguments: list[str] | None = None) -> None:
+    """The same, but neither a callback nor the end of the node is interrupted, however often the process is told."""
+    ending: list[int] = []
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    for number in numbers:
+        signal.signal(number, lambda received, _frame: ending.append(received))
+    with ros_process(arguments, SignalHandlerOptions.NO):
+        node = make_node()
+        try:
+            executor = SingleThreadedExecutor()
+            executor.add_node(node)
+            while not ending:
+                executor.spin_once(timeout_sec=0.1)
+        finally:
+            node.destroy_node()
+            for number in numbers:
+                signal.signal(number, signal.SIG_IGN)  # handlers end before the process does
+
+
 def answer(node: Node, action: Callable[[], str]) -> Callable[[Trigger.Request, Trigger.Response], Trigger.Response]:
-    """Service callback for `action`: its text is the message; a `DynidError` becomes `success = False`, logged."""
+    """Service callback for `action`: its text is the message; what it raises becomes `success = False`, logged."""
 
     def callback(_request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
         with _refusals(node, response):
@@ -79,3 +103,7 @@ def _refusals(node: Node, response: Trigger.Response) -> Iterator[None]:
         response.message = str(error)
         response.success = False
         node.get_logger().error(str(error))
+    except Exception as error:  # a fault of this package; what holds an arm must not end by it
+        response.message = f"unexpected {type(error).__name__}: {error}; the node's log has more"
+        response.success = False
+        node.get_logger().error(traceback.format_exc())

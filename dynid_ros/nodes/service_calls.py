@@ -1,7 +1,7 @@
 """Calls of services that raise instead of answering `success = False`."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import rclpy
@@ -41,6 +41,11 @@ class ServiceCaller:
         """Call a Trigger service; its message."""
         return self._call(Trigger, name, Trigger.Request(), timeout)
 
+    def begin(self, name: str, timeout: float = 60.0) -> Callable[[], str]:
+        """Call a Trigger service and go on; what is returned waits for the message, and raises as `trigger` does."""
+        answer = self._begin(Trigger, name, Trigger.Request(), timeout)
+        return lambda: _message(name, answer())
+
     def set(self, name: str, value: bool, timeout: float = 60.0) -> str:
         """Call a SetBool service; its message."""
         return self._call(SetBool, name, SetBool.Request(data=value), timeout)
@@ -60,21 +65,32 @@ class ServiceCaller:
                 raise DynidError(f"node {node} refused parameter {name}: {result.reason}")
 
     def _call(self, kind: type, name: str, request: object, timeout: float) -> str:
-        response = self._answer(kind, name, request, timeout)
-        message = getattr(response, "message", "see the log of that node")
-        if not response.success:
-            raise DynidError(f"service {name} refused: {message}")
-        return message
+        return _message(name, self._answer(kind, name, request, timeout))
 
     def _answer(self, kind: type, name: str, request: object, timeout: float) -> Any:
+        return self._begin(kind, name, request, timeout)()
+
+    def _begin(self, kind: type, name: str, request: object, timeout: float) -> Callable[[], Any]:
         client = self._node.create_client(kind, name)
-        try:
-            if not client.wait_for_service(timeout_sec=timeout):
-                raise DynidError(f"service {name} did not come up within {timeout:g} s; is the node running?")
-            future = client.call_async(request)
-            rclpy.spin_until_future_complete(self._node, future, timeout_sec=timeout)
-            if not future.done():
-                raise DynidError(f"service {name} did not answer within {timeout:g} s")
-            return future.result()
-        finally:
+        if not client.wait_for_service(timeout_sec=timeout):
             self._node.destroy_client(client)
+            raise DynidError(f"service {name} did not come up within {timeout:g} s; is the node running?")
+        future = client.call_async(request)
+
+        def answer() -> Any:
+            try:
+                rclpy.spin_until_future_complete(self._node, future, timeout_sec=timeout)
+                if not future.done():
+                    raise DynidError(f"service {name} did not answer within {timeout:g} s")
+                return future.result()
+            finally:
+                self._node.destroy_client(client)
+
+        return answer
+
+
+def _message(name: str, response: Any) -> str:
+    message = getattr(response, "message", "see the log of that node")
+    if not response.success:
+        raise DynidError(f"service {name} refused: {message}")
+    return message

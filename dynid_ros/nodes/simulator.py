@@ -3,23 +3,24 @@
 import time
 from types import SimpleNamespace
 
-import numpy as np
 import yaml
 from geometry_msgs.msg import WrenchStamped
 from rcl_interfaces.msg import SetParametersResult
+from rclpy.clock import Clock
+from rclpy.clock_type import ClockType
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 from sensor_msgs.msg import JointState
-from std_msgs.msg import Float64MultiArray, String
+from std_msgs.msg import String
 from std_srvs.srv import SetBool, Trigger
-from trajectory_msgs.msg import JointTrajectory
 
 from dynid_ros.errors import DynidError
-from dynid_ros.nodes.diagnostics import OK, WARN, Diagnostics
+from dynid_ros.nodes.diagnostics import OK, WARN, Diagnostics, Status
 from dynid_ros.nodes.parameters import current, declare
 from dynid_ros.nodes.robot_description import LATCHED, robot_description
 from dynid_ros.nodes.running import answer, run
 from dynid_ros.nodes.simulator_camera import SimulatorCamera
+from dynid_ros.nodes.simulator_controllers import CONTROLLERS
 from dynid_ros.nodes.simulator_parameters import (
     LOAD_PARAMETERS,
     PARAMETERS,
@@ -29,11 +30,10 @@ from dynid_ros.nodes.simulator_parameters import (
     make_sensors,
     published_description,
 )
-from dynid_ros.nodes.trajectory_points import trajectory_points
+from dynid_ros.nodes.simulator_push import SimulatorPush
 from dynid_ros.simulation import demo_arm_urdf, truth_table
 
 LARGEST_BACKLOG = 0.5  # s of simulation that are caught up at once; what is beyond is lost and reported
-FRESH = 0.1  # s for which an effort command that came in position mode is valid after the switch
 
 
 class SimulatorNode(Node):
@@ -46,9 +46,9 @@ class SimulatorNode(Node):
             raise DynidError(f"Parameter 'rate' is {self.settings.rate:g} Hz; expected 1 to 1000")
         given = self.settings.robot_description
         self.arm = make_arm(self.settings, robot_description(self, given) if given else demo_arm_urdf())
-        self._effort: tuple[float, np.ndarray] | None = None
         self._samples = self._refused = 0
         self._lost = 0.0
+        self._refusal = ""
         self._status_time, self._status_samples, self._status_lost = time.monotonic(), 0, 0.0
 
         self._joint_states = self.create_publisher(JointState, "joint_states", 1000)
@@ -69,21 +69,23 @@ class SimulatorNode(Node):
         self._truth = self.create_publisher(String, "~/true_parameters", LATCHED)
         self._publish_truth()
         self.add_on_set_parameters_callback(self._on_parameters)
-        self.create_subscription(JointTrajectory, self.settings.trajectory_topic, self._on_trajectory, 10)
-        self.create_subscription(Float64MultiArray, self.settings.effort_topic, self._on_effort, 10)
-        self.create_service(SetBool, "~/effort_mode", self._on_effort_mode)
+        SimulatorPush(self, self.arm, self._refuse)
         self.create_service(SetBool, "~/pick_up", self._on_pick_up)
         self.create_service(Trigger, "~/reset", answer(self, self.reset))
-        Diagnostics(self, self.status)
+        Diagnostics(self, self.status, hardware=self.arm.robot.name)
 
         self._period = round(1e9 / self.settings.rate)
         self._stamp = self.get_clock().now().nanoseconds
-        self.create_timer(1.0 / self.settings.rate, self._catch_up)
+        self._controller = CONTROLLERS[self.settings.controller](
+            self, self.arm, self.settings, self._refuse, lambda: self._stamp
+        )
+        # the node's clock may be set back, and would keep a timer of its own waiting
+        self.create_timer(1.0 / self.settings.rate, self._catch_up, clock=Clock(clock_type=ClockType.STEADY_TIME))
 
     def reset(self) -> str:
         """Back to the start pose, at rest, in position mode; a load stays."""
         self.arm.reset()
-        self._effort = None
+        self._controller.reset()
         return "at rest in the start pose, position mode"
 
     def pick_up(self) -> str:
@@ -99,13 +101,14 @@ class SimulatorNode(Node):
         self._publish_truth()
         return "carries nothing"
 
-    def status(self) -> tuple[bytes, str, dict[str, object]]:
+    def status(self) -> Status:
         """Mode, and how well the simulation keeps pace since the last status."""
         now = time.monotonic()
         factor = (self._samples - self._status_samples) / self.settings.rate / max(now - self._status_time, 1e-9)
         lost = self._lost - self._status_lost
         self._status_time, self._status_samples, self._status_lost = now, self._samples, self._lost
-        mode = self._mode()
+        refused, self._refusal = self._refusal, ""
+        mode = self._controller.mode
         values: dict[str, object] = {
             "real_time_factor": f"{factor:.3f}",
             "lost_time": f"{self._lost:.3f}",
@@ -114,9 +117,9 @@ class SimulatorNode(Node):
             "refused_commands": self._refused,
             "load": f"{self.arm.truth.load[0]:g}",
         }
-        if lost > 0.0:
-            return WARN, f"{mode}; too slow for real time, {lost:.3f} s lost; lower the rate", values
-        return OK, mode, values
+        slow = f"too slow for real time, {lost:.3f} s lost; lower the rate" if lost > 0.0 else ""
+        complaints = "; ".join(filter(None, (refused, slow)))
+        return (WARN, f"{mode}; {complaints}", values) if complaints else (OK, mode, values)
 
     def _catch_up(self) -> None:
         now = self.get_clock().now().nanoseconds
@@ -126,7 +129,11 @@ class SimulatorNode(Node):
             self.get_logger().warning(f"{backlog / 1e9:.3f} s behind the clock; the simulation goes on from now")
             self._stamp = now - self._period
         while self._stamp + self._period <= now:
-            self.arm.step(1.0 / self.settings.rate)
+            try:
+                self._controller.update()
+                self.arm.step(1.0 / self.settings.rate)
+            except DynidError as error:
+                self._refuse(f"{error}; {self.reset()}")
             self._stamp += self._period
             self._samples += 1
             self._publish()
@@ -166,45 +173,13 @@ class SimulatorNode(Node):
         self._publish_truth()
         return SetParametersResult(successful=True)
 
-    def _on_trajectory(self, message: JointTrajectory) -> None:
-        try:
-            stamp = message.header.stamp.sec * 10**9 + message.header.stamp.nanosec
-            self.arm.follow(trajectory_points(message), delay=(stamp - self._stamp) * 1e-9 if stamp else 0.0)
-        except DynidError as error:
-            self._refused += 1
-            self.get_logger().warning(f"trajectory refused: {error}")
-
-    def _on_effort(self, message: Float64MultiArray) -> None:
-        try:
-            torque = self.arm.checked_effort(message.data)
-        except DynidError as error:
-            self._refused += 1
-            self.get_logger().warning(f"effort command refused: {error}", throttle_duration_sec=1.0)
-            return
-        self._effort = time.monotonic(), torque
-        if self.arm.effort_mode:
-            self.arm.command_effort(torque)
+    def _refuse(self, what: str) -> None:
+        self._refused += 1
+        self._refusal = what
+        self.get_logger().warning(what, throttle_duration_sec=1.0)
 
     def _on_pick_up(self, request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:
         return answer(self, self.pick_up if request.data else self.drop)(request, response)
-
-    def _on_effort_mode(self, request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:
-        response.success = True
-        if request.data == self.arm.effort_mode:
-            response.message = f"in {self._mode()} already"
-        elif not request.data:
-            self.arm.hold()
-            response.message = "position mode, holding the present place"
-        else:
-            self.arm.release()
-            response.message = "effort mode, no torque until the first command"
-            if self._effort is not None and time.monotonic() - self._effort[0] < FRESH:
-                self.arm.command_effort(self._effort[1])
-                response.message = "effort mode, with the torque commanded last"
-        return response
-
-    def _mode(self) -> str:
-        return "effort mode" if self.arm.effort_mode else "position mode"
 
 
 def main() -> None:

@@ -12,6 +12,8 @@ from dynid_ros.model.inertia import PARAMETERS_PER_LINK, from_center_of_mass, in
 from dynid_ros.nodes.parameters import NodeParameter
 from dynid_ros.nodes.robot_description import ROBOT_PARAMETERS
 from dynid_ros.nodes.simulator_camera import CAMERA_PARAMETERS
+from dynid_ros.nodes.simulator_controllers import CONTROLLER_PARAMETERS, checked_controller
+from dynid_ros.nodes.simulator_push import PUSH_PARAMETERS
 from dynid_ros.simulation import Drives, Sensors, SimulatedArm, Springs, WrenchSensor, misjudged_urdf
 from dynid_ros.simulation.per_joint import per_joint
 
@@ -59,17 +61,13 @@ PARAMETERS = (
     NodeParameter("torque_noise", [0.005], f"standard deviation of a sample, fraction of the range{EACH}"),
     NodeParameter("position_noise", [2e-5], f"standard deviation of a sample, rad{EACH}"),
     NodeParameter("velocity_noise", [1e-3], f"standard deviation of a sample, rad/s{EACH}"),
-    NodeParameter(
-        "trajectory_topic", "/joint_trajectory_controller/joint_trajectory", "trajectories for position mode"
-    ),
-    NodeParameter(
-        "effort_topic", "/forward_effort_controller/commands", "torques for effort mode, in the model's joint order"
-    ),
+    *CONTROLLER_PARAMETERS,
     NodeParameter("wrench_topic", "", "readings of the force/torque sensor between tip link and load; empty: none"),
     NodeParameter("wrench_bias", [5.0, 0.3], f"N and N m, its sign drawn{BOTH}"),
     NodeParameter("wrench_noise", [0.1, 0.003], f"standard deviation of a sample, N and N m{BOTH}"),
     NodeParameter("wrench_range", [math.inf], f"largest reading, N and N m{BOTH}"),
     *LOAD_PARAMETERS,
+    *PUSH_PARAMETERS,
     NodeParameter("link_states_topic", "", "sensor_msgs/JointState with the positions of the links; empty: none"),
     *CAMERA_PARAMETERS,
 )
@@ -101,6 +99,7 @@ def make_arm(settings: SimpleNamespace, urdf: str) -> SimulatedArm:
         start=None if _unset(settings.start_position) else settings.start_position,
         timestep=period / math.ceil(period / settings.timestep - 1e-9),
         seed=settings.seed,
+        servo_model=checked_controller(settings.controller) == "effort",
     )
 
 

@@ -17,9 +17,9 @@ from std_srvs.srv import Trigger
 
 from dynid_ros.errors import DynidError
 from dynid_ros.identification import TorqueSensorCalibration
-from dynid_ros.identification.torque_sensor_alarm import DriftAlarm
-from dynid_ros.identification.torque_sensor_correction import TorqueSensors
-from dynid_ros.identification.torque_sensor_observer import TorqueSensorObserver
+from dynid_ros.identification.torque_sensors.alarm import DriftAlarm
+from dynid_ros.identification.torque_sensors.correction import TorqueSensors
+from dynid_ros.identification.torque_sensors.observer import TorqueSensorObserver
 from dynid_ros.jobs.torque_sensors import TorqueSensorJob, identify_torque_sensors, read_gravity
 from dynid_ros.model import RobotModel
 from dynid_ros.nodes.diagnostics import Diagnostics
@@ -83,7 +83,7 @@ class TorqueSensorCalibrationNode(IdentificationNode):
         if self.settings.observe:
             self.watch = TorqueSensorWatch(self, self._observer(), self.convention, self.settings, self._tell)
             self.create_service(Trigger, "~/accept", answer(self, self.accept))
-            Diagnostics(self, self.watch.status, "drift")
+            Diagnostics(self, self.watch.status, "drift", self.robot.name)
 
     def accept(self) -> str:
         """Take the present estimates for the reference and end all alarms."""

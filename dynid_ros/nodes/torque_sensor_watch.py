@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from types import SimpleNamespace
 
@@ -10,20 +11,22 @@ from rclpy.clock import Clock
 from rclpy.clock_type import ClockType
 from rclpy.node import Node
 from rclpy.qos import qos_profile_sensor_data
-from rclpy.time import Time
 from sensor_msgs.msg import JointState
 
 from dynid_ros.errors import DynidError
-from dynid_ros.identification.torque_sensor_alarm import DriftAlarm
-from dynid_ros.identification.torque_sensor_observer import TorqueSensorObserver
-from dynid_ros.identification.torque_sensor_stream import SampleStream
-from dynid_ros.nodes.diagnostics import ERROR, OK, WARN
+from dynid_ros.identification.torque_sensors.alarm import DriftAlarm
+from dynid_ros.identification.torque_sensors.observer import TorqueSensorObserver
+from dynid_ros.identification.torque_sensors.stream import SampleStream
+from dynid_ros.nodes.diagnostics import ERROR, OK, WARN, Status, silence
 from dynid_ros.nodes.joint_states import JointOrder
 from dynid_ros.recording.effort import EffortConvention
 
+SET_BACK = 1.0
+"""s by which a stamp must be earlier than one before for the clock to have been set back."""
+
 
 class TorqueSensorWatch:
-    """Feeds an observer from `joint_states`; times are in s since the first joint state.
+    """Feeds an observer from `joint_states`; times are in s since the first joint state, a clock set back left out.
 
     Args:
         node: the node to subscribe with.
@@ -47,13 +50,17 @@ class TorqueSensorWatch:
         self._order = JointOrder(observer.robot.joint_names)
         self._stream = SampleStream(observer.robot.joint_names, observer.rules, settings.slow_motion)
         self._start: float | None = None
+        self._last = 0.0
         self._samples = 0
         self._problem = ""
-        node.create_subscription(JointState, "joint_states", self._on_joint_state, qos_profile_sensor_data)
+        self._received = time.monotonic()
+        self._subscription = node.create_subscription(
+            JointState, "joint_states", self._on_joint_state, qos_profile_sensor_data
+        )
         # simulated time may stand still
         node.create_timer(settings.observe_period, self._look, clock=Clock(clock_type=ClockType.STEADY_TIME))
 
-    def status(self) -> tuple[bytes, str, dict[str, object]]:
+    def status(self) -> Status:
         """Level, message and values for diagnostics."""
         observer, names = self.observer, self.observer.robot.joint_names
         values: dict[str, object] = {"samples": self._samples}
@@ -64,6 +71,8 @@ class TorqueSensorWatch:
             return ERROR, self._problem, values
         if observer.alarms:
             return WARN, "; ".join(map(str, observer.alarms)), values
+        if complaint := silence(self._subscription.topic_name, self._received):
+            return WARN, complaint, values
         if not observer.learned:
             return OK, "learning the noise of the readings", values
         return OK, "no drift", values
@@ -87,6 +96,9 @@ class TorqueSensorWatch:
         }
 
     def _on_joint_state(self, message: JointState) -> None:
+        if set(message.name).isdisjoint(self._order.joint_names):
+            return  # of another device on the same topic
+        self._received = time.monotonic()
         try:
             position = self._order.pick(message, "position")
             effort = self._convention.to_torque(np.array([self._order.pick(message, "effort")]))[0]
@@ -94,10 +106,15 @@ class TorqueSensorWatch:
             self._problem = str(error)
             return
         self._problem = ""
-        stamp = Time.from_msg(message.header.stamp).nanoseconds * 1e-9
+        stamp = message.header.stamp.sec + 1e-9 * message.header.stamp.nanosec or time.time()
         if self._start is None:
             self._start = stamp
-        self._stream.add(stamp - self._start, position, effort)
+        back = self._last - (stamp - self._start)
+        if back > SET_BACK:
+            self._node.get_logger().warning(f"joint_states: its clock was set back by {back:.1f} s")
+            self._start -= back
+        self._last = stamp - self._start
+        self._stream.add(self._last, position, effort)
 
     def _look(self) -> None:
         samples = self._stream.take()

@@ -20,6 +20,7 @@ def trajectory_points(message: JointTrajectory) -> TrajectoryPoints:
         _field(message, "positions"),
         _field(message, "velocities") if _has(message, "velocities") else None,
         _field(message, "accelerations") if _has(message, "accelerations") else None,
+        _field(message, "effort") if _has(message, "effort") else None,
     )
 
 

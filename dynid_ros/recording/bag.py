@@ -2,17 +2,24 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from rosbags.rosbag2 import Reader
 from rosbags.typesys import Stores, get_typestore
+from rosbags.typesys.store import Typestore
 from tqdm import tqdm
 
 from dynid_ros.errors import RecordingError
+from dynid_ros.files import MEGABYTE, read_yaml, require_file
 from dynid_ros.recording.truncated_mcap import TruncatedMcapReader
 
 STORAGE_SUFFIXES = (".mcap", ".db3")
+METADATA = "metadata.yaml"
+LARGEST_METADATA = 10 * MEGABYTE
+LATEST = 2**63 - 1
+"""ns since the epoch, in the year 2262."""
 
 
 class Bag:
@@ -29,9 +36,14 @@ class Bag:
         self.path = path
         self.truncated = any(isinstance(reader, TruncatedMcapReader) for reader in readers)
         self._readers = readers
-        self._types = get_typestore(Stores.LATEST)
+        self._types = _types()
         self.topics: dict[str, str] = {}
         for connection in (connection for reader in readers for connection in reader.connections):
+            if not isinstance(connection.topic, str) or not isinstance(connection.msgtype, str):
+                raise RecordingError(
+                    f"{path}: a topic is named {connection.topic!r} and has type {connection.msgtype!r}; expected "
+                    f"names: mend {METADATA}, or remove it"
+                )
             known = self.topics.setdefault(connection.topic, connection.msgtype)
             if known != connection.msgtype:
                 raise RecordingError(
@@ -59,8 +71,11 @@ class Bag:
                 connections = [connection for connection in reader.connections if connection.topic == topic]
                 if connections:
                     stored = reader.messages(connections)
-                    total = sum(connection.msgcount for connection in connections)
+                    # what metadata does not tell is None
+                    total = sum(connection.msgcount or 0 for connection in connections) or None
                     for _, received, raw in tqdm(stored, topic, total, delay=1.0, disable=None, leave=False):
+                        if not 0 <= received <= LATEST:
+                            raise ValueError(f"it was received at {received} ns")
                         yield received, self._types.deserialize_cdr(raw, msgtype)
                         count += 1
         except RecordingError:
@@ -90,12 +105,22 @@ def open_bag(path: Path) -> Iterator[Bag]:
             reader.close()
 
 
+@lru_cache
+def _types() -> Typestore:
+    """Takes a while to learn how to read a type, so it learns once."""
+    return get_typestore(Stores.LATEST)
+
+
 def _open_readers(path: Path) -> list[Reader | TruncatedMcapReader]:
+    files = sorted(file for file in path.iterdir() if file.suffix in STORAGE_SUFFIXES) if path.is_dir() else [path]
     try:
+        for file in files:
+            require_file(file)
+        if path.is_dir():
+            read_yaml(path / METADATA, LARGEST_METADATA)
         return [_opened(Reader(path))]
     except Exception as error:
         reason = error
-    files = sorted(file for file in path.iterdir() if file.suffix in STORAGE_SUFFIXES) if path.is_dir() else [path]
     if not files:
         raise RecordingError(
             f"{path} holds no bag ({_text(reason)}); expected a rosbag2 folder, with .mcap or .db3 files in it"
@@ -113,10 +138,12 @@ def _open_readers(path: Path) -> list[Reader | TruncatedMcapReader]:
 
 def _open_file(file: Path) -> Reader | TruncatedMcapReader:
     try:
+        require_file(file)
         return _opened(Reader(file))
     except Exception as error:
         reason = error
     try:
+        require_file(file)
         if file.suffix != ".mcap":
             raise reason
         return _opened(TruncatedMcapReader(file))
@@ -136,4 +163,4 @@ def _start_time(reader: Reader | TruncatedMcapReader) -> int:
 
 
 def _text(error: BaseException) -> str:
-    return str(error).strip().rstrip(".") or type(error).__name__
+    return str(getattr(error, "strerror", None) or error).strip().rstrip(".") or type(error).__name__

@@ -26,7 +26,8 @@ class BagWriter:
 
     Each `flush` closes the chunk of messages, writes index, end of file and metadata.yaml behind it, and the next chunk
     replaces them. So a process that is killed leaves a bag that every tool opens, with all messages up to its last
-    flush. Messages since then are kept in memory: flush once a second.
+    flush. Messages since then are kept in memory: flush once a second. When the disk is full, the bag becomes what it
+    was at the last flush, and nothing more can be written.
 
     Args:
         folder: made if it does not exist.
@@ -42,14 +43,14 @@ class BagWriter:
         self.counts: dict[str, int] = {}
         self._types = distribution_types()
         self._connections: dict[str, Connection] = {}
+        self._broken: RecordingError | None = None
         try:
-            self.path = _free_name(self.path)
-            self._writer = Writer(self.path, version=Writer.VERSION_LATEST, storage_plugin=StoragePlugin.MCAP)
-            self._writer.open()
+            self._writer = _open_writer(self.path)
+            self.path = self._writer.path
             self._storage = cast(McapWriter, self._writer.storage)
             self._file = _take_over_file(self._storage)
         except (OSError, WriterError) as error:
-            raise self._failure(error) from error
+            raise self._reason(error) from error
         self.flush()
 
     def add_topic(self, topic: str, msgtype: str, offered_qos: Sequence[Qos] = ()) -> None:
@@ -72,6 +73,7 @@ class BagWriter:
             RecordingError: the disk is full or gone.
 
         """
+        self._check()
         try:
             self._writer.write(self._connections[topic], received, data)
         except OSError as error:
@@ -85,12 +87,13 @@ class BagWriter:
             RecordingError: the disk is full or gone.
 
         """
+        self._check()
         try:
             if self._storage.chunk.bio.tell():
                 self._storage.close_chunk()
-            end = self._file.tell()
+            self._file.begin_end()
             self._writer.close()
-            self._file.replace_from(end)
+            self._file.complete()
         except OSError as error:
             raise self._failure(error) from error
         finally:
@@ -117,15 +120,39 @@ class BagWriter:
     ) -> None:
         self.close()
 
+    def _check(self) -> None:
+        if self._broken is not None:
+            raise self._broken
+
     def _failure(self, error: Exception) -> RecordingError:
+        """Back to the last flush; what was written of the next one leaves its place to the end of the bag."""
+        with suppress(OSError):
+            self._file.restore()
+        with suppress(OSError):
+            self._writer.metapath.with_suffix(".yaml.tmp").unlink(missing_ok=True)
+        self._broken = self._reason(error)
+        return self._broken
+
+    def _reason(self, error: Exception) -> RecordingError:
         reason = getattr(error, "strerror", None) or error
         return RecordingError(f"cannot write bag {self.path} ({reason}); choose a writable folder with free space")
 
 
-def _free_name(path: Path) -> Path:
-    """`path`, or if that exists the first of `path_1`, `path_2`, … that does not."""
+def _open_writer(path: Path) -> Writer:
+    """Writer of a new bag at `path`, or if that exists at the first of `path_1`, `path_2`, … that does not."""
     numbered = (path.with_name(f"{path.name}_{i}") for i in count(1))
-    return next(candidate for candidate in chain([path], numbered) if not candidate.exists())
+    for candidate in chain([path], numbered):
+        if candidate.exists():
+            continue
+        try:
+            writer = Writer(candidate, version=Writer.VERSION_LATEST, storage_plugin=StoragePlugin.MCAP)
+            writer.open()
+        except WriterError:
+            if not candidate.exists():  # else another process has made it meanwhile
+                raise
+        else:
+            return writer
+    raise AssertionError("numbers do not end")
 
 
 def _take_over_file(storage: McapWriter) -> "_BagFile":
@@ -137,19 +164,32 @@ def _take_over_file(storage: McapWriter) -> "_BagFile":
 
 
 class _BagFile(io.BufferedWriter):
-    """Stays open when the library closes it behind the index, which the next chunk is to replace."""
+    """Stays open when the library closes it behind the end of the bag, which the next chunk is to replace."""
 
+    _position, _end = 0, b""  # of the last complete bag: where its end begins, and its end
+    _new_position = 0
+    _new_end: bytearray | None = None
     _replace = False
 
-    def replace_from(self, position: int) -> None:
-        """Let the next write cut off what stands behind `position`, and go on there."""
-        self.seek(position)
+    def begin_end(self) -> None:
+        """Note that the end of the bag follows: index, statistics, footer."""
+        self._new_position = self.tell()
+        self._new_end = bytearray()
+
+    def complete(self) -> None:
+        """Note that the bag is complete; the next write cuts off the end and goes on there."""
+        assert self._new_end is not None
+        self._position, self._end = self._new_position, bytes(self._new_end)
+        self._new_end = None
+        self.seek(self._position)
         self._replace = True
 
     def write(self, data, /) -> int:
         if self._replace:
             self._replace = False
             self.truncate()
+        if self._new_end is not None:
+            self._new_end += data
         return super().write(data)
 
     def close(self) -> None:
@@ -158,3 +198,13 @@ class _BagFile(io.BufferedWriter):
     def release(self) -> None:
         """Close the file in earnest."""
         super().close()
+
+    def restore(self) -> None:
+        """Make the bag what it was when it was complete last, and close the file, whatever is still in the buffer."""
+        file = cast(io.FileIO, self.raw)
+        try:
+            file.truncate(self._position)
+            file.seek(self._position)
+            file.write(self._end)
+        finally:
+            file.close()

@@ -10,18 +10,23 @@ that was not recorded.
 import csv
 import re
 import warnings
+from array import array
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TextIO
 
 import numpy as np
 
 from dynid_ros.errors import RecordingError
-from dynid_ros.files import atomic_file
+from dynid_ros.files import MEGABYTE, atomic_file, require_file
 from dynid_ros.recording.effort import EffortConvention
 from dynid_ros.recording.recording import Recording
 from dynid_ros.recording.table import QUANTITIES, TIME_NAMES, Table, joint_names_of_columns
 
 ENCODING = "utf-8-sig"  # spreadsheets put a byte order mark in front
+LARGEST_FILE = 4_000 * MEGABYTE
+LONGEST_LINE = MEGABYTE
+MOST_COLUMNS = 2_000
 QUANTITY_OF = {alias: quantity for quantity, aliases in QUANTITIES.items() for alias in aliases}
 _WORDS = "|".join(sorted(QUANTITY_OF, key=len, reverse=True))
 _SUFFIXED = re.compile(rf"(?P<joint>.+?)_(?P<word>{_WORDS})")
@@ -36,13 +41,17 @@ def read_csv(path: Path, joint_names: Sequence[str] | None, convention: EffortCo
 
     """
     try:
+        require_file(path, LARGEST_FILE)
         with path.open(encoding=ENCODING, newline="") as file:
-            header = [name.strip() for name in next(csv.reader(file), [])]
-            clock, cells = _find_columns(header, str(path))
-            used = sorted({clock, *cells.values()})
-            values = _read_values(path, header, used)
+            header = [name.strip() for name in next(csv.reader(_lines(file, path)), [])]
+        clock, cells = _find_columns(header, str(path))
+        used = sorted({clock, *cells.values()})
+        values = _read_values(path, header, used)
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise RecordingError(f"cannot read {path} as a CSV table: {error}; expected UTF-8 text with commas") from error
+        reason = getattr(error, "strerror", None) or error
+        raise RecordingError(
+            f"cannot read {path} as a CSV table ({reason}); expected UTF-8 text with commas"
+        ) from error
     joints = list(dict.fromkeys(joint for quantity, joint in cells if quantity == "position"))
     columns = {}
     for quantity in QUANTITIES:
@@ -77,6 +86,8 @@ def write_csv(recording: Recording, path: Path) -> None:
 
 def _find_columns(header: list[str], source: str) -> tuple[int, dict[tuple[str, str], int]]:
     """Index of the time column, and of each (quantity, joint)."""
+    if len(header) > MOST_COLUMNS:
+        raise RecordingError(f"{source}: the first line names {len(header)} columns; keep at most {MOST_COLUMNS}")
     clocks = [i for i, name in enumerate(header) if name.lower() in TIME_NAMES]
     if len(clocks) != 1:
         found = ", ".join(header) or "nothing"
@@ -107,18 +118,32 @@ def _read_values(path: Path, header: list[str], used: list[int]) -> np.ndarray:
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message=".*no data.*")
-            values = np.loadtxt(path, delimiter=",", skiprows=1, comments=None, ndmin=2)
+            with path.open(encoding=ENCODING, newline="") as file:
+                values = np.loadtxt(_lines(file, path), delimiter=",", skiprows=1, comments=None, ndmin=2)
         if values.shape[1] == len(header):
             return values[:, used]
     except ValueError:
         pass
     # Ten times slower, but it knows empty cells and columns of text, and tells where a wrong cell is.
-    return np.array(list(_parsed_rows(path, header, used))).reshape(-1, len(used))
+    cells = array("d")
+    for row in _parsed_rows(path, header, used):
+        cells.extend(row)
+    return np.array(cells).reshape(-1, len(used))
+
+
+def _lines(file: TextIO, path: Path) -> Iterator[str]:
+    """Lines of a table; a file without ends of lines is none, and would fill the memory."""
+    for number, line in enumerate(iter(lambda: file.readline(LONGEST_LINE + 1), ""), start=1):
+        if len(line) > LONGEST_LINE:
+            raise RecordingError(
+                f"{path}, line {number}: it does not end within {LONGEST_LINE} characters; expected one sample a line"
+            )
+        yield line
 
 
 def _parsed_rows(path: Path, header: list[str], used: list[int]) -> Iterator[list[float]]:
     with path.open(encoding=ENCODING, newline="") as file:
-        rows = csv.reader(file)
+        rows = csv.reader(_lines(file, path))
         next(rows)
         for row in rows:
             if not row:

@@ -26,7 +26,11 @@ def read(
     receive_time: bool,
 ) -> Recording:
     """See `Recording.read`."""
-    if not path.exists():
+    try:
+        there = path.exists()
+    except OSError as error:
+        raise RecordingError(f"{path} cannot be read ({error.strerror}); give a folder or file that can") from error
+    if not there:
         raise RecordingError(f"{path} does not exist; give a rosbag2 folder, or a .mcap, .db3, .csv or .npz file")
     if convention.gains is not None and joint_names is None:
         raise RecordingError(

@@ -1,6 +1,7 @@
 """Joint states and joint torques out of a bag, as arrays in one joint order."""
 
 from array import array
+from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -120,10 +121,12 @@ def read_float_array(bag: Bag, topic: str, joint_names: Sequence[str]) -> JointS
 
 def _columns(names: tuple[str, ...], wanted: Sequence[str], where: str) -> list[int]:
     """Index of each wanted joint; empty if one is not there."""
-    twice = [name for name in wanted if names.count(name) > 1]
+    counts = Counter(names)
+    twice = [name for name in wanted if counts[name] > 1]
     if twice:
         raise RecordingError(f"{where} names joint(s) {', '.join(twice)} more than once")
-    return [names.index(name) for name in wanted] if set(wanted) <= set(names) else []
+    place = {name: i for i, name in enumerate(names)}
+    return [place[name] for name in wanted] if set(wanted) <= set(names) else []
 
 
 def _why_nothing(topic: str, wanted: Sequence[str] | None, groups: Collection[tuple[str, ...]]) -> str:

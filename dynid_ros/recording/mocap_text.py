@@ -1,6 +1,7 @@
 """What all text exports of camera systems have in common: cells, numbers, lengths, tracks."""
 
 import csv
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid_ros.errors import RecordingError
+from dynid_ros.files import MEGABYTE, read_bytes
 from dynid_ros.recording.recording import require_increasing
 from dynid_ros.recording.series import PoseSeries
 
@@ -24,6 +26,7 @@ METRES = {
     "millimeters": 1e-3,
 }
 """Units of length as files and people spell them."""
+LARGEST_FILE = 500 * MEGABYTE
 UNKNOWN = ("", "null", "none", "-")
 """Cells of what was not seen."""
 
@@ -57,7 +60,7 @@ class MocapText:
         """
         path = Path(path)
         try:
-            data = path.read_bytes()
+            data = read_bytes(path, LARGEST_FILE)
         except OSError as error:
             raise RecordingError(f"cannot read {path} ({error.strerror or error}); give a text export") from error
         if b"\0" in data or not data.strip():
@@ -160,7 +163,7 @@ class MocapText:
             RecordingError: no track, two of one name, or time that does not increase.
 
         """
-        twice = sorted({name for name in names if list(names).count(name) > 1})
+        twice = sorted(name for name, count in Counter(names).items() if count > 1)
         if twice or not names:
             what = f"tracks {', '.join(twice)} come twice" if twice else "no track of a marker or rigid body"
             raise self.error(line, f"{what}; name each marker once, and export markers or rigid bodies")
@@ -169,6 +172,8 @@ class MocapText:
             quaternions = np.broadcast_to(np.nan, (len(names), len(time), 4))
         seen = np.isfinite(positions).all(axis=2)
         positions = np.where(seen[:, :, np.newaxis], positions, np.nan)
+        turned = np.isfinite(quaternions).all(axis=2)
+        quaternions = np.where(turned[:, :, np.newaxis], quaternions, np.nan)
         return {
             name: PoseSeries(time, position, quaternion)
             for name, position, quaternion in zip(names, positions, quaternions, strict=True)

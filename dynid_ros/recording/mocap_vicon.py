@@ -41,6 +41,11 @@ def _read_section(text: MocapText, title: int) -> dict[str, PoseSeries]:
         raise text.error(title + 3, f"'{axes[0]}'; expected 'Frame', 'Sub Frame', 'X', 'Y', 'Z', …: export again")
     names, units = (text.cells(title + k, len(axes), what) for k, what in ((2, "the names"), (4, "the units")))
     starts = [i for i, name in enumerate(names) if name and i > 1]
+    if not starts or starts[-1] >= len(axes):
+        raise text.error(
+            title + 2,
+            f"{len(starts)} names for {len(axes)} columns; expected one above the first of each: export again",
+        )
     values = text.table(title + 5, len(axes), until_blank=True)
     tracks, positions, rotations = [], [], []
     for start, end in zip(starts, [*starts[1:], len(axes)], strict=True):

@@ -5,8 +5,8 @@ spellings that are read: `t`; `pos`, `q`; `vel`, `dq`, `qd`; `tau`, `effort`; `c
 caller names the columns. Our own archives carry `start_time`, wrenches and poses as well.
 """
 
+import math
 import zipfile
-import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
@@ -15,13 +15,18 @@ from typing import Any
 import numpy as np
 
 from dynid_ros.errors import RecordingError
-from dynid_ros.files import atomic_file
+from dynid_ros.files import MEGABYTE, atomic_file, require_file
 from dynid_ros.recording.effort import EffortConvention
 from dynid_ros.recording.recording import Recording
 from dynid_ros.recording.series import PoseSeries, WrenchSeries
 from dynid_ros.recording.table import QUANTITIES, TIME_NAMES, Table, joint_names_of_columns
 
-UNREADABLE = (OSError, ValueError, EOFError, KeyError, AttributeError, TypeError, zipfile.BadZipFile, zlib.error)
+LARGEST = 8_000 * MEGABYTE
+"""Bytes of all arrays together, and …"""
+UNSUSPICIOUS = 100 * MEGABYTE
+"""… from which they are compared with the size of the archive: …"""
+TIGHTEST = 300
+"""… only arrays made to be so are this many times smaller when compressed."""
 SERIES: dict[str, type[WrenchSeries] | type[PoseSeries]] = {"wrenches": WrenchSeries, "poses": PoseSeries}
 
 
@@ -33,11 +38,12 @@ def read_npz(path: Path, joint_names: Sequence[str] | None, convention: EffortCo
 
     """
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            arrays = {key: archive[key] for key in archive.files}
-    except UNREADABLE as error:
+        require_file(path)
+        arrays = _read_arrays(path)
+    except Exception as error:  # a dozen kinds by zipfile, its decompressors and NumPy
+        reason = getattr(error, "strerror", None) or error or type(error).__name__
         raise RecordingError(
-            f"cannot read {path} as a NPZ archive of plain arrays ({error}); write it with numpy.savez"
+            f"cannot read {path} as a NPZ archive of plain arrays ({reason}); write it with numpy.savez"
         ) from error
     columns = {quantity: _find(arrays, aliases, path) for quantity, aliases in QUANTITIES.items()}
     found = {quantity: array for quantity, array in columns.items() if array is not None}
@@ -57,9 +63,8 @@ def read_npz(path: Path, joint_names: Sequence[str] | None, convention: EffortCo
         names = joint_names_of_columns(found["position"].shape[1], joint_names, str(path))
     recording = Table(str(path), names, clock, found).to_recording(joint_names, convention)
     extra: dict[str, Any] = {kind: _series(arrays, kind, path) for kind in SERIES}
-    if "start_time" in arrays:
-        extra["start_time"] = recording.start_time + float(arrays["start_time"])
-    return replace(recording, truncated=bool(arrays.get("truncated", False)), **extra)
+    extra["start_time"] = recording.start_time + float(_single(arrays, "start_time", path))
+    return replace(recording, truncated=bool(_single(arrays, "truncated", path)), **extra)
 
 
 def write_npz(recording: Recording, path: Path) -> None:
@@ -88,6 +93,39 @@ def write_npz(recording: Recording, path: Path) -> None:
         np.savez(file, **arrays)
 
 
+def _read_arrays(path: Path) -> dict[str, np.ndarray]:
+    with zipfile.ZipFile(path) as archive:
+        members = archive.infolist()
+        size = sum(member.file_size for member in members)
+        if size > LARGEST or (size > UNSUSPICIOUS and size > TIGHTEST * path.stat().st_size):
+            raise ValueError(f"{path.stat().st_size} bytes hold {size / MEGABYTE:.0f} MB")
+        for member in members:
+            _require_its_size(archive, member)
+    with np.load(path, allow_pickle=False) as archive:
+        return {key: archive[key] for key in archive.files}
+
+
+def _require_its_size(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> None:
+    """Refuse an array whose header promises more than the member holds: the memory for it is taken at once."""
+    with archive.open(member) as file:
+        version = np.lib.format.read_magic(file)
+        read_header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        shape, _, kind = read_header(file)
+        if math.prod(shape) * kind.itemsize > member.file_size:
+            raise ValueError(f"{member.filename} is shorter than an array of shape {shape}")
+
+
+def _single(arrays: Mapping[str, np.ndarray], key: str, path: Path) -> float:
+    """A number that an archive of ours has; 0 in others."""
+    try:
+        value = np.asarray(arrays.get(key, 0.0), dtype=float).item()
+    except (TypeError, ValueError) as error:
+        raise RecordingError(f"{path}: array '{key}' is no single number: {error}") from error
+    if not np.isfinite(value):
+        raise RecordingError(f"{path}: array '{key}' is {value}; expected a finite number")
+    return value
+
+
 def _find(arrays: Mapping[str, np.ndarray], aliases: Sequence[str], path: Path) -> np.ndarray | None:
     keys = [alias for alias in aliases if alias in arrays]
     if len(keys) > 1:
@@ -95,8 +133,10 @@ def _find(arrays: Mapping[str, np.ndarray], aliases: Sequence[str], path: Path) 
     if not keys:
         return None
     try:
+        if np.iscomplexobj(arrays[keys[0]]):
+            raise ValueError("they are complex")
         return np.asarray(arrays[keys[0]], dtype=float)
-    except ValueError as error:
+    except (TypeError, ValueError) as error:
         raise RecordingError(f"{path}: array '{keys[0]}' does not hold numbers: {error}") from error
 
 
@@ -107,7 +147,14 @@ def _series(arrays: Mapping[str, np.ndarray], kind: str, path: Path) -> dict[str
         if prefix == kind:
             name, _, field = rest.rpartition(":")
             parts.setdefault(name, {})[field] = str(array) if field == "frame_id" else array
-    try:
-        return {name: SERIES[kind](**part) for name, part in parts.items()}
-    except TypeError as error:
-        raise RecordingError(f"{path}: arrays of {kind} are incomplete: {error}") from error
+    wanted = {field.name for field in fields(SERIES[kind])}
+    series = {}
+    for name, part in parts.items():
+        if set(part) != wanted:
+            keys = ", ".join(f"{kind}:{name}:{field}" for field in sorted(wanted))
+            raise RecordingError(f"{path}: arrays of {kind} are incomplete, or too many: expected {keys}")
+        try:
+            series[name] = SERIES[kind](**part)
+        except RecordingError as error:
+            raise RecordingError(f"{path}: {kind} of '{name}': {error}") from error
+    return series

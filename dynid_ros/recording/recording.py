@@ -1,5 +1,6 @@
 """A robot's recorded motion: what every identification takes in."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -10,6 +11,9 @@ from dynid_ros.errors import RecordingError
 from dynid_ros.recording.effort import EffortConvention
 from dynid_ros.recording.series import PoseSeries, WrenchSeries
 
+SHORTEST_STEP = 1e-9
+"""s between two samples."""
+
 
 def require_increasing(time: np.ndarray, source: str, way_out: str) -> None:
     """Refuse time stamps (N,), s, that repeat, go backward or are not finite.
@@ -18,7 +22,7 @@ def require_increasing(time: np.ndarray, source: str, way_out: str) -> None:
         RecordingError: names the source, the first such sample and both stamps.
 
     """
-    bad = np.flatnonzero(~(np.diff(time) > 0))
+    bad = np.flatnonzero(~((np.diff(time) > 0) & np.isfinite(time[1:])))
     if not np.isfinite(time[0]):
         raise RecordingError(f"{source}: time of sample 0 is {time[0]}; {way_out}")
     if bad.size:
@@ -201,7 +205,7 @@ class Recording:
 
     def _check_shapes(self) -> None:
         names = self.joint_names
-        twice = sorted({name for name in names if names.count(name) > 1})
+        twice = sorted(name for name, count in Counter(names).items() if count > 1)
         if twice:
             raise RecordingError(f"{self.source} names joint(s) {', '.join(twice)} more than once")
         if self.time.ndim != 1 or not self.time.size or not names:
@@ -218,6 +222,10 @@ class Recording:
                 )
 
     def _check_values(self) -> None:
+        if self.duration < SHORTEST_STEP * (self.n_samples - 1):
+            raise RecordingError(
+                f"{self.source}: its {self.n_samples} samples take {self.duration:g} s; time must be in s"
+            )
         for name in ("position", "velocity", "torque", "link_position"):
             array = getattr(self, name)
             if array is None:

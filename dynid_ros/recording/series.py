@@ -4,18 +4,27 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from dynid_ros.errors import RecordingError
+
 
 @dataclass(frozen=True, eq=False)
 class WrenchSeries:
     """Wrenches of one sensor: time (N,) in s on the recording's clock, force (N, 3) in N, torque (N, 3) in N m.
 
     Values are in the sensor's frame `frame_id`, in the order received and with the stamps as recorded.
+
+    Raises:
+        RecordingError: an array does not hold numbers, or has another shape.
+
     """
 
     time: np.ndarray
     force: np.ndarray
     torque: np.ndarray
     frame_id: str = ""
+
+    def __post_init__(self) -> None:
+        _set_arrays(self, force=3, torque=3)
 
     def between(self, start: float, end: float) -> "WrenchSeries":
         """Samples with start <= time <= end, s."""
@@ -27,7 +36,12 @@ class WrenchSeries:
 class PoseSeries:
     """Poses of one rigid body or marker: time (N,) in s on the recording's clock, position (N, 3) in m.
 
-    `quaternion` (N, 4) is x, y, z, w. Both are in the frame `frame_id`; NaN where a marker was not seen.
+    `quaternion` (N, 4) is x, y, z, w. Both are in the frame `frame_id`; NaN where a marker was not seen, for which an
+    infinite number counts too.
+
+    Raises:
+        RecordingError: an array does not hold numbers, or has another shape.
+
     """
 
     time: np.ndarray
@@ -35,7 +49,26 @@ class PoseSeries:
     quaternion: np.ndarray
     frame_id: str = ""
 
+    def __post_init__(self) -> None:
+        _set_arrays(self, position=3, quaternion=4)
+        for name in ("position", "quaternion"):
+            array = getattr(self, name)
+            object.__setattr__(self, name, np.where(np.isinf(array), np.nan, array))
+
     def between(self, start: float, end: float) -> "PoseSeries":
         """Samples with start <= time <= end, s."""
         keep = (self.time >= start) & (self.time <= end)
         return replace(self, time=self.time[keep], position=self.position[keep], quaternion=self.quaternion[keep])
+
+
+def _set_arrays(series: WrenchSeries | PoseSeries, **widths: int) -> None:
+    """Make the fields arrays of numbers: time (N,), the others (N, width)."""
+    count = np.size(series.time)
+    for name, shape in [("time", (count,)), *((name, (count, width)) for name, width in widths.items())]:
+        try:
+            array = np.asarray(getattr(series, name), dtype=float)
+        except (TypeError, ValueError) as error:
+            raise RecordingError(f"{name} of a series does not hold numbers: {error}") from error
+        if array.shape != shape:
+            raise RecordingError(f"{name} of a series has shape {array.shape}; expected {shape}")
+        object.__setattr__(series, name, array)

@@ -32,9 +32,11 @@ class Table:
         """Recording of the joints wanted; its time starts at 0, where the table's clock shows `start_time`.
 
         Raises:
-            RecordingError: only motor currents are there and the convention has no gains.
+            RecordingError: time is no column; only motor currents are there and the convention has no gains.
 
         """
+        if self.clock.ndim != 1:
+            raise RecordingError(f"{self.source}: time has shape {self.clock.shape}; expected one column, (N,)")
         unknown = np.full(self.columns["position"].shape, np.nan)
         recording = Recording(
             joint_names=self.joint_names,

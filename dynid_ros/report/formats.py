@@ -1,10 +1,15 @@
 """Numbers and lists as text."""
 
+import re
+
 import numpy as np
 
 from dynid_ros.report.units import JointUnits
 
 MISSING = "–"
+UNIT_GAP = re.compile(
+    r"(?<=[<±]) (?=\d)|(?<=\d) (?=(?:%|°|N m|N|kg|mm|cm|m|Hz|s|rad)(?:\W|$))|(?<=\bN) (?=m\b)|(?<=\bkg) (?=m[\W²])"
+)
 RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -70,6 +75,11 @@ def counted(number: int, noun: str) -> str:
     """As in 1 pose, 2 poses, 3 stretches."""
     ending = "" if number == 1 else "es" if noun.endswith("ch") else "s"
     return f"{number} {noun}{ending}"
+
+
+def unbroken(text: str) -> str:
+    """`text` whose numbers stay on one line with their units."""
+    return UNIT_GAP.sub("\N{NO-BREAK SPACE}", text)
 
 
 def listed(words: list[str]) -> str:

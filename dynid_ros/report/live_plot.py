@@ -9,7 +9,7 @@ from dynid_ros.report.drawing import plot_area, svg
 from dynid_ros.report.palette import LIGHT
 from dynid_ros.report.panel import label_axes
 
-WIDTH, HEIGHT = 640, 240
+WIDTH, HEIGHT = 340, 260
 ROOM = 0.5
 """Of the true mass, shown on either side of zero and of it."""
 

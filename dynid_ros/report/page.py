@@ -36,6 +36,7 @@ for function in (
     formats.share,
     formats.distance,
     formats.counted,
+    formats.unbroken,
 ):
     ENVIRONMENT.filters[function.__name__] = function
 

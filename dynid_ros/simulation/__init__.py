@@ -11,6 +11,7 @@ from dynid_ros.simulation.markers import scattered_markers
 from dynid_ros.simulation.misjudged import misjudged_urdf
 from dynid_ros.simulation.sensors import Sensors
 from dynid_ros.simulation.springs import Springs
+from dynid_ros.simulation.trajectory_controller import TrajectoryController
 from dynid_ros.simulation.truth import ArmTruth
 from dynid_ros.simulation.truth_table import tabled_arm, truth_table
 from dynid_ros.simulation.wrench_sensor import WrenchSensor
@@ -23,6 +24,7 @@ __all__ = [
     "Sensors",
     "SimulatedArm",
     "Springs",
+    "TrajectoryController",
     "TrajectoryPoints",
     "WrenchSensor",
     "body_poses",

@@ -9,11 +9,11 @@ from numpy.typing import ArrayLike
 
 from dynid_ros.errors import DynidError, TrajectoryError
 from dynid_ros.model import RobotModel
+from dynid_ros.simulation.commands import checked_effort, checked_pose
 from dynid_ros.simulation.drives import Drives
 from dynid_ros.simulation.following import TrajectoryPoints
 from dynid_ros.simulation.joint_spline import JointSpline
 from dynid_ros.simulation.load_body import checked_load
-from dynid_ros.simulation.per_joint import per_joint
 from dynid_ros.simulation.physics import compile_arm
 from dynid_ros.simulation.plant import FlexiblePlant, Plant
 from dynid_ros.simulation.sensors import Sensors
@@ -29,8 +29,9 @@ class SimulatedArm:
     """An arm that moves under its joint drives and gravity; it touches nothing, not even itself.
 
     In *position mode* a servo follows trajectories: stiffness and damping fitted to the arm's inertia, feed-forward of
-    inertia and gravity, as industrial controllers have it. It sees the true state, not the encoders' noise. In *effort
-    mode* the last torques commanded hold. Both are cut at the effort limits of the URDF.
+    inertia and gravity, as industrial controllers have it, or without these, and torques that are added to its own. It
+    sees the true state, not the encoders' noise. In *effort mode* the last torques commanded hold. Both are cut at the
+    effort limits of the URDF.
 
     The torque sensor sits on the motor's side of friction and rotor: it reads what the drive applies. At rest that is
     gravity plus what stiction carries, up to the Coulomb torque towards the side from which the joint came to rest.
@@ -55,6 +56,7 @@ class SimulatedArm:
             nearest to it.
         timestep: of the simulation, s.
         seed: of all noise.
+        servo_model: the servo knows inertia and gravity of the arm; False: position and velocity errors are all it has.
 
     Raises:
         ModelError: the robot cannot be simulated.
@@ -73,6 +75,7 @@ class SimulatedArm:
         start: ArrayLike | None = None,
         timestep: float = 0.001,
         seed: int = 0,
+        servo_model: bool = True,
     ) -> None:
         if not 0.0 < timestep <= 0.005:
             raise DynidError(f"timestep is {timestep:g} s; expected more than 0 and at most 0.005")
@@ -87,10 +90,11 @@ class SimulatedArm:
         )
         self.sensors = sensors or Sensors.ideal(robot.n_joints)
         self.wrench_sensor = wrench_sensor or WrenchSensor.ideal()
-        self._servo = PositionServo(alone, robot.limits)
+        self._servo = PositionServo(alone, robot.limits, model=servo_model)
         self.rng = np.random.default_rng(seed)
         self._effort: np.ndarray | None = None
-        self._start = self._checked_pose(np.zeros(robot.n_joints) if start is None else start, clip=start is None)
+        self._added = np.zeros(robot.n_joints)
+        self._start = checked_pose(robot, np.zeros(robot.n_joints) if start is None else start, clip=start is None)
         self.reset()
 
     @property
@@ -123,6 +127,11 @@ class SimulatedArm:
         """(6,) force (N) and torque (N m) of the load on the sensor, in the tip link's frame."""
         acceleration = (self._plant.link_velocity - self._link_velocity) / self.timestep
         return self.truth.wrench([self._link_position], [self._link_velocity], [acceleration])[0]
+
+    @property
+    def position_error(self) -> np.ndarray:
+        """(n,) of the servo in position mode: where it wants the motors to be, from where they are."""
+        return self._motion.at(self.time)[0] - self._position
 
     @property
     def effort_mode(self) -> bool:
@@ -163,6 +172,23 @@ class SimulatedArm:
         """Let go of the load, if there is one; position and velocity stay."""
         self._carry(None)
 
+    def push(self, wrench: ArrayLike, link: str | None = None, axes: str | None = None, duration: float = 0.1) -> None:
+        """Push a link from outside, as a hand does; a new push takes the place of the one before, a reset ends it.
+
+        The force/torque sensor, which feels the load alone, does not feel it.
+
+        Args:
+            wrench: (6,) force (N) and torque (N m) at the origin of the link's frame.
+            link: that is pushed; None: the tip link.
+            axes: link along whose axes `wrench` is given, also while these turn; None: the base link.
+            duration: s, after which nothing pushes any longer.
+
+        Raises:
+            DynidError: a link that the arm does not have, not six finite numbers, or a duration that is none.
+
+        """
+        self._plant.push(link or self.robot.tip, wrench, axes or self.robot.base, duration)
+
     def _carry(self, load: np.ndarray | None) -> None:
         self.truth.carry(load)
         self._plant.carry(load)
@@ -174,9 +200,10 @@ class SimulatedArm:
             DynidError: the position is beyond the limits.
 
         """
-        pose = self._start if position is None else self._checked_pose(position)
+        pose = self._start if position is None else checked_pose(self.robot, position)
         self._plant.rest(pose)
         self._steps = 0
+        self._added = np.zeros(self.robot.n_joints)
         self.hold()
         self._advance()
 
@@ -200,22 +227,16 @@ class SimulatedArm:
         """
         if not self.effort_mode:
             raise DynidError("effort commands move the arm in effort mode only; it is in position mode")
-        self._effort = np.clip(self.checked_effort(effort), -self.robot.limits.effort, self.robot.limits.effort)
+        self._effort = np.clip(checked_effort(self.robot, effort), -self.robot.limits.effort, self.robot.limits.effort)
 
-    def checked_effort(self, effort: ArrayLike) -> np.ndarray:
-        """The torques as (n,).
+    def add_effort(self, effort: ArrayLike) -> None:
+        """Torques (n,) in N m that act besides the servo's in position mode from now on, as hardware sums two commands.
 
         Raises:
             DynidError: the wrong number of torques, or one that is not finite.
 
         """
-        torques = np.asarray(effort, dtype=float)
-        names = self.robot.joint_names
-        if torques.shape != (len(names),):
-            raise DynidError(f"the effort command has {torques.size} values; expected {len(names)}: {', '.join(names)}")
-        for joint in np.flatnonzero(~np.isfinite(torques)):
-            raise DynidError(f"the effort command for joint '{names[joint]}' is {torques[joint]}; expected a number")
-        return torques
+        self._added = checked_effort(self.robot, effort)
 
     def follow(self, points: TrajectoryPoints, delay: float = 0.0) -> None:
         """Follow a trajectory from now on, in place of the one before and starting in its present desired state.
@@ -257,22 +278,11 @@ class SimulatedArm:
         self._position, self._velocity = plant.position.copy(), plant.velocity.copy()
         self._link_position, self._link_velocity = plant.link_position.copy(), plant.link_velocity.copy()
         if self._effort is None:
-            drive = self._servo.drive(self._motion.at(self._steps * self.timestep), self._position, self._velocity)
+            desired = self._motion.at(self._steps * self.timestep)
+            drive = self._servo.drive(desired, self._position, self._velocity, self._added)
             plant.step(drive)
             self._torque = drive - self._servo.gains.damping * plant.velocity
         else:
             self._torque = self._effort
             plant.step(self._effort)
         self._steps += 1
-
-    def _checked_pose(self, position: ArrayLike, clip: bool = False) -> np.ndarray:
-        limits, names = self.robot.limits, self.robot.joint_names
-        pose = per_joint("the pose", position, len(names))
-        if clip:
-            return np.clip(pose, limits.lower, limits.upper)
-        for joint in np.flatnonzero((pose < limits.lower) | (pose > limits.upper)):
-            raise DynidError(
-                f"the pose has joint '{names[joint]}' at {pose[joint]:.6g}; its limits are "
-                f"{limits.lower[joint]:.6g} to {limits.upper[joint]:.6g}"
-            )
-        return pose

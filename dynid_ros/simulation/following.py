@@ -27,6 +27,7 @@ class TrajectoryPoints:
         position: (K, n) rad or m.
         velocity: (K, n) per s, or None.
         acceleration: (K, n) per s², or None.
+        effort: (K, n) N m to add to the servo's torque, or None.
 
     """
 
@@ -35,6 +36,7 @@ class TrajectoryPoints:
     position: ArrayLike
     velocity: ArrayLike | None = None
     acceleration: ArrayLike | None = None
+    effort: ArrayLike | None = None
 
     def join(self, robot: RobotModel, now: float, delay: float, desired: np.ndarray) -> JointSpline:
         """Spline from the desired state (3, n) at `now` through the points, whose time starts `delay` after now.

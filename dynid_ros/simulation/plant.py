@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import mujoco
 import numpy as np
+from numpy.typing import ArrayLike
 
 from dynid_ros.model import RobotModel
 from dynid_ros.simulation.drives import Drives
 from dynid_ros.simulation.load_body import put_load
 from dynid_ros.simulation.physics import compile_arm, derive_constants, mass_matrix
+from dynid_ros.simulation.push import Push
 from dynid_ros.simulation.springs import Springs
 
 SETTLING = 20
@@ -28,6 +30,7 @@ class Plant:
         self._data = mujoco.MjData(model)
         self._links = self._motors = slice(model.nv)
         self._viscous = model.dof_damping.copy()
+        self._push: Push | None = None
 
     @property
     def position(self) -> np.ndarray:
@@ -64,13 +67,22 @@ class Plant:
         derive_constants(self._model)
         mujoco.mj_step1(self._model, self._data)
 
+    def push(self, link: str, wrench: ArrayLike, axes: str, duration: float) -> None:
+        """Push a link, in place of the push before; see `Push`."""
+        push = Push(self._model, link, wrench, axes, duration)
+        self._data.xfrc_applied[:] = 0.0
+        self._push = push
+
     def step(self, torque: np.ndarray) -> None:
         """Let the drives' `torque` (n,) act on the motors for one timestep."""
+        if self._push is not None and not self._push.apply(self._data):
+            self._push = None
         self._data.qfrc_applied[self._motors] = torque
         mujoco.mj_step2(self._model, self._data)
         mujoco.mj_step1(self._model, self._data)
 
     def _start(self, motors: np.ndarray, links: np.ndarray) -> None:
+        self._push = None
         mujoco.mj_resetData(self._model, self._data)
         self._data.qpos[self._motors], self._data.qpos[self._links] = motors, links
         mujoco.mj_step1(self._model, self._data)

@@ -1,4 +1,4 @@
-"""The position servo of the simulated arm: gains that fit its inertia, feed-forward of inertia and gravity."""
+"""The position servo of the simulated arm: gains that fit its inertia; it may feed inertia and gravity forward."""
 
 from __future__ import annotations
 
@@ -43,42 +43,55 @@ class ServoGains:
 class PositionServo:
     """Torque towards a desired motion, from a model of the arm alone: a servo knows nothing of a load.
 
+    Args:
+        arm: without a load.
+        limits: of its joints.
+        model: feed inertia and gravity forward; False: a servo that is stiff and knows nothing, and sags.
+
     Attributes:
         gains: stiffness and damping.
 
     """
 
-    def __init__(self, arm: mujoco.MjModel, limits: JointLimits) -> None:
+    def __init__(self, arm: mujoco.MjModel, limits: JointLimits, *, model: bool = True) -> None:
         self.gains = ServoGains.of(arm, limits)
         self._arm = arm
+        self._model = model
         self._data = mujoco.MjData(arm)
         self._effort = limits.effort
         self._rotors = arm.dof_armature.copy()
         self._half_step = 0.5 * arm.opt.timestep
 
-    def drive(self, desired: np.ndarray, position: np.ndarray, velocity: np.ndarray) -> np.ndarray:
+    def drive(
+        self, desired: np.ndarray, position: np.ndarray, velocity: np.ndarray, added: np.ndarray | float = 0.0
+    ) -> np.ndarray:
         """Torque (n,) but for the damping on the velocity, which the caller leaves to MuJoCo's stable integration.
 
         Args:
             desired: (3, n) position, velocity and acceleration.
             position: (n,) where the arm is.
             velocity: (n,) likewise.
+            added: (n,) torque that is commanded besides.
 
         """
-        data, damping = self._data, self.gains.damping
+        damping = self.gains.damping
         desired_position, desired_velocity, acceleration = desired
+        drive = self._inverse_dynamics(position, velocity, acceleration) if self._model else np.zeros_like(velocity)
+        # Damping acts on the velocity that carries the position through the step: that of its middle.
+        drive += damping * (desired_velocity + self._half_step * acceleration)
+        drive += self.gains.stiffness * (desired_position - position) + added
+        braking = damping * velocity
+        return np.clip(drive - braking, -self._effort, self._effort) + braking
+
+    def _inverse_dynamics(self, position: np.ndarray, velocity: np.ndarray, acceleration: np.ndarray) -> np.ndarray:
+        data = self._data
         data.qpos[:], data.qvel[:], data.qacc[:] = position, velocity, acceleration
         mujoco.mj_kinematics(self._arm, data)
         mujoco.mj_comPos(self._arm, data)
         mujoco.mj_comVel(self._arm, data)
-        drive = np.empty_like(velocity)
-        mujoco.mj_rne(self._arm, data, 1, drive)
-        drive += self._rotors * acceleration
-        # Damping acts on the velocity that carries the position through the step: that of its middle.
-        drive += damping * (desired_velocity + self._half_step * acceleration)
-        drive += self.gains.stiffness * (desired_position - position)
-        braking = damping * velocity
-        return np.clip(drive - braking, -self._effort, self._effort) + braking
+        torque = np.empty_like(velocity)
+        mujoco.mj_rne(self._arm, data, 1, torque)
+        return torque + self._rotors * acceleration
 
 
 def _mass_matrices(model: mujoco.MjModel, poses: np.ndarray) -> np.ndarray:

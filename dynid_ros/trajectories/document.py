@@ -4,9 +4,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import yaml
-
 from dynid_ros.errors import TrajectoryError
+from dynid_ros.files import MEGABYTE, read_yaml
+
+LARGEST_FILE = 50 * MEGABYTE
 
 
 @contextmanager
@@ -18,9 +19,10 @@ def document(path: str | Path, what: str, form: str) -> Iterator[dict]:
 
     """
     try:
-        content = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise TrajectoryError(f"cannot read {what} '{path}': {' '.join(str(error).split())}") from error
+        content = read_yaml(path, LARGEST_FILE)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise TrajectoryError(f"cannot read {what} '{path}' ({reason}); give one that was planned here") from error
     if not isinstance(content, dict) or content.get("format") != form:
         raise TrajectoryError(f"'{path}' is not a {what}: expected 'format: {form}'")
     try:
@@ -28,6 +30,7 @@ def document(path: str | Path, what: str, form: str) -> Iterator[dict]:
     except KeyError as error:
         raise TrajectoryError(f"{what} '{path}' lacks the entry {error}") from error
     except (AttributeError, IndexError, TypeError, ValueError) as error:
-        raise TrajectoryError(f"{what} '{path}' is malformed: {error}") from error
+        reason = error if isinstance(error, ValueError) else "an entry is of another kind"
+        raise TrajectoryError(f"{what} '{path}' is malformed: {reason}; give one that was planned here") from error
     except TrajectoryError as error:
         raise TrajectoryError(f"{what} '{path}': {error}") from error

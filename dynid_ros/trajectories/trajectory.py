@@ -196,7 +196,10 @@ class Trajectory:
         """
         with document(path, "trajectory", FORMAT) as content:
             fields = (content[field] for field in ("time", "position", "velocity", "acceleration"))
-            return Trajectory(tuple(content["joint_names"]), *fields)
+            names = content["joint_names"]
+            if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+                raise TrajectoryError(f"joint_names is {names!r}; expected a list of names")
+            return Trajectory(tuple(names), *fields)
 
     def write_csv(self, path: str | Path) -> Path:
         """Write a table: t, then position, velocity and acceleration of each joint."""

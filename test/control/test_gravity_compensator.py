@@ -4,11 +4,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dynid_ros.control import GravityCompensator, JointSettings, State, Timing
+from dynid_ros.control import FeedbackGains, GravityCompensator, JointSettings, State, Timing
 from dynid_ros.errors import ControlError
 
 TIMING = Timing(ramp_time=1.0, fault_ramp_time=0.5, timeout=0.1)
 LIMIT = (20.0, 10.0)
+
+
+def gains(**changes):
+    values = dict.fromkeys(("stiffness", "damping", "coulomb", "viscous"), (0.0, 0.0))
+    return FeedbackGains(**({"setpoint_velocity": (0.5, 1.0)} | values | changes))
 
 
 def joint_settings(**changes):
@@ -20,6 +25,8 @@ def joint_settings(**changes):
         "lower": (-3.0, -math.inf),
         "upper": (3.0, math.inf),
         "velocity": (2.0, 4.0),
+        "feedback": gains(),
+        "margin": 0.1,
     }
     return JointSettings(**(values | changes))
 
@@ -65,7 +72,7 @@ def test_ramp_in_is_linear_and_ends_at_the_gravity_torque():
     arm.compensator.enable(arm.time)
     assert arm.compensator.state is State.RAMPING_IN
     arm.run(0.25)
-    assert arm.commands[-1] == pytest.approx([0.25 * torque for torque in pendulum(arm.position)])
+    assert arm.commands[-1] == pytest.approx([0.24 * torque for torque in pendulum(arm.position)])
     arm.run(0.80)
     assert arm.compensator.state is State.ACTIVE
     assert arm.commands[-1] == pytest.approx(pendulum(arm.position), abs=1e-12)
@@ -204,7 +211,7 @@ def test_enable_during_a_fault_ramp_starts_from_the_torque_that_is_left():
     steps = [abs(a - b) for a, b in zip(arm.commands[-1], left, strict=True)]
     assert all(step <= rate * 0.02 + 1e-12 for step, rate in zip(steps, joint_settings().rate, strict=True))
     arm.run(0.29)
-    assert arm.commands[-1] == pytest.approx([0.3 * torque for torque in pendulum(arm.position)]), "a ramp from zero"
+    assert arm.commands[-1] == pytest.approx([0.29 * torque for torque in pendulum(arm.position)]), "a ramp from zero"
     arm.run(1.5)
     assert arm.commands[-1] == pytest.approx(pendulum(arm.position))
 
@@ -375,3 +382,103 @@ def test_no_sequence_of_events_makes_a_step_or_passes_a_limit(events):
 def test_timing_refuses_what_cannot_be_a_duration(values):
     with pytest.raises(ControlError, match=next(iter(values))):
         Timing(**values)
+
+
+def pd_settings(**changes):
+    return joint_settings(feedback=gains(**({"stiffness": (8.0, 4.0), "damping": (1.0, 0.5)} | changes)))
+
+
+class MovingArm(Arm):
+    """With velocities."""
+
+    velocity = (0.0, 0.0)
+
+    def run(self, seconds, dt=0.01):
+        for _ in range(round(seconds / dt)):
+            self.time += dt
+            self.commands.append(self.compensator.update(self.time, self.position, None, None, self.velocity))
+        return self
+
+
+def test_feedback_is_about_the_pose_at_which_the_arm_is_enabled():
+    arm = MovingArm(joints=pd_settings()).enabled()
+    assert arm.compensator.desired == (1.0, 0.3)
+    assert arm.commands[-1] == pytest.approx(pendulum(arm.position))
+    arm.position[0] -= 0.02
+    arm.run(0.5)
+    expected = pendulum(arm.position)
+    expected[0] += 8.0 * 0.02
+    assert arm.commands[-1] == pytest.approx(expected)
+    arm.compensator.disable()
+    arm.run(1.5)
+    assert arm.compensator.state is State.DISABLED
+    arm.compensator.enable(arm.time)
+    assert arm.compensator.desired == tuple(arm.position)
+
+
+def test_feedback_stays_within_the_torque_limit_and_the_rate():
+    arm = MovingArm(joints=pd_settings(stiffness=(5000.0, 5000.0))).enabled()
+    arm.position[0] -= 0.02
+    arm.position[1] += 0.02
+    arm.run(1.0)
+    assert arm.commands[-1] == pytest.approx([LIMIT[0], -LIMIT[1]])
+    assert arm.compensator.limited == ("shoulder", "elbow")
+    for before, after in zip(arm.commands, arm.commands[1:], strict=False):
+        if before is not None:
+            assert all(
+                abs(b - a) <= limit / 0.5 * 0.01 + 1e-9 for a, b, limit in zip(before, after, LIMIT, strict=True)
+            )
+
+
+def test_a_set_point_moves_the_desired_pose_slowly():
+    arm = MovingArm(joints=pd_settings()).enabled()
+    arm.compensator.aim([math.nan, 1.3])
+    arm.run(0.5)
+    assert arm.compensator.desired == pytest.approx((1.0, 0.8))
+    arm.run(2.0)
+    assert arm.compensator.desired == pytest.approx((1.0, 1.3))
+
+
+@pytest.mark.parametrize(("target", "message"), [([2.95, 0.0], "to go to 2.9500; its limits are -2.9000 to 2.9000")])
+def test_a_set_point_beyond_the_limits_is_refused(target, message):
+    arm = MovingArm(joints=pd_settings()).enabled()
+    with pytest.raises(ControlError) as error:
+        arm.compensator.aim(target)
+    assert message in str(error.value)
+    assert arm.run(1.0).compensator.desired == (1.0, 0.3)
+
+
+def test_there_is_no_set_point_before_the_arm_is_enabled():
+    arm = MovingArm(joints=pd_settings()).run(0.1)
+    with pytest.raises(ControlError, match="the compensation is disabled; enable it first"):
+        arm.compensator.aim([0.0, 0.0])
+
+
+def test_a_fault_fades_feedback_too_and_forgets_the_set_point():
+    arm = MovingArm(joints=pd_settings()).enabled()
+    arm.compensator.aim([0.5, 0.3])
+    arm.run(0.2).watch(1.0)
+    assert arm.compensator.state is State.FAULT
+    assert arm.compensator.torque == (0.0, 0.0)
+    arm.run(0.02)
+    arm.compensator.enable(arm.time)
+    arm.run(1.5)
+    assert arm.compensator.desired == (1.0, 0.3)
+
+
+def test_velocities_that_are_missing_are_a_fault_where_they_are_needed():
+    arm = Arm(joints=pd_settings())
+    arm.run(0.02)
+    arm.compensator.enable(arm.time)
+    arm.run(0.1)
+    assert "need velocities" in arm.compensator.fault_reason
+
+
+def test_the_ramp_begins_with_the_first_state_after_enable_however_late():
+    arm = Arm().run(0.02)
+    arm.compensator.enable(arm.time)
+    arm.time += 0.08
+    arm.run(0.01)
+    assert arm.commands[-1] == [0.0, 0.0]
+    arm.run(0.1)
+    assert arm.commands[-1] == pytest.approx([0.1 * torque for torque in pendulum(arm.position)])

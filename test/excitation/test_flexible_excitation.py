@@ -40,6 +40,7 @@ def low():
     return experiment(LOW).plan()
 
 
+@pytest.mark.slow
 def test_condition_number_is_far_lower_than_by_chance_and_than_at_a_low_frequency():
     numbers = {}
     for frequency in (NEAR, LOW):
@@ -51,6 +52,7 @@ def test_condition_number_is_far_lower_than_by_chance_and_than_at_a_low_frequenc
     assert numbers[LOW] > 4 * numbers[NEAR]
 
 
+@pytest.mark.slow
 def test_motion_keeps_to_the_limits_of_motors_whose_links_follow(near):
     limits = MotionLimits.of(flexible_link.robot(), 15.0)
     check_limits(near.trajectory, limits)
@@ -63,6 +65,7 @@ def test_motion_keeps_to_the_limits_of_motors_whose_links_follow(near):
     assert np.abs(torque).max() > 1.3 * np.abs(rigid).max()
 
 
+@pytest.mark.slow
 def test_least_squares_of_a_noisy_recording_is_far_better_near_the_resonance(near, low):
     """With the noise of the paper's sensors, over about 20 s (errors of seven parameters)."""
     errors = {name: _errors(plan.series) for name, plan in (("near", near), ("low", low))}

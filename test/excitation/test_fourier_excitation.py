@@ -58,6 +58,7 @@ def test_demo_arm_keeps_to_limits_and_room_as_mujoco_sees_it(seed, plan):
     check_demo_arm(position, margin=MARGIN, floor=0.1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_any_arm_keeps_to_its_limits_even_when_it_uses_them_up(seed):
     rng = np.random.default_rng(seed)
@@ -129,6 +130,7 @@ def test_condition_number_is_that_of_pinocchios_regressor(plan):
     assert values[0] / values[-1] == pytest.approx(plan.condition_number, rel=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("criterion", ["condition", "condition_unscaled", "determinant"])
 def test_search_is_far_better_than_chance_by_its_own_criterion(criterion):
     by_chance = demo_arm(criterion=criterion, candidates=8, starts=0).plan()
@@ -181,6 +183,7 @@ def test_what_is_known_already_is_not_asked_again():
     assert knowing.value < first.plan().value
 
 
+@pytest.mark.slow
 def test_starts_make_it_the_same_again_however_many_processes():
     alone = planar(starts=2).plan()
     beside = planar(starts=2, workers=2).plan()

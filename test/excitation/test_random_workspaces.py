@@ -13,6 +13,8 @@ from dynid_ros.excitation import FourierExcitation
 from dynid_ros.model import RobotModel
 from dynid_ros.simulation import demo_arm_urdf
 
+pytestmark = pytest.mark.slow
+
 TORQUE = 0.8
 
 

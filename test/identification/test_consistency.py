@@ -161,6 +161,7 @@ def test_the_frame_of_the_data_does_not_matter(rng):
     assert scaled.objective == pytest.approx(solved(data, 0.01).objective, rel=1e-8)
 
 
+@pytest.mark.slow
 def test_hostile_data_give_consistent_results_or_an_error():
     rng, refused = np.random.default_rng(1), []
     for _ in range(100):

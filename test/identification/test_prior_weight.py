@@ -6,11 +6,11 @@ from link_problems import Drive, Fourier, chain, record, ur10, wrong
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.identification import prior_weight
-from dynid_ros.identification.full_problem import FullProblem
-from dynid_ros.identification.link_columns import LinkColumns
-from dynid_ros.identification.link_equations import LinkEquations
-from dynid_ros.identification.link_problem import LinkProblem
-from dynid_ros.identification.link_signals import LinkSignals
+from dynid_ros.identification.links.columns import LinkColumns
+from dynid_ros.identification.links.equations import LinkEquations
+from dynid_ros.identification.links.full_problem import FullProblem
+from dynid_ros.identification.links.problem import LinkProblem
+from dynid_ros.identification.links.signals import LinkSignals
 from dynid_ros.identification.prior_weight import DEFAULT_WEIGHT, WEIGHTS, choose_weight
 from dynid_ros.model.friction import JointFriction
 
@@ -64,6 +64,7 @@ def test_too_few_samples_to_leave_some_out():
     assert (found.weight, found.scores) == (DEFAULT_WEIGHT, {})
 
 
+@pytest.mark.slow
 def test_weights_that_rounding_hides_are_passed_over(monkeypatch):
     full = problem(wrong(chain()), [run(chain(), 10.0, 0.1)])
     expected = choose_weight(full)

@@ -70,6 +70,15 @@ def test_a_rest_whose_torque_still_changes_is_left_out():
     np.testing.assert_allclose(samples.position[:, 0], [0.0, 0.3, 0.3, 0.0], atol=1e-4)
 
 
+def test_a_rest_of_which_one_sample_was_not_lost_spoils_no_other():
+    whole = stepping(np.array([0.0, 0.3, 0.6, 0.3, 0.0]))
+    since = whole.time - 2 * (DWELL + TRANSIT)
+    lost = (since > 0.05) & (since < DWELL - 0.05)
+    lost[np.flatnonzero(lost)[lost.sum() // 2]] = False
+    samples = static_samples(whole.slice(~lost), SampleRules())
+    np.testing.assert_allclose(samples.position[:, 0], [0.0, 0.3, 0.3, 0.0], atol=1e-4)
+
+
 def test_too_few_samples_say_so():
     short = stepping(np.array([0.0])).slice(slice(0, 5))
     with pytest.raises(IdentificationError, match="steps: 5 samples"):

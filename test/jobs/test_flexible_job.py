@@ -15,6 +15,8 @@ from dynid_ros.identification.flexible import FlexibleJointIdentification
 from dynid_ros.identification.identified_file import load_identified
 from dynid_ros.jobs.flexible import identify_flexible, repeated
 
+pytestmark = pytest.mark.slow
+
 ROBOT, TRUTH = pa10.single_joint_robot(2), pa10.table_one(2)
 TERMS = ("stiffness", "motor_inertia", "motor_viscous", "link_coulomb", "link_viscous")
 TOLERANCES = {

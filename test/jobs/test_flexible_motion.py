@@ -42,6 +42,7 @@ def test_harmonics_lie_on_both_sides_of_the_resonance():
     assert wanted.plan().series.base_frequency == 1.0
 
 
+@pytest.mark.slow
 def test_held_joints_stand_still():
     arm = pa10.arm_robot()
     limits = MotionLimits.of(arm, acceleration_limits=30.0)

@@ -8,7 +8,7 @@ from dynid_ros.errors import IdentificationError, RecordingError
 from dynid_ros.identification import GravityIdentification
 from dynid_ros.identification.identified_file import gravity_moments, load_identified
 from dynid_ros.jobs.gravity import identify_gravity, report_gravity
-from dynid_ros.jobs.gravity_demonstration import write_demonstration
+from dynid_ros.jobs.gravity_demonstration import write_gravity_demonstration
 from dynid_ros.model import GravityModel
 from dynid_ros.simulation import SimulatedArm
 
@@ -48,6 +48,7 @@ def test_missing_torque_is_named(tmp_path):
         identify_gravity(GravityIdentification(demo_robot()), [_with_torque(demo_recording(), torque)], tmp_path)
 
 
+@pytest.mark.slow
 def test_demonstration_passes_when_the_arm_floats_and_fails_when_it_falls(tmp_path):
     path = tmp_path / "run.npz"
     demo_recording().write_npz(path)
@@ -58,10 +59,12 @@ def test_demonstration_passes_when_the_arm_floats_and_fails_when_it_falls(tmp_pa
     still = np.tile(start, (50, 1))
     falling = still + np.outer(time, [0, 0.2, 0.1, 0, 0, 0])
     truth = SimulatedArm(demo_robot()).truth
-    passed = write_demonstration(demo_robot(), truth, tmp_path, (time, falling), (time, still + 1e-4))
-    assert passed.passed, passed.text()
+    passed = write_gravity_demonstration(demo_robot(), truth, tmp_path, (time, falling), (time, still + 1e-4))
+    assert passed.passed, passed.sentences()
+    assert len(passed.rows) == 10
+    assert len(passed.pictures) == 2
     assert (tmp_path / "drop.png").read_bytes().startswith(b"\x89PNG")
-    assert not write_demonstration(demo_robot(), truth, tmp_path, (time, falling), (time, falling)).passed
+    assert not write_gravity_demonstration(demo_robot(), truth, tmp_path, (time, falling), (time, falling)).passed
 
 
 def _with_torque(recording, torque):

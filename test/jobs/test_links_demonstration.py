@@ -1,4 +1,4 @@
-"""The second act's verdict: good on what the arm truly is, bad on what it is not."""
+"""The verdict on the links: good on what the arm truly is, bad on what it is not."""
 
 import copy
 from dataclasses import replace
@@ -15,6 +15,8 @@ from dynid_ros.model import RobotModel
 from dynid_ros.model.friction import JointFriction
 from dynid_ros.simulation import Drives, Sensors, SimulatedArm, misjudged_urdf, record, tabled_arm, truth_table
 from dynid_ros.trajectories import MotionLimits
+
+pytestmark = pytest.mark.slow
 
 DRIVES = Drives(coulomb=[0.5, 0.8, 0.3], viscous=[0.2, 0.3, 0.1], rotor_inertia=[0.1, 0.2, 0.05])
 MOTION = {"base_frequency": 0.1, "harmonics": 5, "periods": 2, "criterion": "determinant"}
@@ -45,11 +47,13 @@ def fixture_demonstration(tmp_path_factory):
 def test_links_that_were_found_pass(demonstration):
     robot, truth, folder, fitted, unseen = demonstration
     verdict = write_link_demonstration(robot, truth, folder, fitted, unseen)
-    assert verdict.passed, verdict.text()
-    assert verdict.text().startswith("PASSED")
+    assert verdict.passed, " ".join(verdict.sentences())
+    assert verdict.sentences()[0].startswith("PASSED")
     assert np.all(verdict.error < 0.1 * verdict.urdf_error)
     assert verdict.urdf_error.max() > 0.05
-    assert "hold the true value" in verdict.report.read_text()
+    assert "hold the true value" in (folder / "report.html").read_text()
+    assert len(verdict.rows) == len(verdict.covered)
+    assert not [row.name for row in verdict.rows if not row.unit]
 
 
 def test_links_of_another_arm_fail(demonstration):
@@ -59,7 +63,7 @@ def test_links_of_another_arm_fail(demonstration):
     assert other["urdf"] != truth["urdf"]
     verdict = write_link_demonstration(robot, other, folder, fitted, unseen)
     assert not verdict.passed
-    assert verdict.text().startswith("FAILED")
+    assert verdict.sentences()[0].startswith("FAILED")
     assert verdict.error.max() > 0.02
     assert verdict.covered.mean() < 1.0
 

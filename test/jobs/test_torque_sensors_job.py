@@ -12,8 +12,8 @@ from dynid_ros.cli import main
 from dynid_ros.errors import IdentifiedFileError, RecordingError
 from dynid_ros.identification import GravityIdentification, TorqueSensorCalibration
 from dynid_ros.identification.identified_file import load_identified, save_identified
-from dynid_ros.identification.torque_sensor_correction import TorqueSensors
-from dynid_ros.identification.torque_sensor_gravity import KnownGravity
+from dynid_ros.identification.torque_sensors.correction import TorqueSensors
+from dynid_ros.identification.torque_sensors.gravity import KnownGravity
 from dynid_ros.jobs.torque_sensors import identify_torque_sensors, read_gravity
 from dynid_ros.share import share_path
 

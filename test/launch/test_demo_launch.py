@@ -31,4 +31,4 @@ def generate_test_description():
 
 class TestDemo(unittest.TestCase):
     def test_first_act(self, proc_output):
-        proc_output.assertWaitFor("1/17", timeout=60.0, stream="stdout")
+        proc_output.assertWaitFor("1/", timeout=60.0, stream="stdout")

@@ -16,12 +16,22 @@ LAUNCH = Path(__file__).resolve().parents[2] / "launch"
 NODES = {
     "simulate": ["simulator"],
     "record": ["recorder"],
-    "identify": ["excitation", "recorder", "gravity_identification", "link_identification", "load_identification"],
+    "identify": [
+        "excitation",
+        "recorder",
+        "gravity_identification",
+        "link_identification",
+        "flexible_joint_identification",
+        "torque_sensor_calibration",
+        "load_identification",
+    ],
     "gravity_compensation": ["gravity_compensation"],
+    "controller_stack": ["gravity_compensation"],
+    "show": ["gravity_markers"],
 }
 
 
-CHOICES = {"identify": {"identification"}}
+CHOICES = {"identify": {"identification"}, "controller_stack": {"route"}}
 
 
 def description(name: str):
@@ -86,10 +96,10 @@ def test_argument_of_several_nodes_says_what_it_is_to_each():
     assert "links that can exist" in text
 
 
-@pytest.mark.parametrize("name", ["record", "gravity_compensation"])
+@pytest.mark.parametrize("name", ["record", "gravity_compensation", "controller_stack"])
 def test_node_starts_to_work_without_a_service_call(name):
     assert default(arguments(name)["autostart"]) == "true"
 
 
 def test_demo_has_its_output_folder_to_choose():
-    assert list(arguments("demo")) == ["output"]
+    assert list(arguments("demo")) == ["output", "acts"]

@@ -18,6 +18,7 @@ def measured():
     return {range_deg: rms_errors(range_deg, REPETITIONS, seed=0) for range_deg in REQUIRED}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("range_deg", REQUIRED)
 def test_accuracy(measured, range_deg):
     row, (axis, _, center) = measured[range_deg], REQUIRED[range_deg]

@@ -1,21 +1,30 @@
-"""The whole demo, with short motions: every node a process, over DDS."""
+"""The whole demo as it is: every node a process, over DDS; and how it ends when it is told to, or a node fails."""
 
 import os
 import re
+import signal
 import subprocess
 import sys
+import time
+from pathlib import Path
 
 import pytest
-import yaml
-
-from dynid_ros.share import share_path
 
 pytest.importorskip("rclpy")
 pytest.importorskip("mujoco")
 
+VERDICTS = (
+    "the arm floats",
+    "the arm is led by the hand",
+    "the links are found",
+    "the load is known",
+    "the torque sensors are calibrated",
+    "the springs are found",
+)
 FILES = (
-    "report.html",
-    "drop.png",
+    "gravity/identified.yaml",
+    "gravity/report.html",
+    "gravity/drop.png",
     "links/identified.yaml",
     "links/identified.urdf",
     "links/report.html",
@@ -27,56 +36,110 @@ FILES = (
     "flexible_joint/identified.yaml",
     "flexible_joint/report.html",
 )
+DEMO = [sys.executable, "-m", "dynid_ros.cli", "demo", "--output"]
+COORDINATOR = [sys.executable, "-m", "dynid_ros.nodes.demo", "--ros-args", "-p"]
 
 
-def run(output, *arguments, timeout=880):
-    command = [sys.executable, "-m", "dynid_ros.cli", "demo", "--output", output, *arguments]
-    environment = os.environ | {"ROS_DOMAIN_ID": str(os.getpid() % 100 + 1)}
-    return subprocess.run(command, capture_output=True, text=True, timeout=timeout, env=environment, check=False)
+def left_over(output):
+    """Processes that have to do with an output folder."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            command = path.read_bytes().replace(b"\0", b" ").decode()
+        except OSError:
+            continue
+        if f"{output}" in command:
+            found.append(f"{path.parent.name}: {command}")
+    return found
 
 
-@pytest.mark.timeout(120)
+class Running:
+    """A demo in a process of its own, on a domain of its own choice."""
+
+    def __init__(self, output):
+        self.output, self.log = output, output.with_suffix(".txt")
+        environment = {name: value for name, value in os.environ.items() if name != "ROS_DOMAIN_ID"}
+        with self.log.open("w") as log:
+            self.process = subprocess.Popen([*DEMO, output], stdout=log, stderr=subprocess.STDOUT, env=environment)
+
+    def wait_for(self, text, timeout=90.0):
+        deadline = time.monotonic() + timeout
+        while text not in self.log.read_text():
+            assert self.process.poll() is None, self.log.read_text()
+            assert time.monotonic() < deadline, self.log.read_text()
+            time.sleep(0.1)
+
+    def first_node(self):
+        pid = self.process.pid
+        return int(Path(f"/proc/{pid}/task/{pid}/children").read_text().split()[0])
+
+    def ended(self):
+        """Exit code, and what was printed; all its processes are gone."""
+        code = self.process.wait(timeout=40.0)
+        assert not left_over(self.output)
+        return code, self.log.read_text()
+
+
+@pytest.mark.timeout(60)
 @pytest.mark.parametrize(
     ("acts", "said"),
     [
-        (["links", "load"], r"act load needs .*/identified.yaml, which act gravity writes"),
-        (["lode"], r"there is no act 'lode'; the acts are gravity, links, load, torque_sensors, flexible_joint"),
+        ("[links, load]", r"act load needs .*/identified.yaml, which act gravity writes"),
+        ("[lode]", r"no act 'lode'; the acts are gravity, hand_guiding, links, load, torque_sensors, flexible_joint"),
     ],
 )
 def test_acts_that_cannot_be_played_are_refused(tmp_path, acts, said):
-    ended = run(tmp_path, "--acts", *acts, timeout=110)
+    command = [*COORDINATOR, f"acts:={acts}", "-p", f"output:={tmp_path}"]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=50, check=False)
     assert ended.returncode == 2, ended.stdout + ended.stderr
-    assert re.search(f"error: {said}", ended.stdout + ended.stderr)
+    assert re.search(f"error: .*{said}", ended.stderr)
 
 
+@pytest.mark.timeout(200)
+def test_demos_side_by_side_each_end_with_all_their_processes(tmp_path):
+    told, failing = Running(tmp_path / "told"), Running(tmp_path / "failing")
+    try:
+        told.wait_for("1/15")
+        failing.wait_for("1/15")
+        again = subprocess.run([*DEMO, told.output], capture_output=True, text=True, timeout=50, check=False)
+        assert again.returncode == 2
+        assert "another demo writes there now" in again.stderr
+        told.process.send_signal(signal.SIGINT)
+        os.kill(failing.first_node(), signal.SIGKILL)
+        assert told.ended()[0] == 130
+        code, printed = failing.ended()
+        assert code == 2
+        assert "node simulator ended with exit code -9; see" in printed
+        assert f"The last lines of {failing.output}/logs/simulator.log:" in printed
+    finally:
+        for demo in (told, failing):
+            demo.process.kill()
+            demo.process.wait()
+
+
+@pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_demo_passes(tmp_path):
-    parameters = yaml.safe_load(share_path("config/demo.yaml").read_text())
-    parameters["excitation"]["ros__parameters"] |= {
-        "steps": 5,
-        "speed_fraction": 1.0,
-        "travel_speed_fraction": 1.0,
-    }
-    parameters["demo"]["ros__parameters"]["drop_time"] = 2.0
-    file = tmp_path / "short.yaml"
-    file.write_text(yaml.safe_dump(parameters))
     output = tmp_path / "out"
-    ended = run(output, "--parameters", file)
+    environment = os.environ | {"ROS_DOMAIN_ID": str(os.getpid() % 100 + 1)}
+    ended = subprocess.run([*DEMO, output], capture_output=True, text=True, timeout=880, env=environment, check=False)
     assert ended.returncode == 0, ended.stdout + ended.stderr
-    assert "PASSED: the arm floats" in ended.stdout
-    assert "PASSED: the links are found" in ended.stdout
-    assert "PASSED: the load is known" in ended.stdout
-    assert "Put down: noticed" in ended.stdout
+    assert not left_over(output)
+    for verdict in VERDICTS:
+        assert f"PASSED: {verdict}" in ended.stdout
     assert "live: " in ended.stdout
-    assert "PASSED: the torque sensors are calibrated" in ended.stdout
-    assert "PASSED: the springs are found" in ended.stdout
+    assert "Put down: noticed" in ended.stdout
+    page = (output / "report.html").read_text()
+    assert "All 6 acts passed" in page
     for file in FILES:
         assert (output / file).exists(), file
+    for file in re.findall(r'href="([^"#]+)"', page):
+        assert (output / file).exists(), file
+    assert page.count("<svg") >= 8
     assert "hold the true value" in (output / "links/report.html").read_text()
-    main = (output / "report.html").read_text()
-    for act in ("load", "torque_sensors", "flexible_joint"):
-        assert f'href="{act}/demonstration.html"' in main
-        assert "interval holds the truth" in (output / act / "demonstration.html").read_text()
     assert not [
-        line for log in (output / "logs").iterdir() for line in log.read_text().splitlines() if "Traceback" in line
+        f"{log.name}: {line}"
+        for log in (output / "logs").iterdir()
+        for line in log.read_text().splitlines()
+        if "Traceback" in line
     ]

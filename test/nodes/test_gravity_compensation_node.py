@@ -1,13 +1,10 @@
 import math
-import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import planar_arm
 import pytest
@@ -15,143 +12,32 @@ import yaml
 
 rclpy = pytest.importorskip("rclpy")
 
-from diagnostic_msgs.msg import DiagnosticArray  # noqa: E402
+from compensation_bench import (  # noqa: E402
+    EFFORT,
+    FAULT_RAMP,
+    LATCHED,
+    POSE,
+    RAMP,
+    TIMEOUT,
+    Bench,
+    Robot,
+    wait,
+)
 from geometry_msgs.msg import InertiaStamped  # noqa: E402
 from lifecycle_msgs.msg import Transition  # noqa: E402
-from lifecycle_msgs.srv import ChangeState, GetState  # noqa: E402
+from lifecycle_msgs.srv import GetState  # noqa: E402
 from node_threads import NodeThreads  # noqa: E402
-from rclpy.node import Node  # noqa: E402
-from rclpy.parameter import Parameter  # noqa: E402
-from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
-from std_msgs.msg import Float64MultiArray, String  # noqa: E402
-from std_srvs.srv import SetBool, Trigger  # noqa: E402
+from std_msgs.msg import String  # noqa: E402
 from trajectory_msgs.msg import JointTrajectory  # noqa: E402
 
-from dynid_ros.nodes import gravity_compensation  # noqa: E402
+from dynid_ros.nodes import compensation_model  # noqa: E402
 from dynid_ros.nodes.compensation_parameters import PARAMETERS, feedforward  # noqa: E402
-from dynid_ros.nodes.gravity_compensation import GravityCompensation  # noqa: E402
 
 ROOT = Path(__file__).parents[2]
-LATCHED = QoSProfile(depth=20, durability=DurabilityPolicy.TRANSIENT_LOCAL)
-EFFORT_TOPIC = "/forward_effort_controller/commands"
-RAMP = 0.3
-FAULT_RAMP = 0.3
-TIMEOUT = 0.4  # generous: the machine that runs the tests is busy
-POSE = [0.5, 0.3, -0.4]
 
 
-@pytest.fixture(autouse=True)
-def ros(monkeypatch):
-    monkeypatch.setenv("ROS_DOMAIN_ID", os.environ.get("ROS_DOMAIN_ID", "51"))
-    monkeypatch.setenv("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
-    rclpy.init()
-    yield
-    rclpy.shutdown()
-
-
-class Robot(Node):
-    """A driver that publishes joint states at 100 Hz, and everything that listens to the compensation."""
-
-    def __init__(self, message=Float64MultiArray, topic=EFFORT_TOPIC):
-        super().__init__("robot")
-        self.names = list(planar_arm.JOINTS)
-        self.position = list(POSE)
-        self.silent = False
-        self.stamp = None
-        self.commands: list[tuple[float, Any]] = []
-        self.states: list[str] = []
-        self.diagnostics: list[Any] = []
-        best_effort = QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT)
-        self.publisher = self.create_publisher(JointState, "joint_states", best_effort)
-        self.create_timer(0.01, self.publish)
-        self.create_subscription(message, topic, lambda m: self.commands.append((time.monotonic(), m)), 1000)
-        self.create_subscription(String, "/gravity_compensation/state", lambda m: self.states.append(m.data), LATCHED)
-        self.create_subscription(DiagnosticArray, "/diagnostics", lambda m: self.diagnostics.append(m.status[0]), 10)
-
-    def publish(self):
-        if not self.silent:
-            message = JointState(name=self.names, position=[float(value) for value in self.position])
-            message.header.stamp = self.stamp or self.get_clock().now().to_msg()
-            self.publisher.publish(message)
-
-
-class Bench:
-    """The node under test and the robot, each in its own thread."""
-
-    def __init__(self, model_file, message=Float64MultiArray, topic=EFFORT_TOPIC, **parameters):
-        values = {
-            "robot_description": planar_arm.urdf(),
-            "model_file": str(model_file),
-            "ramp_time": RAMP,
-            "fault_ramp_time": FAULT_RAMP,
-            "timeout": TIMEOUT,
-        } | parameters
-        self.robot = Robot(message, topic)
-        self.node = GravityCompensation(parameter_overrides=[Parameter(k, value=v) for k, v in values.items()])
-        self.threads = NodeThreads(self.robot, self.node)
-
-    def close(self):
-        self.threads.close()
-        self.node.end()
-        self.node.destroy_node()
-        self.robot.destroy_node()
-
-    def call(self, kind, name, request):
-        client = self.robot.create_client(kind, f"/gravity_compensation/{name}")
-        assert client.wait_for_service(20.0)
-        done = threading.Event()
-        future = client.call_async(request)
-        future.add_done_callback(lambda _: done.set())
-        assert done.wait(10.0), f"service {name} did not answer"
-        return future.result()
-
-    def transition(self, identifier):
-        return self.call(ChangeState, "change_state", ChangeState.Request(transition=Transition(id=identifier))).success
-
-    def configure(self):
-        return self.transition(Transition.TRANSITION_CONFIGURE)
-
-    def activate(self):
-        assert self.configure()
-        assert self.transition(Transition.TRANSITION_ACTIVATE)
-
-    def enable(self, on=True):
-        return self.call(SetBool, "enable", SetBool.Request(data=on))
-
-    def reload(self):
-        return self.call(Trigger, "reload", Trigger.Request())
-
-    def run(self):
-        self.activate()
-        wait(lambda: self.robot.publisher.get_subscription_count() and self.node._loop.compensator.position)
-        answer = self.enable()
-        assert answer.success, answer.message
-        wait(lambda: self.state == "active")
-        return self
-
-    @property
-    def state(self):
-        return self.robot.states[-1] if self.robot.states else ""
-
-    @property
-    def torque(self):
-        return list(self.robot.commands[-1][1].data)
-
-    def torques(self):
-        return [list(message.data) for _, message in self.robot.commands]
-
-
-def wait(condition, seconds=6.0):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "timed out"
-        time.sleep(0.005)
-
-
-@pytest.fixture
-def model_file(tmp_path):
-    return planar_arm.write(tmp_path / "identified.yaml", planar_arm.document())
+pytestmark = pytest.mark.usefixtures("ros")
 
 
 @pytest.fixture
@@ -357,7 +243,7 @@ def test_reload_changes_the_model_without_a_step(bench, model_file):
     wait(lambda: bench.torque == pytest.approx(planar_arm.gravity_torque(POSE, factor=0.5), abs=1e-9))
     assert bench.state == "active"
     torques = [torque[1] for torque in bench.torques()[count - 1 :]]
-    rate = 50.0 / FAULT_RAMP
+    rate = EFFORT / FAULT_RAMP
     drop = abs(torques[-1] - torques[0])
     assert max(abs(a - b) for a, b in pairwise(torques)) < drop, "not in one step"
     assert drop / rate > 0.02, "the test needs a change that takes several commands"
@@ -369,7 +255,7 @@ def test_a_slow_reload_does_not_starve_the_control(bench, monkeypatch):
         return feedforward(*arguments)
 
     bench = bench().run()
-    monkeypatch.setattr(gravity_compensation, "feedforward", slowly)
+    monkeypatch.setattr(compensation_model, "feedforward", slowly)
     count = len(bench.robot.commands)
     assert bench.reload().success
     assert bench.state == "active"
@@ -640,7 +526,7 @@ BAD_CONFIGURATIONS: dict[str, tuple[dict, str]] = {
     "deflection": ({"largest_deflection": 0.0}, "largest_deflection is 0.0"),
     "timing": ({"ramp_time": 0.0}, "ramp_time is 0.0"),
     "no description": ({"robot_description": ""}, "no URDF has arrived"),
-    "bad path": ({"robot_description": "/nowhere/arm.urdf"}, "cannot read '/nowhere/arm.urdf'"),
+    "bad path": ({"robot_description": "/nowhere/arm.urdf"}, "'/nowhere/arm.urdf': cannot be read"),
 }
 
 

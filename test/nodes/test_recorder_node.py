@@ -1,8 +1,6 @@
 import os
 import shutil
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -11,24 +9,17 @@ import pytest
 
 rclpy = pytest.importorskip("rclpy")
 
-from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus  # noqa: E402
+from diagnostic_msgs.msg import DiagnosticStatus  # noqa: E402
 from geometry_msgs.msg import Pose, PoseArray, PoseStamped, WrenchStamped  # noqa: E402
-from rclpy.executors import SingleThreadedExecutor  # noqa: E402
-from rclpy.parameter import Parameter  # noqa: E402
-from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy  # noqa: E402
+from recorder_bench import LATCHED, RELIABLE, SENSOR, Bench  # noqa: E402
 from rosbags.rosbag2 import Reader  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 from std_msgs.msg import Float64MultiArray, String  # noqa: E402
-from std_srvs.srv import Trigger  # noqa: E402
 
 from benchmarks import recording_loss  # noqa: E402
-from dynid_ros.nodes.recorder import Recorder  # noqa: E402
 from dynid_ros.recording import Recording  # noqa: E402
 
 ROOT = Path(__file__).parents[2]
-LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
-SENSOR = QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT)
-RELIABLE = QoSProfile(depth=1000)
 
 
 @pytest.fixture(autouse=True)
@@ -39,86 +30,6 @@ def ros(monkeypatch):
     rclpy.init()
     yield
     rclpy.try_shutdown()
-
-
-class Bench:
-    """A robot's publishers and the recorder's clients in this process; the recorder too, or in a process of its own."""
-
-    def __init__(self, folder: Path, parameters: dict | None = None, *, process: bool = False):
-        self.folder = folder
-        self.executor = SingleThreadedExecutor()
-        self.robot = rclpy.create_node("robot")
-        self.executor.add_node(self.robot)
-        self.clients = {name: self.robot.create_client(Trigger, f"/recorder/{name}") for name in ("start", "stop")}
-        self.bags: list[str] = []
-        self.diagnostics: list[DiagnosticStatus] = []
-        self.robot.create_subscription(String, "/recorder/bag", lambda m: self.bags.append(m.data), LATCHED)
-        self.robot.create_subscription(DiagnosticArray, "/diagnostics", lambda m: self.diagnostics.extend(m.status), 10)
-        settings = {"output_folder": str(folder)} | (parameters or {})
-        self.process, self.recorder = None, None
-        if process:
-            options = [word for name, value in settings.items() for word in ("-p", f"{name}:={value}")]
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "dynid_ros.nodes.recorder", "--ros-args", *options],
-                stderr=subprocess.PIPE,
-                text=True,
-            )
-        else:
-            overrides = [Parameter(name, value=value) for name, value in settings.items()]
-            self.recorder = Recorder(parameter_overrides=overrides)
-            self.executor.add_node(self.recorder)
-        self.sent = 0
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        if self.process is not None:
-            self.process.kill()
-            self.process.wait()
-            self.process.stderr.close()
-        if self.recorder is not None:
-            self.recorder.destroy_node()
-        self.robot.destroy_node()
-        self.executor.shutdown()
-
-    def spin(self, seconds: float):
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
-            self.executor.spin_once(timeout_sec=0.02)
-
-    def until(self, condition, timeout=15.0):
-        end = time.monotonic() + timeout
-        while not condition():
-            assert time.monotonic() < end, "timeout"
-            self.executor.spin_once(timeout_sec=0.02)
-
-    def call(self, name):
-        assert self.clients[name].wait_for_service(15.0)
-        future = self.clients[name].call_async(Trigger.Request())
-        self.until(future.done)
-        return future.result()
-
-    def publisher(self, msgtype, topic="joint_states", qos=RELIABLE):
-        publisher = self.robot.create_publisher(msgtype, topic, qos)
-        self.until(lambda: publisher.get_subscription_count() > 0)
-        return publisher
-
-    def publish(self, publisher, count, seconds_each=0.001):
-        """Joint states that count: position of both joints and stamp."""
-        for _ in range(count):
-            self.sent += 1
-            message = JointState(name=["b", "a"], position=[-float(self.sent), float(self.sent)], effort=[1.0, 2.0])
-            message.header.stamp.sec, message.header.stamp.nanosec = divmod(self.sent * 10**6, 10**9)
-            publisher.publish(message)
-            if self.process is None:
-                self.executor.spin_once(timeout_sec=0)
-            time.sleep(seconds_each)
-
-    def status(self):
-        self.diagnostics.clear()
-        self.until(lambda: any(status.name == "recorder" for status in self.diagnostics))
-        return next(status for status in self.diagnostics if status.name == "recorder")
 
 
 def read(bench, **options):

@@ -64,6 +64,7 @@ class Client(Node):
             JointTrajectory, "/joint_trajectory_controller/joint_trajectory", QoSProfile(depth=10)
         )
         self.effort = self.create_publisher(Float64MultiArray, "/forward_effort_controller/commands", 10)
+        self.push = self.create_publisher(WrenchStamped, "/simulator/push", 10)
         self.effort_mode = self.create_client(SetBool, "/simulator/effort_mode")
         self.reset = self.create_client(Trigger, "/simulator/reset")
         self.pick_up = self.create_client(SetBool, "/simulator/pick_up")
@@ -152,6 +153,7 @@ def shared_client(simulator, environment):
         client = Client()
         client.wait(lambda: client.states, 20.0)
         client.wait(lambda: client.trajectory.get_subscription_count() and client.effort.get_subscription_count())
+        client.wait(client.push.get_subscription_count)
         assert client.effort_mode.wait_for_service(10.0)
         assert client.reset.wait_for_service(10.0)
         assert client.pick_up.wait_for_service(10.0)
@@ -346,6 +348,27 @@ def test_refuses_bad_effort_commands_and_keeps_the_last(client):
     assert client.fresh().position == pytest.approx(list(before.position), abs=2e-3)
 
 
+def push(client, frame="", **force):
+    message = WrenchStamped()
+    message.header.frame_id = frame
+    for axis, newtons in force.items():
+        setattr(message.wrench.force, axis, newtons)
+    client.push.publish(message)
+
+
+def test_a_push_bends_the_servo_as_long_as_it_lasts(client):
+    push(client, z=-200.0)
+    client.wait(lambda: client.states[-1].position[1] > START[1] + 2e-3)
+    client.wait(lambda: abs(client.states[-1].position[1] - START[1]) < 5e-4)
+
+
+def test_a_push_that_is_none_is_refused(client):
+    refused = client.refused()
+    push(client, frame="nowhere", x=1.0)
+    push(client, x=np.nan)
+    client.wait(lambda: client.refused() == refused + 2)
+
+
 def test_reset_from_effort_mode(client):
     client.switch(True)
     client.spin(0.3)
@@ -453,13 +476,15 @@ def test_a_stopped_process_reports_the_time_it_lost(client, simulator):
 @pytest.mark.parametrize(
     ("parameter", "message"),
     [
-        ("robot_description:=/nowhere/arm.urdf", "cannot read '/nowhere/arm.urdf'"),
+        ("robot_description:=/nowhere/arm.urdf", "'/nowhere/arm.urdf': cannot be read"),
         ("tip_link:=hand", "tip link 'hand' is not in the URDF"),
         ("rate:=5000.0", "Parameter 'rate' is 5000 Hz; expected 1 to 1000"),
         ("timestep:=0.0", "Parameter 'timestep' is 0 s"),
         ("description_error:=1.0", "Parameter 'description_error' is 1; expected 0 or more, below 1"),
         ("start_position:=[0.0, 9.0, 0.0, 0.0, 0.0, 0.0]", "joint 'joint_2' at 9; its limits are"),
         ("coulomb_friction:=[-1.0]", "coulomb is [-1.0]; expected one finite number of at least 0"),
+        ("controller:=pid", "Parameter 'controller' is 'pid'; expected effort, position_and_effort, trajectory_effort"),
+        ("controller_joints:=[joint_1]", "Parameter 'controller_joints' is joint_1; expected the joints joint_1, "),
         ("wrench_noise:=[-0.1]", "noise of the wrench sensor is [-0.1]"),
         ("torque_noise:=[0.1, 0.2]", "torque_noise is [0.1, 0.2]"),
     ],

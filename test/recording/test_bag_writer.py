@@ -1,3 +1,5 @@
+import gc
+import io
 import os
 import re
 import resource
@@ -16,7 +18,7 @@ from rosbags.interfaces import Qos, QosDurability, QosHistory, QosLiveliness, Qo
 from rosbags.rosbag2 import Reader
 
 from dynid_ros.errors import RecordingError
-from dynid_ros.recording import Recording
+from dynid_ros.recording import Recording, bag_writer
 from dynid_ros.recording.bag_writer import BagWriter
 
 TYPE = "sensor_msgs/msg/JointState"
@@ -203,7 +205,110 @@ def test_full_disk(tmp_path):
             bag.close()
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    assert Recording.read(bag.path).n_samples == 200
+    _check_complete(bag.path, 200)
+
+
+def _check_complete(path, count):
+    it = Recording.read(path)
+    assert not it.truncated
+    np.testing.assert_array_equal(it.position[:, 0], np.arange(count))
+    with Reader(path) as reader:
+        assert reader.message_count == count
+    assert sorted(file.suffix for file in path.iterdir()) == [".mcap", ".yaml"]
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """Folder on a file system of 256 KiB."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(folder)], capture_output=True, check=False
+    )
+    if mounted.returncode:
+        pytest.skip("mounting needs root")
+    yield folder
+    subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+def _fill(bag, flush, flushed):
+    for end in range(flush, 10**6, flush):
+        write(bag, end - flush, end)
+        bag.flush()
+        flushed.append(end)
+
+
+@pytest.mark.parametrize("flush", [10, 100])
+def test_full_disk_leaves_a_complete_bag(small_disk, flush):
+    bag = BagWriter(small_disk)
+    bag.add_topic(TOPIC, TYPE)
+    flushed: list[int] = []
+    with pytest.raises(RecordingError, match=r"cannot write bag .*No space left.*free space"):
+        _fill(bag, flush, flushed)
+    end = flushed[-1]
+    assert end > 500
+    _check_complete(bag.path, end)
+    with pytest.raises(RecordingError, match="No space left"):
+        write(bag, 0, 1)
+    with pytest.raises(RecordingError, match="No space left"):
+        bag.close()
+    del bag
+    gc.collect()  # what is still in its buffer must not come behind
+    (path,) = (path for path in small_disk.iterdir() if path.is_dir())
+    _check_complete(path, end)
+
+
+def test_killed_at_any_write_it_leaves_all_up_to_the_last_flush(tmp_path, monkeypatch):
+    flushed, copies = 0, []
+
+    def look():
+        copies.append((flushed, shutil.copytree(tmp_path / "bags", tmp_path / f"copy_{len(copies)}")))
+
+    class Watched(io.FileIO):
+        def write(self, data):
+            half = len(data) // 2
+            super().write(data[:half])
+            look()
+            super().write(data[half:])
+            look()
+            return len(data)
+
+        def truncate(self, size=None):
+            size = super().truncate(size)
+            look()
+            return size
+
+    monkeypatch.setattr(bag_writer.io, "FileIO", Watched)
+    with BagWriter(tmp_path / "bags") as bag:
+        bag.add_topic(TOPIC, TYPE)
+        for end in range(100, 600, 100):
+            write(bag, end - 100, end)
+            bag.flush()
+            flushed = end
+    assert len(copies) > 15
+    for count, copy in copies:
+        (path,) = copy.iterdir()
+        if count:
+            it = Recording.read(path)
+            assert it.n_samples >= count
+            np.testing.assert_array_equal(it.position[:, 0], np.arange(it.n_samples))
+            info = yaml.safe_load((path / "metadata.yaml").read_text())["rosbag2_bagfile_information"]
+            assert count <= info["message_count"] <= it.n_samples
+
+
+def test_a_folder_that_another_process_makes_meanwhile_is_left_alone(tmp_path, monkeypatch):
+    opened = bag_writer.Writer.open
+
+    def late(writer):
+        if not writer.path.name.endswith("_1"):
+            writer.path.mkdir(parents=True)
+        opened(writer)
+
+    monkeypatch.setattr(bag_writer.Writer, "open", late)
+    monkeypatch.setattr(time, "strftime", lambda _: "now")
+    with BagWriter(tmp_path) as bag:
+        assert bag.path.name == "recording_now_1"
+    assert not list((tmp_path / "recording_now").iterdir())
 
 
 def test_memory_is_bounded(tmp_path):

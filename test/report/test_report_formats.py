@@ -83,3 +83,9 @@ def test_words():
 )
 def test_share(fraction, text):
     assert formats.share(fraction) == text
+
+
+def test_numbers_stay_with_their_units():
+    said = "off by 99.4 %: of its 4.2 N m, < 0.01 % in 3 sensors; 2 kg m after 67.9 s."
+    kept = "off by 99.4~%: of its 4.2~N~m, <~0.01~% in 3 sensors; 2~kg~m after 67.9~s."
+    assert formats.unbroken(said) == kept.replace("~", "\N{NO-BREAK SPACE}")

@@ -66,6 +66,7 @@ def test_camera_times_become_robot_times():
     np.testing.assert_allclose(motion(found.to_robot(camera)), links, atol=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("correlated", [False, True])
 def test_standard_errors_cover_the_truth(correlated):
     robot, motor, camera, links = records(0.0123, drift=30e-6, seen=(5.0, 35.0), rate=60.0, noise=0.0)

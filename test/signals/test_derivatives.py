@@ -22,3 +22,13 @@ def test_noise_of_the_velocity_is_that_of_the_least_squares_slope():
     noise = np.random.default_rng(1).normal(size=(100_000, 1))
     velocity, _ = differentiate(0.01 * np.arange(len(noise)), noise, 0.11)
     assert np.std(velocity) == pytest.approx(1 / (0.01 * np.sqrt(110)), rel=0.02)
+
+
+def test_a_clock_that_was_set_takes_no_memory_and_changes_nothing_elsewhere():
+    time = 0.01 * np.arange(400)
+    q = np.sin(2 * time)[:, None]
+    expected, _ = differentiate(time, q, 0.1)
+    velocity, _ = differentiate(np.where(time < 2.0, time, time + 1.7e9), q, 0.1)
+    near = np.abs(time - 2.0) < 0.1
+    np.testing.assert_allclose(velocity[~near], expected[~near], atol=1e-5)
+    assert np.abs(velocity).max() < 2.1

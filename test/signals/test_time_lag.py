@@ -26,6 +26,7 @@ def test_single_column():
     assert time_lag(torque(TIME)[:, 0], torque(TIME - 0.0123)[:, 0], RATE).lag == pytest.approx(0.0123, abs=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("correlated", [False, True])
 def test_standard_error_covers_the_truth(correlated):
     rng = np.random.default_rng(5)

@@ -24,6 +24,7 @@ def test_free_way_is_straight_and_as_fast_as_the_limits_allow():
     check_limits(motion, LIMITS)
 
 
+@pytest.mark.slow
 def test_way_through_the_floor_goes_over_another_pose():
     """An arm that hangs: straight ways like to lead through the stretched arm, which is too long for the room."""
     robot = RobotModel.from_urdf(DEMO_ARM, gravity=(0, 0, 9.80665))

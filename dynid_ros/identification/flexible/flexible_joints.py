@@ -10,18 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid_ros.errors import IdentificationError, RecordingError
-from dynid_ros.identification.flexible.flexible_prediction import joined, of_run
-from dynid_ros.identification.flexible.flexible_remarks import remarks
-from dynid_ros.identification.flexible.flexible_result import FlexibleResult, RunFound
 from dynid_ros.identification.flexible.joint_parameters import MOTOR_TERMS, Layout
 from dynid_ros.identification.flexible.linear_steps import LinearSteps
 from dynid_ros.identification.flexible.link_checks import check_links
 from dynid_ros.identification.flexible.output_error import OutputError, Solution
+from dynid_ros.identification.flexible.prediction import joined, of_run
+from dynid_ros.identification.flexible.remarks import remarks
+from dynid_ros.identification.flexible.result import FlexibleResult, RunFound
 from dynid_ros.identification.flexible.rigid_sums import resonances, rigid_sums
 from dynid_ros.identification.flexible.run import Run, runs
 from dynid_ros.identification.flexible.run_residuals import CLOCK_TERMS, RunTerms
 from dynid_ros.identification.flexible.spring import SPRINGS, Spring
-from dynid_ros.identification.link_signals import require_torque
+from dynid_ros.identification.links.signals import require_torque
 from dynid_ros.mocap.link_angles import LinkAngles
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
@@ -89,12 +89,7 @@ class FlexibleJointIdentification:
         """
         if not recordings:
             raise IdentificationError("fit needs at least one recording")
-        seen = [links] * len(recordings) if links is None or isinstance(links, LinkAngles) else list(links)
-        if len(seen) != len(recordings) or (isinstance(links, LinkAngles) and len(recordings) > 1):
-            raise IdentificationError(
-                f"links are given for {len(seen) if not isinstance(links, LinkAngles) else 1} of {len(recordings)} "
-                "recordings; give one LinkAngles, or None, for each"
-            )
+        seen = _each(links, len(recordings))
         found = [
             run for recording, angles in zip(recordings, seen, strict=True) for run in self._runs(recording, angles)
         ]
@@ -110,8 +105,8 @@ class FlexibleJointIdentification:
         self, *recordings: Recording, links: Sequence[LinkAngles | None] | None = None
     ) -> tuple[FlexibleResult, ...]:
         """The same from each recording alone, for means and coefficients of variation as in the paper's table I."""
-        seen = [None] * len(recordings) if links is None else list(links)
-        return tuple(self.fit(r, links=None if one is None else [one]) for r, one in zip(recordings, seen, strict=True))
+        seen = _each(links, len(recordings))
+        return tuple(self.fit(r, links=one) for r, one in zip(recordings, seen, strict=True))
 
     def _springs(self) -> list[Spring]:
         names = self.robot.joint_names
@@ -197,6 +192,18 @@ class FlexibleJointIdentification:
             torque_rms=np.array([rms.get(("motor", i), np.nan) for i in range(n)]),
             prediction=joined([of_run(layout, solution.values, run, motion, zero=zero, clock=correction)]),
         )
+
+
+def _each(links: LinkAngles | Sequence[LinkAngles | None] | None, count: int) -> list[LinkAngles | None]:
+    """Links' positions of each recording."""
+    if links is None:
+        return [None] * count
+    given = [links] if isinstance(links, LinkAngles) else list(links)
+    if len(given) != count:
+        raise IdentificationError(
+            f"links are given for {len(given)} of {count} recordings; give one LinkAngles, or None, for each"
+        )
+    return given
 
 
 def _require_explained(result: FlexibleResult) -> None:

@@ -65,6 +65,14 @@ class Layout:
             raise ValueError(f"no parameter {', '.join(unknown)}; expected {', '.join(self.names)}")
         return np.array([self.names.index(name) for name in wanted])
 
+    def inertia_regressor(self, poses: NDArray) -> NDArray:
+        """(N, n, n, 10 n) in poses (N, n): times links' parameters, the inertia matrices of the links alone."""
+        n = self.robot.n_joints
+        q = np.repeat(poses, n, axis=0)
+        still, each = np.zeros_like(q), np.tile(np.eye(n), (len(poses), 1))
+        regressor = self.robot.torque_regressor(q, still, each) - self.robot.gravity_regressor(q)
+        return regressor.reshape(len(poses), n, n, -1)
+
     def unpack(self, values: NDArray) -> JointParameters:
         """Parameters (p,) by what they are."""
         n, r = self.robot.n_joints, self.n_links

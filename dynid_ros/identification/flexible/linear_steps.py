@@ -121,14 +121,12 @@ class LinearSteps:
 
     def _moves(self, links: NDArray) -> bool:
         """Whether links have positive inertia in the poses of the runs, and not much less than the nominal ones."""
-        robot, n = self._layout.robot, self._layout.robot.n_joints
+        layout = self._layout
         poses = np.concatenate([part.poses for part in self._parts])
-        q = np.repeat(poses[np.linspace(0, len(poses) - 1, POSES).astype(int)], n, axis=0)
-        still = np.zeros_like(q)
-        regressor = robot.torque_regressor(q, still, np.tile(np.eye(n), (POSES, 1))) - robot.gravity_regressor(q)
-        matrices = (self._layout.base.reduce(regressor) @ links).reshape(POSES, n, n)
-        nominal = (regressor @ robot.parameters).reshape(POSES, n, n)
-        own = np.arange(n)
+        regressor = layout.inertia_regressor(poses[np.linspace(0, len(poses) - 1, POSES).astype(int)])
+        matrices = layout.base.reduce(regressor) @ links
+        nominal = regressor @ layout.robot.parameters
+        own = np.arange(layout.robot.n_joints)
         least = LEAST_INERTIA * np.maximum(nominal[:, own, own].min(axis=0), 0.0)
         # Scaled, so that light joints count as heavy ones.
         size = np.sqrt(np.maximum(matrices[:, own, own].min(axis=0), 1e-12))

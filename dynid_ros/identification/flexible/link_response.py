@@ -40,7 +40,7 @@ class LinkMotion(NamedTuple):
 
     Attributes:
         position, velocity, acceleration: rad or m, per s, per s².
-        by_parameters: (N, n, p) derivatives of the positions by `LinkResponse.size` parameters: base parameters of
+        by_parameters: (N, n, p) derivatives of the positions by the parameters: base parameters of
             links, Coulomb and viscous friction, values of the springs, then position and velocity at the start, and
             the corrections of each motor.
 
@@ -95,8 +95,8 @@ class LinkResponse:
         q = guess.copy()
         sense = np.zeros_like(q)
         for iteration in range(ITERATIONS):
-            smooth, partials, rows = self._equations(q, parameters)
             qd, qdd = (self._differences.of(q, order) for order in (1, 2))
+            smooth, partials, rows = self._equations(q, qd, qdd, parameters)
             by_q, by_qd, by_qdd = partials
             force = sum(np.einsum("kij,kj->ki", by, x) for by, x in zip(partials, (q, qd, qdd), strict=True)) - smooth
             linear = LinearMotion(by_qdd, by_qd, by_q, force, parameters.coulomb, self._step)
@@ -133,11 +133,12 @@ class LinkResponse:
     def _tolerance(self, q: NDArray) -> float:
         return float(CONVERGED * max(np.abs(self._motor - q).max(), 1e-3))
 
-    def _equations(self, q: NDArray, parameters: JointParameters) -> tuple[NDArray, NDArray, NDArray]:
+    def _equations(
+        self, q: NDArray, qd: NDArray, qdd: NDArray, parameters: JointParameters
+    ) -> tuple[NDArray, NDArray, NDArray]:
         """Residuals (N, n) without dry friction, their partial derivatives (3, N, n, n), the regressor (N, n, r)."""
         n = self._n
         own = np.arange(n)
-        qd, qdd = (self._differences.of(q, order) for order in (1, 2))
         matrix = self._dynamics.matrix(*(np.tile(array, (n, 1)) for array in (q, qd, qdd)))
         weights = np.zeros((n, matrix.shape[1], n, self._n_samples))
         weights[own, :, own] = parameters.links[:, None]

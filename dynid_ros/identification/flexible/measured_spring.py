@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid_ros.errors import IdentificationError
-from dynid_ros.identification.flexible.flexible_result import FlexibleResult
+from dynid_ros.identification.flexible.result import FlexibleResult
 from dynid_ros.identification.flexible.spring_data import white_noise
 from dynid_ros.identification.flexible.spring_fit import SpringFit, fit_spring
 from dynid_ros.mocap.link_angles import LinkAngles

@@ -9,8 +9,9 @@ residuals of torques and links, by which it is weighed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -165,9 +166,8 @@ class OutputError:
         p, at, pulls = len(self.layout.names), len(self.layout.names), []
         for run, found, weight in zip(self.residuals, channels, weights, strict=True):
             rows = np.r_[0:p, at : at + run.size]
-            for joint, matrix in weight.items():
-                channels_of = [channel for channel in found if channel.joint == joint]
-                residual, columns = _white(channels_of, matrix, run.run.compared.bins)
+            for channels_of, chosen in _by_joint(found, weight, run.run.compared.bins):
+                residual, columns = _white_residual(channels_of, chosen), _white_columns(channels_of, chosen)
                 own = np.zeros((len(residual), len(covariance)))
                 own[:, rows] = np.einsum("bcp,bc->bp", columns.conj(), residual).real
                 pulls.append(own)
@@ -180,9 +180,8 @@ class OutputError:
         """Half the squares of all residuals, white, and of what the motors were corrected by."""
         total = 0.0
         for run, mine, found, weight in zip(self.residuals, own, channels, weights, strict=True):
-            for joint, matrix in weight.items():
-                channels_of = [channel for channel in found if channel.joint == joint]
-                total += 0.5 * float(np.sum(np.abs(_white(channels_of, matrix, run.run.compared.bins)[0]) ** 2))
+            for channels_of, chosen in _by_joint(found, weight, run.run.compared.bins):
+                total += 0.5 * float(np.sum(np.abs(_white_residual(channels_of, chosen)) ** 2))
             total += 0.5 * float(np.sum(run.prior * mine**2))
         return total
 
@@ -196,9 +195,8 @@ class OutputError:
         at = p
         for run, mine, found, weight in zip(self.residuals, own, channels, weights, strict=True):
             rows = np.r_[0:p, at : at + run.size]
-            for joint, matrix in weight.items():
-                channels_of = [channel for channel in found if channel.joint == joint]
-                residual, columns = _white(channels_of, matrix, run.run.compared.bins)
+            for channels_of, chosen in _by_joint(found, weight, run.run.compared.bins):
+                residual, columns = _white_residual(channels_of, chosen), _white_columns(channels_of, chosen)
                 stacked = columns.reshape(-1, columns.shape[2])
                 information[np.ix_(rows, rows)] += (stacked.conj().T @ stacked).real
                 gradient[rows] += (stacked.conj().T @ residual.ravel()).real
@@ -245,11 +243,30 @@ def _step(scaled: NDArray, scale: NDArray, gradient: NDArray, damping: float) ->
     return np.linalg.solve(scaled + damping * np.eye(len(scale)), gradient / scale) / scale
 
 
-def _white(channels: Sequence[Channel], matrix: NDArray, bins: NDArray) -> tuple[NDArray, NDArray]:
-    """Residuals (B, c) and derivatives (B, c, p) of a joint's channels, white, a real signal's other half counted."""
+class _Chosen(NamedTuple):
+    """Frequencies that are compared, (B,), and what makes a joint's residuals white there, (B, c, c)."""
+
+    bins: NDArray
+    whiteners: NDArray
+
+
+def _by_joint(
+    channels: Sequence[Channel], weights: dict[int, NDArray], bins: NDArray
+) -> Iterator[tuple[list[Channel], _Chosen]]:
+    """Channels of each joint, with what makes them white, a real signal's other half counted."""
     # Negative frequencies have the same again; the mean has not.
     twice = np.where(bins > 0, np.sqrt(2.0), 1.0)
-    chosen = matrix[bins] * twice[:, None, None]
-    residual = np.stack([channel.residual[bins] for channel in channels], axis=1)
-    columns = np.stack([channel.columns for channel in channels], axis=1)
-    return np.einsum("bcd,bd->bc", chosen, residual), chosen @ columns
+    for joint, matrix in weights.items():
+        own = [channel for channel in channels if channel.joint == joint]
+        yield own, _Chosen(bins, matrix[bins] * twice[:, None, None])
+
+
+def _white_residual(channels: Sequence[Channel], chosen: _Chosen) -> NDArray:
+    """Residuals (B, c) of a joint's channels, white."""
+    residual = np.stack([channel.residual[chosen.bins] for channel in channels], axis=1)
+    return np.einsum("bcd,bd->bc", chosen.whiteners, residual)
+
+
+def _white_columns(channels: Sequence[Channel], chosen: _Chosen) -> NDArray:
+    """Their derivatives (B, c, p), white."""
+    return chosen.whiteners @ np.stack([channel.columns for channel in channels], axis=1)

@@ -52,11 +52,10 @@ def rigid_sums(layout: Layout, solution: Solution) -> tuple[Combination, ...]:
 
 def resonances(layout: Layout, solution: Solution, runs: Sequence[Run]) -> tuple[NDArray, NDArray]:
     """Frequencies (n,) of each joint alone, Hz, its motor held, in the middle of the motion; and standard errors."""
-    robot, n, r = layout.robot, layout.robot.n_joints, layout.n_links
-    pose = np.tile(np.mean(np.concatenate([run.motor.position for run in runs]), axis=0), (n, 1))
-    moved = robot.torque_regressor(pose, np.zeros((n, n)), np.eye(n)) - robot.gravity_regressor(pose)
+    n, r = layout.robot.n_joints, layout.n_links
+    pose = np.mean(np.concatenate([run.motor.position for run in runs]), axis=0)
     own = np.arange(n)
-    rows = layout.base.reduce(moved)[own, own]
+    rows = layout.base.reduce(layout.inertia_regressor(pose[None])[0])[own, own]
     inertia, at = rows @ solution.values[:r], layout.index("stiffness")
     stiffness = solution.values[at]
     found, errors = np.full(n, np.nan), np.full(n, np.nan)

@@ -65,6 +65,7 @@ def test_better_than_the_printed_method(by_camera):
         assert root > 3 * math.sqrt(sum(found[name] ** 2 for name in errors)), (cutoff, errors)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("law", "values"),
     [("cubic", {"stiffness": 9e3, "cubic": 3e7}), ("dead_zone", {"stiffness": 1.19e4, "dead_zone": 2e-3})],
@@ -84,6 +85,7 @@ def test_springs_that_are_not_linear(law, values):
     assert result.term("motor_inertia").values[0] == pytest.approx(truth.motor_inertia, rel=0.05)
 
 
+@pytest.mark.slow
 def test_several_recordings_with_clocks_of_their_own_are_one_fit():
     """And `repeat` takes each alone."""
     first, second = (spring_experiment(2, seconds=3.0, noise=noise).recording for noise in (1.0, 0.5))

@@ -58,6 +58,7 @@ def test_what_can_be_with_noise(joint):
     assert np.isfinite(list(found.values())).all()
 
 
+@pytest.mark.slow
 def test_six_joints_without_noise():
     experiment = shortened(experiments.six_joints(noise=0.0), 5.0)
     found, springs = solved(experiment), experiments.arm_springs()

@@ -54,6 +54,7 @@ def test_one_joint_moves_as_integrated(joint):
     assert np.abs(motor - links).max() > 8 * experiments.LINK_NOISE
 
 
+@pytest.mark.slow
 def test_six_joints_move_as_by_pinocchio():
     layout, values, motor, links, start = exact("arm", 1.0)
     response = response_of(layout, motor)

@@ -6,6 +6,8 @@ from spring_experiments import spring_experiment
 
 from dynid_ros.identification.flexible import FlexibleJointIdentification
 
+pytestmark = pytest.mark.slow
+
 SUMS = ("Iyy1 + motor_inertia joint_{}", "viscous joint_{} + motor_viscous joint_{}")
 
 

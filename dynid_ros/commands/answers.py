@@ -1,0 +1,104 @@
+"""What a command answers: text for people; with `--json` one document on stdout for programs, the text on stderr."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, redirect_stdout
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from dynid_ros.recording.checks import Finding
+
+FILES = ("identified", "urdf", "report", "predicted")
+"""Attributes of jobs that say where a file is."""
+
+
+class Job(Protocol):
+    """What is done, to be told."""
+
+    def summary(self) -> str:
+        """Lines of text."""
+
+    def document(self) -> dict:
+        """Plain data."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Text, data and exit code of a command.
+
+    Attributes:
+        text: lines for people.
+        document: for programs.
+        files: that were written, by what they are.
+        code: exit code; 0: all is well, 1: it is not, and the text says what.
+
+    """
+
+    text: str
+    document: Mapping[str, Any]
+    files: Mapping[str, Path] = field(default_factory=dict)
+    code: int = 0
+
+    @classmethod
+    def of(cls, job: Job) -> Answer:
+        """What a job left."""
+        files = {name: path for name in FILES if (path := getattr(job, name, None)) is not None}
+        return cls(job.summary(), job.document(), files)
+
+    def as_json(self, command: str) -> str:
+        """The document, with what all documents have."""
+        files = {name: str(path) for name, path in self.files.items()}
+        return as_json({"command": command, "exit_code": self.code, "files": files, **self.document})
+
+
+def error_as_json(command: str, error: BaseException, code: int) -> str:
+    """The document of a command that failed."""
+    text = " ".join(str(error).split()) or type(error).__name__
+    return as_json({"command": command, "exit_code": code, "error": text, "kind": type(error).__name__})
+
+
+def finding_document(finding: Finding) -> dict[str, str]:
+    """A finding as data."""
+    return {name: getattr(finding, name) for name in ("severity", "kind", "where", "message", "fix")}
+
+
+def as_json(document: object) -> str:
+    """JSON (RFC 8259): numbers that it cannot write, infinite or none, are null."""
+    return json.dumps(_plain(document), ensure_ascii=False, indent=1, allow_nan=False)
+
+
+@contextmanager
+def only_document_on_stdout() -> Iterator[None]:
+    """Send what is printed meanwhile to stderr, by other processes too."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    kept = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        with redirect_stdout(sys.stderr):
+            yield
+    finally:
+        sys.stderr.flush()
+        os.dup2(kept, 1)
+        os.close(kept)
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Mapping):
+        return {str(key): _plain(entry) for key, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(entry) for entry in value]
+    if isinstance(value, np.ndarray):
+        return _plain(value.tolist())
+    if isinstance(value, np.generic):
+        return _plain(value.item())
+    if isinstance(value, float):
+        return value if np.isfinite(value) else None
+    return value if value is None or isinstance(value, (bool, int, str)) else str(value)

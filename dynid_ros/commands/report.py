@@ -1,0 +1,39 @@
+"""`dynid report`: the page of an `identified.yaml`."""
+
+import argparse
+from pathlib import Path
+
+from dynid_ros.commands.answers import Answer
+from dynid_ros.commands.options import add_json, add_recording, add_robot, read_recordings, read_robot
+from dynid_ros.errors import RecordingError
+from dynid_ros.identification.identified_file import load_identified
+from dynid_ros.jobs.file_report import report_file
+
+
+def add(commands: argparse._SubParsersAction) -> None:
+    """Add the command."""
+    parser = commands.add_parser(
+        "report",
+        help="report.html anew from an identified.yaml",
+        description="The page of all that an identified.yaml holds. With --urdf and --recording, of a gravity "
+        "identification the whole report of the fit; of links how well they predict the recordings.",
+    )
+    parser.add_argument("--model", type=Path, required=True, help="identified.yaml")
+    add_robot(parser, required=False)
+    add_recording(parser, required=False)
+    parser.add_argument("--output", type=Path, required=True, help="the HTML file")
+    add_json(parser)
+    parser.set_defaults(command=_report)
+
+
+def _report(options: argparse.Namespace) -> Answer:
+    if options.urdf is None:
+        if options.recording:
+            raise RecordingError("--recording needs --urdf: without the arm no torque can be predicted")
+        return Answer.of(report_file(options.model, options.output))
+    # the arm that the file is of, where nothing else is said
+    section = load_identified(options.model)["robot"]
+    options.base, options.tip = options.base or section.get("base"), options.tip or section.get("tip")
+    robot = read_robot(options)
+    recordings = read_recordings(options, robot, options.recording)
+    return Answer.of(report_file(options.model, options.output, robot, recordings))

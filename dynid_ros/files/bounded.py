@@ -1,0 +1,66 @@
+"""Reading files that may be anything: a folder, a pipe that nobody writes to, a device without end, a disk full.
+
+All raise `OSError` with a reason in `strerror`, which the callers put behind the name of what they wanted to read.
+"""
+
+import errno
+import stat
+from pathlib import Path
+
+MEGABYTE = 1_000_000
+_KINDS = {
+    stat.S_IFDIR: "it is a folder",
+    stat.S_IFIFO: "it is a pipe, which may never end: write its content to a file first",
+    stat.S_IFCHR: "it is a device, no file",
+    stat.S_IFBLK: "it is a device, no file",
+    stat.S_IFSOCK: "it is a socket, no file",
+}
+
+
+def require_file(path: str | Path, largest: int | None = None) -> None:
+    """Refuse what is no regular file, and one of more than `largest` bytes; links are followed.
+
+    Raises:
+        OSError: that, or there is no such file.
+
+    """
+    try:
+        status = Path(path).stat()
+    except ValueError as error:  # a zero byte or half a character in the name
+        raise OSError(errno.EINVAL, f"no file can have this name: {error}") from error
+    if not stat.S_ISREG(status.st_mode):
+        raise OSError(errno.EINVAL, _KINDS.get(stat.S_IFMT(status.st_mode), "it is no regular file"))
+    if largest is not None and status.st_size > largest:
+        raise _too_large(largest)
+
+
+def read_bytes(path: str | Path, largest: int) -> bytes:
+    """Content of a regular file of at most `largest` bytes.
+
+    Raises:
+        OSError: as `require_file`, or it cannot be read.
+
+    """
+    require_file(path, largest)
+    with Path(path).open("rb") as file:
+        data = file.read(largest + 1)  # it may grow meanwhile, and files of the kernel tell no size
+    if len(data) > largest:
+        raise _too_large(largest)
+    return data
+
+
+def read_text(path: str | Path, largest: int) -> str:
+    """Text of a regular file of at most `largest` bytes, UTF-8 with or without a byte order mark.
+
+    Raises:
+        OSError: as `read_bytes`, or it is not UTF-8.
+
+    """
+    try:
+        return read_bytes(path, largest).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise OSError(errno.EILSEQ, f"not UTF-8 at byte {error.start}: save it as UTF-8") from error
+
+
+def _too_large(largest: int) -> OSError:
+    return OSError(errno.EFBIG, f"it has more than {largest / MEGABYTE:g} MB, is it the right file?")

@@ -1,0 +1,221 @@
+"""What identification of flexible joints found, how sure it is, and what it could not tell apart."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import norm
+
+from dynid_ros.identification.flexible.combination import Combination
+from dynid_ros.identification.flexible.document import document
+from dynid_ros.identification.flexible.joint_parameters import JointParameters, Layout
+from dynid_ros.identification.flexible.prediction import FlexiblePrediction, predict
+from dynid_ros.identification.identified_file import save_identified
+from dynid_ros.identification.validation import Validation, validate_torque
+from dynid_ros.recording import Recording
+
+HEADS = {
+    "stiffness": "k [N m/rad]",
+    "motor_inertia": "J [kg m²]",
+    "motor_viscous": "b [N m s]",
+    "coulomb": "c [N m]",
+    "viscous": "v [N m s]",
+}
+"""Columns of the summary."""
+DECIDED = 0.3
+"""Standard error of a value, in parts of it, up to which it counts as decided."""
+
+
+class Term(NamedTuple):
+    """A parameter of every joint: (n,) values, standard errors, and whether the data decide it."""
+
+    values: NDArray
+    standard_errors: NDArray
+    decided: NDArray
+
+
+@dataclass(frozen=True, eq=False)
+class RunFound:
+    """What belongs to one recording, or to one stretch of it.
+
+    Attributes:
+        source: the recording.
+        clock_offset, clock_drift: s and s/s, robot's clock less that of the links' sensor; 0 if they share a clock.
+        clock_offset_error, clock_drift_error: their standard errors.
+        zero: (n,) of each joint's measured link position when its spring is relaxed, less that of its motor.
+        zero_errors: (n,).
+        link_rms, torque_rms: (n,) of what the fit leaves, rad or m, N m or N; NaN where not measured.
+        prediction: of the fit at the recording's samples, with what was measured.
+
+    """
+
+    source: str
+    clock_offset: float
+    clock_offset_error: float
+    clock_drift: float
+    clock_drift_error: float
+    zero: NDArray
+    zero_errors: NDArray
+    link_rms: NDArray
+    torque_rms: NDArray
+    prediction: FlexiblePrediction
+
+
+@dataclass(frozen=True, eq=False)
+class FlexibleResult:
+    """Links, friction, springs and motors of an arm with flexible joints.
+
+    Attributes:
+        layout: names and order of the parameters.
+        parameters: (p,) of `names`.
+        covariance: (p, p); infinite variances of what the data do not decide at all.
+        condition_number: of the information's square root with columns scaled.
+        resonances: of the links with motors held, in the middle of the motion, (n,) Hz, by joint where motors couple
+            little: that of the joint alone.
+        resonance_errors: (n,) Hz.
+        sums: combinations that a rigid arm shows too; decided where their parts are not.
+        runs: what belongs to each recording.
+        sources: names of the recordings.
+        settings: of the identification.
+        remarks: sentences on what was chosen and what is not decided.
+        iterations: of the search.
+
+    """
+
+    layout: Layout
+    parameters: NDArray
+    covariance: NDArray
+    condition_number: float
+    resonances: NDArray
+    resonance_errors: NDArray
+    sums: tuple[Combination, ...]
+    runs: tuple[RunFound, ...]
+    sources: tuple[str, ...]
+    settings: dict
+    remarks: tuple[str, ...]
+    iterations: int
+    validations: tuple[Validation, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """(p,) names of the parameters, such as "Izz1" or "stiffness joint_1"."""
+        return self.layout.names
+
+    @property
+    def joint_names(self) -> tuple[str, ...]:
+        """The joints."""
+        return self.layout.robot.joint_names
+
+    @cached_property
+    def standard_errors(self) -> NDArray:
+        """(p,); infinite where the data do not decide."""
+        return np.sqrt(np.maximum(np.diagonal(self.covariance), 0.0))
+
+    def confidence_intervals(self, level: float = 0.95) -> NDArray:
+        """(p, 2) lower and upper ends; that of a stiffness is the inverse of its compliance's."""
+        half = norm.ppf((1 + level) / 2) * self.standard_errors
+        found = np.stack([self.parameters - half, self.parameters + half], axis=1)
+        for i in self.layout.index("stiffness"):
+            # A compliance has the normal errors: a spring that might be rigid has no upper end.
+            share = half[i] / self.parameters[i]
+            found[i] = self.parameters[i] / (1 + share), self.parameters[i] / (1 - share) if share < 1 else np.inf
+        return found
+
+    def term(self, name: str) -> Term:
+        """A parameter of every joint: "stiffness", "motor_inertia", "motor_viscous", "coulomb", "viscous" ...
+
+        Raises:
+            ValueError: the model has no such term.
+
+        """
+        at = self.layout.index(name)
+        return Term(self.parameters[at], self.standard_errors[at], self.decided[at])
+
+    @property
+    def decided(self) -> NDArray:
+        """(p,) whether the data decide each parameter."""
+        return self.standard_errors < DECIDED * np.abs(self.parameters)
+
+    @property
+    def stiffness(self) -> NDArray:
+        """(n,) N m/rad or N/m; NaN where the data do not decide it."""
+        term = self.term("stiffness")
+        return np.where(term.decided, term.values, np.nan)
+
+    @property
+    def model(self) -> JointParameters:
+        """All parameters by what they are."""
+        return self.layout.unpack(self.parameters)
+
+    @property
+    def residual_rms(self) -> NDArray:
+        """(n,) RMS of the motors' torques that the fit leaves, N m or N, over all recordings."""
+        return np.sqrt(np.mean([run.torque_rms**2 for run in self.runs], axis=0))
+
+    def predict(self, recording: Recording) -> FlexiblePrediction:
+        """Motion of the links and torques of the motors, from the recorded motion of the motors alone.
+
+        Raises:
+            RecordingError: a joint is missing, or there is no motion.
+            IdentificationError: no stretch without a gap is long enough.
+
+        """
+        return predict(self.layout, self.parameters, recording, self.settings["band"])
+
+    def validate(self, *recordings: Recording) -> list[Validation]:
+        """Torques of recordings that were not used, against the model's."""
+        found = []
+        for recording in recordings:
+            prediction = self.predict(recording)
+            found.append(
+                validate_torque(recording.source, self.joint_names, prediction.measured_torque, prediction.torque)
+            )
+        return found
+
+    def document(self) -> dict:
+        """The sections of `identified.yaml`."""
+        return document(self)
+
+    def save(self, path: str | Path) -> Path:
+        """Write `identified.yaml`."""
+        return save_identified(path, self.document())
+
+    def summary(self) -> str:
+        """Text: one line per joint, sums, clocks, remarks."""
+        shown_terms = [(name, head) for name, head in HEADS.items() if f"{name} {self.joint_names[0]}" in self.names]
+        lines = [f"{'joint':<14}{''.join(f'{head:>22}' for _, head in shown_terms)}{'Hz':>7}"]
+        terms = [self.term(name) for name, _ in shown_terms]
+        for i, joint in enumerate(self.joint_names):
+            cells = [shown(term.values[i], term.standard_errors[i]) for term in terms]
+            row = "".join(f"{cell:>22}" for cell in cells)
+            lines.append(f"{joint:<14}{row}{self.resonances[i]:>7.2f}")
+        lines += ["", *(f"{s.expression} = {shown(s.value, s.standard_error)}" for s in self.sums), ""]
+        for run in self.runs:
+            if run.clock_offset:
+                lines.append(
+                    f"{run.source}: clock of the links' sensor {1e3 * run.clock_offset:+.3f} "
+                    f"± {1e3 * run.clock_offset_error:.3f} ms"
+                )
+        lines += self.remarks
+        return "\n".join(lines)
+
+
+def shown(value: float, error: float) -> str:
+    """Value and standard error, or that it is not decided."""
+    if not error < DECIDED * abs(value):
+        return "not decided"
+    return f"{value:.4g} ± {error:.2g}"
+
+
+def mean_and_variation(values: Sequence[NDArray]) -> tuple[NDArray, NDArray]:
+    """Mean of repeated estimates and their coefficient of variation (Lightcap and Banks 2007, table I)."""
+    table = np.array(values)
+    mean = table.mean(axis=0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return mean, table.std(axis=0, ddof=1) / np.abs(mean)

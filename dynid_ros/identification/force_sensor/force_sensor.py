@@ -1,0 +1,201 @@
+"""Calibration of a wrist force/torque sensor at rest: its bias, and mass and centre of what hangs on it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynid_ros.errors import IdentificationError
+from dynid_ros.identification.force_sensor.equations import N_LOAD, StaticReading
+from dynid_ros.identification.force_sensor.errors import WeightedPoses
+from dynid_ros.identification.force_sensor.faults import refuse_contradiction
+from dynid_ros.identification.force_sensor.poses import StaticReadings, readings_in_dwells, rotation_matrices
+from dynid_ros.identification.force_sensor.remarks import remarks
+from dynid_ros.identification.force_sensor.result import ForceSensorResult
+from dynid_ros.identification.least_squares import LeastSquaresFit, solve_grouped
+from dynid_ros.identification.samples import SampleRules
+from dynid_ros.identification.wrench.frame import (
+    Convention,
+    Frame,
+    chosen_series,
+    frame_of,
+    require_choices,
+    sensor_wrench,
+)
+from dynid_ros.model import RobotModel
+from dynid_ros.model.robot import STANDARD_GRAVITY
+from dynid_ros.model.samples import finite_vector
+from dynid_ros.recording import Recording
+from dynid_ros.recording.wrench_checks import require_sound
+
+ROUNDS = 30
+SETTLED = 1e-7
+MOST_DRIFT = 3
+SEEN = 3.0
+"""Standard errors below zero at which a mass is negative."""
+
+
+@dataclass
+class ForceSensorCalibration:
+    """Fits readings at rest, m Rᵀ g + bias and c × m Rᵀ g + bias (Atkeson, An and Hollerbach 1986, eq. 21).
+
+    Force counts alike in all three axes, torque too, each by the noise of its kind.
+
+    Attributes:
+        gravity: (3,) in the base, m/s².
+        frame: of the wrenches; None: "sensor" for poses, by the `frame_id` for recordings.
+        convention: who exerts the wrench that is read.
+        bias: (6,) N and N m if it is known; None: estimated.
+        base_tilt: whether only the size of gravity is known, and its direction in the base is estimated.
+        sensor_turn: whether the sensor's axes are turned against those given by an unknown small angle.
+        drift: degree of the polynomial of time that the bias follows; 0: it does not.
+        gain_error: standard deviation of the relative error of each axis' gain.
+        turn_error: standard deviation of how far the sensor is turned about each axis against the axes given, rad; it
+            does not count where `sensor_turn` estimates it.
+        rules: what is a rest in a recording.
+
+    """
+
+    gravity: ArrayLike = STANDARD_GRAVITY
+    frame: Frame | None = None
+    convention: Convention = "load_on_sensor"
+    bias: ArrayLike | None = None
+    base_tilt: bool = False
+    sensor_turn: bool = False
+    drift: int = 0
+    gain_error: float = 0.005
+    turn_error: float = 0.002
+    rules: SampleRules = field(default_factory=SampleRules)
+
+    def __post_init__(self) -> None:
+        require_choices(self.frame, self.convention)
+        self.gravity = finite_vector(self.gravity, 3, "gravity (m/s^2, in the base frame)")
+        if not self.gravity.any():
+            raise IdentificationError("gravity is zero; without weight no pose differs from another")
+        self._known = np.zeros(6) if self.bias is None else finite_vector(self.bias, 6, "bias (N and N m)")
+        for name in ("gain_error", "turn_error"):
+            size = getattr(self, name)
+            if not (isinstance(size, (int, float)) and np.isfinite(size) and size >= 0):
+                raise IdentificationError(f"{name} is {size!r}; expected a number of 0 or more")
+        if self.drift not in range(MOST_DRIFT + 1) or (self.drift and self.bias is not None):
+            raise IdentificationError(
+                f"drift is {self.drift!r}; expected a degree from 0 to {MOST_DRIFT}, and 0 if the bias is given"
+            )
+
+    def fit(self, orientations: ArrayLike, wrench: ArrayLike, time: ArrayLike | None = None) -> ForceSensorResult:
+        """Calibrate from poses, in the order in which they were taken.
+
+        Args:
+            orientations: of the sensor in the base: (M, 3, 3) with its axes as columns, or quaternions (M, 4) x y z w.
+            wrench: (M, 6) force and torque, N and N m; moments about the sensor's origin.
+            time: (M,) s; None: the poses follow each other evenly.
+
+        Raises:
+            IdentificationError: shapes, values, a frame or a sign that contradict the data, or too few poses.
+
+        """
+        rotations, readings = rotation_matrices(orientations), np.asarray(wrench, dtype=float)
+        moments = np.arange(len(rotations), dtype=float) if time is None else np.asarray(time, dtype=float)
+        if readings.shape != (len(rotations), 6) or moments.shape != (len(rotations),) or not len(rotations):
+            raise IdentificationError(
+                f"{len(rotations)} orientations, wrenches of shape {readings.shape} and times of shape {moments.shape} "
+                "do not fit; expected at least one pose, (M, 6) and (M,)"
+            )
+        bad = np.flatnonzero(~np.isfinite(readings).all(axis=1) | ~np.isfinite(moments))
+        if bad.size:
+            raise IdentificationError(f"wrench of pose {bad[0]} is not finite ({bad.size} such poses); leave them out")
+        return self._fit(StaticReadings(rotations, readings, moments), self.frame or "sensor", np.asarray(self.gravity))
+
+    def fit_recording(self, robot: RobotModel, recording: Recording, topic: str | None = None) -> ForceSensorResult:
+        """Calibrate from the rests of a recording; the sensor is the robot's tip link, gravity the robot's.
+
+        Raises:
+            RecordingError: a joint of the robot is missing.
+            IdentificationError: as `fit`; no or several wrench topics, a frame that is neither tip nor base, a broken
+                sensor, or no rests.
+
+        """
+        selected = recording.select(robot.joint_names)
+        name, series = chosen_series(selected, topic)
+        where = f"{recording.source}, {name}"
+        frame = frame_of(series, robot, self.frame, where)
+        require_sound(series, selected, where)
+        readings = readings_in_dwells(robot, selected, series, self.rules)
+        return self._fit(readings, frame, robot.gravity)
+
+    def _fit(self, readings: StaticReadings, frame: Frame, gravity: NDArray) -> ForceSensorResult:
+        rotations, wrench, time = readings
+        reading = StaticReading(gravity, self.bias is None, self.base_tilt, self.sensor_turn, self.drift)
+        # Bias and drift change sign with the load's wrench, and back.
+        sign = 1.0 if self.convention == "load_on_sensor" else -1.0
+        sensed = sign * (sensor_wrench(wrench, rotations, frame) - self._known)
+        course = 2 * (time - time.min()) / max(np.ptp(time), 1e-9) - 1
+        reading, poses = _solved(reading, rotations, sensed, course)
+        _require_decided(reading, rotations, poses.fit)
+        refuse_contradiction(reading, rotations, wrench, frame, self._known)
+        covariance, freedom = poses.covariance(self._known_errors(reading, rotations, poses))
+        values = poses.fit.solution
+        if values[0] < -SEEN * np.sqrt(covariance[0, 0]):
+            other = "sensor_on_load" if self.convention == "load_on_sensor" else "load_on_sensor"
+            raise IdentificationError(
+                f"the mass would be {values[0]:.4g} kg: the wrenches have the sign of convention='{other}'; set it, or "
+                "turn gravity round"
+            )
+        signs = np.where([name.startswith(("bias", "drift")) for name in reading.names], sign, 1.0)
+        result = ForceSensorResult(
+            names=reading.names,
+            values=signs * values,
+            covariance=covariance * np.outer(signs, signs),
+            freedom=freedom,
+            reading=reading,
+            known_bias=self._known,
+            frame=frame,
+            convention=self.convention,
+            condition_number=poses.fit.condition_number,
+            residuals=sign * poses.fit.residual.reshape(-1, 6),
+        )
+        turns = None if reading.bends else _solved(replace(reading, tilt=True, turn=True), rotations, sensed, course)
+        return replace(result, remarks=tuple(remarks(result, poses, turns)))
+
+    def _known_errors(self, reading: StaticReading, rotations: NDArray, poses: WeightedPoses) -> NDArray:
+        """(6 M, r) standard deviations of readings by wrong gains and a turned sensor, each a column."""
+        bias = [i for i, name in enumerate(reading.names) if name.startswith("bias")]
+        load = poses.wrench.ravel() - poses.fit.residual - poses.matrix[:, bias] @ poses.fit.solution[bias]
+        errors = [self.gain_error * load[:, None] * np.tile(np.eye(6), (len(rotations), 1))]
+        if not self.sensor_turn:
+            turn = replace(reading, bias=False, tilt=False, turn=True, drift=0, load=poses.fit.solution[:N_LOAD])
+            columns = turn.columns(rotations, poses.course)[:, :, N_LOAD:]
+            errors.append(self.turn_error * columns.reshape(len(load), -1))
+        return np.hstack(errors)
+
+
+def _solved(
+    reading: StaticReading, rotations: NDArray, sensed: NDArray, course: NDArray
+) -> tuple[StaticReading, WeightedPoses]:
+    """The model, linearised about its solution, and the weighted fit."""
+    group = np.tile(np.repeat([0, 1], 3), len(rotations))
+    for _ in range(ROUNDS):
+        matrix = reading.columns(rotations, course).reshape(sensed.size, -1)
+        fit, sigma = solve_grouped(matrix, sensed.ravel(), group)
+        after = reading.after(fit.solution)
+        moved = (after.turned * reading.turned.inv()).magnitude() + (after.tilted * reading.tilted.inv()).magnitude()
+        if not reading.bends or (moved < SETTLED and reading.load.any()):
+            break
+        reading = after
+    return reading, WeightedPoses(matrix, sensed, sigma[group], course)
+
+
+def _require_decided(reading: StaticReading, rotations: NDArray, fit: LeastSquaresFit) -> None:
+    left_open = [name for name, found in zip(reading.names, fit.inflation, strict=True) if not np.isfinite(found)]
+    if not left_open:
+        return
+    weight = reading.weight(rotations)
+    weight = weight / np.linalg.norm(weight, axis=1, keepdims=True)
+    spread = np.degrees(np.arccos(np.clip(np.min(weight @ weight.T), -1.0, 1.0)))
+    raise IdentificationError(
+        f"{len(rotations)} pose(s) show {fit.rank} of {len(reading.names)} unknowns and leave open "
+        f"{', '.join(left_open)}. Gravity must point in at least three directions in the sensor's axes; here they "
+        f"differ by at most {spread:.3g}°. Record more poses, tilted about two axes, or give the bias"
+    )

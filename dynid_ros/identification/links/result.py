@@ -1,0 +1,199 @@
+"""What link identification found, how sure it is, and what it could not find."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.stats import t as student_t
+
+from dynid_ros.errors import IdentificationError
+from dynid_ros.files import write_atomically
+from dynid_ros.identification.base_estimate import BaseEstimate
+from dynid_ros.identification.identified_file import new_document, save_identified
+from dynid_ros.identification.links.document import friction_section, gravity_section, links_section
+from dynid_ros.identification.links.model import LinkModel
+from dynid_ros.identification.load.known_arm import KnownArm
+from dynid_ros.identification.validation import Validation
+from dynid_ros.model import RobotModel
+from dynid_ros.model.base_parameters import BaseParameters
+from dynid_ros.model.friction import FrictionModel
+from dynid_ros.model.inertia import PARAMETERS_PER_LINK
+from dynid_ros.model.pseudo_inertia import is_possible
+from dynid_ros.model.urdf_export import urdf_with_inertias
+from dynid_ros.recording import Recording
+
+
+@dataclass(frozen=True, eq=False)
+class LinkResult:
+    """Links and friction of an arm; see `LinkIdentification`.
+
+    Attributes:
+        model: the links and friction that predict torques; physically possible with the estimator "consistent".
+        urdf_model: the URDF's own links, with friction fitted to the same data: what to compare with.
+        base: structure of the base parameters.
+        base_parameters: their estimates, by the data alone.
+        condition_number: of the weighted base regressor with unit columns.
+        noise: (n,) RMS residual of each joint by the data alone, N m; what the joints were weighted by.
+        residual_rms: (n,) RMS residual of `model` on the fitted data, N m.
+        torque_rms: (n,) of the fitted data, N m.
+        urdf_residual_rms: (n,) of `urdf_model` on the fitted data, N m.
+        n_samples: equations per joint after decimation.
+        remarks: choices made and what to know about them, one sentence each.
+        scores: mean logarithm of the squared error on samples left out, by weight of the prior.
+
+    """
+
+    model: LinkModel
+    urdf_model: LinkModel
+    base: BaseParameters
+    base_parameters: BaseEstimate
+    condition_number: float
+    noise: NDArray
+    residual_rms: NDArray
+    torque_rms: NDArray
+    urdf_residual_rms: NDArray
+    n_samples: int
+    sources: tuple[str, ...]
+    settings: dict
+    remarks: tuple[str, ...]
+    scores: Mapping[float, float]
+
+    @property
+    def robot(self) -> RobotModel:
+        """The arm, with the parameters of its URDF."""
+        return self.model.robot
+
+    @property
+    def friction(self) -> FrictionModel:
+        """The friction terms that were chosen."""
+        return self.model.friction
+
+    @property
+    def parameters(self) -> NDArray:
+        """(10 n,) of the links, in the order of `RobotModel.parameters`.
+
+        What the data leave open is as in the URDF, or as near to it as the rest allows.
+        """
+        return self.model.parameters
+
+    @property
+    def friction_coefficients(self) -> dict[str, float]:
+        """Coefficients by name, such as "coulomb joint_2"."""
+        return dict(zip(self.friction.names(self.robot), map(float, self.model.coefficients), strict=True))
+
+    @property
+    def standard_errors(self) -> NDArray:
+        """(10 n,) of those parameters that the data decide by themselves; NaN for all others."""
+        return self._alone(self.base_parameters.standard_errors)
+
+    def confidence_intervals(self, level: float = 0.95) -> NDArray:
+        """(10 n, 2) lower and upper ends by the data alone, where they decide a parameter by itself; NaN elsewhere."""
+        low, high = self.base_parameters.confidence_intervals(level).T
+        return np.stack([self._alone(low), self._alone(high)], axis=1)
+
+    @property
+    def known_arm(self) -> KnownArm:
+        """The model and how well it is known, to find from other recordings what is added to the arm."""
+        return KnownArm.of(self.model, self.base_parameters, ", ".join(self.sources))
+
+    @property
+    def urdf_explains(self) -> NDArray:
+        """(n,) share of the torque's mean square that the URDF's links explain, friction being fitted."""
+        return 1 - (self.urdf_residual_rms / self.torque_rms) ** 2
+
+    @property
+    def explains(self) -> NDArray:
+        """(n,) share of the torque's mean square that the identified model explains."""
+        return 1 - (self.residual_rms / self.torque_rms) ** 2
+
+    def predict(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike) -> NDArray:
+        """(N, n) torque that the sensors read, friction and offsets included, of motions (N, n) each."""
+        return self.model.predict(q, qd, qdd)
+
+    def validate(self, recording: Recording) -> Validation:
+        """Agreement on a recording that was not fitted, torque and prediction filtered alike.
+
+        Raises:
+            RecordingError: a joint of the robot is not in it.
+            IdentificationError: no torque, or too short.
+
+        """
+        return self.model.validate(recording)
+
+    def summary(self) -> str:
+        """Tables of joints and base parameters, and what is not identifiable."""
+        joints = self.robot.joint_names
+        width = max(len("joint"), *(len(joint) for joint in joints)) + 2
+        lines = [
+            f"Links of {self.robot.name}: {self.base.rank} base parameters of {len(self.base.names)} parameters, "
+            f"{self.n_samples} samples, condition {self.condition_number:.3g}",
+            f"{'joint':<{width}}{'torque':>9}{'residual':>10}{'explained':>11}{'by URDF':>9}   friction",
+            f"{'':<{width}}{'[N m rms]':>9}{'[N m rms]':>10}",
+        ]
+        own = self.friction_coefficients
+        for i, joint in enumerate(joints):
+            terms = ", ".join(
+                f"{name.split()[0]} {value:.3g}" for name, value in own.items() if name.endswith(f" {joint}")
+            )
+            lines.append(
+                f"{joint:<{width}}{self.torque_rms[i]:>9.3f}{self.residual_rms[i]:>10.3f}"
+                f"{self.explains[i]:>10.1%} {self.urdf_explains[i]:>8.1%}   {terms}"
+            )
+        estimate = self.base_parameters
+        half = student_t.ppf(0.975, estimate.freedom) * estimate.standard_errors
+        lines.append(f"{'estimate':>12} {'± 95 %':>10} {'URDF':>10}   base parameter")
+        for value, error, nominal, expression in zip(
+            estimate.values, half, estimate.nominal, estimate.expressions, strict=True
+        ):
+            lines.append(f"{value:>12.5g} {error:>10.2g} {nominal:>10.5g}   {expression}")
+        lines += [f"  {remark}" for remark in self.remarks]
+        return "\n".join(lines)
+
+    def document(self) -> dict:
+        """Content of `identified.yaml`."""
+        document = new_document(self.robot, self.sources, self.settings)
+        document["gravity"] = gravity_section(self.robot, self.base, self.base_parameters, self.parameters)
+        document["links"] = links_section(self.robot, self.parameters, self.standard_errors)
+        document["friction"] = friction_section(self.model, self.base_parameters)
+        document["base_parameters"] = self.base_parameters.document()
+        document |= self.known_arm.document()
+        document["signals"] = self.model.signals.document()
+        document["condition_number"] = float(self.condition_number) if np.isfinite(self.condition_number) else None
+        document["degrees_of_freedom"] = float(np.median(self.base_parameters.freedom))
+        document["remarks"] = list(self.remarks)
+        return document
+
+    def save(self, path: str | Path, validations: Sequence[Validation] = ()) -> Path:
+        """Write `identified.yaml`."""
+        document = self.document()
+        document["validation"] = [validation.document() for validation in validations]
+        return save_identified(path, document)
+
+    def write_urdf(self, path: str | Path) -> Path:
+        """Write the robot's URDF with the identified inertias; nothing else in it changes.
+
+        Raises:
+            IdentificationError: links that no simulator accepts, as estimators other than "consistent" may give.
+            ModelError: the robot does not come from a URDF.
+
+        """
+        possible = is_possible(self.parameters.reshape(-1, PARAMETERS_PER_LINK))
+        if not possible.all():
+            names = [name for name, good in zip(self.robot.link_names, possible, strict=True) if not good]
+            raise IdentificationError(
+                f"{path}: no real body has the identified inertia of {', '.join(names)}; "
+                "use the estimator 'consistent' for a URDF"
+            )
+        return write_atomically(path, urdf_with_inertias(self.robot, self.parameters))
+
+    def _alone(self, values: NDArray) -> NDArray:
+        """(10 n,) values of base parameters that are a single link parameter; NaN for others."""
+        found = np.full(self.parameters.size, np.nan)
+        for row, column in enumerate(self.base.columns):
+            if column < found.size and self.base.categories[column] == "identifiable":
+                found[column] = values[row]
+        return found

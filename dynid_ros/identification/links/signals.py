@@ -1,0 +1,247 @@
+"""Recordings as uniformly sampled motion and torque, ready for a regressor."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.interpolate import CubicSpline
+
+from dynid_ros.errors import IdentificationError, RecordingError
+from dynid_ros.identification.links.motion import joint_motions, moving_rows
+from dynid_ros.recording import Recording
+from dynid_ros.recording.channel_checks import MOVED
+from dynid_ros.signals import (
+    LowPass,
+    Motion,
+    Resampled,
+    choose_cutoff,
+    resample,
+    sample_times,
+    stale_rows,
+)
+from dynid_ros.signals.motion import STENCIL
+
+LEAST_CUTOFF = 7.0
+"""Torques reach beyond the motion, where friction turns round: with a filter as narrow as slow motion, friction cannot
+be told from inertia. From 5 Hz on, a UR10e and a KUKA do not care; a Panda gains up to 10 Hz."""
+LARGEST_CUTOFF = 20.0
+"""Above, links and gears bend, and a servo that vibrates counts as motion: with a low-pass at the 58 to 78 Hz that its
+spectrum asks for, unfiltered torque of a Stäubli TX40 is predicted a quarter to a half worse."""
+MOTION_OVER_EQUATIONS = 2.5
+"""The motion must come through undamped where the equations are compared."""
+HIGHEST = 0.8
+"""Highest cut-off, in parts of half the rate."""
+FARTHEST, STRONGEST = 1e5, 1e7
+"""No joint goes so far, rad or m, or takes such a torque, N m or N."""
+
+
+@dataclass(frozen=True, eq=False)
+class LinkSegment:
+    """Motion and torque without a gap.
+
+    Attributes:
+        time: (M,) s, uniform.
+        motion: position, velocity, acceleration, (M, n) each.
+        torque: (M, n), as recorded.
+        rate: Hz.
+
+    """
+
+    time: NDArray
+    motion: Motion
+    torque: NDArray
+    rate: float
+
+
+@dataclass(frozen=True)
+class LinkSignals:
+    """How recordings are filtered: once chosen, the same for fit, validation and prediction.
+
+    Attributes:
+        cutoff: of the low-pass that torque and every column of the regressor pass alike, Hz.
+        motion_cutoff: of the low-pass that positions pass before they are differentiated, Hz.
+        reason: why these.
+
+    """
+
+    cutoff: float
+    motion_cutoff: float
+    reason: str = "given"
+
+    @classmethod
+    def choose(
+        cls, recordings: Sequence[Recording], cutoff: float | None = None, motion_cutoff: float | None = None
+    ) -> LinkSignals:
+        """Cut-offs from the spectra of the motions, where they are not given.
+
+        Raises:
+            IdentificationError: no joint moves, or a cut-off is impossible at the rate of the recordings.
+            RecordingError: too few samples.
+
+        """
+        reason = "given"
+        rates, chosen = [], []
+        for recording in recordings:
+            series = uniform_positions(recording)
+            rates.append(series.rate)
+            if cutoff is None:
+                longest = max((segment.values for segment in series.segments), key=len)
+                try:
+                    chosen.append(choose_cutoff(longest, series.rate))
+                except RecordingError as error:
+                    raise IdentificationError(f"{recording.source}: {error}") from error
+        highest = HIGHEST * min(rates) / 2
+        if cutoff is None:
+            widest = max(chosen, key=lambda choice: choice.low_pass.cutoff)
+            cutoff, reason = widest.low_pass.cutoff, widest.reason
+            if cutoff < LEAST_CUTOFF:
+                cutoff = LEAST_CUTOFF
+                reason += f" Torque reaches beyond the motion: {cutoff:g} Hz."
+            if cutoff > LARGEST_CUTOFF:
+                cutoff = LARGEST_CUTOFF
+                reason += f" Links bend at such frequencies: {cutoff:g} Hz."
+            if cutoff > highest / 2:
+                cutoff = highest / 2
+                reason += f" {min(rates):.4g} samples per second allow {cutoff:.3g} Hz."
+        motion_cutoff = min(MOTION_OVER_EQUATIONS * cutoff, highest) if motion_cutoff is None else motion_cutoff
+        for name, value in (("cutoff", cutoff), ("motion_cutoff", motion_cutoff)):
+            if not 0 < value <= highest:
+                raise IdentificationError(
+                    f"{name} is {value:g} Hz; expected one above 0 and up to {highest:.3g} Hz, "
+                    f"{100 * HIGHEST:.0f} % of half the slowest recording's rate of {min(rates):.4g} Hz"
+                )
+        if motion_cutoff < cutoff:
+            raise IdentificationError(
+                f"motion_cutoff is {motion_cutoff:g} Hz, below the cutoff of {cutoff:g} Hz: torques would be compared "
+                "where the motion is damped; raise it, or lower cutoff"
+            )
+        return cls(float(cutoff), float(motion_cutoff), reason)
+
+    def segments(self, recording: Recording) -> list[LinkSegment]:
+        """Uniform segments of a recording, without the rest at its ends.
+
+        Raises:
+            IdentificationError: a joint without torque, no motion, or nothing is left.
+
+        """
+        require_torque(recording)
+        return self.segments_with(recording, recording.torque)
+
+    def segments_with(self, recording: Recording, channels: NDArray) -> list[LinkSegment]:
+        """As `segments`, with other channels (N, c) in place of the torque; NaN where there are none."""
+        n = recording.n_joints
+        series = _uniform(recording, np.hstack([recording.position, channels]))
+        low_pass = self._motion_filter(series, recording.source)
+        edge = low_pass.edge
+        parts = [part for part in series.segments if len(part.time) > 2 * edge + STENCIL]
+        motions = joint_motions([part.values[:, :n] for part in parts], low_pass)
+        if parts and not any(motion.velocity.any() for motion in motions):
+            raise IdentificationError(
+                f"{recording.source}: all joints are at rest, none covers {MOVED:g} rad or m; record motion"
+            )
+        found = []
+        for part, motion in zip(parts, motions, strict=True):
+            moving = moving_rows(motion, series.rate)
+            # The filter spoils its ends; at rest, outside of `moving`, it has nothing to spoil.
+            rows = slice(max(moving.start, edge), min(moving.stop, len(part.time) - edge))
+            if rows.stop > rows.start:
+                chosen = Motion(*(x[rows] for x in motion))
+                found.append(LinkSegment(part.time[rows], chosen, part.values[rows, n:], series.rate))
+        if not found:
+            raise IdentificationError(
+                f"{recording.source}: no stretch of motion is longer than the {2 * edge / series.rate:.2g} s "
+                f"that a low-pass at {self.motion_cutoff:.3g} Hz spoils; record longer, without gaps"
+            )
+        return found
+
+    def motion_at_samples(self, recording: Recording) -> Motion:
+        """Motion at every recorded sample, (N, n) each, for predictions to be compared.
+
+        Samples alone between gaps have the velocity and acceleration of their neighbours.
+
+        Raises:
+            IdentificationError: too few samples, or too slow a recording for the motion cut-off.
+
+        """
+        series = uniform_positions(recording)
+        low_pass = self._motion_filter(series, recording.source)
+        time = sample_times(recording.time, recording.position).time
+        found = Motion(np.array(recording.position), *(np.full(recording.position.shape, np.nan) for _ in range(2)))
+        parts = [part for part in series.segments if len(part.time) >= STENCIL]
+        for part, motion in zip(parts, joint_motions([part.values for part in parts], low_pass), strict=True):
+            rows = (time >= part.time[0] - series.step / 2) & (time <= part.time[-1] + series.step)
+            for target, values in zip(found, motion, strict=True):
+                target[rows] = CubicSpline(part.time, values)(time[rows])
+        known = np.isfinite(found.velocity).all(axis=1)
+        if not known.any():
+            raise IdentificationError(
+                f"{recording.source}: no {STENCIL} samples follow each other without a gap; record again"
+            )
+        for values in found[1:]:
+            for column in values.T:
+                column[~known] = np.interp(time[~known], time[known], column[known])
+        return found
+
+    def document(self) -> dict:
+        """Entry of `identified.yaml`."""
+        return {"cutoff": self.cutoff, "motion_cutoff": self.motion_cutoff, "reason": self.reason}
+
+    def _motion_filter(self, series: Resampled, source: str) -> LowPass:
+        if self.motion_cutoff >= series.rate / 2:
+            raise IdentificationError(
+                f"{source}: {series.rate:.4g} samples per second are too few for the motion cut-off of "
+                f"{self.motion_cutoff:.3g} Hz that the model was identified with; record faster"
+            )
+        return LowPass(self.motion_cutoff, series.rate)
+
+
+def require_torque(recording: Recording) -> None:
+    """Refuse a recording in which a joint has no torque, or zero throughout though it moves.
+
+    Raises:
+        IdentificationError: names the joints.
+
+    """
+    known = np.isfinite(recording.torque).any(axis=0)
+    if not known.all():
+        lacking = [name for name, some in zip(recording.joint_names, known, strict=True) if not some]
+        raise IdentificationError(
+            f"{recording.source}: no torque of joint(s) {', '.join(lacking)}; "
+            "record effort, or name the topic of the torques"
+        )
+    dead = ~np.nan_to_num(recording.torque).any(axis=0) & (np.ptp(recording.position, axis=0) > MOVED)
+    if dead.any():
+        names = [name for name, zero in zip(recording.joint_names, dead, strict=True) if zero]
+        raise IdentificationError(
+            f"{recording.source}: the torque of joint(s) {', '.join(names)} is zero in all samples though they move; "
+            "let the driver fill it, or leave these joints out of the model"
+        )
+
+
+def uniform_positions(recording: Recording) -> Resampled:
+    """Positions (M, n) on a uniform grid."""
+    return _uniform(recording, recording.position)
+
+
+def _uniform(recording: Recording, values: NDArray) -> Resampled:
+    if recording.n_samples < 10:
+        raise IdentificationError(f"{recording.source}: only {recording.n_samples} samples; record longer")
+    for name, values_, largest, unit in (
+        ("position", recording.position, FARTHEST, "rad or m"),
+        ("torque", recording.torque, STRONGEST, "N m or N"),
+    ):
+        if np.nanmax(np.abs(values_), initial=0.0) > largest:
+            sample, joint = np.argwhere(np.abs(values_) > largest)[0]
+            raise IdentificationError(
+                f"{recording.source}: {name} of {recording.joint_names[joint]} is {values_[sample, joint]:g} at "
+                f"t = {recording.time[sample]:g} s; expected {unit}: correct the unit, or leave such samples out"
+            )
+    time = sample_times(recording.time, recording.position).time
+    fresh = ~stale_rows(np.hstack([recording.position, np.nan_to_num(recording.torque)]))
+    try:
+        return resample(time[fresh], values[fresh])
+    except RecordingError as error:
+        raise IdentificationError(f"{recording.source}: {error}") from error

@@ -1,0 +1,66 @@
+"""Least squares for a load, whatever measures it: joint torques or a wrist sensor."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from dynid_ros.identification.equations import Equations
+from dynid_ros.identification.links.covariance import robust_covariance
+from dynid_ros.identification.links.problem import LinkProblem
+from dynid_ros.identification.load.errors import KnownColumns, known_errors
+from dynid_ros.identification.load.estimate import LoadColumns, LoadFit, check_freedom, estimate
+from dynid_ros.identification.load.rests import fit_rests
+from dynid_ros.identification.load.steadiness import require_steady
+
+
+def fit_load(
+    equations: Equations,
+    columns: LoadColumns,
+    channels: Sequence[str],
+    *,
+    gain_error: float = 0.0,
+    arm: KnownColumns | None = None,
+    source: str = "the recording",
+) -> LoadFit:
+    """Fit with each channel weighted by its own noise.
+
+    Standard errors allow for residuals that are alike wherever the motion is (`link_covariance`), for a wrong gain of
+    each channel, and for what is not known of the arm (`known_errors`).
+
+    Args:
+        equations: of the load.
+        columns: what they consist of.
+        channels: names, for errors.
+        gain_error: standard deviation of the relative error of each channel's gain.
+        arm: whose columns `of_arm` are; None: there are none.
+        source: for errors.
+
+    Raises:
+        IdentificationError: too few samples to show the unknowns and how well they are known; or a load that changed.
+
+    """
+    problem = LinkProblem(equations.factors(columns), columns.own)
+    if not problem.factors.kinds:
+        return fit_rests(equations, columns, channels, gain_error, arm)
+    n_samples = problem.count()
+    check_freedom(n_samples * len(channels) - columns.own.size, n_samples, channels, columns)
+    fit, noise = problem.weighted()
+    require_steady(equations, problem, noise, source)
+    seen, freedom = robust_covariance(problem, noise, noise, fit.solution)
+    both = LinkProblem(problem.factors, np.concatenate([columns.own, columns.of_arm]))
+    parts = [np.column_stack(both.joint(j)) / sigma for j, sigma in enumerate(noise)]
+    covariance = seen + known_errors([part.T @ part for part in parts], columns.own.size, gain_error, arm)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # What is known of gains and arm leaves the more degrees of freedom, the more it adds (Satterthwaite 1946).
+        freedom = np.where(np.diag(seen) > 0, freedom * (np.diag(covariance) / np.diag(seen)) ** 2, freedom)
+    return LoadFit(
+        estimate=estimate(columns, fit, covariance, freedom),
+        solution=fit.solution,
+        condition_number=fit.condition_number,
+        noise=noise,
+        residual_rms=problem.residual_rms(fit.solution),
+        signal_rms=problem.torque_rms(),
+        n_samples=n_samples,
+    )

@@ -1,0 +1,167 @@
+"""What load identification found, how sure it is, and what it could not find."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import t as student_t
+
+from dynid_ros.identification.base_estimate import BaseEstimate
+from dynid_ros.identification.identified_file import new_document, save_identified
+from dynid_ros.identification.load.body import LoadBody
+from dynid_ros.identification.load.columns import LOAD_NAMES
+from dynid_ros.identification.load.consistency import possible_load
+from dynid_ros.identification.load.document import load_section, load_summary
+from dynid_ros.model import RobotModel
+from dynid_ros.model.inertia import PARAMETERS_PER_LINK, STATIC, transformed
+
+LEVEL = 0.95
+
+
+@dataclass(frozen=True, eq=False)
+class LoadResult:
+    """A load fixed to the tip of an arm; see `LoadIdentification`. Its frame is that of the tip link.
+
+    Attributes:
+        robot: the arm, with the tip that the load is fixed to.
+        estimate: by the data alone: the load's first four or ten parameters, then bias, offsets and friction.
+        solution: (k,) of the estimate, complete; it says nothing along what the data leave open.
+        condition_number: of the weighted equations with unit columns; infinite where something stays open.
+        channels: what was measured: joints, or axes of a wrench.
+        residual_rms: (c,) of each channel, N m or N.
+        signal_rms: (c,) of what was fitted.
+        n_samples: equations of each channel.
+        remarks: what to know about the result, one sentence each.
+
+    """
+
+    robot: RobotModel
+    estimate: BaseEstimate
+    solution: NDArray
+    condition_number: float
+    channels: tuple[str, ...]
+    residual_rms: NDArray
+    signal_rms: NDArray
+    n_samples: int
+    sources: tuple[str, ...]
+    settings: dict
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def frame(self) -> str:
+        """Link whose frame all numbers are in."""
+        return self.robot.tip
+
+    @property
+    def n_load(self) -> int:
+        """4 of a static identification, 10 of one from motion."""
+        return sum(name in LOAD_NAMES for name in self.estimate.names)
+
+    @cached_property
+    def body(self) -> LoadBody:
+        """By the data alone; NaN where they decide nothing."""
+        n = self.n_load
+        parameters, covariance = np.full(PARAMETERS_PER_LINK, np.nan), np.zeros((PARAMETERS_PER_LINK,) * 2)
+        parameters[:n], covariance[:n, :n] = self.estimate.values[:n], self.estimate.covariance[:n, :n]
+        return LoadBody(parameters, covariance)
+
+    @cached_property
+    def parameters(self) -> NDArray:
+        """(10,) of a body that can exist, about the frame's origin; its inertia is NaN if no motion shows it.
+
+        Zero if the data show that there is no load; NaN if they do not show its mass.
+        """
+        if not np.isfinite(self.estimate.values[:STATIC]).all():
+            return np.full(PARAMETERS_PER_LINK, np.nan)
+        if not self.is_loaded:
+            return np.zeros(PARAMETERS_PER_LINK)
+        n = self.n_load
+        found = possible_load(self.solution[:n], self.estimate.covariance[:n, :n])
+        if n == STATIC or not np.isfinite(self.estimate.values[:n]).all():
+            found[STATIC:] = np.nan
+        return found
+
+    @property
+    def mass(self) -> float:
+        """In kg, of `parameters`; where no load is shown, by the data alone; NaN if they do not decide it."""
+        return float(self.parameters[0]) if self.is_loaded else self.body.mass
+
+    @property
+    def center(self) -> NDArray:
+        """(3,) centre of mass in the frame, m; NaN without a load."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return self.parameters[1:4] / self.parameters[0]
+
+    @cached_property
+    def possible(self) -> LoadBody:
+        """The body of `parameters`, with the errors of the estimate."""
+        return LoadBody(self.parameters, self.body.covariance)
+
+    @property
+    def standard_errors(self) -> NDArray:
+        """(10,) NaN where the data do not decide."""
+        return np.where(np.isfinite(self.body.parameters), np.sqrt(np.diag(self.body.covariance)), np.nan)
+
+    def confidence_intervals(self, level: float = LEVEL) -> NDArray:
+        """(10, 2) by the data alone; NaN where they do not decide."""
+        found = np.full((PARAMETERS_PER_LINK, 2), np.nan)
+        found[: self.n_load] = self.estimate.confidence_intervals(level)[: self.n_load]
+        return found
+
+    def center_intervals(self, level: float = LEVEL) -> NDArray:
+        """(3, 2) of the centre of mass, m."""
+        half = student_t.ppf((1 + level) / 2, self.estimate.freedom[1:STATIC]) * self.body.center_errors
+        return np.stack([self.body.center - half, self.body.center + half], axis=1)
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether the interval of the mass is above zero."""
+        return bool(self.confidence_intervals()[0, 0] > 0)
+
+    @property
+    def nuisance(self) -> dict[str, tuple[float, float]]:
+        """Value and standard error of what was estimated beside the load: a sensor's bias, offsets, friction."""
+        rows = zip(self.estimate.names, self.estimate.values, self.estimate.standard_errors, strict=True)
+        return {name: (float(value), float(error)) for name, value, error in list(rows)[self.n_load :]}
+
+    def in_last_link(self) -> NDArray:
+        """(10,) of `parameters` about the frame of the last link that moves, whose own they add to.
+
+        Without motion the inertia is unknown and NaN.
+        """
+        known = transformed(np.nan_to_num(self.parameters), self.robot.tip_offset)
+        if np.isnan(self.parameters[0]):
+            return np.full(PARAMETERS_PER_LINK, np.nan)
+        if np.isnan(self.parameters[STATIC:]).any():
+            known[STATIC:] = np.nan
+        return known
+
+    def summary(self) -> str:
+        """Mass, centre, principal moments with their 95 % intervals, and remarks."""
+        return load_summary(self)
+
+    def document(self) -> dict:
+        """Content of `identified.yaml`."""
+        document = new_document(self.robot, self.sources, self.settings)
+        document["load"] = load_section(self)
+        document["condition_number"] = float(self.condition_number) if np.isfinite(self.condition_number) else None
+        document["remarks"] = list(self.remarks)
+        return document
+
+    def save(self, path: str | Path, arm: dict | None = None) -> Path:
+        """Write `identified.yaml`.
+
+        Args:
+            path: of the file.
+            arm: content of the arm's `identified.yaml`, which the load is added to; None: a file of the load alone.
+
+        """
+        document = self.document()
+        if arm is not None:
+            own = {name: document[name] for name in ("source", "condition_number", "remarks")}
+            document = {**arm, "load": {**document["load"], **own}}
+        return save_identified(path, document)

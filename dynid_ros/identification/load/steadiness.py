@@ -1,0 +1,165 @@
+"""Whether a load stayed what it was and where it was throughout a recording."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import f as fisher
+
+from dynid_ros.errors import IdentificationError
+from dynid_ros.identification.equations import Equations
+from dynid_ros.identification.links.covariance import half_inverse
+from dynid_ros.identification.links.problem import LinkProblem
+from dynid_ros.model.inertia import STATIC
+
+FALSE_ALARM = 1e-5
+"""Probability of an alarm at one of the moments that are tried, if residuals are as the standard errors say."""
+LEAST_CHANGE, LEAST_SHIFT = 0.03, 0.004
+"""Of the mass, relative, and of the centre, m: no identification is spoilt by less, which friction and drift feign."""
+LEAST_MASS = 0.05
+"""In kg: less than this is no load."""
+LEAST_PARTS = 5
+"""Stretches before and after a change that is looked for: less does not show the load, nor how far parts differ."""
+LEAST_TIME = 1.0
+"""Of a stretch, s: friction that no model knows is alike for about as long."""
+
+
+@dataclass(frozen=True, eq=False)
+class LoadChange:
+    """The likeliest moment of a change.
+
+    Attributes:
+        recording: which one, counted from 0.
+        time: s, on its clock.
+        before, after: (4,) mass and mass moments.
+        probability: of one that is as clear by chance.
+
+    """
+
+    recording: int
+    time: float
+    before: NDArray
+    after: NDArray
+    probability: float
+
+    @property
+    def matters(self) -> bool:
+        """Whether it would spoil an identification."""
+        masses = np.array([self.before[0], self.after[0]])
+        if abs(np.diff(masses)[0]) > max(LEAST_CHANGE * masses.max(), LEAST_MASS):
+            return True
+        if masses.min() < LEAST_MASS:
+            return False
+        shift = self.after[1:] / masses[1] - self.before[1:] / masses[0]
+        return bool(np.abs(shift).max() > LEAST_SHIFT)
+
+
+def require_steady(equations: Equations, problem: LinkProblem, noise: NDArray, source: str) -> None:
+    """Refuse recordings in which the load's mass or mass moments are others later than before.
+
+    Raises:
+        IdentificationError: says when they changed, and how.
+
+    """
+    change = likeliest_change(equations, problem, noise)
+    if change is None or change.probability > FALSE_ALARM or not change.matters:
+        return
+    before, after = _text(change.before), _text(change.after)
+    where = f"recording {change.recording + 1}" if len(equations.sizes) > 1 else source
+    raise IdentificationError(
+        f"{where}: the load changed at about t = {change.time:.1f} s, from {before} to {after}: it slipped, or was "
+        "picked up or dropped, or a sensor was zeroed. Fasten it, or identify the time before and the time after apart"
+    )
+
+
+def likeliest_change(equations: Equations, problem: LinkProblem, noise: NDArray) -> LoadChange | None:
+    """The moment at which the parameters before and after differ most, in their standard errors.
+
+    None if no moment leaves enough on both sides to show mass and mass moments. Residuals of a stretch of time may be
+    correlated in any way; they are those of the fits before and after, or a change would hide itself in them.
+    """
+    factors = problem.factors
+    own = np.array([_normal(problem, noise, [2 * s, 2 * s + 1]) for s in range(len(factors.parts))])
+    starts, moments = _stretches(equations, factors.stretches)
+    grams = np.add.reduceat(own, starts)
+    best = None
+    for s in range(LEAST_PARTS, len(grams) - LEAST_PARTS + 1):
+        first, second = _Part.of(grams[:s]), _Part.of(grams[s:])
+        if first is None or second is None:
+            continue
+        difference = second.load - first.load
+        covariance = _at_least(first.clustered + second.clustered, first.white + second.white)
+        square = difference @ np.linalg.solve(covariance, difference)
+        # Hotelling's T² of covariances that the stretches have shown.
+        seen = len(grams) - 2
+        rest = seen - STATIC + 1
+        probability = float(fisher.sf(square * rest / (seen * STATIC), STATIC, rest))
+        if best is None or probability < best.probability:
+            best = LoadChange(*moments[s], first.load, second.load, probability)
+    return best
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """Fit of some stretches of time.
+
+    Attributes:
+        load: (4,) mass and mass moments.
+        white: (4, 4) covariance for white noise.
+        clustered: (4, 4) covariance that allows for correlation within each stretch.
+
+    """
+
+    load: NDArray
+    white: NDArray
+    clustered: NDArray
+
+    @classmethod
+    def of(cls, grams: NDArray) -> _Part | None:
+        """From the normal equations (s, k, k + 1) of stretches; None where mass and moments are not shown."""
+        normal = grams.sum(axis=0)
+        half = half_inverse(normal[:, :-1])
+        inverse = half @ half.T
+        if not np.allclose(inverse[:STATIC] @ normal[:, :STATIC], np.eye(STATIC), atol=1e-6):
+            return None
+        solution = inverse @ normal[:, -1]
+        scores = (grams[:, :, -1] - grams[:, :, :-1] @ solution) @ inverse[:, :STATIC]
+        few = len(grams) / max(len(grams) - 1, 1)
+        return cls(solution[:STATIC], inverse[:STATIC, :STATIC], few * scores.T @ scores)
+
+
+def _at_least(covariance: NDArray, least: NDArray) -> NDArray:
+    """The covariance, in no direction smaller than the other one."""
+    root = np.linalg.cholesky(least)
+    values, axes = np.linalg.eigh(np.linalg.solve(root, np.linalg.solve(root, covariance).T))
+    half = root @ axes * np.sqrt(np.maximum(values, 1.0))
+    return half @ half.T
+
+
+def _normal(problem: LinkProblem, noise: NDArray, groups: list[int]) -> NDArray:
+    """(k, k + 1) weighted normal equations of some groups."""
+    parts = [problem.gram(j, groups) for j in range(problem.n_joints)]
+    matrix = sum(part[0] / sigma**2 for part, sigma in zip(parts, noise, strict=True))
+    right = sum(part[1] / sigma**2 for part, sigma in zip(parts, noise, strict=True))
+    return np.column_stack([matrix, right])
+
+
+def _stretches(equations: Equations, counts: list[int]) -> tuple[list[int], list[tuple[int, float]]]:
+    """First of the stretches that are taken together, and the recording and time (s) at which these start."""
+    starts, moments, first = [], [], 0
+    for recording, (count, (start, end)) in enumerate(zip(counts, equations.spans, strict=True)):
+        together = min(count, max(1, round(LEAST_TIME * count / max(end - start, LEAST_TIME))))
+        for k in range(0, count - together + 1, together):
+            starts.append(first + k)
+            moments.append((recording, start + (end - start) * k / count))
+        first += count
+    return starts, moments
+
+
+def _text(load: NDArray) -> str:
+    if load[0] <= 0:
+        return f"{load[0]:.3g} kg"
+    center = ", ".join(f"{1000 * value:.0f}" for value in load[1:] / load[0])
+    return f"{load[0]:.3g} kg with its centre at ({center}) mm"

@@ -1,0 +1,1 @@
+"""Identification sample by sample (Khosla & Kanade 1987)."""

@@ -1,0 +1,177 @@
+"""What on-line identification knows at one instant."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynid_ros.errors import IdentificationError
+from dynid_ros.identification.base_estimate import BaseEstimate
+from dynid_ros.identification.consistency import ConsistentFit, ConsistentProblem
+from dynid_ros.identification.load.result import LoadResult
+from dynid_ros.identification.online.rows import LinkRows, LoadRows
+from dynid_ros.identification.online.walk import EstimateWalk
+from dynid_ros.identification.square_root import SquareRootInformation
+from dynid_ros.model import RobotModel
+from dynid_ros.model.pseudo_inertia import possible_prior
+
+OPEN = 100.0
+"""Standard error, SI units, above which nothing is decided: 100 kg, 100 kg m."""
+
+FIRST_FREEDOM = 4.0
+"""Degrees of freedom before the innovations tell their own."""
+
+
+@dataclass(frozen=True, eq=False)
+class OnlineEstimate:
+    """Parameters as known at `time`.
+
+    Attributes:
+        robot: the arm.
+        time: of the last equation, s.
+        estimate: names, values (NaN where not decided), covariance and degrees of freedom. The covariance allows for
+            innovations that are correlated for up to minutes (`online_walk`), not for errors that the motion repeats.
+        solution: (k,) of all columns, complete.
+        inflation: (k,) variances over those of white unit noise; NaN before there are innovations enough.
+        condition_number: of the equations with columns of unit norm, within what they decide.
+        n_equations: equations taken up since the start or the last change of the load, for each joint.
+        residual_rms: (n,) of the innovations after the low-pass, N m.
+        signal_rms: (n,) of what is estimated from, N m.
+
+    """
+
+    robot: RobotModel
+    time: float
+    estimate: BaseEstimate
+    solution: NDArray
+    inflation: NDArray
+    condition_number: float
+    n_equations: int
+    residual_rms: NDArray
+    signal_rms: NDArray
+    rows: LoadRows | LinkRows
+    factor: tuple[NDArray, NDArray]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """(k,) names of the parameters, then of friction."""
+        return self.estimate.names
+
+    @property
+    def values(self) -> NDArray:
+        """(k,) NaN where the data do not decide."""
+        return self.estimate.values
+
+    @property
+    def covariance(self) -> NDArray:
+        """(k, k) of the values."""
+        return self.estimate.covariance
+
+    @property
+    def standard_errors(self) -> NDArray:
+        """(k,) NaN where the data do not decide."""
+        return self.estimate.standard_errors
+
+    @property
+    def decided(self) -> NDArray:
+        """(k,) bool."""
+        return np.isfinite(self.values)
+
+    @property
+    def rank(self) -> int:
+        """Number of parameters that are decided."""
+        return int(np.sum(self.decided))
+
+    def load(self) -> LoadResult:
+        """The load with all that is said of loads; its parameters are those of a body that can exist.
+
+        Raises:
+            IdentificationError: links are estimated, not a load.
+
+        """
+        if not isinstance(self.rows, LoadRows):
+            raise IdentificationError("this estimate is of the links; estimate a load with target='load'")
+        return LoadResult(
+            robot=self.robot,
+            estimate=self.estimate,
+            solution=self.solution,
+            condition_number=self.condition_number if self.decided.all() else np.inf,
+            channels=self.robot.joint_names,
+            residual_rms=self.residual_rms,
+            signal_rms=self.signal_rms,
+            n_samples=self.n_equations,
+            sources=("on-line",),
+            settings={"method": "online", "time": float(self.time)},
+        )
+
+    def consistent_links(self, weight: float = 1.0) -> ConsistentFit:
+        """Links that can exist: least squares with an entropic prior about the robot's nominal parameters.
+
+        Args:
+            weight: of the prior, in units of the equations' cost at their own noise.
+
+        Raises:
+            IdentificationError: a load is estimated, not the links; or the problem is not solvable with this weight.
+
+        """
+        if not isinstance(self.rows, LinkRows):
+            raise IdentificationError("this estimate is of a load; see load()")
+        prior, _ = possible_prior(self.robot.parameters, self.robot.link_names)
+        R, z = self.factor
+        noise = np.sqrt(np.nanmedian(self.inflation)) if np.isfinite(self.inflation).any() else 1.0
+        matrix = R @ self.rows.base.combinations
+        return ConsistentProblem(matrix / noise, z / noise, prior, link_names=self.robot.link_names).solve(weight)
+
+
+def online_estimate(
+    robot: RobotModel,
+    rows: LoadRows | LinkRows,
+    state: SquareRootInformation,
+    walk: EstimateWalk,
+    *,
+    time: float,
+    n_equations: int,
+    residual_rms: NDArray,
+    signal_rms: NDArray,
+) -> OnlineEstimate:
+    """Solve what the information of `state` says, with the errors that `walk` has seen."""
+    R, z = state.factor
+    solution = state.solution
+    half = np.linalg.solve(R, np.eye(state.size))
+    inflation = walk.inflation
+    factor = np.sqrt(np.where(np.isfinite(inflation), inflation, 1.0))
+    # Data without noise do not make known what they leave open.
+    open_ = np.linalg.norm(half, axis=1) * np.maximum(factor, 1.0) > OPEN
+    half = half * factor[:, None]
+    values = np.where(open_, np.nan, solution)
+    decided = state.decomposition()
+    freedom = walk.freedom
+    nominal = np.full(state.size, np.nan)
+    if isinstance(rows, LinkRows):
+        inertial = np.arange(len(rows.base.names)) < robot.parameters.size
+        padded = np.zeros(len(rows.base.names))
+        padded[inertial] = robot.parameters
+        nominal[: rows.n_inertial] = rows.base.project(padded)[: rows.n_inertial]
+    estimate = BaseEstimate(
+        names=rows.names,
+        expressions=rows.names,
+        values=values,
+        covariance=half @ half.T,
+        nominal=nominal,
+        freedom=np.where(np.isfinite(freedom), freedom, FIRST_FREEDOM),
+    )
+    return OnlineEstimate(
+        robot=robot,
+        time=time,
+        estimate=estimate,
+        solution=solution,
+        inflation=inflation,
+        condition_number=decided.condition_number,
+        n_equations=n_equations,
+        residual_rms=residual_rms,
+        signal_rms=signal_rms,
+        rows=rows,
+        factor=(R, z),
+    )

@@ -1,0 +1,221 @@
+"""The gravity-torque observer of Ma and Hollerbach (1996, section 7): watches torque sensors while the arm works."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynid_ros.errors import IdentificationError
+from dynid_ros.identification.samples import (
+    SampleRules,
+    Samples,
+    slow_samples,
+    spaced,
+    static_samples,
+    with_known_torque,
+)
+from dynid_ros.identification.square_root import UNKNOWN, SquareRootInformation
+from dynid_ros.identification.torque_sensors.alarm import DriftAlarm
+from dynid_ros.identification.torque_sensors.correction import TorqueSensors
+from dynid_ros.identification.torque_sensors.drift import COLUMNS, WINDOWS, DriftWindows
+from dynid_ros.identification.torque_sensors.gravity import KnownGravity
+from dynid_ros.identification.torque_sensors.noise import NoiseLearner
+from dynid_ros.identification.torque_sensors.stream import SPACING
+from dynid_ros.model import RobotModel
+from dynid_ros.model.gravity import GravityModel
+from dynid_ros.recording import Recording
+
+KINDS = ("static", "slow")
+REFINED = 32
+"""Samples after an alarm that make what it says more exact."""
+
+
+class TorqueSensorObserver:
+    """Compares readings with the torque of known gravity, sample by sample, at rest and in slow motion.
+
+    Each joint's sensitivity and offset are estimated recursively, friction beside them, with directional forgetting,
+    and tested against the reference. A joint that has drifted is told once, until `accept`; its estimates start anew,
+    and what is said about it becomes more exact with the next samples.
+
+    Args:
+        robot: kinematics and gravity.
+        gravity: moments of the arm as it is, with their uncertainty.
+        sensors: the reference calibration; None: readings are torques.
+        reference_std: (n, 2) standard errors of the reference gain and offset; None: the reference is exact.
+        noise: (n,) standard deviation of a dwell's mean reading; None: learned from the first dwells.
+        learning: number of samples of each kind from which noise is learned.
+        memory: samples after which old information has faded to 1/e.
+        false_alarm_rate: largest chance that any joint gives a false alarm at one sample.
+        rules: what counts as static and as slow.
+
+    Raises:
+        IdentificationError: a setting that makes no sense, or moments of another robot.
+
+    """
+
+    def __init__(
+        self,
+        robot: RobotModel,
+        gravity: KnownGravity,
+        sensors: TorqueSensors | None = None,
+        *,
+        reference_std: ArrayLike | None = None,
+        noise: ArrayLike | None = None,
+        learning: int = 30,
+        memory: float = 200.0,
+        false_alarm_rate: float = 1e-4,
+        rules: SampleRules | None = None,
+    ) -> None:
+        self.robot, self.gravity = robot, GravityModel(robot)
+        n = robot.n_joints
+        if gravity.moments.shape != (len(self.gravity.names),):
+            raise IdentificationError(
+                f"gravity: {gravity.moments.size} moments; robot '{robot.name}' has {len(self.gravity.names)}"
+            )
+        for name, value, valid, expected in (
+            ("learning", learning, learning >= 10, "at least 10"),
+            ("memory", memory, memory > COLUMNS, f"more than {COLUMNS}"),
+            ("false_alarm_rate", false_alarm_rate, 0 < false_alarm_rate < 1, "between 0 and 1"),
+        ):
+            if not valid:
+                raise IdentificationError(f"{name} is {value}; expected {expected}")
+        self.rules = rules or SampleRules()
+        self.memory, self.false_alarm_rate = memory, false_alarm_rate
+        self._moments = gravity.moments
+        variances, axes = np.linalg.eigh(gravity.covariance)
+        known = variances > 0
+        self._moment_errors = axes[:, known] * np.sqrt(variances[known])
+        self._weighed = ~self.gravity.unobservable_axes()
+        self._learners = {kind: NoiseLearner(n, learning, noise) for kind in KINDS}
+        self._freedom = np.inf if noise is not None else learning - COLUMNS
+        self._set_reference(sensors or TorqueSensors.ideal(robot.joint_names), reference_std)
+
+    @property
+    def gain(self) -> NDArray:
+        """(n,) present estimate, N m per unit of the reading; NaN while it is not told to a tenth."""
+        value, std = self._estimates()
+        return np.where(std[:, 0] < 0.1 * np.abs(value[:, 0]), 1 / value[:, 0], np.nan)
+
+    @property
+    def offset(self) -> NDArray:
+        """(n,) present estimate, in readings."""
+        return self._estimates()[0][:, 1]
+
+    @property
+    def standard_errors(self) -> NDArray:
+        """(n, 2) of gain and offset, by the noise of the readings alone."""
+        value, std = self._estimates()
+        return np.stack([std[:, 0] / value[:, 0] ** 2, std[:, 1]], axis=1)
+
+    @property
+    def learned(self) -> bool:
+        """Whether noise is known, so that drift is looked for."""
+        return any(np.isfinite(learner.noise).any() for learner in self._learners.values())
+
+    @property
+    def alarms(self) -> tuple[DriftAlarm, ...]:
+        """Of all joints that have drifted from the reference."""
+        return tuple(self._alarms.values())
+
+    def observe(self, recording: Recording, slow: bool = True) -> list[DriftAlarm]:
+        """Take up the dwells, and the slow motion, of a recording; see `update`."""
+        selected = with_known_torque(recording.select(self.robot.joint_names))
+        parts = [static_samples(selected, self.rules)]
+        if slow:
+            parts.append(spaced(slow_samples(selected, self.rules), SPACING))
+        return self.update(Samples.join(parts))
+
+    def update(self, samples: Samples) -> list[DriftAlarm]:
+        """Take up samples, readings as torque, in the order of their time; returns the new alarms."""
+        angles = self.sensors.position_gain * samples.position + self.sensors.position_offset
+        regressor = self.gravity.regressor(angles) * self._weighed[:, None]
+        raised = []
+        for m in np.argsort(samples.time, kind="stable"):
+            raised += self._take(samples, m, regressor[m])
+        return raised
+
+    def accept(self) -> TorqueSensors:
+        """Take the present estimates for the reference, where they are told, and end all alarms; returns them."""
+        std = self.standard_errors
+        told = np.stack([np.isfinite(self.gain), std[:, 1] < UNKNOWN / 2], axis=1)
+        sensors = replace(
+            self.sensors,
+            gain=np.where(told[:, 0], self.gain, self.sensors.gain),
+            offset=np.where(told[:, 1], self.offset, self.sensors.offset),
+        )
+        self._set_reference(sensors, np.where(told, std, self._reference_std))
+        return sensors
+
+    def _set_reference(self, sensors: TorqueSensors, std: ArrayLike | None) -> None:
+        n = self.robot.n_joints
+        self.sensors = sensors
+        self._reference_std = np.zeros((n, 2)) if std is None else np.asarray(std, dtype=float)
+        self._sensitivity = 1 / sensors.gain
+        self._alarms: dict[str, DriftAlarm] = {}
+        self._refined: dict[str, int] = {}
+        self._exceeding = np.zeros(n, int)
+        self._estimators = [SquareRootInformation(COLUMNS) for _ in range(n)]
+        covariance = np.zeros((n, 2, 2))
+        covariance[:, 0, 0] = (self._reference_std[:, 0] * self._sensitivity**2) ** 2
+        covariance[:, 1, 1] = self._reference_std[:, 1] ** 2
+        errors = self._moment_errors.shape[1]
+        self._windows = DriftWindows(covariance, errors, self.false_alarm_rate, self._freedom)
+        self._times: deque[float] = deque(maxlen=WINDOWS[-1])
+
+    def _take(self, samples: Samples, m: int, regressor: NDArray) -> list[DriftAlarm]:
+        torque, time = regressor @ self._moments, float(samples.time[m])
+        # Friction of unknown sign may be anything.
+        judged = samples.direction[m] != 0
+        columns = [torque, np.ones_like(torque), samples.direction[m], samples.velocity[m]]
+        rows = np.stack(columns, axis=1) * judged[:, None]
+        error = (samples.torque[m] - self._sensitivity * torque - self.sensors.offset) * judged
+        learner = self._learners["static" if samples.static[m] else "slow"]
+        known = np.isfinite(learner.noise)
+        if not known.all():
+            learner.add(rows, error)
+        if not known.any():
+            return []
+        rows, error = rows / learner.noise[:, None], error / learner.noise
+        moments = (self._sensitivity / learner.noise)[:, None] * (regressor @ self._moment_errors)
+        self._estimate(rows, error)
+        statistic = self._windows.add(rows, error, moments * judged[:, None])
+        self._times.append(time)
+        names = self.robot.joint_names
+        for name, alarm in self._alarms.items():
+            if self._refined[name] < REFINED:
+                self._refined[name] += 1
+                self._alarms[name] = self._alarm(names.index(name), alarm.time)
+        self._exceeding = np.where(statistic > self._windows.threshold, self._exceeding + 1, 0)
+        lasting = [int(j) for j in np.flatnonzero(self._exceeding >= WINDOWS[0]) if names[j] not in self._alarms]
+        # A sudden change of friction is parted from what comes after it, which then shows no drift.
+        drifted = [j for j in lasting if self._windows.drift(j).statistic > self._windows.threshold]
+        raised = [self._alarm(joint, time) for joint in drifted]
+        for alarm in raised:
+            self._alarms[alarm.joint], self._refined[alarm.joint] = alarm, 0
+            self._estimators[names.index(alarm.joint)] = SquareRootInformation(COLUMNS)
+        return raised
+
+    def _estimate(self, rows: NDArray, error: NDArray) -> None:
+        keep = float(np.exp(-1 / self.memory))
+        for estimator, row, e in zip(self._estimators, rows, error, strict=True):
+            if row.any():
+                estimator.update(np.append(row, e)[None], keep)
+
+    def _estimates(self) -> tuple[NDArray, NDArray]:
+        """Sensitivity and offset (n, 2) and standard errors; infinite before anything is known."""
+        value = np.stack([self._sensitivity, self.sensors.offset], axis=1)
+        std = np.full_like(value, np.inf)
+        for joint, estimator in enumerate(self._estimators):
+            factor, _ = estimator.factor
+            inverse = np.linalg.inv(factor)
+            value[joint] += estimator.solution[:2]
+            std[joint] = np.linalg.norm(inverse[:2], axis=1)
+        return value, std
+
+    def _alarm(self, joint: int, time: float) -> DriftAlarm:
+        found = self._windows.drift(joint)
+        reference = float(self.sensors.gain[joint]), float(self.sensors.offset[joint])
+        return DriftAlarm.of(self.robot.joint_names[joint], reference, found, self._times[-found.samples], time)

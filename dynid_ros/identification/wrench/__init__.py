@@ -1,0 +1,1 @@
+"""Equations, frames and gains of a wrist sensor."""

@@ -1,0 +1,170 @@
+"""Node that shows what gravity does to an arm in RViz; it commands nothing, and costs the control loop nothing.
+
+`visualization_msgs/MarkerArray` in the base link's frame, a few times a second: the centre of mass of all that the
+joints move with its weight, an arc (a prismatic joint: an arrow) about each joint for the torque that holds the arm,
+three quarters of a circle being the joint's effort limit, and the load. Blue is what was identified, sand what is the
+URDF's, green the load, red a torque beyond its limit. Markers vanish when no joint states come.
+"""
+
+import time
+from collections import deque
+from typing import Any
+
+import numpy as np
+from geometry_msgs.msg import InertiaStamped
+from rclpy.clock import Clock
+from rclpy.clock_type import ClockType
+from rclpy.node import Node
+from rclpy.serialization import deserialize_message
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Header
+from visualization_msgs.msg import MarkerArray
+
+from dynid_ros.control import CarriedLoad
+from dynid_ros.control.gravity_view import GravityPicture, GravityView
+from dynid_ros.errors import ControlError, DynidError
+from dynid_ros.nodes.diagnostics import ERROR, OK, WARN, Diagnostics, Status, silence
+from dynid_ros.nodes.joint_states import JointOrder
+from dynid_ros.nodes.marker_shapes import Shapes
+from dynid_ros.nodes.parameters import NodeParameter, declare
+from dynid_ros.nodes.raw_subscription import RawSubscription
+from dynid_ros.nodes.robot_description import LATCHED, ROBOT_PARAMETERS, robot_description
+from dynid_ros.nodes.running import run
+
+PARAMETERS = (
+    *ROBOT_PARAMETERS,
+    NodeParameter("model_file", "", "identified.yaml; empty: what the URDF says"),
+    NodeParameter("load_topic", "load", "latched geometry_msgs/InertiaStamped, the load in the tip link's frame"),
+    NodeParameter("marker_topic", "gravity_markers", "visualization_msgs/MarkerArray"),
+    NodeParameter("rate", 10.0, "pictures per second, up to 60"),
+    NodeParameter("size", 0.12, "radius of the arcs, m; all else is in proportion"),
+)
+HIGHEST_RATE = 60.0
+LIFETIME = 1.0
+"""s for which a picture stays when no other comes."""
+FULL_TURN = 1.5 * np.pi
+"""Arc of a torque at its limit, rad."""
+KEPT = 10
+"""Joint states that are looked through for one of this arm: a gripper's come on the same topic."""
+
+
+class GravityMarkers(Node):
+    """The node; see the module."""
+
+    def __init__(self, **arguments: Any) -> None:
+        super().__init__("gravity_markers", **arguments)
+        self.settings = settings = declare(self, PARAMETERS)
+        for name, value, highest in (("rate", settings.rate, HIGHEST_RATE), ("size", settings.size, np.inf)):
+            if not 0.0 < value <= highest:
+                raise DynidError(f"parameter {name} is {value}; expected a number above 0, up to {highest:g}")
+        self.view = GravityView.of(settings, robot_description(self, settings.robot_description))
+        self._order = JointOrder(self.view.robot.joint_names)
+        self._states: deque[bytes] = deque(maxlen=KEPT)
+        self._problem = self._load_problem = ""
+        clock = Clock(clock_type=ClockType.STEADY_TIME)  # simulated time may stand still
+        self._heard = time.monotonic()
+        self._drawn: GravityPicture | None = None
+        self._publisher = self.create_publisher(MarkerArray, settings.marker_topic, 10)
+        self._topic = RawSubscription(self, "joint_states", ["sensor_msgs/msg/JointState"], self._on_joint_state)
+        if settings.load_topic:
+            self.create_subscription(InertiaStamped, settings.load_topic, self._on_load, LATCHED)
+        self.create_timer(0.2, self._topic.update, clock=clock)
+        self.create_timer(1.0 / settings.rate, self._draw, clock=clock)
+        Diagnostics(self, self.status, hardware=self.view.robot.name)
+
+    def status(self) -> Status:
+        """What is shown."""
+        view, drawn = self.view, self._drawn
+        values: dict[str, object] = {
+            "model_file": self.settings.model_file,
+            "torque": "identified" if view.torque_identified else "of the URDF",
+            "masses": "identified" if view.masses_identified else "of the URDF",
+            "load": view.load or "none",
+            "viewers": self._publisher.get_subscription_count(),
+        }
+        if drawn is not None:
+            values["moving_mass"] = f"{drawn.mass:.3f}"
+            values |= {
+                f"torque {name}": f"{torque:.3f}"
+                for name, torque in zip(view.robot.joint_names, drawn.torque, strict=True)
+            }
+        if problem := self._topic.problem or self._problem:
+            return ERROR, problem, values
+        if complaint := silence(self._topic.topic, self._heard) or self._load_problem:
+            return WARN, complaint, values
+        return OK, "showing gravity" if drawn is not None else "waiting for joint states", values
+
+    def _on_joint_state(self, _topic: RawSubscription, _received: int, data: bytes) -> None:
+        self._states.append(data)
+
+    def _on_load(self, message: InertiaStamped) -> None:
+        center = message.inertia.com
+        try:
+            self.view.carry(
+                CarriedLoad(message.inertia.m, (center.x, center.y, center.z), message.header.frame_id.lstrip("/"))
+            )
+            self._load_problem = ""
+        except ControlError as error:
+            self._load_problem = f"a load is not shown: {error}"
+
+    def _newest(self) -> JointState | None:
+        """The newest joint state of this arm since the last look."""
+        self._topic.drain()
+        joints = set(self._order.joint_names)
+        while self._states:
+            message = deserialize_message(self._states.pop(), JointState)
+            if not joints.isdisjoint(message.name):
+                self._states.clear()
+                return message
+        return None
+
+    def _draw(self) -> None:
+        message = self._newest()
+        if message is None:
+            return
+        self._heard = time.monotonic()
+        try:
+            picture = self.view.at(self._order.pick(message, "position"))
+        except DynidError as error:
+            self._problem = str(error)
+            return
+        self._problem, self._drawn = "", picture
+        shapes = Shapes(Header(frame_id=self.view.robot.base, stamp=message.header.stamp), LIFETIME)
+        draw_gravity(shapes, self.view, picture, self.settings.size)
+        self._publisher.publish(MarkerArray(markers=shapes.markers))
+
+
+def draw_gravity(shapes: Shapes, view: GravityView, picture: GravityPicture, size: float) -> None:
+    """Markers of one picture."""
+    down = view.robot.gravity / max(float(np.linalg.norm(view.robot.gravity)), 1e-9)
+    if picture.center is not None:
+        color = "identified" if view.masses_identified else "urdf"
+        source = "" if view.masses_identified else " (URDF)"
+        shapes.sphere("center_of_mass", picture.center, 0.5 * size, color)
+        shapes.text("center_of_mass", picture.center - 0.6 * size * down, 0.3 * size, f"{picture.mass:.1f} kg{source}")
+        shapes.arrow("center_of_mass", picture.center, picture.center + 2 * size * down, size / 10, color)
+    joints = zip(
+        view.robot.joint_types, picture.rotations, picture.origins, picture.torque, view.full_scale, strict=True
+    )
+    for kind, rotation, origin, torque, full in joints:
+        part = float(torque / full)
+        color = "wrong" if abs(part) > 1 else "identified" if view.torque_identified else "urdf"
+        if kind == "prismatic":
+            shapes.arrow("gravity_torque", origin, origin + 3 * size * part * rotation[:, 2], size / 8, color)
+        else:
+            angle = float(np.clip(part, -1.2, 1.2)) * FULL_TURN
+            shapes.arc("gravity_torque", rotation, origin, angle=angle, radius=size, color=color)
+        unit = "N" if kind == "prismatic" else "N m"
+        shapes.text("gravity_torque", origin + size * rotation[:, 0], 0.25 * size, f"{torque:.1f} {unit}")
+    if picture.load is not None and view.load is not None:
+        shapes.sphere("load", picture.load, 0.6 * size, "truth")
+        shapes.text("load", picture.load + 0.6 * size * down, 0.3 * size, f"load {view.load.mass:.2f} kg")
+
+
+def main() -> None:
+    """Entry point of `ros2 run dynid_ros gravity_markers`."""
+    run(GravityMarkers)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,108 @@
+"""Processes that end with the one that started them, and what is left of one that ended by itself."""
+
+import ctypes
+import io
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from importlib import import_module
+from multiprocessing.context import ForkProcess
+from pathlib import Path
+from typing import Protocol
+
+from dynid_ros.errors import DynidError
+
+STOP_TIMEOUT = 10.0
+"""For which processes may take their leave, s."""
+PR_SET_PDEATHSIG = 1
+LAST_LINES = 8
+
+
+class Process(Protocol):
+    """What `subprocess.Popen` and `ForkedProcess` share."""
+
+    def poll(self) -> int | None:
+        """Exit code; None: it runs."""
+
+    def terminate(self) -> None:
+        """Ask it to end."""
+
+    def kill(self) -> None:
+        """End it."""
+
+
+def end_with_parent() -> None:
+    """Have this process be told to end when the one that started it is gone, however that came about; Linux only."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+def run_module() -> None:
+    """`python -m dynid_ros.processes <module> <arguments>`: its `main`, in a process that ends with its parent."""
+    end_with_parent()
+    del sys.argv[0]
+    import_module(sys.argv[0]).main()
+
+
+def stop(processes: Iterable[Process], timeout: float = STOP_TIMEOUT) -> None:
+    """Tell all to end and wait; what does not end in time is killed."""
+    running = [process for process in processes if process.poll() is None]
+    for process in running:
+        process.terminate()
+    deadline = time.monotonic() + timeout
+    while running and time.monotonic() < deadline:
+        time.sleep(0.02)
+        running = [process for process in running if process.poll() is None]
+    for process in running:
+        process.kill()
+    while any(process.poll() is None for process in running):
+        time.sleep(0.02)
+
+
+def ended(name: str, code: int | None, log: Path) -> DynidError:
+    """That a node ended, which it should not; the last lines of its log go to the terminal, for errors have one."""
+    lines = [line for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
+    print(f"The last lines of {log}:", *(f"  {line}" for line in lines[-LAST_LINES:]), sep="\n", file=sys.stderr)
+    return DynidError(f"node {name} ended with exit code {code}; see {log}")
+
+
+class ForkedProcess(ForkProcess):
+    """A copy of this process that runs a module's `main`: what is imported here is there at once.
+
+    Fork while there is one thread only.
+
+    Args:
+        module: imported already.
+        arguments: of its command line.
+        log: file for what it prints; None: as this process.
+
+    """
+
+    def __init__(self, module: str, arguments: Sequence[str], log: Path | None = None) -> None:
+        super().__init__(name=module.rpartition(".")[2])
+        self._module, self._arguments, self._log = module, arguments, log
+
+    def poll(self) -> int | None:
+        """Exit code; None: it runs."""
+        return self.exitcode
+
+    def run(self) -> None:
+        """What the copy does."""
+        end_with_parent()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_DFL)
+        if self._log is not None:
+            with self._log.open("w") as file:
+                for stream in (sys.stdout, sys.stderr):
+                    os.dup2(file.fileno(), stream.fileno())
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, io.TextIOWrapper):
+                stream.reconfigure(line_buffering=True)
+        sys.argv = [self._module, *self._arguments]
+        import_module(self._module).main()
+
+
+if __name__ == "__main__":
+    run_module()

@@ -1,0 +1,263 @@
+"""What is in an `identified.yaml`, as tables."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynid_ros.errors import IdentifiedFileError
+from dynid_ros.identification.identified_file import is_number, mapping
+from dynid_ros.report.formats import MISSING, as_fine_as, brief, percent, significant
+from dynid_ros.report.gravity.identified_gravity import NORMAL_95, read_validations
+from dynid_ros.report.links.table import Body
+
+SPRINGS = (
+    ("stiffness", "Stiffness", "N m/rad"),
+    ("motor_inertia", "Motor inertia", "kg m²"),
+    ("motor_viscous", "Motor viscous", "N m s/rad"),
+    ("coulomb", "Coulomb", "N m"),
+    ("viscous", "Viscous", "N m s/rad"),
+)
+FRICTION = (
+    ("coulomb", "Coulomb", "N m"),
+    ("viscous", "Viscous", "N m s/rad"),
+    ("offset", "Offset", "N m"),
+    ("rotor_inertia", "Rotor inertia", "kg m²"),
+)
+TORSION = (("stiffness", "Stiffness", "N m/rad"), ("low", "95 %: from", "N m/rad"), ("high", "to", "N m/rad"))
+SENSORS = (("gain", "Gain", "read ÷ true"), ("offset", "Offset", "as read"))
+WHERE = "identified.yaml"
+LEADING = re.compile(r" [+-] ")
+
+
+@dataclass(frozen=True)
+class Section:
+    """A table with its title.
+
+    Attributes:
+        title: of the section.
+        said: one sentence for the top of the page.
+        explain: what the numbers are.
+        columns: label and unit of each; the first names the row.
+        rows: text, one entry per column.
+        words: whether the last column holds words, not numbers.
+
+    """
+
+    title: str
+    said: str
+    explain: str
+    columns: Sequence[tuple[str, str]]
+    rows: Sequence[Sequence[str]]
+    words: bool = False
+
+
+def sections(document: dict) -> list[Section]:
+    """All that is known how to show, in the order of the page.
+
+    Raises:
+        IdentifiedFileError: a section is malformed, or none is there.
+
+    """
+    makers: dict[str, Callable[[dict], Section]] = {
+        "gravity": _gravity,
+        "links": _links,
+        "friction": _friction,
+        "load": _load,
+        "flexible_joints": _flexible,
+        "torsion": _torsion,
+        "torque_sensors": _sensors,
+        "base_parameters": _base,
+    }
+    found = [make(document) for name, make in makers.items() if document.get(name)]
+    if not found:
+        raise IdentifiedFileError(f"{WHERE}: nothing in it that can be shown; expected one of {', '.join(makers)}")
+    return [*found, *_validations(document)]
+
+
+def _gravity(document: dict) -> Section:
+    section, rows, known = mapping(document, "gravity", WHERE), [], 0
+    for joint in _joints(document):
+        entry = mapping(section, joint, f"{WHERE}: gravity")
+        if entry.get("observable") is True:
+            known += 1
+            labels = ("mass",) if "mass" in entry else ("n_x", "n_y")
+            cells = [_with_error(entry, label) for label in labels]
+            rows.append([joint, *cells, *[""] * (2 - len(cells)), ""])
+        else:
+            rows.append([joint, MISSING, MISSING, str(entry.get("reason", "not identified"))])
+    return Section(
+        "Gravity",
+        f"Gravity parameters of {known} of {len(rows)} joints.",
+        "Mass times distance of what each joint carries, along x and y of its frame (of a sliding joint its mass, kg), "
+        "with 95 % intervals.",
+        (("Joint", ""), ("n x", "kg m"), ("n y", "kg m"), ("Why not", ""))[: 3 + (known < len(rows))],
+        rows if known < len(rows) else [row[:3] for row in rows],
+        words=known < len(rows),
+    )
+
+
+def _links(document: dict) -> Section:
+    section, rows, total = mapping(document, "links", WHERE), [], 0.0
+    for link in section:
+        entry = mapping(section, link, f"{WHERE}: links")
+        values = [entry.get("mass"), *_list(entry, "mass_moment", 3), *_list(entry, "inertia", 6)]
+        body = Body.of(np.array([_number(value) for value in values]))
+        total += body.mass
+        rows.append(
+            [
+                str(link),
+                significant(body.mass) + ("" if body.possible else " – impossible"),
+                _joined(1000 * body.centre, brief),
+                _joined(body.inertia, lambda value: significant(value, 2)),
+            ]
+        )
+    return Section(
+        "Links",
+        f"{len(rows)} links of {significant(total)} kg in all.",
+        "Centre of mass in the link's frame, principal inertia about it. What torques show only in combination is "
+        "divided among the links: the torques are right, the single number need not be.",
+        (("Link", ""), ("Mass", "kg"), ("Centre of mass", "x, y, z in mm"), ("Principal inertia", "kg m²")),
+        rows,
+    )
+
+
+def _friction(document: dict) -> Section:
+    return _per_joint(document, "friction", "Friction", "Friction of {n} joints.", FRICTION)
+
+
+def _flexible(document: dict) -> Section:
+    said = "Springs and motors of {n} joints."
+    return _per_joint(document, "flexible_joints", "Flexible joints", said, SPRINGS)
+
+
+def _torsion(document: dict) -> Section:
+    section = mapping(document, "torsion", WHERE)
+    told = {}
+    for joint in filter(section.get, _joints(document)):
+        entry = mapping(section, joint, f"{WHERE}: torsion")
+        low, high = _list(entry, "stiffness_interval", 2)
+        told[joint] = {"stiffness": entry.get("stiffness"), "low": low, "high": high}
+    return _per_joint({**document, "torsion": told}, "torsion", "Torsion", "Torsion of {n} joints.", TORSION)
+
+
+def _sensors(document: dict) -> Section:
+    said = "Gains and offsets of the torque sensors of {n} joints."
+    return _per_joint(document, "torque_sensors", "Torque sensors", said, SENSORS)
+
+
+def _per_joint(document: dict, name: str, title: str, said: str, columns: Sequence[tuple[str, str, str]]) -> Section:
+    section = mapping(document, name, WHERE)
+    entries = {joint: mapping(section, joint, f"{WHERE}: {name}") for joint in _joints(document) if section.get(joint)}
+    if not entries:
+        raise IdentifiedFileError(f"{WHERE}: section '{name}' names none of the robot's joints; identify again")
+    shown = [column for column in columns if any(is_number(entry.get(column[0])) for entry in entries.values())]
+    rows = [[joint, *(_with_error(entry, key) for key, _, _ in shown)] for joint, entry in entries.items()]
+    return Section(
+        title,
+        said.format(n=len(rows)),
+        "With 95 % intervals where they are known; units are those of turning joints, sliding ones have N and m.",
+        (("Joint", ""), *((label, unit) for _, label, unit in shown)),
+        rows,
+    )
+
+
+def _load(document: dict) -> Section:
+    load = mapping(document, "load", WHERE)
+    if load.get("loaded") is False:
+        said = "No load is shown."
+        rows = [["Mass", "0 kg"]]
+    else:
+        mass, interval = _number(load.get("mass")), (load.get("interval") or {}).get("mass") or [None, None]
+        low, high = (significant(_number(value), 4) for value in interval)
+        said = f"A load of {significant(mass, 4)} kg."
+        rows = [
+            ["Mass", f"{significant(mass, 4)} kg, 95 %: {low} to {high}"],
+            ["Centre", f"{_joined(1000 * _numbers(load.get('center'), 3), brief)} mm from {load.get('frame', '')}"],
+            ["Inertia", f"{_joined(_numbers(load.get('inertia'), 6), lambda v: significant(v, 2))} kg m²"],
+        ]
+    explain = "What the arm carries, in the frame of the tip; inertia is xx, xy, xz, yy, yz, zz about its centre."
+    return Section("Load", said, explain, (("What", ""), ("Value", "")), rows, words=True)
+
+
+def _base(document: dict) -> Section:
+    entries = document["base_parameters"]
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        raise IdentifiedFileError(f"{WHERE}: base_parameters must be a list of mappings; identify again")
+    rows = []
+    for entry in entries:
+        expression = str(entry.get("expression", ""))
+        value = _with_error({**entry, "std": {"value": entry.get("std")}}, "value")
+        rows.append([LEADING.split(expression)[0], value, expression])
+    return Section(
+        "Base parameters",
+        f"{len(rows)} combinations of link parameters and friction that torques show.",
+        "By the data alone, with 95 % intervals, each named by the parameter that leads it; in kg, kg m and kg m², "
+        "friction as above.",
+        (("Parameter", ""), ("Value", ""), ("Combination", "")),
+        rows,
+        words=True,
+    )
+
+
+def _validations(document: dict) -> Iterator[Section]:
+    joints = _joints(document)
+    try:
+        found = read_validations(document, joints)
+    except IdentifiedFileError:
+        return  # of flexible joints, which are validated by other numbers
+    for validation in found:
+        rows = [
+            [joint, significant(rms), percent(relative), f"{r2:.4f}" if np.isfinite(r2) else MISSING]
+            for joint, rms, relative, r2 in zip(
+                joints, validation.rms, validation.relative_rms, validation.r2, strict=True
+            )
+        ]
+        worst = float(np.max(validation.relative_rms, initial=0.0, where=np.isfinite(validation.relative_rms)))
+        yield Section(
+            "Validation",
+            f"On a recording that was not fitted it was off by {percent(worst)} of the torque at most (RMS, by joint).",
+            f"Predicted against measured torque of {validation.recording}.",
+            (("Joint", ""), ("Error", "RMS, N m or N"), ("Error ÷ measured", "both RMS"), ("R²", "1: all explained")),
+            rows,
+        )
+
+
+def _joints(document: dict) -> list[str]:
+    joints = document["robot"].get("joints")
+    if not isinstance(joints, list) or not all(isinstance(joint, str) for joint in joints):
+        raise IdentifiedFileError(f"{WHERE}: robot.joints is {joints!r}, expected a list of names")
+    return joints
+
+
+def _with_error(entry: dict, label: str) -> str:
+    value, errors = _number(entry.get(label)), entry.get("std")
+    half = NORMAL_95 * _number(errors.get(label) if isinstance(errors, dict) else None)
+    if not (np.isfinite(half) and half > 0):
+        return significant(value)
+    return f"{as_fine_as(value, half)} ± {as_fine_as(half, half)}"
+
+
+def _number(value: object) -> float:
+    return float(value) if is_number(value) else float("nan")
+
+
+def _numbers(values: object, length: int) -> NDArray:
+    return np.array([_number(value) for value in _list({"": values}, "", length)])
+
+
+def _list(entry: dict, name: str, length: int) -> list:
+    values = entry.get(name)
+    if values is None:
+        return [None] * length
+    if not isinstance(values, list) or len(values) != length:
+        raise IdentifiedFileError(f"{WHERE}: {name or 'an entry'} is {values!r}, expected {length} numbers")
+    return values
+
+
+def _joined(values: NDArray, text: Callable[[float], str]) -> str:
+    return ", ".join(map(text, values.tolist()))

@@ -1,0 +1,28 @@
+"""Gravity compensation beside a running controller, which is asked for its joints; silent until `~/enable`.
+
+`route:=effort`: `forward_effort_controller` alone moves the arm. `route:=feedforward`: it runs beside a position
+controller, and the hardware sums the two. `route:=trajectory`: `joint_trajectory_controller` passes the torque on with
+the pose; it drops the torque when it aborts, so it must never be the only thing that holds the arm. What to load into
+the controller manager is in config/controllers/<route>.yaml, how and what to check in docs/controllers.md.
+"""
+
+from launch import LaunchDescription
+
+from dynid_ros.nodes.launching import Choice, Option, describe_nodes
+
+FORWARDED = {"output": "effort", "controller": "forward_effort_controller"}
+ROUTES = Choice(
+    "route",
+    "how torque comes to the arm: alone, beside a position controller, or in trajectories",
+    {
+        "effort": Option("gravity_compensation", FORWARDED),
+        "feedforward": Option("gravity_compensation", FORWARDED),
+        "trajectory": Option(
+            "gravity_compensation", {"output": "trajectory", "controller": "joint_trajectory_controller"}
+        ),
+    },
+)
+
+
+def generate_launch_description() -> LaunchDescription:
+    return describe_nodes(choice=ROUTES, autostart="true")

@@ -1,0 +1,47 @@
+"""Torques as a controller gets them, and the proof that they never step."""
+
+from typing import Any
+
+import numpy as np
+from trajectory_msgs.msg import JointTrajectory
+
+JITTER = 0.03
+"""s that a busy machine may let pass between the computation of a torque and its publication."""
+
+
+class CommandWatch:
+    """Callback of a subscription that keeps each command with the time, s, at which it was sent."""
+
+    def __init__(self) -> None:
+        self.commands: list[tuple[float, Any]] = []
+
+    def __call__(self, message: Any, info: dict) -> None:
+        self.commands.append((info["source_timestamp"] * 1e-9, message))
+
+    def torques(self) -> list[list[float]]:
+        """One row for each command, N m."""
+        return [torque_of(message) for _, message in list(self.commands)]
+
+    def check(self, rate: float, limit: float) -> None:
+        """All torques are finite and within the limit, none went faster than the rate.
+
+        Between any two commands, not just neighbours: the jitter of many small steps does not add up. Commands that a
+        busy machine loses do no harm, the torque had time meanwhile.
+        """
+        if not self.commands:
+            return
+        times = np.array([time for time, _ in self.commands])
+        torques = np.array(self.torques())
+        assert np.isfinite(torques).all(), "a torque that is not finite was commanded"
+        assert np.abs(torques).max() <= limit + 1e-9, (
+            f"{np.abs(torques).max()} N m were commanded, the limit is {limit}"
+        )
+        for sign in (1.0, -1.0):
+            ahead = sign * torques - rate * (times - times[0])[:, np.newaxis]
+            faster = np.max(ahead - np.minimum.accumulate(ahead, axis=0))
+            assert faster <= rate * JITTER, f"the torque went {faster:.3f} N m further than {rate:g} N m/s allow"
+
+
+def torque_of(message: Any) -> list[float]:
+    """Torques of a command, whatever its type."""
+    return list(message.points[0].effort if isinstance(message, JointTrajectory) else message.data)

@@ -1,0 +1,147 @@
+"""The node `gravity_compensation` on the planar arm, beside a driver and all that listens to the node."""
+
+import threading
+import time
+from typing import Any
+
+import planar_arm
+from command_watch import CommandWatch, torque_of
+from diagnostic_msgs.msg import DiagnosticArray
+from lifecycle_msgs.msg import Transition
+from lifecycle_msgs.srv import ChangeState
+from node_threads import NodeThreads
+from rclpy.node import Node
+from rclpy.parameter import Parameter
+from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Float64MultiArray, String
+from std_srvs.srv import SetBool, Trigger
+
+from dynid_ros.nodes.gravity_compensation import GravityCompensation
+
+LATCHED = QoSProfile(depth=20, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+EFFORT_TOPIC = "/forward_effort_controller/commands"
+RAMP = 0.3
+FAULT_RAMP = 0.3
+TIMEOUT = 0.4  # generous: the machine that runs the tests is busy
+EFFORT = 50.0  # N m, of each joint in the URDF
+POSE = [0.5, 0.3, -0.4]
+
+
+class Robot(Node):
+    """A driver that publishes joint states at 100 Hz, and everything that listens to the compensation."""
+
+    def __init__(self, message=Float64MultiArray, topic=EFFORT_TOPIC):
+        super().__init__("robot")
+        self.names = list(planar_arm.JOINTS)
+        self.position = list(POSE)
+        self.silent = False
+        self.stamp = None
+        self.spoil = lambda message: None  # what is wrong with a joint state
+        self.watch = CommandWatch()
+        self.states: list[str] = []
+        self.diagnostics: list[Any] = []
+        best_effort = QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT)
+        self.publisher = self.create_publisher(JointState, "joint_states", best_effort)
+        self.create_timer(0.01, self.publish)
+        self.controller = self.create_subscription(message, topic, self.watch, 1000)
+        self.create_subscription(String, "/gravity_compensation/state", lambda m: self.states.append(m.data), LATCHED)
+        self.create_subscription(DiagnosticArray, "/diagnostics", lambda m: self.diagnostics.append(m.status[0]), 10)
+
+    @property
+    def commands(self):
+        return self.watch.commands
+
+    def stop_listening(self):
+        """As a controller that ends; in the node's own thread, which may be waiting for the subscription."""
+        self.executor.create_task(self.destroy_subscription, self.controller)
+
+    def publish(self):
+        if not self.silent:
+            message = JointState(name=self.names, position=[float(value) for value in self.position])
+            message.header.stamp = self.stamp or self.get_clock().now().to_msg()
+            self.spoil(message)
+            self.publisher.publish(message)
+
+
+class Bench:
+    """The node under test and the robot, each in its own thread; whatever a test does, the torque must not step."""
+
+    def __init__(self, model_file, message=Float64MultiArray, topic=EFFORT_TOPIC, **parameters):
+        values = {
+            "robot_description": planar_arm.urdf(),
+            "model_file": str(model_file),
+            "ramp_time": RAMP,
+            "fault_ramp_time": FAULT_RAMP,
+            "timeout": TIMEOUT,
+        } | parameters
+        self.limit = max(values.get("torque_limits", [EFFORT]))
+        self.rate = max(values.get("max_rate", [self.limit / values["fault_ramp_time"]]))
+        self.robot = Robot(message, topic)
+        self.node = GravityCompensation(parameter_overrides=[Parameter(k, value=v) for k, v in values.items()])
+        self.threads = NodeThreads(self.robot, self.node)
+
+    def close(self):
+        self.threads.close()
+        self.node.end()
+        self.node.destroy_node()
+        self.robot.destroy_node()
+        self.robot.watch.check(self.rate, self.limit)
+
+    def call(self, kind, name, request):
+        client = self.robot.create_client(kind, f"/gravity_compensation/{name}")
+        assert client.wait_for_service(20.0)
+        done = threading.Event()
+        future = client.call_async(request)
+        future.add_done_callback(lambda _: done.set())
+        assert done.wait(10.0), f"service {name} did not answer"
+        return future.result()
+
+    def transition(self, identifier):
+        return self.call(ChangeState, "change_state", ChangeState.Request(transition=Transition(id=identifier))).success
+
+    def configure(self):
+        return self.transition(Transition.TRANSITION_CONFIGURE)
+
+    def activate(self):
+        assert self.configure()
+        assert self.transition(Transition.TRANSITION_ACTIVATE)
+
+    def enable(self, on=True):
+        return self.call(SetBool, "enable", SetBool.Request(data=on))
+
+    def reload(self):
+        return self.call(Trigger, "reload", Trigger.Request())
+
+    def run(self):
+        self.activate()
+        wait(lambda: self.robot.publisher.get_subscription_count() and self.node._loop.compensator.position)
+        self.enabled()
+        return self
+
+    def enabled(self):
+        """Enable, once more where a busy machine let joint states grow stale meanwhile."""
+        deadline = time.monotonic() + 10.0
+        while self.state != "active":
+            assert time.monotonic() < deadline, "timed out"
+            answer = self.enable()
+            assert answer.success or "no new joint state" in answer.message, answer.message
+            wait(lambda: self.state in ("active", "disabled") or self.state.startswith("fault"))
+
+    @property
+    def state(self):
+        return self.robot.states[-1] if self.robot.states else ""
+
+    @property
+    def torque(self):
+        return torque_of(self.robot.commands[-1][1])
+
+    def torques(self):
+        return self.robot.watch.torques()
+
+
+def wait(condition, seconds=6.0):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "timed out"
+        time.sleep(0.005)

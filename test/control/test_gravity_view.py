@@ -1,0 +1,96 @@
+"""What is shown of gravity agrees with Pinocchio, with a load too, and with the torque that compensates."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import planar_arm
+import pytest
+import yaml
+from pinocchio_arm import PinocchioArm
+
+from dynid_ros.control import CarriedLoad
+from dynid_ros.control.gravity_view import GravityView
+from dynid_ros.errors import ControlError
+from dynid_ros.model import RobotModel
+from dynid_ros.share import share_path
+
+URDF = share_path("config/demo_arm.urdf").read_text()
+GRAVITY = (1.0, -2.0, -9.5)
+LOAD = CarriedLoad(2.5, (0.05, -0.03, 0.1), "link_6")
+
+
+def settings(**values):
+    return SimpleNamespace(**{"model_file": "", "base_link": "", "tip_link": "", "gravity": GRAVITY} | values)
+
+
+def pinocchio(load=None):
+    robot = RobotModel.from_urdf(URDF, gravity=GRAVITY)
+    arm = PinocchioArm(URDF, robot.joint_names, robot.gravity)
+    if load is not None:
+        body = arm.pinocchio.Inertia(load.mass, np.array(load.center), np.zeros((3, 3)))
+        arm.model.inertias[arm.model.njoints - 1] += body
+        arm.data = arm.model.createData()
+    return arm
+
+
+def center(arm, q):
+    """Mass and centre of all that moves; Pinocchio would count the base with it."""
+    placed = [pose.act(body.lever) for pose, body in zip(poses(arm, q), list(arm.model.inertias)[1:], strict=True)]
+    masses = [body.mass for body in list(arm.model.inertias)[1:]]
+    return sum(masses), np.average(placed, axis=0, weights=masses)
+
+
+def poses(arm, q):
+    arm.pinocchio.forwardKinematics(arm.model, arm.data, arm.configuration(q))
+    return list(arm.data.oMi)[1:]
+
+
+@pytest.mark.parametrize("load", [None, LOAD])
+def test_centre_and_torque_are_those_of_pinocchio(load):
+    view, arm = GravityView.of(settings(), URDF), pinocchio(load)
+    if load is not None:
+        view.carry(load)
+    for q in np.random.default_rng(0).uniform(-2, 2, (20, 6)):
+        picture = view.at(q)
+        mass, place = center(arm, q)
+        assert picture.mass == pytest.approx(mass, rel=1e-12)
+        np.testing.assert_allclose(picture.center, place, atol=1e-12)
+        np.testing.assert_allclose(picture.torque, arm.gravity_torque(q), atol=1e-9)
+        placed = poses(arm, q)
+        # links turn about z of their frames in this URDF
+        np.testing.assert_allclose(picture.rotations, [pose.rotation for pose in placed], atol=1e-12)
+        np.testing.assert_allclose(picture.origins, [pose.translation for pose in placed], atol=1e-12)
+        if load is None:
+            assert picture.load is None
+        else:
+            np.testing.assert_allclose(picture.load, placed[-1].act(np.array(load.center)), atol=1e-12)
+
+
+def test_load_that_is_put_down():
+    view = GravityView.of(settings(), URDF)
+    view.carry(LOAD)
+    view.carry(CarriedLoad(0.0, (0.0, 0.0, 0.0), "link_6"))
+    picture = view.at(np.zeros(6))
+    assert picture.load is None
+    assert picture.mass == pytest.approx(center(pinocchio(), np.zeros(6))[0])
+    with pytest.raises(ControlError, match="link_3"):
+        view.carry(CarriedLoad(1.0, (0.0, 0.0, 0.0), "link_3"))
+
+
+def test_gravity_identification_tells_torques_not_masses(tmp_path):
+    path = tmp_path / "identified.yaml"
+    path.write_text(yaml.safe_dump(planar_arm.document(1.3)))
+    view = GravityView.of(settings(model_file=str(path), gravity=(0.0, 0.0, -planar_arm.G)), planar_arm.urdf())
+    assert (view.torque_identified, view.masses_identified) == (True, False)
+    q = [0.4, 0.3, -0.2]
+    picture = view.at(q)
+    np.testing.assert_allclose(picture.torque, planar_arm.gravity_torque(q, 1.3), atol=1e-12)
+    assert picture.mass == pytest.approx(sum(planar_arm.MASS))  # the URDF's
+
+
+def test_full_scale_is_the_limit_or_what_gravity_can_do():
+    np.testing.assert_array_equal(GravityView.of(settings(), URDF).full_scale[0], 230.0)
+    without = planar_arm.urdf(effort=0.0)
+    view = GravityView.of(settings(gravity=(0.0, 0.0, -planar_arm.G)), without)
+    most = planar_arm.G * (planar_arm.MOMENTS["joint_2"] + planar_arm.MOMENTS["joint_3"])
+    assert 0.9 * most < view.full_scale[1] <= most

@@ -1,0 +1,120 @@
+"""PD and friction against the equations of motion, integrated by hand with small steps."""
+
+import math
+import random
+
+import pytest
+from planar_arm import JOINTS, urdf
+
+from dynid_ros.control import FeedbackGains, JointFeedback
+from dynid_ros.errors import ControlError
+from dynid_ros.model import RobotModel
+
+ROBOT = RobotModel.from_urdf(urdf())
+
+
+def gains(**settings):
+    return FeedbackGains.of(ROBOT, **settings)
+
+
+def held(position=(0.0, 0.0, 0.0)):
+    feedback = JointFeedback()
+    feedback.hold(position)
+    return feedback
+
+
+def test_without_gains_nothing_is_commanded():
+    assert held().torque(gains(), 0.01, [0.3, 0.2, 0.1], None) == [0.0, 0.0, 0.0]
+
+
+def test_torque_by_hand():
+    """k (q_d - q) - d v of each joint."""
+    settings = gains(stiffness=[100.0, 50.0, 0.0], damping=[10.0, 5.0, 2.0])
+    torque = held([0.1, 0.2, 0.3]).torque(settings, 0.01, [0.0, 0.25, 0.0], [0.1, -0.2, 0.5])
+    assert torque == pytest.approx([100 * 0.1 - 10 * 0.1, -50 * 0.05 + 5 * 0.2, -2 * 0.5])
+
+
+def test_the_desired_pose_goes_to_its_target_at_its_velocity_and_stops_there():
+    feedback, settings = held(), gains(stiffness=[100.0], damping=[10.0], setpoint_velocity=[0.5, 0.25, 9.0])
+    feedback.aim([0.5, -0.5, math.nan])
+    for _ in range(50):
+        torque = feedback.torque(settings, 0.01, feedback.desired, [0.0] * 3)
+        assert torque[0] == pytest.approx(100 * 0.005 * 0 + 10 * 0.5 + 100 * 0.005, abs=1.0)
+    assert feedback.desired == pytest.approx([0.25, -0.125, 0.0])
+    for _ in range(200):
+        torque = feedback.torque(settings, 0.01, feedback.desired, [0.0] * 3)
+    assert feedback.desired == pytest.approx([0.5, -0.5, 0.0])
+    assert torque == [0.0, 0.0, 0.0]
+
+
+def test_velocity_limits_of_the_robot_hold_for_the_desired_pose():
+    assert gains(setpoint_velocity=[9.0]).setpoint_velocity == (3.0, 3.0, 3.0)
+
+
+def test_friction_is_none_at_rest_and_all_from_its_velocity_on():
+    settings = gains(coulomb=[4.0, 2.0, 0.0], viscous=[0.0, 0.0, 3.0], friction_velocity=0.1)
+
+    def torque(velocity):
+        return held().torque(settings, 0.01, [0.0] * 3, [velocity] * 3)
+
+    assert torque(0.0) == [*torque(0.05)[:2], 0.0] == [0.0, 0.0, 0.0]
+    assert torque(0.075) == pytest.approx([2.0, 1.0, 0.225])
+    assert torque(0.1) == pytest.approx([4.0, 2.0, 0.3])
+    assert torque(-0.5) == pytest.approx([-4.0, -2.0, -1.5])
+
+
+@pytest.mark.parametrize("delay", [0, 5, 40])
+@pytest.mark.parametrize("stiffness", [0.0, 200.0])
+def test_friction_compensation_feeds_no_motion(delay, stiffness):
+    """A joint with friction, its velocity late by up to 40 ms and noisy: it comes to rest and stays."""
+    rng = random.Random(1)
+    inertia, coulomb, viscous, dt = 0.5, 4.0, 2.0, 1e-3
+    damping = [10.0] if stiffness else [0.0]
+    part = 0.8
+    settings = gains(
+        stiffness=[stiffness],
+        damping=damping,
+        coulomb=[part * coulomb],
+        viscous=[part * viscous],
+        friction_velocity=0.04,
+    )
+    feedback, position, velocity, late = held(), 0.2, 0.0, [0.0] * (delay + 1)
+    velocity = 1.0
+    travelled = 0.0
+    for step in range(6000):
+        late = [*late[1:], velocity + rng.gauss(0.0, 5e-3)]
+        torque = feedback.torque(settings, dt, [position] * 3, [late[0]] * 3)[0]
+        wanted = velocity + dt * (torque - viscous * velocity) / inertia
+        lost = dt * coulomb / inertia
+        velocity = math.copysign(max(abs(wanted) - lost, 0.0), wanted)
+        position += dt * velocity
+        travelled += abs(dt * velocity) if step >= 4000 else 0.0
+    assert velocity == 0.0
+    assert travelled < 1e-4
+
+
+def test_velocities_are_asked_for_only_where_they_count():
+    assert not gains().needs_velocity
+    assert not gains().holds
+    assert gains(damping=[1.0]).needs_velocity
+    assert gains(viscous=[1.0]).needs_velocity
+    assert gains(stiffness=[1.0], damping=[0.1]).holds
+    with pytest.raises(ControlError, match="need velocities"):
+        held().torque(gains(damping=[1.0]), 0.01, [0.0] * 3, None)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"stiffness": [1.0, 2.0]}, f"stiffness has 2 values; expected 1, or one per joint: 3 ({', '.join(JOINTS)})"),
+        ({"stiffness": [100.0, 0.0, 0.0]}, "joint 'joint_1' has stiffness 100 and no damping"),
+        ({"damping": [-1.0]}, "damping of joint 'joint_1' is -1.0; expected a number of at least 0"),
+        ({"damping": [math.inf]}, "damping of joint 'joint_1' is inf"),
+        ({"setpoint_velocity": [0.0]}, "setpoint_velocity of joint 'joint_1' is 0.0; expected a number above 0"),
+        ({"friction_velocity": 0.0}, "friction_velocity is 0.0; expected a number of rad/s"),
+    ],
+)
+def test_gains_that_make_no_sense_are_refused(settings, message):
+    with pytest.raises(ControlError) as error:
+        gains(**settings)
+    assert message in str(error.value)

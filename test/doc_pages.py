@@ -1,0 +1,98 @@
+"""The pages of the documentation: their links, their commands, and what they quote from the code."""
+
+import ast
+import re
+import shlex
+from collections.abc import Iterator
+from functools import cache
+from itertools import takewhile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+FENCE = re.compile(r"^[ \d.]*```(\w*)\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
+INLINE = re.compile(r"`([^`\n]+)`")
+PROGRAMS = ("dynid", "ros2", "make", "python")
+
+
+def text(page: Path) -> str:
+    return page.read_text(encoding="utf-8")
+
+
+def prose(page: Path) -> str:
+    """Without blocks of code."""
+    return FENCE.sub("", text(page))
+
+
+def links(page: Path) -> list[str]:
+    return re.findall(r"\]\(([^)\s]+)\)", prose(page))
+
+
+def anchors(page: Path) -> set[str]:
+    """Of the headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.*)$", prose(page), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def words_of(command: str) -> list[str]:
+    """Of a line for the shell, up to a pipe; a command in it is a name."""
+    words = shlex.split(re.sub(r"\$\([^)]*\)", "$", command), comments=True)
+    return list(takewhile(lambda word: word != "|" and ">/" not in word, words))
+
+
+def block_commands(page: Path) -> Iterator[list[str]]:
+    """Words of each command in a block without a language: one that can be typed as it stands."""
+    for language, block in FENCE.findall(text(page)):
+        if language in ("", "sh", "bash"):
+            for line in block.replace("\\\n", " ").splitlines():
+                words = words_of(line.strip())
+                if words and words[0] in PROGRAMS:
+                    yield words
+
+
+def inline_commands(page: Path) -> Iterator[list[str]]:
+    """Words of each command within text: it may lack arguments."""
+    for code in INLINE.findall(prose(page)):
+        words = code.split()
+        if len(words) > 1 and words[0] in PROGRAMS:
+            yield [word.strip("[]") for word in words if word.strip("[]…")]
+
+
+def python_imports(page: Path) -> list[str]:
+    """Lines of Python blocks that import."""
+    blocks = [block for language, block in FENCE.findall(text(page)) if language == "python"]
+    return [line for block in blocks for line in re.findall(r"^(?:from|import) .*$", block, re.MULTILINE)]
+
+
+def quotations(page: Path) -> list[str]:
+    """What stands in double quotes, outside code."""
+    return re.findall(r'"([^"\n]{8,})"', re.sub(r"`[^`\n]*`", "", prose(page)))
+
+
+@cache
+def messages() -> tuple[str, ...]:
+    """All strings of the package, with … for what is filled in."""
+    found = []
+    for path in sorted((ROOT / "dynid_ros").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.JoinedStr):
+                found.append("".join(part.value if isinstance(part, ast.Constant) else "…" for part in node.values))
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                found.append(node.value)
+    return tuple(found)
+
+
+def is_said(quotation: str) -> bool:
+    """Whether the code holds a message with the parts of `quotation` between … in this order."""
+    parts = [part.strip() for part in quotation.split("…")]
+    return any(in_order(parts, message) for message in messages())
+
+
+def in_order(parts: list[str], message: str) -> bool:
+    start = 0
+    for part in parts:
+        found = message.find(part, start)
+        if found < 0:
+            return False
+        start = found + len(part)
+    return True

@@ -1,0 +1,32 @@
+"""The page of parameters agrees with the code."""
+
+import pytest
+
+pytest.importorskip("rclpy")
+pytest.importorskip("mujoco")
+
+from docs.generate_parameters import PAGE, kind, nodes, page, written
+
+
+def test_page_is_up_to_date():
+    assert PAGE.read_text(encoding="utf-8") == page(), "run `make docs`"
+
+
+def test_every_node_has_a_section():
+    assert [name for name in nodes() if f"\n## {name}\n" not in page()] == []
+
+
+@pytest.mark.parametrize(
+    ("default", "type_name", "text"),
+    [
+        (True, "bool", "true"),
+        (3, "integer", "3"),
+        (0.05, "double", "0.05"),
+        (float("nan"), "double", ".nan"),
+        ([float("-inf")], "list of doubles", "[-.inf]"),
+        ("", "string", '""'),
+        (["a", ""], "list of strings", '["a", ""]'),
+    ],
+)
+def test_default_is_written_as_in_a_parameter_file(default, type_name, text):
+    assert (kind(default), written(default)) == (type_name, text)

@@ -1,0 +1,188 @@
+"""Links lead somewhere, commands exist with the options that they are shown with, quoted messages are in the code."""
+
+import argparse
+import ast
+import importlib
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from doc_pages import (
+    PAGES,
+    ROOT,
+    anchors,
+    block_commands,
+    inline_commands,
+    is_said,
+    links,
+    python_imports,
+    quotations,
+    words_of,
+)
+
+from dynid_ros import cli
+
+NODES_SOURCE = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "dynid_ros" / "nodes").glob("*.py"))
+NODES = sorted(path.stem for path in (ROOT / "config").glob("*.yaml"))
+OF_ROS = {"bag", "control", "daemon", "doctor", "interface", "node", "pkg"}
+TRANSITIONS = {"configure", "activate", "deactivate", "cleanup", "shutdown"}
+
+each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+
+
+@each_page
+def test_links_lead_somewhere(page):
+    for link in links(page):
+        if re.match(r"https?:", link):
+            continue
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        assert target.exists(), link
+        assert not anchor or anchor in anchors(target), link
+
+
+@pytest.mark.parametrize("page", PAGES[1:], ids=lambda page: page.name)
+def test_readme_links_to_each_page(page):
+    assert f"docs/{page.name}" in {link.partition("#")[0] for link in links(ROOT / "README.md")}
+
+
+@each_page
+def test_commands_of_blocks_can_be_typed(page):
+    for words in block_commands(page):
+        if words[0] == "dynid":
+            cli._parser().parse_args(words[1:])
+        check(words)
+
+
+@each_page
+def test_commands_in_text_exist(page):
+    for words in inline_commands(page):
+        check(words)
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "config" / "robots").glob("*.yaml")), ids=lambda path: path.stem)
+def test_commands_of_configurations_exist(path):
+    for line in re.findall(r"^#   (ros2 .*)$", path.read_text(encoding="utf-8"), re.MULTILINE):
+        check(words_of(line))
+
+
+def check(words: list[str]) -> None:
+    {"dynid": check_dynid, "ros2": check_ros2, "make": check_make, "python": check_python}[words[0]](words[1:])
+
+
+def check_dynid(words: list[str]) -> None:
+    """Each word down to the command, and each option."""
+    parser: argparse.ArgumentParser = cli._parser()
+    options = set(parser._option_string_actions)
+    names = iter(words)
+    while commands := [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]:
+        name = next(names, None)
+        if name is None or name.startswith("-"):
+            break
+        assert name in commands[0].choices, " ".join(words)
+        parser = commands[0].choices[name]
+        options |= set(parser._option_string_actions)
+    for word in words:
+        assert not re.match(r"--?[a-z]", word) or word.split("=")[0] in options, f"{word} in {' '.join(words)}"
+
+
+def check_make(words: list[str]) -> None:
+    targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    assert not words or words[0] in targets, words
+
+
+def check_python(words: list[str]) -> None:
+    if words[0] == "-m" and words[1].startswith("benchmarks."):
+        assert (ROOT / f"{words[1].replace('.', '/')}.py").is_file(), words
+    elif words[0].endswith(".py"):
+        assert (ROOT / words[0]).is_file(), words
+
+
+def check_ros2(words: list[str]) -> None:
+    verb, rest = words[0], words[1:]
+    if verb in ("run", "launch") and rest[0] != "dynid_ros":
+        return
+    if verb == "run":
+        assert rest[1] in NODES, words
+        check_parameters(rest[1], re.findall(r"-p (\w+):=", " ".join(rest)))
+    elif verb == "launch":
+        check_launch(rest[1], rest[2:])
+    elif verb == "param" and len(rest) > 1:
+        check_parameters(node_of(rest[1]), rest[2:3], live=rest[0] == "set")
+    elif verb == "lifecycle":
+        assert node_of(rest[1]) == "gravity_compensation", words
+        assert rest[0] != "set" or rest[2] in TRANSITIONS, words
+    elif verb == "service":
+        *_, node, service = rest[1].split("/")
+        assert node in NODES, words
+        assert re.search(rf'"(~/)?{service}"', NODES_SOURCE), words
+        assert len(rest) < 3 or rest[2] in ("std_srvs/srv/Trigger", "std_srvs/srv/SetBool"), words
+    elif verb == "topic":
+        topic = next((word for word in rest[1:] if word.startswith("/")), "/")
+        *_, node, name = topic.rsplit("/", 2)
+        assert node not in NODES or f'"~/{name}"' in NODES_SOURCE, words
+    elif verb != "param":
+        assert verb in OF_ROS, words
+
+
+def node_of(name: str) -> str:
+    node = name.rsplit("/", 1)[-1]
+    assert node in NODES, name
+    return node
+
+
+def check_parameters(node: str, names: list[str], *, live: bool = False) -> None:
+    pytest.importorskip("rclpy")
+    table = {row.name: row for row in importlib.import_module(f"dynid_ros.nodes.{node}").PARAMETERS}
+    for name in names:
+        assert name in table, f"{node} has no parameter {name}"
+        assert not live or table[name].adjustable, f"{name} of {node} is read at the start only"
+
+
+def check_launch(name: str, arguments: list[str]) -> None:
+    """Arguments are the parameters of the nodes that the file names, and the words that it declares itself."""
+    path = ROOT / "launch" / name
+    assert path.is_file(), name
+    words = {node.value for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Constant)}
+    given = dict(argument.split(":=", 1) for argument in arguments if not argument.startswith("--"))
+    started = [node for node in NODES if node in words]
+    for argument, value in given.items():
+        if "/config/" in value:
+            assert (ROOT / value[value.index("config/") :]).is_file(), value
+        if argument in words:
+            assert value in words or Path(value).suffix or "/" in value, f"{argument}:={value} for {name}"
+        elif argument != "params_file":
+            pytest.importorskip("rclpy")
+            tables = [importlib.import_module(f"dynid_ros.nodes.{node}").PARAMETERS for node in started]
+            assert any(row.name == argument for table in tables for row in table), f"{name} has no {argument}"
+
+
+@each_page
+def test_imports_of_python_blocks_work(page):
+    for line in python_imports(page):
+        exec(line, {})
+
+
+IDENTIFICATIONS = ("gravity", "links", "loads", "online", "flexible", "torque_sensors", "mocap", "force_sensor")
+HEADS = ["Commands", "What it needs", "What it gives", "When it fails", "The paper"]
+
+
+@pytest.mark.parametrize("name", IDENTIFICATIONS)
+def test_identifications_have_the_same_heads(name):
+    text = (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
+    assert re.findall(r"^## (.*)$", text, re.MULTILINE)[: len(HEADS)] == HEADS
+
+
+@each_page
+def test_quoted_messages_are_in_the_code(page):
+    assert not [quotation for quotation in quotations(page) if not is_said(quotation)]
+
+
+def test_make_without_a_target_lists_the_targets():
+    if shutil.which("make") is None:
+        pytest.skip("make is not installed")
+    told = subprocess.run(["make"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    (targets,) = re.findall(r"^\.PHONY: (.*)$", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    assert set(re.findall(r"^make ([\w-]+)", told, re.MULTILINE)) == set(targets.split()) - {"help", "pytest"}

@@ -1,0 +1,122 @@
+"""Columns against Pinocchio's torques and the friction model, whatever candidates and whatever pairs."""
+
+import numpy as np
+import pytest
+from link_problems import Fourier, chain, rigid_torque, ur10
+
+from dynid_ros.errors import IdentificationError
+from dynid_ros.identification.links.columns import LinkColumns
+from dynid_ros.identification.links.friction_choice import friction_candidates
+from dynid_ros.model.friction import FrictionModel, JointFriction
+
+PLAIN = JointFriction(offset=True, smoothing=0.02)
+EVERYTHING = (
+    PLAIN,
+    JointFriction(offset=True, rotor_inertia=True, asymmetric=True, smoothing=0.05),
+    JointFriction(stribeck_velocity=0.2, smoothing=0.02, offset=True),
+    JointFriction(dead_zone=0.1, viscous=False),
+    JointFriction.none(),
+)
+
+
+def motion(robot, seed=0, size=1.0):
+    return Fourier(robot.n_joints, seed, base=0.5, size=size)(np.linspace(0, 7, 40))
+
+
+def torque_of(columns: LinkColumns, x: np.ndarray, chosen: np.ndarray, samples) -> np.ndarray:
+    """(N, n) from the scattered rows."""
+    value = np.full(columns.size, np.nan)
+    value[chosen] = x
+    value[np.isnan(value)] = 0.0
+    rows = columns.rows(*samples)
+    return np.stack([matrix @ value[own] for matrix, own in zip(rows, columns.of_joint, strict=True)], axis=1)
+
+
+@pytest.mark.parametrize("arm", [chain, ur10])
+def test_base_columns_give_pinocchios_torque(arm):
+    robot = arm()
+    columns = LinkColumns(robot, [(JointFriction.none(),)] * robot.n_joints)
+    assert columns.size == columns.n_inertial == robot.base_parameters().rank
+    samples = motion(robot)
+    found = torque_of(columns, columns.base.project(robot.parameters), np.arange(columns.size), samples)
+    np.testing.assert_allclose(found, rigid_torque(robot, *samples), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("coupled", [(), ((4, 5),), ((5, 4), (0, 2))])
+def test_every_choice_is_the_regressor_and_the_friction_model(coupled):
+    robot = ur10()
+    columns = LinkColumns(robot, [EVERYTHING] * 6, coupled)
+    samples = motion(robot)
+    rng = np.random.default_rng(0)
+    for _ in range(12):
+        choice = rng.integers(0, len(EVERYTHING), 6)
+        friction = columns.friction(choice)
+        assert friction.joints == [EVERYTHING[i] for i in choice]
+        names = friction.names(robot)
+        chosen = columns.chosen(choice)
+        assert len(chosen) == len(set(chosen)) == columns.n_inertial + len(names)
+        links, coefficients = rng.normal(size=60), rng.normal(size=len(names))
+        expected = robot.torque_regressor(*samples) @ links + friction.regressor(*samples[1:]) @ coefficients
+        x = np.concatenate([columns.base.project(links), coefficients])
+        np.testing.assert_allclose(torque_of(columns, x, chosen, samples), expected, rtol=1e-8, atol=1e-8)
+
+
+def test_the_direction_of_a_pair_turns_round_as_its_first_joint():
+    robot = chain()
+    sharp, soft = JointFriction(smoothing=0.01), JointFriction(smoothing=0.5)
+    columns = LinkColumns(robot, [(sharp, soft)] * 3, [(1, 2)])
+    samples = motion(robot)
+    for choice in ((0, 0, 1), (0, 1, 0)):
+        x = np.zeros(len(columns.chosen(choice)))
+        x[-1] = 1.0  # coupling_coulomb
+        expected = np.tanh((samples[1][:, 1] + samples[1][:, 2]) / (0.5 if choice[1] else 0.01))
+        found = torque_of(columns, x, columns.chosen(choice), samples)
+        np.testing.assert_allclose(found, expected[:, None] * [0, 1, 1], atol=1e-12)
+
+
+def test_terms_that_candidates_share_are_one_column():
+    robot = chain()
+    columns = LinkColumns(robot, [EVERYTHING] * 3)
+    # coulomb 0.02; viscous; offset; 4 asymmetric; rotor; stribeck; coulomb with a dead zone
+    assert columns.size - columns.n_inertial == 3 * 10
+    grid = LinkColumns(robot, [friction_candidates(1.0)] * 3)
+    # viscous, viscous_+-, offset, rotor; for each of two smoothings coulomb, coulomb_+- and two of Stribeck
+    assert grid.size - grid.n_inertial == 3 * (5 + 2 * 5)
+
+
+def test_joints_have_no_columns_of_links_before_them():
+    robot = ur10()
+    columns = LinkColumns(robot, [(PLAIN,)] * 6)
+    rows = robot.torque_regressor(*motion(robot))[..., columns.base.columns]
+    for j, own in enumerate(columns.of_joint):
+        inertial = own[own < columns.n_inertial]
+        left_out = np.setdiff1d(np.arange(columns.n_inertial), inertial)
+        assert np.abs(rows[:, j, left_out]).max(initial=0) < 1e-9
+        assert np.array_equal(own[len(inertial) :], columns.n_inertial + 3 * j + np.arange(3))
+    assert len(columns.of_joint[5]) < 15 < 30 < len(columns.of_joint[0])
+
+
+def test_which_coefficients_cannot_be_negative():
+    robot = chain()
+    candidates = [EVERYTHING[1:3], EVERYTHING[:1], EVERYTHING[-1:]]
+    columns = LinkColumns(robot, candidates, [(0, 1)])
+    names = columns.friction((1, 0, 0)).names(robot)
+    expected = [name.startswith(("coulomb ", "viscous ")) for name in names]
+    assert sum(expected) == 4
+    assert list(columns.nonnegative((1, 0, 0))) == [False] * columns.n_inertial + expected
+    asymmetric = columns.nonnegative((0, 0, 0))[columns.n_inertial :]
+    assert list(asymmetric[:6]) == [True] * 4 + [False, True]  # the offset may be, a rotor not
+
+
+@pytest.mark.parametrize("coupled", [(), ((1, 2),)])
+def test_rows_of_a_given_regressor(coupled):
+    robot = chain()
+    columns = LinkColumns(robot, [(EVERYTHING[1],), (EVERYTHING[2],), (EVERYTHING[3],)], coupled)
+    samples = motion(robot)
+    friction = FrictionModel([EVERYTHING[1], EVERYTHING[2], EVERYTHING[3]], coupled)
+    whole = np.concatenate([robot.torque_regressor(*samples), friction.regressor(*samples[1:])], axis=-1)
+    for found, expected in zip(columns.rows_of(whole), columns.rows(*samples), strict=True):
+        np.testing.assert_allclose(found, expected, atol=1e-12)
+    several = LinkColumns(robot, [EVERYTHING] * 3)
+    with pytest.raises(IdentificationError, match="friction that is given, not 'auto'"):
+        several.rows_of(whole)

@@ -1,0 +1,233 @@
+"""`identified.yaml` with links: there and back, for gravity compensation, and what is not one."""
+
+import copy
+from contextlib import suppress
+from functools import reduce
+
+import numpy as np
+import pytest
+import yaml
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from link_problems import Drive, Fourier, chain, record, ur10, with_links, wrong
+
+from dynid_ros.control import load_gravity_torque
+from dynid_ros.errors import DynidError, IdentifiedFileError
+from dynid_ros.identification import LinkIdentification
+from dynid_ros.identification.identified_file import gravity_moments, load_identified
+from dynid_ros.identification.links.document import link_model
+from dynid_ros.model.friction import FrictionModel, JointFriction
+from dynid_ros.model.gravity import GravityModel
+
+KINDS = [
+    JointFriction(offset=True, asymmetric=True, rotor_inertia=True, smoothing=0.05),
+    JointFriction(offset=True, stribeck_velocity=0.25, dead_zone=1e-3),
+    JointFriction(viscous=False, smoothing=0.02),
+]
+ARMS = {
+    "chain": (chain, FrictionModel(KINDS)),
+    "coupled": (ur10, FrictionModel([*KINDS, JointFriction(coulomb=False), KINDS[0], KINDS[0]], [(4, 5)])),
+    "none": (chain, FrictionModel(JointFriction.none())),
+}
+
+
+def fitted(robot, friction, still=(), **arguments):
+    recording = record(robot, Fourier(robot.n_joints, size=0.6, still=still), Drive(), duration=12.0)
+    return LinkIdentification(wrong(robot), friction=friction, estimator="weighted", **arguments).fit(recording)
+
+
+@pytest.fixture(name="result", scope="module", params=ARMS)
+def fixture_result(request):
+    arm, friction = ARMS[request.param]
+    return fitted(arm(), friction)
+
+
+@pytest.fixture(name="document", scope="module")
+def fixture_document():
+    arm, friction = ARMS["coupled"]
+    return fitted(arm(), friction).document()
+
+
+def test_a_saved_model_predicts_the_same(result, tmp_path):
+    path = result.save(tmp_path / "identified.yaml")
+    document = load_identified(path)
+    assert document == yaml.safe_load(yaml.safe_dump(result.document())) | {"validation": []}
+    model = link_model(document, result.robot)
+    n = result.robot.n_joints
+    motion = Fourier(n, seed=9)(np.linspace(0, 5, 50))
+    np.testing.assert_array_equal(model.predict(*motion), result.predict(*motion))
+    assert model.signals == result.model.signals
+    assert model.friction.names(model.robot) == result.friction.names(result.robot)
+    assert list(model.joints) == list(result.model.joints)
+    assert model.friction.coupled == result.friction.coupled
+    # The URDF may have other inertias by now: those of the file count.
+    other = link_model(document, with_links(result.robot, np.zeros(10 * n)))
+    np.testing.assert_array_equal(other.predict(*motion), result.predict(*motion))
+
+
+def test_sections_are_readable(result):
+    document = result.document()
+    assert list(document["links"]) == list(result.robot.link_names)
+    for link, own in zip(document["links"].values(), result.parameters.reshape(-1, 10), strict=True):
+        assert [link["mass"], *link["mass_moment"], *link["inertia"]] == list(own)
+        assert set(link["std"]) == {"mass", "mass_moment", "inertia"}
+    for name, joint in zip(result.robot.joint_names, result.model.joints, strict=True):
+        entry = document["friction"][name]
+        assert set(entry) >= {"coulomb", "viscous", "offset", "rotor_inertia", "terms", "std", "smoothing"}
+        assert set(entry["std"]) == set(entry["terms"]) == set(joint.terms)
+        if joint.asymmetric:
+            mean = (entry["coulomb_positive"] + entry["coulomb_negative"]) / 2
+            assert entry["coulomb"] == pytest.approx(mean)
+    text = yaml.safe_dump(document)
+    assert "!!" not in text
+    assert ".nan" not in text
+    assert ".inf" not in text
+
+
+def test_gravity_is_that_of_the_links_in_the_compensator(tmp_path):
+    robot = ur10()
+    result = fitted(robot, JointFriction(offset=True, smoothing=0.02))
+    path = result.save(tmp_path / "identified.yaml")
+    _, gravity = load_gravity_torque(path, robot.urdf)
+    section = load_identified(path)["gravity"]
+    assert section["shoulder_pan_joint"]["torque_free"] is True
+    assert all(section[joint]["observable"] for joint in robot.joint_names[1:])
+    poses = np.random.default_rng(0).uniform(-2, 2, (20, 6))
+    expected = robot.gravity_torque(poses, result.parameters)
+    np.testing.assert_allclose([gravity(q) for q in poses.tolist()], expected, atol=1e-6)
+    nominal = robot.gravity_torque(poses, result.robot.parameters)
+    assert np.max(np.abs(expected - robot.gravity_torque(poses))) < 0.3
+    assert np.max(np.abs(nominal - robot.gravity_torque(poses))) > 3
+
+
+def test_errors_of_the_moments_cover_the_truth():
+    robot = ur10()
+    gravity = GravityModel(robot)
+    truth = dict(zip(gravity.names, gravity.project(robot.parameters), strict=True))
+    section = fitted(robot, JointFriction(offset=True, smoothing=0.02), torque_gain_error=0.0).document()["gravity"]
+    scores = [
+        (section[joint][moment] - truth[f"{moment} {joint}"]) / section[joint]["std"][moment]
+        for joint in robot.joint_names[1:]
+        for moment in ("n_x", "n_y")
+    ]
+    assert np.sqrt(np.mean(np.square(scores))) < 3
+    assert max(section[joint]["std"]["n_x"] for joint in robot.joint_names[1:]) < 0.1
+
+
+def test_a_locked_joint_is_not_compensated(tmp_path):
+    """Its gravity torque cannot be told from its offset, and those before it depend on it."""
+    robot = ur10()
+    result = fitted(robot, JointFriction(offset=True, smoothing=0.02), still=(1, 2, 3))
+    section = result.document()["gravity"]
+    assert section["shoulder_pan_joint"]["torque_free"] is True
+    lost = [joint for joint in robot.joint_names[1:] if not section[joint]["observable"]]
+    assert "shoulder_lift_joint" in lost
+    for joint in lost:
+        assert section[joint]["torque_free"] is False
+        assert section[joint]["reason"]
+        assert None in section[joint]["std"].values()
+    path = result.save(tmp_path / "identified.yaml")
+    with pytest.raises(IdentifiedFileError, match=f"joint '{lost[0]}' was not observable"):
+        load_gravity_torque(path, robot.urdf)
+    with pytest.raises(IdentifiedFileError, match="was not observable"):
+        gravity_moments(load_identified(path), GravityModel(robot))
+
+
+def test_prismatic_joints_have_a_mass(tmp_path):
+    result = fitted(chain(), JointFriction(offset=True, smoothing=0.02))
+    section = result.document()["gravity"]
+    assert section["joint_2"]["mass"] > 0
+    assert section["joint_2"]["std"]["mass"] > 0
+    path = result.save(tmp_path / "identified.yaml")
+    _, gravity = load_gravity_torque(path, chain().urdf)
+    q = [0.3, -0.2, 0.5]
+    expected = chain().gravity_torque([q], result.parameters)[0]
+    np.testing.assert_allclose(gravity(q), expected, atol=1e-6)
+
+
+DELETE = object()
+
+
+def changed(document: dict, path: tuple, value: object) -> dict:
+    found = copy.deepcopy(document)
+    *parents, last = path
+    section = reduce(lambda node, key: node[key], parents, found)
+    if value is DELETE:
+        del section[last]
+    else:
+        section[last] = value
+    return found
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "words"),
+    [
+        (("links",), DELETE, "no section 'links'"),
+        (("links",), [1, 2], "no section 'links'"),
+        (("links", "forearm_link"), DELETE, "link 'forearm_link' is missing"),
+        (("links", "forearm_link", "mass"), "heavy", "link 'forearm_link' needs mass"),
+        (("links", "forearm_link", "mass"), True, "link 'forearm_link' needs mass"),
+        (("links", "forearm_link", "mass"), float("nan"), "all finite"),
+        (("links", "forearm_link", "mass"), 10**400, "all finite"),
+        (("links", "forearm_link", "mass_moment"), "123", "link 'forearm_link' needs"),
+        (("links", "forearm_link", "mass_moment"), [1, 2, 3, 4], "link 'forearm_link' needs"),
+        (("links", "forearm_link", "inertia"), [1, 2, 3, 4, 5], "link 'forearm_link' needs"),
+        (("links", "forearm_link", "inertia", 2), None, "link 'forearm_link' needs"),
+        (("friction",), DELETE, "no section 'friction'"),
+        (("friction", "elbow_joint"), DELETE, "friction of joint 'elbow_joint' is missing"),
+        (("friction", "elbow_joint", "terms"), "coulomb", "friction of joint 'elbow_joint' is missing"),
+        (("friction", "elbow_joint", "terms"), ["magic"], r"has terms \['magic'\]"),
+        (("friction", "elbow_joint", "terms"), [["coulomb"]], "has terms"),
+        (("friction", "elbow_joint", "coulomb"), DELETE, "coulomb, friction of joint 'elbow_joint', is None"),
+        (("friction", "elbow_joint", "smoothing"), -1.0, "friction of joint 'elbow_joint': friction: smoothing is -1"),
+        (("friction", "elbow_joint", "smoothing"), None, "smoothing, friction of joint 'elbow_joint', is None"),
+        (("friction", "shoulder_lift_joint", "stribeck_velocity"), 0, "stribeck_velocity is 0"),
+        (("friction", "coupled"), 5, "coupled is 5"),
+        (("friction", "coupled"), [5], "coupled joints 5: not two joints"),
+        (("friction", "coupled", 0, "joints"), ["wrist_2_joint"], "not two joints"),
+        (("friction", "coupled", 0, "joints"), ["wrist_2_joint", "wrist_2_joint"], "not two joints"),
+        (("friction", "coupled", 0, "joints"), ["wrist_2_joint", "finger"], "coupled joints .*finger.*; the robot has"),
+        (("friction", "coupled", 0, "coupling_viscous"), DELETE, "coupling_viscous, coupled friction, is None"),
+        (("signals",), DELETE, "no section 'signals'"),
+        (("signals", "cutoff"), "fast", "cutoff, signals, is 'fast'"),
+        (("signals", "motion_cutoff"), 0.0, "motion_cutoff, signals, is 0"),
+        (("robot", "joints"), ["a"], "this robot has"),
+        (("robot", "kinematics_sha256"), "0", "other axes or placements"),
+    ],
+)
+def test_malformed_files(document, path, value, words):
+    with pytest.raises(IdentifiedFileError, match=words):
+        link_model(changed(document, path, value), wrong(ur10()))
+
+
+def places(node, path=()):
+    """Paths of all entries of a document."""
+    entries = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
+    for key, value in entries:
+        yield (*path, key)
+        yield from places(value, (*path, key))
+
+
+ANYTHING = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-(10**400), 10**400),
+    st.floats(),
+    st.text(max_size=5),
+    st.lists(st.floats(), max_size=7),
+    st.dictionaries(st.text(max_size=3), st.integers(), max_size=2),
+    st.just(DELETE),
+)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_a_file_is_a_model_or_one_clear_error(document, data):
+    sections = ("links", "friction", "signals", "robot", "gravity")
+    # `load_identified` sees to it that there is a section of the robot.
+    path = data.draw(st.sampled_from([p for p in places(document) if p[0] in sections and p != ("robot",)]))
+    broken = changed(document, path, data.draw(ANYTHING))
+    for read in (lambda: link_model(broken, ur10()), lambda: gravity_moments(broken, GravityModel(ur10()))):
+        with suppress(DynidError):
+            found = read()
+            assert np.isfinite(getattr(found, "parameters", found)).all()

@@ -1,0 +1,110 @@
+"""Folds leave out what they say, and their losses are those of ridge regression on all rows."""
+
+import numpy as np
+import pytest
+from link_problems import DenseEquations, chain
+
+from dynid_ros.identification.links.columns import LinkColumns
+from dynid_ros.identification.links.folds import FoldGrams, folds
+from dynid_ros.identification.links.problem import LinkProblem
+from dynid_ros.model.friction import JointFriction
+
+NOISE = np.array([0.1, 1.0, 0.3])
+
+
+@pytest.fixture(name="columns", scope="module")
+def fixture_columns():
+    return LinkColumns(chain(), [(JointFriction(offset=True),)] * 3)
+
+
+def test_every_group_is_predicted_once_and_fast_from_slow(columns):
+    equations = DenseEquations(columns, (500, 300))
+    factors = equations.factors(columns)
+    found = folds(factors)
+    everything = np.arange(len(factors.counts))
+    *parts, last = found
+    assert len(parts) == 5
+    np.testing.assert_array_equal(np.sort(np.concatenate([fold.test for fold in parts])), everything)
+    for fold in found:
+        assert not set(fold.train) & set(fold.test)
+        np.testing.assert_array_equal(np.union1d(fold.train, fold.test), everything)
+    assert set(last.test % 2) == {1}
+    assert set(last.train % 2) == {0}
+    assert sum(fold.share for fold in found) == pytest.approx(1)
+    assert last.share == 0.5
+
+
+def test_parts_are_whole_stretches_of_time_in_every_recording(columns):
+    equations = DenseEquations(columns, (500, 500))
+    factors = equations.factors(columns)
+    for number, fold in enumerate(folds(factors)[:-1]):
+        assert np.all(factors.parts[fold.test // 2] == number)
+        for recording in (0, 1):
+            own = fold.test[fold.test // 40 == recording] // 2
+            assert len(set(own)) == 4  # a fifth of twenty stretches
+            assert np.ptp(own) == 3  # next to each other
+
+
+def test_without_fast_samples_and_with_too_few(columns):
+    found = folds(DenseEquations(columns, (500,), fast=0.0).factors(columns))
+    assert len(found) == 5
+    assert folds(DenseEquations(columns, (20,)).factors(columns)) == []
+    two = folds(DenseEquations(columns, (20, 20)).factors(columns))
+    assert len(two) == 3
+
+
+def ridge(equations, chosen, fold, factors, penalty, center):
+    """(n,) mean squared error over noise squared of the samples left out, from all rows."""
+    count = np.array(factors.stretches)[equations.owner]
+    first = np.cumsum([0, *factors.stretches])[equations.owner]
+    group = 2 * (first + np.minimum((equations.time / 10 * count).astype(int), count - 1))
+    group += equations.speed >= equations.fast
+    train, test = np.isin(group, fold.train), np.isin(group, fold.test)
+    matrix, torque = equations.dense(chosen)
+    A = np.concatenate([matrix[train, j] / NOISE[j] for j in range(3)])
+    b = np.concatenate([torque[train, j] / NOISE[j] for j in range(3)])
+    x = np.linalg.solve(A.T @ A + penalty, A.T @ b + penalty @ center)
+    return np.mean((torque - matrix @ x)[test] ** 2, axis=0) / NOISE**2, x
+
+
+def test_losses_are_those_of_all_rows(columns):
+    equations = DenseEquations(columns, (300, 200), noise=NOISE)
+    factors = equations.factors(columns)
+    grams = FoldGrams(LinkProblem(factors, np.arange(columns.size)), NOISE)
+    rng = np.random.default_rng(3)
+    chosen = np.sort(rng.permutation(columns.size)[: columns.size - 3])
+    root = rng.normal(size=(len(chosen), 4))
+    penalty, center = 30 * root @ root.T, rng.normal(size=len(chosen))
+    free = np.zeros(len(chosen), dtype=bool)
+    found = grams.losses(chosen, penalty, center, free)
+    for fold, losses in zip(folds(factors), found, strict=True):
+        np.testing.assert_allclose(losses, ridge(equations, chosen, fold, factors, penalty, center)[0], rtol=1e-6)
+    shares = np.array([fold.share for fold in folds(factors)])
+    assert grams.loss(chosen, penalty, center, free) == pytest.approx(np.mean(np.log(shares @ found)))
+
+
+def test_coefficients_that_cannot_be_negative_are_left_out(columns):
+    equations = DenseEquations(columns, (400,), noise=NOISE)
+    factors = equations.factors(columns)
+    grams = FoldGrams(LinkProblem(factors, np.arange(columns.size)), NOISE)
+    everything = np.arange(columns.size)
+    nothing = np.zeros((columns.size, columns.size))
+    negative = equations.solution < -0.3
+    assert 2 < negative.sum() < columns.size - 2
+    bounded = grams.losses(everything, nothing, np.zeros(columns.size), negative)
+    kept = everything[~negative]
+    fewer = np.zeros((len(kept), len(kept)))
+    expected = [ridge(equations, kept, fold, factors, fewer, np.zeros(len(kept))) for fold in folds(factors)]
+    # Others may change sign once those are gone, but these are not bounded.
+    np.testing.assert_allclose(bounded, [losses for losses, _ in expected], rtol=1e-6)
+
+
+def test_exact_torques_leave_rounding_that_decides_nothing(columns):
+    """Differences of normal equations are rounding there, and can be negative."""
+    equations = DenseEquations(columns, (400,), noise=0.0)
+    grams = FoldGrams(LinkProblem(equations.factors(columns), np.arange(columns.size)), NOISE)
+    nothing = np.zeros((columns.size, columns.size))
+    losses = grams.losses(np.arange(columns.size), nothing, np.zeros(columns.size), np.zeros(columns.size, dtype=bool))
+    power = np.mean(equations.torque**2, axis=0) / NOISE**2
+    assert np.all(losses > 0)
+    assert np.all(losses < 1e-9 * power)

@@ -1,0 +1,380 @@
+"""Link identification from end to end: simulated arms with known links, and recordings that cannot serve."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from link_problems import Drive, Fourier, chain, record, rigid_torque, ur10, with_links, wrong
+
+from dynid_ros.errors import DynidError, IdentificationError, ModelError, RecordingError
+from dynid_ros.identification import LinkIdentification
+from dynid_ros.identification.identified_file import load_identified
+from dynid_ros.identification.links.document import link_model
+from dynid_ros.identification.links.estimators import ESTIMATORS, UNBIASED
+from dynid_ros.model import FrictionModel, RobotModel
+from dynid_ros.model.friction import JointFriction
+from dynid_ros.model.pseudo_inertia import is_possible
+
+PLAIN = JointFriction(offset=True, smoothing=0.02)
+DRIVE = Drive()
+
+
+def run(robot, seed=0, drive=DRIVE, **arguments):
+    motion = Fourier(robot.n_joints, seed, size=0.6, still=arguments.pop("still", ()))
+    return record(robot, motion, drive, seed=seed, **arguments)
+
+
+def truth(result, robot) -> np.ndarray:
+    """(k,) true base parameters; NaN where friction or rotors are in them."""
+    links = robot.parameters.size
+    known = np.append(robot.parameters, np.zeros(len(result.base.names) - links))
+    mixed = np.abs(result.base.combinations[:, links:]).any(axis=1)
+    return np.where(mixed, np.nan, result.base.project(known))
+
+
+def scores(result, robot) -> np.ndarray:
+    """Errors of base parameters in standard errors, where there are both."""
+    found = (result.base_parameters.values - truth(result, robot)) / result.base_parameters.standard_errors
+    return found[np.isfinite(found)]
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_every_estimator_finds_the_torque_of_another_motion(estimator):
+    robot = chain()
+    result = LinkIdentification(wrong(robot), friction=PLAIN, estimator=estimator).fit(run(robot), run(robot, 1))
+    validation = result.validate(run(robot, 7))
+    assert np.all(validation.relative_rms < 0.02)
+    assert np.all(validation.relative_rms < 0.3 * result.urdf_model.validate(run(robot, 7)).relative_rms)
+    assert np.sqrt(np.mean(scores(result, robot) ** 2)) < 2.5
+    estimate = result.base_parameters
+    assert np.isfinite(estimate.values).all()
+    friction = dict(zip(estimate.names, estimate.values, strict=True))
+    assert friction["coulomb joint_1"] == pytest.approx(1.0, abs=0.1)
+    assert result.friction_coefficients["viscous joint_2"] == pytest.approx(0.5, abs=0.1)
+    if estimator in UNBIASED:
+        # The links of the file have the very sums that the data show.
+        np.testing.assert_allclose(
+            result.base.project(np.append(result.parameters, result.model.coefficients)), estimate.values, atol=1e-6
+        )
+
+
+@pytest.mark.parametrize(
+    ("nominal", "noise"), [("wrong", 0.0), ("wrong", 0.05), ("wrong", 20.0), ("massless", 0.0), ("massless", 20.0)]
+)
+def test_consistent_links_are_always_possible(nominal, noise):
+    robot = chain()
+    start = wrong(robot, 0.5) if nominal == "wrong" else with_links(robot, np.zeros(30))
+    result = LinkIdentification(start, friction=PLAIN).fit(run(robot, noise=noise, duration=8.0))
+    assert is_possible(result.parameters.reshape(3, 10)).all()
+    bounded = [v for name, v in result.friction_coefficients.items() if not name.startswith("offset")]
+    assert min(bounded) >= 0
+    if nominal == "massless":
+        assert sum("prior of" in remark for remark in result.remarks) == 3
+
+
+def test_automatic_friction_of_an_arm_with_everything():
+    robot = ur10()
+    drive = Drive(rotor=1.0, stribeck=1.0, smoothing=0.01)
+    result = LinkIdentification(wrong(robot)).fit(run(robot, 0, drive), run(robot, 1, drive))
+    validation = result.validate(run(robot, 7, drive, noise=0.0))
+    assert np.all(validation.relative_rms[:3] < 0.02)
+    assert np.all(validation.relative_rms[3:] < 0.08)
+    assert sum("stribeck" in friction.terms for friction in result.model.joints) >= 4
+    changed = [remark for remark in result.remarks if remark.startswith("friction of")]
+    assert len(changed) >= 5
+    assert all(0 < float(remark.split("left out ")[1].split("%")[0]) < 100 for remark in changed)
+
+
+@pytest.mark.parametrize("name", ["joint_5 joint_6", "wrist"])
+def test_coupled_wrist(name):
+    """The last rotor feels the sum of both motions, as in a Stäubli arm."""
+    robot = ur10()
+    pair = robot.joint_names[4:]
+
+    def coupled(seed):
+        plain = run(robot, seed)
+        _, qd, qdd = Fourier(6, seed, size=0.6)(plain.time)
+        extra = np.zeros_like(qd)
+        extra[:, 4:] = 0.4 * qdd[:, [5, 4]] + 0.3 * qd[:, [5, 4]]
+        extra[:, 4:] += 1.0 * np.tanh((qd[:, [4]] + qd[:, [5]]) / 0.02)
+        return replace(plain, torque=plain.torque + extra)
+
+    friction = FrictionModel(PLAIN, [(4, 5)]) if name == "wrist" else PLAIN
+    pairs = () if name == "wrist" else [pair]
+    identification = LinkIdentification(wrong(robot), friction=friction, coupled=pairs, estimator="weighted")
+    result = identification.fit(coupled(0), coupled(1))
+    found = result.friction_coefficients
+    key = " ".join(pair)
+    assert found[f"coupling_inertia {key}"] == pytest.approx(0.4, abs=0.05)
+    assert found[f"coupling_viscous {key}"] == pytest.approx(0.3, abs=0.05)
+    assert found[f"coupling_coulomb {key}"] == pytest.approx(1.0, abs=0.1)
+    assert np.all(result.validate(coupled(7)).relative_rms[4:] < 0.05)
+    alone = LinkIdentification(wrong(robot), friction=PLAIN, estimator="weighted").fit(coupled(0), coupled(1))
+    assert np.all(alone.validate(coupled(7)).relative_rms[4:] > 0.2)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "position_noise"),
+    [("consistent", 1e-4), ("weighted", 0.0), ("weighted", 1e-4), ("huber", 1e-5), ("sequential", 1e-5)],
+)
+def test_a_joint_that_rests_gets_no_numbers(estimator, position_noise):
+    """Neither with exact positions nor with those of an encoder, whose noise has a direction."""
+    robot = ur10()
+    recording = run(robot, still=(1, 3), position_noise=position_noise)
+    result = LinkIdentification(wrong(robot), friction=PLAIN, estimator=estimator).fit(recording)
+    estimate = dict(zip(result.base_parameters.names, result.base_parameters.values, strict=True))
+    for joint in np.array(robot.joint_names)[[1, 3]]:
+        assert np.isnan(estimate[f"coulomb {joint}"])
+        assert np.isnan(estimate[f"viscous {joint}"])
+    assert np.isfinite(estimate["coulomb elbow_joint"])
+    assert np.isnan(result.base_parameters.standard_errors[np.isnan(result.base_parameters.values)]).all()
+    (remark,) = [remark for remark in result.remarks if remark.startswith("this motion does not decide")]
+    assert "viscous shoulder_lift_joint" in remark
+    # What is open stays near the URDF, so that links are not absurd.
+    assert np.max(np.abs(result.parameters - result.robot.parameters)) < 40
+    assert np.all(result.residual_rms < (0.1 if position_noise < 1e-4 else 0.5))  # accelerations are noisy too
+    assert np.isinf(result.condition_number) or estimator == "huber"
+
+
+def test_perturbing_what_no_torque_shows_changes_no_statement():
+    """URDFs that differ along the null space of the base parameters are equally right."""
+    robot = wrong(chain())
+    base = robot.base_parameters()
+    null = np.linalg.svd(base.combinations)[2][base.rank :]
+    shift = null.T @ np.random.default_rng(0).normal(size=len(null)) * 0.02
+    results = [
+        LinkIdentification(arm, friction=PLAIN, estimator="weighted").fit(run(chain()))
+        for arm in (robot, with_links(robot, robot.parameters + shift))
+    ]
+    first, second = (result.base_parameters for result in results)
+    np.testing.assert_allclose(first.nominal, second.nominal, atol=1e-9)
+    np.testing.assert_array_equal(first.differs_from_nominal(), second.differs_from_nominal())
+    np.testing.assert_allclose(results[0].urdf_explains, results[1].urdf_explains, atol=1e-9)
+    np.testing.assert_allclose(first.values, second.values, atol=1e-9)
+
+
+def test_rotors_in_a_sum_are_not_held_against_the_urdf():
+    robot = chain()
+    friction = JointFriction(offset=True, rotor_inertia=True, smoothing=0.02)
+    result = LinkIdentification(robot, friction=friction).fit(run(robot, drive=Drive(rotor=0.5)))
+    estimate = result.base_parameters
+    with_rotor = ["rotor_inertia" in expression for expression in estimate.expressions]
+    assert any(with_rotor)
+    assert np.isnan(estimate.nominal[with_rotor]).all()
+
+
+@pytest.mark.parametrize("arm", [chain, ur10])
+def test_a_urdf_that_is_right_is_seldom_called_wrong(arm):
+    robot = arm()
+    identification = LinkIdentification(robot, friction=PLAIN, estimator="weighted")
+    claims, compared = 0, 0
+    for seed in range(3):
+        estimate = identification.fit(run(robot, seed, noise=0.3)).base_parameters
+        claims += estimate.differs_from_nominal().sum()
+        compared += np.isfinite(estimate.nominal).sum()
+    assert claims / compared < 0.15
+
+
+def test_a_urdf_that_is_wrong_is_called_so():
+    identification = LinkIdentification(wrong(ur10()), friction=PLAIN, estimator="weighted")
+    estimate = identification.fit(run(ur10()), run(ur10(), 1)).base_parameters
+    assert estimate.differs_from_nominal().sum() > 5
+
+
+def test_a_gain_error_is_in_the_intervals():
+    recording = run(chain())
+    narrow, wide = (
+        LinkIdentification(chain(), friction=PLAIN, estimator="weighted", torque_gain_error=error)
+        .fit(recording)
+        .base_parameters
+        for error in (0.0, 0.05)
+    )
+    mass = int(np.argmax(np.abs(narrow.values) * (np.arange(len(narrow.values)) < 10)))
+    assert narrow.relative_standard_errors[mass] < 0.01
+    assert wide.relative_standard_errors[mass] == pytest.approx(0.05, rel=0.7)
+    np.testing.assert_array_equal(narrow.values, wide.values)
+
+
+@pytest.mark.parametrize("estimator", ["huber", "sequential"])
+def test_no_estimator_takes_repetitions_for_evidence(estimator):
+    """Its errors are no smaller than those of the weighted fit, which count kinds of motion."""
+    recording = run(chain())
+    errors = {
+        kind: np.sqrt(
+            np.diag(
+                LinkIdentification(chain(), friction=PLAIN, estimator=kind).fit(recording).base_parameters.covariance
+            )
+        )
+        for kind in ("weighted", estimator)
+    }
+    known = np.isfinite(errors[estimator])
+    assert known.sum() > 10
+    assert np.all(errors[estimator][known] >= 0.5 * errors["weighted"][known])
+
+
+def test_integral_form_finds_the_same():
+    robot = chain()
+    soft = Drive(smoothing=0.2)
+    friction = JointFriction(offset=True, smoothing=0.2)
+    recordings = run(robot, 0, soft), run(robot, 1, soft)
+    settings = {"friction": friction, "estimator": "weighted"}
+    filtered, integral = (
+        LinkIdentification(wrong(robot), equations=equations, **settings).fit(*recordings)
+        for equations in ("filtered", "integral")
+    )
+    assert np.all(integral.validate(run(robot, 7, soft)).relative_rms < 0.02)
+    # N m in both.
+    np.testing.assert_allclose(integral.torque_rms, filtered.torque_rms, rtol=0.1)
+    assert np.all(integral.noise / filtered.noise < 3)
+
+
+class TestSamples:
+    """Motion and torque as they are, without a recording."""
+
+    @staticmethod
+    def samples(size=1500, seed=0):
+        q, qd, qdd = Fourier(3, seed, size=0.6)(np.arange(size) / 75)
+        torque = rigid_torque(chain(), q, qd, qdd) + Drive().torque(qd, qdd)
+        return q, qd, qdd, torque + 0.05 * np.random.default_rng(seed).normal(size=q.shape)
+
+    @pytest.mark.parametrize("estimator", ["consistent", "huber"])
+    def test_fit(self, estimator, tmp_path):
+        robot = chain()
+        result = LinkIdentification(wrong(robot), friction=PLAIN, estimator=estimator).fit_samples(*self.samples())
+        assert result.n_samples == 1500
+        assert np.sqrt(np.mean(scores(result, robot) ** 2)) < 2.5
+        assert np.all(result.validate(run(robot, 7)).relative_rms < 0.02)
+        result.save(tmp_path / "identified.yaml")
+
+    @pytest.mark.parametrize("estimator", ["weighted", "ordinary"])
+    def test_white_errors_of_independent_samples(self, estimator):
+        squares = []
+        for seed in range(25):
+            rng = np.random.default_rng(seed)
+            q, qd, qdd = rng.uniform(-2, 2, (3, 600, 3))
+            torque = rigid_torque(chain(), q, qd, qdd) + rng.normal(size=q.shape) * [0.2, 0.1, 0.02]
+            identification = LinkIdentification(
+                wrong(chain()), friction=PLAIN, estimator=estimator, errors="white", torque_gain_error=0.0
+            )
+            squares.append(scores(identification.fit_samples(q, qd, qdd, torque), chain()) ** 2)
+        assert 0.85 < np.mean(squares) < 1.15
+
+    def test_a_saved_model_can_be_loaded(self, tmp_path):
+        result = LinkIdentification(wrong(chain()), friction=PLAIN, cutoff=5.0).fit_samples(*self.samples())
+        model = link_model(load_identified(result.save(tmp_path / "a.yaml")), chain())
+        assert (model.signals.cutoff, model.signals.motion_cutoff) == (5.0, 12.5)
+        np.testing.assert_array_equal(
+            model.predict_recording(run(chain())), result.model.predict_recording(run(chain()))
+        )
+
+    @pytest.mark.parametrize("size", [1, 5, 10])
+    def test_too_few(self, size):
+        with pytest.raises(IdentificationError, match=rf"samples: {size} samples .* for \d+ unknowns of one joint"):
+            LinkIdentification(chain(), friction=PLAIN).fit_samples(*(x[:size] for x in self.samples(20)))
+
+    def test_few_samples_do_not_have_small_errors(self):
+        """With too few to tell errors there are none, or wide ones; never intervals of no width."""
+        for size in (25, 30, 45, 60, 90):
+            identification = LinkIdentification(chain(), friction=PLAIN, estimator="weighted", torque_gain_error=0.0)
+            estimate = identification.fit_samples(*(x[:size] for x in self.samples())).base_parameters
+            low, high = estimate.confidence_intervals().T
+            assert not np.any(high - low < 1e-6)
+
+
+class TestRefusals:
+    """One clear error each."""
+
+    @staticmethod
+    def refused(recording, words, error=DynidError, **settings):
+        with pytest.raises(error, match=words):
+            LinkIdentification(chain(), **settings).fit(*recording)
+
+    @pytest.mark.parametrize(
+        ("settings", "words"),
+        [
+            ({"estimator": "magic"}, "estimator is 'magic'; expected one of consistent, "),
+            ({"errors": "pink"}, "errors is 'pink'; expected one of robust, white"),
+            ({"equations": "differential"}, "equations is 'differential'; expected one of filtered, integral"),
+            ({"friction": "Auto"}, "friction is 'Auto'; expected 'auto'"),
+            ({"friction": None}, "friction is None; expected 'auto'"),
+            ({"prior_weight": -1.0}, r"prior_weight is -1.0; expected a number of 0 or more"),
+            ({"prior_weight": np.nan}, "prior_weight is nan"),
+            ({"prior_weight": "big"}, "prior_weight is 'big'"),
+            ({"prior_weight": 0.0}, "prior_weight is 0; expected a number above 0"),
+            ({"torque_gain_error": -0.1}, "torque_gain_error is -0.1"),
+            ({"cutoff": np.inf}, "cutoff is inf"),
+            ({"motion_cutoff": -3}, "motion_cutoff is -3"),
+            ({"friction": FrictionModel(PLAIN), "coupled": [("joint_1", "joint_2")]}, "beside a FrictionModel"),
+        ],
+    )
+    def test_settings(self, settings, words):
+        with pytest.raises(IdentificationError, match=words):
+            LinkIdentification(chain(), **settings)
+
+    @pytest.mark.parametrize(
+        ("settings", "words"),
+        [
+            ({"coupled": [("joint_1", "joint_9")]}, "no joint joint_9"),
+            ({"coupled": [("joint_1", "joint_1")]}, "coupled joints"),
+            ({"friction": FrictionModel([PLAIN] * 2)}, "for 2 joints; expected the 3"),
+            ({"equations": "integral"}, "friction that is given, not 'auto'"),
+            ({"cutoff": 60.0}, "cutoff is 60 Hz"),
+        ],
+    )
+    def test_settings_that_do_not_fit_the_robot(self, settings, words):
+        self.refused([run(chain())], words, **settings)
+
+    def test_no_recordings(self):
+        self.refused([], "at least one recording", IdentificationError)
+
+    def test_joints_of_another_robot(self):
+        other = record(ur10(), Fourier(6), Drive(), duration=1.0)
+        self.refused([other], "run_0 lacks joint.*joint_1", RecordingError)
+
+    @pytest.mark.parametrize("settings", [{}, {"cutoff": 5.0}])
+    @pytest.mark.parametrize("noise", [0.0, 1e-5])
+    def test_all_at_rest(self, settings, noise):
+        rest = run(chain(), still=(0, 1, 2), position_noise=noise)
+        self.refused([rest], "run_0: (no joint moves|all joints are at rest)", IdentificationError, **settings)
+
+    @pytest.mark.parametrize("value", [np.nan, 0.0])
+    def test_a_joint_without_torque(self, value):
+        whole = run(chain())
+        torque = whole.torque.copy()
+        torque[:, 1] = value
+        self.refused([run(chain(), 1), replace(whole, torque=torque)], r"run_0: .*joint_2", IdentificationError)
+
+    @pytest.mark.parametrize("size", [1, 9, 12, 63, 64, 70, 110])
+    def test_too_short(self, size):
+        self.refused([run(chain()).slice(slice(0, size))], "run_0: .*record longer")
+
+    @pytest.mark.parametrize("factor", [1e12, 1e100])
+    @pytest.mark.parametrize("name", ["position", "torque"])
+    @pytest.mark.parametrize("where", [slice(None), 700])
+    def test_absurd_values(self, name, factor, where):
+        whole = run(chain())
+        values = getattr(whole, name).copy()
+        values[where] *= factor
+        self.refused([replace(whole, **{name: values})], f"run_0: {name} of joint_.* expected", IdentificationError)
+
+    @pytest.mark.parametrize("factor", [1e-6, 1e3])
+    def test_torque_in_other_units_is_fitted_or_refused(self, factor):
+        whole = run(chain(), duration=10.0)
+        scaled = replace(whole, torque=whole.torque * factor)
+        try:
+            result = LinkIdentification(chain(), friction=PLAIN).fit(scaled)
+        except DynidError as error:
+            assert "units" in str(error)  # noqa: PT017 - fitting is as good
+        else:
+            assert is_possible(result.parameters.reshape(3, 10)).all()
+
+    def test_an_empty_urdf_velocity_limit(self):
+        """A limit of zero, as CAD programs write it, would leave no motion to find base parameters with."""
+        text = chain().urdf.replace('velocity="3"', 'velocity="0"')
+        try:
+            robot = RobotModel.from_urdf(text, tip=chain().tip)
+        except ModelError:
+            return
+        result = LinkIdentification(robot, friction=PLAIN).fit(run(chain()))
+        assert np.all(result.validate(run(chain(), 7)).relative_rms < 0.02)
+        assert "coulomb joint_1" in result.base_parameters.names

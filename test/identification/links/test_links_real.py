@@ -1,0 +1,98 @@
+"""Links of real robots, judged on recordings that were not fitted; the recordings are not in the repository."""
+
+import numpy as np
+import pytest
+from real_recordings import DATA, MISSING, real_recording, real_robot
+
+from dynid_ros.identification import LinkIdentification
+from dynid_ros.identification.identified_file import load_identified
+from dynid_ros.identification.links.document import link_model
+from dynid_ros.model.friction import JointFriction
+from dynid_ros.model.pseudo_inertia import is_possible
+from dynid_ros.model.robot import RobotModel
+
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(not DATA.is_dir(), reason=MISSING)]
+
+COUPLED = {"coupled": [("joint_5", "joint_6")]}
+PLAIN = JointFriction(offset=True, rotor_inertia=True, smoothing=0.05)
+
+
+@pytest.fixture(name="kuka", scope="module")
+def fixture_kuka():
+    return [real_recording("kuka_lwr4", f"measurements_{i}") for i in (1, 2)]
+
+
+@pytest.fixture(name="tx40", scope="module")
+def fixture_tx40():
+    """Seconds 0 to 4 and 4 to 6 of 5 kHz."""
+    run = real_recording("staubli_tx40", "record_1")
+    return run.slice(run.time < 4), run.slice(run.time >= 4)
+
+
+@pytest.mark.parametrize(("estimator", "limit"), [("consistent", 1.95), ("weighted", 1.6)])
+def test_kuka_lwr4_predicts_the_repetition(kuka, estimator, limit):
+    result = LinkIdentification(real_robot("kuka_lwr4"), estimator=estimator).fit(kuka[0])
+    validation = result.validate(kuka[1])
+    assert validation.rms.sum() < limit
+    assert validation.rms.sum() < 0.6 * result.urdf_model.validate(kuka[1]).rms.sum()
+    assert result.condition_number < 1000
+
+
+def test_ur10e_predicts_another_trajectory(tmp_path):
+    robot = real_robot("ur10e")
+    fitted = [real_recording("ur10e", name) for name in ("20_02_12-40sec_12harm", "20_02_19_14harm50sec")]
+    unseen = real_recording("ur10e", "20_02_10-30sec_12harm")
+    result = LinkIdentification(robot).fit(*fitted)
+    assert np.all(result.validate(unseen).relative_rms < [0.09, 0.045, 0.05, 0.11, 0.16, 0.12])
+    assert is_possible(result.parameters.reshape(6, 10)).all()
+    # Motor currents: rotors and friction of geared joints cannot be overlooked.
+    assert sum(friction.rotor_inertia for friction in result.model.joints) >= 4
+    path = result.save(tmp_path / "identified.yaml")
+    again = link_model(load_identified(path), robot)
+    np.testing.assert_array_equal(again.predict_recording(unseen), result.model.predict_recording(unseen))
+    urdf = result.write_urdf(tmp_path / "identified.urdf")
+    written = RobotModel.from_urdf(urdf, tip=robot.tip, base=robot.base)
+    np.testing.assert_allclose(written.parameters, result.parameters, rtol=1e-6, atol=1e-8)
+
+
+def test_panda_predicts_the_rest_of_its_trajectory():
+    run = real_recording("franka_panda", "exciting_1")
+    result = LinkIdentification(real_robot("franka_panda")).fit(run.slice(run.time < 10))
+    unseen = run.slice(run.time >= 10)
+    assert result.validate(unseen).rms.sum() < 1.25
+    # Sample by sample: the same, and the noise of the sensors.
+    error = unseen.torque - result.model.predict_recording(unseen)
+    assert np.isfinite(error).all()
+    assert np.sqrt(np.mean(error**2, axis=0)).sum() < 3.5
+
+
+def test_tx40_predicts_its_last_seconds(tx40):
+    result = LinkIdentification(real_robot("staubli_tx40"), **COUPLED).fit(tx40[0])
+    assert np.all(result.validate(tx40[1]).relative_rms < [0.06, 0.07, 0.11, 0.1, 0.16, 0.13])
+    assert result.model.signals.cutoff == 20  # its servo vibrates up to 50 Hz
+    error = tx40[1].torque - result.model.predict_recording(tx40[1])
+    relative = np.sqrt(np.mean(error**2, axis=0) / np.mean(tx40[1].torque ** 2, axis=0))
+    assert np.all(relative < 0.2)
+
+
+def test_tx40_has_a_coupled_wrist(tx40):
+    coupled, alone = (
+        LinkIdentification(real_robot("staubli_tx40"), friction=PLAIN, estimator="weighted", **settings)
+        .fit(tx40[0])
+        .validate(tx40[1])
+        .relative_rms
+        for settings in (COUPLED, {})
+    )
+    assert np.all(coupled[4:] < 0.45 * alone[4:])
+    np.testing.assert_allclose(coupled[:4], alone[:4], rtol=0.1)
+
+
+def test_a_short_piece_in_the_midst_of_motion_is_predicted_to_its_ends(kuka):
+    """Held-out pieces start and end in motion, where a filter has nothing to lean on."""
+    result = LinkIdentification(real_robot("kuka_lwr4"), friction=PLAIN, estimator="weighted").fit(kuka[0])
+    piece = (kuka[1].time > 8) & (kuka[1].time < 12)
+    whole = result.model.predict_recording(kuka[1])[piece]
+    alone = result.model.predict_recording(kuka[1].slice(piece))
+    size = np.sqrt(np.mean(kuka[1].torque ** 2, axis=0))
+    assert np.all(np.sqrt(np.mean((whole - alone) ** 2, axis=0)) < 0.02 * size)
+    assert np.all(np.abs(whole - alone)[[0, -1]] < 0.3 * size)

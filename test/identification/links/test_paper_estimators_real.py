@@ -1,0 +1,126 @@
+"""The estimators of the papers on real robots, next to weighted least squares; recordings are not in the repository."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dynid_ros.identification.huber import solve_robust
+from dynid_ros.identification.links.integral_form import integral_blocks
+from dynid_ros.identification.links.sequential import sequential
+from dynid_ros.identification.regularized import minimum_norm, ridge
+from dynid_ros.model import FrictionModel, JointFriction, RobotModel
+from dynid_ros.model.base_parameters import parameter_names, triangular_factor
+from dynid_ros.signals import LowPass, central_differences, filtered_motion, resample, sample_times
+
+pytestmark = pytest.mark.skipif("DYNID_DATA" not in os.environ, reason="no real recordings: DYNID_DATA is not set")
+DATA = Path(os.environ.get("DYNID_DATA", ""))
+UR10E_GAINS = np.array([11.976, 11.976, 9.839, 10.763, 10.763, 10.763])  # N m/A, from poses at rest
+FRICTION = FrictionModel(JointFriction(offset=True))
+
+
+class Arm:
+    """A robot and two recordings of it as regressors and torques, low-passed alike; the second one judges."""
+
+    def __init__(self, robot: RobotModel, files: list[Path], torque: str, gains, cutoff: float):
+        self.robot, self.names = robot, parameter_names(robot, FRICTION)
+        self.uniform = []
+        for file in files:
+            data = np.load(file)
+            time = sample_times(data["t"], data["q"]).time
+            resampled = resample(time, np.hstack([data["q"], data[torque] * gains]))
+            self.rate = resampled.rate
+            longest = max(resampled.segments, key=lambda segment: len(segment.time)).values
+            self.uniform.append(np.hsplit(longest, 2))
+        self.blocks = [self.rows(q, tau, LowPass(cutoff, self.rate)) for q, tau in self.uniform]
+        self.prior = np.zeros(len(self.names))
+        self.prior[: robot.parameters.size] = robot.parameters
+
+    def rows(self, q, torque, low_pass):
+        motion = filtered_motion(q, low_pass)
+        regressor = np.concatenate(
+            [self.robot.torque_regressor(*motion), FRICTION.regressor(motion.velocity, motion.acceleration)], axis=-1
+        )
+        return low_pass.reduce(regressor), low_pass.reduce(torque)
+
+    def factors(self, regressor, torque) -> list[np.ndarray]:
+        return [
+            triangular_factor([np.column_stack([regressor[:, j], torque[:, j]])]) for j in range(self.robot.n_joints)
+        ]
+
+    def weighted(self, factors) -> tuple[np.ndarray, np.ndarray]:
+        """All equations, each joint's divided by its residual of an ordinary fit."""
+        stacked = np.concatenate(factors)
+        ordinary = minimum_norm(stacked[:, :-1], stacked[:, -1]).solution
+        scaled = [factor / np.linalg.norm(factor @ np.append(ordinary, -1.0)) for factor in factors]
+        return np.concatenate(scaled)[:, :-1], np.concatenate(scaled)[:, -1]
+
+    def error(self, solution) -> np.ndarray:
+        """(n,) relative root mean square error of the torque of the recording that was not fitted."""
+        regressor, torque = self.blocks[1]
+        return np.linalg.norm(torque - regressor @ solution, axis=0) / np.linalg.norm(torque, axis=0)
+
+
+@pytest.fixture(name="kuka", scope="module")
+def fixture_kuka():
+    folder = DATA / "kuka_lwr4"
+    robot = RobotModel.from_urdf(folder / "kuka_lwr4.urdf", tip="lwr_7_link")
+    return Arm(robot, [folder / f"develop/measurements_{i}.npz" for i in (1, 2)], "torque", 1.0, 10.0)
+
+
+@pytest.fixture(name="ur10e", scope="module")
+def fixture_ur10e():
+    folder = DATA / "ur10e"
+    robot = RobotModel.from_urdf(folder / "ur10e.urdf", base="base_link", tip="wrist_3_link")
+    files = [folder / f"develop/{name}.npz" for name in ("20_02_19_14harm50sec", "20_02_10-30sec_12harm")]
+    return Arm(robot, files, "current", UR10E_GAINS, 8.0)
+
+
+@pytest.mark.parametrize("name", ["kuka", "ur10e"])
+def test_regularised_and_robust_fits_are_as_good(name, request):
+    arm = request.getfixturevalue(name)
+    R, z = arm.weighted(arm.factors(*arm.blocks[0]))
+    weighted = minimum_norm(R, z)
+    assert weighted.rank == arm.robot.base_parameters(FRICTION).rank
+    assert weighted.condition_number < 200
+    expected = arm.error(weighted.solution).mean()
+    assert expected < 0.22
+    weight = 1e-2 * weighted.singular_values[weighted.rank - 1] ** 2
+    assert arm.error(ridge(R, z, weight, arm.prior).solution).mean() == pytest.approx(expected, rel=0.01)
+    robust = solve_robust(lambda: [arm.blocks[0]])
+    assert robust.rank == weighted.rank
+    assert arm.error(robust.solution).mean() == pytest.approx(expected, rel=0.08)
+
+
+def test_sequential_is_as_good_where_the_wrist_is_well_measured(ur10e):
+    factors = ur10e.factors(*ur10e.blocks[0])
+    fit = sequential(factors, ur10e.names, [len(ur10e.blocks[0][1])] * 6, ur10e.prior)
+    together = minimum_norm(*ur10e.weighted(factors))
+    assert fit.rank == together.rank
+    assert ur10e.error(fit.solution).mean() == pytest.approx(ur10e.error(together.solution).mean(), rel=0.05)
+
+
+def test_sequential_passes_errors_of_the_wrist_on(kuka):
+    """What the wrist alone tells wrongly of weak combinations ruins joint 1, and the fit shows it."""
+    factors, counts = kuka.factors(*kuka.blocks[0]), [len(kuka.blocks[0][1])] * 7
+    fit = sequential(factors, kuka.names, counts, kuka.prior)
+    assert kuka.error(fit.solution)[0] > 3
+    assert fit.stages[0].residual_rms > 5
+    careful = sequential(factors, kuka.names, counts, kuka.prior, tolerance=0.1)
+    assert kuka.error(careful.solution)[0] < 0.3
+    assert careful.rank == fit.rank - 4
+
+
+@pytest.mark.parametrize(("name", "worse"), [("kuka", 1.04), ("ur10e", 1.12)])
+def test_integral_form_comes_near_the_filtered_one_without_a_filter(name, worse, request):
+    arm = request.getfixturevalue(name)
+    q, torque = arm.uniform[0]
+    qd, _ = central_differences(q, 1 / arm.rate)
+    windows = integral_blocks(arm.robot, FRICTION, 1 / arm.rate, (q, qd), torque, window=0.1)
+    integral = arm.factors(*map(np.concatenate, zip(*windows, strict=True)))
+    errors = [
+        arm.error(minimum_norm(*arm.weighted(factors)).solution).mean()
+        for factors in (arm.factors(*arm.blocks[0]), integral)
+    ]
+    assert errors[1] < worse * errors[0]

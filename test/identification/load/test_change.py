@@ -1,0 +1,74 @@
+"""Pick-ups and drops are noticed at once, and nothing else is."""
+
+import numpy as np
+import pytest
+from online_experiment import believed, block, measured, moves, mujoco_torque
+
+from dynid_ros.identification import OnlineIdentification
+from dynid_ros.identification.load.change import LoadChangeDetector
+from dynid_ros.model import RobotModel
+from dynid_ros.simulation.demo_arm import demo_arm_urdf
+
+RATE = 100.0
+
+
+def _run(duration: float, loads: list, seed: int) -> tuple[OnlineIdentification, RobotModel]:
+    robot, rng = RobotModel.from_urdf(demo_arm_urdf()), np.random.default_rng(seed)
+    motion = moves(robot, duration, RATE, rng)
+    q, torque = measured(robot, motion, mujoco_torque(robot, motion, loads), rng)
+    online = OnlineIdentification(robot, arm=believed(robot), forgetting=10.0)
+    for k, time in enumerate(motion.time):
+        online.sample(time, q[k], torque[k])
+    return online, robot
+
+
+def test_a_block_is_picked_up_and_dropped():
+    load = block(1.5)
+    online, _ = _run(52.0, [(30.0, load), (40.0, None)], seed=4)
+    up, down = online.changes
+    assert 30.0 < up.noticed < 30.5
+    assert up.time == pytest.approx(30.0, abs=0.2)
+    assert 40.0 < down.noticed < 40.5
+    assert up.mass > 0.3
+    assert down.mass < -0.3
+    # Twelve seconds after the drop the old load is forgotten.
+    estimate = online.estimate()
+    assert estimate.values[0] == pytest.approx(0.0, abs=max(0.2, 4 * estimate.standard_errors[0]))
+
+
+def test_the_new_load_is_known_within_seconds():
+    load = block(1.5)
+    online, _ = _run(40.0, [(30.0, load)], seed=4)
+    result = online.estimate().load()
+    assert result.mass == pytest.approx(1.5, abs=0.2)
+
+
+def test_friction_that_is_off_and_rests_are_no_change():
+    online, _ = _run(60.0, [], seed=0)
+    assert online.changes == []
+
+
+def test_white_innovations_of_any_size_raise_no_alarm():
+    """The statistics are measured: noise that is three times what it was said to be is no change."""
+    rng, n = np.random.default_rng(0), 6
+    detector = LoadChangeDetector(n, 0.04)
+    columns, alarms = rng.normal(size=(n, 5)), 0
+    for k in range(2500):
+        rows = columns * np.sin(0.01 * k) + 0.1 * rng.normal(size=(n, 5))
+        error = rng.normal(size=n) * (3.0 if k > 500 else 1.0)
+        moving = (k // 500) % 2 == 0
+        loose = np.ones(n)
+        alarms += detector.add(0.04 * k, rows, error, np.zeros(n), looseness=loose, moving=moving) is not None
+    assert alarms <= 1  # the step of the noise itself may be one
+
+
+@pytest.mark.slow
+def test_a_day_without_any_noise_does_no_harm():
+    rng, n = np.random.default_rng(0), 4
+    detector, loose = LoadChangeDetector(n, 10.0), np.ones(n)
+    for k in range(9000):
+        rows = np.column_stack([rng.normal(size=(n, 4)), np.zeros(n)])
+        error = rows[:, :4] @ [1.0, 0.0, 0.1, 0.0] if k == 8999 else np.zeros(n)
+        change = detector.add(10.0 * k, rows, error, np.zeros(n), looseness=loose, moving=True)
+    assert change is not None
+    assert change.mass == pytest.approx(1.0, rel=1e-3)

@@ -1,0 +1,150 @@
+"""What drivers are told of a load: names, order, units and frames as their own sources have them."""
+
+import re
+
+import carried_loads
+import numpy as np
+import pytest
+import yaml
+from clean_recordings import arm
+
+from dynid_ros.errors import IdentificationError
+from dynid_ros.identification.base_estimate import BaseEstimate
+from dynid_ros.identification.load.columns import LOAD_NAMES
+from dynid_ros.identification.load.drivers import SETTINGS, driver_settings
+from dynid_ros.identification.load.result import LoadResult
+from dynid_ros.model import RobotModel
+
+ROBOT = arm("demo")
+FRANKA = np.array([0.020, 0.003, -0.002, 0.003, 0.030, 0.001, -0.002, 0.001, 0.025])
+
+
+def result(values=None, errors=1e-4, size=10, robot=ROBOT):
+    values = (carried_loads.parameters() if values is None else values)[:size]
+    names = LOAD_NAMES[:size]
+    unknown = np.full(size, np.nan)
+    estimate = BaseEstimate(names, names, values, errors**2 * np.eye(size), unknown, np.full(size, 50.0))
+    return LoadResult(robot, estimate, np.nan_to_num(values), 3.0, (), np.empty(0), np.empty(0), 0, ("run",), {})
+
+
+def numbers(text):
+    return [float(number) for number in re.findall(r"-?\d+\.\d+", text)]
+
+
+def call(text, mark):
+    """The lines without comments as one."""
+    return " ".join(line for line in text.splitlines() if not line.startswith(mark))
+
+
+TEXTS = driver_settings(result())
+
+
+def near(values, **tolerance):
+    return pytest.approx(values, **(tolerance or {"abs": 1e-4}))
+
+
+def test_gravity_compensation_filter():
+    node = yaml.safe_load(TEXTS["gravity_compensation_filter.yaml"])["force_torque_sensor_broadcaster"]
+    chain = node["ros__parameters"]["sensor_filter_chain"]["filter1"]
+    assert chain["type"] == "control_filters/GravityCompensationWrench"
+    assert chain["params"] == {
+        "world_frame": "base_link",
+        "sensor_frame": "tool",
+        "tool": {
+            "mass": near(3.2),
+            "CoG": near([0.03, -0.05, 0.12]),
+            "gravity_field": [0.0, 0.0, -9.80665],
+        },
+    }
+
+
+def test_the_filter_takes_off_what_the_load_exerts():
+    """As its update does: force less m g, moment less CoG × m g, both in the sensor's axes (control_toolbox)."""
+    tool = yaml.safe_load(TEXTS["gravity_compensation_filter.yaml"])["force_torque_sensor_broadcaster"]
+    tool = tool["ros__parameters"]["sensor_filter_chain"]["filter1"]["params"]["tool"]
+    truth = carried_loads.LoadedArm(ROBOT.urdf, "tool", ROBOT.gravity)
+    for q in np.random.default_rng(0).uniform(-2, 2, (5, ROBOT.n_joints)):
+        still = np.zeros_like(q)
+        turn = ROBOT.forward_kinematics(q[None])[0, -1, :3, :3] @ ROBOT.tip_offset[:3, :3]
+        weight = tool["mass"] * turn.T @ tool["gravity_field"]
+        taken = np.concatenate([weight, np.cross(tool["CoG"], weight)])
+        assert taken == near(truth.wrench(q, still, still), abs=0.02)
+
+
+def test_admittance_controller():
+    node = yaml.safe_load(TEXTS["admittance_controller.yaml"])["admittance_controller"]["ros__parameters"]
+    assert node == {
+        "fixed_world_frame": {"frame": {"id": "base_link"}},
+        "gravity_compensation": {
+            "frame": {"id": "tool"},
+            "CoG": {"pos": near([0.03, -0.05, 0.12]), "force": near(3.2 * 9.80665, abs=0.005)},
+        },
+    }
+
+
+def test_an_arm_on_the_wall_names_no_world_frame():
+    robot = RobotModel.from_urdf(ROBOT.urdf, gravity=(9.80665, 0.0, 0.0))
+    text = driver_settings(result(robot=robot))["admittance_controller.yaml"]
+    assert "fixed_world_frame" not in yaml.safe_load(text)["admittance_controller"]["ros__parameters"]
+    assert "gravity must point along its -z" in text
+
+
+def test_universal_robots():
+    script = call(TEXTS["ur.script"], "#")
+    assert re.fullmatch(r"set_target_payload\([\d., \[\]-]+\)", script)
+    inertia = [0.020, 0.030, 0.025, 0.003, -0.002, 0.001]
+    assert numbers(script) == near([3.2, 0.03, -0.05, 0.12, *inertia], abs=3e-4)
+    early, late = (yaml.safe_load(TEXTS[name]) for name in ("ur_set_payload.yaml", "ur_set_payload_7.yaml"))
+    center = {"x": near(0.03), "y": near(-0.05), "z": near(0.12)}
+    assert early == {"mass": near(3.2), "center_of_gravity": center}
+    tensor = dict(zip(("ixx", "iyy", "izz", "ixy", "ixz", "iyz"), inertia, strict=True))
+    assert late == {"payload": {"m": near(3.2), "com": center} | {k: near(v, abs=3e-4) for k, v in tensor.items()}}
+
+
+def test_franka():
+    service = yaml.safe_load(TEXTS["franka_set_load.yaml"])
+    assert list(service) == ["mass", "center_of_mass", "load_inertia"]
+    assert service["load_inertia"] == near(FRANKA, abs=3e-4)
+    code = call(TEXTS["franka.cpp"], "//")
+    assert code.startswith("robot.setLoad(")
+    assert numbers(code) == near([3.2, 0.03, -0.05, 0.12, *FRANKA], abs=3e-4)
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_each_names_its_frame_and_how_to_get_it(name):
+    text = TEXTS[name]
+    assert "Frame: " in text
+    assert "'tool' is taken to " in text
+    assert "identify with --tip" in text
+    assert "3.2 kg (95 %: 3.2 to 3.2)" in text
+
+
+def test_an_unknown_inertia_is_left_out_and_said_to_be():
+    texts = driver_settings(result(size=4))
+    assert numbers(call(texts["ur.script"], "#")) == near([3.2, 0.03, -0.05, 0.12])
+    assert "left out, as it is not known (the arm was at rest): the robot takes it for zero" in texts["ur.script"]
+    assert set(yaml.safe_load(texts["ur_set_payload_7.yaml"])["payload"]) == {"m", "com"}
+    assert yaml.safe_load(texts["franka_set_load.yaml"]) is None
+    assert call(texts["franka.cpp"], "//") == ""
+    assert "No call is given" in texts["franka.cpp"]
+
+
+def test_a_guessed_inertia_is_said_to_be_one():
+    assert "it is a guess" not in TEXTS["ur.script"]
+    assert "it is a guess" in driver_settings(result(errors=0.1))["ur.script"]
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [(np.full(10, np.nan), "do not show the mass"), (np.array([1e-5, *np.zeros(9)]), "no load is shown")],
+)
+def test_nothing_is_told_without_a_mass(values, words):
+    with pytest.raises(IdentificationError, match=words):
+        driver_settings(result(values))
+
+
+def test_numbers_are_floats_to_ros_however_small():
+    tiny = carried_loads.parameters(mass=2.0, center=np.zeros(3), inertia=2e-6 * np.eye(3))
+    for name, text in driver_settings(result(tiny, errors=1e-9)).items():
+        if name.endswith(".yaml"):
+            assert not re.search(r"\de-?\d|[ \[]-?\d+[,\]\n}]", call(text, "#")), name

@@ -1,0 +1,202 @@
+"""Loads from joint torques of simulated arms, which MuJoCo moves."""
+
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+from gravity_experiment import demo_robot
+from load_experiments import LoadConditions, draw, draw_load, draw_rests
+
+from dynid_ros.errors import IdentificationError
+from dynid_ros.identification import LinkIdentification, LoadIdentification
+from dynid_ros.identification.identified_file import load_identified
+from dynid_ros.identification.links.model import LinkModel
+from dynid_ros.identification.links.signals import LinkSignals
+from dynid_ros.identification.load.body import LoadBody
+from dynid_ros.identification.load.known_arm import KnownArm, known_arm
+from dynid_ros.model import RobotModel
+from dynid_ros.model.friction import FrictionModel, JointFriction
+from dynid_ros.model.inertia import transformed
+
+FRICTION = JointFriction(offset=True, smoothing=0.02)
+CONDITIONS = LoadConditions("panda", duration=10.0, unloaded=15.0)
+
+
+@cache
+def experiment():
+    return draw(CONDITIONS, np.random.default_rng(0))
+
+
+@cache
+def arm():
+    links = LinkIdentification(experiment().robot, friction=FRICTION, prior_weight=1.0, torque_gain_error=0.003)
+    return links.fit(experiment().unloaded)
+
+
+def identified(recording, **settings):
+    robot = experiment().robot
+    return LoadIdentification(robot, **({"arm": arm(), "torque_gain_error": 0.003} | settings)).fit(recording)
+
+
+def exact_arm(robot: RobotModel) -> LinkModel:
+    """The demo arm as it is, friction and rotors apart."""
+    friction = FrictionModel(JointFriction(coulomb=False, viscous=False, offset=True))
+    return LinkModel(robot, robot.parameters, friction, np.zeros(robot.n_joints), LinkSignals(7.0, 17.5))
+
+
+def test_load_is_found_and_its_intervals_hold_it():
+    found, truth = identified(experiment().loaded), LoadBody(experiment().load, np.zeros((10, 10)))
+    assert found.frame == experiment().robot.tip
+    assert found.mass == pytest.approx(truth.mass, rel=0.01)
+    np.testing.assert_allclose(found.center, truth.center, atol=4e-3)
+    low, high = found.confidence_intervals(0.99).T
+    assert np.all((low <= experiment().load) & (experiment().load <= high))
+    low, high = found.center_intervals(0.99).T
+    assert np.all((low <= truth.center) & (truth.center <= high))
+    assert "kg" in found.summary()
+    # Errors are those that the truth shows, neither ten times as large.
+    assert found.body.mass_error < 0.02 * truth.mass
+
+
+def test_arm_without_load_shows_none():
+    robot, empty = experiment().robot, draw(CONDITIONS, np.random.default_rng(0), load=np.array([1e-6, *[0.0] * 9]))
+    found = LoadIdentification(robot, arm()).fit(empty.loaded)
+    low, high = found.confidence_intervals()[0]
+    assert low < 0 < high
+    assert not found.is_loaded
+    np.testing.assert_array_equal(found.parameters, np.zeros(10))
+    assert "no load is shown" in found.summary()
+    assert found.document()["load"]["mass"] == 0.0
+
+
+def test_file_of_the_arm_serves_as_the_result_does(tmp_path):
+    path = arm().save(tmp_path / "identified.yaml")
+    again = identified(experiment().loaded, arm=known_arm(load_identified(path), experiment().robot))
+    first = identified(experiment().loaded)
+    np.testing.assert_allclose(again.parameters, first.parameters, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(again.standard_errors, first.standard_errors, rtol=1e-3)
+    saved = load_identified(again.save(tmp_path / "loaded.yaml", arm=load_identified(path)))
+    assert saved["load"]["mass"] == pytest.approx(first.mass)
+    assert saved["links"] == load_identified(path)["links"]
+
+
+def test_errors_of_the_arm_count():
+    exact = identified(experiment().loaded, arm=KnownArm(arm().model))
+    assert np.all(exact.standard_errors < identified(experiment().loaded).standard_errors)
+    assert any("are not known, nor counted" in remark for remark in exact.remarks)
+
+
+def test_unloaded_recording_takes_the_place_of_the_model():
+    links = LoadIdentification(experiment().robot, torque_gain_error=0.003)
+    found = links.fit(experiment().loaded, unloaded=[experiment().unloaded])
+    assert found.mass == pytest.approx(experiment().load[0], rel=0.015)
+
+
+def test_tare_is_subtracted_with_its_errors():
+    tool = identified(experiment().loaded)
+    both = draw(CONDITIONS, np.random.default_rng(0), load=experiment().load + draw_load(np.random.default_rng(5), 1.5))
+    found = identified(both.loaded, tare=tool)
+    whole = identified(both.loaded)
+    assert found.mass == pytest.approx(1.5, abs=0.05)
+    np.testing.assert_allclose(
+        np.diag(found.body.covariance), np.diag(whole.body.covariance) + np.diag(tool.body.covariance)
+    )
+    with pytest.raises(IdentificationError, match="the tare is at"):
+        LoadIdentification(demo_robot(), arm(), tare=tool)
+
+
+def test_load_at_another_tip_is_the_same_body():
+    robot = experiment().robot
+    moved = RobotModel.from_urdf(robot.urdf, tip=robot.link_names[-1])
+    found = LoadIdentification(
+        moved, replace(arm().known_arm, model=replace(arm().model, robot=moved)), torque_gain_error=0.003
+    )
+    other, first = found.fit(experiment().loaded), identified(experiment().loaded)
+    np.testing.assert_allclose(other.in_last_link()[:4], first.in_last_link()[:4], atol=2e-3)
+
+
+def test_load_that_slips_is_refused_with_the_time():
+    robot, first = experiment().robot, draw_load(np.random.default_rng(8), 2.0)
+    conditions = replace(CONDITIONS, duration=20.0)
+    shift = np.eye(4)
+    shift[0, 3] = 0.06
+    slipped = transformed(first, shift)
+    before, after = (draw(conditions, np.random.default_rng(0), load=body).loaded for body in (first, slipped))
+    late = before.time >= 12.0
+    torque = np.where(late[:, None], after.torque, before.torque)
+    with pytest.raises(IdentificationError, match=r"the load changed at about t = 1[123]\.\d s.*slipped"):
+        LoadIdentification(robot, arm()).fit(replace(before, torque=torque))
+    assert LoadIdentification(robot, arm()).fit(before).mass == pytest.approx(2.0, rel=0.02)
+
+
+def test_negative_mass_is_refused():
+    loaded = draw(CONDITIONS, np.random.default_rng(0), load=experiment().load).loaded
+    with_load = LinkIdentification(experiment().robot, friction=FRICTION, prior_weight=1.0).fit(loaded)
+    with pytest.raises(IdentificationError, match=r"below zero beyond doubt.*on the arm when its model"):
+        LoadIdentification(experiment().robot, with_load).fit(experiment().unloaded)
+
+
+def test_bad_settings_and_missing_arms_are_refused():
+    robot = experiment().robot
+    with pytest.raises(IdentificationError, match="motion is 'fast'; expected one of dynamic, static"):
+        LoadIdentification(robot, arm(), motion="fast")
+    with pytest.raises(IdentificationError, match="torques of the arm itself are not known"):
+        LoadIdentification(robot).fit(experiment().loaded)
+    with pytest.raises(IdentificationError, match="needs at least one recording"):
+        LoadIdentification(robot, arm()).fit()
+    with pytest.raises(IdentificationError, match=r"is of robot 'demo_arm'.*identify this arm's links"):
+        LoadIdentification(robot, exact_arm(demo_robot())).fit(experiment().loaded)
+    short = experiment().loaded.slice(slice(0, 30))
+    with pytest.raises(IdentificationError, match="loaded: "):
+        LoadIdentification(robot, arm()).fit(short)
+
+
+def test_joint_torques_of_one_pose_do_not_show_a_mass():
+    loaded = experiment().loaded
+    with pytest.raises(IdentificationError, match="at rest"):
+        LoadIdentification(experiment().robot, arm()).fit(
+            replace(loaded, position=np.broadcast_to(loaded.position[0], loaded.position.shape))
+        )
+
+
+def rests(n_poses: int = 8, seed: int = 3):
+    """Rests of the demo arm with a load, and the load."""
+    rng = np.random.default_rng(seed)
+    load = draw_load(rng, 2.0)
+    return draw_rests(demo_robot(), load, n_poses, rng, noise=1.0), load
+
+
+def test_rests_show_mass_and_centre_but_no_inertia():
+    recording, load = rests()
+    found = LoadIdentification(demo_robot(), exact_arm(demo_robot()), motion="static").fit(recording)
+    truth = LoadBody(load, np.zeros((10, 10)))
+    assert found.n_samples == 16
+    assert found.mass == pytest.approx(2.0, rel=0.03)
+    np.testing.assert_allclose(found.center, truth.center, atol=5e-3)
+    low, high = found.confidence_intervals(0.99)[:4].T
+    assert np.all((low <= load[:4]) & (load[:4] <= high))
+    assert np.isnan(found.parameters[4:]).all()
+    assert np.isnan(found.in_last_link()[4:]).all()
+    assert "inertia   not shown" in found.summary()
+    assert found.document()["load"]["inertia"] == [None] * 6
+
+
+@pytest.mark.slow
+def test_intervals_of_rests_hold_the_load():
+    identification = LoadIdentification(demo_robot(), exact_arm(demo_robot()), motion="static", torque_gain_error=0.0)
+    held = []
+    for seed in range(40):
+        recording, load = rests(5, seed)
+        low, high = identification.fit(recording).confidence_intervals()[:4].T
+        held.append((low <= load[:4]) & (load[:4] <= high))
+    assert 0.92 <= np.mean(held) <= 0.99
+
+
+def test_few_rests_are_refused():
+    recording, _ = rests(1)
+    with pytest.raises(IdentificationError, match="leave 0 equations to see the errors by"):
+        LoadIdentification(demo_robot(), exact_arm(demo_robot()), motion="static").fit(recording)
+    moving = recording.slice(recording.time < 0.35)
+    with pytest.raises(IdentificationError, match="no rest of at least"):
+        LoadIdentification(demo_robot(), exact_arm(demo_robot()), motion="static").fit(moving)

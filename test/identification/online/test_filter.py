@@ -1,0 +1,43 @@
+"""The low-pass of equations."""
+
+import numpy as np
+import pytest
+
+from dynid_ros.identification.online.filter import RowFilter
+
+
+def test_half_of_the_power_passes_at_the_cutoff():
+    step, cutoff = 1e-4, 5.0
+    low_pass = RowFilter(cutoff)
+    sine = np.sin(2 * np.pi * cutoff * step * np.arange(20000))
+    values, done = [], 0
+    for k in range(len(sine)):
+        if low_pass.add(step * k):
+            new, done = sine[done : k + 1], k + 1
+            values.append(low_pass.output(lambda weights, new=new: (weights @ new)[:, None, None])[0, 0])
+    assert np.sqrt(np.mean(np.square(values[len(values) // 2 :]))) == pytest.approx(0.5, abs=0.01)
+    assert len(values) == pytest.approx(2.0 / low_pass.spacing, abs=2)
+
+
+def test_it_is_two_lags_sample_by_sample_and_equations_stay_exact_at_uneven_times():
+    rng, x = np.random.default_rng(0), np.array([1.0, -2.0, 0.5])
+    low_pass, time, used, waiting = RowFilter(5.0), 0.0, 0, []
+    first = second = np.zeros((4, 4))
+    for k in range(500):
+        step = rng.uniform(0.001, 0.02)
+        time += step
+        matrix = rng.normal(size=(4, 3))
+        waiting.append(np.column_stack([matrix, matrix @ x]))
+        share = 1.0 - np.exp(-step / low_pass.time_constant) if k else 0.0
+        first = first + share * (waiting[-1] - first)
+        second = second + share * (first - second)
+        due = low_pass.add(time)
+        assert low_pass.waiting == len(waiting)
+        # The output may be looked at in between.
+        if due or k % 7 == 3:
+            rows = low_pass.output(lambda weights: np.tensordot(weights, np.array(waiting), axes=1))
+            np.testing.assert_allclose(rows, second, atol=1e-14)
+            np.testing.assert_allclose(rows[:, -1], rows[:, :-1] @ x, atol=1e-14)
+            waiting.clear()
+        used += due
+    assert used > 50

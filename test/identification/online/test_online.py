@@ -1,0 +1,171 @@
+"""On-line identification: against batch fits, the paper's robot, and MuJoCo."""
+
+import numpy as np
+import pytest
+from online_experiment import believed, block, measured, moves, mujoco_torque
+from paper_arms import CYLINDRICAL_NOMINAL, CYLINDRICAL_TRUTH, column, cosine_motion, cylindrical_robot
+
+from dynid_ros.errors import IdentificationError
+from dynid_ros.identification import OnlineIdentification
+from dynid_ros.identification.links.model import LinkModel
+from dynid_ros.identification.links.signals import LinkSignals
+from dynid_ros.model import RobotModel
+from dynid_ros.model.friction import FrictionModel, JointFriction
+from dynid_ros.simulation.demo_arm import demo_arm_urdf
+
+NONE = FrictionModel(JointFriction.none())
+
+
+@pytest.fixture(scope="module")
+def robot() -> RobotModel:
+    return RobotModel.from_urdf(demo_arm_urdf())
+
+
+def _without_friction(robot: RobotModel, parameters: np.ndarray) -> LinkModel:
+    return LinkModel(robot, parameters, NONE, np.zeros(0), LinkSignals(10.0, 10.0, ""))
+
+
+@pytest.mark.parametrize("cutoff", [None, 5.0])
+def test_khosla_and_kanade_cylindrical_robot(cutoff):
+    """Table 2, sample by sample: Y (truth − nominal) of the error model gives what is added to the initial values."""
+    robot = cylindrical_robot()
+    t = 0.02 * np.arange(1, 26)
+    q, qd, qdd = cosine_motion([np.pi / 2, 0.4, 0.3])
+    torque = robot.inverse_dynamics(q, qd, qdd, CYLINDRICAL_TRUTH - CYLINDRICAL_NOMINAL)
+    online = OnlineIdentification(robot, "links", friction=NONE, noise=np.ones(3), cutoff=cutoff)
+    for sample in zip(t, q, qd, qdd, torque, strict=True):
+        online.update(*sample)
+    estimate, base = online.estimate(), robot.base_parameters()
+    expected = base.project(CYLINDRICAL_TRUTH - CYLINDRICAL_NOMINAL)
+    assert estimate.rank == 5
+    np.testing.assert_allclose(estimate.values, expected, atol=1e-6)
+    found = dict(zip(base.columns, estimate.values + base.project(CYLINDRICAL_NOMINAL), strict=True))
+    for name, value in {"mcz3": 1.25, "m3": 2.5}.items():
+        assert found[column(name)] == pytest.approx(value, abs=1e-6)
+
+
+def test_all_base_parameters_as_the_batch_fit(robot):
+    rng = np.random.default_rng(0)
+    q, qd, qdd = rng.normal(size=(3, 500, robot.n_joints))
+    torque = robot.inverse_dynamics(q, qd, qdd) + rng.normal(size=q.shape)
+    noise = np.linspace(1.0, 0.2, robot.n_joints)
+    online = OnlineIdentification(robot, "links", friction=NONE, noise=noise, cutoff=None)
+    for k in range(len(q)):
+        online.update(0.01 * k, q[k], qd[k], qdd[k], torque[k])
+    base = robot.base_parameters()
+    tall = base.reduce(robot.torque_regressor(q, qd, qdd)) / noise[:, None]
+    expected, *_ = np.linalg.lstsq(tall.reshape(-1, base.rank), (torque / noise).ravel(), rcond=None)
+    estimate = online.estimate()
+    np.testing.assert_allclose(estimate.values, expected, rtol=1e-8, atol=1e-9 * np.abs(expected).max())
+    assert estimate.rank == base.rank
+    assert estimate.estimate.nominal == pytest.approx(base.project(robot.parameters))
+
+
+def test_a_load_from_positions_noise_and_friction_that_is_off(robot):
+    """Encoder noise at 250 Hz does not bias, and errors are what the standard errors say."""
+    rng = np.random.default_rng(1)
+    motion, load = moves(robot, 30.0, 250.0, rng, 0.6), block(1.5)
+    q, torque = measured(robot, motion, mujoco_torque(robot, motion, [(0.0, load)]), rng)
+    online = OnlineIdentification(robot, arm=believed(robot))
+    for k, time in enumerate(motion.time):
+        online.sample(time, q[k], torque[k])
+    assert not online.changes
+    estimate = online.estimate()
+    score = (estimate.values[:10] - load) / estimate.standard_errors[:10]
+    assert np.abs(score).max() < 4
+    assert np.sqrt(np.mean(score**2)) < 2
+    assert estimate.standard_errors[0] < 0.1
+    result = estimate.load()
+    assert result.is_loaded
+    assert result.mass == pytest.approx(1.5, abs=0.1)
+    np.testing.assert_allclose(result.center, load[1:4] / load[0], atol=0.015)
+    assert np.linalg.eigvalsh(result.possible.inertia).min() > 0
+
+
+def test_standard_errors_allow_for_correlated_noise(robot):
+    """With noise of a second's correlation, the same load many times: what naive least squares does not see."""
+    scores, naive = [], []
+    arm = _without_friction(robot, robot.parameters)
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        motion = moves(robot, 60.0, 25.0, rng, 0.6)
+        noise = np.empty_like(motion.q)
+        state = np.zeros(robot.n_joints)
+        for row in noise:
+            state = 0.96 * state + rng.normal(size=robot.n_joints) * np.sqrt(1 - 0.96**2)
+            row[:] = state
+        torque = robot.inverse_dynamics(motion.q, motion.qd, motion.qdd) + noise
+        online = OnlineIdentification(robot, arm=arm, friction=NONE, noise=np.ones(robot.n_joints), watch=False)
+        for sample in zip(*motion, torque, strict=True):
+            online.update(*sample)
+        estimate = online.estimate()
+        scores.append(estimate.values / estimate.standard_errors)
+        naive.append(estimate.values / (estimate.standard_errors / np.sqrt(estimate.inflation)))
+    assert np.sqrt(np.mean(np.square(naive))) > 2.5
+    assert 0.5 < np.sqrt(np.mean(np.square(scores))) < 1.6
+
+
+def test_what_is_not_excited_is_not_decided(robot):
+    rest = np.linspace(0.1, 0.6, robot.n_joints)
+    still, torque = np.zeros(robot.n_joints), robot.gravity_torque(rest[None])[0]
+    online = OnlineIdentification(robot, arm=_without_friction(robot, robot.parameters))
+    with pytest.raises(IdentificationError, match="no sample"):
+        online.estimate()
+    for k in range(200):
+        online.update(0.01 * k, rest, still, still, torque)
+    estimate = online.estimate()
+    assert np.isnan(estimate.values[4:10]).all()
+    assert np.isnan(estimate.load().mass)
+
+
+def test_links_that_can_exist(robot):
+    rng = np.random.default_rng(2)
+    motion = moves(robot, 30.0, 50.0, rng, 0.6)
+    torque = robot.inverse_dynamics(motion.q, motion.qd, motion.qdd) + rng.normal(size=motion.q.shape)
+    online = OnlineIdentification(robot, "links", friction=NONE, noise=np.ones(robot.n_joints))
+    for sample in zip(*motion, torque, strict=True):
+        online.update(*sample)
+    fit = online.estimate().consistent_links()
+    assert (fit.smallest_eigenvalues > 0).all()
+    predicted = robot.inverse_dynamics(motion.q, motion.qd, motion.qdd, fit.solution)
+    difference = predicted - robot.inverse_dynamics(motion.q, motion.qd, motion.qdd)
+    assert np.sqrt(np.mean(difference**2)) < 0.2
+    with pytest.raises(IdentificationError, match="target='load'"):
+        online.estimate().load()
+
+
+def test_gaps_and_samples_that_are_not_finite_leave_the_estimate_exact(robot):
+    load = block(2.0)
+    motion = moves(robot, 20.0, 200.0, np.random.default_rng(3), 0.6)
+    torque = mujoco_torque(robot, motion, [(0.0, load)])
+    online = OnlineIdentification(robot, arm=_without_friction(robot, robot.parameters), friction=NONE)
+    for k, time in enumerate(motion.time):
+        if 1000 <= k < 1100:
+            continue
+        online.sample(time, motion.q[k], torque[k] if k % 500 else np.full(robot.n_joints, np.nan))
+    assert online.skipped == 7
+    # The derivatives of 200 Hz are off by some 1e-4.
+    np.testing.assert_allclose(online.estimate().values[:4], load[:4], atol=2e-3)
+
+
+def test_bad_input_is_one_clear_error(robot):
+    arm, n = _without_friction(robot, robot.parameters), robot.n_joints
+    online = OnlineIdentification(robot, arm=arm)
+    zeros = np.zeros(n)
+    online.sample(1.0, zeros, zeros)
+    with pytest.raises(IdentificationError, match="time must increase"):
+        online.sample(0.5, zeros, zeros)
+    with pytest.raises(IdentificationError, match="time must increase"):
+        online.sample(float("nan"), zeros, zeros)
+    with pytest.raises(IdentificationError, match=r"torque \(3,\); expected \(6,\)"):
+        online.sample(2.0, zeros, np.zeros(3))
+    with pytest.raises(IdentificationError, match="give the identified `arm`"):
+        OnlineIdentification(robot)
+    with pytest.raises(IdentificationError, match="expected 'load' or 'links'"):
+        OnlineIdentification(robot, "tool", arm)  # type: ignore[arg-type]
+    with pytest.raises(IdentificationError, match="noise is"):
+        OnlineIdentification(robot, arm=arm, noise=np.zeros(n))
+    with pytest.raises(IdentificationError, match="forgetting is -1"):
+        OnlineIdentification(robot, arm=arm, forgetting=-1.0)
+    with pytest.raises(IdentificationError, match="its model has joints"):
+        OnlineIdentification(robot, arm=_without_friction(cylindrical_robot(), np.zeros(30)))

@@ -1,0 +1,72 @@
+"""Readings and their derivatives against Pinocchio's torques and numerical derivatives, on random chains."""
+
+import numpy as np
+import pytest
+from carried_loads import parent_joint
+from random_chains import TIP, random_urdf
+
+from dynid_ros.identification.samples import Samples
+from dynid_ros.identification.torque_sensors.load import ReferenceMass
+from dynid_ros.identification.torque_sensors.model import TorqueSensorModel
+from dynid_ros.model import RobotModel
+
+MASS, CENTER = 2.5, (0.1, -0.2, 0.05)
+GRAVITY = (1.0, -2.0, -9.0)
+
+
+def random_model(seed, center=None):
+    rng = np.random.default_rng(seed)
+    urdf = random_urdf(rng, 5)
+    robot = RobotModel.from_urdf(urdf, tip=TIP, gravity=GRAVITY)
+    q = rng.uniform(-1.5, 1.5, (8, 5))
+    samples = Samples(
+        position=q,
+        velocity=np.zeros_like(q),
+        torque=np.zeros_like(q),
+        direction=rng.choice([-1.0, 0.0, 1.0], q.shape),
+        static=np.ones(8, bool),
+        time=np.arange(8.0),
+        part=np.zeros(8, int),
+    )
+    loaded = np.arange(8) % 2 == 0
+    model = TorqueSensorModel(robot, samples, loaded, ReferenceMass(MASS, center), None, positions=True)
+    return urdf, model, rng.uniform(-1, 1, len(model.names))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_jacobian_is_the_derivative(seed):
+    _, model, values = random_model(seed)
+    jacobian = model.at(values).jacobian()
+    for k in range(len(values)):
+        step = np.zeros(len(values))
+        step[k] = 1e-5
+        change = model.at(values + step).readings() - model.at(values - step).readings()
+        np.testing.assert_allclose(jacobian[..., k], change / 2e-5, atol=1e-6 * (1 + np.abs(jacobian).max()))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_torques_with_the_mass_are_those_of_pinocchio(seed):
+    pinocchio = pytest.importorskip("pinocchio")
+    urdf, model, _ = random_model(seed, CENTER)
+    values = np.zeros(len(model.names))
+    values[model.index("position_gain")] = 1.0
+    values[model.free_moments] = model.gravity.project(model.robot.parameters)[model.moment_columns]
+    found = model.at(values).torque
+    arm = pinocchio.buildModelFromXML(urdf)
+    arm.gravity.linear = np.array(GRAVITY)
+    frame = arm.frames[arm.getFrameId(TIP)]
+    bare = pinocchio.buildModelFromXML(urdf)
+    bare.gravity.linear = np.array(GRAVITY)
+    body = pinocchio.Inertia(MASS, np.array(CENTER), np.eye(3) * 1e-3)
+    arm.appendBodyToJoint(parent_joint(frame), body, frame.placement)
+    order = [arm.joints[arm.getJointId(name)] for name in model.robot.joint_names]
+    for q, with_mass, torque in zip(model.samples.position, model.loaded, found, strict=True):
+        chosen = arm if with_mass else bare
+        configuration = pinocchio.neutral(chosen)
+        for joint, value in zip(order, q, strict=True):
+            # A continuous joint is a point on the circle.
+            configuration[joint.idx_q : joint.idx_q + joint.nq] = (
+                [value] if joint.nq == 1 else [np.cos(value), np.sin(value)]
+            )
+        expected = pinocchio.computeGeneralizedGravity(chosen, chosen.createData(), configuration)
+        np.testing.assert_allclose(torque, [expected[joint.idx_v] for joint in order], atol=1e-9)

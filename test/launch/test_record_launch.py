@@ -1,0 +1,61 @@
+"""The launch file of the recorder records from its start, and ends with a whole bag."""
+
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("launch_testing", reason="ROS 2 launch_testing is not installed")
+
+import launch_testing.actions
+import launch_testing.asserts
+from ament_index_python.packages import PackageNotFoundError, get_package_share_directory
+from launch import LaunchDescription
+from launch.actions import GroupAction, IncludeLaunchDescription
+from launch_client import LaunchClient
+from std_srvs.srv import Trigger
+
+from dynid_ros.recording import Recording
+
+try:
+    LAUNCH = Path(get_package_share_directory("dynid_ros")) / "launch"
+except PackageNotFoundError:
+    pytest.skip("dynid_ros is not installed by colcon", allow_module_level=True)
+
+FOLDER = tempfile.TemporaryDirectory()
+ARGUMENTS = {"simulate": {"rate": "100"}, "record": {"output_folder": FOLDER.name}}
+
+
+@pytest.mark.launch_test
+def generate_test_description():
+    included = [
+        GroupAction(
+            [IncludeLaunchDescription(str(LAUNCH / f"{name}.launch.py"), launch_arguments=arguments.items())],
+            scoped=True,
+            forwarding=False,
+        )
+        for name, arguments in ARGUMENTS.items()
+    ]
+    return LaunchDescription([*included, launch_testing.actions.ReadyToTest()])
+
+
+class TestRecord(LaunchClient):
+    def test_something_is_recorded(self):
+        assert self.call(Trigger, "/simulator/reset").success
+        deadline = time.monotonic() + 30.0
+        while not list(Path(FOLDER.name).iterdir()):
+            assert time.monotonic() < deadline, "no bag"
+            time.sleep(0.1)
+        time.sleep(2.0)
+
+
+@launch_testing.post_shutdown_test()
+class TestShutdown(unittest.TestCase):
+    def test_exit_codes(self, proc_info):
+        launch_testing.asserts.assertExitCodes(proc_info)
+
+    def test_bag_is_whole(self):
+        (bag,) = Path(FOLDER.name).iterdir()
+        assert len(Recording.read(bag).time) > 10

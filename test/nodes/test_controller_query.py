@@ -1,0 +1,129 @@
+"""`gravity_compensation` asks a controller for its joints; here the robot answers as the controller's node would."""
+
+import planar_arm
+import pytest
+
+rclpy = pytest.importorskip("rclpy")
+
+from compensation_bench import EFFORT_TOPIC, POSE, Bench, wait  # noqa: E402
+from rcl_interfaces.srv import GetParameters  # noqa: E402
+from rclpy.parameter import Parameter  # noqa: E402
+from trajectory_msgs.msg import JointTrajectory  # noqa: E402
+
+FORWARD, TRAJECTORY = "forward_effort_controller", "joint_trajectory_controller"
+ORDER = ["joint_3", "joint_1", "joint_2"]
+FORWARDED = {"joints": ORDER, "interface_name": "effort"}
+FOLLOWED = {"joints": ORDER, "command_interfaces": ["position", "effort"], "cmd_timeout": 0.5}
+TRAJECTORY_TOPIC = "/joint_trajectory_controller/joint_trajectory"
+
+
+pytestmark = pytest.mark.usefixtures("ros")
+
+
+@pytest.fixture
+def bench(tmp_path):
+    benches = []
+
+    def make(values=None, controller=FORWARD, **arguments):
+        model_file = planar_arm.write(tmp_path / "identified.yaml", planar_arm.document())
+        made = Bench(model_file, controller=controller, **arguments)
+        benches.append(made)
+        if values is not None:
+            serve(made, controller, values)
+        return made
+
+    yield make
+    for each in benches:
+        each.close()
+
+
+def serve(bench, controller, values):
+    """Answer as rclcpp does, which says nothing at all where one of several names is not declared."""
+
+    def callback(request, response):
+        if set(request.names) <= values.keys():
+            response.values = [Parameter(name, value=values[name]).to_parameter_msg().value for name in request.names]
+        return response
+
+    bench.robot.create_service(GetParameters, f"{controller}/get_parameters", callback)
+    wait(lambda: bench.node._query.latest or bench.node._query.problem.startswith("'"))
+
+
+def test_commands_have_the_order_that_the_controller_tells(bench):
+    bench = bench(FORWARDED).run()
+    first, second, third = planar_arm.gravity_torque(POSE)
+    wait(lambda: bench.torque == pytest.approx([third, first, second], abs=1e-9))
+    wait(lambda: any(s.key == "controller" and s.value == FORWARD for d in bench.robot.diagnostics for s in d.values))
+
+
+def test_trajectories_go_to_a_controller_of_trajectories(bench):
+    bench = bench(FOLLOWED, TRAJECTORY, message=JointTrajectory, topic=TRAJECTORY_TOPIC, output="trajectory").run()
+    assert bench.robot.commands[-1][1].joint_names == ORDER
+
+
+def test_autostart_waits_for_the_controller(bench):
+    bench = bench(autostart=True)
+    wait(lambda: "there is no controller" in bench.node._query.problem)
+    assert bench.state == "unconfigured"
+    serve(bench, FORWARD, FORWARDED)
+    wait(lambda: bench.state == "disabled")
+
+
+def test_a_controller_that_is_not_there_fails_the_transition_at_once(bench, capfd):
+    bench = bench()
+    wait(lambda: "there is no controller" in bench.node._query.problem)
+    assert not bench.configure()
+    said = capfd.readouterr().err
+    assert "there is no controller 'forward_effort_controller' (no service forward_effort_controller/get_par" in said
+    assert "give controller_joints" in said
+
+
+@pytest.mark.parametrize(
+    ("values", "controller", "output", "message"),
+    [
+        ({"joints": [*ORDER, "rail"], "interface_name": "effort"}, FORWARD, "effort", "does not know: rail"),
+        ({"joints": ORDER[:2], "interface_name": "effort"}, FORWARD, "effort", "lacks joint_2; give it these joints"),
+        ({"joints": ORDER, "interface_name": "position"}, FORWARD, "effort", "commands position; expected effort"),
+        ({"interface_name": "effort"}, FORWARD, "effort", "has no parameter joints"),
+        (FORWARDED, FORWARD, "trajectory", "follows no trajectories; set output to effort"),
+        (FOLLOWED, TRAJECTORY, "effort", "follows trajectories; set output to trajectory"),
+        (
+            FOLLOWED | {"command_interfaces": ["position"]},
+            TRAJECTORY,
+            "trajectory",
+            "commands position; expected position and effort (joint_trajectory_controller 4.22 or newer)",
+        ),
+        (
+            FOLLOWED | {"constraints.joint_1.trajectory": 0.1},
+            TRAJECTORY,
+            "trajectory",
+            "takes no effort from then on; set its parameters constraints.<joint>.trajectory to 0.0",
+        ),
+    ],
+)
+def test_a_controller_that_does_not_fit_is_refused(bench, capfd, values, controller, output, message):
+    bench = bench(values, controller, output=output)
+    assert not bench.configure()
+    assert message in capfd.readouterr().err
+
+
+def test_gains_beside_a_position_controller_are_refused(bench, capfd):
+    bench = bench(FOLLOWED, TRAJECTORY, output="trajectory", stiffness=[10.0], damping=[1.0])
+    assert not bench.configure()
+    assert "stiffness, damping and friction_scale are for output effort" in capfd.readouterr().err
+
+
+def test_explicit_joints_need_no_controller_that_answers(bench):
+    bench = bench(controller_joints=["joint_2", "joint_3"], topic=EFFORT_TOPIC).run()
+    _, second, third = planar_arm.gravity_torque(POSE)
+    wait(lambda: bench.torque == pytest.approx([second, third], abs=1e-9))
+
+
+def test_a_controller_that_comes_back_with_other_joints_is_a_fault(bench):
+    values = dict(FORWARDED)
+    bench = bench(values).run()
+    values["joints"] = planar_arm.JOINTS
+    wait(lambda: bench.state.startswith("fault: controller 'forward_effort_controller' has other joints"))
+    answer = bench.enable()
+    assert not answer.success
+    assert "configure anew" in answer.message

@@ -1,0 +1,146 @@
+"""The three routes on the simulated arm, over DDS: the node asks the simulator's controller, and its torque helps."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import demo_arm_model
+import numpy as np
+import pytest
+
+rclpy = pytest.importorskip("rclpy")
+pytest.importorskip("mujoco")
+
+from lifecycle_msgs.msg import Transition  # noqa: E402
+from lifecycle_msgs.srv import ChangeState  # noqa: E402
+from node_threads import NodeThreads  # noqa: E402
+from rclpy.node import Node  # noqa: E402
+from rclpy.parameter import Parameter  # noqa: E402
+from rclpy.qos import qos_profile_sensor_data  # noqa: E402
+from sensor_msgs.msg import JointState  # noqa: E402
+from std_msgs.msg import Float64MultiArray  # noqa: E402
+from std_srvs.srv import SetBool  # noqa: E402
+from trajectory_msgs.msg import JointTrajectory  # noqa: E402
+
+from dynid_ros.nodes.gravity_compensation import GravityCompensation  # noqa: E402
+
+ROOT = Path(__file__).resolve().parents[2]
+ORDER = "[joint_3,joint_1,joint_6,joint_2,joint_5,joint_4]"
+START = np.array([0.0, 0.5, 1.0, 0.0, 0.8, 0.0])
+
+
+class Watcher(Node):
+    """The arm's position, and the last command of each kind."""
+
+    def __init__(self):
+        super().__init__("watcher")
+        self.position = None
+        self.effort, self.trajectory = [], []
+        self.create_subscription(JointState, "joint_states", self._on_state, qos_profile_sensor_data)
+        self.create_subscription(Float64MultiArray, "/forward_effort_controller/commands", self.effort.append, 100)
+        self.create_subscription(
+            JointTrajectory, "/joint_trajectory_controller/joint_trajectory", self.trajectory.append, 100
+        )
+        self.effort_mode = self.create_client(SetBool, "/simulator/effort_mode")
+        self.change_state = self.create_client(ChangeState, "/gravity_compensation/change_state")
+
+    def _on_state(self, message):
+        self.position = np.array(message.position)
+
+    def error(self, seconds=0.3):
+        """Largest distance from the start over a while."""
+        end, errors = time.monotonic() + seconds, []
+        while time.monotonic() < end:
+            errors.append(np.abs(self.position - START).max())
+            time.sleep(0.02)
+        return max(errors)
+
+
+def wait(condition, seconds=20.0):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "timed out"
+        time.sleep(0.01)
+
+
+@pytest.fixture
+def route(tmp_path, monkeypatch):
+    """The node, waiting for its controller, and then the simulator with it."""
+    monkeypatch.setenv("ROS_DOMAIN_ID", os.environ.get("ROS_DOMAIN_ID", "31"))
+    monkeypatch.setenv("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]))
+    rclpy.init()
+    running = []
+
+    def start(simulated, **parameters):
+        values = {
+            "model_file": str(demo_arm_model.write(tmp_path / "identified.yaml")),
+            "autostart": True,
+            "ramp_time": 0.3,
+            "timeout": 5.0,  # generous: the machine that runs the tests is busy
+        }
+        overrides = [Parameter(name, value=value) for name, value in (values | parameters).items()]
+        node, watcher = GravityCompensation(parameter_overrides=overrides), Watcher()
+        threads = NodeThreads(node, watcher)
+        given = ("rate:=100.0", f"controller:={simulated}", f"controller_joints:={ORDER}")
+        config = str(ROOT / "config" / "simulator.yaml")
+        command = [sys.executable, "-m", "dynid_ros.nodes.simulator", "--ros-args", "--params-file", config]
+        simulator = subprocess.Popen([*command, *(word for value in given for word in ("-p", value))])
+        running.append((node, watcher, threads, simulator))
+        wait(lambda: simulator.poll() is not None or (watcher.position is not None and node._phase == "active"), 60.0)
+        assert simulator.poll() is None
+        return node, watcher
+
+    yield start
+    node, watcher, threads, simulator = running[0]
+    threads.close()
+    simulator.send_signal(signal.SIGINT)
+    node.end()
+    node.destroy_node()
+    watcher.destroy_node()
+    rclpy.shutdown()
+    assert simulator.wait(20.0) == 0
+
+
+def enable(node):
+    wait(lambda: node._loop.has_listener and node._loop.compensator.position)
+    node._loop.enable()
+    wait(lambda: node._state() == "active")
+
+
+def test_alone_the_torque_holds_the_arm(route):
+    node, watcher = route("effort", controller="forward_effort_controller")
+    enable(node)
+    answer = watcher.effort_mode.call_async(SetBool.Request(data=True))
+    wait(answer.done)
+    assert "with the torque commanded last" in answer.result().message
+    assert watcher.error(1.0) < 0.02
+
+
+def test_beside_a_position_controller_the_sag_falls(route):
+    node, watcher = route("position_and_effort", controller="forward_effort_controller")
+    wait(lambda: watcher.error() > 4e-3)
+    sag = watcher.error()
+    enable(node)
+    wait(lambda: watcher.error() < sag / 5.0)
+    node._loop.disable()
+    wait(lambda: watcher.error() > 0.8 * sag)
+    assert not any(watcher.effort[-1].data)
+
+
+def test_in_trajectories_the_torque_holds_the_pose_and_ends_at_zero(route):
+    node, watcher = route("trajectory_effort", controller="joint_trajectory_controller", output="trajectory")
+    enable(node)
+    held = np.array(node._loop.compensator.desired)
+    wait(lambda: np.abs(watcher.position - held).max() < 1.5e-3)
+    assert np.abs(watcher.trajectory[-1].points[0].effort).max() > 20.0
+    assert watcher.trajectory[-1].joint_names == ORDER[1:-1].split(",")
+    # by the service: a transition belongs to the thread that publishes
+    deactivate = Transition(id=Transition.TRANSITION_DEACTIVATE)
+    answer = watcher.change_state.call_async(ChangeState.Request(transition=deactivate))
+    wait(answer.done)
+    assert answer.result().success
+    wait(lambda: not any(watcher.trajectory[-1].points[0].effort))

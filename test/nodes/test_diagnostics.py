@@ -1,0 +1,266 @@
+"""Every node says on /diagnostics how it is: all of them beside one simulated arm, then each in a fault."""
+
+import importlib
+import re
+import threading
+import time
+from collections import defaultdict
+from xml.etree import ElementTree
+
+import pytest
+import yaml
+
+rclpy = pytest.importorskip("rclpy")
+pytest.importorskip("mujoco")
+
+import torque_sensor_bench as bench  # noqa: E402
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus  # noqa: E402
+from rclpy.executors import SingleThreadedExecutor  # noqa: E402
+from sensor_msgs.msg import JointState  # noqa: E402
+from std_msgs.msg import Float64MultiArray  # noqa: E402
+from std_srvs.srv import Trigger  # noqa: E402
+from test_house import nodes  # noqa: E402
+
+from dynid_ros.errors import DynidError  # noqa: E402
+from dynid_ros.identification.identified_file import new_document, save_identified  # noqa: E402
+from dynid_ros.model.gravity import GravityModel  # noqa: E402
+from dynid_ros.nodes.diagnostics import PERIOD, Diagnostics  # noqa: E402
+from dynid_ros.nodes.effort_commands import ForwardedEffort  # noqa: E402
+from dynid_ros.share import share_path  # noqa: E402
+
+OK, WARN, ERROR = DiagnosticStatus.OK, DiagnosticStatus.WARN, DiagnosticStatus.ERROR
+NODES = [name for name in nodes() if name != "demo"]
+IDENTIFYING = [name for name in NODES if name.endswith(("identification", "calibration"))]
+WATCHING = ["excitation", "gravity_compensation", "gravity_markers", "torque_sensor_calibration: drift"]
+"""Need joint states all the time."""
+TIMEOUT = 20.0
+ARM = bench.aslant_robot()
+
+
+def model_file(folder):
+    """`identified.yaml` of the demo arm as its URDF has it."""
+    model = GravityModel(ARM)
+    moments, section = model.project(ARM.parameters), {}
+    for i, joint in enumerate(ARM.joint_names):
+        names = [name.split()[0] for name in model.names[model.columns(i)]]
+        values = dict(zip(names, map(float, moments[model.columns(i)]), strict=True))
+        section[joint] = {**values, "std": dict.fromkeys(names, 1e-3), "observable": True}
+    zero = {joint: {"offset": 0.0, "coulomb": 0.0, "viscous": 0.0} for joint in ARM.joint_names}
+    document = new_document(ARM, [], {}) | {"gravity": section, "friction": zero, "condition_number": 1.0}
+    return save_identified(folder / "identified.yaml", document)
+
+
+def parameters(folder):
+    """As on a command line: of all nodes, or `node:parameter`."""
+    return {
+        "robot_description": share_path("config/demo_arm.urdf"),
+        "gravity": str(list(bench.GRAVITY)),
+        "effort_convention": "torque",
+        "model_file": model_file(folder),
+        "acceleration_limits": "[2.0]",
+        "rate": 50.0,
+        "gravity_markers:rate": 20.0,
+        "load_identification:model_file": "''",
+        "output_folder": folder / "bags",
+        "recorder:joint_states_topic": "/states_of_nobody",
+        "effort_topic": "/gravity_compensation/commands",
+        "gravity_compensation:command_topic": "/gravity_compensation/commands",
+        "gravity_compensation:autostart": True,
+        "observe": True,
+    }
+
+
+class Robot:
+    """All nodes in one thread, and who listens."""
+
+    def __init__(self, folder):
+        arguments = [part for name, value in parameters(folder).items() for part in ("-p", f"{name}:={value}")]
+        rclpy.init(args=["--ros-args", *arguments])
+        self.executor = SingleThreadedExecutor()
+        self.nodes = {}
+        for name in ["simulator", *NODES]:
+            if name not in self.nodes:
+                self.nodes[name] = make(name)
+                self.executor.add_node(self.nodes[name])
+        self.listener = rclpy.create_node("listener", use_global_arguments=False)
+        self.statuses = defaultdict(list)
+        self.listener.create_subscription(DiagnosticArray, "/diagnostics", self.on_diagnostics, 100)
+        self.thread = threading.Thread(target=self.executor.spin, daemon=True)
+        self.thread.start()
+
+    def on_diagnostics(self, message):
+        for status in message.status:
+            self.statuses[status.name].append(status)
+
+    def close(self):
+        self.executor.shutdown()
+        self.thread.join(TIMEOUT)
+        for node in [*self.nodes.values(), self.listener]:
+            node.destroy_node()
+        rclpy.shutdown()
+
+    def spin(self, seconds):
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            rclpy.spin_once(self.listener, timeout_sec=0.05)
+
+    def until(self, name, condition):
+        """The next status of a node that fulfils a condition."""
+        self.statuses[name].clear()
+        deadline = time.monotonic() + TIMEOUT
+        while not any(map(condition, self.statuses[name])):
+            assert time.monotonic() < deadline, f"{name}: {self.statuses[name][-1:]}"
+            rclpy.spin_once(self.listener, timeout_sec=0.05)
+        return next(filter(condition, self.statuses[name]))
+
+    def call(self, service):
+        client = self.listener.create_client(Trigger, service)
+        assert client.wait_for_service(TIMEOUT)
+        future = client.call_async(Trigger.Request())
+        rclpy.spin_until_future_complete(self.listener, future, timeout_sec=TIMEOUT)
+        return future.result()
+
+
+def make(name):
+    module = importlib.import_module(f"dynid_ros.nodes.{name}")
+    camel = name.title().replace("_", "")
+    found = [getattr(module, key) for key in (f"{camel}Node", camel) if hasattr(module, key)]
+    return found[0]()
+
+
+@pytest.fixture(name="robot", scope="module")
+def fixture_robot(tmp_path_factory):
+    robot = Robot(tmp_path_factory.mktemp("all_nodes"))
+    yield robot
+    robot.close()
+
+
+def test_every_node_tells_at_least_once_a_second(robot):
+    for name in NODES:
+        robot.until(name, lambda status: status.level == OK)
+    robot.until("recorder", lambda status: status.hardware_id)
+    robot.statuses.clear()
+    expected = {*NODES, "torque_sensor_calibration: drift"}
+    began = time.monotonic()
+    while not all(len(robot.statuses[name]) >= 3 for name in expected):
+        assert time.monotonic() - began < TIMEOUT  # a busy machine keeps ten nodes in one thread waiting
+        robot.spin(0.1)
+    assert PERIOD <= 0.5
+    assert set(robot.statuses) == expected
+    for name, statuses in robot.statuses.items():
+        for status in statuses:
+            assert status.message, name
+            assert status.hardware_id == "demo_arm", name
+            # a busy machine makes the simulator late, and that is told
+            assert status.level in (OK, WARN), (name, status.message)
+            assert status.values, name
+            assert all(value.key for value in status.values)
+
+
+def test_plotjuggler_layout_names_what_is_published(robot):
+    layout = ElementTree.parse(share_path("config/dynid.plotjuggler.xml")).getroot()
+    splitters = list(layout.iter("DockSplitter"))
+    assert splitters
+    for splitter in splitters:
+        assert len(splitter) == int(splitter.get("count")) == len(splitter.get("sizes").split(";"))
+    names = [curve.get("name") for curve in layout.iter("curve")]
+    assert len(names) > 20
+    keys = {name: {value.key for value in robot.until(name, bool).values} for name in NODES}
+    for name in names:
+        _, topic, *rest = name.split("/")
+        if topic == "diagnostics":  # /diagnostics/<hardware_id>/<name>/<key>
+            hardware, node, key = rest
+            assert hardware == ARM.name
+            assert key in keys[node], name
+        elif topic == "joint_states":
+            assert rest[0] in ARM.joint_names
+            assert rest[1] in JointState.get_fields_and_field_types()
+        elif topic == "excitation":
+            assert robot.nodes["excitation"]._progress_publisher.topic_name == "/excitation/progress"
+            assert rest == ["progress", "data"]
+        else:
+            assert name.startswith(f"{ForwardedEffort.CONTROLLER}/{ForwardedEffort.TOPIC}/")
+            assert re.fullmatch(r"data\[[0-5]\]", rest[-1])
+
+
+def test_rviz_file_shows_the_markers_where_they_are(robot):
+    manager = yaml.safe_load(share_path("config/dynid.rviz").read_text())["Visualization Manager"]
+    assert manager["Global Options"]["Fixed Frame"] == ARM.base
+    shown = {display["Name"]: display for display in manager["Displays"]}
+    assert shown["Gravity"]["Topic"]["Value"] == robot.nodes["gravity_markers"]._publisher.topic_name
+    assert shown["Arm"]["Description Topic"]["Value"] == "/robot_description"
+
+
+@pytest.mark.parametrize("name", IDENTIFYING)
+def test_an_identification_that_fails(robot, name):
+    answer = robot.call(f"/{name}/identify")
+    assert not answer.success
+    status = robot.until(name, lambda status: status.level == ERROR)
+    assert status.message == answer.message
+
+
+def test_a_long_identification_keeps_telling(robot, monkeypatch):
+    node = robot.nodes["gravity_identification"]
+    finish = threading.Event()
+
+    def job(*_):
+        assert finish.wait(TIMEOUT)
+        raise DynidError("nothing was found")
+
+    monkeypatch.setattr(node, "_identify", job)
+    client = robot.listener.create_client(Trigger, "/gravity_identification/identify")
+    future = client.call_async(Trigger.Request())
+    for seconds in (0.0, 1.0):
+        robot.until(
+            "gravity_identification",
+            lambda status, least=seconds: (
+                status.message.startswith("identifying for") and float(status.message.split()[2]) > least
+            ),
+        )
+    again = robot.call("/gravity_identification/identify")
+    assert not again.success
+    assert "already; wait for its answer" in again.message
+    finish.set()
+    rclpy.spin_until_future_complete(robot.listener, future, timeout_sec=TIMEOUT)
+    assert future.result().message == "nothing was found"
+
+
+def test_recorder_without_joint_states(robot):
+    assert robot.call("/recorder/start").success
+    status = robot.until("recorder", lambda status: status.level == WARN)
+    assert "no message on /states_of_nobody for" in status.message
+    robot.call("/recorder/stop")
+
+
+def test_simulator_that_refuses_a_command(robot):
+    publisher = robot.listener.create_publisher(Float64MultiArray, "/gravity_compensation/commands", 1)
+    while not publisher.get_subscription_count():
+        robot.spin(0.05)
+    publisher.publish(Float64MultiArray(data=[1.0]))
+    status = robot.until("simulator", lambda status: "effort command refused" in status.message)
+    assert status.level == WARN
+
+
+def test_excitation_without_a_controller(robot):
+    topic = robot.nodes["simulator"].settings.trajectory_topic
+    found = [one for one in robot.nodes["simulator"].subscriptions if one.topic_name == topic]
+    robot.nodes["simulator"].destroy_subscription(found[0])
+    status = robot.until("excitation", lambda status: status.level == WARN)
+    assert f"no controller listens on '{topic}'" in status.message
+
+
+def test_an_arm_that_falls_silent(robot):
+    robot.nodes["simulator"]._joint_states.publish = lambda _message: None
+    for name in WATCHING:
+        status = robot.until(name, lambda status: status.level in (WARN, ERROR) and "joint_states" in status.message)
+        assert status.message
+
+
+def test_a_status_that_fails_is_told_and_ends_nothing(robot):
+    def status():
+        raise ZeroDivisionError("of a rate")
+
+    diagnostics = Diagnostics(robot.listener, status, "broken")
+    diagnostics.publish()
+    found = robot.until("listener: broken", lambda status: status.level == ERROR)
+    assert found.message == "the status is not known: ZeroDivisionError: of a rate"

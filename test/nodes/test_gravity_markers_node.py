@@ -1,0 +1,166 @@
+"""The node over DDS: joint states and a load in, markers out, in the places and sizes that Pinocchio says."""
+
+import math
+import time
+
+import numpy as np
+import pytest
+
+rclpy = pytest.importorskip("rclpy")
+
+from diagnostic_msgs.msg import DiagnosticArray  # noqa: E402
+from geometry_msgs.msg import InertiaStamped  # noqa: E402
+from node_threads import NodeThreads  # noqa: E402
+from pinocchio_arm import PinocchioArm  # noqa: E402
+from rclpy.parameter import Parameter  # noqa: E402
+from rclpy.qos import DurabilityPolicy, QoSProfile  # noqa: E402
+from scipy.spatial.transform import Rotation  # noqa: E402
+from sensor_msgs.msg import JointState  # noqa: E402
+from visualization_msgs.msg import Marker, MarkerArray  # noqa: E402
+
+from dynid_ros.errors import DynidError  # noqa: E402
+from dynid_ros.nodes.gravity_markers import FULL_TURN, LIFETIME, GravityMarkers  # noqa: E402
+from dynid_ros.share import share_path  # noqa: E402
+
+URDF = share_path("config/demo_arm.urdf").read_text()
+POSE = np.array([0.3, 0.8, -0.7, 0.4, 0.9, -1.1])
+LIMITS = [230.0, 230.0, 115.0, 25.0, 25.0, 10.0]
+LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+
+
+@pytest.fixture(autouse=True)
+def ros():
+    rclpy.init()
+    yield
+    rclpy.shutdown()
+
+
+class Bench:
+    """The node in a thread; joint states of the arm and of a gripper, on request."""
+
+    def __init__(self, **parameters):
+        values = {"robot_description": URDF, "rate": 50.0, "size": 0.2} | parameters
+        self.node = GravityMarkers(parameter_overrides=[Parameter(name, value=value) for name, value in values.items()])
+        self.viewer = rclpy.create_node("viewer")
+        self.pictures, self.statuses = [], []
+        self.viewer.create_subscription(MarkerArray, "gravity_markers", self.pictures.append, 10)
+        self.viewer.create_subscription(DiagnosticArray, "/diagnostics", lambda m: self.statuses.extend(m.status), 10)
+        self.states = self.viewer.create_publisher(JointState, "joint_states", 10)
+        self.loads = self.viewer.create_publisher(InertiaStamped, "load", LATCHED)
+        self.threads = NodeThreads(self.node, self.viewer)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.threads.close()
+        self.node.destroy_node()
+        self.viewer.destroy_node()
+
+    def publish(self, position=POSE):
+        names = list(self.node.view.robot.joint_names)
+        message = JointState(name=names[::-1], position=[float(q) for q in position[::-1]])
+        message.header.stamp = self.viewer.get_clock().now().to_msg()
+        self.states.publish(message)
+        self.states.publish(JointState(name=["finger"], position=[0.01]))
+
+    def until(self, condition, seconds=10.0, publish=True):
+        deadline = time.monotonic() + seconds
+        while not condition():
+            assert time.monotonic() < deadline, self.statuses[-1:]
+            if publish:
+                self.publish()
+            time.sleep(0.02)
+
+    def picture(self, condition=lambda markers: True):
+        """Markers of the next picture that fulfils a condition, by kind."""
+        self.pictures.clear()
+        self.until(lambda: any(condition(by_kind(message)) for message in list(self.pictures)))
+        return next(found for message in self.pictures if condition(found := by_kind(message)))
+
+
+def by_kind(message):
+    kinds = {}
+    for marker in message.markers:
+        kinds.setdefault(marker.ns, []).append(marker)
+    return kinds
+
+
+def place(point):
+    return np.array([point.x, point.y, point.z])
+
+
+def of_type(markers, kind):
+    return [marker for marker in markers if marker.type == kind]
+
+
+def test_pictures_agree_with_pinocchio():
+    with Bench() as bench:
+        robot = bench.node.view.robot
+        np.testing.assert_array_equal(robot.limits.effort, LIMITS)
+        arm = PinocchioArm(URDF, robot.joint_names, robot.gravity)
+        torque, poses = arm.gravity_torque(POSE), arm.poses(POSE)
+        bodies = list(arm.model.inertias)[1:]
+        masses = [body.mass for body in bodies]
+        places = [pose[:3, :3] @ body.lever + pose[:3, 3] for pose, body in zip(poses, bodies, strict=True)]
+        picture = bench.picture()
+        (ball,) = of_type(picture["center_of_mass"], Marker.SPHERE)
+        np.testing.assert_allclose(place(ball.pose.position), np.average(places, axis=0, weights=masses), atol=1e-9)
+        (words,) = of_type(picture["center_of_mass"], Marker.TEXT_VIEW_FACING)
+        assert words.text == f"{sum(masses):.1f} kg (URDF)"
+        arcs = of_type(picture["gravity_torque"], Marker.LINE_STRIP)
+        for arc, pose, value, limit in zip(arcs, poses, torque, LIMITS, strict=True):
+            last = place(arc.points[-1])
+            end = pose[:3, :3] @ last + pose[:3, 3]
+            turned = Rotation.from_quat([getattr(arc.pose.orientation, axis) for axis in "xyzw"]).apply(last)
+            np.testing.assert_allclose(turned + place(arc.pose.position), end, atol=1e-9)
+            angle = math.atan2(last[1], last[0])
+            assert angle == pytest.approx(FULL_TURN * value / limit, abs=1e-9)
+        assert {marker.header.frame_id for markers in picture.values() for marker in markers} == {"base_link"}
+        identities = [(marker.ns, marker.id) for markers in picture.values() for marker in markers]
+        assert len(set(identities)) == len(identities)
+        assert "load" not in picture
+
+
+def test_load_appears_and_goes():
+    with Bench() as bench:
+        message = InertiaStamped()
+        message.header.frame_id, message.inertia.m = "link_6", 2.0
+        message.inertia.com.x, message.inertia.com.z = 0.1, 0.05
+        bench.loads.publish(message)
+        picture = bench.picture(lambda kinds: "load" in kinds)
+        arm = PinocchioArm(URDF, bench.node.view.robot.joint_names, bench.node.view.robot.gravity)
+        pose = arm.poses(POSE)[-1]
+        (ball,) = of_type(picture["load"], Marker.SPHERE)
+        expected = pose[:3, :3] @ [0.1, 0.0, 0.05] + pose[:3, 3]
+        np.testing.assert_allclose(place(ball.pose.position), expected, atol=1e-9)
+        assert of_type(picture["load"], Marker.TEXT_VIEW_FACING)[0].text == "load 2.00 kg"
+        message.inertia.m = 0.0
+        bench.loads.publish(message)
+        bench.picture(lambda kinds: "load" not in kinds)
+        message.inertia.m, message.header.frame_id = 1.0, "nowhere"
+        bench.loads.publish(message)
+        bench.until(lambda: any("its frame 'nowhere'" in status.message for status in bench.statuses))
+
+
+def test_nothing_is_shown_of_an_arm_that_is_silent():
+    with Bench() as bench:
+        picture = bench.picture()
+        assert all(marker.lifetime.sec == LIFETIME for markers in picture.values() for marker in markers)
+        bench.until(lambda: any("no message on /joint_states" in s.message for s in bench.statuses), publish=False)
+        shown = len(bench.pictures)
+        time.sleep(0.1)
+        assert len(bench.pictures) == shown
+
+
+@pytest.mark.parametrize(
+    ("parameters", "words"),
+    [
+        ({"rate": 0.0}, "parameter rate is 0"),
+        ({"size": -1.0}, "parameter size is -1"),
+        ({"model_file": "nowhere.yaml"}, "nowhere.yaml: cannot be read"),
+    ],
+)
+def test_bad_parameters_end_the_node_at_the_start(parameters, words):
+    with pytest.raises(DynidError, match=words):
+        Bench(**parameters)

@@ -1,0 +1,343 @@
+"""What docs/promises.md says of `excitation`: the arm comes to rest smoothly, and the node says why."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import planar_arm
+import pytest
+
+rclpy = pytest.importorskip("rclpy")
+
+from diagnostic_msgs.msg import DiagnosticStatus  # noqa: E402
+from excitation_bench import (  # noqa: E402
+    LATCHED,
+    PARAMETERS,
+    START,
+    TOPIC,
+    Bench,
+    Robot,
+    call,
+    check_smooth,
+    moving,
+    wait,
+)
+from node_threads import NodeThreads  # noqa: E402
+from rclpy.parameter import Parameter  # noqa: E402
+from rosgraph_msgs.msg import Clock  # noqa: E402
+from sensor_msgs.msg import JointState  # noqa: E402
+from std_msgs.msg import String  # noqa: E402
+from std_srvs.srv import Trigger  # noqa: E402
+
+from dynid_ros.errors import DynidError  # noqa: E402
+from dynid_ros.nodes import excitation_arm  # noqa: E402
+from dynid_ros.nodes.excitation import ExcitationNode  # noqa: E402
+from dynid_ros.trajectories import Trajectory, move  # noqa: E402
+
+ROOT = Path(__file__).parents[2]
+STALE = PARAMETERS["stale_after"]
+BUSY = 0.4
+"""s that a busy machine may take longer than promised."""
+SWING = [START[0] + 0.5, START[1] - 0.4, START[2] + 0.4]
+
+
+@pytest.fixture(autouse=True)
+def ros(monkeypatch):
+    monkeypatch.setattr(excitation_arm, "PAUSE", 0.3)
+    rclpy.init()
+    yield
+    rclpy.shutdown()
+
+
+@pytest.fixture(name="motion", scope="module")
+def fixture_motion(tmp_path_factory):
+    """Parameters of a motion that takes no design: to and fro."""
+    swing = [move(planar_arm.JOINTS, *ends, 1.0) for ends in ((START, SWING), (SWING, START))]
+    path = Trajectory.join(swing).save(tmp_path_factory.mktemp("motion") / "swing.yaml")
+    return {"motion": "file", "motion_file": str(path), "periods": 1, "repeats": 3}
+
+
+@pytest.fixture(name="bench")
+def fixture_bench(motion):
+    benches = []
+
+    def make(**parameters):
+        benches.append(Bench(**motion | parameters))
+        return benches[-1]
+
+    yield make
+    for each in benches:
+        each.close()
+
+
+def under_way(bench):
+    bench.start()
+    wait(lambda: moving(bench.robot), 20.0)
+    return bench
+
+
+def broken(kind):
+    def begin(robot):
+        robot.fault = kind
+
+    return begin
+
+
+def spoiled(change):
+    def begin(robot):
+        robot.spoil = change
+
+    return begin
+
+
+def doubled(message):
+    message.name = [*message.name, "joint_2"]
+    message.position = [*message.position, 0.0]
+
+
+def second_driver(robot):
+    """Of another arm that calls its joints the same."""
+    other = robot.create_publisher(JointState, "joint_states", 10)
+    message = JointState(name=robot.joints, position=[2.0, -2.0, 2.0])
+    robot.executor.create_task(robot.create_timer, 0.01, lambda: other.publish(message))
+
+
+FAULTS = {
+    "driver stops": (broken("silent"), "no usable joint_states for ", STALE),
+    "nan": (broken("nan"), "position of joint 'joint_3' is nan", 0.0),
+    "joint missing": (broken("missing"), "joint_states lacks joint(s) joint_2", 0.0),
+    "joint twice": (spoiled(doubled), "names joint(s) joint_2 more than once", 0.0),
+    "two drivers": (second_driver, "further away than tracking_error_limit 0.2", 0.0),
+    "controller refuses": (broken("stuck"), "further away than tracking_error_limit 0.2", 2.0),
+    "effort too large": (broken("strained"), "effort of joint 'joint_2' is -60, above effort_limit 50 for 0.", 0.1),
+    "controller gone": (
+        lambda robot: robot.executor.create_task(robot.destroy_subscription, robot.controller),
+        f"the controller does not listen on '{TOPIC}' any more",
+        0.02,
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_brings_the_arm_to_rest_and_is_named(bench, fault):
+    begin, message, noticed = FAULTS[fault]
+    bench = under_way(bench())
+    robot = bench.robot
+    since = time.monotonic()
+    begin(robot)
+    wait(lambda: bench.state.startswith("stopped"))
+    assert time.monotonic() - since < noticed + BUSY
+    assert message in bench.state
+    if fault not in ("controller refuses", "controller gone"):
+        wait(lambda: len(robot.commands) == 2)
+        assert len(robot.commands[1].points) < len(robot.commands[0].points)
+        check_smooth(robot)
+    wait(lambda: not bench.node.arm.moving)
+    assert bench.state.startswith("stopped"), "the reason stays"
+    wait(lambda: DiagnosticStatus.ERROR in robot.levels)
+    assert "nothing to stop" in bench.call("stop").message
+
+
+def test_after_a_fault_start_works_again(bench):
+    bench = under_way(bench())
+    bench.robot.fault = "nan"
+    wait(lambda: bench.state.startswith("stopped"))
+    wait(lambda: not bench.node.arm.moving)
+    wait(lambda: "position of joint 'joint_3' is nan" in bench.call("start").message)
+    bench.robot.fault = None
+    check_smooth(bench.robot)
+    under_way(bench)
+
+
+def reorder(message):
+    message.name = message.name[::-1]
+    message.position, message.velocity = message.position[::-1], message.velocity[::-1]
+    message.effort = message.effort[::-1]
+
+
+def later(message):
+    message.header.stamp.sec += 3600
+
+
+def sparse(message):
+    """At 10 Hz."""
+    now = time.monotonic()
+    if now - sparse.sent < 0.095:
+        message.name, message.position = [], []
+    else:
+        sparse.sent = now
+
+
+sparse.sent = 0.0
+
+
+@pytest.mark.parametrize("change", [reorder, later, sparse], ids=lambda change: change.__name__)
+def test_what_is_no_fault_goes_on(bench, change):
+    bench = under_way(bench(repeats=1))
+    bench.robot.spoil = change
+    wait(lambda: bench.state == "done", 20.0)
+    check_smooth(bench.robot)
+
+
+def test_a_short_silence_is_nothing(bench):
+    bench = under_way(bench(repeats=1))
+    bench.robot.fault = "silent"
+    time.sleep(0.2)
+    bench.robot.fault = None
+    for _ in range(300):  # a burst
+        bench.robot.publish()
+    wait(lambda: bench.state == "done", 20.0)
+    assert len(bench.robot.commands) == 1
+
+
+class SimulatedTime:
+    """Publishes /clock as a simulation beside the robot."""
+
+    def __init__(self, robot):
+        self.ahead, self.silent = -1e9, True
+        self._robot = robot
+        self._publisher = robot.create_publisher(Clock, "/clock", 10)
+        robot.executor.create_task(robot.create_timer, 0.01, self._tick)
+
+    def _tick(self):
+        if not self.silent:
+            message = Clock()
+            nanoseconds = round((self._robot.now() + self.ahead) * 1e9)
+            message.clock.sec, message.clock.nanosec = divmod(nanoseconds, 10**9)
+            self._publisher.publish(message)
+
+
+@pytest.mark.parametrize("jump", [-500.0, 500.0])
+def test_a_jump_of_the_clock_brings_the_arm_to_rest_from_where_it_is(bench, jump):
+    bench = bench(use_sim_time=True)
+    simulated = SimulatedTime(bench.robot)
+    simulated.silent = False
+    wait(lambda: bench.node.get_clock().now().nanoseconds > 0)
+    under_way(bench)
+    simulated.ahead += jump
+    wait(lambda: bench.state.startswith("stopped"))
+    assert f"the clock jumped by {jump:g} s" in bench.state
+    check_smooth(bench.robot)
+    wait(lambda: not bench.node.arm.moving)
+    under_way(bench)
+
+
+def test_while_the_clock_stands_still_nothing_starts(bench):
+    bench = bench(use_sim_time=True, tracking_error_limit=[9.0])
+    wait(lambda: bench.node.arm._has_controller() and bench.node.arm._time.stalled > STALE)
+    answer = bench.call("start")
+    assert not answer.success
+    assert "use_sim_time is set and /clock stands still" in answer.message
+    simulated = SimulatedTime(bench.robot)
+    simulated.silent = False
+    wait(lambda: bench.node.get_clock().now().nanoseconds > 0)
+    under_way(bench)
+    simulated.silent = True
+    wait(lambda: bench.state == "stopped: /clock stands still")
+
+
+def test_parameters_and_urdf_that_change_under_way_change_nothing(bench):
+    bench = under_way(bench(repeats=1, robot_description=PARAMETERS["robot_description"]))
+    publisher = bench.robot.create_publisher(String, "robot_description", LATCHED)
+    publisher.publish(String(data="<robot"))
+    (result,) = bench.node.set_parameters([Parameter("velocity_limits", value=[9.0])])
+    assert not result.successful
+    bench.set(motion="walk", speed_fraction=1.0)
+    wait(lambda: bench.state == "done", 20.0)
+    check_smooth(bench.robot)
+    assert len(bench.robot.commands) == 1
+    refused = bench.call("design")
+    assert not refused.success
+    assert "Parameter motion is 'walk'" in refused.message
+
+
+def test_services_in_parallel_start_one_motion(bench):
+    bench = bench()
+    robot = bench.robot
+    wait(lambda: bench.node.arm.doubt == "")
+    clients = {name: robot.create_client(Trigger, f"/excitation/{name}") for name in ("design", "start", "stop")}
+    assert all(client.wait_for_service(10.0) for client in clients.values())
+    futures = [clients[name].call_async(Trigger.Request()) for name in ("start",) * 4]
+    wait(lambda: all(future.done() for future in futures), 30.0)
+    assert sum(future.result().success for future in futures) == 1
+    assert all(future.result().success or "already" in future.result().message for future in futures)
+    wait(lambda: moving(robot))
+    stops = [clients["stop"].call_async(Trigger.Request()) for _ in range(4)]
+    wait(lambda: all(stop.done() for stop in stops))
+    assert sum(stop.result().success for stop in stops) == 1
+    wait(lambda: bench.state == "idle")
+    assert len(robot.commands) == 2
+    check_smooth(robot)
+
+
+@pytest.mark.parametrize("content", [None, b"", b"\x89MCAP0\r\n then nothing"], ids=["missing", "empty", "truncated"])
+def test_a_recording_that_cannot_be_read_is_named(bench, tmp_path, content):
+    path = tmp_path / "run.mcap"
+    if content is not None:
+        path.write_bytes(content)
+    bench = bench(motion="fourier", design_time=0.0, recordings=[str(path)])
+    refused = bench.call("design")
+    assert not refused.success
+    assert str(path) in refused.message
+    wait(lambda: bench.state == "idle")
+    bench.set(recordings=[""], motion="file")
+    assert bench.call("design").success
+
+
+def test_a_fault_of_the_code_is_answered(bench, monkeypatch):
+    bench = bench()
+    monkeypatch.setattr("dynid_ros.nodes.excitation_settings.repeated", lambda *_: 1 / 0)
+    answer = bench.call("design")
+    assert not answer.success
+    assert "unexpected ZeroDivisionError" in answer.message
+    monkeypatch.undo()
+    assert bench.call("design").success
+
+
+@pytest.mark.parametrize("text", ["", "<robot", "<robot name='a'><link name='b'/></robot>"])
+def test_a_malformed_urdf_ends_the_node_with_one_message(text):
+    node = rclpy.create_node("state_publisher")
+    publisher = node.create_publisher(String, "robot_description", LATCHED)
+    publisher.publish(String(data=text))
+    values = PARAMETERS | {"robot_description": ""}
+    with pytest.raises(DynidError):
+        ExcitationNode(parameter_overrides=[Parameter(name, value=value) for name, value in values.items()])
+    node.destroy_node()
+
+
+def test_killed_the_controller_ends_the_motion_at_rest_and_a_new_node_waits_for_it(tmp_path, motion):
+    description = tmp_path / "arm.urdf"
+    description.write_text(planar_arm.urdf())
+    values = PARAMETERS | motion | {"repeats": 4}
+    given = values | {"robot_description": str(description)}
+    robot = Robot()
+    threads = NodeThreads(robot)
+    arguments = [part for name, value in given.items() for part in ("-p", f"{name}:={value}")]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "dynid_ros.nodes.excitation", "--ros-args", *arguments],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])},
+    )
+    try:
+        wait(lambda: robot.states, 60.0)
+        wait(lambda: call(robot, "start").success)
+        wait(lambda: moving(robot), 30.0)
+    finally:
+        process.kill()
+        process.wait()
+        threads.close()
+    again = ExcitationNode(parameter_overrides=[Parameter(name, value=value) for name, value in values.items()])
+    threads = NodeThreads(robot, again)
+    try:
+        wait(lambda: not again.arm.doubt)
+        refused = call(robot, "start")
+        assert not refused.success
+        assert "the arm is moving" in refused.message
+        wait(lambda: robot.now() - robot.spline_start > robot.spline_end, 30.0)
+        check_smooth(robot)
+        wait(lambda: call(robot, "start").success)
+    finally:
+        threads.close()
+        again.destroy_node()
+        robot.destroy_node()

@@ -1,0 +1,477 @@
+"""What docs/promises.md says of `gravity_compensation`; that no torque steps is checked after each test."""
+
+import math
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from functools import partial
+from itertools import count
+from pathlib import Path
+from threading import Event, Thread
+
+import planar_arm
+import pytest
+
+rclpy = pytest.importorskip("rclpy")
+
+from command_watch import torque_of  # noqa: E402
+from compensation_bench import (  # noqa: E402
+    EFFORT,
+    EFFORT_TOPIC,
+    FAULT_RAMP,
+    LATCHED,
+    POSE,
+    RAMP,
+    TIMEOUT,
+    Bench,
+    Robot,
+    wait,
+)
+from node_threads import NodeThreads  # noqa: E402
+from rclpy.parameter import Parameter  # noqa: E402
+from rclpy.qos import QoSProfile, ReliabilityPolicy  # noqa: E402
+from rosgraph_msgs.msg import Clock  # noqa: E402
+from sensor_msgs.msg import JointState  # noqa: E402
+from std_msgs.msg import Float64MultiArray, String  # noqa: E402
+from std_srvs.srv import SetBool, Trigger  # noqa: E402
+
+from dynid_ros.control import GravityCompensator  # noqa: E402
+from dynid_ros.nodes import gravity_compensation  # noqa: E402
+
+ROOT = Path(__file__).parents[2]
+BUSY = 0.4
+"""s that a busy machine may take longer than promised."""
+SAFE = planar_arm.gravity_torque(POSE)
+
+
+pytestmark = pytest.mark.usefixtures("ros")
+
+
+@pytest.fixture(name="bench")
+def fixture_bench(model_file):
+    benches = []
+
+    def make(**arguments):
+        benches.append(Bench(model_file, **arguments))
+        return benches[-1]
+
+    yield make
+    for each in benches:
+        each.close()
+
+
+def holds(bench, position=None):
+    wait(lambda: bench.torque == pytest.approx(planar_arm.gravity_torque(position or POSE), abs=1e-9))
+
+
+def silent(robot):
+    robot.silent = True
+
+
+def frozen(robot):
+    robot.stamp = robot.get_clock().now().to_msg()
+
+
+def spoiled(change):
+    """What makes each joint state of a robot wrong from now on."""
+
+    def begin(robot):
+        robot.spoil = change
+
+    return begin
+
+
+def put(joint, value):
+    def change(message):
+        message.position[joint] = value
+
+    return spoiled(change)
+
+
+def missing(message):
+    message.name, message.position = message.name[:2], message.position[:2]
+
+
+def short(message):
+    message.position = message.position[:2]
+
+
+def doubled(message):
+    message.name, message.position = [*message.name, "joint_2"], [*message.position, POSE[1]]
+
+
+def hidden_jump(message):
+    """Of an encoder while the clock of its stamps is set."""
+    message.header.stamp.sec += 3600
+    message.position[1] = -2.0
+
+
+def second_driver(robot):
+    """Of another arm that calls its joints the same."""
+    other = robot.create_publisher(JointState, "joint_states", 10)
+
+    def publish():
+        message = JointState(name=robot.names, position=[0.0, -1.0, 1.0])
+        message.header.stamp = robot.get_clock().now().to_msg()
+        other.publish(message)
+
+    robot.executor.create_task(robot.create_timer, 0.01, publish)
+
+
+FAULTS = {
+    "driver stops": (silent, "no new joint state", TIMEOUT),
+    "stamps stand still": (frozen, "stamps stand still", TIMEOUT),
+    "nan": (put(1, math.nan), "position of joint 'joint_2' is nan", 0.0),
+    "infinite": (put(0, -math.inf), "position of joint 'joint_1' is -inf", 0.0),
+    "beyond limits": (put(2, 60.0), "far outside its limits", 0.0),
+    "encoder jumps": (put(2, 2.4), "'joint_3' jumped", 0.0),
+    "encoder jumps with the clock": (spoiled(hidden_jump), "'joint_2' jumped", 0.0),
+    "joint missing": (spoiled(missing), "lacks joint(s) joint_3", 0.0),
+    "position short": (spoiled(short), "2 values of position for 3 names", 0.0),
+    "joint twice": (spoiled(doubled), "names joint(s) joint_2 more than once", 0.0),
+    "two drivers": (second_driver, "no other node publishes its joint states", 0.0),
+    "controller gone": (
+        lambda robot: robot.stop_listening(),
+        f"no controller listens on {EFFORT_TOPIC}",
+        0.0,
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_fades_the_torque_and_waits_for_enable(bench, fault):
+    begin, message, noticed = FAULTS[fault]
+    bench = bench().run()
+    holds(bench)
+    since = time.time()
+    begin(bench.robot)
+    wait(lambda: bench.state.startswith("fault"))
+    assert message in bench.state
+    compensator = bench.node._loop.compensator
+    wait(lambda: compensator.at_rest)
+    assert time.time() - since < noticed + FAULT_RAMP + BUSY
+    if fault != "controller gone":
+        wait(lambda: not any(bench.torque))
+        assert min(sum(sent > since for sent, _ in bench.robot.commands), 6) > 5, "there is a ramp"
+    count = len(bench.robot.commands)
+    bench.robot.spoil = lambda message: None
+    bench.robot.silent, bench.robot.stamp = False, None
+    heard = bench.node._loop.heard
+    wait(lambda: bench.node._loop.heard > heard + 0.1)
+    assert bench.state.startswith("fault"), "good states do not end it"
+    assert len(bench.robot.commands) == count, "at zero, nothing is published"
+
+
+def test_after_a_fault_enable_ramps_in_anew(bench):
+    bench = bench().run()
+    bench.robot.silent = True
+    wait(lambda: bench.node._loop.compensator.at_rest and bench.state.startswith("fault"))
+    assert not bench.enable().success, "the driver is still silent"
+    bench.robot.silent = False
+    count = len(bench.robot.commands)
+    wait(lambda: bench.enable().success)
+    wait(lambda: bench.state == "active")
+    holds(bench)
+    sizes = [abs(torque[1]) for torque in bench.torques()[count:]]
+    assert sizes == sorted(sizes)
+    assert sizes[0] < 0.2 * sizes[-1]
+
+
+def test_a_short_silence_is_nothing(bench):
+    bench = bench(timeout=1.5).run()
+    for pause in (0.1, 0.2):
+        bench.robot.silent = True
+        time.sleep(pause)
+        bench.robot.silent = False
+        holds(bench)
+    assert bench.state == "active"
+    assert bench.node._loop.compensator.faults == 0
+
+
+def goes_on(bench, commands=20):
+    """The torque stays that of the pose, and no fault comes, while joint states are answered."""
+    before = len(bench.robot.commands)
+    wait(lambda: len(bench.robot.commands) > before + commands)
+    for torque in bench.torques()[before + commands // 2 :]:
+        assert torque == pytest.approx(planar_arm.gravity_torque(bench.robot.position), abs=1e-9)
+    assert bench.state == "active"
+
+
+def reorder(message):
+    order = [2, 0, 1]
+    message.name = ["finger", *(message.name[i] for i in order)]
+    message.position = [math.nan, *(message.position[i] for i in order)]
+
+
+def later(message):
+    message.header.stamp.sec += 3600
+
+
+def earlier(message):
+    message.header.stamp.sec -= 3600
+
+
+def unstamped(message):
+    message.header.stamp.sec = message.header.stamp.nanosec = 0
+
+
+@pytest.mark.parametrize("change", [reorder, later, earlier, unstamped], ids=lambda change: change.__name__)
+def test_what_is_no_fault_changes_nothing(bench, change):
+    bench = bench(timeout=1.5).run()
+    bench.robot.spoil = change
+    goes_on(bench)
+    bench.robot.spoil = lambda message: None
+    goes_on(bench)
+
+
+def test_two_drivers_that_agree_are_as_one(bench):
+    bench = bench(timeout=1.5).run()
+    other = bench.robot.create_publisher(JointState, "joint_states", 10)
+    message = JointState(name=bench.robot.names[::-1], position=bench.robot.position[::-1])
+    bench.robot.executor.create_task(bench.robot.create_timer, 0.01, lambda: other.publish(message))
+    wait(other.get_subscription_count)
+    goes_on(bench, commands=50)
+
+
+@pytest.mark.parametrize("rate", [10, 1000])
+def test_slow_and_fast_joint_states(bench, rate):
+    bench = bench(timeout=1.5).run()
+    robot = bench.robot
+    robot.silent = True
+    with driver(robot, rate):
+        goes_on(bench, commands=max(5, rate // 5))
+
+
+def test_bursts_of_joint_states_are_passed_over_for_the_newest(bench):
+    bench = bench(timeout=1.5).run()
+    robot = bench.robot
+    robot.silent = True
+    for _ in range(5):
+        for step in range(100):
+            robot.position[1] = POSE[1] + 0.0005 * step
+            robot.silent = False
+            robot.publish()
+            robot.silent = True
+        holds(bench, robot.position)
+        time.sleep(0.05)
+    assert bench.state == "active"
+
+
+class driver:  # noqa: N801
+    """Joint states at another rate, from a thread of their own."""
+
+    def __init__(self, robot, rate):
+
+        self._end = Event()
+        best_effort = QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT)
+        publisher = robot.create_publisher(JointState, "joint_states", best_effort)
+
+        def publish():
+            while not self._end.wait(1.0 / rate):
+                message = JointState(name=robot.names, position=robot.position)
+                message.header.stamp = robot.get_clock().now().to_msg()
+                publisher.publish(message)
+
+        self._thread = Thread(target=publish, daemon=True)
+
+    def __enter__(self):
+        self._thread.start()
+
+    def __exit__(self, *_):
+        self._end.set()
+        self._thread.join()
+
+
+def test_simulated_time_may_stand_still_and_jump(bench):
+    bench = bench(timeout=1.5, use_sim_time=True)
+    clock = bench.robot.create_publisher(Clock, "/clock", 10)
+    bench.run()  # no clock yet
+    goes_on(bench)
+    for seconds in (100, 5000, 10):
+        message = Clock()
+        message.clock.sec = seconds
+        clock.publish(message)
+        wait(lambda seconds=seconds: bench.node.get_clock().now().nanoseconds == seconds * 10**9)
+        goes_on(bench)
+    bench.robot.silent = True
+    wait(lambda: bench.state.startswith("fault"))
+
+
+def test_parameters_stay_while_it_runs(bench):
+    bench = bench().run()
+    for parameter in ("scale", "torque_limits", "max_rate", "fault_ramp_time"):
+        value = bench.node.get_parameter(parameter).value
+        changed = [10.0] if isinstance(value, list) else 10.0
+        (result,) = bench.node.set_parameters([Parameter(parameter, value=changed)])
+        assert not result.successful
+        assert parameter in result.reason
+    goes_on(bench)
+
+
+def test_services_in_parallel_are_all_answered(bench):
+    bench = bench(timeout=1.5).run()
+    kinds = {"enable": SetBool, "reload": Trigger}
+    clients = {name: bench.robot.create_client(kind, f"/gravity_compensation/{name}") for name, kind in kinds.items()}
+    assert all(client.wait_for_service(10.0) for client in clients.values())
+    futures = []
+    for turn in range(6):
+        futures.append(clients["enable"].call_async(SetBool.Request(data=turn % 3 != 0)))
+        futures.append(clients["reload"].call_async(Trigger.Request()))
+    wait(lambda: all(future.done() for future in futures), 20.0)
+    assert all(future.result().success for future in futures)
+    bench.enabled()
+    holds(bench)
+
+
+def test_a_fault_of_the_code_is_answered_and_the_torque_goes_on(bench, monkeypatch):
+    bench = bench(timeout=1.5).run()
+    monkeypatch.setattr("dynid_ros.nodes.compensation_model.feedforward", lambda *_: 1 / 0)
+    answer = bench.reload()
+    assert not answer.success
+    assert "unexpected ZeroDivisionError" in answer.message
+    goes_on(bench)
+
+
+def test_enable_without_a_controller_is_refused(bench):
+    bench = bench()
+    bench.robot.stop_listening()
+    bench.activate()
+    wait(lambda: bench.node._loop.compensator.position)
+    wait(lambda: not bench.node._loop.has_listener)
+    answer = bench.enable()
+    assert not answer.success
+    assert f"cannot enable: no controller listens on {EFFORT_TOPIC}" in answer.message
+    bench.robot.create_subscription(Float64MultiArray, EFFORT_TOPIC, bench.robot.watch, 1000)
+    bench.enabled()
+
+
+def test_a_malformed_urdf_is_told_and_a_good_one_then_starts(bench, capfd):
+    bench = bench(robot_description="", autostart=True, enable_on_activate=True)
+    publisher = bench.robot.create_publisher(String, "robot_description", LATCHED)
+    publisher.publish(String(data=planar_arm.urdf()[:300]))
+    wait(lambda: any("unconfigured: " in status.message for status in bench.robot.diagnostics))
+    assert bench.state == "unconfigured"
+    publisher.publish(String(data=planar_arm.urdf()))
+    wait(lambda: bench.state == "active")
+    holds(bench)
+    assert capfd.readouterr().err.count("[ERROR]") == 1
+
+
+def test_another_urdf_while_active_changes_nothing(bench, capfd):
+    bench = bench(robot_description="")
+    publisher = bench.robot.create_publisher(String, "robot_description", LATCHED)
+    publisher.publish(String(data=planar_arm.urdf()))
+    wait(lambda: not bench.node._model.waits)
+    bench.run()
+    for text in (planar_arm.urdf(length=0.5), "<robot"):
+        publisher.publish(String(data=text))
+        wait(lambda text=text: bench.node._model._description == text)
+        goes_on(bench)
+        answer = bench.reload()
+        assert not answer.success
+        assert "the model in force stays" in answer.message
+    assert capfd.readouterr().err.count("another URDF came on robot_description; the model in force stays") == 2
+    goes_on(bench)
+
+
+def test_a_storm_of_bad_joint_states(bench):
+    """All faults in random order, enabled again and again."""
+    rng = random.Random(1)
+    bench = bench().run()
+    robot = bench.robot
+    changes = [reorder, later, earlier, unstamped, missing, short, doubled, hidden_jump]
+    changes += [lambda message, j=j: message.position.__setitem__(j, math.nan) for j in range(3)]
+
+    def storm(message):
+        robot.position = [value + rng.uniform(-0.02, 0.02) for value in POSE]
+        if rng.random() < 0.1:
+            rng.choice(changes)(message)
+
+    robot.spoil = storm
+    compensator = bench.node._loop.compensator
+    wait(lambda: bench.enable() and compensator.faults >= 15, 20.0)
+    robot.spoil = lambda message: None
+    robot.position = list(POSE)
+    wait(lambda: bench.enable().success)
+    bench.enabled()
+    holds(bench)
+
+
+def process(model_file, tmp_path):
+    """The node in a process of its own, active as soon as joint states come."""
+    (tmp_path / "planar.urdf").write_text(planar_arm.urdf())
+    parameters = {
+        "robot_description": tmp_path / "planar.urdf",
+        "model_file": model_file,
+        "autostart": "true",
+        "enable_on_activate": "true",
+        "ramp_time": RAMP,
+        "fault_ramp_time": FAULT_RAMP,
+        "timeout": TIMEOUT,
+    }
+    arguments = [word for name, value in parameters.items() for word in ("-p", f"{name}:={value}")]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
+    return subprocess.Popen(
+        [sys.executable, "-m", "dynid_ros.nodes.gravity_compensation", "--ros-args", *arguments],
+        env=environment,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_a_process_that_is_halted_or_killed(model_file, tmp_path):
+    robot = Robot()
+    threads = NodeThreads(robot)
+    node = process(model_file, tmp_path)
+    again = None
+    try:
+        wait(lambda: robot.states and robot.states[-1] == "active", 60.0)
+        node.send_signal(signal.SIGSTOP)
+        time.sleep(2 * TIMEOUT)
+        count = len(robot.commands)
+        node.send_signal(signal.SIGCONT)
+        wait(lambda: len(robot.commands) > count + 5 and not any(torque_of(robot.commands[-1][1])))
+        assert torque_of(robot.commands[count][1]) == pytest.approx(SAFE, rel=0.3), "no step"
+        assert "no new joint state" in robot.states[-1]
+        node.kill()
+        node.wait()
+        count = len(robot.commands)
+        again = process(model_file, tmp_path)
+        wait(lambda: robot.states[-1] == "active", 60.0)
+        assert torque_of(robot.commands[count][1]) == pytest.approx([0.0] * 3, abs=0.2 * abs(SAFE[1])), "from zero"
+    finally:
+        for each in filter(None, (node, again)):
+            each.kill()
+            each.communicate()
+        threads.close()
+        robot.destroy_node()
+    robot.watch.check(EFFORT / FAULT_RAMP, EFFORT)
+
+
+def test_a_fault_of_the_code_in_the_loop_ends_the_process_at_zero(model_file, monkeypatch):
+    update, turns = GravityCompensator.update, count()
+    monkeypatch.setattr(GravityCompensator, "update", lambda *a: update(*a) if next(turns) < 150 else 1 / 0)
+    values = {"robot_description": planar_arm.urdf(), "model_file": str(model_file), "ramp_time": RAMP}
+    values |= {"fault_ramp_time": FAULT_RAMP, "timeout": 1.5, "autostart": True, "enable_on_activate": True}
+    overrides = [Parameter(name, value=value) for name, value in values.items()]
+    node = partial(gravity_compensation.GravityCompensation, parameter_overrides=overrides)
+    monkeypatch.setattr(gravity_compensation, "GravityCompensation", node)
+    for ours in ("init", "try_shutdown"):
+        monkeypatch.setattr(gravity_compensation.rclpy, ours, lambda **_: None)
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    robot = Robot()
+    threads = NodeThreads(robot)
+    try:
+        with pytest.raises(ZeroDivisionError):
+            gravity_compensation.main()
+        wait(lambda: not any(torque_of(robot.commands[-1][1])))
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        threads.close()
+        robot.destroy_node()
+    assert max(abs(torque[1]) for torque in robot.watch.torques()) == pytest.approx(abs(SAFE[1]))
+    robot.watch.check(EFFORT / FAULT_RAMP, EFFORT)

@@ -1,0 +1,389 @@
+"""What docs/promises.md says of the nodes that identify: each bad recording is answered, no file is ever half."""
+
+import itertools
+import math
+import multiprocessing
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import planar_arm
+import pytest
+
+rclpy = pytest.importorskip("rclpy")
+
+from bag_files import START, joint_state, write_bag  # noqa: E402
+from identification_bench import IdentificationBench  # noqa: E402
+from rclpy.node import Node  # noqa: E402
+from sensor_msgs.msg import JointState  # noqa: E402
+from std_msgs.msg import String  # noqa: E402
+from std_srvs.srv import Trigger  # noqa: E402
+
+from dynid_ros.errors import DynidError  # noqa: E402
+from dynid_ros.files import write_atomically  # noqa: E402
+from dynid_ros.identification import GravityIdentification  # noqa: E402
+from dynid_ros.identification.identified_file import load_identified  # noqa: E402
+from dynid_ros.model import RobotModel  # noqa: E402
+from dynid_ros.nodes.gravity_identification import GravityIdentificationNode  # noqa: E402
+from dynid_ros.nodes.robot_description import LATCHED  # noqa: E402
+from dynid_ros.nodes.torque_sensor_calibration import TorqueSensorCalibrationNode  # noqa: E402
+from dynid_ros.recording import Recording  # noqa: E402
+from dynid_ros.report import write_gravity_report  # noqa: E402
+from dynid_ros.trajectories import Trajectory, move  # noqa: E402
+
+ROOT = Path(__file__).parents[2]
+
+
+@cache
+def experiment():
+    """Rests of joints 2 and 3 at six angles, from below and from above, as a recording."""
+    rng = np.random.default_rng(0)
+    poses = [np.zeros(3)]
+    for sign in (1, -1):
+        for joint in (2, 1):
+            for angle in np.linspace(-1.2, 1.2, 6)[::sign]:
+                pose = angle * np.eye(3)[joint]
+                poses += [pose - sign * np.array([0.0, 0.1, 0.1]), pose]
+    ways = [
+        move(planar_arm.JOINTS, start, end, 0.4)
+        for pair in itertools.pairwise(poses)
+        for start, end in (pair, pair[1:] * 2)
+    ]
+    motion = Trajectory.join(ways).sample(100.0)
+    noise = rng.normal(size=(2, *motion.position.shape))
+    torque = [planar_arm.gravity_torque(pose) for pose in motion.position] + 0.02 * noise[0]
+    position = motion.position + 2e-5 * noise[1]
+    return Recording(planar_arm.JOINTS, motion.time, position, motion.velocity, torque, source="planar")
+
+
+@pytest.fixture(name="recording")
+def fixture_recording(tmp_path):
+    path = tmp_path / "run.npz"
+    experiment().write_npz(path)
+    return path
+
+
+@pytest.fixture(name="urdf")
+def fixture_urdf(tmp_path):
+    path = tmp_path / "planar.urdf"
+    path.write_text(planar_arm.urdf())
+    return path
+
+
+@pytest.fixture(name="start")
+def fixture_start(tmp_path, urdf):
+    """Function that makes the node with parameters and spins it."""
+    started = []
+
+    def start(make_node=GravityIdentificationNode, **parameters):
+        given = {
+            "robot_description": urdf,
+            "effort_convention": "torque",
+            "output": tmp_path / "out",
+        } | parameters
+        started.append(IdentificationBench(make_node, **given))
+        return started[-1]
+
+    yield start
+    for bench in started:
+        bench.close()
+    rclpy.try_shutdown()
+
+
+def wait(bench, condition, seconds=60.0):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "timed out"
+        rclpy.spin_once(bench.client, timeout_sec=0.02)
+
+
+def whole(output):
+    """Whether both files are there; each of them must be whole or absent."""
+    identified, report = output / "identified.yaml", output / "report.html"
+    if identified.exists():
+        assert load_identified(identified)["gravity"]["joint_2"]["observable"]
+    if report.exists():
+        assert report.read_text().rstrip().endswith("</html>")
+    return identified.exists() and report.exists()
+
+
+def missing(path):
+    return path / "nowhere"
+
+
+def empty_folder(path):
+    (path / "bag").mkdir()
+    return path / "bag"
+
+
+def empty_bag(path):
+    return write_bag(path / "bag", [])
+
+
+def no_bag(path):
+    (path / "run.mcap").write_bytes(b"no bag at all" * 100)
+    return path / "run.mcap"
+
+
+def garbage_npz(path):
+    (path / "run.npz").write_bytes(b"PK\x03\x04 and then nothing")
+    return path / "run.npz"
+
+
+def half_npz(path):
+    experiment().write_npz(path / "run.npz")
+    content = (path / "run.npz").read_bytes()
+    (path / "run.npz").write_bytes(content[: len(content) // 2])
+    return path / "run.npz"
+
+
+def bag(path, names, position, effort):
+    """MCAP file of a bag at 100 Hz, in chunks."""
+    stamps = START + 10**7 * np.arange(len(position))
+    rows = zip(stamps.tolist(), position, effort, strict=True)
+    messages = [("/joint_states", stamp, joint_state(stamp, names, q, (), tau)) for stamp, q, tau in rows]
+    return write_bag(path / "bag", messages, chunk=50) / "bag.mcap"
+
+
+def truncated(file, share):
+    file.write_bytes(file.read_bytes()[: int(share * file.stat().st_size)])
+    return file
+
+
+def other_arm(path):
+    return bag(path, ["a", "b"], np.zeros((50, 2)), np.zeros((50, 2)))
+
+
+def nan(path):
+    return bag(path, planar_arm.JOINTS, np.full((50, 3), math.nan), np.zeros((50, 3)))
+
+
+def cut_at_its_head(path):
+    return truncated(bag(path, planar_arm.JOINTS, np.zeros((200, 3)), np.zeros((200, 3))), 0.02)
+
+
+BAD = [missing, empty_folder, empty_bag, no_bag, garbage_npz, half_npz, other_arm, nan, cut_at_its_head]
+
+
+def test_a_bad_recording_is_answered_and_the_next_is_fitted(start, tmp_path, recording):
+    bench = start()
+    for bad in BAD:
+        folder = tmp_path / bad.__name__
+        folder.mkdir()
+        path = bad(folder)
+        bench.set_parameters(recording=str(path))
+        answer = bench.identify()
+        assert not answer.success, bad
+        assert path.name in answer.message
+        assert len(answer.message.splitlines()) < 5
+        assert answer.message in bench.node.status()[1]
+        assert "unexpected" not in answer.message, answer.message
+    assert not (tmp_path / "out").exists()
+    bench.set_parameters(recording=str(recording), validation_recording=str(tmp_path / "gone"))
+    assert "gone does not exist" in bench.identify().message
+    bench.set_parameters(validation_recording="")
+    assert bench.identify().success
+    assert whole(tmp_path / "out")
+
+
+def test_of_a_truncated_bag_the_whole_part_is_fitted(start, tmp_path):
+    path = truncated(bag(tmp_path, planar_arm.JOINTS, experiment().position, experiment().torque), 0.9)
+    answer = start(recording=path).identify()
+    assert answer.success, answer.message
+    assert "cut off" in answer.message
+
+
+def test_a_bag_that_is_gone_is_named(start, tmp_path):
+    bench = start()
+    bench.announce_bag(tmp_path / "deleted")
+    wait(bench, lambda: bench.node.bag)
+    assert "deleted does not exist" in bench.identify().message
+
+
+def test_of_calls_in_parallel_one_is_served(start, recording, tmp_path):
+    bench = start(recording=recording)
+    service = bench.client.create_client(Trigger, "/gravity_identification/identify")
+    assert service.wait_for_service(20.0)
+    calls = [service.call_async(Trigger.Request()) for _ in range(4)]
+    wait(bench, lambda: all(call.done() for call in calls))
+    answers = [call.result() for call in calls]
+    assert any(answer.success for answer in answers)
+    assert all(answer.success or "already" in answer.message for answer in answers)
+    assert whole(tmp_path / "out")
+    assert bench.identify().success
+
+
+def test_parameters_and_urdf_that_change_are_for_the_next_call(start, recording, tmp_path):
+    bench = start(recording=recording)
+    publisher = bench.client.create_publisher(String, "robot_description", LATCHED)
+    publisher.publish(String(data="<robot"))
+    service = bench.client.create_client(Trigger, "/gravity_identification/identify")
+    assert service.wait_for_service(20.0)
+    call = service.call_async(Trigger.Request())
+    wait(bench, lambda: bench.node._since is not None or call.done())
+    bench.set_parameters(recording=str(tmp_path / "nowhere"))
+    wait(bench, call.done)
+    assert call.result().success, call.result().message
+    assert "nowhere does not exist" in bench.identify().message
+    with pytest.raises(DynidError, match="effort_convention"):
+        bench.set_parameters(effort_convention="motor_current")
+
+
+def test_a_folder_that_cannot_be_written_is_named(start, recording, tmp_path):
+    (tmp_path / "file").touch()
+    bench = start(recording=recording, output=tmp_path / "file" / "out")
+    answer = bench.identify()
+    assert not answer.success
+    assert f"cannot write {tmp_path / 'file' / 'out'}" in answer.message
+
+
+def test_a_fault_of_the_code_is_answered(start, recording, monkeypatch):
+    bench = start(recording=recording)
+    monkeypatch.setattr("dynid_ros.jobs.gravity.write_gravity_report", lambda *_: 1 / 0)
+    answer = bench.identify()
+    assert not answer.success
+    assert "ZeroDivisionError" in answer.message
+    assert "ZeroDivisionError" in bench.node.status()[1]
+    monkeypatch.undo()
+    assert bench.identify().success
+
+
+@pytest.mark.parametrize("text", ["", "<robot", "<robot name='a'><link name='b'/></robot>"])
+def test_a_malformed_urdf_ends_the_node_with_one_message(start, text):
+    context = rclpy.Context()
+    rclpy.init(context=context)
+    node = Node("state_publisher", context=context)
+    node.create_publisher(String, "robot_description", LATCHED).publish(String(data=text))
+    with pytest.raises(DynidError):
+        start(robot_description="''")
+    node.destroy_node()
+    context.shutdown()
+
+
+WRITING = "atomic.py"
+FORK = multiprocessing.get_context("fork")
+
+
+class Steps:
+    """Counts the calls that write a file, and kills the process at one of them."""
+
+    def __init__(self, last=-1):
+        self.count, self._last = 0, last
+
+    def __call__(self, frame, _event, _argument):
+        if frame.f_code.co_filename.endswith(WRITING):
+            self.count += 1
+            if self.count == self._last:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    def write(self, path, content):
+        sys.setprofile(self)
+        try:
+            write_atomically(path, content)
+        finally:
+            sys.setprofile(None)
+
+
+def test_killed_at_any_step_of_writing_a_file_is_old_or_new(tmp_path):
+    new = b"new" * 100_000
+    whole_way = Steps()
+    whole_way.write(tmp_path / "file", new)
+    found = set()
+    for old in (None, b"old" * 100_000):
+        for step in range(1, whole_way.count + 1):
+            (tmp_path / "file").unlink(missing_ok=True)
+            if old is not None:
+                (tmp_path / "file").write_bytes(old)
+            process = FORK.Process(target=Steps(step).write, args=(tmp_path / "file", new), daemon=True)
+            process.start()
+            process.join()
+            assert process.exitcode == -signal.SIGKILL
+            content = (tmp_path / "file").read_bytes() if (tmp_path / "file").exists() else None
+            assert content in (old, new), f"half a file at step {step} of {whole_way.count}"
+            found.add(content)
+    assert len(found) == 3
+
+
+def write_for_ever(robot, result, output):
+    while True:
+        result.save(output / "identified.yaml")
+        write_gravity_report(output / "report.html", robot, result.document() | {"validation": []}, result.samples)
+
+
+def test_killed_at_any_moment_files_are_whole_or_absent(tmp_path):
+    robot = RobotModel.from_urdf(planar_arm.urdf())
+    result = GravityIdentification(robot).fit(experiment())
+    rng = random.Random(0)
+    for turn in range(5):
+        process = FORK.Process(target=write_for_ever, args=(robot, result, tmp_path), daemon=True)
+        process.start()
+        deadline = time.monotonic() + 30.0
+        while turn == 2 and not whole(tmp_path):
+            assert time.monotonic() < deadline
+        time.sleep(rng.uniform(0.0, 0.3))
+        process.kill()
+        process.join()
+        whole(tmp_path)
+    assert whole(tmp_path)
+    shown = {path.name for path in tmp_path.iterdir() if not path.name.startswith(".")}
+    assert shown == {"identified.yaml", "report.html"}
+
+
+def test_a_process_that_is_killed_or_told_to_end_while_it_fits(recording, urdf, tmp_path):
+    parameters = {
+        "robot_description": urdf,
+        "effort_convention": "torque",
+        "recording": recording,
+        "output": tmp_path / "out",
+    }
+    words = [word for name, value in parameters.items() for word in ("-p", f"{name}:={value}")]
+    command = [sys.executable, "-m", "dynid_ros.nodes.gravity_identification", "--ros-args", *words]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
+    rclpy.init()
+    client = rclpy.create_node("client")
+    service = client.create_client(Trigger, "/gravity_identification/identify")
+    try:
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as process:
+                try:
+                    assert service.wait_for_service(60.0)
+                    service.call_async(Trigger.Request())
+                    rclpy.spin_once(client, timeout_sec=0.2)
+                    process.send_signal(number)
+                    assert process.wait(20.0) == (0 if number == signal.SIGTERM else -number)
+                finally:
+                    process.kill()
+                assert "Traceback" not in process.stderr.read()
+            whole(tmp_path / "out")
+    finally:
+        client.destroy_node()
+        rclpy.shutdown()
+
+
+def test_the_watch_on_torque_sensors_names_what_is_wrong(start, tmp_path):
+    model = planar_arm.write(tmp_path / "identified.yaml", planar_arm.document())
+    bench = start(TorqueSensorCalibrationNode, model_file=model, observe=True, observe_period=0.05)
+    publisher = bench.client.create_publisher(JointState, "joint_states", 100)
+    wait(bench, publisher.get_subscription_count)
+    watch = bench.node.watch
+
+    def publish(seconds, position=0.1):
+        message = JointState(name=list(planar_arm.JOINTS), position=[position] * 3, effort=[0.0] * 3)
+        message.header.stamp.sec, message.header.stamp.nanosec = divmod(round(seconds * 1e9), 10**9)
+        publisher.publish(message)
+
+    publish(1000.0, math.nan)
+    wait(bench, lambda: "position of joint 'joint_1' is nan" in watch.status()[1])
+    # set forward, back, and to before its beginning: time goes on
+    for first, end in ((1000.0, 0.02), (5000.0, 4000.02), (100.0, 4000.04), (-50.0, 4000.06)):
+        for step in range(3):
+            publish(first + 0.01 * step)
+            last = end - 0.01 * (2 - step)
+            wait(bench, lambda last=last: watch._last == pytest.approx(last, abs=1e-5))
+    wait(bench, lambda: "no message on /joint_states" in watch.status()[1])

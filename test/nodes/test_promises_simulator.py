@@ -1,0 +1,190 @@
+"""What docs/promises.md says of `simulator`, as far as test_simulator_node.py does not."""
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+rclpy = pytest.importorskip("rclpy")
+pytest.importorskip("mujoco")
+
+from diagnostic_msgs.msg import DiagnosticArray  # noqa: E402
+from node_threads import NodeThreads  # noqa: E402
+from rclpy.node import Node  # noqa: E402
+from rosgraph_msgs.msg import Clock  # noqa: E402
+from sensor_msgs.msg import JointState  # noqa: E402
+from std_msgs.msg import Float64MultiArray  # noqa: E402
+from std_srvs.srv import SetBool, Trigger  # noqa: E402
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint  # noqa: E402
+
+from dynid_ros.nodes.simulator import SimulatorNode  # noqa: E402
+
+ROOT = Path(__file__).parents[2]
+SPINNER = """<robot name="spinner"><link name="base"/><link name="wheel"><inertial><mass value="0.001"/>
+<inertia ixx="1e-5" iyy="1e-5" izz="1e-5" ixy="0" ixz="0" iyz="0"/></inertial></link>
+<joint name="axle" type="continuous"><parent link="base"/><child link="wheel"/><axis xyz="0 0 1"/>
+<limit effort="50" velocity="10"/></joint></robot>"""
+
+
+class Client(Node):
+    """All that talks to the simulator."""
+
+    def __init__(self):
+        super().__init__("client")
+        self.states, self.statuses = [], []
+        self.create_subscription(JointState, "joint_states", self.states.append, 5000)
+        self.create_subscription(DiagnosticArray, "/diagnostics", lambda m: self.statuses.extend(m.status), 10)
+        self.clock = self.create_publisher(Clock, "/clock", 10)
+        self.effort = self.create_publisher(Float64MultiArray, "/forward_effort_controller/commands", 10)
+
+    def later(self, kind, name, **request):
+        client = self.create_client(kind, f"/simulator/{name}")
+        assert client.wait_for_service(20.0)
+        return client.call_async(kind.Request(**request))
+
+    def call(self, kind, name, **request):
+        future = self.later(kind, name, **request)
+        done = threading.Event()
+        future.add_done_callback(lambda _: done.set())
+        assert done.wait(20.0)
+        return future.result()
+
+    def tick(self, seconds):
+        message = Clock()
+        message.clock.sec, message.clock.nanosec = divmod(round(seconds * 1e9), 10**9)
+        self.clock.publish(message)
+
+
+class Bench:
+    """Simulator and client, each in its own thread."""
+
+    def __init__(self, **parameters):
+        words = [word for name, value in parameters.items() for word in ("-p", f"{name}:={value}")]
+        rclpy.init(args=["--ros-args", *words])
+        self.node, self.client = SimulatorNode(), Client()
+        self.threads = NodeThreads(self.node, self.client)
+
+    def close(self):
+        self.threads.close()
+        self.node.destroy_node()
+        self.client.destroy_node()
+        rclpy.shutdown()
+
+
+@pytest.fixture(name="bench")
+def fixture_bench():
+    benches = []
+
+    def make(**parameters):
+        benches.append(Bench(**parameters))
+        return benches[-1]
+
+    yield make
+    for each in benches:
+        each.close()
+
+
+def wait(condition, seconds=10.0):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "timed out"
+        time.sleep(0.005)
+
+
+def stamp(message):
+    return message.header.stamp.sec + 1e-9 * message.header.stamp.nanosec
+
+
+def test_a_clock_that_jumps_and_stands_still(bench):
+    bench = bench(use_sim_time="true", rate=100.0)
+    client = bench.client
+    wait(client.clock.get_subscription_count)
+    for start in (1000.0, 2000.0, 50.0):  # forward, and back
+        client.tick(start)
+        wait(lambda start=start: bench.node.get_clock().now().nanoseconds == round(start * 1e9))
+        wait(lambda start=start: client.states and abs(stamp(client.states[-1]) - start) < 0.02)
+        client.states.clear()
+        client.tick(start + 0.1)
+        wait(lambda: len(client.states) == 10)
+        assert np.diff([stamp(state) for state in client.states]) == pytest.approx(0.01)
+    count = len(client.states)
+    seen = len(client.statuses)
+    wait(lambda: len(client.statuses) > seen + 1)
+    assert len(client.states) == count, "time stands still, and so does the arm"
+    assert bench.node.status()[2]["lost_time"] != "0.000"
+
+
+def test_a_motion_that_cannot_be_computed_begins_anew(bench):
+    bench = bench(robot_description=SPINNER.replace("\n", " "))
+    client = bench.client
+    assert client.call(SetBool, "effort_mode", data=True).success
+    wait(client.effort.get_subscription_count)
+    client.effort.publish(Float64MultiArray(data=[50.0]))
+    wait(lambda: any("diverged" in status.message for status in client.statuses))
+    assert "at rest in the start pose, position mode" in next(s.message for s in client.statuses if "div" in s.message)
+    client.states.clear()
+    wait(lambda: len(client.states) > 50)
+    assert abs(client.states[-1].velocity[0]) < 0.1
+
+
+def test_a_publisher_that_is_gone_leaves_its_last_command(bench):
+    bench = bench()
+    client, names = bench.client, list(bench.node.arm.robot.joint_names)
+    start = bench.node.arm.position
+    publisher = client.create_publisher(JointTrajectory, "/joint_trajectory_controller/joint_trajectory", 10)
+    wait(publisher.get_subscription_count)
+    point = JointTrajectoryPoint(positions=(start + 0.2).tolist(), velocities=[0.0] * len(names))
+    point.time_from_start.nanosec = 600_000_000
+    publisher.publish(JointTrajectory(joint_names=names, points=[point]))
+    wait(lambda: client.states and client.states[-1].position[0] > start[0] + 0.02)
+    client.destroy_publisher(publisher)
+    wait(lambda: np.abs(np.array(client.states[-1].position) - start - 0.2).max() < 5e-3)
+    torque = np.array(client.states[-1].effort)
+    assert client.call(SetBool, "effort_mode", data=True).success
+    wait(client.effort.get_subscription_count)
+    client.effort.publish(Float64MultiArray(data=torque.tolist()))
+    wait(lambda: bench.node.arm._effort is not None and np.any(bench.node.arm._effort))
+    client.destroy_publisher(client.effort)
+    wait(lambda: not bench.node.get_publishers_info_by_topic("/forward_effort_controller/commands"))
+    assert bench.node.arm._effort == pytest.approx(torque), "as forward_command_controller has it"
+
+
+def test_services_in_parallel_are_all_answered(bench):
+    bench = bench()
+    client = bench.client
+    futures = []
+    for turn in range(10):
+        futures.append(client.later(SetBool, "effort_mode", data=turn % 2 == 0))
+        futures.append(client.later(SetBool, "pick_up", data=turn % 3 == 0))
+        futures.append(client.later(Trigger, "reset"))
+    wait(lambda: all(future.done() for future in futures), 20.0)
+    assert all(future.result().success for future in futures)
+    client.states.clear()
+    wait(lambda: len(client.states) > 20)
+    assert np.isfinite(client.states[-1].position).all()
+
+
+def test_killed_and_started_again():
+    command = [sys.executable, "-m", "dynid_ros.nodes.simulator", "--ros-args", "-p", "rate:=100.0"]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
+    rclpy.init()
+    client = Client()
+    threads = NodeThreads(client)
+    try:
+        for _ in range(2):
+            client.states.clear()
+            with subprocess.Popen(command, env=environment) as process:
+                try:
+                    wait(lambda: len(client.states) > 5, 60.0)
+                finally:
+                    process.kill()
+            assert client.states[0].velocity == pytest.approx([0.0] * 6, abs=0.01)
+    finally:
+        threads.close()
+        client.destroy_node()
+        rclpy.shutdown()

@@ -1,0 +1,158 @@
+"""The page of an `identified.yaml`: all sections, values as in the file, and clear refusals."""
+
+import copy
+
+import link_experiment
+import numpy as np
+import planar_arm
+import pytest
+from gravity_experiment import demo_recording
+from html_page import HOSTILE, Page, assert_self_contained
+from test_cli import URDF, planar_recording, run
+
+from dynid_ros.errors import IdentifiedFileError
+from dynid_ros.identification import LinkIdentification
+from dynid_ros.identification.identified_file import load_identified, new_document, save_identified
+from dynid_ros.identification.links.document import link_model
+from dynid_ros.model.friction import JointFriction
+from dynid_ros.report.file.report import write_file_report
+from dynid_ros.report.file.sections import sections
+from dynid_ros.report.formats import percent
+
+ROBOT, _ = link_experiment.planar()
+
+
+@pytest.fixture(name="folder", scope="module")
+def fixture_folder(tmp_path_factory):
+    """With links.yaml of the planar arm and the recording other.npz."""
+    folder = tmp_path_factory.mktemp("page")
+    (folder / "arm.urdf").write_text(planar_arm.urdf())
+    for seed, name in enumerate(("run", "other")):
+        planar_recording(seed).write_npz(folder / f"{name}.npz")
+    return folder
+
+
+@pytest.fixture(name="model", scope="module")
+def fixture_model(folder):
+    friction = JointFriction(coulomb=True, viscous=True, offset=True)
+    result = LinkIdentification(ROBOT, friction=friction, prior_weight=1.0).fit(planar_recording())
+    return result.save(folder / "links.yaml", [result.validate(planar_recording(1))])
+
+
+def page(path):
+    found = Page(path.read_text(encoding="utf-8"))
+    assert_self_contained(found)
+    return found
+
+
+def test_links_from_the_file_alone(folder, model, capsys):
+    code, out, err = run(capsys, "report", "--model", model, "--output", folder / "page.html")
+    assert (code, out) == (0, f"wrote {folder / 'page.html'}\n"), err
+    text = page(folder / "page.html").text
+    document = load_identified(model)
+    total = sum(link["mass"] for link in document["links"].values())
+    assert f"3 links of {total:.1f} kg in all" in text
+    for title in ("Gravity", "Links", "Friction", "Base parameters", "Validation", "What is not here"):
+        assert title in text
+    assert document["base_parameters"][0]["expression"] in text
+    assert f"Condition number {document['condition_number']:.1f}" in text
+    assert "Measured and predicted" not in text
+
+
+def test_with_a_recording_it_says_how_well_it_predicts(folder, model, capsys):
+    inputs = ("--urdf", folder / "arm.urdf", "--recording", folder / "other.npz")
+    code, _, err = run(capsys, "report", "--model", model, *inputs, "--output", folder / "page.html")
+    assert code == 0, err
+    found = page(folder / "page.html")
+    assert "Measured and predicted torque" in found.text
+    assert sum(picture.get("role") == "img" for picture in found.pictures) == 3
+    validation = link_model(load_identified(model), ROBOT).validate(planar_recording(1))
+    assert percent(np.max(validation.relative_rms)) in found.text
+
+
+def test_gravity_alone_and_with_its_recording(folder, capsys):
+    rests = folder / "rests.npz"
+    demo_recording().write_npz(rests)
+    inputs = ("--urdf", URDF, "--recording", rests)
+    assert run(capsys, "identify", "gravity", *inputs, "--output", folder)[0] == 0
+    model = folder / "identified.yaml"
+    original = (folder / "report.html").read_text()
+    assert run(capsys, "report", "--model", model, "--output", folder / "page.html")[0] == 0
+    text = page(folder / "page.html").text
+    assert "Gravity parameters of 5 of 6 joints" in text
+    value = load_identified(model)["gravity"]["joint_2"]["n_y"]
+    assert value < 0
+    assert f"−{str(-value)[:3]}" in text
+    assert run(capsys, "report", "--model", model, *inputs, "--output", folder / "again.html")[0] == 0
+    assert (folder / "again.html").read_text() == original
+
+
+def document(**content):
+    return new_document(ROBOT, ["run.npz"], {"estimator": "x"}) | content
+
+
+FLEXIBLE = {
+    "joint_1": {"spring": "linear", "stiffness": 6349.2, "motor_inertia": 0.787, "std": {"stiffness": 25.0}},
+    "joint_2": {"spring": "linear", "stiffness": None, "motor_inertia": 0.8, "std": None},
+}
+SENSORS = {"joint_1": {"gain": 0.91, "offset": 11.5, "std": {"gain": 0.001, "offset": 0.02}}}
+LOAD = {
+    "frame": "link_3",
+    "loaded": True,
+    "mass": 2.005,
+    "center": [0.05, -0.03, 0.08],
+    "inertia": [None] * 6,
+    "interval": {"mass": [1.99, 2.02]},
+}
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ({"flexible_joints": FLEXIBLE}, ["Springs and motors of 2 joints", "6349 ± 49", "0.787"]),
+        ({"torque_sensors": SENSORS}, ["torque sensors of 1 joints", "0.9100 ± 0.0020", "11.500 ± 0.039"]),
+        ({"load": LOAD}, ["A load of 2.005 kg.", "1.990 to 2.020", "50, −30, 80 mm from link_3"]),
+        ({"load": {"loaded": False, "mass": 0.0}}, ["No load is shown."]),
+        ({"torsion": {"joint_1": {"stiffness": 2e5, "stiffness_interval": [1.9e5, 2.1e5]}}}, ["200000", "Torsion"]),
+    ],
+)
+def test_other_sections(content, words, tmp_path):
+    text = page(write_file_report(tmp_path / "page.html", document(**content))).text
+    for word in words:
+        assert word in text
+
+
+def test_names_are_escaped(tmp_path):
+    hostile = document(load=LOAD | {"frame": HOSTILE}, remarks=[HOSTILE])
+    hostile["robot"]["name"] = HOSTILE
+    assert HOSTILE in page(write_file_report(tmp_path / "page.html", hostile)).text
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ({}, "nothing in it that can be shown"),
+        ({"links": {"link_1": {"mass": 1.0, "mass_moment": [0.0], "inertia": [0.0] * 6}}}, "mass_moment is"),
+        ({"flexible_joints": {"elbow": {}}}, "names none of the robot's joints"),
+        ({"base_parameters": "many"}, "must be a list"),
+        ({"gravity": "heavy"}, "gravity"),
+    ],
+)
+def test_malformed_sections(content, words):
+    with pytest.raises(IdentifiedFileError, match=words):
+        sections(document(**content))
+
+
+def test_refusals(folder, model, capsys, tmp_path):
+    out = ("--output", tmp_path / "page.html")
+    recording = ("--recording", folder / "other.npz")
+    code, _, err = run(capsys, "report", "--model", model, *recording, *out)
+    assert (code, "needs --urdf" in err) == (2, True)
+    springs = save_identified(tmp_path / "springs.yaml", document(flexible_joints=copy.deepcopy(FLEXIBLE)))
+    code, _, err = run(capsys, "report", "--model", springs, "--urdf", folder / "arm.urdf", *recording, *out)
+    assert code == 2
+    assert "it holds flexible_joints, which predicts no torque of a recording" in err
+    code, _, err = run(capsys, "report", "--model", model, "--urdf", URDF, *out)
+    assert code == 2
+    assert len(err.splitlines()) == 1
+    assert not (tmp_path / "page.html").exists()

@@ -1,0 +1,295 @@
+"""The report on links as a reader gets it: what it says, of which data, and what it does not claim."""
+
+import re
+from dataclasses import replace
+from types import SimpleNamespace
+from xml.sax.saxutils import quoteattr
+
+import link_experiment as known
+import numpy as np
+import planar_arm
+import pytest
+from html_page import HOSTILE, Page, assert_self_contained, assert_themed
+from scipy.stats import t as student_t
+
+from dynid_ros.errors import IdentificationError, RecordingError
+from dynid_ros.identification.links.links import LinkIdentification
+from dynid_ros.model import RobotModel
+from dynid_ros.model.friction import FrictionModel
+from dynid_ros.report import write_link_report
+from dynid_ros.report.links.base_table import BaseRow
+from dynid_ros.report.links.table import link_rows
+
+LIFT = f"""<robot name="lift"><link name="a"/>
+<link name="b"><inertial><mass value="4"/>
+  <inertia ixx="0.1" iyy="0.1" izz="0.1" ixy="0" ixz="0" iyz="0"/></inertial></link>
+<link name="c"><inertial><origin xyz="0.3 0 0"/><mass value="2"/>
+  <inertia ixx="0.1" iyy="0.1" izz="0.1" ixy="0" ixz="0" iyz="0"/></inertial></link>
+<joint name="lift" type="prismatic"><parent link="a"/><child link="b"/><axis xyz="0 0 1"/>
+  <limit lower="-5" upper="5" velocity="9" effort="99"/></joint>
+<joint name={quoteattr(HOSTILE)} type="revolute"><parent link="b"/><child link="c"/><axis xyz="0 1 0"/>
+  <limit lower="-5" upper="5" velocity="9" effort="99"/></joint></robot>"""
+
+
+def written(folder, *arguments):
+    return Page(write_link_report(folder / "new" / "report.html", *arguments).read_text(encoding="utf-8"))
+
+
+def minus(text):
+    return text.replace("-", "−")
+
+
+def r2(measured, predicted):
+    return 1 - np.sum((measured - predicted) ** 2, axis=0) / np.sum((measured - measured.mean(axis=0)) ** 2, axis=0)
+
+
+@pytest.fixture(name="problem", scope="module")
+def fixture_problem(tmp_path_factory):
+    robot, truth = known.planar()
+    fitted, fresh = known.record(robot, truth, seed=1), known.record(robot, truth, seed=2)
+    result = LinkIdentification(robot, friction=known.FRICTION).fit(fitted)
+    page = written(tmp_path_factory.mktemp("problem"), result, [fitted], [fresh], truth)
+    return SimpleNamespace(robot=robot, truth=truth, fitted=fitted, fresh=fresh, result=result, page=page)
+
+
+@pytest.fixture(name="rippled", scope="module")
+def fixture_rippled(tmp_path_factory):
+    """Without a recording kept back, and with torque that no model has."""
+    robot, truth = known.planar()
+    fitted = known.record(robot, truth, seed=1, ripple=1.0)
+    result = LinkIdentification(robot, friction=known.FRICTION).fit(fitted)
+    return SimpleNamespace(result=result, page=written(tmp_path_factory.mktemp("rippled"), result, [fitted]))
+
+
+@pytest.fixture(name="still", scope="module")
+def fixture_still(tmp_path_factory):
+    """Its first joint does not move; an estimator without prior."""
+    robot, truth = known.planar()
+    fitted = known.record(robot, truth, seed=1, still=(0,))
+    result = LinkIdentification(robot, friction=known.FRICTION, estimator="weighted").fit(fitted)
+    return SimpleNamespace(result=result, page=written(tmp_path_factory.mktemp("still"), result, [fitted]))
+
+
+@pytest.fixture(name="lift", scope="module")
+def fixture_lift(tmp_path_factory):
+    robot = RobotModel.from_urdf(LIFT)
+    fitted = replace(known.record(robot, 1.2 * robot.parameters), source="<i>bag</i>")
+    friction = FrictionModel([replace(known.FRICTION, asymmetric=True, offset=False), known.FRICTION])
+    result = LinkIdentification(robot, friction=friction, prior_weight=1.0).fit(fitted)
+    folder = tmp_path_factory.mktemp("lift")
+    return SimpleNamespace(result=result, fitted=fitted, folder=folder, page=written(folder, result, [fitted]))
+
+
+def test_headline_and_table_are_those_of_the_unseen_recording(problem):
+    result, text = problem.result, problem.page.text
+    _, measured, own = result.model.compare(problem.fresh)
+    urdf = result.urdf_model.compare(problem.fresh)[2]
+    _, fit_measured, fit_own = result.model.compare(problem.fitted)
+    assert r2(measured, urdf).mean() < 0.98 < 0.999 < r2(measured, own).mean()
+    assert f"your URDF explains {100 * r2(measured, urdf).mean():.0f} % of the torque" in text
+    assert "the identified model 99.9 % (R², mean of the joints" in text, "never rounded up to all of it"
+    for i, joint in enumerate(planar_arm.JOINTS):
+        rms = np.sqrt(np.mean((measured - own)[:, i] ** 2))
+        torque = np.sqrt(np.mean(measured[:, i] ** 2))
+        row = re.search(rf"{joint} ([\d.]+) N m ([\d.]+) N m [\d.]+ % ([\d.]+) ([\d.]+) ([−\d.]+) ([\d.]+) N m", text)
+        found = [float(number.replace("−", "-")) for number in row.groups()]
+        urdf_rms = np.sqrt(np.mean((measured - urdf)[:, i] ** 2))
+        expected = [torque, rms, r2(measured, own)[i], r2(fit_measured, fit_own)[i], r2(measured, urdf)[i], urdf_rms]
+        assert found == pytest.approx(expected, rel=6e-3)
+    worst = planar_arm.JOINTS[int(np.argmin(r2(measured, own)))]
+    assert f"Least is explained of {worst}" in text
+    assert "run_2, which was not used to fit" in text
+    assert "kept back" not in text
+
+
+def test_friction_with_intervals(problem):
+    estimate = problem.result.base_parameters
+    for term, true in (("coulomb", known.COULOMB), ("viscous", known.VISCOUS), ("offset", known.OFFSET)):
+        for joint in planar_arm.JOINTS:
+            row = estimate.names.index(f"{term} {joint}")
+            half = student_t.ppf(0.975, estimate.freedom[row]) * np.sqrt(estimate.covariance[row, row])
+            decimals = 1 - int(np.floor(np.log10(half)))
+            assert f" {estimate.values[row]:.{decimals}f} ± {half:.{decimals}f} " in problem.page.text
+            assert estimate.values[row] == pytest.approx(true, abs=2 * half)
+    assert problem.page.text.count("turns round within 0.050 rad/s") == 3
+
+
+def test_says_where_the_urdf_is_wrong(problem):
+    text = problem.page.text
+    wrong = set(
+        re.search(r"The URDF is wrong in \d+ of 15 base parameters \(([^)]*)\)", text)[1]
+        .replace(" and ", ", ")
+        .split(", ")
+    )
+    assert {"mcx2", "Izz3"} <= wrong, "link 2 has its mass further out, link 3 more inertia"
+    flagged = set(re.findall(r"(\w+) −?[\d.]+ ± [\d.]+ kg m²? −?[\d.]+ −?[\d.]+ −?[\d.]+ URDF wrong", text))
+    assert flagged == wrong
+    names = problem.result.base.names
+    hidden = {names[i] for i, category in enumerate(problem.result.base.categories) if category == "unidentifiable"}
+    assert hidden
+    assert not wrong & hidden
+
+
+@pytest.mark.parametrize(
+    ("change", "verdict"),
+    [
+        ({}, "wrong"),
+        ({"urdf": 0.95}, ""),
+        ({"urdf": np.nan}, ""),
+        ({"value": np.nan, "half": np.nan}, ""),
+        ({"exported": 0.5}, "doubtful"),
+        ({"exported": 0.5, "urdf": np.nan}, ""),
+    ],
+)
+def test_urdf_is_only_wrong_where_a_possible_arm_agrees_with_the_data(change, verdict):
+    numbers = {"value": 1.0, "half": 0.1, "urdf": 0.2, "exported": 1.05, "truth": np.nan} | change
+    row = BaseRow(link=0, name="Izz1", expression="Izz1", unit="kg m²", **numbers)
+    assert [name for name in ("wrong", "doubtful") if getattr(row, name)] == [verdict] * bool(verdict)
+
+
+def test_truth_is_counted(problem):
+    base, size = problem.result.base, problem.truth.size
+    links = base.columns < size
+    low, high = problem.result.base_parameters.confidence_intervals()[links].T
+    true = base.combinations[links][:, :size] @ problem.truth
+    covered = np.count_nonzero((low <= true) & (true <= high))
+    assert covered >= 12, "of 15"
+    assert f"{covered} of 15 intervals of 95 % hold the true value" in problem.page.text
+    assert f"true; {covered} of 15 intervals hold it" in problem.page.text
+
+
+def test_truth_only_where_it_is_given(rippled):
+    assert "hold the true value" not in rippled.page.text
+    assert "True" not in rippled.page.text
+
+
+def test_links_as_exported(problem):
+    text = problem.page.text
+    for mass, centre in zip(planar_arm.MASS, planar_arm.CENTRE, strict=True):
+        assert f"URDF {mass:.2f} " in text
+        assert f"URDF {1000 * centre:.0f}, 0, 0 " in text
+    assert text.count("URDF 0.010, 0.010, 0.010") == 3
+    mass = problem.result.parameters[10]
+    assert f"link_2 {mass:.3g} URDF 3.00" in text
+    assert "impossible" not in text
+
+
+def test_says_as_in_the_urdf_only_of_what_is(problem):
+    for factor, words in ((1.0, "as in the URDF"), (1.1, "not shown, moved with the rest")):
+        parameters = problem.result.parameters.copy()
+        parameters[0] = factor * planar_arm.MASS[0]
+        result = replace(problem.result, model=replace(problem.result.model, parameters=parameters))
+        assert link_rows(result)[0].sources[0] == words
+
+
+def test_what_is_not_identified(problem):
+    text = problem.page.text
+    assert "link_1 m1, mcx1, mcy1, mcz1, Ixx1, Ixy1, Ixz1, Iyy1 and Iyz1 link_2 m2 and mcz2" in text
+    for remark in problem.result.remarks:
+        assert remark in text
+
+
+def test_weak_parameters_and_their_partners(problem):
+    estimate = problem.result.base_parameters
+    row = estimate.names.index("mcy2")
+    errors = np.sqrt(np.diag(estimate.covariance))
+    correlation = estimate.covariance[row] / errors / errors[row]
+    correlation[row] = 0
+    partner = int(np.argmax(np.abs(correlation)))
+    expected = rf"mcy2 \d+ % {estimate.names[partner]} {minus(f'{correlation[partner]:.2f}')}"
+    assert re.search(expected, problem.page.text)
+    assert f"Condition number: {problem.result.condition_number:.1f}" in problem.page.text
+
+
+def test_white_noise_is_called_noise_and_a_ripple_is_not(problem, rippled):
+    assert "look like noise of the sensors" in problem.page.text
+    assert "are not noise of the sensors" not in problem.page.text
+    assert "The errors of all joints are not noise of the sensors" in rippled.page.text
+
+
+def test_without_unseen_recordings_it_says_so(rippled):
+    text = rippled.page.text
+    assert "No recording was kept back: these are the data that the model was fitted to." in text
+    assert "On the data that it was fitted to, your URDF explains" in text
+    assert "another recording would show how well it predicts" in text
+    assert "unseen" not in text
+
+
+def test_weight_of_the_urdf(problem, still):
+    assert f"Weight of the URDF: {problem.result.settings['prior_weight']:g}" in problem.page.text
+    assert "Weight of the URDF:" not in still.page.text, "nothing to choose"
+
+
+def test_what_the_motion_leaves_open(still):
+    text = still.page.text
+    values = still.result.base_parameters.values
+    assert np.isnan(values).any()
+    assert f"{np.isfinite(values).sum()} of {len(values)} friction included" in text
+    assert f"but for {np.isnan(values).sum()} that this motion does not decide" in text
+    assert re.search(r"Izz1 not decided \S+ \S+ Izz1 \+", text)
+    assert "zz left open by this motion" in text
+    assert "nan" not in text.lower().split()
+
+
+def test_units_of_a_prismatic_joint_and_terms_by_direction(lift):
+    text = lift.page.text
+    assert re.search(r"lift \+ [\d.]+ N [\d.]+ ± [\d.]+ − [\d.]+ N ", text)
+    assert "N s/m" in text
+    assert "N m s/rad" in text
+    assert "velocity (m/s)" in text
+    assert "torque (N)" in text
+    assert "torque (N m)" in text
+
+
+def test_names_are_escaped(lift):
+    assert not lift.page.tags & {"script", "i"}
+    assert HOSTILE in lift.page.text
+    assert "<i>bag</i>" in lift.page.text
+
+
+def test_same_input_same_file(lift):
+    first = (lift.folder / "new" / "report.html").read_bytes()
+    second = write_link_report(lift.folder / "again.html", lift.result, [lift.fitted]).read_bytes()
+    assert first == second
+
+
+def test_needs_no_network_and_follows_the_theme(problem, rippled, still, lift):
+    for page in (problem.page, rippled.page, still.page, lift.page):
+        assert_self_contained(page)
+        assert_themed(page)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"fitted": []}, "no recordings"),
+        ({"truth": np.zeros(7)}, r"shape \(7,\); expected \(30,\)"),
+        ({"truth": np.full(30, np.nan)}, "all finite"),
+    ],
+)
+def test_bad_input(problem, tmp_path, change, words):
+    arguments = {"fitted": [problem.fitted]} | change
+    with pytest.raises(IdentificationError, match=words):
+        write_link_report(tmp_path / "r.html", problem.result, **arguments)
+    assert not (tmp_path / "r.html").exists()
+
+
+def test_recording_that_was_fitted_is_not_unseen(problem, tmp_path):
+    with pytest.raises(IdentificationError, match="run_1 is among the fitted and among the unseen"):
+        write_link_report(tmp_path / "r.html", problem.result, [problem.fitted], [problem.fresh, problem.fitted])
+
+
+def test_recording_without_a_joint(problem, tmp_path):
+    other = problem.fresh.select(["joint_1", "joint_3"])
+    with pytest.raises(RecordingError, match="run_2 lacks joint"):
+        write_link_report(tmp_path / "r.html", problem.result, [problem.fitted], [other])
+
+
+def test_result_from_samples(problem, tmp_path):
+    q, qd = problem.fitted.position, problem.fitted.velocity
+    qdd = np.gradient(qd, 0.01, axis=0)
+    result = LinkIdentification(problem.robot, friction=known.FRICTION, estimator="weighted").fit_samples(
+        q, qd, qdd, problem.fitted.torque
+    )
+    page = write_link_report(tmp_path / "r.html", result, [problem.fitted]).read_text(encoding="utf-8")
+    assert "low-pass at 7 Hz" in page

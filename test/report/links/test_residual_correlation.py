@@ -1,0 +1,89 @@
+"""Autocorrelation of errors against processes of which it is known."""
+
+import numpy as np
+import pytest
+from scipy.signal import lfilter
+
+from dynid_ros.report.links.comparison import TorqueComparison
+from dynid_ros.report.links.quality import LinkQuality
+from dynid_ros.report.links.residual_correlation import ResidualCorrelation
+from dynid_ros.report.links.verdict import correlation_meaning
+from dynid_ros.signals import LowPass, Motion
+
+RATE, CUTOFF = 200.0, 7.0
+
+
+def comparison(error, time, recording="run", position=None):
+    motion = Motion(*(np.zeros_like(error) if position is None else position for _ in range(3)))
+    return TorqueComparison(recording, time, motion, error, np.zeros_like(error), np.zeros_like(error), RATE)
+
+
+def filtered_noise(seconds, joints=40):
+    """White noise as torque sensors make it, filtered and decimated as the equations are."""
+    low_pass = LowPass(CUTOFF, RATE)
+    noise = np.random.default_rng(0).normal(size=(int(seconds * RATE), joints))
+    time = np.arange(len(noise)) / RATE
+    return comparison(low_pass.reduce(noise), low_pass.reduce(time))
+
+
+def test_filtered_white_noise_lies_in_the_band():
+    correlation = ResidualCorrelation.of(CUTOFF, [filtered_noise(120)])
+    inside = np.abs(correlation.values - correlation.noise[:, None])[5:] < correlation.band
+    assert 0.93 < inside.mean() < 0.97, "of 40 joints; lags next to zero vary less"
+    assert correlation.like_noise.mean() > 0.8
+    assert np.nanmedian(correlation.memory) < 0.15
+
+
+def test_errors_with_a_memory_are_seen():
+    step, time_constant = 0.035, 0.5
+    time = step * np.arange(20000)
+    decay = np.exp(-step / time_constant)
+    error = lfilter([1.0], [1.0, -decay], np.random.default_rng(1).normal(size=(len(time), 1)), axis=0)
+    correlation = ResidualCorrelation.of(CUTOFF, [comparison(error, time)])
+    assert correlation.values[:, 0] == pytest.approx(np.exp(-correlation.lag / time_constant), abs=0.05)
+    assert not correlation.like_noise[0]
+    assert correlation.memory[0] > 1.0
+
+
+def test_gaps_are_not_crossed():
+    step, length = 0.035, 400
+    time = np.concatenate([step * np.arange(length), 100 + step * np.arange(length)])
+    error = np.tile(np.sin(2 * np.pi * np.arange(length) / 57)[:, None], (2, 1))
+    whole = comparison(error, time)
+    assert [(rows.start, rows.stop) for rows in whole.stretches] == [(0, length), (length, 2 * length)]
+    both, one = (ResidualCorrelation.of(CUTOFF, [part]) for part in (whole, comparison(error[:length], time[:length])))
+    assert both.values == pytest.approx(one.values, abs=1e-9)
+
+
+def test_joint_without_error_is_no_number():
+    correlation = ResidualCorrelation.of(CUTOFF, [comparison(np.zeros((200, 1)), 0.035 * np.arange(200))])
+    assert np.isnan(correlation.values).all()
+
+
+def test_intervals_are_called_narrow_where_errors_outlast_the_stretches():
+    time = 0.035 * np.arange(2000)
+    rng = np.random.default_rng(2)
+    slow = np.repeat(rng.normal(size=(2000 // 40, 1)), 40, axis=0)  # stays for 1.4 s
+    correlation = ResidualCorrelation.of(CUTOFF, [comparison(slow, time)])
+    short, long = (" ".join(correlation_meaning(correlation, ["elbow"], stretch)) for stretch in (0.5, 60.0))
+    assert "errors of elbow stay alike for longer" in short
+    assert "too narrow" not in long
+    assert "not noise of the sensors" in long
+
+
+def test_repeated_motion_is_noticed():
+    rng = np.random.default_rng(3)
+    time = 0.035 * np.arange(600)
+
+    def motion(seed):
+        phase = np.random.default_rng(seed).uniform(0, 6, (5, 1, 3))
+        return np.sum(np.sin(np.arange(1, 6)[:, None, None] * time[None, :, None] + phase), axis=0)
+
+    def run(seed):
+        position = motion(seed) + rng.normal(0, 1e-3, (600, 3))
+        return comparison(rng.normal(size=(600, 3)), time, f"run {seed}", position)
+
+    joints = ("a", "b", "c")
+    assert LinkQuality.of(joints, [run(0)], [run(0)]).repeated
+    assert not LinkQuality.of(joints, [run(0)], [run(1)]).repeated
+    assert not LinkQuality.of(joints, [run(0)], []).repeated

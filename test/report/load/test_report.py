@@ -1,0 +1,155 @@
+"""The report on a load as a reader gets it: what it says, of which data, and what it does not claim."""
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import weighed_loads as known
+import wrench_experiments
+from html_page import HOSTILE, Page, assert_self_contained, assert_themed
+
+from dynid_ros.errors import IdentificationError
+from dynid_ros.identification import LoadIdentification
+from dynid_ros.identification.load.drivers import driver_settings
+from dynid_ros.identification.wrench.source import WrenchSource
+from dynid_ros.report.load.evidence import LoadEvidence
+from dynid_ros.report.load.report import write_load_report
+from dynid_ros.report.load.table import load_rows
+from dynid_ros.report.load.views import load_views
+from dynid_ros.signals import LowPass
+
+EXPERIMENT = known.experiment()
+ROBOT, LOAD = EXPERIMENT.robot, EXPERIMENT.load
+GUESS = "The motion does not decide its inertia"
+
+
+def evidence(identification, result, recordings):
+    problem = identification.problem(*recordings)
+    return LoadEvidence.of(problem.equations, problem.columns, result, identification.tare)
+
+
+def found(recording=EXPERIMENT.loaded, **settings):
+    identification = LoadIdentification(ROBOT, known.arm().known_arm, **settings)
+    result = identification.fit(recording)
+    return result, evidence(identification, result, [recording])
+
+
+def written(folder, result, shown, drivers=None):
+    return Page(write_load_report(folder / "new" / "report.html", result, shown, drivers).read_text(encoding="utf-8"))
+
+
+@pytest.fixture(name="moving", scope="module")
+def fixture_moving():
+    return found(replace(EXPERIMENT.loaded, source=HOSTILE))
+
+
+@pytest.fixture(name="page", scope="module")
+def fixture_page(moving, tmp_path_factory):
+    return written(tmp_path_factory.mktemp("report"), *moving, driver_settings(moving[0]))
+
+
+def test_it_is_one_page_that_follows_the_theme(page):
+    assert_self_contained(page)
+    assert_themed(page)
+
+
+def test_the_same_input_gives_the_same_page(moving, page, tmp_path):
+    again = written(tmp_path, *moving, driver_settings(moving[0]))
+    assert again.text == page.text
+
+
+def test_it_says_what_is_carried(moving, page):
+    result = moving[0]
+    said = re.search(r"The arm carries ([\d.]+) kg \(95 %: ([\d.]+) to ([\d.]+)\) at tool", page.text)
+    numbers = [result.mass, *result.confidence_intervals()[0]]
+    assert [float(number) for number in said.groups()] == pytest.approx(numbers, abs=0.006)
+    assert HOSTILE in page.text
+    for name in ROBOT.joint_names:
+        assert f"offset {name}" in page.text
+    for text in driver_settings(result).values():
+        assert " ".join(text.split()) in page.text
+
+
+def test_rows_hold_the_truth(moving):
+    rows = {row.name: row for row in load_rows(moving[0])}
+    truth = {"Mass": LOAD[0]} | {f"Centre {a}": 1e3 * c / LOAD[0] for a, c in zip("xyz", LOAD[1:4], strict=True)}
+    for name, value in truth.items():
+        assert abs(rows[name].alone - value) < 1.5 * rows[name].half
+        assert abs(rows[name].value - value) < 1.5 * rows[name].half
+    assert {rows[name].unit for name in truth} == {"kg", "mm"}
+    assert len(rows) == 1 + 3 + 6 + 3
+
+
+def test_the_evidence_is_the_torque_of_the_load(moving):
+    """Against MuJoCo's torques with and without the load, through the same low-pass."""
+    result, shown = moving
+    loaded, unloaded = (known.drive_torque(EXPERIMENT, load) for load in (LOAD, None))
+    cutoff, own = known.arm().model.signals.cutoff, EXPERIMENT.loaded
+    true = LowPass(cutoff, 100.0).filter(loaded - unloaded)
+    there = np.stack([np.interp(shown.time, own.time, column) for column in true.T], axis=1)
+    scale = np.sqrt(np.mean(there**2, axis=0))
+    for seen, share in ((shown.load, 0.05), (shown.measured, 0.1)):
+        assert np.all(np.sqrt(np.mean((seen - there) ** 2, axis=0)) < share * scale)
+    assert shown.residual_rms == pytest.approx(result.residual_rms, rel=0.3)
+
+
+def test_an_inertia_that_is_a_guess_is_called_one(moving, page):
+    """In motion of five seconds; a wrist sensor, below, knows better."""
+    assert (moving[0].possible.moment_errors > moving[0].possible.moments).all()
+    assert GUESS in page.text
+
+
+def test_rests(tmp_path):
+    page = written(tmp_path, *found(known.resting(), motion="static"))
+    assert "Its inertia is not known: the arm was at rest." in page.text
+    assert "Each point is a rest." in page.text
+    assert "Principal" not in page.text
+
+
+def test_no_load(tmp_path):
+    result, shown = found(known.experiment(1).unloaded)
+    page = written(tmp_path, result, shown)
+    assert "No load is shown at tool" in page.text
+    assert "no load is known that a driver could be told" in page.text
+    assert load_views(result) == {}
+    assert not shown.load.any()
+
+
+def test_a_mass_that_is_not_shown(tmp_path):
+    page = written(tmp_path, *found(known.resting(turning=(0,)), motion="static"))
+    assert "do not show the mass of the load" in page.text
+    assert "nan" not in page.text
+
+
+def test_a_tare_is_neither_measured_nor_load():
+    tare = LoadIdentification(ROBOT, known.arm().known_arm).fit(EXPERIMENT.loaded)
+    _, shown = found(tare=tare)
+    assert not shown.load.any()
+    _, whole = found()
+    assert np.abs(shown.measured).max() < 0.2 * np.abs(whole.measured).max()
+
+
+def test_a_wrench(tmp_path):
+    """Bias and all that is the sensor's are neither measured nor load."""
+    motion = wrench_experiments.carried_motion("demo", 10.0, 0)
+    recording = motion.record(wrench_experiments.FT_300, np.random.default_rng(0))
+    identification = LoadIdentification(motion.robot, sensor=WrenchSource())
+    result = identification.fit(recording)
+    shown = evidence(identification, result, [recording])
+    page = written(tmp_path, result, shown)
+    for words in ("Wrench of the load", "force x", "torque z", "Measured wrench less the bias"):
+        assert words in page.text
+    assert GUESS not in page.text
+    assert np.all(shown.explained > 0.99)
+    true = np.stack([np.interp(shown.time, motion.time, column) for column in motion.wrench.T], axis=1)
+    size = np.sqrt(np.mean(true.reshape(-1, 2, 3) ** 2, axis=(0, 2))).repeat(3)
+    # what is read is what the load does to the sensor
+    assert np.all(np.sqrt(np.mean((shown.measured + true) ** 2, axis=0)) < 0.05 * size)
+
+
+def test_evidence_of_something_else(moving, tmp_path):
+    result, shown = moving
+    other = LoadEvidence(shown.recording, shown.time, shown.measured[:, :3], shown.load[:, :3])
+    with pytest.raises(IdentificationError, match="3 channels measured; expected joint_1"):
+        write_load_report(tmp_path / "report.html", result, other)

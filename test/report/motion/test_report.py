@@ -1,0 +1,204 @@
+"""The report of a designed motion as a reader gets it: what it says, of which motion, and what it does not claim."""
+
+import math
+import re
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import planar_arm
+import pytest
+from html_page import HOSTILE, Page, assert_self_contained, assert_themed
+from pinocchio_arm import PinocchioArm
+
+from dynid_ros.collision import Bodies, Obstacle
+from dynid_ros.excitation import FourierExcitation
+from dynid_ros.excitation.pose_set import PoseSet
+from dynid_ros.information.motion_quality import MotionQuality
+from dynid_ros.model import RobotModel
+from dynid_ros.report.formats import significant
+from dynid_ros.report.motion.designed_motion import DesignedMotion
+from dynid_ros.report.motion.limit_sources import limit_sources
+from dynid_ros.report.motion.motion_use import MotionUse
+from dynid_ros.report.motion.not_checked import not_checked
+from dynid_ros.report.motion.path_views import PathViews
+from dynid_ros.report.motion.report import write_design_report
+from dynid_ros.trajectories import MotionLimits, Trajectory, Workspace
+
+ROBOT = RobotModel.from_urdf(planar_arm.urdf())
+LIMITS = MotionLimits.of(ROBOT, 4.0)
+TABLE = Obstacle("table <b>", (0.5, -0.4, 0.0), (0.9, 0.4, 0.2))
+
+
+def workspace(robot=ROBOT, **settings):
+    return Workspace(robot, 0.0, 0.05, obstacles=[TABLE], box=([-2, -2, -2], [2, 2, 2]), **settings)
+
+
+def written(folder, design):
+    page = Page(write_design_report(folder / "new" / "report.html", design).read_text(encoding="utf-8"))
+    assert_self_contained(page)
+    assert_themed(page)
+    return page
+
+
+@pytest.fixture(name="problem", scope="module")
+def fixture_problem(tmp_path_factory):
+    room = workspace()
+    plan = FourierExcitation(
+        ROBOT,
+        LIMITS,
+        room,
+        base_frequency=0.2,
+        harmonics=3,
+        criterion="condition",
+        starts=1,
+        workers=1,
+        design_time=3.0,
+        candidates=2,
+    ).plan()
+    motion = plan.trajectory.sample(50.0)
+    quality = MotionQuality.of(ROBOT, motion.position, motion.velocity, motion.acceleration, limits=LIMITS)
+    design = DesignedMotion(ROBOT, LIMITS, room, plan, "fourier", "links", {"harmonics": "3"}, quality)
+    return SimpleNamespace(plan=plan, design=design, page=written(tmp_path_factory.mktemp("problem"), design))
+
+
+def test_verdict_and_plan(problem):
+    plan, text = problem.plan, problem.page.text
+    assert "A periodic motion of all joints, for 5.0 s: to show the base parameters of links and joints." in text
+    assert f"Condition number {significant(plan.condition_number)}" in text
+    assert plan.summary().splitlines()[1] in text
+    assert "harmonics: 3" in text
+    assert "Is it enough?" in text
+    assert "by its condition number" in text
+    assert f"Search, {plan.starts} start" in text
+    assert "Designed with dynid_ros" in text
+    assert "Recorded before" not in text
+
+
+def test_what_was_recorded_before(problem, tmp_path):
+    number = significant(problem.plan.condition_number)
+    for known, words in ((50.0, "condition number 50 alone"), (np.inf, "parameters open alone")):
+        page = written(tmp_path, replace(problem.design, recorded=("run 1", "run 2"), known_condition=known))
+        assert f"Recorded before: {words}, " in page.text
+        assert f"{number} with this motion" in page.text
+        assert "It adds to 2 recordings, and is judged by itself here." in page.text
+        assert "Recorded before run 1, run 2" in page.text
+
+
+def test_largest_values_are_those_of_pinocchio(problem):
+    arm = PinocchioArm(planar_arm.urdf(), ROBOT.joint_names, ROBOT.gravity)
+    q, qd, qdd = problem.plan.trajectory.at(np.arange(0, 5, 0.002))
+    torque = np.array([arm.inverse_dynamics(*sample) for sample in zip(q, qd, qdd, strict=True)])
+    for joint, name in enumerate(ROBOT.joint_names):
+        row = re.search(
+            rf"{name} −?[\d.]+ to −?[\d.]+ °, (\d+) % ([\d.]+) rad/s, (\d+) % ([\d.]+) rad/s², (\d+) % "
+            r"[\d.]+ rad/s³, no limit ([\d.]+) N m, (\d+) %",
+            problem.page.text,
+        )
+        largest = [np.abs(values[:, joint]).max() for values in (q, qd, qdd, torque)]
+        parts = [largest[0] / 2.5, largest[1] / 3, largest[2] / 4, largest[3] / 50]
+        assert [float(row[k]) for k in (2, 4, 6)] == pytest.approx(largest[1:], rel=6e-3)
+        assert [float(row[k]) for k in (1, 3, 5, 7)] == pytest.approx([100 * part for part in parts], abs=1)
+
+
+def test_distances_are_those_of_the_links(problem):
+    """The floor is at 0, and the tip of the planar arm is the origin of its last link, at joint 3."""
+    use = problem.design.use
+    height = ROBOT.forward_kinematics(use.motion[0])[:, 2, 2, 3]
+    found = next(a for a in use.approaches if a.names.endswith("the floor") and "link_3" in a.names)
+    np.testing.assert_allclose(found.course, height, atol=1e-9)
+    assert use.time[np.argmin(height)] == pytest.approx(found.time)
+    text = problem.page.text
+    assert f"'link_3' and the floor {1000 * height.min():.0f} mm" in text
+    steady = [a.steady for a in use.approaches]
+    assert steady == sorted(steady)
+
+
+def test_surroundings_are_drawn_where_they_are(problem):
+    views = PathViews.of(problem.design.use)
+    np.testing.assert_allclose(views.boxes["table <b>"].min(axis=0), TABLE.lower)
+    np.testing.assert_allclose(views.boxes["table <b>"].max(axis=0), TABLE.upper)
+    np.testing.assert_allclose(views.walls.max(axis=0), [2, 2, 2])
+    np.testing.assert_allclose(views.sticks[:, 0], 0.0)
+    lengths = np.linalg.norm(np.diff(views.sticks, axis=1), axis=2)
+    np.testing.assert_allclose(lengths[:, [0, 2]], [[0.3, 0.4]] * len(lengths), atol=1e-12)
+    assert problem.page.text.count("table <b>") >= 2
+    assert "box that the links stay in" in problem.page.text
+    assert "(-2, -2, -2) to (2, 2, 2) m" in problem.page.text
+
+
+def test_an_arm_on_a_wall_is_drawn_upright():
+    robot = RobotModel.from_urdf(planar_arm.urdf(), gravity=(-9.8, 0.0, 0.0))
+    q = np.linspace([-1, -1, -1], [1, 1, 1], 3)
+    trajectory = Trajectory(robot.joint_names, [0, 1, 2], q, 0 * q, 0 * q)
+    views = PathViews.of(MotionUse(robot, LIMITS, Workspace(robot), trajectory))
+    np.testing.assert_allclose(views.frame @ [1.0, 0.0, 0.0], [0, 0, 1], atol=1e-12)
+    assert np.linalg.det(views.frame) == pytest.approx(1.0)
+    # The first link lies along the base's z, which is level here.
+    assert views.sticks[0, 1, 2] == pytest.approx(0.0)
+    np.testing.assert_allclose(views.sticks[0, 1] @ views.frame, [0, 0, 0.3], atol=1e-12)
+
+
+def test_what_was_not_checked(problem):
+    said = " ".join(problem.design.not_checked)
+    for words in ("Cables", "No shape is known of base_link", "without friction", "Jerk is not limited"):
+        assert words in said
+    assert "obstacles" not in said
+    assert all(sentence in problem.page.text for sentence in problem.design.not_checked)
+    said = not_checked(ROBOT, LIMITS, Workspace(ROBOT))
+    assert "No obstacles are known: tables, walls, fixtures and people are not looked at." in said
+    assert "No floor is known." in said
+    assert any("with clearance 0 they are not kept apart" in sentence for sentence in said)
+
+
+def test_what_bodies_and_torques_leave_open():
+    tipless = re.sub(r'(<link name="link_3">)<inertial>.*?</inertial>', r"\1", planar_arm.urdf(), flags=re.DOTALL)
+    robot = RobotModel.from_urdf(tipless)
+    bodies = replace(Bodies.lines(robot), left_out=("finger",))
+    room = Workspace(robot, 0.0, 0.1)
+    room.bodies, room.exempt = bodies, ("'link_1' and the floor",)
+    limits = MotionLimits.of(robot, 4.0, jerk_limits=50)
+    said = not_checked(robot, limits, room)
+    assert "Nothing tells where finger are: they are not looked at." in said
+    assert "These are too near in every pose, and not kept apart: 'link_1' and the floor." in said
+    assert "No torque is foreseen for joint_3: the description of the robot has no mass there." in said
+    free = MotionLimits.of(RobotModel.from_urdf(planar_arm.urdf(effort=0.0)), 4.0, torque_limits=[math.nan, 9, 9])
+    assert "No torque limit is known of joint_1." in not_checked(ROBOT, free, room)
+
+
+def test_where_limits_come_from():
+    limits = MotionLimits.of(ROBOT, 4.0, velocity_limits=[1, math.nan, math.nan], position_lower=-1, jerk_limits=9)
+    assert limit_sources(ROBOT, limits) == {
+        "position": "given",
+        "velocity": "the description's, given for joint_1",
+        "acceleration": "given",
+        "jerk": "given",
+        "torque": "the description's",
+    }
+    bare = RobotModel.from_urdf(planar_arm.urdf(effort=0.0))
+    assert limit_sources(bare, MotionLimits.of(bare, 4.0))["torque"] == "none"
+
+
+def test_other_motions_hostile_names_and_no_verdict(tmp_path):
+    names = (HOSTILE, "b", "c")
+    text = planar_arm.urdf().replace("joint_2", "b").replace("joint_3", "c")
+    robot = RobotModel.from_urdf(
+        text.replace("joint_1", HOSTILE.replace("&", "&amp;").replace("<", "&lt;").replace('"', "&quot;"))
+    )
+    assert robot.joint_names == names
+    limits = MotionLimits.of(robot, 4.0)
+    plan = PoseSet(robot, limits, count=3).plan()
+    design = DesignedMotion(
+        robot, limits, Workspace(robot), plan, "poses", "gravity", not_judged="too few", recorded=("run <i>",)
+    )
+    page = written(tmp_path, design)
+    for words in (
+        "The arm rests in pose after pose",
+        "It was not judged: too few",
+        "run <i>",
+        HOSTILE,
+        "Nothing was kept apart",
+    ):
+        assert words in page.text
+    assert "Search" not in page.text
+    assert "Singular values" not in page.text

@@ -1,0 +1,239 @@
+"""`--json` of every command: one document on stdout and nothing else, errors too, the same exit codes."""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pa10
+import planar_arm
+import pytest
+import torque_sensor_bench as bench
+import weighed_loads
+from gravity_experiment import demo_recording
+from test_cli import QUICK, URDF, planar_recording, run
+from torsion_recordings import flexible_joint
+
+from dynid_ros import cli
+from dynid_ros.commands import demo
+from dynid_ros.commands.answers import as_json
+
+GRAVITY = [str(value) for value in bench.GRAVITY]
+
+
+def leaves(parser, words=()):
+    """Commands that do something, by their words."""
+    below = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
+    if not below:
+        return {" ".join(words): parser}
+    found = {}
+    for name, child in below[0].choices.items():
+        found |= leaves(child, (*words, name))
+    return found
+
+
+COMMANDS = leaves(cli._parser())
+
+
+@pytest.fixture(name="files", scope="module")
+def fixture_files(tmp_path_factory):
+    """A folder with arms, recordings and models."""
+    folder = tmp_path_factory.mktemp("json")
+    demo_recording().write_npz(folder / "rests.npz")
+    good = demo_recording()
+    np.savez(
+        folder / "amps.npz",
+        time=good.time,
+        position=good.position,
+        torque=good.torque / 12,
+        joint_names=good.joint_names,
+    )
+    (folder / "planar.urdf").write_text(planar_arm.urdf())
+    for seed in (0, 1):
+        planar_recording(seed).write_npz(folder / f"motion_{seed}.npz")
+    truth = bench.Truth.draw(np.random.default_rng(0), bench.aslant_robot())
+    rng = np.random.default_rng(2)
+    for name, loaded in (("plain", False), ("mass", True)):
+        bench.recording(truth, rng, loaded=loaded).write_npz(folder / f"{name}.npz")
+    flexible_joint(2e5).write_npz(folder / "spring.npz")
+    (folder / "spring.urdf").write_text(pa10.single_joint_urdf(1).replace("joint_1", "joint"))
+    known = weighed_loads.files(folder)
+    return folder, known
+
+
+def inputs(files):
+    """Arguments of a quick run of each command, and the keys of its document."""
+    folder, known = files
+    planar = ("--urdf", folder / "planar.urdf")
+    rests = ("--urdf", URDF, "--recording", folder / "rests.npz")
+    out = ("--output", folder / "out")
+    return {
+        "check": ([*planar, "--recording", folder / "motion_0.npz", "--motion"], {"samples", "findings", "motion"}),
+        "excite": (
+            [*planar, "--acceleration-limits", "4", "--motion", "poses", "--count", "3", *out],
+            {"motion", "target", "plan", "quality", "not_checked", "warnings"},
+        ),
+        "identify gravity": ([*rests, *out], {"gravity", "friction", "condition_number", "validation", "warnings"}),
+        "identify links": (
+            [*planar, "--recording", folder / "motion_0.npz", *QUICK, *out],
+            {"links", "friction", "base_parameters", "validation", "warnings"},
+        ),
+        "identify load": (
+            ["--urdf", known.urdf, "--model", known.model, "--recording", known.resting, "--static", *out],
+            {"load", "drivers", "warnings"},
+        ),
+        "identify flexible": (
+            ["--urdf", folder / "spring.urdf", "--recording", folder / "spring.npz", "--torsion", *out],
+            {"torsion", "warnings"},
+        ),
+        "identify torque-sensors": (
+            [
+                *("--urdf", URDF, "--gravity", *GRAVITY, "--recording", folder / "plain.npz"),
+                *("--recording-with-mass", folder / "mass.npz", "--reference-mass", str(bench.MASS), *out),
+            ],
+            {"torque_sensors", "warnings"},
+        ),
+        "validate": (
+            [
+                *(*planar, "--model", folder / "links.yaml", "--recording", folder / "motion_1.npz"),
+                *("--output", folder / "predicted.csv"),
+            ],
+            {"recording", "rms", "relative_rms", "r2", "remarks"},
+        ),
+        "report": (["--model", folder / "links.yaml", "--output", folder / "page.html"], set()),
+        "demo": (["--output", folder / "demo"], {"passed", "acts"}),
+    }
+
+
+@pytest.fixture(name="quick")
+def fixture_quick(monkeypatch, tmp_path):
+    """Pictures take their time, and so does the demo."""
+    for module, name in (
+        ("load", "write_load_report"),
+        ("links", "write_link_report"),
+        ("gravity", "write_gravity_report"),
+    ):
+        monkeypatch.setattr(f"dynid_ros.jobs.{module}.{name}", lambda path, *_: path)
+    monkeypatch.setattr("dynid_ros.jobs.excite.write_design_report", lambda path, *_: path)
+    monkeypatch.setattr("dynid_ros.jobs.torque_sensors.write_torque_sensor_report", lambda path, *_: path)
+    monkeypatch.setattr(demo, "run_demo", played)
+
+
+def played(output, _parameters, _acts):
+    """As the demo: prints, lets processes print, writes what came out."""
+    print("act one")
+    subprocess.run([sys.executable, "-c", "print('of a node')"], check=True)
+    acts = output / "acts"
+    acts.mkdir(parents=True)
+    act = {"title": "Gravity", "passed": False, "sentences": ["FAILED"], "seconds": 1.0, "pictures": {"a": "<svg>"}}
+    (acts / "gravity.json").write_text(json.dumps(act))
+    (output / "report.html").write_text("<html>")
+    return 1
+
+
+def strict(text):
+    """One JSON document, by the letter of the RFC."""
+    return json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
+
+
+def test_every_command_has_the_option_and_is_tried_here(files):
+    assert set(COMMANDS) == set(inputs(files))
+    for name, parser in COMMANDS.items():
+        assert "--json" in parser._option_string_actions, name
+
+
+@pytest.mark.parametrize("command", [name for name in COMMANDS if name != "demo"])
+def test_a_document_and_nothing_else(command, files, quick, capfd):
+    arguments, keys = inputs(files)[command]
+    folder, _ = files
+    if command in ("validate", "report") and not (folder / "links.yaml").exists():
+        run_links(files, capfd)
+    code, out, err = run(capfd, *command.split(), *arguments, "--json")
+    assert code == 0, err
+    document = strict(out)
+    assert document["command"] == command
+    assert document["exit_code"] == 0
+    assert keys <= set(document)
+    assert err.strip(), "the text for people is on stderr"
+    assert "\r" not in err, "no progress line where there is no terminal"
+    for path in document["files"].values():
+        assert "/" in path
+
+
+def run_links(files, capfd):
+    folder, _ = files
+    arguments, _ = inputs(files)["identify links"]
+    assert run(capfd, "identify", "links", *arguments)[0] == 0
+    (folder / "out" / "identified.yaml").rename(folder / "links.yaml")
+
+
+def test_demo_whose_processes_print(files, quick, capfd):
+    code, out, err = run(capfd, "demo", *inputs(files)["demo"][0], "--json")
+    document = strict(out)
+    assert (code, document["exit_code"], document["passed"]) == (1, 1, False)
+    assert document["acts"] == {
+        "gravity": {"title": "Gravity", "passed": False, "sentences": ["FAILED"], "seconds": 1.0}
+    }
+    assert "act one" in err
+    assert "of a node" in err
+    assert "report" in document["files"]
+
+
+def test_faults_are_in_the_document_and_the_code_stays(files, capfd):
+    code, out, err = run(capfd, "check", "--urdf", URDF, "--recording", files[0] / "amps.npz", "--json")
+    document = strict(out)
+    assert (code, document["exit_code"]) == (1, 1)
+    (finding,) = [finding for finding in document["findings"] if finding["kind"] == "motor current"]
+    assert set(finding) == {"severity", "kind", "where", "message", "fix"}
+    assert finding["message"] in err
+
+
+def test_a_motion_that_is_not_enough(files, capfd):
+    arguments = ["--urdf", files[0] / "planar.urdf", "--judge", files[0] / "motion_0.npz", "--target", "gravity"]
+    code, out, _ = run(capfd, "excite", *arguments, "--json")
+    assert strict(out)["exit_code"] == code
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_usage_errors(command, capfd):
+    code, out, err = run(capfd, *command.split(), "--json", "--nonsense")
+    document = strict(out)
+    assert (code, document["exit_code"], document["kind"]) == (2, 2, "UsageError")
+    assert document["command"] == command
+    assert document["error"] in err
+    assert f"dynid {command} --help" in document["error"] or "dynid --help" in document["error"]
+
+
+@pytest.mark.parametrize("command", [name for name in COMMANDS if name not in ("demo", "report")])
+def test_bad_input(command, files, quick, capfd):
+    arguments = list(map(str, inputs(files)[command][0]))
+    arguments[arguments.index("--urdf") + 1] = "nowhere.urdf"
+    code, out, err = run(capfd, *command.split(), *arguments, "--json")
+    document = strict(out)
+    assert (code, document["exit_code"], document["kind"]) == (2, 2, "ModelError")
+    assert "nowhere.urdf" in document["error"]
+    assert len(err.strip().splitlines()) == 1
+
+
+def test_a_bug_is_told_too(files, capfd, monkeypatch):
+    def broken(_options):
+        raise ZeroDivisionError("of a rate")
+
+    monkeypatch.setattr("dynid_ros.commands.check._check", broken)
+    code, out, err = run(capfd, "check", "--urdf", URDF, "--recording", files[0] / "rests.npz", "--json")
+    assert (code, strict(out)["kind"]) == (1, "ZeroDivisionError")
+    assert "Traceback" in err
+
+
+def test_what_json_cannot_write():
+    document = as_json({"a": np.inf, "b": np.array([1.0, np.nan]), 3: np.float64(2.5), "d": (np.int64(1), None, True)})
+    assert strict(document) == {"a": None, "b": [1.0, None], "3": 2.5, "d": [1, None, True]}
+
+
+def test_in_a_process_of_its_own(files):
+    command = [sys.executable, "-m", "dynid_ros.cli", "check", "--urdf", URDF, "--recording", "nowhere", "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ)
+    assert done.returncode == 2
+    assert "nowhere" in strict(done.stdout)["error"]

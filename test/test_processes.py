@@ -1,0 +1,61 @@
+"""Processes are ended, and go with the one that started them."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from dynid_ros.processes import LAST_LINES, ended, stop
+
+WAIT = "import time; time.sleep(60)"
+STUBBORN = f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('deaf', flush=True); {WAIT}"
+PARENT = """
+import subprocess, sys, time
+child = subprocess.Popen([sys.executable, "-m", "dynid_ros.processes", "waiting"])
+print(child.pid, flush=True)
+time.sleep(60)
+"""
+
+
+def python(program):
+    return subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+
+
+def test_all_end_when_told_and_those_that_do_not_are_killed():
+    deaf, good, over = python(STUBBORN), python(WAIT), python("")
+    assert deaf.stdout.readline() == "deaf\n"
+    over.wait()
+    stop([deaf, good, over], timeout=0.5)
+    assert (deaf.poll(), good.poll(), over.poll()) == (-signal.SIGKILL, -signal.SIGTERM, 0)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux tells children of their parent's end")
+def test_a_module_goes_with_its_parent_even_if_that_is_killed(tmp_path, monkeypatch):
+    ready = tmp_path / "ready"
+    (tmp_path / "waiting.py").write_text(f"def main():\n    open({str(ready)!r}, 'w').close(); {WAIT}\n")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), str(Path.cwd())]))
+    parent = python(PARENT)
+    child = Path("/proc") / parent.stdout.readline().strip()
+    deadline = time.monotonic() + 30.0
+    while not ready.exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    parent.kill()
+    parent.wait()
+    while child.exists() and " Z " not in (child / "stat").read_text():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_the_end_of_a_log_is_told(tmp_path, capsys):
+    log = tmp_path / "node.log"
+    log.write_text("".join(f"line {k}\n\n" for k in range(20)))
+    error = ended("node", 2, log)
+    assert str(error) == f"node node ended with exit code 2; see {log}"
+    printed = capsys.readouterr().err.splitlines()
+    assert len(printed) == LAST_LINES + 1
+    assert printed[-1] == "  line 19"
