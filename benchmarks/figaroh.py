@@ -34,9 +34,9 @@ import numpy as np
 
 from dynid_ros.identification import LinkIdentification
 from dynid_ros.identification.least_squares import solve
-from dynid_ros.identification.link_columns import LinkColumns
-from dynid_ros.identification.link_problem import LinkProblem
-from dynid_ros.identification.sample_equations import SampleEquations
+from dynid_ros.identification.links.columns import LinkColumns
+from dynid_ros.identification.links.problem import LinkProblem
+from dynid_ros.identification.links.sample_equations import SampleEquations
 from dynid_ros.model import RobotModel
 from dynid_ros.model.friction import FrictionModel, JointFriction
 from dynid_ros.model.regressor import RegressorRows

@@ -23,7 +23,7 @@ from tqdm import tqdm
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.identification import LinkIdentification, LoadIdentification
-from dynid_ros.identification.load_body import LoadBody
+from dynid_ros.identification.load.body import LoadBody
 from dynid_ros.model.friction import JointFriction
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "test"))

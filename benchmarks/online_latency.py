@@ -23,8 +23,8 @@ os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS
 import numpy as np
 
 from dynid_ros.identification import OnlineIdentification
-from dynid_ros.identification.link_model import LinkModel
-from dynid_ros.identification.link_signals import LinkSignals
+from dynid_ros.identification.links.model import LinkModel
+from dynid_ros.identification.links.signals import LinkSignals
 from dynid_ros.model import RobotModel
 from dynid_ros.model.friction import FrictionModel, JointFriction
 

@@ -50,19 +50,19 @@ def measure(seconds: float, folder: str | Path, *, burn: bool = True) -> Outcome
     recorder = ["-m", "dynid_ros.nodes.recorder", "--ros-args", "-p", f"output_folder:={folder}"]
     with ExitStack() as stack:
         if burn:
-            stack.enter_context(_process("-c", BURN))
-        stack.enter_context(_process(*recorder, "-p", f"joint_states_topic:={TOPIC}"))
-        publisher = stack.enter_context(_process(__file__, "--publish", str(round(seconds * RATE))))
+            stack.enter_context(process("-c", BURN))
+        stack.enter_context(process(*recorder, "-p", f"joint_states_topic:={TOPIC}"))
+        publisher = stack.enter_context(process(__file__, "--publish", str(round(seconds * RATE))))
         assert publisher.stdout is not None
         assert publisher.stdin is not None
         publisher.stdout.readline()  # the recorder has subscribed
         rclpy.init()
         stack.callback(rclpy.try_shutdown)
         node = rclpy.create_node("recording_loss")
-        _call(node, "/recorder/start")
+        call(node, "/recorder/start")
         print("go", file=publisher.stdin, flush=True)
         sent, late = (int(word) for word in publisher.stdout.readline().split())
-        answer = _call(node, "/recorder/stop")
+        answer = call(node, "/recorder/stop")
     (bag,) = Path(folder).iterdir()
     recording = Recording.read(bag)
     gaps = int(np.sum(np.round(np.diff(recording.time) * RATE) != 1))
@@ -98,16 +98,18 @@ def publish(count: int) -> None:
 
 
 @contextmanager
-def _process(*arguments: str) -> Iterator[subprocess.Popen]:
-    process = subprocess.Popen([sys.executable, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+def process(*arguments: str) -> Iterator[subprocess.Popen]:
+    """Python in a process of its own, told to end where the block ends."""
+    child = subprocess.Popen([sys.executable, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     try:
-        yield process
+        yield child
     finally:
-        process.terminate()
-        process.communicate(timeout=20)
+        child.terminate()
+        child.communicate(timeout=20)
 
 
-def _call(node: Node, service: str) -> str:
+def call(node: Node, service: str) -> str:
+    """What the service answers; one that refuses or does not answer ends this program."""
     client = node.create_client(Trigger, service)
     if not client.wait_for_service(10.0):
         raise SystemExit(f"no service {service}")

@@ -1,0 +1,677 @@
+"""For each test that docs/promises.md names, a change of the code that breaks what it promises."""
+
+from typing import NamedTuple
+
+Edit = tuple[str, str, str]
+"""File below dynid_ros, text that is in it once, text in its place."""
+
+
+class Break(NamedTuple):
+    """A test, in words what is broken, and the edits that break it."""
+
+    test: str
+    what: str
+    edits: tuple[Edit, ...]
+
+
+COMPENSATOR, LOOP = "control/gravity_compensator.py", "nodes/compensation_loop.py"
+COMPENSATION, ORDER = "nodes/gravity_compensation.py", "nodes/joint_states.py"
+ARM, EXCITATION, TIME = "nodes/excitation_arm.py", "nodes/excitation.py", "nodes/motion_time.py"
+RUNNING, RECORDER, TOPIC, BAG = (
+    "nodes/running.py",
+    "nodes/recorder.py",
+    "nodes/raw_subscription.py",
+    "recording/bag_writer.py",
+)
+IDENTIFICATION, SIMULATOR, CONTROLLERS = (
+    "nodes/identification_node.py",
+    "nodes/simulator.py",
+    "nodes/simulator_controllers.py",
+)
+
+NOT_FINITE = (ORDER, "            if not math.isfinite(value):", "            if False:")
+UNCHECKED = (COMPENSATOR, "problem = self._problem(time, position, stamp)", 'problem = ""')
+NOT_MISSING = (ORDER, "        if missing:", "        if False:")
+NOT_TWICE = (ORDER, "        if twice:", "        if False:")
+OLD_ORDER = (ORDER, "if message.name != self._names:", "if self._names is None:")
+NEVER_OLD = (COMPENSATOR, "if age <= self._timing.timeout:", "if age <= 1e9:")
+SOON_OLD = (COMPENSATOR, "if age <= self._timing.timeout:", "if age <= 0.05:")
+NO_JUMP = (COMPENSATOR, "if abs(value - before) > velocity * span:", "if False:")
+STAMPS_ASCEND = (
+    LOOP,
+    "if stamp is not None and stamp == self._stamp:",
+    "if stamp is not None and self._stamp is not None and stamp <= self._stamp:",
+)
+WRITABLE = ("nodes/parameters.py", "read_only=not parameter.adjustable", "read_only=False")
+UNFORESEEN = (RUNNING, "except Exception as error:  # a fault", "except KeyError as error:  # a fault")
+FOLLOWED = ("trajectories/progress.py", "if not excess[i] <= 0:", "if False:")
+SOON_STALE = (ARM, "elif age > self._stale_after:", "elif age > 0.05:")
+NO_XML_ERROR = ("model/urdf_document.py", "except ET.ParseError as error:", "except KeyError as error:")
+
+
+def _compensation() -> list[Break]:
+    here = "test_promises_gravity_compensation.py::"
+    fades = here + "test_a_fault_fades_the_torque_and_waits_for_enable"
+    same = here + "test_what_is_no_fault_changes_nothing"
+    node = "test_gravity_compensation_node.py::"
+    return [
+        Break(f"{fades}[driver stops]", "no state is ever too old", (NEVER_OLD,)),
+        Break(
+            f"{fades}[stamps stand still]",
+            "a state sent again is news",
+            ((LOOP, "if stamp is not None and stamp == self._stamp:", "if False:"),),
+        ),
+        Break(f"{fades}[nan]", "positions are not looked at", (NOT_FINITE, UNCHECKED)),
+        Break(f"{fades}[infinite]", "positions are not looked at", (NOT_FINITE, UNCHECKED)),
+        Break(
+            f"{fades}[beyond limits]",
+            "limits are not looked at",
+            ((COMPENSATOR, "if not lower <= value <= upper:", "if False:"),),
+        ),
+        Break(f"{fades}[encoder jumps]", "jumps are not looked at", (NO_JUMP,)),
+        Break(
+            f"{fades}[encoder jumps with the clock]",
+            "stamps alone tell how long a jump took",
+            (
+                (
+                    COMPENSATOR,
+                    "span = min(span, stamp - self._stamp + STAMP_JITTER)",
+                    "span = stamp - self._stamp + STAMP_JITTER",
+                ),
+            ),
+        ),
+        Break(f"{fades}[joint missing]", "missing joints are not looked for", (NOT_MISSING,)),
+        Break(
+            f"{fades}[position short]",
+            "numbers of values are not compared",
+            ((ORDER, "if len(values) != len(message.name):", "if False:"),),
+        ),
+        Break(f"{fades}[joint twice]", "joints that come twice are not looked for", (NOT_TWICE,)),
+        Break(f"{fades}[two drivers]", "jumps are not looked at", (NO_JUMP,)),
+        Break(
+            f"{fades}[controller gone]",
+            "listeners are not looked at",
+            ((LOOP, "if self.running and not self.has_listener:", "if False:"),),
+        ),
+        Break(
+            here + "test_enable_without_a_controller_is_refused",
+            "listeners are not looked at",
+            ((LOOP, "        if not self.has_listener:", "        if False:"),),
+        ),
+        Break(
+            here + "test_after_a_fault_enable_ramps_in_anew",
+            "enabled whatever the driver does",
+            (
+                (
+                    COMPENSATOR,
+                    "if stale := self._stale(time):\n            raise",
+                    "if stale := '':\n            raise",
+                ),
+                (COMPENSATOR, "        if self._unfit:", "        if False:"),
+            ),
+        ),
+        Break(here + "test_a_short_silence_is_nothing", "states are old after 50 ms", (SOON_OLD,)),
+        Break(f"{same}[reorder]", "the first order of the names holds", (OLD_ORDER,)),
+        Break(f"{same}[later]", "earlier stamps are no news", (STAMPS_ASCEND,)),
+        Break(f"{same}[earlier]", "earlier stamps are no news", (STAMPS_ASCEND,)),
+        Break(
+            f"{same}[unstamped]",
+            "a stamp of zero is a time",
+            ((LOOP, "1e-9 * message.header.stamp.nanosec or None", "1e-9 * message.header.stamp.nanosec"),),
+        ),
+        Break(here + "test_two_drivers_that_agree_are_as_one", "the first order of the names holds", (OLD_ORDER,)),
+        Break(here + "test_slow_and_fast_joint_states", "states are old after 50 ms", (SOON_OLD,)),
+        Break(
+            here + "test_bursts_of_joint_states_are_passed_over_for_the_newest",
+            "the oldest is acted on",
+            ((LOOP, "newest = message", "newest = newest or message"),),
+        ),
+        Break(
+            here + "test_simulated_time_may_stand_still_and_jump",
+            "the watch is by the node's clock",
+            ((LOOP, "self.watch, clock=Clock(clock_type=ClockType.STEADY_TIME))", "self.watch)"),),
+        ),
+        Break(
+            node + "test_a_load_that_cannot_be_meant_is_refused_and_the_one_in_force_stays",
+            "stamps of loads may be in the future",
+            (("nodes/compensation_load.py", "if stamp and ahead > AHEAD:", "if False:"),),
+        ),
+        Break(
+            node + "test_a_load_stays_when_its_publisher_is_gone_and_comes_back_after_a_new_configuration",
+            "the load is not latched",
+            (("nodes/compensation_load.py", "self._on_message, LATCHED)", "self._on_message, 10)"),),
+        ),
+        Break(
+            node + "test_measured_links_are_counted_with_and_springs_where_they_fall_silent",
+            "links are never too old",
+            (("nodes/compensation_links.py", "if age > self._timeout:", "if False:"),),
+        ),
+        Break(here + "test_parameters_stay_while_it_runs", "parameters may be set", (WRITABLE,)),
+        Break(
+            here + "test_services_in_parallel_are_all_answered",
+            "an end of the ramp that is asked for refuses the next call",
+            (
+                (
+                    COMPENSATOR,
+                    "if self.state in (State.RAMPING_IN, State.ACTIVE):\n            return",
+                    "if self.state in (State.RAMPING_IN, State.ACTIVE):\n            raise ControlError('already')",
+                ),
+            ),
+        ),
+        Break(
+            node + "test_a_slow_reload_does_not_starve_the_control",
+            "nothing is served while the file is read",
+            ((COMPENSATION, "self._serve_until(loading.done)", "pass"),),
+        ),
+        Break(
+            node + "test_reload_of_a_bad_file_leaves_the_old_model_in_force",
+            "a bad file disables",
+            ((COMPENSATION, 'raise ControlError(f"the model in force stays: {error}") from error', "loop.disable()"),),
+        ),
+        Break(
+            here + "test_a_malformed_urdf_is_told_and_a_good_one_then_starts",
+            "autostart tries once",
+            ((COMPENSATION, "elif self._refusal and self._settings.autostart:", "elif False:"),),
+        ),
+        Break(
+            here + "test_another_urdf_while_active_changes_nothing",
+            "another URDF goes unnoticed",
+            (("nodes/compensation_model.py", "if changed:", "if False:"),),
+        ),
+        Break(
+            here + "test_a_fault_of_the_code_is_answered_and_the_torque_goes_on",
+            "services let exceptions pass",
+            (UNFORESEEN,),
+        ),
+        Break(
+            here + "test_a_fault_of_the_code_in_the_loop_ends_the_process_at_zero",
+            "the process ends as it is",
+            ((COMPENSATION, "            node.end()\n            node.destroy_node()", "            pass"),),
+        ),
+        Break(
+            node + "test_deactivation_ends_at_zero_and_allows_another_life",
+            "deactivation ends as it is",
+            (
+                (
+                    LOOP,
+                    "        while (torque := self.compensator.watch(time.monotonic())) is not None:",
+                    "        while torque := None:",
+                ),
+            ),
+        ),
+        Break(
+            node + "test_a_signal_brings_the_output_to_zero_before_the_process_ends",
+            "signals kill",
+            (
+                (
+                    COMPENSATION,
+                    "signal.signal(number, lambda received, _frame: ending.append(received))",
+                    "signal.signal(number, signal.SIG_DFL)",
+                ),
+            ),
+        ),
+        Break(
+            here + "test_a_process_that_is_halted_or_killed",
+            "the fault ramp counts the time before it",
+            ((COMPENSATOR, "self._time = time  # the ramp begins now", "pass  # the ramp begins now"),),
+        ),
+        Break(
+            here + "test_a_process_that_is_halted_or_killed",
+            "the first torque is not zero",
+            ((COMPENSATOR, "self._torque = [0.0] * len(joints.names)", "self._torque = [10.0] * len(joints.names)"),),
+        ),
+        Break(
+            here + "test_a_storm_of_bad_joint_states",
+            "the rate is not limited",
+            (
+                (
+                    COMPENSATOR,
+                    "self._torque[i] = min(max(self._scale * value, last - step), last + step)",
+                    "self._torque[i] = self._scale * value",
+                ),
+            ),
+        ),
+        Break(
+            "test_controller_query.py::test_a_controller_that_does_not_fit_is_refused",
+            "joints that the model does not know are taken",
+            (("nodes/compensation_setup.py", "    if unknown:", "    if False:"),),
+        ),
+        Break(
+            "test_controller_query.py::test_a_controller_that_comes_back_with_other_joints_is_a_fault",
+            "what the controller says later is not looked at",
+            ((COMPENSATION, "            self._loop.interrupt(stranger)", "            pass"),),
+        ),
+        Break(
+            "test_compensation_setpoint.py::test_a_set_point_that_cannot_be_meant_is_refused",
+            "joints of another robot are passed over",
+            (("nodes/compensation_setpoint.py", "        if unknown or not names:", "        if False:"),),
+        ),
+        Break(
+            "test_compensation_setpoint.py::test_damping_without_velocities_is_a_fault",
+            "velocities that are missing count as zero",
+            (
+                (
+                    LOOP,
+                    'velocity = self._order.pick(message, "velocity") if needed else None',
+                    "velocity = [0.0] * len(position) if needed else None",
+                ),
+            ),
+        ),
+    ]
+
+
+def _excitation() -> list[Break]:
+    here = "test_promises_excitation.py::"
+    rests = here + "test_a_fault_brings_the_arm_to_rest_and_is_named"
+    same = here + "test_what_is_no_fault_goes_on"
+    node = "test_excitation_node.py::"
+    return [
+        Break(
+            f"{rests}[driver stops]",
+            "no state is ever too old",
+            ((ARM, "elif age > self._stale_after:", "elif False:"),),
+        ),
+        Break(f"{rests}[nan]", "positions are not looked at", (NOT_FINITE,)),
+        Break(f"{rests}[joint missing]", "missing joints are not looked for", (NOT_MISSING,)),
+        Break(f"{rests}[joint twice]", "joints that come twice are not looked for", (NOT_TWICE,)),
+        Break(f"{rests}[two drivers]", "distances from the motion are not looked at", (FOLLOWED,)),
+        Break(f"{rests}[controller refuses]", "distances from the motion are not looked at", (FOLLOWED,)),
+        Break(
+            f"{rests}[effort too large]",
+            "efforts are not looked at",
+            (("nodes/excitation_watch.py", "if late.any():", "if False:"),),
+        ),
+        Break(
+            f"{rests}[controller gone]",
+            "listeners are not looked at",
+            ((ARM, "elif not self._has_controller():", "elif False:"),),
+        ),
+        Break(
+            here + "test_after_a_fault_start_works_again",
+            "it is not kept why states are of no use",
+            ((ARM, 'self._unusable = f": {error}"', 'self._unusable = ""'),),
+        ),
+        Break(f"{same}[reorder]", "the first order of the names holds", (OLD_ORDER,)),
+        Break(
+            f"{same}[later]",
+            "states are as old as their stamps say",
+            (
+                (
+                    ARM,
+                    'position, time.monotonic(), ""',
+                    'position, time.monotonic() - 9.0 * (message.header.stamp.sec > time.time() + 9.0), ""',
+                ),
+            ),
+        ),
+        Break(f"{same}[sparse]", "states are old after 50 ms", (SOON_STALE,)),
+        Break(here + "test_a_short_silence_is_nothing", "states are old after 50 ms", (SOON_STALE,)),
+        Break(
+            "test_motion_time.py::test_the_computers_clock_may_be_set",
+            "motions are timed by the node's clock",
+            ((TIME, "* 1e-9 if simulated else time.monotonic()", "* 1e-9"),),
+        ),
+        Break(
+            here + "test_a_jump_of_the_clock_brings_the_arm_to_rest_from_where_it_is",
+            "jumps of the clock count as time",
+            ((TIME, "(not self._simulated or 0.0 <= step <= LONGEST_STEP)", "True"),),
+        ),
+        Break(
+            here + "test_while_the_clock_stands_still_nothing_starts",
+            "a clock that stands still is not looked for",
+            ((ARM, "        if self._time.stalled > self._stale_after:", "        if False:"),),
+        ),
+        Break(
+            node + "test_start_is_refused_without_a_controller",
+            "listeners are not looked at",
+            ((ARM, "if not self._has_controller():\n            raise", "if False:\n            raise"),),
+        ),
+        Break(
+            node + "test_start_is_refused_without_good_joint_states",
+            "any state is good enough for a start",
+            ((ARM, "while time.monotonic() - self._received > self._stale_after:", "while False:"),),
+        ),
+        Break(here + "test_parameters_and_urdf_that_change_under_way_change_nothing", "limits may be set", (WRITABLE,)),
+        Break(
+            here + "test_services_in_parallel_start_one_motion",
+            "two things may be done at once",
+            ((EXCITATION, "if self._doing:\n            raise", "if False:\n            raise"),),
+        ),
+        Break(
+            here + "test_a_recording_that_cannot_be_read_is_named",
+            "recordings are not read",
+            (("nodes/excitation_settings.py", "            if paths:", "            if False:"),),
+        ),
+        Break(here + "test_a_fault_of_the_code_is_answered", "services let exceptions pass", (UNFORESEEN,)),
+        Break(
+            here + "test_a_malformed_urdf_ends_the_node_with_one_message",
+            "errors of the XML parser pass",
+            (NO_XML_ERROR,),
+        ),
+        Break(
+            node + "test_interrupt_stops_the_arm_before_the_process_ends",
+            "signals kill",
+            ((EXCITATION, "signal.signal(number, lambda *_: node.end())", "signal.signal(number, signal.SIG_DFL)"),),
+        ),
+        Break(
+            here + "test_killed_the_controller_ends_the_motion_at_rest_and_a_new_node_waits_for_it",
+            "an arm that moves may be started",
+            ((ARM, "        if self._moving:", "        if False:"),),
+        ),
+    ]
+
+
+def _identification() -> list[Break]:
+    here = "test_promises_identification.py::"
+    node = "test_load_identification_node.py::"
+    return [
+        Break(
+            here + "test_a_bad_recording_is_answered_and_the_next_is_fitted",
+            "errors of archives pass",
+            (
+                (
+                    "recording/npz_file.py",
+                    "except Exception as error:  # a dozen",
+                    "except KeyError as error:  # a dozen",
+                ),
+            ),
+        ),
+        Break(
+            here + "test_of_a_truncated_bag_the_whole_part_is_fitted",
+            "nobody says that it was cut off",
+            (("recording/bag_reader.py", "truncated=bag.truncated", "truncated=False"),),
+        ),
+        Break(
+            here + "test_a_bag_that_is_gone_is_named",
+            "the recorder's bag is not looked for",
+            ((IDENTIFICATION, "path = self.chosen().recording or self.bag", "path = self.chosen().recording"),),
+        ),
+        Break(
+            here + "test_of_calls_in_parallel_one_is_served",
+            "fits may run side by side",
+            ((IDENTIFICATION, "if self._since is not None:\n            raise", "if False:\n            raise"),),
+        ),
+        Break(
+            here + "test_parameters_and_urdf_that_change_are_for_the_next_call",
+            "parameters are read late",
+            (
+                (
+                    IDENTIFICATION,
+                    "        path = self.chosen().recording or self.bag",
+                    "        time.sleep(1.0)\n        path = self.chosen().recording or self.bag",
+                ),
+            ),
+        ),
+        Break(
+            here + "test_a_folder_that_cannot_be_written_is_named",
+            "errors of the file system pass",
+            (("files/atomic.py", "except OSError as error:", "except KeyError as error:"),),
+        ),
+        Break(
+            here + "test_a_fault_of_the_code_is_answered",
+            "services let exceptions pass",
+            (UNFORESEEN,),
+        ),
+        Break(
+            here + "test_a_malformed_urdf_ends_the_node_with_one_message",
+            "errors of the XML parser pass",
+            (NO_XML_ERROR,),
+        ),
+        Break(
+            here + "test_killed_at_any_step_of_writing_a_file_is_old_or_new",
+            "files are written in place",
+            (
+                (
+                    "files/atomic.py",
+                    "    with atomic_file(path) as file:\n        file.write(",
+                    "    with Path(path).open('wb') as file:\n        file.write(",
+                ),
+            ),
+        ),
+        Break(
+            here + "test_killed_at_any_moment_files_are_whole_or_absent",
+            "reports lack their end",
+            (("report/page.py", "render(content))", "render(content)[:-100])"),),
+        ),
+        Break(
+            here + "test_a_process_that_is_killed_or_told_to_end_while_it_fits",
+            "a shutdown is a fault",
+            ((RUNNING, "except (KeyboardInterrupt, ExternalShutdownException):", "except KeyboardInterrupt:"),),
+        ),
+        Break(
+            node + "test_live_gaps_are_counted_and_faults_named",
+            "gaps are not counted",
+            (("nodes/sample_means.py", "self.missing += round(step / self.period) - 1", "self.missing += 0"),),
+        ),
+        Break(
+            node + "test_live_a_clock_that_is_set_back",
+            "a clock that is set back is not looked for",
+            (("nodes/live_load.py", "if step < -SET_BACK:", "if False:"),),
+        ),
+        Break(
+            here + "test_the_watch_on_torque_sensors_names_what_is_wrong",
+            "a clock that is set back is not looked for",
+            (("nodes/torque_sensor_watch.py", "if back > SET_BACK:", "if False:"),),
+        ),
+    ]
+
+
+def _simulator() -> list[Break]:
+    here, node = "test_promises_simulator.py::", "test_simulator_node.py::"
+    return [
+        Break(
+            node + "test_refuses_bad_trajectories_and_stays",
+            "sizes of points are not compared",
+            (("nodes/trajectory_points.py", "        if size != n:", "        if False:"),),
+        ),
+        Break(
+            node + "test_refuses_bad_effort_commands_and_keeps_the_last",
+            "efforts need not be finite",
+            (("simulation/commands.py", "for joint in np.flatnonzero(~np.isfinite(torques)):", "for joint in ():"),),
+        ),
+        Break(
+            node + "test_an_impossible_load_is_not_picked_up",
+            "sizes of a load's numbers are not compared",
+            (("nodes/simulator_parameters.py", "if len(getattr(settings, name)) != length:", "if False:"),),
+        ),
+        Break(
+            here + "test_a_publisher_that_is_gone_leaves_its_last_command",
+            "torques are not carried out",
+            ((CONTROLLERS, "        self._command(torque)\n", ""),),
+        ),
+        Break(
+            here + "test_a_clock_that_jumps_and_stands_still",
+            "a clock that is set back is not looked for",
+            ((SIMULATOR, "if not 0 <= backlog <", "if not backlog <"),),
+        ),
+        Break(
+            node + "test_a_stopped_process_reports_the_time_it_lost",
+            "lost time is not counted",
+            ((SIMULATOR, "self._lost += abs(backlog) / 1e9", "self._lost += 0.0"),),
+        ),
+        Break(
+            here + "test_a_motion_that_cannot_be_computed_begins_anew",
+            "errors of the simulation pass",
+            (
+                (
+                    SIMULATOR,
+                    'except DynidError as error:\n                self._refuse(f"{error}; {self.reset()}")',
+                    'except KeyError as error:\n                self._refuse(f"{error}; {self.reset()}")',
+                ),
+            ),
+        ),
+        Break(
+            here + "test_services_in_parallel_are_all_answered",
+            "a mode that is there already is refused",
+            ((CONTROLLERS, 'return f"in {self.mode} already"', 'raise DynidError("already")'),),
+        ),
+        Break(
+            node + "test_bad_parameters_end_the_process_with_one_line",
+            "the exit code is another",
+            ((RUNNING, "sys.exit(2)", "sys.exit(3)"),),
+        ),
+        Break(
+            here + "test_killed_and_started_again",
+            "joint states are on another topic",
+            (
+                (
+                    SIMULATOR,
+                    'create_publisher(JointState, "joint_states", 1000)',
+                    'create_publisher(JointState, "j", 1000)',
+                ),
+            ),
+        ),
+    ]
+
+
+def _recorder() -> list[Break]:
+    here, node, bag = "test_promises_recorder.py::", "test_recorder_node.py::", "test_bag_writer.py::"
+    seldom = (RECORDER, "FLUSH_PERIOD = 0.4", "FLUSH_PERIOD = 5.0")
+    no_end = (BAG, "            self._writer.close()\n", "")
+    no_restoration = (BAG, "            self._file.restore()", "            pass")
+    unexpected = (BAG, "except (OSError, WriterError) as error:", "except KeyError as error:")
+    written = "            self._bag.write(topic.topic,"
+    return [
+        Break(
+            node + "test_nothing_is_lost_at_1_khz_beside_a_busy_core",
+            "the queue holds five messages",
+            ((TOPIC, "DEPTH = 10_000", "DEPTH = 5"),),
+        ),
+        Break(
+            here + "test_messages_that_a_full_queue_pushes_out_are_counted",
+            "they are not counted",
+            ((TOPIC, "self.lost += gap if gap >= 0 else 1", "self.lost += 0"),),
+        ),
+        Break(here + "test_what_came_is_in_the_file_within_half_a_second", "written every 5 s", (seldom,)),
+        Break(bag + "test_bag_is_complete_after_each_flush", "no end is written", (no_end,)),
+        Break(here + "test_killed_at_any_moment_it_loses_no_more_than_half_a_second", "written every 5 s", (seldom,)),
+        Break(bag + "test_killed_at_any_write_it_leaves_all_up_to_the_last_flush", "no end is written", (no_end,)),
+        Break(
+            here + "test_impatient_signals_close_the_bag_all_the_same",
+            "signals disturb",
+            (
+                (
+                    RECORDER,
+                    "    run_undisturbed(Recorder)",
+                    '    __import__("dynid_ros.nodes.running", fromlist=["run"]).run(Recorder)',
+                ),
+            ),
+        ),
+        Break(
+            here + "test_the_end_of_the_node_takes_along_what_has_come",
+            "what waits is not taken along",
+            (
+                (
+                    RECORDER,
+                    "        if self._bag is not None:\n            self._drain()",
+                    "        if False:\n            pass",
+                ),
+            ),
+        ),
+        Break(
+            node + "test_signal_closes_the_bag",
+            "the end does not close the bag",
+            (
+                (
+                    RECORDER,
+                    "            if bag is not None:\n                bag.close()",
+                    "            if False:\n                pass",
+                ),
+            ),
+        ),
+        Break(
+            here + "test_a_full_disk_ends_the_recording_and_what_was_there_stays",
+            "what was half written stays",
+            (no_restoration,),
+        ),
+        Break(bag + "test_full_disk_leaves_a_complete_bag", "what was half written stays", (no_restoration,)),
+        Break(
+            node + "test_disk_that_goes_away",
+            "the failure is not kept",
+            ((RECORDER, "self._failure = str(error)", 'self._failure = ""'),),
+        ),
+        Break(
+            here + "test_a_folder_that_cannot_be_written_is_refused_at_the_start",
+            "errors of the file system pass",
+            (unexpected,),
+        ),
+        Break(
+            node + "test_autostart_into_a_folder_that_cannot_be_written",
+            "errors of the file system pass",
+            (unexpected,),
+        ),
+        Break(
+            here + "test_two_recorders_in_one_folder_in_one_second",
+            "there is one name in a second",
+            ((BAG, "for candidate in chain([path], numbered):", "for candidate in (path, path):"),),
+        ),
+        Break(
+            bag + "test_a_folder_that_another_process_makes_meanwhile_is_left_alone",
+            "that is an error",
+            ((BAG, "if not candidate.exists():  # else", "if True:  # else"),),
+        ),
+        Break(
+            here + "test_a_namesake_is_told_of",
+            "namesakes are not looked for",
+            ((RECORDER, "if count < 2:", "if True:"),),
+        ),
+        Break(
+            here + "test_of_starts_at_once_one_begins_and_of_stops_one_ends",
+            "a recording may begin in another",
+            (
+                (
+                    RECORDER,
+                    "        if self._bag is not None:\n            raise",
+                    "        if False:\n            raise",
+                ),
+            ),
+        ),
+        Break(
+            node + "test_publisher_that_comes_late_or_again_with_other_qos",
+            "the first QoS holds",
+            (
+                (
+                    TOPIC,
+                    "if self._subscription is None or self._subscription.qos_profile != qos:",
+                    "if self._subscription is None:",
+                ),
+            ),
+        ),
+        Break(
+            here + "test_two_publishers_of_a_topic_and_one_that_goes_are_recorded",
+            "two publishers are a problem",
+            ((TOPIC, "        if len(types) > 1:", "        if len(publishers) > 1:"),),
+        ),
+        Break(
+            node + "test_topic_of_a_wrong_type",
+            "types are not compared",
+            ((TOPIC, "if allowed and types[0] not in allowed:", "if False:"),),
+        ),
+        Break(
+            node + "test_recording_without_joint_states_says_so",
+            "silence is not told of",
+            ((RECORDER, "if complaint := silence(", "if complaint := '' and silence("),),
+        ),
+        Break(
+            here + "test_what_is_no_sensible_state_is_recorded_as_it_came",
+            "short messages are left out",
+            ((RECORDER, written, written.replace("self._bag", "len(data) < 60 or self._bag")),),
+        ),
+        Break(
+            here + "test_large_messages_do_not_push_out_others",
+            "large messages are left out",
+            ((RECORDER, written, written.replace("self._bag", "len(data) > 10**6 or self._bag")),),
+        ),
+        Break(
+            here + "test_a_clock_that_is_set_back_changes_no_order",
+            "times are those of the clock",
+            (("recording/reception_time.py", "        return found", "        return received"),),
+        ),
+        Break(
+            here + "test_simulated_time_that_stands_still_does_not_stop_it",
+            "timers are by the node's clock",
+            ((RECORDER, "clock = Clock(clock_type=ClockType.STEADY_TIME)", "clock = self.get_clock()"),),
+        ),
+    ]
+
+
+BREAKS = (*_compensation(), *_excitation(), *_recorder(), *_identification(), *_simulator())
