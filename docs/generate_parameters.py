@@ -1,0 +1,75 @@
+"""Write docs/parameters.md from the nodes' parameter tables: `make docs`."""
+
+from collections.abc import Iterable, Sequence
+from importlib import import_module
+from pathlib import Path
+
+import yaml
+
+from dynid_ros.nodes.parameters import NodeParameter
+
+DOCS = Path(__file__).resolve().parent
+PAGE = DOCS / "parameters.md"
+CONFIG = DOCS.parent / "config"
+
+HEAD = """\
+# Parameters of the nodes
+
+Made by `make docs` from the tables in `dynid_ros/nodes`; do not edit. The file of each node says more of them.
+A default is written as in such a file: `.nan` and `.inf` are numbers, `[.nan]`, `[0.0]` and `[""]` stand for *not
+given*. A list per joint has one value for all joints, or one per joint in the model's order.
+
+Parameters marked *live* may be changed with `ros2 param set` while the node runs; all others are read at the start.
+Launch files have arguments of the same names: `ros2 launch dynid_ros identify.launch.py --show-args`.
+"""
+
+
+def page() -> str:
+    """The whole page."""
+    names = nodes()
+    contents = "\n".join(f"- [{name}](#{name})" for name in names)
+    return "\n".join([HEAD, contents, "", "\n\n".join(section(name) for name in names), ""])
+
+
+def nodes() -> list[str]:
+    """Names of the nodes, each of which has a parameter file."""
+    return sorted(path.stem for path in CONFIG.glob("*.yaml"))
+
+
+def section(node: str) -> str:
+    """Heading, what the node is, and its table."""
+    module = import_module(f"dynid_ros.nodes.{node}")
+    first = " ".join((module.__doc__ or "").split("\n\n")[0].split())
+    more = f"[config/{node}.yaml](../config/{node}.yaml)"
+    return "\n".join([f"## {node}", "", f"{first} {more}", "", *table(module.PARAMETERS)])
+
+
+def table(parameters: Sequence[NodeParameter]) -> Iterable[str]:
+    """Rows of a Markdown table."""
+    yield "| parameter | type | default | |"
+    yield "|---|---|---|---|"
+    for parameter in parameters:
+        text = parameter.description.replace("|", "\\|")
+        live = " *live*" if parameter.adjustable else ""
+        yield f"| `{parameter.name}`{live} | {kind(parameter.default)} | `{written(parameter.default)}` | {text} |"
+
+
+def kind(default: object) -> str:
+    """Type in the words of ROS."""
+    if isinstance(default, list):
+        return f"list of {kind(default[0])}s"
+    return {bool: "bool", int: "integer", float: "double", str: "string"}[type(default)]
+
+
+def written(default: object) -> str:
+    """The value as a parameter file holds it."""
+    if isinstance(default, str):
+        return f'"{default}"'
+    if isinstance(default, list) and all(isinstance(item, str) for item in default):
+        return "[" + ", ".join(map(written, default)) + "]"
+    return yaml.safe_dump(default, default_flow_style=True, width=1000).removesuffix("...\n").strip()
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")
+    print(f"wrote {PAGE}")
