@@ -14,19 +14,19 @@ class Break(NamedTuple):
     edits: tuple[Edit, ...]
 
 
-COMPENSATOR, LOOP = "control/gravity_compensator.py", "nodes/compensation_loop.py"
-COMPENSATION, ORDER = "nodes/gravity_compensation.py", "nodes/joint_states.py"
-ARM, EXCITATION, TIME = "nodes/excitation_arm.py", "nodes/excitation.py", "nodes/motion_time.py"
+COMPENSATOR, LOOP = "control/gravity_compensator.py", "nodes/compensation/loop.py"
+COMPENSATION, ORDER = "nodes/gravity_compensation.py", "nodes/shared/joint_states.py"
+ARM, EXCITATION, TIME = "nodes/experiment/arm.py", "nodes/excitation.py", "nodes/experiment/motion_time.py"
 RUNNING, RECORDER, TOPIC, BAG = (
-    "nodes/running.py",
+    "nodes/shared/running.py",
     "nodes/recorder.py",
-    "nodes/raw_subscription.py",
+    "nodes/shared/raw_subscription.py",
     "recording/bag_writer.py",
 )
 IDENTIFICATION, SIMULATOR, CONTROLLERS = (
-    "nodes/identification_node.py",
+    "nodes/identifying/identification_node.py",
     "nodes/simulator.py",
-    "nodes/simulator_controllers.py",
+    "nodes/simulated_arm/controllers.py",
 )
 
 NOT_FINITE = (ORDER, "            if not math.isfinite(value):", "            if False:")
@@ -42,7 +42,7 @@ STAMPS_ASCEND = (
     "if stamp is not None and stamp == self._stamp:",
     "if stamp is not None and self._stamp is not None and stamp <= self._stamp:",
 )
-WRITABLE = ("nodes/parameters.py", "read_only=not parameter.adjustable", "read_only=False")
+WRITABLE = ("nodes/shared/parameters.py", "read_only=not parameter.adjustable", "read_only=False")
 UNFORESEEN = (RUNNING, "except Exception as error:  # a fault", "except KeyError as error:  # a fault")
 FOLLOWED = ("trajectories/progress.py", "if not excess[i] <= 0:", "if False:")
 SOON_STALE = (ARM, "elif age > self._stale_after:", "elif age > 0.05:")
@@ -134,17 +134,17 @@ def _compensation() -> list[Break]:
         Break(
             node + "test_a_load_that_cannot_be_meant_is_refused_and_the_one_in_force_stays",
             "stamps of loads may be in the future",
-            (("nodes/compensation_load.py", "if stamp and ahead > AHEAD:", "if False:"),),
+            (("nodes/compensation/load.py", "if stamp and ahead > AHEAD:", "if False:"),),
         ),
         Break(
             node + "test_a_load_stays_when_its_publisher_is_gone_and_comes_back_after_a_new_configuration",
             "the load is not latched",
-            (("nodes/compensation_load.py", "self._on_message, LATCHED)", "self._on_message, 10)"),),
+            (("nodes/compensation/load.py", "self._on_message, LATCHED)", "self._on_message, 10)"),),
         ),
         Break(
             node + "test_measured_links_are_counted_with_and_springs_where_they_fall_silent",
             "links are never too old",
-            (("nodes/compensation_links.py", "if age > self._timeout:", "if False:"),),
+            (("nodes/compensation/links.py", "if age > self._timeout:", "if False:"),),
         ),
         Break(here + "test_parameters_stay_while_it_runs", "parameters may be set", (WRITABLE,)),
         Break(
@@ -176,7 +176,7 @@ def _compensation() -> list[Break]:
         Break(
             here + "test_another_urdf_while_active_changes_nothing",
             "another URDF goes unnoticed",
-            (("nodes/compensation_model.py", "if changed:", "if False:"),),
+            (("nodes/compensation/model.py", "if changed:", "if False:"),),
         ),
         Break(
             here + "test_a_fault_of_the_code_is_answered_and_the_torque_goes_on",
@@ -234,7 +234,7 @@ def _compensation() -> list[Break]:
         Break(
             "test_controller_query.py::test_a_controller_that_does_not_fit_is_refused",
             "joints that the model does not know are taken",
-            (("nodes/compensation_setup.py", "    if unknown:", "    if False:"),),
+            (("nodes/compensation/setup.py", "    if unknown:", "    if False:"),),
         ),
         Break(
             "test_controller_query.py::test_a_controller_that_comes_back_with_other_joints_is_a_fault",
@@ -242,12 +242,12 @@ def _compensation() -> list[Break]:
             ((COMPENSATION, "            self._loop.interrupt(stranger)", "            pass"),),
         ),
         Break(
-            "test_compensation_setpoint.py::test_a_set_point_that_cannot_be_meant_is_refused",
+            "test_setpoint.py::test_a_set_point_that_cannot_be_meant_is_refused",
             "joints of another robot are passed over",
-            (("nodes/compensation_setpoint.py", "        if unknown or not names:", "        if False:"),),
+            (("nodes/compensation/setpoint.py", "        if unknown or not names:", "        if False:"),),
         ),
         Break(
-            "test_compensation_setpoint.py::test_damping_without_velocities_is_a_fault",
+            "test_setpoint.py::test_damping_without_velocities_is_a_fault",
             "velocities that are missing count as zero",
             (
                 (
@@ -279,7 +279,7 @@ def _excitation() -> list[Break]:
         Break(
             f"{rests}[effort too large]",
             "efforts are not looked at",
-            (("nodes/excitation_watch.py", "if late.any():", "if False:"),),
+            (("nodes/experiment/watch.py", "if late.any():", "if False:"),),
         ),
         Break(
             f"{rests}[controller gone]",
@@ -339,7 +339,7 @@ def _excitation() -> list[Break]:
         Break(
             here + "test_a_recording_that_cannot_be_read_is_named",
             "recordings are not read",
-            (("nodes/excitation_settings.py", "            if paths:", "            if False:"),),
+            (("nodes/experiment/settings.py", "            if paths:", "            if False:"),),
         ),
         Break(here + "test_a_fault_of_the_code_is_answered", "services let exceptions pass", (UNFORESEEN,)),
         Break(
@@ -440,17 +440,23 @@ def _identification() -> list[Break]:
         Break(
             node + "test_live_gaps_are_counted_and_faults_named",
             "gaps are not counted",
-            (("nodes/sample_means.py", "self.missing += round(step / self.period) - 1", "self.missing += 0"),),
+            (
+                (
+                    "nodes/identifying/sample_means.py",
+                    "self.missing += round(step / self.period) - 1",
+                    "self.missing += 0",
+                ),
+            ),
         ),
         Break(
             node + "test_live_a_clock_that_is_set_back",
             "a clock that is set back is not looked for",
-            (("nodes/live_load.py", "if step < -SET_BACK:", "if False:"),),
+            (("nodes/identifying/live_load.py", "if step < -SET_BACK:", "if False:"),),
         ),
         Break(
             here + "test_the_watch_on_torque_sensors_names_what_is_wrong",
             "a clock that is set back is not looked for",
-            (("nodes/torque_sensor_watch.py", "if back > SET_BACK:", "if False:"),),
+            (("nodes/identifying/torque_sensor_watch.py", "if back > SET_BACK:", "if False:"),),
         ),
     ]
 
@@ -461,7 +467,7 @@ def _simulator() -> list[Break]:
         Break(
             node + "test_refuses_bad_trajectories_and_stays",
             "sizes of points are not compared",
-            (("nodes/trajectory_points.py", "        if size != n:", "        if False:"),),
+            (("nodes/simulated_arm/trajectory_points.py", "        if size != n:", "        if False:"),),
         ),
         Break(
             node + "test_refuses_bad_effort_commands_and_keeps_the_last",
@@ -471,7 +477,7 @@ def _simulator() -> list[Break]:
         Break(
             node + "test_an_impossible_load_is_not_picked_up",
             "sizes of a load's numbers are not compared",
-            (("nodes/simulator_parameters.py", "if len(getattr(settings, name)) != length:", "if False:"),),
+            (("nodes/simulated_arm/parameters.py", "if len(getattr(settings, name)) != length:", "if False:"),),
         ),
         Break(
             here + "test_a_publisher_that_is_gone_leaves_its_last_command",
@@ -552,7 +558,7 @@ def _recorder() -> list[Break]:
                 (
                     RECORDER,
                     "    run_undisturbed(Recorder)",
-                    '    __import__("dynid_ros.nodes.running", fromlist=["run"]).run(Recorder)',
+                    '    __import__("dynid_ros.nodes.shared.running", fromlist=["run"]).run(Recorder)',
                 ),
             ),
         ),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import yaml
 
-from dynid_ros.nodes.parameters import NodeParameter
+from dynid_ros.nodes.shared.parameters import NodeParameter
 
 DOCS = Path(__file__).resolve().parent
 PAGE = DOCS / "parameters.md"

@@ -1,6 +1,6 @@
 """Starts the nodes of the demo as processes, for those who have no `ros2 launch` at hand.
 
-Nodes that read what others identify are started by the coordinator when it is there (`nodes/demo_process.py`).
+Nodes that read what others identify are started by the coordinator when it is there (`nodes/demonstration/process.py`).
 """
 
 import os

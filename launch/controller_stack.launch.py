@@ -8,7 +8,7 @@ the controller manager is in config/controllers/<route>.yaml, how and what to ch
 
 from launch import LaunchDescription
 
-from dynid_ros.nodes.launching import Choice, Option, describe_nodes
+from dynid_ros.nodes.shared.launching import Choice, Option, describe_nodes
 
 FORWARDED = {"output": "effort", "controller": "forward_effort_controller"}
 ROUTES = Choice(

@@ -11,8 +11,8 @@ from rclpy.node import Node
 from std_msgs.msg import String
 from std_srvs.srv import Trigger
 
-from dynid_ros.nodes.robot_description import LATCHED
-from dynid_ros.nodes.service_calls import ServiceCaller
+from dynid_ros.nodes.shared.robot_description import LATCHED
+from dynid_ros.nodes.shared.service_calls import ServiceCaller
 
 TIMEOUT = 60.0
 

@@ -1,3 +1,3 @@
-"""ROS 2 nodes: parameters in, core call, messages out."""
+"""ROS 2 nodes, a file each: parameters in, core call, messages out; their parts in folders beside them."""
 
 import dynid_ros.one_thread  # noqa: F401 - before any node imports numpy

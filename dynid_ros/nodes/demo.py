@@ -8,15 +8,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from dynid_ros.errors import DynidError
-from dynid_ros.nodes import demo_gravity, demo_links, demo_load, demo_torque_sensors
-from dynid_ros.nodes.demo_flexible import flexible_act
-from dynid_ros.nodes.demo_guiding import guiding_act
-from dynid_ros.nodes.demo_process import DemoProcess, running
-from dynid_ros.nodes.demo_stage import START_TIMEOUT, Stage
-from dynid_ros.nodes.demo_waiting import spin_for
-from dynid_ros.nodes.parameters import NodeParameter
-from dynid_ros.nodes.robot_description import ROBOT_PARAMETERS
-from dynid_ros.nodes.running import ros_process
+from dynid_ros.nodes.demonstration import gravity, links, load, torque_sensors
+from dynid_ros.nodes.demonstration.flexible import flexible_act
+from dynid_ros.nodes.demonstration.guiding import guiding_act
+from dynid_ros.nodes.demonstration.process import DemoProcess, running
+from dynid_ros.nodes.demonstration.stage import START_TIMEOUT, Stage
+from dynid_ros.nodes.demonstration.waiting import spin_for
+from dynid_ros.nodes.shared.parameters import NodeParameter
+from dynid_ros.nodes.shared.robot_description import ROBOT_PARAMETERS
+from dynid_ros.nodes.shared.running import ros_process
 from dynid_ros.report.demonstration.act import Act as Shown
 from dynid_ros.report.demonstration.report import write_demonstration_report
 
@@ -43,11 +43,11 @@ class Act:
 
 GRAVITY, LINKS = {"gravity/identified.yaml": "gravity"}, {"links/identified.yaml": "links"}
 ACTS = {
-    "gravity": Act(demo_gravity.gravity_act, 4, motions=[demo_gravity.MOTION]),
+    "gravity": Act(gravity.gravity_act, 4, motions=[gravity.MOTION]),
     "hand_guiding": Act(guiding_act, 1, GRAVITY),
-    "links": Act(demo_links.links_act, 2, motions=demo_links.MOTIONS),
-    "load": Act(demo_load.load_act, 5, GRAVITY | LINKS, [demo_load.MOTION]),
-    "torque_sensors": Act(demo_torque_sensors.torque_sensor_act, 2, GRAVITY, [demo_torque_sensors.MOTION]),
+    "links": Act(links.links_act, 2, motions=links.MOTIONS),
+    "load": Act(load.load_act, 5, GRAVITY | LINKS, [load.MOTION]),
+    "torque_sensors": Act(torque_sensors.torque_sensor_act, 2, GRAVITY, [torque_sensors.MOTION]),
     "flexible_joint": Act(flexible_act, 2, beside=True),
 }
 PARAMETERS = (

@@ -29,15 +29,15 @@ from std_srvs.srv import Trigger
 from dynid_ros.design.parallel_search import Progress
 from dynid_ros.errors import DynidError
 from dynid_ros.excitation import Experiment, Plan
-from dynid_ros.nodes.diagnostics import ERROR, OK, WARN, Diagnostics, Status
-from dynid_ros.nodes.excitation_arm import Arm
-from dynid_ros.nodes.excitation_parameters import MOTION_PARAMETERS, PARAMETERS
-from dynid_ros.nodes.excitation_safety import Safety
-from dynid_ros.nodes.excitation_settings import Design, check_rates
-from dynid_ros.nodes.excitation_work import Work
-from dynid_ros.nodes.parameters import current, declare
-from dynid_ros.nodes.robot_description import LATCHED, robot_model
-from dynid_ros.nodes.running import answer, answer_later, run
+from dynid_ros.nodes.experiment.arm import Arm
+from dynid_ros.nodes.experiment.parameters import MOTION_PARAMETERS, PARAMETERS
+from dynid_ros.nodes.experiment.safety import Safety
+from dynid_ros.nodes.experiment.settings import Design, check_rates
+from dynid_ros.nodes.experiment.work import Work
+from dynid_ros.nodes.shared.diagnostics import ERROR, OK, WARN, Diagnostics, Status
+from dynid_ros.nodes.shared.parameters import current, declare
+from dynid_ros.nodes.shared.robot_description import LATCHED, robot_model
+from dynid_ros.nodes.shared.running import answer, answer_later, run
 from dynid_ros.trajectories import Trajectory, check_start
 
 WATCH_RATE = 50.0

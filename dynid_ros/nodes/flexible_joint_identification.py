@@ -14,9 +14,9 @@ from dynid_ros.identification.flexible import FlexibleJointIdentification
 from dynid_ros.jobs.camera_inputs import marker_links
 from dynid_ros.jobs.flexible import AUTO, FlexibleJob, identify_flexible
 from dynid_ros.model import RobotModel
-from dynid_ros.nodes.identification_node import RECORDING_PARAMETERS, IdentificationNode
-from dynid_ros.nodes.parameters import NodeParameter
-from dynid_ros.nodes.running import run
+from dynid_ros.nodes.identifying.identification_node import RECORDING_PARAMETERS, IdentificationNode
+from dynid_ros.nodes.shared.parameters import NodeParameter
+from dynid_ros.nodes.shared.running import run
 from dynid_ros.recording import Recording
 
 PARAMETERS = (

@@ -30,18 +30,18 @@ from std_srvs.srv import SetBool, Trigger
 
 from dynid_ros.control import State
 from dynid_ros.errors import ControlError, DynidError
-from dynid_ros.nodes.compensation_loop import CompensationLoop
-from dynid_ros.nodes.compensation_model import CompensationModel
-from dynid_ros.nodes.compensation_parameters import PARAMETERS
-from dynid_ros.nodes.compensation_setup import make_loop
-from dynid_ros.nodes.compensation_status import CompensationStatus
-from dynid_ros.nodes.controller_query import ControllerAnswer, ControllerQuery
-from dynid_ros.nodes.diagnostics import ERROR, OK, Diagnostics, Status
-from dynid_ros.nodes.lifecycle import guard_transitions, transition
-from dynid_ros.nodes.parameters import declare
-from dynid_ros.nodes.prompt_wait import serve_ready
-from dynid_ros.nodes.robot_description import LATCHED
-from dynid_ros.nodes.running import answer
+from dynid_ros.nodes.compensation.controller_query import ControllerAnswer, ControllerQuery
+from dynid_ros.nodes.compensation.loop import CompensationLoop
+from dynid_ros.nodes.compensation.model import CompensationModel
+from dynid_ros.nodes.compensation.parameters import PARAMETERS
+from dynid_ros.nodes.compensation.setup import make_loop
+from dynid_ros.nodes.compensation.status import CompensationStatus
+from dynid_ros.nodes.shared.diagnostics import ERROR, OK, Diagnostics, Status
+from dynid_ros.nodes.shared.lifecycle import guard_transitions, transition
+from dynid_ros.nodes.shared.parameters import declare
+from dynid_ros.nodes.shared.prompt_wait import serve_ready
+from dynid_ros.nodes.shared.robot_description import LATCHED
+from dynid_ros.nodes.shared.running import answer
 
 AUTOSTART_PERIOD = 0.1
 REMINDER_PERIOD = 5.0

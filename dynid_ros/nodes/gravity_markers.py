@@ -23,13 +23,13 @@ from visualization_msgs.msg import MarkerArray
 from dynid_ros.control import CarriedLoad
 from dynid_ros.control.gravity_view import GravityPicture, GravityView
 from dynid_ros.errors import ControlError, DynidError
-from dynid_ros.nodes.diagnostics import ERROR, OK, WARN, Diagnostics, Status, silence
-from dynid_ros.nodes.joint_states import JointOrder
-from dynid_ros.nodes.marker_shapes import Shapes
-from dynid_ros.nodes.parameters import NodeParameter, declare
-from dynid_ros.nodes.raw_subscription import RawSubscription
-from dynid_ros.nodes.robot_description import LATCHED, ROBOT_PARAMETERS, robot_description
-from dynid_ros.nodes.running import run
+from dynid_ros.nodes.shared.diagnostics import ERROR, OK, WARN, Diagnostics, Status, silence
+from dynid_ros.nodes.shared.joint_states import JointOrder
+from dynid_ros.nodes.shared.marker_shapes import Shapes
+from dynid_ros.nodes.shared.parameters import NodeParameter, declare
+from dynid_ros.nodes.shared.raw_subscription import RawSubscription
+from dynid_ros.nodes.shared.robot_description import LATCHED, ROBOT_PARAMETERS, robot_description
+from dynid_ros.nodes.shared.running import run
 
 PARAMETERS = (
     *ROBOT_PARAMETERS,

@@ -18,12 +18,12 @@ from dynid_ros.identification.wrench.source import WrenchSource
 from dynid_ros.jobs.load import LoadJob, identify_load
 from dynid_ros.jobs.load_inputs import ACTS_ON, read_arm, read_tare
 from dynid_ros.model import RobotModel
-from dynid_ros.nodes.diagnostics import Diagnostics
-from dynid_ros.nodes.identification_node import RECORDING_PARAMETERS, IdentificationNode, Identify, Job
-from dynid_ros.nodes.live_load import LiveLoad
-from dynid_ros.nodes.load_publisher import LoadPublisher
-from dynid_ros.nodes.parameters import NodeParameter
-from dynid_ros.nodes.running import run
+from dynid_ros.nodes.identifying.identification_node import RECORDING_PARAMETERS, IdentificationNode, Identify, Job
+from dynid_ros.nodes.identifying.live_load import LiveLoad
+from dynid_ros.nodes.identifying.load_publisher import LoadPublisher
+from dynid_ros.nodes.shared.diagnostics import Diagnostics
+from dynid_ros.nodes.shared.parameters import NodeParameter
+from dynid_ros.nodes.shared.running import run
 from dynid_ros.recording import Recording
 from dynid_ros.recording.effort import EffortConvention
 

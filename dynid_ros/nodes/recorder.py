@@ -14,11 +14,11 @@ from std_msgs.msg import String
 from std_srvs.srv import Trigger
 
 from dynid_ros.errors import RecordingError
-from dynid_ros.nodes.diagnostics import ERROR, OK, WARN, Diagnostics, Status, silence
-from dynid_ros.nodes.parameters import NodeParameter, declare
-from dynid_ros.nodes.raw_subscription import RawSubscription
-from dynid_ros.nodes.robot_description import LATCHED, robot_name
-from dynid_ros.nodes.running import answer, run_undisturbed
+from dynid_ros.nodes.shared.diagnostics import ERROR, OK, WARN, Diagnostics, Status, silence
+from dynid_ros.nodes.shared.parameters import NodeParameter, declare
+from dynid_ros.nodes.shared.raw_subscription import RawSubscription
+from dynid_ros.nodes.shared.robot_description import LATCHED, robot_name
+from dynid_ros.nodes.shared.running import answer, run_undisturbed
 from dynid_ros.recording.bag_writer import BagWriter
 from dynid_ros.recording.reception_time import ReceptionTime
 

@@ -15,13 +15,13 @@ from std_msgs.msg import String
 from std_srvs.srv import SetBool, Trigger
 
 from dynid_ros.errors import DynidError
-from dynid_ros.nodes.diagnostics import OK, WARN, Diagnostics, Status
-from dynid_ros.nodes.parameters import current, declare
-from dynid_ros.nodes.robot_description import LATCHED, robot_description
-from dynid_ros.nodes.running import answer, run
-from dynid_ros.nodes.simulator_camera import SimulatorCamera
-from dynid_ros.nodes.simulator_controllers import CONTROLLERS
-from dynid_ros.nodes.simulator_parameters import (
+from dynid_ros.nodes.shared.diagnostics import OK, WARN, Diagnostics, Status
+from dynid_ros.nodes.shared.parameters import current, declare
+from dynid_ros.nodes.shared.robot_description import LATCHED, robot_description
+from dynid_ros.nodes.shared.running import answer, run
+from dynid_ros.nodes.simulated_arm.camera import SimulatorCamera
+from dynid_ros.nodes.simulated_arm.controllers import CONTROLLERS
+from dynid_ros.nodes.simulated_arm.parameters import (
     LOAD_PARAMETERS,
     PARAMETERS,
     SENSOR_PARAMETERS,
@@ -30,7 +30,7 @@ from dynid_ros.nodes.simulator_parameters import (
     make_sensors,
     published_description,
 )
-from dynid_ros.nodes.simulator_push import SimulatorPush
+from dynid_ros.nodes.simulated_arm.push import SimulatorPush
 from dynid_ros.simulation import demo_arm_urdf, truth_table
 
 LARGEST_BACKLOG = 0.5  # s of simulation that are caught up at once; what is beyond is lost and reported

@@ -22,11 +22,11 @@ from dynid_ros.identification.torque_sensors.correction import TorqueSensors
 from dynid_ros.identification.torque_sensors.observer import TorqueSensorObserver
 from dynid_ros.jobs.torque_sensors import TorqueSensorJob, identify_torque_sensors, read_gravity
 from dynid_ros.model import RobotModel
-from dynid_ros.nodes.diagnostics import Diagnostics
-from dynid_ros.nodes.identification_node import RECORDING_PARAMETERS, IdentificationNode, Identify, Job
-from dynid_ros.nodes.parameters import NodeParameter
-from dynid_ros.nodes.running import answer, run
-from dynid_ros.nodes.torque_sensor_watch import TorqueSensorWatch
+from dynid_ros.nodes.identifying.identification_node import RECORDING_PARAMETERS, IdentificationNode, Identify, Job
+from dynid_ros.nodes.identifying.torque_sensor_watch import TorqueSensorWatch
+from dynid_ros.nodes.shared.diagnostics import Diagnostics
+from dynid_ros.nodes.shared.parameters import NodeParameter
+from dynid_ros.nodes.shared.running import answer, run
 from dynid_ros.recording import Recording
 
 PARAMETERS = (

@@ -12,8 +12,8 @@ rclpy = pytest.importorskip("rclpy")
 from rclpy.context import Context  # noqa: E402
 
 from dynid_ros.model import RobotModel  # noqa: E402
-from dynid_ros.nodes.excitation_safety import Safety  # noqa: E402
-from dynid_ros.nodes.parameters import declare  # noqa: E402
+from dynid_ros.nodes.experiment.safety import Safety  # noqa: E402
+from dynid_ros.nodes.shared.parameters import declare  # noqa: E402
 from dynid_ros.recording.effort import EffortConvention  # noqa: E402
 
 FILES = sorted((Path(__file__).parents[2] / "config" / "robots").glob("*.yaml"))

@@ -24,7 +24,7 @@ from doc_pages import (
 
 from dynid_ros import cli
 
-NODES_SOURCE = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "dynid_ros" / "nodes").glob("*.py"))
+NODES_SOURCE = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "dynid_ros" / "nodes").rglob("*.py"))
 NODES = sorted(path.stem for path in (ROOT / "config").glob("*.yaml"))
 OF_ROS = {"bag", "control", "daemon", "doctor", "interface", "node", "pkg"}
 TRANSITIONS = {"configure", "activate", "deactivate", "cleanup", "shutdown"}

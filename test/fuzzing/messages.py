@@ -25,9 +25,9 @@ rclpy = pytest.importorskip("rclpy")
 from rclpy.parameter import Parameter  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 
-from dynid_ros.nodes.compensation_parameters import PARAMETERS, feedforward, timing  # noqa: E402
-from dynid_ros.nodes.joint_states import JointOrder  # noqa: E402
-from dynid_ros.nodes.parameters import declare  # noqa: E402
+from dynid_ros.nodes.compensation.parameters import PARAMETERS, feedforward, timing  # noqa: E402
+from dynid_ros.nodes.shared.joint_states import JointOrder  # noqa: E402
+from dynid_ros.nodes.shared.parameters import declare  # noqa: E402
 
 NAMES = list(planar_arm.JOINTS)
 ROBOT = arms.robot()

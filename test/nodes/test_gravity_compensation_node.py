@@ -31,8 +31,8 @@ from sensor_msgs.msg import JointState  # noqa: E402
 from std_msgs.msg import String  # noqa: E402
 from trajectory_msgs.msg import JointTrajectory  # noqa: E402
 
-from dynid_ros.nodes import compensation_model  # noqa: E402
-from dynid_ros.nodes.compensation_parameters import PARAMETERS, feedforward  # noqa: E402
+from dynid_ros.nodes.compensation import model  # noqa: E402
+from dynid_ros.nodes.compensation.parameters import PARAMETERS, feedforward  # noqa: E402
 
 ROOT = Path(__file__).parents[2]
 
@@ -255,7 +255,7 @@ def test_a_slow_reload_does_not_starve_the_control(bench, monkeypatch):
         return feedforward(*arguments)
 
     bench = bench().run()
-    monkeypatch.setattr(compensation_model, "feedforward", slowly)
+    monkeypatch.setattr(model, "feedforward", slowly)
     count = len(bench.robot.commands)
     assert bench.reload().success
     assert bench.state == "active"

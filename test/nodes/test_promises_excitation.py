@@ -32,8 +32,8 @@ from std_msgs.msg import String  # noqa: E402
 from std_srvs.srv import Trigger  # noqa: E402
 
 from dynid_ros.errors import DynidError  # noqa: E402
-from dynid_ros.nodes import excitation_arm  # noqa: E402
 from dynid_ros.nodes.excitation import ExcitationNode  # noqa: E402
+from dynid_ros.nodes.experiment import arm as arm_in_motion  # noqa: E402
 from dynid_ros.trajectories import Trajectory, move  # noqa: E402
 
 ROOT = Path(__file__).parents[2]
@@ -45,7 +45,7 @@ SWING = [START[0] + 0.5, START[1] - 0.4, START[2] + 0.4]
 
 @pytest.fixture(autouse=True)
 def ros(monkeypatch):
-    monkeypatch.setattr(excitation_arm, "PAUSE", 0.3)
+    monkeypatch.setattr(arm_in_motion, "PAUSE", 0.3)
     rclpy.init()
     yield
     rclpy.shutdown()
@@ -288,7 +288,7 @@ def test_a_recording_that_cannot_be_read_is_named(bench, tmp_path, content):
 
 def test_a_fault_of_the_code_is_answered(bench, monkeypatch):
     bench = bench()
-    monkeypatch.setattr("dynid_ros.nodes.excitation_settings.repeated", lambda *_: 1 / 0)
+    monkeypatch.setattr("dynid_ros.nodes.experiment.settings.repeated", lambda *_: 1 / 0)
     answer = bench.call("design")
     assert not answer.success
     assert "unexpected ZeroDivisionError" in answer.message

@@ -25,9 +25,9 @@ from sensor_msgs.msg import JointState  # noqa: E402
 from std_msgs.msg import String  # noqa: E402
 from std_srvs.srv import Trigger  # noqa: E402
 
-from dynid_ros.nodes import raw_subscription  # noqa: E402
-from dynid_ros.nodes.raw_subscription import RawSubscription  # noqa: E402
 from dynid_ros.nodes.recorder import Recorder  # noqa: E402
+from dynid_ros.nodes.shared import raw_subscription  # noqa: E402
+from dynid_ros.nodes.shared.raw_subscription import RawSubscription  # noqa: E402
 from dynid_ros.recording import Recording, bag_writer, reception_time  # noqa: E402
 
 ROOT = Path(__file__).parents[2]
@@ -312,7 +312,7 @@ def test_impatient_signals_close_the_bag_all_the_same(tmp_path):
 FORKED = """
 import os, sys
 from dynid_ros.nodes.recorder import Recorder
-from dynid_ros.nodes.running import run_undisturbed
+from dynid_ros.nodes.shared.running import run_undisturbed
 
 for i in range(int(sys.argv[2])):
     child = os.fork()

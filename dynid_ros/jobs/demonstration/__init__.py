@@ -1,0 +1,1 @@
+"""Acts of the demo, judged: what was identified beside the truth."""

@@ -1,0 +1,56 @@
+"""What `gravity_compensation` says of itself on `/diagnostics`."""
+
+import time
+
+from dynid_ros.control import State
+from dynid_ros.nodes.compensation.loop import CompensationLoop
+from dynid_ros.nodes.shared.diagnostics import ERROR, OK, WARN, Status, silence
+
+
+class CompensationStatus:
+    """Looks at the loop; rates and largest values are those since the last look."""
+
+    def __init__(self) -> None:
+        self._time = time.monotonic()
+
+    def of(self, loop: CompensationLoop, state: str) -> Status:
+        """Status while the node is in `state`."""
+        now = time.monotonic()
+        seconds, self._time = now - self._time, now
+        commands = loop.commands.publisher
+        values: dict[str, object] = {
+            "joint_states_per_second": f"{loop.states / max(seconds, 1e-3):.1f}",
+            "seconds_since_joint_state": f"{now - loop.heard:.2f}",
+            "largest_torque": f"{loop.largest:.3f}",
+            "at_torque_limit": ", ".join(sorted(loop.limited)) or "none",
+            "faults": loop.compensator.faults,
+            "load": loop.load.load or "none",
+            "loads_refused": loop.load.refused,
+            "setpoints_refused": loop.setpoint.refused,
+            "links": loop.links.problem or ("measured" if loop.links.topic else "not measured"),
+            "command_topic": commands.topic_name,
+            "subscribers": commands.get_subscription_count(),
+        }
+        for name, torque in zip(loop.joint_names, loop.compensator.torque, strict=True):
+            values[f"torque {name}"] = f"{torque:.3f}"
+        complaint = self._complaint(loop)
+        loop.states, loop.largest = 0, 0.0
+        loop.limited.clear()
+        if loop.compensator.state is State.FAULT:
+            return ERROR, state, values
+        return (WARN, f"{state}; {complaint}", values) if complaint else (OK, state, values)
+
+    def _complaint(self, loop: CompensationLoop) -> str:
+        """What is wrong and is no fault; empty: nothing."""
+        if loop.limited:
+            return f"torque exceeds the torque limit of {', '.join(sorted(loop.limited))}"
+        if loop.load.problem:
+            return loop.load.problem
+        if loop.setpoint.problem:
+            return loop.setpoint.problem
+        if loop.links.problem:
+            return f"links not measured: {loop.links.problem}"
+        commands = loop.commands.publisher
+        if loop.compensator.state is not State.DISABLED and not commands.get_subscription_count():
+            return f"nobody listens on {commands.topic_name}: the torque reaches no controller"
+        return silence(loop.joint_states_topic, loop.heard) if loop.running else ""

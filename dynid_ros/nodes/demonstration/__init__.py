@@ -1,0 +1,1 @@
+"""The acts of the demo, and what they share."""

@@ -1,0 +1,199 @@
+"""The arm as the excitation node has it: a controller that takes motions, and joint states to watch it by."""
+
+import math
+import time
+from collections.abc import Callable
+from types import SimpleNamespace
+
+import numpy as np
+from numpy.typing import NDArray
+from rclpy.duration import Duration
+from rclpy.node import Node
+from rclpy.qos import qos_profile_sensor_data
+from rclpy.task import Future
+from sensor_msgs.msg import JointState
+from trajectory_msgs.msg import JointTrajectory
+
+from dynid_ros.errors import DynidError
+from dynid_ros.nodes.experiment.motion_time import MotionTime
+from dynid_ros.nodes.experiment.settings import controller_joints
+from dynid_ros.nodes.experiment.trajectory_message import trajectory_message
+from dynid_ros.nodes.experiment.watch import EffortWatch, efforts, moving_joint
+from dynid_ros.nodes.shared.joint_states import JointOrder
+from dynid_ros.trajectories import MotionInProgress, MotionLimits, Trajectory, stop
+from dynid_ros.trajectories.limits import per_joint
+
+PAUSE = 1.0
+"""Time from sending a long motion to its start, s: some controllers do nothing else while they read it."""
+STATE_TIMEOUT = 1.0
+"""How long a joint state is waited for, s."""
+
+
+class Arm:
+    """Sends each motion as one message, watches the arm follow it, and slows it down where it does not.
+
+    Args:
+        node: whose topics are used; it calls `watch` at a steady rate, 50 Hz or so.
+        settings: command_topic, controller_joints, tracking_error_limit, effort_limit, effort_grace and stale_after.
+        limits: of the joints.
+        on_halt: told why a motion is stopped, when the stop has been sent.
+        on_rest: told when a motion has ended, and whether it was stopped.
+
+    """
+
+    def __init__(
+        self,
+        node: Node,
+        settings: SimpleNamespace,
+        limits: MotionLimits,
+        *,
+        on_halt: Callable[[str], None],
+        on_rest: Callable[[bool], None],
+    ) -> None:
+        self._limits, self._on_halt, self._on_rest = limits, on_halt, on_rest
+        names = limits.joint_names
+        self._controller_joints = controller_joints(settings, names)
+        self._tracking_error_limit = per_joint(settings.tracking_error_limit, names, "tracking_error_limit")
+        self._efforts = EffortWatch(limits, settings.effort_limit, settings.effort_grace)
+        self._stale_after = settings.stale_after
+        self._order = JointOrder(names)
+        self._time = MotionTime(node)
+        self._motion: MotionInProgress | None = None
+        self.stopping = False
+        self._position = np.full(len(names), math.nan)
+        self._moving = self._unusable = ""
+        self._received = self._watched_from = -math.inf
+        self._next_look = Future()
+        self._command = node.create_publisher(JointTrajectory, settings.command_topic, 10)
+        node.create_subscription(JointState, "joint_states", self._on_joint_state, qos_profile_sensor_data)
+
+    @property
+    def moving(self) -> bool:
+        """Whether a motion, or the stop of one, is under way."""
+        return self._motion is not None
+
+    @property
+    def fraction(self) -> float:
+        """Part of the motion that is past, 0 to 1."""
+        return self._motion.fraction(self._time.now()) if self._motion else 0.0
+
+    @property
+    def elapsed(self) -> float:
+        """Time since the motion began, s; negative before it does, -inf where there is none."""
+        return self._time.now() - self._motion.start if self._motion else -math.inf
+
+    @property
+    def received(self) -> float:
+        """When a usable joint state came last, s of the monotonic clock; -inf: none has."""
+        return self._received
+
+    @property
+    def doubt(self) -> str:
+        """Why no motion could begin now: nothing usable on joint_states, or no controller; empty: it could."""
+        if time.monotonic() - self._received > max(self._stale_after, STATE_TIMEOUT):
+            return f"no usable joint_states{self._unusable}"
+        if not self._has_controller():
+            return f"no controller listens on '{self._command.topic_name}'"
+        return ""
+
+    def require_controller(self) -> None:
+        """Raise unless something listens to commands, and time goes on."""
+        if not self._has_controller():
+            raise DynidError(
+                f"no controller listens on '{self._command.topic_name}'; start it, or set parameter command_topic"
+            )
+        if self._time.stalled > self._stale_after:
+            raise DynidError("use_sim_time is set and /clock stands still; let the simulation run, or unset it")
+
+    async def resting_position(self) -> NDArray:
+        """Where the arm rests now (n,).
+
+        Raises:
+            DynidError: it moves, or no usable joint state comes in.
+
+        """
+        deadline = time.monotonic() + STATE_TIMEOUT
+        while time.monotonic() - self._received > self._stale_after:
+            if time.monotonic() > deadline:
+                raise DynidError(
+                    f"no usable joint_states within {STATE_TIMEOUT:g} s{self._unusable}; see that the driver runs and "
+                    f"publishes positions of {', '.join(self._limits.joint_names)}"
+                )
+            await self._next_look
+        if self._moving:
+            raise DynidError(f"the arm is moving ({self._moving} rad/s or m/s); bring it to rest first")
+        return self._position
+
+    def send(self, motion: Trajectory, sampled: Trajectory) -> float:
+        """Have the controller carry out `sampled`, the samples of `motion`; returns in how many s it begins."""
+        start = self._time.now() + PAUSE
+        self._follow(trajectory_message(sampled, self._controller_joints, PAUSE), motion, start)
+        return PAUSE
+
+    def halt(self, reason: str) -> float:
+        """Have the controller slow down along the motion; how long that takes, s."""
+        if self._motion is None:
+            return 0.0
+        start = self._time.now()
+        slowing = stop(self._motion.trajectory, start - self._motion.start, self._limits)
+        self._follow(trajectory_message(slowing, self._controller_joints, start - self._time.now()), slowing, start)
+        self.stopping = True
+        self._on_halt(reason)
+        return slowing.duration
+
+    def end(self) -> None:
+        """Bring a moving arm to rest before the node ends."""
+        if self._motion is not None:
+            if not self.stopping:
+                self.halt("the node ends")
+            self._command.wait_for_all_acked(Duration(seconds=1))
+
+    def watch(self) -> None:
+        """Stop at what can be seen without a joint state, and note the end of the motion."""
+        looked, self._next_look = self._next_look, Future()
+        looked.set_result(None)
+        jump = self._time.take_jump()
+        if self._motion is None:
+            return
+        age = time.monotonic() - max(self._received, self._watched_from)
+        if self._motion.done(self._time.now()) and (self.stopping or age <= self._stale_after):
+            stopped, self.stopping, self._motion = self.stopping, False, None
+            self._on_rest(stopped)
+        elif self.stopping:
+            return
+        elif jump:
+            self.halt(f"the clock jumped by {jump:.3g} s")
+        elif self._time.stalled > self._stale_after:
+            self.halt("/clock stands still")
+        elif age > self._stale_after:
+            self.halt(f"no usable joint_states for {age:.2f} s")
+        elif not self._has_controller():
+            self.halt(f"the controller does not listen on '{self._command.topic_name}' any more")
+
+    def _on_joint_state(self, message: JointState) -> None:
+        names = self._limits.joint_names
+        if not set(message.name) & set(names):
+            return  # of another device on the same topic
+        watched = self._motion if not self.stopping else None
+        try:
+            position = np.array(self._order.pick(message, "position"))
+            if watched is not None:
+                watched.check(position, self._time.now())
+                self._efforts.check(efforts(message, names), time.monotonic())
+        except DynidError as error:
+            self._unusable = f": {error}"
+            if watched is not None:
+                self.halt(str(error))
+            return
+        self._position, self._received, self._unusable = position, time.monotonic(), ""
+        self._moving = moving_joint(message, names)
+
+    def _follow(self, message: JointTrajectory, motion: Trajectory, start: float) -> None:
+        """Publish `message` for the controller, and watch `motion` that it holds from `start` (s) on."""
+        self._command.publish(message)
+        self._watched_from = time.monotonic() + max(start - self._time.now(), 0.0)
+        self._motion = MotionInProgress(motion, start, self._tracking_error_limit, self._stale_after)
+        self._efforts.forget()
+
+    def _has_controller(self) -> bool:
+        return self._command.get_subscription_count() > 0

@@ -1,0 +1,1 @@
+"""Parts of the nodes that identify and calibrate."""

@@ -1,0 +1,185 @@
+"""What all nodes that identify from recordings share: `~/identify` in, `~/result` (latched YAML) and files out."""
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Protocol
+
+import yaml
+from rclpy.callback_groups import ReentrantCallbackGroup
+from rclpy.node import Node
+from std_msgs.msg import String
+from std_srvs.srv import Trigger
+
+from dynid_ros.errors import DynidError
+from dynid_ros.model import RobotModel
+from dynid_ros.nodes.shared.background import Background
+from dynid_ros.nodes.shared.diagnostics import ERROR, OK, Diagnostics, Status
+from dynid_ros.nodes.shared.parameters import NodeParameter, current, declare
+from dynid_ros.nodes.shared.robot_description import LATCHED, ROBOT_PARAMETERS, robot_model
+from dynid_ros.nodes.shared.running import answer_later
+from dynid_ros.recording import Recording
+from dynid_ros.recording.effort import EffortConvention
+
+WHICH_RECORDING = (
+    NodeParameter(
+        "recording",
+        "",
+        "rosbag2 folder, .csv, .npz; empty: the recorder's last bag, also while it records",
+        adjustable=True,
+    ),
+    NodeParameter(
+        "validation_recording",
+        "",
+        "recording to compare with that is not fitted; empty: none",
+        adjustable=True,
+    ),
+)
+"""Those that ~/identify reads anew."""
+RECORDING_PARAMETERS = (
+    *ROBOT_PARAMETERS,
+    *WHICH_RECORDING,
+    NodeParameter("bag_topic", "/recorder/bag", "where the recorder announces its bag"),
+    NodeParameter("torque_topic", "", "topic of separate joint torques in the bag; empty: effort of joint_states"),
+    NodeParameter("effort_convention", "", "what effort is: torque, motor_current or gravity_compensated; required"),
+    NodeParameter(
+        "motor_gains", [0.0], "for motor_current: N m per unit of effort, one per joint in the model's order"
+    ),
+)
+
+
+class Result(Protocol):
+    """What an identification found."""
+
+    @property
+    def condition_number(self) -> float:
+        """Of the least-squares problem."""
+
+    def document(self) -> dict:
+        """Content of `identified.yaml`."""
+
+
+class Job(Protocol):
+    """What a job of `dynid_ros.jobs` leaves."""
+
+    @property
+    def result(self) -> Result:
+        """The result."""
+
+    def summary(self) -> str:
+        """Lines of text."""
+
+
+Identify = Callable[[Sequence[Recording], str, Sequence[Recording]], Job]
+"""A job with its settings: takes recordings, output folder and recordings to validate on."""
+
+
+class IdentificationNode(Node):
+    """Identifies on request; the last result stays on `~/result` for whoever comes late.
+
+    Args:
+        name: of the node.
+        parameters: `RECORDING_PARAMETERS`, `output` and those of the method.
+        make_job: from robot and settings to the job.
+
+    Raises:
+        DynidError: a setting that makes no sense.
+
+    """
+
+    def __init__(
+        self,
+        name: str,
+        parameters: Sequence[NodeParameter],
+        make_job: Callable[[RobotModel, SimpleNamespace], Identify],
+    ) -> None:
+        super().__init__(name)
+        self.settings = declare(self, parameters)
+        self.convention = self._convention()
+        self.robot = robot_model(self, self.settings)
+        self._job = make_job(self.robot, self.settings)
+        self._adjustable = [parameter for parameter in parameters if parameter.adjustable]
+        self.bag = ""
+        self._outcome: tuple[bytes, str] = (OK, "no identification yet")
+        self._condition = self._seconds = ""
+        self._since: float | None = None
+        self._background = Background(self)
+        self.create_subscription(String, self.settings.bag_topic, self._on_bag, LATCHED)
+        self.result = self.create_publisher(String, "~/result", LATCHED)
+        # so that a fit keeps nothing else waiting
+        self.create_service(
+            Trigger, "~/identify", answer_later(self, self.identify), callback_group=ReentrantCallbackGroup()
+        )
+        Diagnostics(self, self.status, hardware=self.robot.name)
+
+    def _convention(self) -> EffortConvention:
+        gains = [gain for gain in self.settings.motor_gains if gain] or None
+        return EffortConvention(self.settings.effort_convention, gains)
+
+    def chosen(self) -> SimpleNamespace:
+        """Values that the adjustable parameters have now."""
+        return current(self, self._adjustable)
+
+    async def identify(self) -> str:
+        """Read, fit, write; the answer is the summary."""
+        if self._since is not None:
+            raise DynidError(f"identifying for {time.monotonic() - self._since:.0f} s already; wait for its answer")
+        self._since = time.monotonic()
+        try:
+            job = await self._background.result(self._identify)
+        except DynidError as error:
+            self._outcome = (ERROR, str(error))
+            raise
+        except Exception as error:
+            self._outcome = (ERROR, f"the identification failed: {type(error).__name__}: {error}")
+            raise
+        finally:
+            self._seconds, self._since = f"{time.monotonic() - self._since:.1f}", None
+        self._condition = f"{job.result.condition_number:.3g}"
+        self._outcome = (OK, f"identified, condition number {self._condition}")
+        self.result.publish(String(data=yaml.safe_dump(job.result.document(), sort_keys=False)))
+        self._take(job)
+        return job.summary()
+
+    def status(self) -> Status:
+        """What came of the last identification, or how long one has been running."""
+        chosen = self.chosen()
+        values: dict[str, object] = {
+            "recording": chosen.recording or self.bag,
+            "output": self.settings.output,
+            "condition_number": self._condition,
+            "seconds": self._seconds,
+        }
+        if self._since is not None:
+            return OK, f"identifying for {time.monotonic() - self._since:.1f} s", values
+        return *self._outcome, values
+
+    def _identify(self) -> Job:
+        """The job; called in a thread of its own."""
+        return self._run(self.chosen().validation_recording)
+
+    def _take(self, job: Job) -> None:
+        """What becomes of a job, besides `~/result`."""
+
+    def _run(self, other: str) -> Job:
+        """The job on the chosen recording, and another one if it is not empty."""
+        path = self.chosen().recording or self.bag
+        if not path:
+            raise DynidError(
+                "No recording: set parameter 'recording', or record with the recorder "
+                f"(nothing on {self.settings.bag_topic} yet)"
+            )
+        others = [other] if other else []
+        return self._job([self._read(path)], self.settings.output, [self._read(other) for other in others])
+
+    def _read(self, path: str) -> Recording:
+        return Recording.read(
+            Path(path),
+            joint_names=self.robot.joint_names,
+            torque_topic=self.settings.torque_topic or None,
+            effort_convention=self.convention,
+        )
+
+    def _on_bag(self, message: String) -> None:
+        self.bag = message.data

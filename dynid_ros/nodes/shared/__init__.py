@@ -1,0 +1,1 @@
+"""What nodes of all kinds need: parameters, topics, services, start and end."""

@@ -1,0 +1,103 @@
+"""Launch descriptions of nodes: each parameter in a node's table is a launch argument with its description."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from types import GenericAlias
+
+from launch import LaunchContext, LaunchDescription
+from launch.actions import DeclareLaunchArgument, OpaqueFunction
+from launch.substitutions import TextSubstitution
+from launch_ros.actions import Node
+from launch_ros.parameter_descriptions import ParameterValue
+
+from dynid_ros.nodes.shared.parameters import NodeParameter
+from dynid_ros.share import share_path
+
+
+@dataclass(frozen=True)
+class Option:
+    """A node that may be started, and values that arguments have with it where they are not given."""
+
+    node: str
+    defaults: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """An argument that says which of several nodes is started; the first option is its default."""
+
+    argument: str
+    description: str
+    options: Mapping[str, Option]
+
+
+def describe_nodes(*names: str, choice: Choice | None = None, **defaults: str) -> LaunchDescription:
+    """Start nodes with their parameter files; an argument that is given or has a default replaces a value of the file.
+
+    An argument goes to every node that is started and has a parameter of its name.
+    """
+    options = choice.options if choice else {}
+    tables = {name: _table(name) for name in (*names, *(option.node for option in options.values()))}
+    arguments = [
+        DeclareLaunchArgument(
+            "params_file",
+            default_value="",
+            description="ROS parameter file; empty: config/<node>.yaml of this package. The arguments below come first",
+        )
+    ]
+    if choice:
+        arguments.append(
+            DeclareLaunchArgument(
+                choice.argument,
+                default_value=next(iter(options)),
+                choices=list(options),
+                description=choice.description,
+            )
+        )
+    arguments += [
+        DeclareLaunchArgument(name, default_value=defaults.get(name, ""), description=description)
+        for name, description in _descriptions(tables.values()).items()
+    ]
+
+    def start(context: LaunchContext) -> list[Node]:
+        given = context.launch_configurations
+        chosen = [options[given[choice.argument]]] if choice else []
+        filled = {name: value for option in chosen for name, value in option.defaults.items()}
+        return [
+            Node(
+                package="dynid_ros",
+                executable=name,
+                output="screen",
+                parameters=[
+                    given["params_file"] or str(share_path(f"config/{name}.yaml")),
+                    *(
+                        _argument(parameter, value)
+                        for parameter in tables[name]
+                        if (value := given[parameter.name] or filled.get(parameter.name, ""))
+                    ),
+                ],
+            )
+            for name in (*names, *(option.node for option in chosen))
+        ]
+
+    return LaunchDescription([*arguments, OpaqueFunction(function=start)])
+
+
+def _table(name: str) -> tuple[NodeParameter, ...]:
+    return import_module(f"dynid_ros.nodes.{name}").PARAMETERS
+
+
+def _descriptions(tables: Iterable[tuple[NodeParameter, ...]]) -> dict[str, str]:
+    """By name of the parameter; what different nodes say of it one after another."""
+    found: dict[str, dict[str, None]] = {}
+    for table in tables:
+        for parameter in table:
+            found.setdefault(parameter.name, {})[parameter.description] = None
+    return {name: " | ".join(descriptions) for name, descriptions in found.items()}
+
+
+def _argument(parameter: NodeParameter, value: str) -> dict[str, ParameterValue]:
+    default = parameter.default
+    kind = GenericAlias(list, type(default[0])) if isinstance(default, list) else type(default)
+    return {parameter.name: ParameterValue(TextSubstitution(text=value), value_type=kind)}

@@ -1,0 +1,74 @@
+"""The URDF of the robot: from a parameter (text or file) or from the latched topic."""
+
+import re
+import time
+from types import SimpleNamespace
+
+import rclpy
+from rclpy.node import Node
+from rclpy.qos import DurabilityPolicy, QoSProfile
+from std_msgs.msg import String
+
+from dynid_ros.errors import DynidError, ModelError
+from dynid_ros.model import RobotModel
+from dynid_ros.model.urdf_document import urdf_text
+from dynid_ros.nodes.shared.parameters import NodeParameter
+
+LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+
+ROBOT_PARAMETERS = (
+    NodeParameter(
+        "robot_description", "", "URDF as text, or a path to it; empty: wait for the topic robot_description"
+    ),
+    NodeParameter("base_link", "", "link that the chain starts from; empty: the root of the URDF"),
+    NodeParameter("tip_link", "", "link that the chain ends at; empty: the only leaf of the URDF"),
+    NodeParameter("gravity", [0.0, 0.0, -9.80665], "gravity in the base link's frame, m/s^2"),
+)
+
+
+def robot_description(node: Node, value: str, timeout: float = 10.0) -> str:
+    """URDF text from the parameter's `value`, else from the topic; spins `node` while it waits.
+
+    Raises:
+        DynidError: the file does not exist, or nothing was published within `timeout` seconds.
+
+    """
+    if value:
+        try:
+            return urdf_text(value)[0]
+        except ModelError as error:
+            raise DynidError(f"Parameter robot_description: {error}") from error
+    received: list[str] = []
+
+    def on_description(message: String) -> None:
+        received.append(message.data)
+
+    subscription = node.create_subscription(String, "robot_description", on_description, LATCHED)
+    deadline = time.monotonic() + timeout
+    while not received:
+        if time.monotonic() > deadline:
+            topic = subscription.topic_name
+            raise DynidError(
+                f"No URDF on topic '{topic}' within {timeout:g} s; "
+                "start robot_state_publisher or set parameter robot_description"
+            )
+        rclpy.spin_once(node, timeout_sec=0.1)
+    node.destroy_subscription(subscription)
+    return received[-1]
+
+
+def robot_name(urdf: str) -> str:
+    """Name that a URDF gives its robot, without a look at the rest of it; empty: none."""
+    found = re.search(r"<robot\b[^>]*?\bname\s*=\s*([\"'])(.*?)\1", urdf, flags=re.DOTALL)
+    return found[2] if found else ""
+
+
+def robot_model(node: Node, settings: SimpleNamespace, timeout: float = 10.0) -> RobotModel:
+    """Robot that the values of `ROBOT_PARAMETERS` describe; waits for the topic as `robot_description`.
+
+    Raises:
+        DynidError: no URDF, or one that makes no serial arm.
+
+    """
+    text = robot_description(node, settings.robot_description, timeout)
+    return RobotModel.from_urdf(text, settings.tip_link, settings.base_link, settings.gravity)

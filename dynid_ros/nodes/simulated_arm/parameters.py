@@ -1,0 +1,156 @@
+"""Parameters of the node `simulator`, and the arm and loads that they make."""
+
+import math
+from types import SimpleNamespace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynid_ros.errors import DynidError
+from dynid_ros.model import RobotModel
+from dynid_ros.model.inertia import PARAMETERS_PER_LINK, from_center_of_mass, inertia_matrix
+from dynid_ros.nodes.shared.parameters import NodeParameter
+from dynid_ros.nodes.shared.robot_description import ROBOT_PARAMETERS
+from dynid_ros.nodes.simulated_arm.camera import CAMERA_PARAMETERS
+from dynid_ros.nodes.simulated_arm.controllers import CONTROLLER_PARAMETERS, checked_controller
+from dynid_ros.nodes.simulated_arm.push import PUSH_PARAMETERS
+from dynid_ros.simulation import Drives, Sensors, SimulatedArm, Springs, WrenchSensor, misjudged_urdf
+from dynid_ros.simulation.per_joint import per_joint
+
+EACH = "; one value for all joints, or one per joint"
+BOTH = "; one for force and one for torque, or one per axis"
+SENSOR_PARAMETERS = (
+    NodeParameter("torque_offset", [0.02], f"fraction of the range, its sign drawn{EACH}", adjustable=True),
+    NodeParameter("torque_gain_error", [0.0], f"relative, its sign drawn{EACH}", adjustable=True),
+)
+"""Errors of the torque sensors, which may go wrong while the arm works."""
+LOAD_PARAMETERS = (
+    NodeParameter("load_mass", 2.0, "kg, of the load that ~/pick_up takes up", adjustable=True),
+    NodeParameter("load_center", [0.0, 0.0, 0.05], "its centre of mass in the tip link's frame, m", adjustable=True),
+    NodeParameter(
+        "load_inertia",
+        [0.005, 0.0, 0.0, 0.005, 0.0, 0.005],
+        "its Ixx, Ixy, Ixz, Iyy, Iyz, Izz about its centre of mass, along the tip link's axes, kg m^2",
+        adjustable=True,
+    ),
+)
+PARAMETERS = (
+    NodeParameter("robot_description", "", "URDF as text, or a path to it; empty: the demo arm"),
+    *(parameter for parameter in ROBOT_PARAMETERS if parameter.name != "robot_description"),
+    NodeParameter("rate", 250.0, "joint states per second, 1 to 1000"),
+    NodeParameter("timestep", 0.001, "largest timestep of the physics, s"),
+    NodeParameter("seed", 0, "of all random numbers: signs of the sensor errors, noise"),
+    NodeParameter(
+        "description_error",
+        0.0,
+        "of the links in the robot_description that is published: relative, of masses and extents; 0: the truth",
+    ),
+    NodeParameter("start_position", [math.nan], f"rad (m); nan: zero, or the limit nearest to it{EACH}"),
+    NodeParameter("coulomb_friction", [math.nan], f"N m; nan: <dynamics friction> of the URDF{EACH}"),
+    NodeParameter("viscous_friction", [math.nan], f"N m s/rad; nan: <dynamics damping> of the URDF{EACH}"),
+    NodeParameter("rotor_inertia", [0.0], f"kg m^2, seen at the joint; of flexible joints, that of the motors{EACH}"),
+    NodeParameter("stiffness", [math.inf], f"N m/rad, of the springs of flexible joints; inf: rigid joints{EACH}"),
+    NodeParameter("spring_cubic", [0.0], f"what the springs stiffen by, N m/rad^3{EACH}"),
+    NodeParameter("spring_dead_zone", [0.0], f"half the play between motor and link, rad{EACH}"),
+    NodeParameter("spring_damping", [0.0], f"in parallel to the springs, N m s/rad{EACH}"),
+    NodeParameter("motor_viscous", [0.0], f"friction of the motors of flexible joints, N m s/rad{EACH}"),
+    NodeParameter(
+        "torque_range", [math.nan], f"full scale of the torque sensors, N m; nan: the URDF's effort limits{EACH}"
+    ),
+    *SENSOR_PARAMETERS,
+    NodeParameter("torque_noise", [0.005], f"standard deviation of a sample, fraction of the range{EACH}"),
+    NodeParameter("position_noise", [2e-5], f"standard deviation of a sample, rad{EACH}"),
+    NodeParameter("velocity_noise", [1e-3], f"standard deviation of a sample, rad/s{EACH}"),
+    *CONTROLLER_PARAMETERS,
+    NodeParameter("wrench_topic", "", "readings of the force/torque sensor between tip link and load; empty: none"),
+    NodeParameter("wrench_bias", [5.0, 0.3], f"N and N m, its sign drawn{BOTH}"),
+    NodeParameter("wrench_noise", [0.1, 0.003], f"standard deviation of a sample, N and N m{BOTH}"),
+    NodeParameter("wrench_range", [math.inf], f"largest reading, N and N m{BOTH}"),
+    *LOAD_PARAMETERS,
+    *PUSH_PARAMETERS,
+    NodeParameter("link_states_topic", "", "sensor_msgs/JointState with the positions of the links; empty: none"),
+    *CAMERA_PARAMETERS,
+)
+
+
+def make_arm(settings: SimpleNamespace, urdf: str) -> SimulatedArm:
+    """The arm of a URDF; raises as its parts do, and for parameters that make no sense."""
+    robot = RobotModel.from_urdf(urdf, settings.tip_link, settings.base_link, settings.gravity)
+    period = 1.0 / settings.rate
+    if not settings.timestep > 0.0:
+        raise DynidError(f"Parameter 'timestep' is {settings.timestep:g} s; expected more than 0")
+    wrench_sensor = WrenchSensor.draw(
+        np.random.default_rng((settings.seed, 3)),
+        bias=settings.wrench_bias,
+        noise=settings.wrench_noise,
+        range=settings.wrench_range,
+    )
+    drives = Drives(
+        None if _unset(settings.coulomb_friction) else settings.coulomb_friction,
+        None if _unset(settings.viscous_friction) else settings.viscous_friction,
+        settings.rotor_inertia,
+    )
+    return SimulatedArm(
+        robot,
+        drives=drives,
+        springs=_springs(settings),
+        sensors=make_sensors(settings, robot),
+        wrench_sensor=wrench_sensor,
+        start=None if _unset(settings.start_position) else settings.start_position,
+        timestep=period / math.ceil(period / settings.timestep - 1e-9),
+        seed=settings.seed,
+        servo_model=checked_controller(settings.controller) == "effort",
+    )
+
+
+def make_sensors(settings: SimpleNamespace, robot: RobotModel) -> Sensors:
+    """The joints' sensors; other errors have the same signs again."""
+    if _unset(settings.torque_range) and not np.all(np.isfinite(robot.limits.effort)):
+        raise DynidError("The URDF has joints without effort limit; set parameter 'torque_range'")
+    torque_range = robot.limits.effort if _unset(settings.torque_range) else settings.torque_range
+    return Sensors.draw(
+        per_joint("torque_range", torque_range, robot.n_joints, minimum=0.0),
+        np.random.default_rng((settings.seed, 1)),
+        torque_offset=settings.torque_offset,
+        torque_gain_error=settings.torque_gain_error,
+        torque_noise=settings.torque_noise,
+        position_noise=settings.position_noise,
+        velocity_noise=settings.velocity_noise,
+    )
+
+
+def published_description(settings: SimpleNamespace, robot: RobotModel) -> str | None:
+    """URDF of `robot`, wrong by as much as the parameter says."""
+    error = settings.description_error
+    if not 0.0 <= error < 1.0:
+        raise DynidError(f"Parameter 'description_error' is {error:g}; expected 0 or more, below 1")
+    return misjudged_urdf(robot, error, np.random.default_rng((settings.seed, 2))) if error else robot.urdf
+
+
+def load_of(settings: SimpleNamespace) -> NDArray:
+    """Parameters (10,) about the tip link's frame of the load that `LOAD_PARAMETERS` describe.
+
+    Raises:
+        DynidError: a list of another length.
+
+    """
+    for name, length in (("load_center", 3), ("load_inertia", 6)):
+        if len(getattr(settings, name)) != length:
+            raise DynidError(f"Parameter '{name}' has {len(getattr(settings, name))} values; expected {length}")
+    about_center = np.zeros(PARAMETERS_PER_LINK)
+    about_center[4:] = settings.load_inertia
+    return from_center_of_mass(settings.load_mass, np.array(settings.load_center), inertia_matrix(about_center))
+
+
+def _springs(settings: SimpleNamespace) -> Springs | None:
+    if list(settings.stiffness) == [math.inf]:
+        return None
+    stiffness, cubic, dead_zone, damping, viscous = (
+        np.array(getattr(settings, name))
+        for name in ("stiffness", "spring_cubic", "spring_dead_zone", "spring_damping", "motor_viscous")
+    )
+    return Springs(stiffness, cubic, dead_zone, damping, viscous)
+
+
+def _unset(values: list[float]) -> bool:
+    return len(values) == 1 and math.isnan(values[0])

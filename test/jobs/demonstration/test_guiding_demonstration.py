@@ -1,0 +1,58 @@
+"""The verdict on hand guiding: good on an arm that goes along and stays, bad on one that does not."""
+
+from dataclasses import replace
+
+import numpy as np
+import planar_arm
+import pytest
+
+from dynid_ros.jobs.demonstration.guiding import Guided, GuidingVerdict, place_of
+from dynid_ros.model import RobotModel
+
+ROBOT = RobotModel.from_urdf(planar_arm.urdf())
+LINK = ROBOT.link_names[-1]
+LED = [(1.0, 2.0), (4.2, 5.2)]
+
+
+@pytest.fixture(name="guided")
+def fixture_guided():
+    """The first joint turns by 0.4 rad in each lead; that is all."""
+    time = np.arange(0.0, 7.4, 0.01)
+    angle = sum(0.4 * np.clip(time - start, 0, 1) for start, _ in LED)
+    position = np.stack([angle, 0.3 + 0 * time, -0.2 + 0 * time], axis=1)
+    force = 20.0 * sum((time > start) & (time < end) for start, end in LED)
+    return Guided(LINK, time, position, force, LED)
+
+
+def test_an_arm_that_goes_along_and_stays_passes(guided):
+    verdict = GuidingVerdict(ROBOT, guided)
+    reach = np.linalg.norm(place_of(ROBOT, LINK, guided.position)[0, :2])
+    assert verdict.passed, verdict.sentences()
+    np.testing.assert_allclose(verdict.ways, 2 * reach * np.sin(0.2), rtol=1e-2)
+    assert verdict.drifts.max() < 1e-9
+    assert verdict.watched == pytest.approx(2.2, abs=0.02)
+    assert verdict.sentences()[0].startswith("PASSED")
+    assert "20 N" in " ".join(verdict.sentences())
+    assert len(verdict.pictures) == 2
+    assert len(verdict.tiles()) == 3
+
+
+def drifting(guided):
+    angle = guided.position.copy()
+    angle[:, 0] += 0.02 * np.clip(guided.time - 6.0, 0, 1)
+    return replace(guided, position=angle)
+
+
+def stuck(guided):
+    return replace(guided, position=np.repeat(guided.position[:1], len(guided.time), axis=0))
+
+
+def hurried(guided):
+    return replace(guided, time=guided.time / 3, led=[(start / 3, end / 3) for start, end in guided.led])
+
+
+@pytest.mark.parametrize("change", [drifting, stuck, hurried])
+def test_another_arm_fails(guided, change):
+    verdict = GuidingVerdict(ROBOT, change(guided))
+    assert not verdict.passed
+    assert verdict.sentences()[0].startswith("FAILED")

@@ -1,0 +1,88 @@
+"""The verdict on the links: good on what the arm truly is, bad on what it is not."""
+
+import copy
+from dataclasses import replace
+
+import numpy as np
+import planar_arm
+import pytest
+
+from dynid_ros.errors import DynidError
+from dynid_ros.excitation import FourierExcitation
+from dynid_ros.identification import LinkIdentification
+from dynid_ros.jobs.demonstration.links import true_base_parameters, write_link_demonstration
+from dynid_ros.model import RobotModel
+from dynid_ros.model.friction import JointFriction
+from dynid_ros.simulation import Drives, Sensors, SimulatedArm, misjudged_urdf, record, tabled_arm, truth_table
+from dynid_ros.trajectories import MotionLimits
+
+pytestmark = pytest.mark.slow
+
+DRIVES = Drives(coulomb=[0.5, 0.8, 0.3], viscous=[0.2, 0.3, 0.1], rotor_inertia=[0.1, 0.2, 0.05])
+MOTION = {"base_frequency": 0.1, "harmonics": 5, "periods": 2, "criterion": "determinant"}
+SEARCH = {"starts": 1, "workers": 1, "candidates": 3}
+
+
+@pytest.fixture(name="demonstration", scope="module")
+def fixture_demonstration(tmp_path_factory):
+    """Robot as its URDF has it, truth, folder with identified.yaml, the fitted and the unseen recording."""
+    true = RobotModel.from_urdf(planar_arm.urdf())
+    rng = np.random.default_rng(0)
+    sensors = Sensors.draw(true.limits.effort, rng, torque_noise=0.002, position_noise=2e-5, velocity_noise=1e-3)
+    arm = SimulatedArm(true, drives=DRIVES, sensors=sensors)
+    limits = MotionLimits.of(true, 10.0)
+    fitted, unseen = (
+        replace(
+            record(arm, FourierExcitation(true, limits, seed=seed, **MOTION, **SEARCH).plan().trajectory),
+            source=name,
+        )
+        for seed, name in enumerate(("fitted", "unseen"))
+    )
+    robot = RobotModel.from_urdf(misjudged_urdf(true, 0.3, rng))
+    folder = tmp_path_factory.mktemp("links")
+    LinkIdentification(robot).fit(fitted).save(folder / "identified.yaml")
+    return robot, truth_table(arm), folder, fitted, unseen
+
+
+def test_links_that_were_found_pass(demonstration):
+    robot, truth, folder, fitted, unseen = demonstration
+    verdict = write_link_demonstration(robot, truth, folder, fitted, unseen)
+    assert verdict.passed, " ".join(verdict.sentences())
+    assert verdict.sentences()[0].startswith("PASSED")
+    assert np.all(verdict.error < 0.1 * verdict.urdf_error)
+    assert verdict.urdf_error.max() > 0.05
+    assert "hold the true value" in (folder / "report.html").read_text()
+    assert len(verdict.rows) == len(verdict.covered)
+    assert not [row.name for row in verdict.rows if not row.unit]
+
+
+def test_links_of_another_arm_fail(demonstration):
+    robot, truth, folder, fitted, unseen = demonstration
+    other = copy.deepcopy(truth)
+    other["urdf"] = truth["urdf"].replace(f'<mass value="{planar_arm.MASS[2]}"/>', '<mass value="2.2"/>')
+    assert other["urdf"] != truth["urdf"]
+    verdict = write_link_demonstration(robot, other, folder, fitted, unseen)
+    assert not verdict.passed
+    assert verdict.sentences()[0].startswith("FAILED")
+    assert verdict.error.max() > 0.02
+    assert verdict.covered.mean() < 1.0
+
+
+def test_a_file_that_the_recording_does_not_give_is_refused(demonstration):
+    robot, truth, folder, fitted, unseen = demonstration
+    with pytest.raises(DynidError, match=r"identified.yaml is not what unseen gives"):
+        write_link_demonstration(robot, truth, folder, unseen, fitted)
+
+
+def test_true_base_parameters_give_the_torque_that_mujoco_applies(demonstration):
+    robot, truth, _, fitted, _ = demonstration
+    arm = tabled_arm(truth)
+    friction = JointFriction(offset=True, rotor_inertia=True, smoothing=0.01, stribeck_velocity=0.1)
+    result = LinkIdentification(robot, friction=friction, prior_weight=1.0).fit(fitted)
+    q, qd, qdd = np.random.default_rng(1).uniform(-1, 1, (3, 40, 3))
+    matrix = np.concatenate([robot.torque_regressor(q, qd, qdd), result.friction.regressor(qd, qdd)], axis=-1)
+    torque = result.base.reduce(matrix) @ true_base_parameters(result, arm)
+    braking = arm.drives.coulomb * np.sign(qd) + arm.drives.viscous * qd
+    expected = arm.truth.drive_torque(q, qd, qdd) + braking + arm.sensors.torque_offset
+    moving = np.abs(qd) > 0.2  # where terms that are smoothed have turned round
+    np.testing.assert_allclose(torque[moving], expected[moving], atol=1e-6)

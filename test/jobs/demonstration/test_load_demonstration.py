@@ -1,0 +1,94 @@
+"""The verdict on the load: good on the load that the arm truly carries, bad on another, or on what came too late."""
+
+import copy
+from dataclasses import replace
+
+import numpy as np
+import online_experiment
+import pytest
+
+from dynid_ros.errors import DynidError
+from dynid_ros.excitation import FourierExcitation
+from dynid_ros.identification import LoadIdentification
+from dynid_ros.identification.load.document import load_section
+from dynid_ros.identification.online.online import OnlineIdentification
+from dynid_ros.jobs.demonstration.load import LoadShown, judge_load
+from dynid_ros.model import RobotModel
+from dynid_ros.model.inertia import from_center_of_mass
+from dynid_ros.simulation import Drives, Sensors, SimulatedArm, demo_arm_urdf, measure, simulate, truth_table
+from dynid_ros.trajectories import MotionLimits
+
+PUT_DOWN = 11.0
+DROPPED = {"time": PUT_DOWN + 0.1, "noticed": PUT_DOWN + 0.2, "mass": -1.8}
+
+
+@pytest.fixture(name="demonstration", scope="module")
+def fixture_demonstration(tmp_path_factory):
+    """Truth, folder with identified.yaml, and what was seen."""
+    robot = RobotModel.from_urdf(demo_arm_urdf())
+    effort, speed = robot.limits.effort, robot.limits.velocity
+    rng = np.random.default_rng(0)
+    sensors = Sensors.draw(effort, rng, torque_offset=0.0, torque_noise=0.005, position_noise=2e-5)
+    drives = Drives(coulomb=online_experiment.COULOMB * effort, viscous=online_experiment.VISCOUS * effort / speed)
+    arm = SimulatedArm(robot, drives=drives, sensors=sensors)
+    arm.attach_load(from_center_of_mass(2.0, np.array([0.05, -0.03, 0.08]), np.diag([0.0033, 0.0167, 0.0167])))
+    settings = {"base_frequency": 0.2, "harmonics": 5, "periods": 2, "design_time": 0.0, "workers": 1}
+    motion = FourierExcitation(robot, MotionLimits.of(robot, 8.0), target="load", **settings).plan().trajectory
+    recording = replace(measure(simulate(arm, motion), sensors, rng), source="loaded")
+    folder = tmp_path_factory.mktemp("load")
+    model = online_experiment.believed(robot)
+    LoadIdentification(robot, model).fit(recording).save(folder / "identified.yaml")
+    online, estimates = OnlineIdentification(robot, "load", model), []
+    for row, (time, position, torque) in enumerate(
+        zip(recording.time, recording.position, recording.torque, strict=True)
+    ):
+        online.sample(time, position, torque)
+        if row % 125 == 124:
+            estimates.append((time, {**load_section(online.estimate().load()), "changes": []}))
+    estimates.append((PUT_DOWN + 0.5, {**estimates[-1][1], "changes": [DROPPED]}))
+    shown = LoadShown(began=0.0, put_down=PUT_DOWN, estimates=estimates, sag=0.4, drift=0.001)
+    return truth_table(arm), folder, shown
+
+
+def test_a_load_that_was_found_passes(demonstration):
+    verdict = judge_load(*demonstration)
+    assert verdict.passed, " ".join(verdict.sentences())
+    assert verdict.sentences()[0] == "PASSED: the load is known."
+    assert 4.0 < verdict.live[0] <= 5.0
+    assert verdict.change == DROPPED
+    assert len(verdict.pictures) == 1
+
+
+def test_another_load_fails(demonstration):
+    truth, folder, shown = demonstration
+    other = copy.deepcopy(truth)
+    other["load"]["mass"] = 2.3
+    verdict = judge_load(other, folder, shown)
+    assert not verdict.passed
+    assert verdict.sentences()[0].startswith("FAILED")
+    assert not verdict.covered[0]
+
+
+@pytest.mark.parametrize(
+    ("seen", "said"),
+    [
+        ({"began": -10.0}, "nothing within 5 s"),
+        ({"drift": 0.1}, r"then 5.73 deg (allowed 1)"),
+        ({"sag": 0.0}, "0.0 deg as long as"),
+        ({"put_down": PUT_DOWN - 2.0}, "dated to within 2.10 s"),
+        ({"put_down": PUT_DOWN + 2.0}, "not noticed"),
+    ],
+)
+def test_what_was_seen_counts(demonstration, seen, said):
+    truth, folder, shown = demonstration
+    verdict = judge_load(truth, folder, replace(shown, **seen))
+    assert not verdict.passed
+    assert said in " ".join(verdict.sentences())
+
+
+def test_a_load_that_was_not_found_is_told(demonstration, tmp_path):
+    truth, folder, shown = demonstration
+    text = (folder / "identified.yaml").read_text()
+    (tmp_path / "identified.yaml").write_text(text.replace("loaded: true", "loaded: false"))
+    with pytest.raises(DynidError, match="was not found"):
+        judge_load(truth, tmp_path, shown)

@@ -1,0 +1,67 @@
+"""The verdict on the torque sensors: good on the sensors as they truly are, bad on others, or if one was not found."""
+
+import copy
+
+import numpy as np
+import pytest
+
+from dynid_ros.excitation.pose_set import PoseSet
+from dynid_ros.identification import TorqueSensorCalibration
+from dynid_ros.identification.torque_sensors.gravity import KnownGravity
+from dynid_ros.jobs.demonstration.torque_sensors import judge_torque_sensors
+from dynid_ros.model import RobotModel
+from dynid_ros.simulation import Drives, Sensors, SimulatedArm, demo_arm_urdf, measure, simulate, truth_table
+from dynid_ros.trajectories import MotionLimits
+
+
+@pytest.fixture(name="demonstration", scope="module")
+def fixture_demonstration(tmp_path_factory):
+    """Robot, truth and folder with identified.yaml; the motion is that of the demo."""
+    robot = RobotModel.from_urdf(demo_arm_urdf())
+    rng = np.random.default_rng(0)
+    sensors = Sensors.draw(
+        robot.limits.effort, rng, torque_offset=0.05, torque_gain_error=0.1, torque_noise=0.005, position_noise=2e-5
+    )
+    arm = SimulatedArm(robot, drives=Drives(None, None, [0.8, 0.8, 0.4, 0.04, 0.04, 0.02]), sensors=sensors)
+    poses = PoseSet(
+        robot, MotionLimits.of(robot, 6.0), count=6, dwell=0.8, approach=0.03, travel_speed_fraction=1.0
+    ).plan()
+    recording = measure(simulate(arm, poses.trajectory), sensors, rng)
+    result = TorqueSensorCalibration(robot, gravity=KnownGravity.of_urdf(robot)).fit(recording)
+    folder = tmp_path_factory.mktemp("torque_sensors")
+    # The demo adds the sensors to the file of the arm.
+    result.save(folder / "identified.yaml", {"robot": result.document()["robot"]})
+    return robot, truth_table(arm), folder
+
+
+@pytest.mark.slow
+def test_sensors_that_were_found_pass(demonstration):
+    verdict = judge_torque_sensors(*demonstration)
+    assert verdict.passed, " ".join(verdict.sentences())
+    assert verdict.sentences()[0] == "PASSED: the torque sensors are calibrated."
+    assert len(verdict.gains) == 5  # gravity does not load joint 1
+    assert verdict.wrong == pytest.approx((0.1, 0.05))
+    assert "error of the gain" in "".join(verdict.pictures.values())
+
+
+@pytest.mark.parametrize(("key", "more"), [("torque_gain_error", 0.03), ("torque_offset", 5.0)])
+def test_other_sensors_fail(demonstration, key, more):
+    robot, truth, folder = demonstration
+    other = copy.deepcopy(truth)
+    other["joints"]["joint_2"][key] += more
+    verdict = judge_torque_sensors(robot, other, folder)
+    assert not verdict.passed
+    assert not verdict.covered.all()
+
+
+def test_a_gain_that_was_not_found_fails(demonstration, tmp_path):
+    robot, truth, folder = demonstration
+    lines = (folder / "identified.yaml").read_text().splitlines()
+    where = lines.index("  joint_3:")
+    assert lines[where + 1].startswith("    gain:")
+    lines[where + 1] = "    gain: null"
+    (tmp_path / "identified.yaml").write_text("\n".join(lines))
+    verdict = judge_torque_sensors(robot, truth, tmp_path)
+    assert not verdict.passed
+    assert verdict.gain_error == np.inf
+    assert not verdict.gains[1].decided

@@ -1,0 +1,101 @@
+from types import SimpleNamespace
+
+import numpy as np
+import planar_arm
+import pytest
+
+pytest.importorskip("rclpy")
+
+from dynid_ros.errors import DynidError, TrajectoryError
+from dynid_ros.model import RobotModel
+from dynid_ros.nodes.experiment.parameters import PARAMETERS
+from dynid_ros.nodes.experiment.safety import Safety
+from dynid_ros.trajectories.minimum_jerk import move
+
+SHAPE = '<collision><origin xyz="0.2 0 0" rpy="0 1.5707963 0"/><geometry>{}</geometry></collision></link>'
+CYLINDER = SHAPE.format('<cylinder radius="0.05" length="0.4"/>')
+MESH = SHAPE.format('<mesh filename="package://nowhere/arm.stl"/>')
+REST = [0.4, -0.6, 0.5]
+
+
+def safety(links=("", "", ""), **given):
+    """Of the planar arm with `links` shaped as given."""
+    urdf = planar_arm.urdf()
+    for number, shape in enumerate(links, start=1):
+        start = urdf.index(f'<link name="link_{number}">')
+        end = urdf.index("</link>", start)
+        urdf = urdf[:end] + (shape or "</link>") + urdf[end + len("</link>") :]
+    settings = {parameter.name: parameter.default for parameter in PARAMETERS}
+    settings |= {
+        "robot_description": urdf,
+        "acceleration_limits": [12.0],
+        "floor_height": 0.1,
+        "clearance": 0.1,
+    } | given
+    return Safety(RobotModel.from_urdf(urdf), SimpleNamespace(**settings))
+
+
+def rest(pose):
+    return move(planar_arm.JOINTS, pose, pose, 1.0)
+
+
+def test_links_are_what_their_shapes_occupy():
+    # The tip of link_3, 0.4 m beyond its origin, is under the floor; lines end at the origin.
+    low = [0.0, 0.2, 0.6]
+    safety().check(rest(low))
+    with pytest.raises(TrajectoryError, match="'link_3' would be at height"):
+        safety([CYLINDER] * 3).check(rest(low))
+    safety([CYLINDER] * 3, link_shapes="none").check(rest(low))
+
+
+@pytest.mark.parametrize("shapes", ["available", "required"])
+def test_a_mesh_that_is_not_found(shapes):
+    links = [CYLINDER, CYLINDER, MESH]
+    if shapes == "required":
+        with pytest.raises(DynidError, match=r"arm\.stl.* \(parameters mesh_directories, link_shapes\)"):
+            safety(links, link_shapes=shapes)
+        return
+    found = safety(links, link_shapes=shapes, clearance=0.0)
+    assert "package://nowhere/arm.stl" in found.warnings[0]
+    assert "these are lines; leave room for their thickness" in found.warnings[1]
+    assert "link_3" in found.warnings[1]
+    assert "link_2" not in found.warnings[1]
+    found.check(rest([0.0, 0.2, 0.6]))
+
+
+def test_links_without_shape_are_told_of():
+    assert safety().warnings == ("no link has a shape that is known: links are lines; leave room for their thickness",)
+    assert safety(link_shapes="none").warnings[0].startswith("link_shapes is none")
+
+
+def test_box_and_obstacles_are_kept_to(tmp_path):
+    boxes = tmp_path / "boxes.yaml"
+    boxes.write_text("[{name: crate, size: [0.2, 0.2, 0.2], position: [0.35, 0.15, 0.5]}]")
+    safety().check(rest(REST))
+    with pytest.raises(TrajectoryError, match="crate"):
+        safety(obstacles_file=str(boxes)).check(rest(REST))
+    with pytest.raises(TrajectoryError, match=r"beyond upper side 0\.2 m of the box"):
+        safety(box_upper=[0.2, np.inf, np.inf]).check(rest(REST))
+    with pytest.raises(DynidError, match="corners"):
+        safety(box_upper=[0.2])
+
+
+def test_torque_is_checked_where_the_description_has_masses():
+    with pytest.raises(TrajectoryError, match="joint 'joint_2' would need"):
+        safety(torque_limits=[50.0, 5.0, 50.0]).check(rest([0.0, 0.0, 0.0]))
+    massless = planar_arm.urdf()
+    for mass in planar_arm.MASS:
+        massless = massless.replace(f'<mass value="{mass}"/>', '<mass value="0"/>')
+    settings = {parameter.name: parameter.default for parameter in PARAMETERS}
+    settings |= {"robot_description": massless, "acceleration_limits": [12.0]}
+    found = Safety(RobotModel.from_urdf(massless), SimpleNamespace(**settings))
+    found.check(rest(REST))
+    assert found.warnings[-1] == (
+        "torques are not checked: the robot's description has no mass beyond joint_1, joint_2, joint_3"
+    )
+
+
+def test_a_start_that_is_not_allowed_is_told_apart():
+    with pytest.raises(TrajectoryError, match="the arm cannot start from where it is: 'link_3' would be at height"):
+        safety().check_start(np.array([0.4, 0.9, 0.2]))
+    safety().check_start(np.array(REST))

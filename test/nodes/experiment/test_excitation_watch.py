@@ -1,0 +1,81 @@
+import math
+
+import numpy as np
+import planar_arm
+import pytest
+
+pytest.importorskip("rclpy")
+
+from sensor_msgs.msg import JointState
+
+from dynid_ros.errors import DynidError
+from dynid_ros.model import RobotModel
+from dynid_ros.nodes.experiment.watch import EffortWatch, efforts, moving_joint
+from dynid_ros.trajectories import MotionLimits
+
+LIMITS = MotionLimits.of(RobotModel.from_urdf(planar_arm.urdf()), 2.0, torque_limits=[50.0, 40.0, 30.0])
+
+
+def stopped_at(watch, effort, times):
+    """Time at which the watch complains of efforts (T, n), and what it says; None if it does not."""
+    for now, values in zip(times, effort, strict=True):
+        try:
+            watch.check(values, now)
+        except DynidError as error:
+            return now, str(error)
+    return None
+
+
+def test_a_short_peak_passes_and_a_long_one_does_not():
+    watch = EffortWatch(LIMITS, np.nan, 0.1)
+    times = np.arange(100) * 0.01
+    effort = np.tile([45.0, -35.0, 25.0], (100, 1))
+    effort[20:29, 1] = -41.0
+    assert stopped_at(watch, effort, times) is None
+    effort[40:60, 1] = -41.0
+    now, text = stopped_at(watch, effort, times)
+    assert now == pytest.approx(0.5)
+    assert text == "effort of joint 'joint_2' is -41, above effort_limit 40 for 0.10 s"
+
+
+def test_the_peak_counts_from_the_motion_that_is_watched():
+    watch = EffortWatch(LIMITS, np.nan, 0.1)
+    watch.check(np.array([60.0, 0.0, 0.0]), 0.0)
+    watch.forget()
+    watch.check(np.array([60.0, 0.0, 0.0]), 0.5)
+    with pytest.raises(DynidError):
+        watch.check(np.array([60.0, 0.0, 0.0]), 0.6)
+
+
+def test_no_grace_stops_at_once():
+    with pytest.raises(DynidError, match=r"joint_3' is 31, above effort_limit 30 for 0\.00 s"):
+        EffortWatch(LIMITS, np.nan, 0.0).check(np.array([0.0, 0.0, 31.0]), 3.0)
+
+
+def test_efforts_that_are_not_known_and_limits_that_are_not_finite_are_not_watched():
+    watch = EffortWatch(LIMITS, [np.nan, np.inf, 2.0], 0.0)
+    watch.check(np.array([np.nan, 1e6, np.nan]), 0.0)
+    with pytest.raises(DynidError, match=r"joint_3' is 2\.5, above effort_limit 2 "):
+        watch.check(np.array([np.nan, 1e6, 2.5]), 0.1)
+
+
+@pytest.mark.parametrize(
+    ("limit", "grace", "message"),
+    [
+        (0.0, 0.1, "effort_limit of joint 'joint_1' is 0; it must be positive"),
+        ([1.0, 2.0], 0.1, "effort_limit: 2 values"),
+        (math.nan, -0.1, "effort_grace is -0.1; it must be zero or more"),
+        (math.nan, math.nan, "effort_grace is nan"),
+    ],
+)
+def test_a_setting_that_makes_no_sense_is_refused(limit, grace, message):
+    with pytest.raises(DynidError, match=message):
+        EffortWatch(LIMITS, limit, grace)
+
+
+def test_joint_states_are_read_by_name():
+    message = JointState(name=["finger", "joint_3", "joint_1"], effort=[9.0, 3.0, math.nan], velocity=[5.0, 0.0, -0.2])
+    np.testing.assert_array_equal(efforts(message, planar_arm.JOINTS), [math.nan, math.nan, 3.0])
+    np.testing.assert_array_equal(efforts(JointState(name=["joint_1"]), planar_arm.JOINTS), [math.nan] * 3)
+    assert moving_joint(message, planar_arm.JOINTS) == "'joint_1' at -0.2"
+    assert moving_joint(JointState(name=["joint_1"]), planar_arm.JOINTS) == ""

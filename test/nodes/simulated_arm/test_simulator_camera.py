@@ -1,0 +1,184 @@
+"""A simulated arm with flexible joints before a camera, recorded over DDS: what comes back from the bag."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+rclpy = pytest.importorskip("rclpy")
+pytest.importorskip("mujoco")
+
+from rclpy.executors import SingleThreadedExecutor  # noqa: E402
+from rclpy.parameter import Parameter  # noqa: E402
+from rclpy.qos import DurabilityPolicy, QoSProfile  # noqa: E402
+from scipy.optimize import minimize_scalar  # noqa: E402
+from scipy.spatial.transform import Rotation  # noqa: E402
+from sensor_msgs.msg import JointState  # noqa: E402
+from std_msgs.msg import String  # noqa: E402
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint  # noqa: E402
+
+from dynid_ros.errors import DynidError  # noqa: E402
+from dynid_ros.nodes.recorder import Recorder  # noqa: E402
+from dynid_ros.nodes.shared.parameters import NodeParameter  # noqa: E402
+from dynid_ros.nodes.simulated_arm.camera import camera_of  # noqa: E402
+from dynid_ros.nodes.simulated_arm.parameters import PARAMETERS, make_arm  # noqa: E402
+from dynid_ros.recording import Recording  # noqa: E402
+from dynid_ros.simulation import demo_arm_urdf, tabled_arm  # noqa: E402
+
+ROOT = Path(__file__).resolve().parents[3]
+LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+STIFFNESS = [5980.0, 11900.0, 4600.0, 709.0, 772.0, 478.0]
+OFFSET, DRIFT = 0.25, 1e-3
+BASE = [0.5, -0.2, 1.5, 0.3, -0.4, 2.0]
+SETTINGS = {
+    "stiffness": STIFFNESS,
+    "motor_viscous": [5.0, 5.0, 3.0, 0.5, 0.5, 0.3],
+    "rate": 100.0,
+    "position_noise": [0.0],
+    "link_states_topic": "link_states",
+    "markers_topic": "markers",
+    "mocap_prefix": "/mocap",
+    "marker_noise": 1e-4,
+    "marker_occlusion": 0.1,
+    "camera_rate": 50.0,
+    "camera_latency": 0.03,
+    "camera_clock_offset": OFFSET,
+    "camera_clock_drift": DRIFT,
+    "base_in_camera": BASE,
+}
+GOAL = [0.4, 0.1, 1.5, -0.5, 1.2, 0.6]
+
+
+@pytest.fixture
+def ros(monkeypatch):
+    monkeypatch.setenv("ROS_DOMAIN_ID", os.environ.get("ROS_DOMAIN_ID", "83"))
+    monkeypatch.setenv("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]))
+    rclpy.init()
+    yield
+    rclpy.try_shutdown()
+
+
+def trajectory():
+    point = JointTrajectoryPoint(positions=GOAL, velocities=[0.0] * 6)
+    point.time_from_start.sec = 2
+    return JointTrajectory(joint_names=[f"joint_{i}" for i in range(1, 7)], points=[point])
+
+
+@pytest.fixture
+def recorded(ros, tmp_path):
+    """The bag of a motion of two seconds, and the table of truth."""
+    words = [word for name, value in SETTINGS.items() for word in ("-p", f"{name}:={value}")]
+    command = [sys.executable, "-m", "dynid_ros.nodes.simulator", "--ros-args"]
+    process = subprocess.Popen([*command, "--params-file", str(ROOT / "config/simulator.yaml"), *words])
+    topics = ["markers", *(f"/mocap/link_{i}/pose" for i in range(1, 7))]
+    parameters = {"output_folder": str(tmp_path), "pose_topics": topics, "extra_topics": ["link_states"]}
+    recorder = Recorder(parameter_overrides=[Parameter(name, value=value) for name, value in parameters.items()])
+    client = rclpy.create_node("client")
+    executor = SingleThreadedExecutor()
+    for node in (recorder, client):
+        executor.add_node(node)
+    states, truth = [], []
+    client.create_subscription(JointState, "joint_states", states.append, 100)
+    client.create_subscription(String, "/simulator/true_parameters", lambda m: truth.append(m.data), LATCHED)
+    command = client.create_publisher(JointTrajectory, "/joint_trajectory_controller/joint_trajectory", 10)
+
+    def until(condition, seconds=30.0):
+        end = client.get_clock().now().nanoseconds + seconds * 1e9
+        while not condition():
+            assert client.get_clock().now().nanoseconds < end, "timed out"
+            executor.spin_once(timeout_sec=0.02)
+
+    try:
+        until(lambda: states and truth and command.get_subscription_count())
+        until(lambda: all(topic.type for topic in recorder._topics if topic.topic != "/robot_description"))
+        recorder.start()
+        command.publish(trajectory())
+        count = len(states)
+        until(lambda: len(states) > count + 350)
+        path = recorder.stop().split(" to ")[1].split(": ")[0]
+    finally:
+        process.send_signal(signal.SIGINT)
+        recorder.destroy_node()
+        client.destroy_node()
+        executor.shutdown()
+        process.wait(10.0)
+    return path, yaml.safe_load(truth[-1])
+
+
+def test_markers_and_bodies_come_back_by_the_cameras_clock(recorded):
+    path, truth = recorded
+    arm = tabled_arm(truth)
+    names = arm.robot.joint_names
+    assert arm.springs.stiffness.tolist() == STIFFNESS
+    assert truth["camera"]["clock_offset"] == OFFSET
+    base = np.eye(4)
+    base[:3, :3], base[:3, 3] = Rotation.from_euler("xyz", BASE[3:]).as_matrix(), BASE[:3]
+    assert np.allclose(truth["camera"]["base"], base)
+
+    recording = Recording.read(path, joint_names=names)
+    links = Recording.read(path, joint_names=names, joint_states_topic="/link_states")
+    link_time = links.time + links.start_time - recording.start_time
+    assert np.abs(recording.position[-1] - GOAL).max() < 0.01
+    deflection = recording.position[-1] - links.position[-1]
+    assert 2e-3 < np.abs(deflection).max() < 0.05
+    assert set(recording.poses) == {
+        *(f"/markers[{i}]" for i in range(len(truth["markers"]))),
+        *(f"/mocap/{name}/pose" for name in arm.robot.link_names),
+    }
+
+    def miss(series, place, link, drifted):
+        """How far a place on a link is from where the link encoders tell that the camera sees it, m."""
+        when = series.time - SETTINGS["camera_latency"] + OFFSET + drifted
+        inside = (when > link_time[0]) & (when < link_time[-1]) & np.isfinite(series.position).all(axis=1)
+        q = np.stack([np.interp(when[inside], link_time, column) for column in links.position.T], axis=1)
+        pose = base @ arm.robot.forward_kinematics(q)[:, link]
+        assert inside.sum() > 100
+        return np.linalg.norm(series.position[inside] - pose[:, :3, :3] @ place - pose[:, :3, 3], axis=1)
+
+    # The clocks have drifted since the node began; by how much, the body of the last link tells.
+    body = recording.poses["/mocap/link_6/pose"]
+    far = minimize_scalar(lambda x: np.mean(miss(body, np.zeros(3), 5, x) ** 2), bounds=(-0.05, 0.15), method="bounded")
+    assert 0.0 < far.x < DRIFT * 60.0
+    assert miss(body, np.zeros(3), 5, far.x).max() < 2e-3
+    hidden = []
+    for number, marker in enumerate(truth["markers"].values()):
+        series = recording.poses[f"/markers[{number}]"]
+        assert series.frame_id == "camera"
+        hidden.append(np.isnan(series.position).any(axis=1).mean())
+        link = arm.robot.link_names.index(marker["link"])
+        assert np.quantile(miss(series, marker["place"], link, far.x), 0.99) < 1e-3
+    assert np.mean(hidden) == pytest.approx(0.1, abs=0.03)
+    assert len(body.time) < 0.9 * len(series.time), "of a body that is lost there is silence"
+
+
+def settings_of(**given):
+    values = {parameter.name: parameter.default for parameter in PARAMETERS if isinstance(parameter, NodeParameter)}
+    return type("Settings", (), values | {"base_link": None, "tip_link": None} | given)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"base_in_camera": [0.0] * 5}, "'base_in_camera' is .* expected 6"),
+        ({"marker_occlusion": 1.5}, "occlusion of the camera is 1.5"),
+    ],
+)
+def test_a_camera_that_makes_no_sense_is_refused(given, message):
+    with pytest.raises(DynidError, match=message):
+        camera_of(settings_of(**given))
+
+
+def test_springs_are_those_of_the_parameters_and_without_any_the_arm_is_rigid():
+    given = {"stiffness": STIFFNESS, "rotor_inertia": [1.0], "spring_dead_zone": [1e-3], "spring_cubic": [1e6]}
+    springs = make_arm(settings_of(**given), demo_arm_urdf()).springs
+    assert (springs.stiffness.tolist(), springs.dead_zone.tolist()) == (STIFFNESS, [1e-3] * 6)
+    assert (springs.cubic.tolist(), springs.motor_viscous.tolist()) == ([1e6] * 6, [0.0] * 6)
+    assert make_arm(settings_of(), demo_arm_urdf()).springs is None
+    with pytest.raises(DynidError, match="stiffness is"):
+        make_arm(settings_of(stiffness=[1e3] * 5 + [float("inf")]), demo_arm_urdf())
