@@ -2,7 +2,19 @@
 
 import os
 
+import pytest
+
 import dynid_ros.one_thread  # noqa: F401 - before any test imports numpy
 
 os.environ["ROS_DOMAIN_ID"] = str(os.getpid() % 100 + 1)
 os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pycollect_makemodule(module_path, parent):
+    """Keep ROS's launch_testing to the launch tests.
+
+    Its plugin imports every module by its bare name to see whether it is one: two modules of the same name, or one that
+    skips itself, would end the collection of all.
+    """
+    return None if module_path.parent.name == "launch" else pytest.Module.from_parent(parent, path=module_path)
