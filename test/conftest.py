@@ -3,6 +3,7 @@
 import os
 
 import pytest
+from collected_module import CollectedModule
 
 import dynid_ros.one_thread  # noqa: F401 - before any test imports numpy
 
@@ -17,4 +18,4 @@ def pytest_pycollect_makemodule(module_path, parent):
     Its plugin imports every module by its bare name to see whether it is one: two modules of the same name, or one that
     skips itself, would end the collection of all.
     """
-    return None if module_path.parent.name == "launch" else pytest.Module.from_parent(parent, path=module_path)
+    return None if module_path.parent.name == "launch" else CollectedModule.from_parent(parent, path=module_path)

@@ -1,25 +1,31 @@
-"""ROS's launch_testing asks for every module before pytest does; the tests are found all the same."""
+"""All tests are found: beside ROS's launch_testing, which asks for every module first, and without MuJoCo."""
 
 import os
 import subprocess
 import sys
 from pathlib import Path
 
-TESTS = Path(__file__).parent
-GREEDY = """
+FOLDER = Path(__file__).parents[1]
+OTHER = "test/test_processes.py"
+ASKED_FIRST = """
 import pytest
 
 def pytest_pycollect_makemodule(module_path):
     pytest.skip(f"asked for {module_path.name}")
 """
+WITHOUT_MUJOCO = """
+import sys
+
+sys.modules["mujoco"] = None
+"""
 
 
-def collect(tmp_path, *files):
-    """Lines that pytest says of `files` beside a plugin that, like launch_testing's, lets out what a module raises."""
-    (tmp_path / "greedy.py").write_text(GREEDY)
+def collect(tmp_path, plugin, *files):
+    """Lines that pytest says of `files` and OTHER."""
+    (tmp_path / "plugin.py").write_text(plugin)
     return subprocess.run(
-        [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "greedy", *files],
-        cwd=TESTS.parent,
+        [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "plugin", *files, OTHER],
+        cwd=FOLDER,
         env=os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])},
         capture_output=True,
         text=True,
@@ -27,13 +33,22 @@ def collect(tmp_path, *files):
     ).stdout.splitlines()
 
 
+def has(lines, file):
+    return any(line.startswith(f"{file}::") for line in lines)
+
+
 def test_modules_of_one_name_are_collected(tmp_path):
     files = [f"test/identification/{kind}/test_document.py" for kind in ("flexible", "links")]
-    lines = collect(tmp_path, *files)
-    assert all(any(line.startswith(f"{file}::") for line in lines) for file in files), lines
+    lines = collect(tmp_path, ASKED_FIRST, *files)
+    assert all(has(lines, file) for file in files), lines
 
 
 def test_a_launch_test_that_skips_itself_skips_nothing_else(tmp_path):
-    file = "test/test_processes.py"
-    lines = collect(tmp_path, "test/launch", file)
-    assert any(line.startswith(f"{file}::") for line in lines), lines
+    lines = collect(tmp_path, ASKED_FIRST, "test/launch")
+    assert has(lines, OTHER), lines
+
+
+def test_without_mujoco_what_needs_it_is_skipped_and_told(tmp_path):
+    lines = collect(tmp_path, WITHOUT_MUJOCO, "test/simulation/test_push.py", "test/simulation/test_truth.py")
+    assert has(lines, OTHER), lines
+    assert any(line.startswith("SKIPPED [2]") and "mujoco is not installed" in line for line in lines), lines

@@ -1,11 +1,11 @@
 """Example configurations of robots: as nodes read them, they name parameters that exist and make sense together."""
 
 import importlib
-import sysconfig
 from pathlib import Path
 
 import pytest
 import yaml
+from pinocchio_arm import example_urdf
 
 rclpy = pytest.importorskip("rclpy")
 
@@ -17,7 +17,6 @@ from dynid_ros.nodes.shared.parameters import declare  # noqa: E402
 from dynid_ros.recording.effort import EffortConvention  # noqa: E402
 
 FILES = sorted((Path(__file__).parents[2] / "config" / "robots").glob("*.yaml"))
-ARMS = Path(sysconfig.get_path("purelib")) / "cmeel.prefix/share/example-robot-data/robots"
 NAMESPACES = {"kuka_lbr": "/lbr"}
 DESCRIPTIONS = {"ur": "ur_description/urdf/ur10_robot.urdf", "franka": "panda_description/urdf/panda.urdf"}
 
@@ -79,9 +78,7 @@ def test_an_arm_that_holds_itself_is_not_held_twice(path):
 
 @pytest.mark.parametrize("path", [path for path in FILES if path.stem in DESCRIPTIONS], ids=lambda path: path.stem)
 def test_limits_fit_the_robot(path):
-    urdf = ARMS / DESCRIPTIONS[path.stem]
-    if not urdf.exists():
-        pytest.skip("example-robot-data is not installed")
+    urdf = example_urdf(DESCRIPTIONS[path.stem])
     settings = as_declared(path, "excitation")
     settings.link_shapes = "none"
     robot = RobotModel.from_urdf(urdf, settings.tip_link, settings.base_link)

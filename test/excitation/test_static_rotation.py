@@ -1,12 +1,11 @@
-import sys
 import time
-from pathlib import Path
 
 import numpy as np
 import planar_arm
 import pytest
 import yaml
 from mujoco_room import DEMO_ARM, DEMO_SPEEDS, check_demo_arm
+from pinocchio_arm import example_urdf
 
 from dynid_ros.errors import TrajectoryError
 from dynid_ros.excitation import StaticRotation
@@ -198,11 +197,7 @@ def test_margin_that_leaves_no_room_is_an_error():
     ],
 )
 def test_arms_of_example_robot_data(urdf, tip, n_rotated):
-    site = Path(sys.prefix) / "lib" / f"python3.{sys.version_info.minor}" / "site-packages"
-    path = site / "cmeel.prefix/share/example-robot-data/robots" / urdf
-    if not path.exists():
-        pytest.skip("example-robot-data is not installed")
-    robot = RobotModel.from_urdf(path, tip=tip)
+    robot = RobotModel.from_urdf(example_urdf(urdf), tip=tip)
     limits = MotionLimits.of(robot, 5.0)
     workspace = Workspace(robot, 0.05, 0.1)
     plan = StaticRotation(robot, limits, workspace, sweep=4.5).plan()

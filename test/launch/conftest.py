@@ -1,10 +1,11 @@
-"""A launch test that skips itself is skipped alone: launch_testing lets the skip end the collection of all."""
+"""A launch test that cannot be imported, or skips itself, does so alone; launch_testing would end the collection."""
 
 import pytest
+from collected_module import CollectedModule
 
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_pycollect_makemodule(module_path, parent):
     outcome = yield
-    if outcome.excinfo and issubclass(outcome.excinfo[0], pytest.skip.Exception):
-        outcome.force_result(pytest.Module.from_parent(parent, path=module_path))
+    if outcome.excinfo:
+        outcome.force_result(CollectedModule.from_parent(parent, path=module_path))

@@ -1,10 +1,8 @@
 import pendulum as pendulum_model
 import pytest
 
-pytest.importorskip("mujoco")
-
 from dynid_ros.model import RobotModel
-from dynid_ros.simulation import demo_arm_urdf
+from dynid_ros.share import share_path
 
 
 @pytest.fixture
@@ -21,4 +19,4 @@ def turntable():
 
 @pytest.fixture(scope="session")
 def demo_robot():
-    return RobotModel.from_urdf(demo_arm_urdf())
+    return RobotModel.from_urdf(share_path("config/demo_arm.urdf"))

@@ -1,13 +1,11 @@
 """The truth against the XML, Pinocchio and closed forms; our own projection is what the truth is there to check."""
 
-import sys
-from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
 import pendulum
 import pytest
-from pinocchio_arm import PinocchioArm
+from pinocchio_arm import PinocchioArm, example_urdf
 
 from dynid_ros.model import GravityModel, RobotModel
 from dynid_ros.simulation import Drives, SimulatedArm, demo_arm_urdf
@@ -93,14 +91,6 @@ def test_gravity_moments_of_an_arm_with_a_slide():
     assert moments[0] == pytest.approx([2 * 2.1, 0.0, 0.6], abs=1e-12)
     assert np.all(np.isnan(moments[1]))
     assert truth.carried_masses == pytest.approx([6.0, 3.0])
-
-
-def example_urdf(name):
-    for folder in map(Path, sys.path):
-        path = folder / "cmeel.prefix/share/example-robot-data/robots" / name
-        if path.is_file():
-            return path
-    return pytest.skip("example-robot-data is not installed")
 
 
 @pytest.mark.parametrize(
