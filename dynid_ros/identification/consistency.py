@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.identification.interior_point import BASIS, EntropicLeastSquares, Optimum
+from dynid_ros.model.base_parameters import triangular_factor
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK
 from dynid_ros.model.pseudo_inertia import divergence, inertial_parameters, is_possible, pseudo_inertia
 
@@ -102,7 +103,7 @@ class ConsistentProblem:
         rotated = self.R
         right = self.z
         if len(right) > p + 1:
-            triangle = np.linalg.qr(np.column_stack([rotated, right]), mode="r")
+            triangle = triangular_factor([np.column_stack([rotated, right])])
             rotated, right = triangle[:, :-1], triangle[:, -1]
         # What the free parameters can explain is explained by them, whatever the others are.
         free = rotated[:, self.free]

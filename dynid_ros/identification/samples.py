@@ -42,7 +42,7 @@ class Samples:
     def __len__(self) -> int:
         return len(self.time)
 
-    def take(self, rows: Sequence[int]) -> "Samples":
+    def take(self, rows: Sequence[int] | NDArray) -> "Samples":
         """Only these."""
         chosen = np.asarray(rows, int)
         return Samples(**{f.name: getattr(self, f.name)[chosen] for f in fields(Samples)})

@@ -122,7 +122,7 @@ class _Judgement:
     def motion(self, recordings: Sequence[Recording]) -> MotionQuality:
         """Through the filters of the identification of links."""
         columns, robot = self.columns, self.columns.robot
-        equations = LinkEquations(LinkSignals.choose(recordings), recordings)
+        equations: LinkEquations[LinkColumns] = LinkEquations(LinkSignals.choose(recordings), recordings)
         stretches = [segment.motion for segment in equations.segments]
         seconds = sum(len(segment.time) / segment.rate for segment in equations.segments)
         size = equations.n_samples

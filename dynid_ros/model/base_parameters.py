@@ -166,7 +166,7 @@ class BaseParameters:
 
     def _categories(self, told: np.ndarray) -> Iterator[str]:
         alone = set(self.columns[np.count_nonzero(told, axis=1) == 1])
-        for column, effect in enumerate(told.any(axis=0)):
+        for column, effect in enumerate(np.any(told, axis=0)):
             yield IDENTIFIABLE if column in alone else COMBINED if effect else UNIDENTIFIABLE
 
 
@@ -205,7 +205,8 @@ def triangular_factor(regressors: Iterable[np.ndarray]) -> np.ndarray:
     factor: np.ndarray | None = None
     for regressor in regressors:
         rows = regressor.reshape(-1, regressor.shape[-1])
-        factor = np.linalg.qr(rows if factor is None else np.concatenate([factor, rows]), mode="r")
+        # An array already, which numpy's type hints do not know of this mode.
+        factor = np.asarray(np.linalg.qr(rows if factor is None else np.concatenate([factor, rows]), mode="r"))
     if factor is None:
         raise ModelError("motion: it has no samples")
     return factor

@@ -79,20 +79,21 @@ def base_frequency(time: ArrayLike, values: ArrayLike, n_harmonics: int, guess: 
         RecordingError: the record does not repeat, or no joint moves.
 
     """
-    time, values = np.asarray(time, dtype=float), np.asarray(values, dtype=float).reshape(len(time), -1)
-    values = values - values.mean(axis=0)
-    moving = np.ptp(values, axis=0) > 0
+    time = np.asarray(time, dtype=float)
+    columns = np.asarray(values, dtype=float).reshape(len(time), -1)
+    moving = np.ptp(columns, axis=0) > 0
     if not moving.any():
         raise RecordingError("no period: the values are constant; record a periodic motion")
-    values = values[:, moving] / values[:, moving].std(axis=0)
+    columns = columns[:, moving] - columns[:, moving].mean(axis=0)
+    columns /= columns.std(axis=0)
     step = (time[-1] - time[0]) / (len(time) - 1)
     if guess is None:
-        guess = 1 / (step * _repeat(_uniform(time, values)))
+        guess = 1 / (step * _repeat(_uniform(time, columns)))
     check_harmonics(time, guess, n_harmonics)
 
     def unexplained(frequency: float) -> float:
         basis = qr(harmonic_basis(time, frequency, n_harmonics), mode="economic", check_finite=False)[0]
-        return float(np.sum(values**2) - np.sum((basis.T @ values) ** 2))
+        return float(np.sum(columns**2) - np.sum((basis.T @ columns) ** 2))
 
     # The guess is good to a sample of the period; the valley is as narrow as the highest harmonic over the record.
     reach, valley = 1.5 * step * guess**2, 0.25 / (n_harmonics * (time[-1] - time[0]))

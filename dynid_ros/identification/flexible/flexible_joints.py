@@ -198,7 +198,7 @@ def _each(links: LinkAngles | Sequence[LinkAngles | None] | None, count: int) ->
     """Links' positions of each recording."""
     if links is None:
         return [None] * count
-    given = [links] if isinstance(links, LinkAngles) else list(links)
+    given: list[LinkAngles | None] = [links] if isinstance(links, LinkAngles) else list(links)
     if len(given) != count:
         raise IdentificationError(
             f"links are given for {len(given)} of {count} recordings; give one LinkAngles, or None, for each"

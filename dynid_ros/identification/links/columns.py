@@ -70,8 +70,8 @@ class LinkColumns:
             self._sources.append({key: size + i for i, key in enumerate(keys)})
             size += len(keys)
         self._coupling: list[dict[tuple, int]] = []
-        for first, _ in self.coupled:
-            keys = dict.fromkeys(key for friction in self.candidates[first] for key in _coupling_keys(friction))
+        for leader, _ in self.coupled:
+            keys = dict.fromkeys(key for friction in self.candidates[leader] for key in _coupling_keys(friction))
             self._coupling.append({key: size + i for i, key in enumerate(keys)})
             size += len(keys)
         self.size = size
