@@ -122,6 +122,11 @@ class JointParameters:
             at += block.shape[1]
         return found
 
+    def motor_torque(self, deflection: NDArray, terms: NDArray) -> NDArray:
+        """Torques (N, n) of the motors at deflections (N, n), with their `motor_columns` (t, N, n)."""
+        own = (column * values for column, values in zip(terms, self.motors.values(), strict=True))
+        return sum(own, start=self.spring_torque(deflection))
+
     def _each(self, what: str, deflection: NDArray) -> NDArray:
         return np.column_stack(
             [getattr(law, what)(deflection[:, i], self.springs[i]) for i, law in enumerate(self.laws)]

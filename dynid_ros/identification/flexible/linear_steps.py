@@ -11,7 +11,6 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.interpolate import CubicSpline
 from scipy.linalg import lstsq
 
 from dynid_ros.errors import IdentificationError
@@ -166,12 +165,10 @@ def link_motion(run: Run, low_pass: LowPass) -> Motion:
     """
     position = np.empty_like(run.torque)
     for i in range(run.n_joints):
-        known = np.isfinite(run.link[:, i])
-        if known.sum() < 4:
+        spline = run.link_spline(i)
+        if spline is None:
             raise IdentificationError(f"{run.source}: joint number {i + 1} has no link positions")
-        time, values = run.link_time[known] + run.offset, run.link[known, i]
-        spline = CubicSpline(time, values)
-        inside = np.clip(run.time, time[0], time[-1])
+        inside = np.clip(run.time, spline.x[0], spline.x[-1])
         position[:, i] = run.motor.position[:, i] + (
             spline(inside) - np.interp(inside, run.time, run.motor.position[:, i])
         )

@@ -39,7 +39,7 @@ class LinkMotion(NamedTuple):
     """Motion of the links, (N, n) each, and its derivatives by the parameters.
 
     Attributes:
-        position, velocity, acceleration: rad or m, per s, per s².
+        position, velocity: rad or m, per s.
         by_parameters: (N, n, p) derivatives of the positions by the parameters: base parameters of
             links, Coulomb and viscous friction, values of the springs, then position and velocity at the start, and
             the corrections of each motor.
@@ -48,7 +48,6 @@ class LinkMotion(NamedTuple):
 
     position: NDArray
     velocity: NDArray
-    acceleration: NDArray
     by_parameters: NDArray
 
 
@@ -128,7 +127,7 @@ class LinkResponse:
         partials = partials.copy()
         partials[1][:, own, own] += np.where(np.abs(sense) < 1.0, parameters.coulomb / width, 0.0)
         right = -self._by_parameters(rows, q, qd, sense, parameters)
-        return LinkMotion(q, qd, qdd, self._solution(self._factors(partials), right))
+        return LinkMotion(q, qd, self._solution(self._factors(partials), right))
 
     def _tolerance(self, q: NDArray) -> float:
         return float(CONVERGED * max(np.abs(self._motor - q).max(), 1e-3))

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.interpolate import CubicSpline
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.identification.flexible.joint_parameters import Layout, motor_columns
@@ -66,17 +65,21 @@ def of_run(
     parameters = layout.unpack(values)
     position = motion.position[:: run.parts]
     deflection = run.motor.position - position
-    spring = parameters.spring_torque(deflection)
     terms = motor_columns(run.motor.velocity, run.motor.acceleration, motor_direction(run), layout.motor_terms)
-    torque = spring + sum(c * parameters.motors[t] for t, c in zip(layout.motor_terms, terms, strict=True))
-    measured = np.full_like(spring, np.nan)
+    measured = np.full_like(position, np.nan)
     for i in range(run.n_joints):
-        known = np.isfinite(run.link[:, i])
-        if known.sum() > 3:
-            at = run.link_time[known] + run.offset + clock
-            inside = (run.time >= at[0]) & (run.time <= at[-1])
-            measured[inside, i] = CubicSpline(at, run.link[known, i])(run.time[inside]) - zero[i]
-    return FlexiblePrediction(run.time, position, deflection, spring, torque, run.torque, measured)
+        if (spline := run.link_spline(i, clock)) is not None:
+            inside = (run.time >= spline.x[0]) & (run.time <= spline.x[-1])
+            measured[inside, i] = spline(run.time[inside]) - zero[i]
+    return FlexiblePrediction(
+        time=run.time,
+        link=position,
+        deflection=deflection,
+        spring_torque=parameters.spring_torque(deflection),
+        torque=parameters.motor_torque(deflection, terms),
+        measured_torque=run.torque,
+        measured_link=measured,
+    )
 
 
 def joined(parts: Sequence[FlexiblePrediction]) -> FlexiblePrediction:

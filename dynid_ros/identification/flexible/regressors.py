@@ -2,7 +2,7 @@
 
 Base parameters of the links come first, then n columns for each of Coulomb and viscous friction of the links, stiffness
 (eq. 3 only), inertia and viscous friction of the motors. They take measured motions as they are, noise and all: what
-estimates are made of is `output_error`; these serve to compare with, to judge motions, and to start from.
+estimates are made of is `output_error`; these are the paper's, to compare with.
 """
 
 from __future__ import annotations

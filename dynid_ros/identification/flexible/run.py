@@ -37,6 +37,8 @@ LONGEST_STEP, FEW_JOINTS = 2e-3, 1
 """Step of the prediction of so many joints, s; with more of them samples are the steps, for the sake of time."""
 SHORTEST = 1.0
 """Of a stretch without gaps, s."""
+SPLINE_SAMPLES = 4
+"""The fewest that a cubic spline goes through."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,6 +101,19 @@ class Run:
     def n_joints(self) -> int:
         """Number of joints n."""
         return self.torque.shape[1]
+
+    def link_spline(self, joint: int, clock: float = 0.0) -> CubicSpline | None:
+        """Measured position of a link over the robot's time; None where too little of it is known.
+
+        Args:
+            joint: its number, from 0.
+            clock: s, what to add to `offset`.
+
+        """
+        known = np.isfinite(self.link[:, joint])
+        if known.sum() < SPLINE_SAMPLES:
+            return None
+        return CubicSpline(self.link_time[known] + self.offset + clock, self.link[known, joint])
 
 
 def runs(

@@ -22,8 +22,6 @@ NODES = 6
 LEAST_VARIANCE = 1e-24
 """Of a motor's harmonic, rad² or m²."""
 CLOCK_TERMS = ("clock_offset", "clock_drift")
-LONG_ENOUGH = 10.0
-"""s; a shorter run does not tell clocks' drift."""
 
 
 @dataclass(frozen=True)
@@ -195,9 +193,7 @@ class RunResiduals:
         terms = motor_columns(motor.velocity, motor.acceleration, self._direction, layout.motor_terms)
         deflection = motor.position - position
         tangent, springs = parameters.spring_tangent(deflection), parameters.spring_columns(deflection)
-        torque = parameters.spring_torque(deflection)
-        for term, column in zip(layout.motor_terms, terms, strict=True):
-            torque = torque + column * parameters.motors[term]
+        torque = parameters.motor_torque(deflection, terms)
         found = []
         p, r = len(layout.names), layout.n_response
         for i in range(n):
