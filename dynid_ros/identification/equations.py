@@ -49,6 +49,11 @@ class Equations(ABC, Generic[AnyColumns]):
     spans: Sequence[tuple[float, float]]
     fast: float = np.inf
 
+    @property
+    def noise_factor(self) -> float:
+        """How many times as large independent noise is that tells as little as what the equations share of theirs."""
+        return 1.0
+
     @abstractmethod
     def blocks(self, columns: AnyColumns) -> Iterator[EquationBlock]:
         """All equations, in flat memory."""

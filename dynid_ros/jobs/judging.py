@@ -23,14 +23,11 @@ from dynid_ros.information.torque_columns import GRAVITY, LINKS, LOAD, TorqueCol
 from dynid_ros.model import RobotModel
 from dynid_ros.model.friction import FrictionModel, JointFriction
 from dynid_ros.recording import Recording
-from dynid_ros.signals import LowPass
 from dynid_ros.trajectories import Trajectory
 from dynid_ros.trajectories.limits import MotionLimits
 
 RATE = 100.0
 """Samples per second that a recording of a planned trajectory is taken to have."""
-FREQUENCIES = 10_000
-"""At which a filter's gain is looked at."""
 
 
 def judge(
@@ -141,21 +138,10 @@ class _Judgement:
         chosen = whole.chosen([0] * robot.n_joints)
         problem = LinkProblem(equations.factors(whole), chosen)
         if self.noise is None:
-            segment = equations.segments[0]
-            noise = problem.weighted()[1] * _correlation(LowPass(equations.signals.cutoff, segment.rate))
+            noise = problem.weighted()[1] * equations.noise_factor
         # Of columns that links and joints share, one is kept.
         drives = robot.parameters.size + np.arange(len(chosen) - whole.n_inertial)
         kept = np.searchsorted([*whole.base.columns, *drives], columns.base.columns)
         matrices = (problem.joint(j)[0][:, kept] for j in range(robot.n_joints))
         information = np.array([matrix.T @ matrix for matrix in matrices])
         return MotionQuality.of_information(columns, motion, noise, information, self.allowed)
-
-
-def _correlation(low_pass: LowPass) -> float:
-    """How many times as large independent noise is that tells as little as white noise after a low-pass.
-
-    Decimated to more than twice the bandwidth, equations repeat some of their neighbours' noise.
-    """
-    frequencies = (np.arange(FREQUENCIES) + 0.5) / FREQUENCIES * low_pass.rate / 2
-    passed = np.mean(low_pass.gain(frequencies) ** 2)
-    return max(1.0, float(1 / np.sqrt(passed * low_pass.decimation)))

@@ -13,6 +13,8 @@ SETTLED = 0.01
 """Share of a disturbance at an end of the record that is left in the samples that are kept."""
 ALIASED = 0.01
 """Largest gain above the Nyquist frequency after decimation."""
+FREQUENCIES = 10_000
+"""At which the gain is looked at for what it leaves of white noise."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,16 @@ class LowPass:
         """Largest factor of decimation after which aliases are at most 1 %."""
         stop = np.arctan(self._warped_corner * (1 / ALIASED - 1) ** (1 / (2 * self.order))) * self.rate / np.pi
         return max(1, int(self.rate / (2 * stop)))
+
+    @cached_property
+    def noise_factor(self) -> float:
+        """How many times as large independent noise is that tells as little of a motion as white noise after `reduce`.
+
+        Decimated to more than twice the bandwidth, samples repeat some of their neighbours' noise.
+        """
+        frequencies = (np.arange(FREQUENCIES) + 0.5) / FREQUENCIES * self.rate / 2
+        passed = np.mean(self.gain(frequencies) ** 2)
+        return max(1.0, float(1 / np.sqrt(passed * self.decimation)))
 
     def kept(self, n_samples: int) -> slice:
         """Which of so many filtered samples to keep: without the ends, decimated.

@@ -68,6 +68,11 @@ class LinkEquations(Equations[AnyColumns]):
             for start in range(0, len(kept), step):
                 yield self._block(columns, int(owner), part, low_pass, kept[start : start + step])
 
+    @property
+    def noise_factor(self) -> float:
+        """Of what the low-pass leaves of white noise, see `LowPass.noise_factor`."""
+        return float(np.mean([low_pass.noise_factor for low_pass in self._filters]))
+
     def _segments(self, number: int, recording: Recording) -> list[LinkSegment]:  # noqa: ARG002 - for those who need it
         return self.signals.segments(recording)
 

@@ -18,6 +18,11 @@ STEPS = 14
 class IntegralEquations(LinkEquations[LinkColumns]):
     """As `LinkEquations`, with means over Hann windows in place of the low-pass."""
 
+    @property
+    def noise_factor(self) -> float:
+        """Neighbouring windows share samples: means w have the variance ∫w², by half a window 4/3 of it."""
+        return float(np.sqrt(4 / 3))
+
     def blocks(self, columns: LinkColumns) -> Iterator[EquationBlock]:
         """All equations, in flat memory."""
         friction = columns.friction([0] * len(columns.candidates))

@@ -54,7 +54,8 @@ class LinkIdentification:
             without accelerations (Atkeson, An and Hollerbach 1986); it needs friction that is given.
         prior_weight: of the URDF in "consistent", None: chosen by cross-validation; of "ridge", None: 10.
         errors: what standard errors allow for: "robust": residuals that are alike in neighbouring samples and wherever
-            the motion repeats, as in every recording; "white": noise that is independent from sample to sample.
+            the motion repeats, as in every recording; "white": noise that is independent from sample to sample
+            before it is filtered. Of a recording, the latter are far too small; they are for samples that are none.
         torque_gain_error: standard deviation of the relative error of each joint's torque gain. It moves all parameters
             of a joint alike, so no residual shows it.
         cutoff, motion_cutoff: of the low-pass filters, Hz, see `LinkSignals`; None: chosen from the motion.
@@ -160,7 +161,8 @@ class LinkIdentification:
         if self.errors == "robust":
             covariance, freedom = robust_covariance(problem, weights, noise, found.solution, self.torque_gain_error)
         else:
-            covariance, freedom = white_covariance(problem, weights, noise, self.torque_gain_error)
+            independent_noise = noise * equations.noise_factor
+            covariance, freedom = white_covariance(problem, weights, independent_noise, self.torque_gain_error)
         estimate = BaseEstimate(
             names=tuple(base.names[c] for c in base.columns),
             expressions=base.expressions,

@@ -38,6 +38,17 @@ def scores(result, robot) -> np.ndarray:
     return found[np.isfinite(found)]
 
 
+@pytest.mark.parametrize("equations", ["filtered", "integral"])
+def test_white_errors_of_a_recording_whose_noise_is_white(equations):
+    """Filters and windows make neighbouring equations alike, which counts."""
+    robot = chain()
+    identification = LinkIdentification(
+        robot, friction=PLAIN, estimator="weighted", equations=equations, errors="white", torque_gain_error=0.0
+    )
+    squares = [scores(identification.fit(run(robot, seed, noise=0.5)), robot) ** 2 for seed in range(12)]
+    assert 0.8 < np.mean(squares) < 1.2
+
+
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_every_estimator_finds_the_torque_of_another_motion(estimator):
     robot = chain()
