@@ -52,13 +52,10 @@ def load_gravity_torque(
         if not isinstance(ends[end], str):
             raise IdentifiedFileError(f"{model_file}: robot.{end} is {ends[end]!r}, expected the name of a link")
     robot = RobotModel.from_urdf(urdf, tip=ends["tip"], base=ends["base"], gravity=tuple(gravity))
-    try:
-        check_same_robot(identified, robot)
-        model = GravityModel(robot)
-        springs = JointSprings.of_document(identified, robot.joint_names) if use_springs else None
-        arm = LoadedGravity(model, gravity_moments(identified, model), largest_load=largest_load, springs=springs)
-    except IdentifiedFileError as error:
-        raise IdentifiedFileError(f"{model_file}: {error}") from error
+    check_same_robot(identified, robot)
+    model = GravityModel(robot)
+    springs = JointSprings.of_document(identified, robot.joint_names) if use_springs else None
+    arm = LoadedGravity(model, gravity_moments(identified, model), largest_load=largest_load, springs=springs)
     if not use_load or identified.get("load") is None:
         return robot, arm
     try:

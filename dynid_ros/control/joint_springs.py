@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from dynid_ros.errors import ControlError, IdentifiedFileError
-from dynid_ros.identification.identified_file import is_number
+from dynid_ros.identification.identified_file import file_of, is_number
 
 SETTLED = 1e-6  # rad or m; the last step of the links that still counts
 STEPS = 20
@@ -56,8 +56,8 @@ class JointSprings:
             return cls(joint_names, {joint: entry for joint, entry in section.items() if _decided(entry)})
         except ControlError as error:
             raise IdentifiedFileError(
-                f"identified.yaml: section flexible_joints cannot be used: {error}. Identify the joints again, or do "
-                "without: use_springs false"
+                f"{file_of(document)}: section flexible_joints cannot be used: {error}. Identify the joints again, or "
+                "do without: use_springs false"
             ) from error
 
     def settled(self, motors: Sequence[float], gravity: Callable[[Sequence[float]], list[float]]) -> list[float]:

@@ -1,6 +1,6 @@
 """`identified.yaml`: what was identified, for which robot, from what; safe YAML, versioned."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TypeGuard
 
@@ -15,11 +15,31 @@ from dynid_ros.model import RobotModel
 from dynid_ros.model.gravity import GravityModel
 
 FORMAT = "dynid/1"
+UNNAMED = "identified.yaml"
 LARGEST_FILE = 10 * MEGABYTE
 LARGEST_MOMENT = 1e6
 """kg m or kg: no arm has more."""
 LARGEST_NUMBER = 1e100
 """Products of more than that overflow."""
+
+
+class IdentifiedDocument(dict):
+    """Content of a file, which knows the file, for messages.
+
+    Args:
+        content: as read.
+        path: of the file.
+
+    """
+
+    def __init__(self, content: dict, path: str | Path):
+        super().__init__(content)
+        self.path = Path(path)
+
+
+def file_of(document: Mapping) -> str:
+    """Where a document is from, for messages; "identified.yaml" if it is no file yet."""
+    return str(getattr(document, "path", UNNAMED))
 
 
 def new_document(robot: RobotModel, sources: Sequence[str], settings: dict) -> dict:
@@ -41,10 +61,10 @@ def new_document(robot: RobotModel, sources: Sequence[str], settings: dict) -> d
 
 def save_identified(path: str | Path, document: dict) -> Path:
     """Write the file atomically."""
-    return write_atomically(path, yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=120))
+    return write_atomically(path, yaml.safe_dump(dict(document), sort_keys=False, allow_unicode=True, width=120))
 
 
-def load_identified(path: str | Path) -> dict:
+def load_identified(path: str | Path) -> IdentifiedDocument:
     """Read the file.
 
     Raises:
@@ -64,7 +84,7 @@ def load_identified(path: str | Path) -> dict:
         raise IdentifiedFileError(f"{path}: format is {found}, expected {FORMAT!r}; run the identification again")
     if not isinstance(document.get("robot"), dict):
         raise IdentifiedFileError(f"{path}: section 'robot' is missing; run the identification again")
-    return document
+    return IdentifiedDocument(document, path)
 
 
 def check_same_robot(document: dict, robot: RobotModel) -> None:
@@ -77,19 +97,19 @@ def check_same_robot(document: dict, robot: RobotModel) -> None:
     section = document["robot"]
     if section.get("joints") != list(robot.joint_names):
         raise IdentifiedFileError(
-            f"identified.yaml is of robot '{section.get('name')}' with joints {section.get('joints')}; "
+            f"{file_of(document)} is of robot '{section.get('name')}' with joints {section.get('joints')}; "
             f"this robot has {list(robot.joint_names)}; give the file of this robot, or the same base and tip"
         )
     if section.get("kinematics_sha256") != robot.kinematics_sha256:
         raise IdentifiedFileError(
-            f"identified.yaml is of another robot '{section.get('name')}': same joint names, other axes or placements; "
-            "identify again with this URDF"
+            f"{file_of(document)} is of another robot '{section.get('name')}': same joint names, other axes or "
+            "placements; identify again with this URDF"
         )
     gravity = section.get("gravity")
     if not _is_numbers(gravity, 3) or not np.allclose(gravity, robot.gravity, atol=1e-3):
         raise IdentifiedFileError(
-            f"identified.yaml was made with gravity {gravity} in the base frame, this robot has {list(robot.gravity)}; "
-            "set the parameter gravity to the same direction, or identify again"
+            f"{file_of(document)} was made with gravity {gravity} in the base frame, this robot has "
+            f"{list(robot.gravity)}; set the parameter gravity to the same direction, or identify again"
         )
 
 
@@ -102,27 +122,27 @@ def gravity_moments(document: dict, gravity: GravityModel) -> NDArray:
     """
     section = document.get("gravity")
     if not isinstance(section, dict):
-        raise IdentifiedFileError("identified.yaml has no section 'gravity'; run the gravity identification")
+        raise IdentifiedFileError(f"{file_of(document)} has no section 'gravity'; run the gravity identification")
     moments = np.zeros(len(gravity.names))
     free = gravity.unobservable_axes()
     for i, joint in enumerate(gravity.robot.joint_names):
         entry = section.get(joint)
         if not isinstance(entry, dict):
             raise IdentifiedFileError(
-                f"identified.yaml: gravity of joint '{joint}' is missing; run the gravity identification"
+                f"{file_of(document)}: gravity of joint '{joint}' is missing; run the gravity identification"
             )
         if free[i]:
             continue
         if entry.get("observable") is not True:
             raise IdentifiedFileError(
-                f"identified.yaml: joint '{joint}' was not observable ({entry.get('reason', 'no reason given')}); "
+                f"{file_of(document)}: joint '{joint}' was not observable ({entry.get('reason', 'no reason given')}); "
                 "no torque can be promised, identify again with better poses"
             )
         for column in range(len(moments))[gravity.columns(i)]:
             label = gravity.names[column].split()[0]
             if not _is_numbers([entry.get(label)], 1) or abs(entry[label]) > LARGEST_MOMENT:
                 raise IdentifiedFileError(
-                    f"identified.yaml: {label} of joint '{joint}' is {entry.get(label)!r}, expected a number "
+                    f"{file_of(document)}: {label} of joint '{joint}' is {entry.get(label)!r}, expected a number "
                     f"up to {LARGEST_MOMENT:g}"
                 )
             moments[column] = entry[label]

@@ -34,13 +34,7 @@ def read_arm(path: Path, robot: RobotModel) -> tuple[KnownArm, dict]:
         raise IdentifiedFileError(
             f"{path}: it has no links, which a load identification needs; give the file of `dynid identify links`"
         )
-    try:
-        return known_arm(document, robot, str(path)), document
-    except IdentifiedFileError as error:
-        text = str(error)
-        if text.startswith("identified.yaml"):
-            text = text.replace("identified.yaml", str(path), 1)
-        raise IdentifiedFileError(text) from error
+    return known_arm(document, robot), document
 
 
 def read_tare(path: Path, robot: RobotModel) -> LoadResult:

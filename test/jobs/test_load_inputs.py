@@ -70,7 +70,7 @@ def test_another_robot(tmp_path, written):
     path = known.arm().save(tmp_path / "arm.yaml")
     with pytest.raises(IdentifiedFileError, match=f"{path} is of robot"):
         read_arm(path, other)
-    with pytest.raises(IdentifiedFileError, match="joints"):
+    with pytest.raises(IdentifiedFileError, match=f"{written[1]} is of robot"):
         read_tare(written[1], other)
 
 
@@ -93,3 +93,9 @@ def test_a_tare_at_another_link(written):
 def test_a_malformed_tare(written, tmp_path, change, words):
     with pytest.raises(IdentifiedFileError, match=words):
         read_tare(changed(written[1], tmp_path, change), ROBOT)
+
+
+def test_a_malformed_arm_is_named_by_its_file(tmp_path):
+    path = changed(known.arm().save(tmp_path / "arm.yaml"), tmp_path, lambda d: d["friction"].pop("joint_2"))
+    with pytest.raises(IdentifiedFileError, match=f"^{path}: friction of joint 'joint_2' is missing"):
+        read_arm(path, ROBOT)

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from dynid_ros.errors import IdentifiedFileError, ModelError
 from dynid_ros.identification.base_estimate import BaseEstimate
-from dynid_ros.identification.identified_file import check_same_robot, is_number
+from dynid_ros.identification.identified_file import check_same_robot, file_of, is_number
 from dynid_ros.identification.links.model import LinkModel
 from dynid_ros.identification.links.signals import LinkSignals
 from dynid_ros.model import RobotModel
@@ -17,7 +17,6 @@ from dynid_ros.model.gravity import GravityModel
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK
 
 SHAPES = ("smoothing", "dead_zone", "stribeck_velocity")
-LINK_LABELS = ("mass", "mass_moment", "inertia")
 LINK_ENTRIES = (slice(0, 1), slice(1, 4), slice(4, 10))
 COMMON_TERMS = ("coulomb", "viscous", "offset", "rotor_inertia")
 
@@ -105,29 +104,31 @@ def link_model(document: dict, robot: RobotModel) -> LinkModel:
     """
     check_same_robot(document, robot)
     links = _section(document, "links")
-    parameters = np.concatenate([_link_parameters(links, link) for link in robot.link_names])
+    parameters = np.concatenate([_link_parameters(document, links, link) for link in robot.link_names])
     section = _section(document, "friction")
     joints, coefficients = [], []
     for joint in robot.joint_names:
         entry = section.get(joint)
         if not isinstance(entry, dict) or not isinstance(entry.get("terms"), list):
             raise IdentifiedFileError(
-                f"identified.yaml: friction of joint '{joint}' is missing; run the link identification again"
+                f"{file_of(document)}: friction of joint '{joint}' is missing; run the link identification again"
             )
-        joints.append(_joint_friction(joint, entry))
-        coefficients += [_finite(entry, term, f"friction of joint '{joint}'") for term in joints[-1].terms]
+        joints.append(_joint_friction(document, joint, entry))
+        coefficients += [_finite(document, entry, term, f"friction of joint '{joint}'") for term in joints[-1].terms]
     coupled = []
     pairs = section.get("coupled", [])
     if not isinstance(pairs, list):
-        raise IdentifiedFileError(f"identified.yaml: friction: coupled is {pairs!r}, expected a list of pairs")
+        raise IdentifiedFileError(f"{file_of(document)}: friction: coupled is {pairs!r}, expected a list of pairs")
     for entry in pairs:
-        coupled.append(_pair(robot, entry))
-        coefficients += [_finite(entry, term, "coupled friction") for term in COUPLING_TERMS]
+        coupled.append(_pair(document, robot, entry))
+        coefficients += [_finite(document, entry, term, "coupled friction") for term in COUPLING_TERMS]
     signals = _section(document, "signals")
-    cutoffs = {name: _finite(signals, name, "signals") for name in ("cutoff", "motion_cutoff")}
+    cutoffs = {name: _finite(document, signals, name, "signals") for name in ("cutoff", "motion_cutoff")}
     for name, cutoff in cutoffs.items():
         if cutoff <= 0:
-            raise IdentifiedFileError(f"identified.yaml: {name}, signals, is {cutoff:g}, expected a frequency above 0")
+            raise IdentifiedFileError(
+                f"{file_of(document)}: {name}, signals, is {cutoff:g}, expected a frequency above 0"
+            )
     return LinkModel(
         robot,
         parameters,
@@ -137,23 +138,23 @@ def link_model(document: dict, robot: RobotModel) -> LinkModel:
     )
 
 
-def _pair(robot: RobotModel, entry: object) -> tuple[int, int]:
+def _pair(document: dict, robot: RobotModel, entry: object) -> tuple[int, int]:
     names = entry.get("joints") if isinstance(entry, dict) else None
     if not isinstance(names, list) or len(names) != 2 or names[0] == names[1]:
-        raise IdentifiedFileError(f"identified.yaml: friction: coupled joints {entry!r}: not two joints")
+        raise IdentifiedFileError(f"{file_of(document)}: friction: coupled joints {entry!r}: not two joints")
     try:
         return robot.joint_names.index(names[0]), robot.joint_names.index(names[1])
     except ValueError as error:
         raise IdentifiedFileError(
-            f"identified.yaml: friction: coupled joints {names}; the robot has {', '.join(robot.joint_names)}"
+            f"{file_of(document)}: friction: coupled joints {names}; the robot has {', '.join(robot.joint_names)}"
         ) from error
 
 
-def _joint_friction(joint: str, entry: dict) -> JointFriction:
+def _joint_friction(document: dict, joint: str, entry: dict) -> JointFriction:
     where = f"friction of joint '{joint}'"
     terms = [str(term) for term in entry["terms"]]
     plain = [term.removesuffix("_positive").removesuffix("_negative") for term in terms]
-    stribeck = None if entry.get("stribeck_velocity") is None else _finite(entry, "stribeck_velocity", where)
+    stribeck = None if entry.get("stribeck_velocity") is None else _finite(document, entry, "stribeck_velocity", where)
     try:
         friction = JointFriction(
             coulomb="coulomb" in plain,
@@ -161,14 +162,14 @@ def _joint_friction(joint: str, entry: dict) -> JointFriction:
             offset="offset" in plain,
             rotor_inertia="rotor_inertia" in plain,
             asymmetric=plain != terms,
-            smoothing=_finite(entry, "smoothing", where),
-            dead_zone=_finite(entry, "dead_zone", where),
+            smoothing=_finite(document, entry, "smoothing", where),
+            dead_zone=_finite(document, entry, "dead_zone", where),
             stribeck_velocity=stribeck,
         )
     except ModelError as error:
-        raise IdentifiedFileError(f"identified.yaml: {where}: {error}") from error
+        raise IdentifiedFileError(f"{file_of(document)}: {where}: {error}") from error
     if list(friction.terms) != terms:
-        raise IdentifiedFileError(f"identified.yaml: {where} has terms {terms}, expected {list(friction.terms)}")
+        raise IdentifiedFileError(f"{file_of(document)}: {where} has terms {terms}, expected {list(friction.terms)}")
     return friction
 
 
@@ -181,15 +182,15 @@ def _link_values(values: NDArray) -> dict:
     }
 
 
-def _link_parameters(links: dict, link: str) -> NDArray:
+def _link_parameters(document: dict, links: dict, link: str) -> NDArray:
     entry = links.get(link)
     if not isinstance(entry, dict):
-        raise IdentifiedFileError(f"identified.yaml: link '{link}' is missing; run the link identification again")
+        raise IdentifiedFileError(f"{file_of(document)}: link '{link}' is missing; run the link identification again")
     parts = [[entry.get("mass")], entry.get("mass_moment"), entry.get("inertia")]
     values = [value for part in parts if isinstance(part, list) for value in part]
     if [isinstance(part, list) and len(part) for part in parts] != [1, 3, 6] or not all(map(is_number, values)):
         raise IdentifiedFileError(
-            f"identified.yaml: link '{link}' needs mass, mass_moment (3) and inertia (6 numbers), all finite"
+            f"{file_of(document)}: link '{link}' needs mass, mass_moment (3) and inertia (6 numbers), all finite"
         )
     return np.array(values, dtype=float)
 
@@ -197,14 +198,14 @@ def _link_parameters(links: dict, link: str) -> NDArray:
 def _section(document: dict, name: str) -> dict:
     section = document.get(name)
     if not isinstance(section, dict):
-        raise IdentifiedFileError(f"identified.yaml has no section '{name}'; run the link identification")
+        raise IdentifiedFileError(f"{file_of(document)} has no section '{name}'; run the link identification")
     return section
 
 
-def _finite(entry: dict, label: str, where: str) -> float:
+def _finite(document: dict, entry: dict, label: str, where: str) -> float:
     value = entry.get(label)
     if not is_number(value):
-        raise IdentifiedFileError(f"identified.yaml: {label}, {where}, is {value!r}, expected a number")
+        raise IdentifiedFileError(f"{file_of(document)}: {label}, {where}, is {value!r}, expected a number")
     return float(value)
 
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from dynid_ros.errors import IdentifiedFileError
 from dynid_ros.identification.base_estimate import BaseEstimate
+from dynid_ros.identification.identified_file import file_of
 from dynid_ros.identification.links.columns import LinkColumns
 from dynid_ros.identification.links.document import link_model
 from dynid_ros.identification.links.model import LinkModel
@@ -70,18 +71,18 @@ class KnownArm:
         return entries
 
 
-def known_arm(document: dict, robot: RobotModel, source: str = "identified.yaml") -> KnownArm:
+def known_arm(document: dict, robot: RobotModel) -> KnownArm:
     """The arm that an `identified.yaml` holds; without errors in a file that has none.
 
     Raises:
         IdentifiedFileError: of another robot, without links, or malformed.
 
     """
-    model = link_model(document, robot)
+    model, source = link_model(document, robot), file_of(document)
     if "base_covariance" not in document:
         return KnownArm(model, source=source)
-    rows = _rows(document, "base_covariance", source)
-    shifts = _rows(document, "base_gain_shifts", source) if "base_gain_shifts" in document else None
+    rows = _rows(document, "base_covariance")
+    shifts = _rows(document, "base_gain_shifts") if "base_gain_shifts" in document else None
     size = KnownArm(model).decided_columns.size
     if [len(row) for row in rows] != list(range(1, size + 1)):
         raise IdentifiedFileError(
@@ -105,16 +106,16 @@ def _text(row: NDArray) -> str:
     return " ".join(f"{value:.6g}" for value in row)
 
 
-def _rows(document: dict, name: str, source: str) -> list[list[float]]:
+def _rows(document: dict, name: str) -> list[list[float]]:
     """Rows of finite numbers."""
     try:
         values = [[float(number) for number in row.split()] for row in document[name]]
     except (AttributeError, TypeError, ValueError) as error:
         raise IdentifiedFileError(
-            f"{source}: {name} has no rows of numbers with spaces between; run the link identification again"
+            f"{file_of(document)}: {name} has no rows of numbers with spaces between; run the link identification again"
         ) from error
     if not all(np.isfinite(row).all() for row in values):
         raise IdentifiedFileError(
-            f"{source}: {name} has numbers that are not finite; run the link identification again"
+            f"{file_of(document)}: {name} has numbers that are not finite; run the link identification again"
         )
     return values

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid_ros.errors import IdentifiedFileError
-from dynid_ros.identification.identified_file import check_same_robot, is_number
+from dynid_ros.identification.identified_file import check_same_robot, file_of, is_number
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
 
@@ -65,14 +65,14 @@ class TorqueSensors:
         section = document.get("torque_sensors")
         if not isinstance(section, dict):
             raise IdentifiedFileError(
-                "identified.yaml has no section 'torque_sensors'; run `dynid identify torque-sensors`"
+                f"{file_of(document)} has no section 'torque_sensors'; run `dynid identify torque-sensors`"
             )
         values = {label: np.full(robot.n_joints, np.nan) for label in DEFAULTS}
         for j, joint in enumerate(robot.joint_names):
             entry = section.get(joint)
             if not isinstance(entry, dict):
                 raise IdentifiedFileError(
-                    f"identified.yaml: torque sensor of joint '{joint}' is missing; calibrate again"
+                    f"{file_of(document)}: torque sensor of joint '{joint}' is missing; calibrate again"
                 )
             for label, known in values.items():
                 value = entry.get(label)
@@ -80,8 +80,8 @@ class TorqueSensors:
                     continue
                 if not is_number(value) or (label.endswith("gain") and value == 0):
                     raise IdentifiedFileError(
-                        f"identified.yaml: {label} of the torque sensor of joint '{joint}' is {value!r}; expected a "
-                        f"number{' other than 0' if label.endswith('gain') else ''}"
+                        f"{file_of(document)}: {label} of the torque sensor of joint '{joint}' is {value!r}; expected "
+                        f"a number{' other than 0' if label.endswith('gain') else ''}"
                     )
                 known[j] = value
         return cls.of(robot.joint_names, values)

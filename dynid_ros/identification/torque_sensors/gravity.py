@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid_ros.errors import IdentifiedFileError
-from dynid_ros.identification.identified_file import check_same_robot, gravity_moments, is_number
+from dynid_ros.identification.identified_file import check_same_robot, file_of, gravity_moments, is_number
 from dynid_ros.model import RobotModel
 from dynid_ros.model.gravity import GravityModel
 
@@ -67,11 +67,11 @@ class KnownGravity:
                 value = errors.get(label) if isinstance(errors, dict) else None
                 if not is_number(value) or value < 0:
                     raise IdentifiedFileError(
-                        f"identified.yaml: std of {label} of joint '{joint}' is {value!r}, expected a number; without "
-                        "it no uncertainty of the sensors can be given: run the gravity identification again"
+                        f"{file_of(document)}: std of {label} of joint '{joint}' is {value!r}, expected a number; "
+                        "without it no uncertainty of the sensors can be given: run the gravity identification again"
                     )
                 std[column] = value
-        return cls(moments, _covariance(document, std), "identified.yaml")
+        return cls(moments, _covariance(document, std), file_of(document))
 
     def section(self, robot: RobotModel) -> dict:
         """Section `gravity` of `identified.yaml`."""
@@ -104,6 +104,6 @@ def _covariance(document: dict, std: NDArray) -> NDArray:
         covariance = np.empty(0)
     if covariance.shape != (len(std), len(std)) or not np.allclose(np.diag(covariance), std**2, rtol=1e-6):
         raise IdentifiedFileError(
-            "identified.yaml: moment_covariance does not fit the section gravity; calibrate with the mass again"
+            f"{file_of(document)}: moment_covariance does not fit the section gravity; calibrate with the mass again"
         )
     return covariance

@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid_ros.errors import IdentifiedFileError
-from dynid_ros.identification.identified_file import is_number, mapping
+from dynid_ros.identification.identified_file import file_of, is_number, mapping
 from dynid_ros.identification.validation import Validation
 from dynid_ros.model import RobotModel
 from dynid_ros.report.conditioning import condition
-from dynid_ros.report.file.sections import WHERE, sections
+from dynid_ros.report.file.sections import sections
 from dynid_ros.report.flexible.prediction_plot import prediction_plot
 from dynid_ros.report.formats import percent, significant
 from dynid_ros.report.page import Tile, write_page
@@ -59,7 +59,7 @@ def write_file_report(
 
     """
     tables = sections(document)
-    source = mapping(document, "source", WHERE)
+    source = mapping(document, "source", file_of(document))
     remarks = document.get("remarks")
     return write_page(
         path,
@@ -78,10 +78,10 @@ def write_file_report(
 
 def _robot(document: dict) -> SimpleNamespace:
     """What the file says of the robot."""
-    section = mapping(document, "robot", WHERE)
+    section = mapping(document, "robot", file_of(document))
     joints, gravity = section.get("joints"), section.get("gravity")
     if not isinstance(joints, list) or not isinstance(gravity, list) or not all(map(is_number, gravity)):
-        raise IdentifiedFileError(f"{WHERE}: robot needs joints and gravity; identify again")
+        raise IdentifiedFileError(f"{file_of(document)}: robot needs joints and gravity; identify again")
     names = {key: str(section.get(key, "not named")) for key in ("name", "base", "tip")}
     digests = {key: str(section.get(key) or "") for key in ("urdf_sha256", "kinematics_sha256")}
     return SimpleNamespace(**names, **digests, joint_names=joints, gravity=gravity)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid_ros.errors import IdentifiedFileError
-from dynid_ros.identification.identified_file import is_number, mapping
+from dynid_ros.identification.identified_file import file_of, is_number, mapping
 from dynid_ros.report.formats import MISSING, as_fine_as, brief, percent, significant
 from dynid_ros.report.gravity.identified_gravity import NORMAL_95, read_validations
 from dynid_ros.report.links.table import Body
@@ -30,7 +30,6 @@ FRICTION = (
 )
 TORSION = (("stiffness", "Stiffness", "N m/rad"), ("low", "95 %: from", "N m/rad"), ("high", "to", "N m/rad"))
 SENSORS = (("gain", "Gain", "read ÷ true"), ("offset", "Offset", "as read"))
-WHERE = "identified.yaml"
 LEADING = re.compile(r" [+-] ")
 
 
@@ -75,14 +74,16 @@ def sections(document: dict) -> list[Section]:
     }
     found = [make(document) for name, make in makers.items() if document.get(name)]
     if not found:
-        raise IdentifiedFileError(f"{WHERE}: nothing in it that can be shown; expected one of {', '.join(makers)}")
+        raise IdentifiedFileError(
+            f"{file_of(document)}: nothing in it that can be shown; expected one of {', '.join(makers)}"
+        )
     return [*found, *_validations(document)]
 
 
 def _gravity(document: dict) -> Section:
-    section, rows, known = mapping(document, "gravity", WHERE), [], 0
+    section, rows, known = mapping(document, "gravity", file_of(document)), [], 0
     for joint in _joints(document):
-        entry = mapping(section, joint, f"{WHERE}: gravity")
+        entry = mapping(section, joint, f"{file_of(document)}: gravity")
         if entry.get("observable") is True:
             known += 1
             labels = ("mass",) if "mass" in entry else ("n_x", "n_y")
@@ -102,10 +103,10 @@ def _gravity(document: dict) -> Section:
 
 
 def _links(document: dict) -> Section:
-    section, rows, total = mapping(document, "links", WHERE), [], 0.0
+    section, rows, total = mapping(document, "links", file_of(document)), [], 0.0
     for link in section:
-        entry = mapping(section, link, f"{WHERE}: links")
-        values = [entry.get("mass"), *_list(entry, "mass_moment", 3), *_list(entry, "inertia", 6)]
+        entry = mapping(section, link, f"{file_of(document)}: links")
+        values = [entry.get("mass"), *_list(document, entry, "mass_moment", 3), *_list(document, entry, "inertia", 6)]
         body = Body.of(np.array([_number(value) for value in values]))
         total += body.mass
         rows.append(
@@ -136,11 +137,11 @@ def _flexible(document: dict) -> Section:
 
 
 def _torsion(document: dict) -> Section:
-    section = mapping(document, "torsion", WHERE)
+    section = mapping(document, "torsion", file_of(document))
     told = {}
     for joint in filter(section.get, _joints(document)):
-        entry = mapping(section, joint, f"{WHERE}: torsion")
-        low, high = _list(entry, "stiffness_interval", 2)
+        entry = mapping(section, joint, f"{file_of(document)}: torsion")
+        low, high = _list(document, entry, "stiffness_interval", 2)
         told[joint] = {"stiffness": entry.get("stiffness"), "low": low, "high": high}
     return _per_joint({**document, "torsion": told}, "torsion", "Torsion", "Torsion of {n} joints.", TORSION)
 
@@ -151,10 +152,16 @@ def _sensors(document: dict) -> Section:
 
 
 def _per_joint(document: dict, name: str, title: str, said: str, columns: Sequence[tuple[str, str, str]]) -> Section:
-    section = mapping(document, name, WHERE)
-    entries = {joint: mapping(section, joint, f"{WHERE}: {name}") for joint in _joints(document) if section.get(joint)}
+    section = mapping(document, name, file_of(document))
+    entries = {
+        joint: mapping(section, joint, f"{file_of(document)}: {name}")
+        for joint in _joints(document)
+        if section.get(joint)
+    }
     if not entries:
-        raise IdentifiedFileError(f"{WHERE}: section '{name}' names none of the robot's joints; identify again")
+        raise IdentifiedFileError(
+            f"{file_of(document)}: section '{name}' names none of the robot's joints; identify again"
+        )
     shown = [column for column in columns if any(is_number(entry.get(column[0])) for entry in entries.values())]
     rows = [[joint, *(_with_error(entry, key) for key, _, _ in shown)] for joint, entry in entries.items()]
     return Section(
@@ -167,7 +174,7 @@ def _per_joint(document: dict, name: str, title: str, said: str, columns: Sequen
 
 
 def _load(document: dict) -> Section:
-    load = mapping(document, "load", WHERE)
+    load = mapping(document, "load", file_of(document))
     if load.get("loaded") is False:
         said = "No load is shown."
         rows = [["Mass", "0 kg"]]
@@ -177,8 +184,11 @@ def _load(document: dict) -> Section:
         said = f"A load of {significant(mass, 4)} kg."
         rows = [
             ["Mass", f"{significant(mass, 4)} kg, 95 %: {low} to {high}"],
-            ["Centre", f"{_joined(1000 * _numbers(load.get('center'), 3), brief)} mm from {load.get('frame', '')}"],
-            ["Inertia", f"{_joined(_numbers(load.get('inertia'), 6), lambda v: significant(v, 2))} kg m²"],
+            [
+                "Centre",
+                f"{_joined(1000 * _numbers(document, load.get('center'), 3), brief)} mm from {load.get('frame', '')}",
+            ],
+            ["Inertia", f"{_joined(_numbers(document, load.get('inertia'), 6), lambda v: significant(v, 2))} kg m²"],
         ]
     explain = "What the arm carries, in the frame of the tip; inertia is xx, xy, xz, yy, yz, zz about its centre."
     return Section("Load", said, explain, (("What", ""), ("Value", "")), rows, words=True)
@@ -187,7 +197,7 @@ def _load(document: dict) -> Section:
 def _base(document: dict) -> Section:
     entries = document["base_parameters"]
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
-        raise IdentifiedFileError(f"{WHERE}: base_parameters must be a list of mappings; identify again")
+        raise IdentifiedFileError(f"{file_of(document)}: base_parameters must be a list of mappings; identify again")
     rows = []
     for entry in entries:
         expression = str(entry.get("expression", ""))
@@ -230,7 +240,7 @@ def _validations(document: dict) -> Iterator[Section]:
 def _joints(document: dict) -> list[str]:
     joints = document["robot"].get("joints")
     if not isinstance(joints, list) or not all(isinstance(joint, str) for joint in joints):
-        raise IdentifiedFileError(f"{WHERE}: robot.joints is {joints!r}, expected a list of names")
+        raise IdentifiedFileError(f"{file_of(document)}: robot.joints is {joints!r}, expected a list of names")
     return joints
 
 
@@ -246,16 +256,16 @@ def _number(value: object) -> float:
     return float(value) if is_number(value) else float("nan")
 
 
-def _numbers(values: object, length: int) -> NDArray:
-    return np.array([_number(value) for value in _list({"": values}, "", length)])
+def _numbers(document: dict, values: object, length: int) -> NDArray:
+    return np.array([_number(value) for value in _list(document, {"": values}, "", length)])
 
 
-def _list(entry: dict, name: str, length: int) -> list:
+def _list(document: dict, entry: dict, name: str, length: int) -> list:
     values = entry.get(name)
     if values is None:
         return [None] * length
     if not isinstance(values, list) or len(values) != length:
-        raise IdentifiedFileError(f"{WHERE}: {name or 'an entry'} is {values!r}, expected {length} numbers")
+        raise IdentifiedFileError(f"{file_of(document)}: {name or 'an entry'} is {values!r}, expected {length} numbers")
     return values
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid_ros.errors import IdentifiedFileError
-from dynid_ros.identification.identified_file import check_same_robot, is_number, mapping
+from dynid_ros.identification.identified_file import check_same_robot, file_of, is_number, mapping
 from dynid_ros.identification.samples import Samples
 from dynid_ros.identification.validation import Validation
 from dynid_ros.model import RobotModel
@@ -34,9 +34,10 @@ class IdentifiedGravity:
     """
 
     def __init__(self, robot: RobotModel, document: dict):
+        self._file = file_of(document)
         section = document.get("gravity")
         if not isinstance(section, dict):
-            raise IdentifiedFileError("identified.yaml has no section 'gravity'; run the gravity identification")
+            raise IdentifiedFileError(f"{self._file} has no section 'gravity'; run the gravity identification")
         check_same_robot(document, robot)
         self.robot = robot
         self.gravity = GravityModel(robot)
@@ -49,16 +50,16 @@ class IdentifiedGravity:
             entry = section.get(joint)
             if not isinstance(entry, dict):
                 raise IdentifiedFileError(
-                    f"identified.yaml: gravity of joint '{joint}' is missing; run the gravity identification"
+                    f"{self._file}: gravity of joint '{joint}' is missing; run the gravity identification"
                 )
             self._read(joint, entry)
-        friction = mapping(document, "friction", "identified.yaml")
-        entries = {joint: mapping(friction, joint, "identified.yaml: friction") for joint in robot.joint_names}
+        friction = mapping(document, "friction", self._file)
+        entries = {joint: mapping(friction, joint, f"{self._file}: friction") for joint in robot.joint_names}
         self.offset, self.coulomb, self.viscous = (
-            np.array([_number(entry, label, f"friction of joint '{joint}'") for joint, entry in entries.items()])
+            np.array([self._number(entry, label, f"friction of joint '{joint}'") for joint, entry in entries.items()])
             for label in ("offset", "coulomb", "viscous")
         )
-        self.condition_number = _number(document, "condition_number", "the whole fit")
+        self.condition_number = self._number(document, "condition_number", "the whole fit")
 
     @property
     def half_widths(self) -> NDArray:
@@ -78,22 +79,23 @@ class IdentifiedGravity:
         friction = np.nan_to_num(self.coulomb) * samples.direction + np.nan_to_num(self.viscous) * samples.velocity
         return self.sensor_torque(samples.position) + friction
 
+    def _number(self, entry: dict, label: str, where: str) -> float:
+        return _number(self._file, entry, label, where)
+
     def _read(self, joint: str, entry: dict) -> None:
         if joint in self.torque_free:
             return
         if entry.get("observable") is not True:
             self.reasons[joint] = str(entry.get("reason", "no reason given"))
             return
-        std = mapping(entry, "std", f"identified.yaml: gravity of joint '{joint}'")
+        std = mapping(entry, "std", f"{self._file}: gravity of joint '{joint}'")
         for column, name in enumerate(self.gravity.names):
             label, _, owner = name.partition(" ")
             if owner == joint:
-                self.moments[column] = _number(entry, label, f"gravity of joint '{joint}'")
-                self.std[column] = _number(std, label, f"standard error of joint '{joint}'")
+                self.moments[column] = self._number(entry, label, f"gravity of joint '{joint}'")
+                self.std[column] = self._number(std, label, f"standard error of joint '{joint}'")
                 if np.isnan(self.moments[column]):
-                    raise IdentifiedFileError(
-                        f"identified.yaml: {label} of joint '{joint}' is missing, expected a number"
-                    )
+                    raise IdentifiedFileError(f"{self._file}: {label} of joint '{joint}' is missing, expected a number")
 
 
 def read_validations(document: dict, joint_names: Sequence[str]) -> list[Validation]:
@@ -103,18 +105,16 @@ def read_validations(document: dict, joint_names: Sequence[str]) -> list[Validat
         IdentifiedFileError: an entry is malformed.
 
     """
-    entries = document.get("validation") or []
+    file, entries = file_of(document), document.get("validation") or []
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
-        raise IdentifiedFileError(
-            "identified.yaml: 'validation' must be a list of mappings; run the identification again"
-        )
+        raise IdentifiedFileError(f"{file}: 'validation' must be a list of mappings; run the identification again")
     found = []
     for entry in entries:
         name = str(entry.get("recording", ""))
         columns = [
             np.array(
                 [
-                    _number(mapping(entry, label, "identified.yaml: validation"), joint, f"{label} on {name}")
+                    _number(file, mapping(entry, label, f"{file}: validation"), joint, f"{label} on {name}")
                     for joint in joint_names
                 ]
             )
@@ -124,11 +124,11 @@ def read_validations(document: dict, joint_names: Sequence[str]) -> list[Validat
     return found
 
 
-def _number(entry: dict, label: str, where: str) -> float:
+def _number(file: str, entry: dict, label: str, where: str) -> float:
     """NaN for what is not known, for which an infinite number counts too."""
     value = entry.get(label)
     if value is None:
         return math.nan
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise IdentifiedFileError(f"identified.yaml: {label}, {where}, is {value!r}, expected a number or null")
+        raise IdentifiedFileError(f"{file}: {label}, {where}, is {value!r}, expected a number or null")
     return float(value) if is_number(value) else math.nan

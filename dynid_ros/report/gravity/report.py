@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from dynid_ros.errors import IdentificationError
-from dynid_ros.identification.identified_file import mapping
+from dynid_ros.identification.identified_file import file_of, mapping
 from dynid_ros.identification.samples import Samples
 from dynid_ros.identification.validation import validate_torque
 from dynid_ros.model import RobotModel
@@ -54,7 +54,7 @@ def write_gravity_report(
     predicted = model.predict(samples)
     fit = validate_torque("fit", robot.joint_names, samples.torque, predicted)
     validations = read_validations(document, robot.joint_names)
-    source = mapping(document, "source", "identified.yaml")
+    source = mapping(document, "source", file_of(document))
     quality = Quality.of(model, fit, validations, demonstration)
     efforts = " or ".join(sorted({unit.effort for unit in joint_units(robot)}))
     rows = joint_rows(model, samples, demonstration.moments if demonstration else None)
@@ -65,7 +65,7 @@ def write_gravity_report(
         model=model,
         units=joint_units(robot),
         source=source,
-        settings=mapping(source, "settings", "identified.yaml: source"),
+        settings=mapping(source, "settings", f"{file_of(document)}: source"),
         samples=samples,
         sentences=sentences(model, samples, quality, demonstration),
         tiles=tiles(model, quality, demonstration),
