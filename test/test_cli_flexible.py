@@ -7,6 +7,7 @@ import flexible_joint_files as files
 import numpy as np
 import pa10
 import pytest
+from bag_files import joint_state, write_bag
 from test_cli import run
 from torsion_recordings import flexible_joint
 
@@ -43,6 +44,21 @@ def test_a_cameras_file(folder, capsys):
     found = load_identified(folder / "out" / "identified.yaml")
     assert found["flexible_joints"]["joint_2"]["stiffness"] == pytest.approx(TRUTH.stiffness, rel=0.03)
     assert found["flexible_recordings"][0]["clock_offset"] == pytest.approx(fe.CLOCK_OFFSET - 0.2, abs=5e-4)
+
+
+def test_links_of_a_topic(folder, capsys):
+    recording = files.with_encoders()
+    nanoseconds = np.round(1e9 * recording.time).astype(int) + 1_000_000_000
+    messages = []
+    for i, at in enumerate(nanoseconds.tolist()):
+        motor = recording.position[i], (), recording.torque[i]
+        messages.append(("/joint_states", at, joint_state(at, recording.joint_names, *motor)))
+        messages.append(("/links", at, joint_state(at, recording.joint_names, recording.link_position[i])))
+    write_bag(folder / "bag", messages)
+    code, out, err = identify(capsys, folder, "--recording", folder / "bag", "--link-states-topic", "links", "--json")
+    assert code == 0, err
+    found = json.loads(out)["flexible_joints"]["joint_2"]
+    assert found["stiffness"] == pytest.approx(TRUTH.stiffness, rel=0.03)
 
 
 def test_one_joint_of_an_arm(folder, capsys):

@@ -26,13 +26,14 @@ def add(kinds: argparse._SubParsersAction) -> None:
         "flexible",
         help="springs, motor inertias and friction of flexible joints, and their links",
         description="Recordings hold motors' positions and torques, seen from the links, and where the links are: "
-        "link_position of encoders behind the gears, or what cameras saw.",
+        "link_position of encoders behind the gears, a topic of theirs, or what cameras saw.",
     )
     add_robot(flexible)
     add_recording(flexible)
     flexible.add_argument(
         "--validate", action="append", type=Path, default=[], metavar="R", help="to predict, not to fit; needs no links"
     )
+    flexible.add_argument("--link-states-topic", help="JointState with the links' positions in a bag, by joint")
     flexible.add_argument("--joint", metavar="J", help="this one alone, the others held by their brakes")
     flexible.add_argument("--repeats", action="store_true", help="each recording alone too: mean and variation")
     flexible.add_argument(

@@ -104,6 +104,7 @@ def read_recordings(options: argparse.Namespace, robot: RobotModel, paths: Seque
                     joint_names=robot.joint_names,
                     joint_states_topic=options.joint_states_topic,
                     torque_topic=options.torque_topic,
+                    link_states_topic=getattr(options, "link_states_topic", None),
                     effort_convention=convention,
                 )
             )

@@ -1,6 +1,6 @@
 """From the topics of a bag to a recording on one clock."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +25,8 @@ STAMPS_WAY_OUT = (
 )
 LONGEST_GAP = 5
 """Torques are not interpolated over gaps longer than this many of their own periods."""
+
+Between = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 
 
 def read_bag(
@@ -52,11 +54,11 @@ def read_bag(
         effort = states.values["effort"]
         if torque_topic:
             torques = _read_torques(bag, torque_topic, joint_names, states)
-            effort = _aligned(torques, states, use_stamps, str(path))
+            effort = _at_states(torques, states, _linear, use_stamps=use_stamps, source=str(path))
         links = None
         if link_states_topic:
             read = read_joint_states(bag, link_states_topic, states.joint_names, fields=("position",))
-            links = _links(read, states, use_stamps, str(path))
+            links = _at_states(read, states, _smooth, use_stamps=use_stamps, source=str(path))
         return Recording(
             joint_names=states.joint_names,
             time=time,
@@ -109,41 +111,44 @@ def _read_torques(bag: Bag, topic: str, joint_names: Sequence[str] | None, state
     return read_float_array(bag, topic, joint_names)
 
 
-def _aligned(torques: JointSamples, states: JointSamples, use_stamps: bool, source: str) -> np.ndarray:
-    """Torques (N, n) at the times of the joint states: linear between two messages, NaN where there is none near.
+def _at_states(
+    samples: JointSamples, states: JointSamples, between: Between, *, use_stamps: bool, source: str
+) -> np.ndarray:
+    """Values (N, n) of the samples' only field at the times of the joint states, NaN where there is none near.
 
-    See `_times`.
+    Args:
+        samples: of another topic.
+        states: whose times are wanted.
+        between: times (M,) and values (M, n) that are known, and times (N,), to values (N, n) there.
+        use_stamps: whether time may be that of the stamps, see `_times`.
+        source: of both, for messages.
+
     """
-    effort = torques.values["effort"]
-    wanted, given = _times(torques, states, use_stamps)
+    (values,) = samples.values.values()
+    wanted, given = _times(samples, states, use_stamps)
     if np.array_equal(given, wanted):
-        return effort
+        return values
     at, known = (wanted - wanted[0]) * 1e-9, (given - wanted[0]) * 1e-9
-    require_increasing(known, f"{source}: {torques.topic}", STAMPS_WAY_OUT)
-    aligned = np.column_stack([np.interp(at, known, column, left=np.nan, right=np.nan) for column in effort.T])
+    require_increasing(known, f"{source}: {samples.topic}", STAMPS_WAY_OUT)
+    try:
+        return between(known, values, at)
+    except RecordingError as error:
+        raise RecordingError(f"{source}: {samples.topic}: {error}") from error
+
+
+def _linear(known: np.ndarray, values: np.ndarray, at: np.ndarray) -> np.ndarray:
+    """Of torques, which may jump."""
+    found = np.column_stack([np.interp(at, known, column, left=np.nan, right=np.nan) for column in values.T])
     if len(known) > 1:
         steps = np.diff(known)
         after = np.clip(np.searchsorted(known, at), 1, len(steps))
-        exact = np.isin(wanted, given)
-        aligned[(steps[after - 1] > LONGEST_GAP * np.median(steps)) & ~exact] = np.nan
-    return aligned
+        found[(steps[after - 1] > LONGEST_GAP * np.median(steps)) & ~np.isin(at, known)] = np.nan
+    return found
 
 
-def _links(links: JointSamples, states: JointSamples, use_stamps: bool, source: str) -> np.ndarray:
-    """Positions of the links (N, n) at the times of the joint states: by cubic splines, NaN where there is none near.
-
-    See `_times`.
-    """
-    position = links.values["position"]
-    wanted, given = _times(links, states, use_stamps)
-    if np.array_equal(given, wanted):
-        return position
-    at, known = (wanted - wanted[0]) * 1e-9, (given - wanted[0]) * 1e-9
-    require_increasing(known, f"{source}: {links.topic}", STAMPS_WAY_OUT)
-    try:
-        return GapSpline(known, position)(at)
-    except RecordingError as error:
-        raise RecordingError(f"{source}: {links.topic}: {error}") from error
+def _smooth(known: np.ndarray, values: np.ndarray, at: np.ndarray) -> np.ndarray:
+    """Of positions."""
+    return GapSpline(known, values)(at)
 
 
 def _times(samples: JointSamples, states: JointSamples, use_stamps: bool) -> tuple[np.ndarray, np.ndarray]:

@@ -12,7 +12,7 @@ which in each kind of motion looks as if all parameters were others. How much of
 Intervals are Student's with the degrees of freedom that the covariance has under that model (Imbens and Kolesar 2016),
 some ten.
 
-In simulations (benchmarks/link_coverage.py) standard errors of white noise are too small by a factor of three. Where
+In simulations (benchmarks/link_coverage.py) standard errors of white noise are too small by a factor of two. Where
 the motion repeats, those from stretches of time, or from the autocorrelation or the spectrum of the residuals, are too
 small too: they see no repetition. Without a working model of what is lacking, few kinds of motion hide a tenth of the
 standard error; to leave out one kind after the other (CR3, the jackknife) adds a fifth too much.
