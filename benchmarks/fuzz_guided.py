@@ -24,7 +24,7 @@ READERS = [
     "dynid_ros.control",
     "dynid_ros.files",
     "dynid_ros.identification.identified_file",
-    "dynid_ros.jobs.load_inputs",
+    "dynid_ros.jobs.identifying.load_inputs",
     "dynid_ros.model.urdf",
     "dynid_ros.model.urdf_document",
     "dynid_ros.model.urdf_elements",

@@ -11,10 +11,10 @@ from dynid_ros.commands.options import add_json, add_reading, add_robot, read_re
 from dynid_ros.errors import TrajectoryError
 from dynid_ros.information.criteria import CRITERIA
 from dynid_ros.information.flexible_prior import FlexibleJoints
-from dynid_ros.jobs.excite import excite
-from dynid_ros.jobs.experiments import KINDS
-from dynid_ros.jobs.flexible_motion import FLEXIBLE, flexible_prior
-from dynid_ros.jobs.joint_values import joint_values
+from dynid_ros.jobs.exciting.excite import excite
+from dynid_ros.jobs.exciting.experiments import KINDS
+from dynid_ros.jobs.exciting.flexible_motion import FLEXIBLE, flexible_prior
+from dynid_ros.jobs.exciting.joint_values import joint_values
 from dynid_ros.jobs.judging import judge
 from dynid_ros.jobs.progress import progress
 from dynid_ros.jobs.surroundings import CLEARANCE, FLOOR_HEIGHT, surroundings

@@ -10,10 +10,10 @@ from dynid_ros.identification.flexible import FlexibleJointIdentification, Torsi
 from dynid_ros.identification.flexible.flexible_joints import CLOCKS
 from dynid_ros.identification.flexible.joint_parameters import MOTOR_TERMS
 from dynid_ros.identification.flexible.spring import SPRINGS
-from dynid_ros.jobs.camera_inputs import CameraFiles, marker_links, with_camera_files
-from dynid_ros.jobs.flexible import AUTO, identify_flexible
-from dynid_ros.jobs.held_joints import single_joint
-from dynid_ros.jobs.torsion import identify_torsion
+from dynid_ros.jobs.identifying.camera_inputs import CameraFiles, marker_links, with_camera_files
+from dynid_ros.jobs.identifying.flexible import AUTO, identify_flexible
+from dynid_ros.jobs.identifying.held_joints import single_joint
+from dynid_ros.jobs.identifying.torsion import identify_torsion
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
 

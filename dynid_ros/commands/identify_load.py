@@ -8,8 +8,8 @@ from dynid_ros.commands.options import add_json, add_recording, add_robot, read_
 from dynid_ros.errors import IdentificationError
 from dynid_ros.identification import LoadIdentification
 from dynid_ros.identification.wrench.source import WrenchSource
-from dynid_ros.jobs.load import identify_load
-from dynid_ros.jobs.load_inputs import ACTS_ON, read_arm, read_tare
+from dynid_ros.jobs.identifying.load import identify_load
+from dynid_ros.jobs.identifying.load_inputs import ACTS_ON, read_arm, read_tare
 
 
 def add(kinds: argparse._SubParsersAction) -> None:

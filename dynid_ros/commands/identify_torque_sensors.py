@@ -6,7 +6,7 @@ from pathlib import Path
 from dynid_ros.commands.answers import Answer
 from dynid_ros.commands.options import add_json, add_reading, add_robot, read_recordings, read_robot
 from dynid_ros.identification import TorqueSensorCalibration
-from dynid_ros.jobs.torque_sensors import identify_torque_sensors, read_gravity
+from dynid_ros.jobs.identifying.torque_sensors import identify_torque_sensors, read_gravity
 
 
 def add(kinds: argparse._SubParsersAction) -> None:

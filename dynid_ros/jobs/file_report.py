@@ -10,7 +10,7 @@ from dynid_ros.errors import IdentifiedFileError
 from dynid_ros.identification.identified_file import check_same_robot, load_identified
 from dynid_ros.identification.links.document import link_model
 from dynid_ros.identification.validation import validate_torque
-from dynid_ros.jobs.gravity import report_gravity
+from dynid_ros.jobs.identifying.gravity import report_gravity
 from dynid_ros.jobs.progress import progress
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording

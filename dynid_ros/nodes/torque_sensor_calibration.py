@@ -20,7 +20,7 @@ from dynid_ros.identification import TorqueSensorCalibration
 from dynid_ros.identification.torque_sensors.alarm import DriftAlarm
 from dynid_ros.identification.torque_sensors.correction import TorqueSensors
 from dynid_ros.identification.torque_sensors.observer import TorqueSensorObserver
-from dynid_ros.jobs.torque_sensors import TorqueSensorJob, identify_torque_sensors, read_gravity
+from dynid_ros.jobs.identifying.torque_sensors import TorqueSensorJob, identify_torque_sensors, read_gravity
 from dynid_ros.model import RobotModel
 from dynid_ros.nodes.identifying.identification_node import RECORDING_PARAMETERS, IdentificationNode, Identify, Job
 from dynid_ros.nodes.identifying.torque_sensor_watch import TorqueSensorWatch

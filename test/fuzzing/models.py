@@ -17,8 +17,8 @@ from dynid_ros.errors import ControlError, DynidError
 from dynid_ros.excitation.given_motion import _read as read_motion
 from dynid_ros.identification.identified_file import load_identified
 from dynid_ros.identification.torque_sensors.correction import TorqueSensors
-from dynid_ros.jobs.flexible_motion import flexible_prior
-from dynid_ros.jobs.load_inputs import read_arm, read_tare
+from dynid_ros.jobs.exciting.flexible_motion import flexible_prior
+from dynid_ros.jobs.identifying.load_inputs import read_arm, read_tare
 from dynid_ros.model import RobotModel
 from dynid_ros.report.gravity.identified_gravity import IdentifiedGravity
 from dynid_ros.trajectories import MotionLimits, Trajectory

@@ -12,8 +12,8 @@ from dynid_ros.excitation.given_motion import GivenMotion
 from dynid_ros.excitation.joint_by_joint import SINUSOID, STEPS
 from dynid_ros.excitation.repeated_plan import repeated
 from dynid_ros.jobs.checking import checked
-from dynid_ros.jobs.experiments import KINDS, make_experiment
-from dynid_ros.jobs.recorded_motion import recorded_information
+from dynid_ros.jobs.exciting.experiments import KINDS, make_experiment
+from dynid_ros.jobs.exciting.recorded_motion import recorded_information
 from dynid_ros.model import RobotModel
 from dynid_ros.nodes.experiment.safety import Safety
 from dynid_ros.recording import Recording

@@ -14,7 +14,7 @@ from dynid_ros.identification import GravityIdentification, TorqueSensorCalibrat
 from dynid_ros.identification.identified_file import load_identified, save_identified
 from dynid_ros.identification.torque_sensors.correction import TorqueSensors
 from dynid_ros.identification.torque_sensors.gravity import KnownGravity
-from dynid_ros.jobs.torque_sensors import identify_torque_sensors, read_gravity
+from dynid_ros.jobs.identifying.torque_sensors import identify_torque_sensors, read_gravity
 from dynid_ros.share import share_path
 
 GRAVITY = [str(g) for g in bench.GRAVITY]
