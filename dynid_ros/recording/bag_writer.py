@@ -9,16 +9,24 @@ from pathlib import Path
 from types import TracebackType
 from typing import cast
 
+import yaml
 from rosbags.interfaces import Connection, Qos
 from rosbags.rosbag2 import StoragePlugin, Writer
 from rosbags.rosbag2.errors import WriterError
-from rosbags.rosbag2.storage_mcap import McapWriter
+from rosbags.rosbag2.storage_mcap import McapWriter, write_channel, write_schema
 
 from dynid_ros.errors import RecordingError
 from dynid_ros.recording.message_types import distribution_types, learn
 
 FILE_BUFFER = 4 * 2**20
 """More than one second of joint states, so that a flush is one write to the file, not many."""
+CHUNKS_PER_FILE = 500
+"""What a flush writes anew, and what is kept in memory, is the index of a file: some 500 bytes for every chunk. There
+is one for each flush, and one for each MiB."""
+EMPTY = 2**63 - 1, 0
+"""Times of the first and the last message where there is none."""
+LAST = ".last"
+"""Suffix of metadata that do not list all files yet."""
 
 
 class BagWriter:
@@ -28,6 +36,9 @@ class BagWriter:
     replaces them. So a process that is killed leaves a bag that every tool opens, with all messages up to its last
     flush. Messages since then are kept in memory: flush once a second. When the disk is full, the bag becomes what it
     was at the last flush, and nothing more can be written.
+
+    A long recording goes on in further files of the folder, `<name>_1.mcap` and so on, as `ros2 bag record` does with
+    --max-bag-size; so neither memory nor the time of a flush grows with its length.
 
     Args:
         folder: made if it does not exist.
@@ -49,8 +60,12 @@ class BagWriter:
             self.path = self._writer.path
             self._storage = cast(McapWriter, self._writer.storage)
             self._file = _take_over_file(self._storage)
+            self._head = self._storage.path.read_bytes()
         except (OSError, WriterError) as error:
             raise self._reason(error) from error
+        self._metadata = self._writer.metapath
+        self._full: list[dict] = []  # files that are, as metadata.yaml lists them
+        self._is_listed = False
         self.flush()
 
     def add_topic(self, topic: str, msgtype: str, offered_qos: Sequence[Qos] = ()) -> None:
@@ -87,17 +102,12 @@ class BagWriter:
             RecordingError: the disk is full or gone.
 
         """
-        self._check()
-        try:
-            if self._storage.chunk.bio.tell():
-                self._storage.close_chunk()
-            self._file.begin_end()
-            self._writer.close()
-            self._file.complete()
-        except OSError as error:
-            raise self._failure(error) from error
-        finally:
-            self._writer.storage = self._storage
+        self._complete()
+        if len(self._storage.chunks) >= CHUNKS_PER_FILE:
+            try:
+                self._begin_file()
+            except OSError as error:
+                raise self._failure(error) from error
 
     def close(self) -> None:
         """End the bag; nothing can be written any more.
@@ -107,7 +117,7 @@ class BagWriter:
 
         """
         try:
-            self.flush()
+            self._complete()
         finally:
             with suppress(OSError):
                 self._file.release()
@@ -120,6 +130,63 @@ class BagWriter:
     ) -> None:
         self.close()
 
+    def _complete(self) -> None:
+        """Make the bag a complete one."""
+        self._check()
+        try:
+            if self._storage.chunk.bio.tell():
+                self._storage.close_chunk()
+            self._file.begin_end()
+            self._writer.close()
+            self._file.complete()
+            if self._full:
+                self._list_files()
+            self._is_listed = True
+        except OSError as error:
+            raise self._failure(error) from error
+        finally:
+            self._writer.storage = self._storage
+
+    def _begin_file(self) -> None:
+        """Leave the file, which is complete, and go on in another with the same topics."""
+        storage = self._storage
+        path = self.path / f"{self.path.name}_{len(self._full) + 1}.mcap"
+        file = _BagFile(io.FileIO(path, "x+"), FILE_BUFFER)
+        self._full.append(self._listed())
+        self._file.release()
+        self._file = storage.bio = file
+        self._is_listed = False
+        storage.path, storage.chunks = path, []
+        storage.message_start_time, storage.message_end_time = EMPTY
+        storage.channel_stats = dict.fromkeys(storage.channel_stats, 0)
+        file.write(self._head)
+        for schema in storage.schemas:
+            write_schema(file, schema)
+        for channel in storage.channels:
+            write_channel(file, channel, storage.schemas)
+        self._writer.metapath = self._metadata.with_suffix(LAST)
+
+    def _listed(self) -> dict:
+        """The file that is written now, as metadata.yaml lists it."""
+        storage = self._storage
+        start, end = storage.message_start_time, storage.message_end_time
+        return {
+            "path": storage.path.name,
+            "starting_time": {"nanoseconds_since_epoch": start},
+            "duration": {"nanoseconds": max(0, end - start)},
+            "message_count": sum(storage.channel_stats.values()),
+        }
+
+    def _list_files(self) -> None:
+        """Put all files into the metadata, for the library knows of the last one only."""
+        path = self._writer.metapath
+        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+        information = document["rosbag2_bagfile_information"]
+        information["files"] = [*self._full, self._listed()]
+        information["relative_file_paths"] = [file["path"] for file in information["files"]]
+        path.write_text(yaml.safe_dump(document), encoding="utf-8")
+        path.replace(self._metadata)
+
     def _check(self) -> None:
         if self._broken is not None:
             raise self._broken
@@ -128,8 +195,10 @@ class BagWriter:
         """Back to the last flush; what was written of the next one leaves its place to the end of the bag."""
         with suppress(OSError):
             self._file.restore()
-        with suppress(OSError):
-            self._writer.metapath.with_suffix(".yaml.tmp").unlink(missing_ok=True)
+        remains = [self._metadata.with_suffix(half_written) for half_written in (".yaml.tmp", LAST)]
+        for path in remains if self._is_listed else [*remains, self._storage.path]:
+            with suppress(OSError):
+                path.unlink(missing_ok=True)
         self._broken = self._reason(error)
         return self._broken
 

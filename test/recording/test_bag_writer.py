@@ -208,13 +208,14 @@ def test_full_disk(tmp_path):
     _check_complete(bag.path, 200)
 
 
-def _check_complete(path, count):
-    it = Recording.read(path)
+def _check_complete(path, count, others=0):
+    it = Recording.read(path, joint_states_topic=TOPIC)
     assert not it.truncated
     np.testing.assert_array_equal(it.position[:, 0], np.arange(count))
     with Reader(path) as reader:
-        assert reader.message_count == count
-    assert sorted(file.suffix for file in path.iterdir()) == [".mcap", ".yaml"]
+        assert reader.message_count == count + others
+    listed = yaml.safe_load((path / "metadata.yaml").read_text())["rosbag2_bagfile_information"]["relative_file_paths"]
+    assert sorted(file.name for file in path.iterdir()) == sorted([*listed, "metadata.yaml"])
 
 
 @pytest.fixture
@@ -232,7 +233,7 @@ def small_disk(tmp_path):
 
 
 def _fill(bag, flush, flushed):
-    for end in range(flush, 10**6, flush):
+    for end in range(sum(flushed) + flush, 10**6, flush):
         write(bag, end - flush, end)
         bag.flush()
         flushed.append(end)
@@ -258,7 +259,9 @@ def test_full_disk_leaves_a_complete_bag(small_disk, flush):
     _check_complete(path, end)
 
 
-def test_killed_at_any_write_it_leaves_all_up_to_the_last_flush(tmp_path, monkeypatch):
+@pytest.mark.parametrize("chunks", [3, 100])
+def test_killed_at_any_write_it_leaves_all_up_to_the_last_flush(tmp_path, monkeypatch, chunks):
+    monkeypatch.setattr(bag_writer, "CHUNKS_PER_FILE", chunks)
     flushed, copies = 0, []
 
     def look():
@@ -311,13 +314,82 @@ def test_a_folder_that_another_process_makes_meanwhile_is_left_alone(tmp_path, m
     assert not list((tmp_path / "recording_now").iterdir())
 
 
-def test_memory_is_bounded(tmp_path):
-    """What stays in memory per second of recording is its entry in the index."""
+@pytest.fixture
+def short_files(monkeypatch):
+    """Three chunks fill a file."""
+    monkeypatch.setattr(bag_writer, "CHUNKS_PER_FILE", 3)
+
+
+def write_in_flushes(bag, start, end):
+    for first in range(start, end, 100):
+        write(bag, first, first + 100)
+        bag.flush()
+
+
+def test_a_long_recording_goes_on_in_further_files(tmp_path, short_files):
+    with BagWriter(tmp_path) as bag:
+        bag.add_topic(TOPIC, TYPE, [LATCHED])
+        write_in_flushes(bag, 0, 400)
+        bag.add_topic("/later", TYPE)
+        bag.write("/later", START + 400 * 10**6, serialised(400))
+        write_in_flushes(bag, 400, 800)
+    name = bag.path.name
+    files = [f"{name}.mcap", f"{name}_1.mcap", f"{name}_2.mcap"]
+    assert sorted(file.name for file in bag.path.iterdir()) == sorted([*files, "metadata.yaml"])
+    _check_complete(bag.path, 800, others=1)
+    information = yaml.safe_load((bag.path / "metadata.yaml").read_text())["rosbag2_bagfile_information"]
+    assert information["relative_file_paths"] == files
+    assert [file["path"] for file in information["files"]] == files
+    assert [file["message_count"] for file in information["files"]] == [300, 301, 200]
+    starts = [file["starting_time"]["nanoseconds_since_epoch"] for file in information["files"]]
+    assert starts == [START, START + 300 * 10**6, START + 600 * 10**6]
+    assert [file["duration"]["nanoseconds"] for file in information["files"]] == [299 * 10**6, 299 * 10**6, 199 * 10**6]
+    assert information["duration"]["nanoseconds"] == 799 * 10**6
+    reader = pytest.importorskip("mcap.reader")
+    for file, count in zip(files, (300, 301, 200), strict=True):
+        with (bag.path / file).open("rb") as stream:
+            mcap = reader.make_reader(stream, validate_crcs=True)
+            assert mcap.get_summary().statistics.message_count == count
+            assert len(list(mcap.iter_messages())) == count
+        assert Recording.read(bag.path / file, joint_states_topic=TOPIC).n_samples == (200 if count == 200 else 300)
+
+
+def test_a_recording_that_ends_with_a_full_file(tmp_path, short_files):
     with BagWriter(tmp_path) as bag:
         bag.add_topic(TOPIC, TYPE)
-        for k in range(50):
-            write(bag, 100 * k, 100 * (k + 1))
+        write_in_flushes(bag, 0, 300)
+    _check_complete(bag.path, 300)
+
+
+@pytest.mark.parametrize(("flush", "full"), [(100, 0), (100, 30_000), (10, 10_000)])
+def test_full_disk_in_a_further_file(tmp_path, short_files, flush, full):
+    """At its first byte, in its second chunk, or where the list of files no longer fits."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    bag = BagWriter(tmp_path)
+    bag.add_topic(TOPIC, TYPE)
+    write_in_flushes(bag, 0, 300)
+    flushed = [300]
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (full, before[1]))
+        with pytest.raises(RecordingError, match="File too large"):
+            _fill(bag, flush, flushed)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert (flushed[-1] > 300) == (full > 0)
+    _check_complete(bag.path, flushed[-1])
+
+
+def test_what_is_kept_and_written_anew_does_not_grow_with_the_recording(tmp_path, monkeypatch):
+    """It is the index of the file that is written, not of those before."""
+    monkeypatch.setattr(bag_writer, "CHUNKS_PER_FILE", 10)
+    ends = []
+    with BagWriter(tmp_path) as bag:
+        bag.add_topic(TOPIC, TYPE)
+        for k in range(0, 500, 10):
+            write(bag, k, k + 10)
             bag.flush()
-        storage = bag._storage
-        assert storage.chunk.bio.tell() == 0
-        assert sum(len(entry.getbuffer()) for entry in storage.chunks) < 50 * 200
+            assert bag._storage.chunk.bio.tell() == 0
+            assert len(bag._storage.chunks) < 10
+            ends.append(len(bag._file._end))
+    assert ends[8] - ends[1] > 7 * 50, "an index grows"
+    assert max(ends) < ends[8] + 100
