@@ -40,7 +40,7 @@ from dynid_ros.nodes.shared.robot_description import LATCHED, robot_model
 from dynid_ros.nodes.shared.running import answer, answer_later, run
 from dynid_ros.trajectories import Trajectory, check_start
 
-WATCH_RATE = 50.0
+WATCH_RATE = 100.0
 PROGRESS_PERIOD = 0.2
 REQUESTED = "on request"
 

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from rclpy.duration import Duration
 from rclpy.node import Node
-from rclpy.qos import qos_profile_sensor_data
+from rclpy.qos import QoSProfile, ReliabilityPolicy
+from rclpy.serialization import deserialize_message
 from rclpy.task import Future
 from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory
@@ -20,6 +21,7 @@ from dynid_ros.nodes.experiment.settings import controller_joints
 from dynid_ros.nodes.experiment.trajectory_message import trajectory_message
 from dynid_ros.nodes.experiment.watch import EffortWatch, efforts, moving_joint
 from dynid_ros.nodes.shared.joint_states import JointOrder
+from dynid_ros.nodes.shared.waiting_messages import Waiting, waiting_messages
 from dynid_ros.trajectories import MotionInProgress, MotionLimits, Trajectory, stop
 from dynid_ros.trajectories.limits import per_joint
 
@@ -27,13 +29,16 @@ PAUSE = 1.0
 """Time from sending a long motion to its start, s: some controllers do nothing else while they read it."""
 STATE_TIMEOUT = 1.0
 """How long a joint state is waited for, s."""
+QUEUE = 100
+"""Joint states that may wait for a look. Best effort matches every publisher."""
+JOINT_STATES = QoSProfile(depth=QUEUE, reliability=ReliabilityPolicy.BEST_EFFORT)
 
 
 class Arm:
     """Sends each motion as one message, watches the arm follow it, and slows it down where it does not.
 
     Args:
-        node: whose topics are used; it calls `watch` at a steady rate, 50 Hz or so.
+        node: whose topics are used; it calls `watch` at a steady rate, 100 Hz or so.
         settings: command_topic, controller_joints, tracking_error_limit, effort_limit, effort_grace and stale_after.
         limits: of the joints.
         on_halt: told why a motion is stopped, when the stop has been sent.
@@ -65,7 +70,9 @@ class Arm:
         self._received = self._watched_from = -math.inf
         self._next_look = Future()
         self._command = node.create_publisher(JointTrajectory, settings.command_topic, 10)
-        node.create_subscription(JointState, "joint_states", self._on_joint_state, qos_profile_sensor_data)
+        self._states = node.create_subscription(
+            JointState, "joint_states", lambda _: None, JOINT_STATES, callback_group=Waiting(), raw=True
+        )
 
     @property
     def moving(self) -> bool:
@@ -149,7 +156,8 @@ class Arm:
             self._command.wait_for_all_acked(Duration(seconds=1))
 
     def watch(self) -> None:
-        """Stop at what can be seen without a joint state, and note the end of the motion."""
+        """Look at the arm, stop the motion at what is wrong, and note its end."""
+        self._look()
         looked, self._next_look = self._next_look, Future()
         looked.set_result(None)
         jump = self._time.take_jump()
@@ -170,10 +178,18 @@ class Arm:
         elif not self._has_controller():
             self.halt(f"the controller does not listen on '{self._command.topic_name}' any more")
 
-    def _on_joint_state(self, message: JointState) -> None:
+    def _look(self) -> None:
+        """At all joint states that wait while the arm moves; else at the newest of this arm, which costs less."""
+        waiting = [data for data, _ in waiting_messages(self._states, QUEUE)]
+        for data in waiting if self.moving else reversed(waiting):
+            if self._look_at(deserialize_message(data, JointState)) and not self.moving:
+                return
+
+    def _look_at(self, message: JointState) -> bool:
+        """Whether it is one of this arm, and not of another device on the same topic."""
         names = self._limits.joint_names
         if not set(message.name) & set(names):
-            return  # of another device on the same topic
+            return False
         watched = self._motion if not self.stopping else None
         try:
             position = np.array(self._order.pick(message, "position"))
@@ -184,9 +200,10 @@ class Arm:
             self._unusable = f": {error}"
             if watched is not None:
                 self.halt(str(error))
-            return
+            return True
         self._position, self._received, self._unusable = position, time.monotonic(), ""
         self._moving = moving_joint(message, names)
+        return True
 
     def _follow(self, message: JointTrajectory, motion: Trajectory, start: float) -> None:
         """Publish `message` for the controller, and watch `motion` that it holds from `start` (s) on."""

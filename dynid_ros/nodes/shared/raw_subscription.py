@@ -6,13 +6,14 @@ from importlib import import_module
 from time import time_ns
 from typing import Any, cast
 
-from rclpy.callback_groups import CallbackGroup
 from rclpy.event_handler import SubscriptionEventCallbacks
 from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from rclpy.subscription import Subscription
 from rclpy.topic_endpoint_info import TopicEndpointInfo
+
+from dynid_ros.nodes.shared.waiting_messages import Waiting, waiting_messages
 
 DEPTH = 10_000
 """Ten seconds at 1 kHz may wait here before a message is lost."""
@@ -22,7 +23,7 @@ LATCHED_DEPTH = 100
 class RawSubscription:
     """Follows the publishers of one topic: subscribes when there is one, anew when they offer another QoS.
 
-    Messages wait until `drain`. An executor would be woken by each of them, which costs it ten times as much.
+    Messages wait until `drain`.
 
     Args:
         node: the node to subscribe with.
@@ -60,7 +61,7 @@ class RawSubscription:
         self._types = types
         self._on_message = on_message
         self._latched = latched
-        self._group = _Waiting()
+        self._group = Waiting()
         self._keep = False
         self._subscription: Subscription | None = None
         self._number = 0  # of the last message, among those of its publisher
@@ -86,17 +87,15 @@ class RawSubscription:
         """Deliver what has been received and not yet been called back."""
         if self._subscription is None:
             return
-        for count in range(DEPTH):
-            with self._subscription.handle:
-                taken = self._subscription.handle.take_message(self._subscription.msg_type, True)
-            if taken is None:
-                return
-            before, self._number = self._number, taken[1]["publication_sequence_number"] or 0
-            if count == 0:
+        count = 0
+        for count, (data, info) in enumerate(waiting_messages(self._subscription, DEPTH), start=1):
+            before, self._number = self._number, info["publication_sequence_number"] or 0
+            if count == 1:
                 gap = self._number - before - 1 if before else -1
-            self._receive(*taken)
-        # The queue was full. What it pushed out is no loss to the middleware, and no number is there with some.
-        self.lost += gap if gap >= 0 else 1
+            self._receive(data, info)
+        if count == DEPTH:
+            # The queue was full. What it pushed out is no loss to the middleware, and no number is there with some.
+            self.lost += gap if gap >= 0 else 1
 
     def _find_problem(self, publishers: Sequence[TopicEndpointInfo]) -> str:
         types = sorted({publisher.topic_type for publisher in publishers})
@@ -161,19 +160,6 @@ class RawSubscription:
                 wait_set.wait(0)
                 if handler.is_ready(wait_set):
                     self.lost += handler.take_data().total_count_change
-
-
-class _Waiting(CallbackGroup):
-    """Keeps the executor from what is in it."""
-
-    def can_execute(self, _entity: object) -> bool:
-        return False
-
-    def beginning_execution(self, _entity: object) -> bool:
-        return False
-
-    def ending_execution(self, _entity: object) -> None:
-        """Nothing is executed."""
 
 
 def _message_class(msgtype: str) -> type:
