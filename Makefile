@@ -4,7 +4,6 @@ PYTHON ?= python3
 ROS_DISTRO ?= jazzy
 WORKERS ?= 2
 NODE_WORKERS ?= 3
-DOMAIN ?= $(shell echo $$(( $$$$ % 100 + 1 )))
 
 # ROS 2 is the one that is sourced, where this Python can import it; elsewhere it comes from wheels (Linux, x86-64).
 ifndef ROS
@@ -27,8 +26,12 @@ export AMENT_PREFIX_PATH := $(abspath $(VENV))
 unexport PYTHONPATH LD_LIBRARY_PATH RMW_IMPLEMENTATION
 endif
 
-# A robot may listen on the caller's domain: what runs here stays on this machine, on a domain of its own.
+# A robot may listen on the caller's domain: what runs here stays on this machine, on a domain that it chooses itself.
+ifdef DOMAIN
 export ROS_DOMAIN_ID := $(DOMAIN)
+else
+unexport ROS_DOMAIN_ID
+endif
 export ROS_AUTOMATIC_DISCOVERY_RANGE := LOCALHOST
 unexport ROS_LOCALHOST_ONLY ROS_STATIC_PEERS ROS_DISCOVERY_SERVER
 
@@ -47,7 +50,7 @@ help:
 	@echo 'make docs          docs/parameters.md from the code'
 	@echo 'make clean         remove what the other targets made'
 	@echo
-	@echo 'Variables: PYTHON=$(PYTHON)  ROS_DISTRO=$(ROS_DISTRO)  ROS=$(ROS) (sourced or wheels)  WORKERS=$(WORKERS)  DOMAIN=1..100 (here $(ROS_DOMAIN_ID))'
+	@echo 'Variables: PYTHON=$(PYTHON)  ROS_DISTRO=$(ROS_DISTRO)  ROS=$(ROS) (sourced or wheels)  WORKERS=$(WORKERS)  DOMAIN=1..100 (of the demo; else one that is free)'
 
 demo: $(VENV)/demo.installed
 	$(BIN)/dynid demo $(ARGS)

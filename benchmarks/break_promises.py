@@ -27,8 +27,6 @@ LEFT_OUT = shutil.ignore_patterns(".*", "*.egg-info", "docs")
 FAILED = 1
 """Exit code of pytest when a test failed; others mean that it could not run."""
 HUNG = -1
-DOMAIN = 102
-"""Of the first copy; tests take one up to 100."""
 TIMEOUT = 200.0
 """s."""
 
@@ -44,7 +42,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="dynid_promises_") as folder:
         copies: Queue[Path] = Queue()
         for number in range(arguments.jobs):
-            copies.put(copied(Path(folder) / str(number), DOMAIN + number))
+            copies.put(Path(shutil.copytree(ROOT, Path(folder) / str(number), ignore=LEFT_OUT)))
 
         def look(broken: Break) -> tuple[str, str]:
             copy = copies.get()
@@ -71,14 +69,6 @@ def fail_as_they_are(copy: Path, tests: list[str]) -> list[str]:
     """Those of the tests that fail on a copy that is whole."""
     _, output = run(copy, [path_of(copy, test) for test in tests], timeout=TIMEOUT + 30.0 * len(tests))
     return re.findall(r"^(?:FAILED|ERROR) \S*?(test_\w+\.py::.*?)(?: - .*)?$", output, flags=re.MULTILINE)
-
-
-def copied(copy: Path, domain: int) -> Path:
-    """The sources, with tests on a ROS domain that no other tests are on."""
-    shutil.copytree(ROOT, copy, ignore=LEFT_OUT)
-    with (copy / "test" / "conftest.py").open("a") as conftest:
-        conftest.write(f'\nos.environ["ROS_DOMAIN_ID"] = "{domain}"\n')
-    return copy
 
 
 def outcome(copy: Path, broken: Break) -> tuple[str, str]:

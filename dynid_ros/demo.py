@@ -4,9 +4,7 @@ Nodes that read what others identify are started by the coordinator when it is t
 """
 
 import os
-import random
 import signal
-import socket
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -15,6 +13,7 @@ from hashlib import sha256
 from importlib import import_module
 from pathlib import Path
 
+from dynid_ros.domains import claim, own_domain
 from dynid_ros.errors import DynidError
 from dynid_ros.processes import ForkedProcess, ended, stop
 from dynid_ros.share import share_path
@@ -39,7 +38,6 @@ NEEDS = {
     "rclpy": "ROS 2 (source it, or install the wheels as `make demo` does)",
     "mujoco": "MuJoCo (pip install mujoco)",
 }
-DOMAINS = range(1, 101)
 POLL = 0.1
 
 
@@ -124,7 +122,7 @@ def _alone(output: Path) -> Iterator[None]:
 
     """
     os.environ.setdefault("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
-    with _claim(f"folder {sha256(str(output).encode()).hexdigest()}") as unused:
+    with claim(f"folder {sha256(str(output).encode()).hexdigest()}") as unused:
         if not unused:
             raise DynidError(f"{output}: another demo writes there now; wait, or choose another folder with --output")
         with _domain() as domain:
@@ -136,29 +134,14 @@ def _alone(output: Path) -> Iterator[None]:
 def _domain() -> Iterator[str]:
     """The domain that was asked for, or one that is free."""
     wanted = os.environ.get("ROS_DOMAIN_ID")
-    for domain in [wanted] if wanted else map(str, random.sample(DOMAINS, len(DOMAINS))):
-        with _claim(f"domain {domain}") as free:
-            if free:
-                yield domain
-                return
-    raise DynidError(
-        f"another demo runs on ROS domain {wanted}, and both would steer the same arm; wait, or set ROS_DOMAIN_ID to "
-        "another number"
-        if wanted
-        else "demos run on all ROS domains from 1 to 100; wait until one ends"
-    )
-
-
-@contextmanager
-def _claim(what: str) -> Iterator[bool]:
-    """Whether no other process has claimed it; ours while the block lasts, and no longer than this process lives."""
-    if sys.platform != "linux":
-        yield True
+    if not wanted:
+        with own_domain() as domain:
+            yield domain
         return
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as name:
-        try:
-            name.bind(f"\0dynid_ros demo {what}")
-        except OSError:
-            yield False
-        else:
-            yield True
+    with claim(f"domain {wanted}") as ours:
+        if not ours:
+            raise DynidError(
+                f"another demo runs on ROS domain {wanted}, and both would steer the same arm; wait, or set "
+                "ROS_DOMAIN_ID to another number"
+            )
+        yield wanted

@@ -1,13 +1,17 @@
 """However the tests are started: nodes stay on this machine and on a ROS domain of their own, BLAS on one thread."""
 
 import os
+from contextlib import ExitStack
 
 import pytest
 from collected_module import CollectedModule
 
 import dynid_ros.one_thread  # noqa: F401 - before any test imports numpy
+from dynid_ros.domains import own_domain
 
-os.environ["ROS_DOMAIN_ID"] = str(os.getpid() % 100 + 1)
+DOMAIN = ExitStack()
+"""Of this process and its children, as long as it lives: each process of a parallel run has its own."""
+os.environ["ROS_DOMAIN_ID"] = DOMAIN.enter_context(own_domain())
 os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
 
 

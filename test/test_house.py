@@ -20,7 +20,7 @@ SOURCES = sorted(PACKAGE.rglob("*.py"))
 # From the ground up; a floor imports itself and the floors below.
 FLOORS = (
     {"__init__", "errors", "one_thread"},
-    {"files", "processes", "share"},
+    {"domains", "files", "processes", "share"},
     {"model", "signals"},
     {"collision"},
     {"trajectories", "mocap", "recording"},

@@ -40,6 +40,11 @@ DEMO = [sys.executable, "-m", "dynid_ros.cli", "demo", "--output"]
 COORDINATOR = [sys.executable, "-m", "dynid_ros.nodes.demo", "--ros-args", "-p"]
 
 
+def elsewhere():
+    """Environment of a process that is not on the domain of these tests."""
+    return {name: value for name, value in os.environ.items() if name != "ROS_DOMAIN_ID"}
+
+
 def left_over(output):
     """Processes that have to do with an output folder."""
     found = []
@@ -58,9 +63,8 @@ class Running:
 
     def __init__(self, output):
         self.output, self.log = output, output.with_suffix(".txt")
-        environment = {name: value for name, value in os.environ.items() if name != "ROS_DOMAIN_ID"}
         with self.log.open("w") as log:
-            self.process = subprocess.Popen([*DEMO, output], stdout=log, stderr=subprocess.STDOUT, env=environment)
+            self.process = subprocess.Popen([*DEMO, output], stdout=log, stderr=subprocess.STDOUT, env=elsewhere())
 
     def wait_for(self, text, timeout=90.0):
         deadline = time.monotonic() + timeout
@@ -121,8 +125,7 @@ def test_demos_side_by_side_each_end_with_all_their_processes(tmp_path):
 @pytest.mark.timeout(900)
 def test_demo_passes(tmp_path):
     output = tmp_path / "out"
-    environment = os.environ | {"ROS_DOMAIN_ID": str(os.getpid() % 100 + 1)}
-    ended = subprocess.run([*DEMO, output], capture_output=True, text=True, timeout=880, env=environment, check=False)
+    ended = subprocess.run([*DEMO, output], capture_output=True, text=True, timeout=880, env=elsewhere(), check=False)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert not left_over(output)
     for verdict in VERDICTS:
