@@ -49,8 +49,8 @@ MOVING = 1
 AMPLITUDE = 0.25
 MIDDLE = (0.0, -0.4, 0.0, -2.0, 0.0, 1.6, 0.8)
 AIM = 1.3
-GROWTH = 3000.0
-"""KiB in 30 minutes that are none: the recorder keeps the index of its bag, some 500 bytes for every flush."""
+GROWTH = 1000.0
+"""KiB in 30 minutes that are none: the recorder keeps the index of the file that it writes, up to half of that."""
 LONG = 10.0
 """Minutes from which memory is judged."""
 RECORDED = {

@@ -549,6 +549,21 @@ def _recorder() -> list[Break]:
         ),
         Break(here + "test_what_came_is_in_the_file_within_half_a_second", "written every 5 s", (seldom,)),
         Break(bag + "test_bag_is_complete_after_each_flush", "no end is written", (no_end,)),
+        Break(
+            bag + "test_a_long_recording_goes_on_in_further_files",
+            "it goes on in the first",
+            ((BAG, "if len(self._storage.chunks) >= CHUNKS_PER_FILE:", "if False:"),),
+        ),
+        Break(
+            bag + "test_what_is_kept_and_written_anew_does_not_grow_with_the_recording",
+            "indices of files before are kept",
+            ((BAG, "storage.path, storage.chunks = path, []", "storage.path = path"),),
+        ),
+        Break(
+            bag + "test_full_disk_in_a_further_file",
+            "a file that is not listed stays",
+            ((BAG, "remains if self._is_listed else [*remains, self._storage.path]", "remains"),),
+        ),
         Break(here + "test_killed_at_any_moment_it_loses_no_more_than_half_a_second", "written every 5 s", (seldom,)),
         Break(bag + "test_killed_at_any_write_it_leaves_all_up_to_the_last_flush", "no end is written", (no_end,)),
         Break(

@@ -20,7 +20,7 @@ from dynid_ros.recording.message_types import distribution_types, learn
 
 FILE_BUFFER = 4 * 2**20
 """More than one second of joint states, so that a flush is one write to the file, not many."""
-CHUNKS_PER_FILE = 500
+CHUNKS_PER_FILE = 1000
 """What a flush writes anew, and what is kept in memory, is the index of a file: some 500 bytes for every chunk. There
 is one for each flush, and one for each MiB."""
 EMPTY = 2**63 - 1, 0
