@@ -58,13 +58,13 @@ demo: $(VENV)/demo.installed
 test: lint pytest
 
 # Numerics, as many at once as there are cores; then nodes, which wait more than they work, each process on a ROS domain
-# of its own.
+# of its own; the plugin of Hypothesis, which they do not use, takes each process two seconds.
 pytest: $(VENV)/test.installed
 ifdef ARGS
 	$(BIN)/python -m pytest $(ARGS)
 else
 	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile -m 'not slow' --ignore test/nodes --ignore test/launch
-	$(BIN)/python -m pytest --numprocesses $(NODE_WORKERS) --dist loadfile -m 'not slow' test/nodes test/launch
+	$(BIN)/python -m pytest --numprocesses $(NODE_WORKERS) --dist loadfile -p no:hypothesispytest -m 'not slow' test/nodes test/launch
 endif
 
 # Statistics of many simulations, long recordings of real robots, large searches, the demo.

@@ -10,11 +10,10 @@ from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from std_msgs.msg import String
 from std_srvs.srv import Trigger
+from waiting import START_TIME as TIMEOUT
 
 from dynid_ros.nodes.shared.robot_description import LATCHED
 from dynid_ros.nodes.shared.service_calls import ServiceCaller
-
-TIMEOUT = 60.0
 
 
 class IdentificationBench:

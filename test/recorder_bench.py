@@ -1,18 +1,18 @@
 """The recorder beside a robot's publishers, in this process or in one of its own."""
 
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import rclpy
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
+from node_process import NodeProcess
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.parameter import Parameter
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 from std_srvs.srv import Trigger
+from waiting import START_TIME
 
 from dynid_ros.nodes.recorder import Recorder
 
@@ -37,12 +37,7 @@ class Bench:
         settings = {"output_folder": str(folder)} | (parameters or {})
         self.process, self.recorder = None, None
         if process:
-            options = [word for name, value in settings.items() for word in ("-p", f"{name}:={value}")]
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "dynid_ros.nodes.recorder", "--ros-args", *options],
-                stderr=subprocess.PIPE,
-                text=True,
-            )
+            self.process = NodeProcess("recorder", settings)
         else:
             overrides = [Parameter(name, value=value) for name, value in settings.items()]
             self.recorder = Recorder(parameter_overrides=overrides)
@@ -54,9 +49,7 @@ class Bench:
 
     def __exit__(self, *_):
         if self.process is not None:
-            self.process.kill()
-            self.process.wait()
-            self.process.stderr.close()
+            self.process.__exit__()
         if self.recorder is not None:
             self.recorder.destroy_node()
         self.robot.destroy_node()
@@ -67,14 +60,14 @@ class Bench:
         while time.monotonic() < end:
             self.executor.spin_once(timeout_sec=0.02)
 
-    def until(self, condition, timeout=15.0):
+    def until(self, condition, timeout=START_TIME):
         end = time.monotonic() + timeout
         while not condition():
             assert time.monotonic() < end, "timeout"
             self.executor.spin_once(timeout_sec=0.02)
 
     def call(self, name):
-        assert self.clients[name].wait_for_service(15.0)
+        assert self.clients[name].wait_for_service(START_TIME)
         future = self.clients[name].call_async(Trigger.Request())
         self.until(future.done)
         return future.result()

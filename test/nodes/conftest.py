@@ -1,5 +1,7 @@
 """What tests of nodes share."""
 
+from contextlib import ExitStack, closing
+
 import planar_arm
 import pytest
 
@@ -10,7 +12,14 @@ def ros():
     rclpy = pytest.importorskip("rclpy")
     rclpy.init()
     yield
-    rclpy.shutdown()
+    rclpy.try_shutdown()
+
+
+@pytest.fixture
+def keep():
+    """Function that takes something to `close` when the test has ended, and returns it."""
+    with ExitStack() as stack:
+        yield lambda made: stack.enter_context(closing(made))
 
 
 @pytest.fixture

@@ -1,9 +1,6 @@
 """The three routes on the simulated arm, over DDS: the node asks the simulator's controller, and its torque helps."""
 
-import os
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -16,6 +13,7 @@ pytest.importorskip("mujoco")
 
 from lifecycle_msgs.msg import Transition  # noqa: E402
 from lifecycle_msgs.srv import ChangeState  # noqa: E402
+from node_process import NodeProcess  # noqa: E402
 from node_threads import NodeThreads  # noqa: E402
 from rclpy.node import Node  # noqa: E402
 from rclpy.parameter import Parameter  # noqa: E402
@@ -24,6 +22,7 @@ from sensor_msgs.msg import JointState  # noqa: E402
 from std_msgs.msg import Float64MultiArray  # noqa: E402
 from std_srvs.srv import SetBool  # noqa: E402
 from trajectory_msgs.msg import JointTrajectory  # noqa: E402
+from waiting import START_TIME, wait  # noqa: E402
 
 from dynid_ros.nodes.gravity_compensation import GravityCompensation  # noqa: E402
 
@@ -59,20 +58,9 @@ class Watcher(Node):
         return max(errors)
 
 
-def wait(condition, seconds=20.0):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "timed out"
-        time.sleep(0.01)
-
-
 @pytest.fixture
-def route(tmp_path, monkeypatch):
+def route(ros, tmp_path):
     """The node, waiting for its controller, and then the simulator with it."""
-    monkeypatch.setenv("ROS_DOMAIN_ID", os.environ.get("ROS_DOMAIN_ID", "31"))
-    monkeypatch.setenv("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]))
-    rclpy.init()
     running = []
 
     def start(simulated, **parameters):
@@ -80,18 +68,19 @@ def route(tmp_path, monkeypatch):
             "model_file": str(demo_arm_model.write(tmp_path / "identified.yaml")),
             "autostart": True,
             "ramp_time": 0.3,
-            "timeout": 5.0,  # generous: the machine that runs the tests is busy
+            "timeout": 10.0,  # generous: the machine that runs the tests is busy
         }
         overrides = [Parameter(name, value=value) for name, value in (values | parameters).items()]
         node, watcher = GravityCompensation(parameter_overrides=overrides), Watcher()
         threads = NodeThreads(node, watcher)
-        given = ("rate:=100.0", f"controller:={simulated}", f"controller_joints:={ORDER}")
-        config = str(ROOT / "config" / "simulator.yaml")
-        command = [sys.executable, "-m", "dynid_ros.nodes.simulator", "--ros-args", "--params-file", config]
-        simulator = subprocess.Popen([*command, *(word for value in given for word in ("-p", value))])
+        parameters = {"rate": 100.0, "controller": simulated, "controller_joints": ORDER}
+        simulator = NodeProcess("simulator", parameters, "--params-file", str(ROOT / "config" / "simulator.yaml"))
         running.append((node, watcher, threads, simulator))
-        wait(lambda: simulator.poll() is not None or (watcher.position is not None and node._phase == "active"), 60.0)
-        assert simulator.poll() is None
+        wait(
+            lambda: not simulator.running or (watcher.position is not None and node._phase == "active"),
+            START_TIME,
+        )
+        assert simulator.running, simulator.output
         return node, watcher
 
     yield start
@@ -101,8 +90,8 @@ def route(tmp_path, monkeypatch):
     node.end()
     node.destroy_node()
     watcher.destroy_node()
-    rclpy.shutdown()
-    assert simulator.wait(20.0) == 0
+    with simulator:
+        assert simulator.wait() == 0
 
 
 def enable(node):

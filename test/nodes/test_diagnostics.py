@@ -20,6 +20,7 @@ from sensor_msgs.msg import JointState  # noqa: E402
 from std_msgs.msg import Float64MultiArray  # noqa: E402
 from std_srvs.srv import Trigger  # noqa: E402
 from test_house import nodes  # noqa: E402
+from waiting import START_TIME as TIMEOUT  # noqa: E402
 
 from dynid_ros.errors import DynidError  # noqa: E402
 from dynid_ros.identification.identified_file import new_document, save_identified  # noqa: E402
@@ -33,7 +34,6 @@ NODES = [name for name in nodes() if name != "demo"]
 IDENTIFYING = [name for name in NODES if name.endswith(("identification", "calibration"))]
 WATCHING = ["excitation", "gravity_compensation", "gravity_markers", "torque_sensor_calibration: drift"]
 """Need joint states all the time."""
-TIMEOUT = 20.0
 ARM = bench.aslant_robot()
 
 

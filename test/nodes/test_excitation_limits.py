@@ -4,17 +4,17 @@ What is sent is judged by its message alone, read as a controller reads it: torq
 """
 
 import math
-import os
 
 import numpy as np
 import planar_arm
 import pytest
 from scipy.interpolate import BPoly
+from waiting import wait
 
 rclpy = pytest.importorskip("rclpy")
 pin = pytest.importorskip("pinocchio")
 
-from excitation_bench import Bench, wait  # noqa: E402
+from excitation_bench import Bench  # noqa: E402
 
 from dynid_ros.trajectories import Trajectory  # noqa: E402
 from dynid_ros.trajectories.minimum_jerk import move  # noqa: E402
@@ -33,13 +33,7 @@ ROUNDING = 1.0 + 1e-3
 EXAMPLES = 12
 
 
-@pytest.fixture(autouse=True)
-def ros(monkeypatch):
-    monkeypatch.setenv("ROS_DOMAIN_ID", os.environ.get("ROS_DOMAIN_ID", "41"))
-    monkeypatch.setenv("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
-    rclpy.init()
-    yield
-    rclpy.shutdown()
+pytestmark = pytest.mark.usefixtures("ros")
 
 
 def silly(rng: np.random.Generator) -> dict:

@@ -28,11 +28,7 @@ LIMITS = [230.0, 230.0, 115.0, 25.0, 25.0, 10.0]
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 
 
-@pytest.fixture(autouse=True)
-def ros():
-    rclpy.init()
-    yield
-    rclpy.shutdown()
+pytestmark = pytest.mark.usefixtures("ros")
 
 
 class Bench:
@@ -64,7 +60,7 @@ class Bench:
         self.states.publish(message)
         self.states.publish(JointState(name=["finger"], position=[0.01]))
 
-    def until(self, condition, seconds=10.0, publish=True):
+    def until(self, condition, seconds=60.0, publish=True):
         deadline = time.monotonic() + seconds
         while not condition():
             assert time.monotonic() < deadline, self.statuses[-1:]

@@ -6,11 +6,9 @@ import multiprocessing
 import os
 import random
 import signal
-import subprocess
 import sys
 import time
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import planar_arm
@@ -20,10 +18,12 @@ rclpy = pytest.importorskip("rclpy")
 
 from bag_files import START, joint_state, write_bag  # noqa: E402
 from identification_bench import IdentificationBench  # noqa: E402
+from node_process import NodeProcess  # noqa: E402
 from rclpy.node import Node  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 from std_msgs.msg import String  # noqa: E402
 from std_srvs.srv import Trigger  # noqa: E402
+from waiting import START_TIME  # noqa: E402
 
 from dynid_ros.errors import DynidError  # noqa: E402
 from dynid_ros.files import write_atomically  # noqa: E402
@@ -36,8 +36,6 @@ from dynid_ros.nodes.torque_sensor_calibration import TorqueSensorCalibrationNod
 from dynid_ros.recording import Recording  # noqa: E402
 from dynid_ros.report import write_gravity_report  # noqa: E402
 from dynid_ros.trajectories import Trajectory, move  # noqa: E402
-
-ROOT = Path(__file__).parents[2]
 
 
 @cache
@@ -96,7 +94,7 @@ def fixture_start(tmp_path, urdf):
     rclpy.try_shutdown()
 
 
-def wait(bench, condition, seconds=60.0):
+def wait(bench, condition, seconds=START_TIME):
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "timed out"
@@ -209,7 +207,7 @@ def test_a_bag_that_is_gone_is_named(start, tmp_path):
 def test_of_calls_in_parallel_one_is_served(start, recording, tmp_path):
     bench = start(recording=recording)
     service = bench.client.create_client(Trigger, "/gravity_identification/identify")
-    assert service.wait_for_service(20.0)
+    assert service.wait_for_service(START_TIME)
     calls = [service.call_async(Trigger.Request()) for _ in range(4)]
     wait(bench, lambda: all(call.done() for call in calls))
     answers = [call.result() for call in calls]
@@ -224,7 +222,7 @@ def test_parameters_and_urdf_that_change_are_for_the_next_call(start, recording,
     publisher = bench.client.create_publisher(String, "robot_description", LATCHED)
     publisher.publish(String(data="<robot"))
     service = bench.client.create_client(Trigger, "/gravity_identification/identify")
-    assert service.wait_for_service(20.0)
+    assert service.wait_for_service(START_TIME)
     call = service.call_async(Trigger.Request())
     wait(bench, lambda: bench.node._since is not None or call.done())
     bench.set_parameters(recording=str(tmp_path / "nowhere"))
@@ -323,7 +321,7 @@ def test_killed_at_any_moment_files_are_whole_or_absent(tmp_path):
     for turn in range(5):
         process = FORK.Process(target=write_for_ever, args=(robot, result, tmp_path), daemon=True)
         process.start()
-        deadline = time.monotonic() + 30.0
+        deadline = time.monotonic() + START_TIME
         while turn == 2 and not whole(tmp_path):
             assert time.monotonic() < deadline
         time.sleep(rng.uniform(0.0, 0.3))
@@ -342,24 +340,18 @@ def test_a_process_that_is_killed_or_told_to_end_while_it_fits(recording, urdf, 
         "recording": recording,
         "output": tmp_path / "out",
     }
-    words = [word for name, value in parameters.items() for word in ("-p", f"{name}:={value}")]
-    command = [sys.executable, "-m", "dynid_ros.nodes.gravity_identification", "--ros-args", *words]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
     rclpy.init()
     client = rclpy.create_node("client")
     service = client.create_client(Trigger, "/gravity_identification/identify")
     try:
         for number in (signal.SIGTERM, signal.SIGKILL):
-            with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as process:
-                try:
-                    assert service.wait_for_service(60.0)
-                    service.call_async(Trigger.Request())
-                    rclpy.spin_once(client, timeout_sec=0.2)
-                    process.send_signal(number)
-                    assert process.wait(20.0) == (0 if number == signal.SIGTERM else -number)
-                finally:
-                    process.kill()
-                assert "Traceback" not in process.stderr.read()
+            with NodeProcess("gravity_identification", parameters) as process:
+                assert service.wait_for_service(START_TIME)
+                service.call_async(Trigger.Request())
+                rclpy.spin_once(client, timeout_sec=0.2)
+                process.send_signal(number)
+                assert process.wait() == (0 if number == signal.SIGTERM else -number)
+                assert "Traceback" not in process.output
             whole(tmp_path / "out")
     finally:
         client.destroy_node()

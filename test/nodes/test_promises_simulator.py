@@ -1,12 +1,5 @@
 """What docs/promises.md says of `simulator`, as far as test_simulator_node.py does not."""
 
-import os
-import subprocess
-import sys
-import threading
-import time
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -14,17 +7,18 @@ rclpy = pytest.importorskip("rclpy")
 pytest.importorskip("mujoco")
 
 from diagnostic_msgs.msg import DiagnosticArray  # noqa: E402
-from node_threads import NodeThreads  # noqa: E402
+from node_process import NodeProcess  # noqa: E402
+from node_threads import NodeThreads, call  # noqa: E402
 from rclpy.node import Node  # noqa: E402
 from rosgraph_msgs.msg import Clock  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 from std_msgs.msg import Float64MultiArray  # noqa: E402
 from std_srvs.srv import SetBool, Trigger  # noqa: E402
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint  # noqa: E402
+from waiting import START_TIME, wait  # noqa: E402
 
 from dynid_ros.nodes.simulator import SimulatorNode  # noqa: E402
 
-ROOT = Path(__file__).parents[2]
 SPINNER = """<robot name="spinner"><link name="base"/><link name="wheel"><inertial><mass value="0.001"/>
 <inertia ixx="1e-5" iyy="1e-5" izz="1e-5" ixy="0" ixz="0" iyz="0"/></inertial></link>
 <joint name="axle" type="continuous"><parent link="base"/><child link="wheel"/><axis xyz="0 0 1"/>
@@ -44,15 +38,11 @@ class Client(Node):
 
     def later(self, kind, name, **request):
         client = self.create_client(kind, f"/simulator/{name}")
-        assert client.wait_for_service(20.0)
+        assert client.wait_for_service(START_TIME)
         return client.call_async(kind.Request(**request))
 
     def call(self, kind, name, **request):
-        future = self.later(kind, name, **request)
-        done = threading.Event()
-        future.add_done_callback(lambda _: done.set())
-        assert done.wait(20.0)
-        return future.result()
+        return call(self, kind, f"/simulator/{name}", kind.Request(**request))
 
     def tick(self, seconds):
         message = Clock()
@@ -77,23 +67,8 @@ class Bench:
 
 
 @pytest.fixture(name="bench")
-def fixture_bench():
-    benches = []
-
-    def make(**parameters):
-        benches.append(Bench(**parameters))
-        return benches[-1]
-
-    yield make
-    for each in benches:
-        each.close()
-
-
-def wait(condition, seconds=10.0):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "timed out"
-        time.sleep(0.005)
+def fixture_bench(keep):
+    return lambda **parameters: keep(Bench(**parameters))
 
 
 def stamp(message):
@@ -162,29 +137,21 @@ def test_services_in_parallel_are_all_answered(bench):
         futures.append(client.later(SetBool, "effort_mode", data=turn % 2 == 0))
         futures.append(client.later(SetBool, "pick_up", data=turn % 3 == 0))
         futures.append(client.later(Trigger, "reset"))
-    wait(lambda: all(future.done() for future in futures), 20.0)
+    wait(lambda: all(future.done() for future in futures))
     assert all(future.result().success for future in futures)
     client.states.clear()
     wait(lambda: len(client.states) > 20)
     assert np.isfinite(client.states[-1].position).all()
 
 
+@pytest.mark.usefixtures("ros")
 def test_killed_and_started_again():
-    command = [sys.executable, "-m", "dynid_ros.nodes.simulator", "--ros-args", "-p", "rate:=100.0"]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
-    rclpy.init()
     client = Client()
     threads = NodeThreads(client)
-    try:
-        for _ in range(2):
-            client.states.clear()
-            with subprocess.Popen(command, env=environment) as process:
-                try:
-                    wait(lambda: len(client.states) > 5, 60.0)
-                finally:
-                    process.kill()
-            assert client.states[0].velocity == pytest.approx([0.0] * 6, abs=0.01)
-    finally:
-        threads.close()
-        client.destroy_node()
-        rclpy.shutdown()
+    for _ in range(2):
+        client.states.clear()
+        with NodeProcess("simulator", {"rate": 100.0}):
+            wait(lambda: len(client.states) > 5, START_TIME)
+        assert client.states[0].velocity == pytest.approx([0.0] * 6, abs=0.01)
+    threads.close()
+    client.destroy_node()

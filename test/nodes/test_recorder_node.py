@@ -1,8 +1,6 @@
-import os
 import shutil
 import signal
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,17 +17,7 @@ from std_msgs.msg import Float64MultiArray, String  # noqa: E402
 from benchmarks import recording_loss  # noqa: E402
 from dynid_ros.recording import Recording  # noqa: E402
 
-ROOT = Path(__file__).parents[2]
-
-
-@pytest.fixture(autouse=True)
-def ros(monkeypatch):
-    monkeypatch.setenv("ROS_DOMAIN_ID", os.environ.get("ROS_DOMAIN_ID", "24"))
-    monkeypatch.setenv("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]))
-    rclpy.init()
-    yield
-    rclpy.try_shutdown()
+pytestmark = pytest.mark.usefixtures("ros")
 
 
 def read(bench, **options):
@@ -197,10 +185,9 @@ def test_signal_closes_the_bag(tmp_path, number):
         bench.publish(joints, 300)
         bench.spin(0.5)
         bench.process.send_signal(number)
-        error = bench.process.communicate(timeout=15)[1]
-        assert bench.process.returncode == 0, error
+        assert bench.process.wait() == 0, bench.process.output
+        assert "closed" in bench.process.output
     (path,) = tmp_path.iterdir()
-    assert f"closed {path}" in error
     with Reader(path) as reader:
         assert reader.message_count == 300
     it = Recording.read(path, ["a"])
@@ -216,7 +203,6 @@ def test_kill_leaves_all_but_the_last_second(tmp_path):
         before = time.monotonic()
         bench.publish(joints, 1000)
         bench.process.kill()
-        bench.process.wait()
         assert time.monotonic() - before >= 1.0
     (path,) = tmp_path.iterdir()
     it = Recording.read(path, ["a"])
@@ -229,15 +215,15 @@ def test_kill_leaves_all_but_the_last_second(tmp_path):
 def test_autostart_into_a_folder_that_cannot_be_written(tmp_path):
     (tmp_path / "file").touch()
     with Bench(tmp_path / "file", {"autostart": "true"}, process=True) as bench:
-        error = bench.process.communicate(timeout=15)[1]
-        assert bench.process.returncode == 2
+        assert bench.process.wait() == 2
+        error = bench.process.output
     assert error.startswith("error: cannot write bag")
     assert len(error.splitlines()) == 1
 
 
 def test_nothing_is_lost_at_1_khz_beside_a_busy_core(tmp_path):
     rclpy.shutdown()
-    outcome = recording_loss.measure(8.0, tmp_path)
+    outcome = recording_loss.measure(5.0, tmp_path)
     assert (outcome.recorded, outcome.gaps) == (outcome.sent, 0)
-    assert outcome.sent == 8000
+    assert outcome.sent == 5000
     assert "were lost" not in outcome.answer

@@ -5,10 +5,11 @@ import pytest
 
 rclpy = pytest.importorskip("rclpy")
 
-from compensation_bench import EFFORT_TOPIC, POSE, Bench, wait  # noqa: E402
+from compensation_bench import EFFORT_TOPIC, POSE, Bench  # noqa: E402
 from rcl_interfaces.srv import GetParameters  # noqa: E402
 from rclpy.parameter import Parameter  # noqa: E402
 from trajectory_msgs.msg import JointTrajectory  # noqa: E402
+from waiting import wait  # noqa: E402
 
 FORWARD, TRAJECTORY = "forward_effort_controller", "joint_trajectory_controller"
 ORDER = ["joint_3", "joint_1", "joint_2"]
@@ -21,20 +22,15 @@ pytestmark = pytest.mark.usefixtures("ros")
 
 
 @pytest.fixture
-def bench(tmp_path):
-    benches = []
-
+def bench(tmp_path, keep):
     def make(values=None, controller=FORWARD, **arguments):
         model_file = planar_arm.write(tmp_path / "identified.yaml", planar_arm.document())
-        made = Bench(model_file, controller=controller, **arguments)
-        benches.append(made)
+        made = keep(Bench(model_file, controller=controller, **arguments))
         if values is not None:
             serve(made, controller, values)
         return made
 
-    yield make
-    for each in benches:
-        each.close()
+    return make
 
 
 def serve(bench, controller, values):

@@ -7,8 +7,9 @@ import pytest
 
 rclpy = pytest.importorskip("rclpy")
 
-from compensation_bench import POSE, Bench, wait  # noqa: E402
+from compensation_bench import POSE, Bench  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
+from waiting import wait  # noqa: E402
 
 STIFFNESS, DAMPING = 20.0, 2.0
 GAINS = {"stiffness": [STIFFNESS], "damping": [DAMPING], "setpoint_velocity": [2.0]}
@@ -18,20 +19,15 @@ pytestmark = pytest.mark.usefixtures("ros")
 
 
 @pytest.fixture
-def bench(tmp_path):
-    benches = []
-
+def bench(tmp_path, keep):
     def make(velocity=(0.0, 0.0, 0.0), **parameters):
-        made = Bench(planar_arm.write(tmp_path / "identified.yaml", planar_arm.document()), **parameters)
-        benches.append(made)
+        made = keep(Bench(planar_arm.write(tmp_path / "identified.yaml", planar_arm.document()), **parameters))
         made.velocity = list(velocity)
         made.robot.spoil = lambda message: setattr(message, "velocity", made.velocity)
         made.setpoint = made.robot.create_publisher(JointState, "/gravity_compensation/setpoint", 10)
         return made
 
-    yield make
-    for each in benches:
-        each.close()
+    return make
 
 
 def gravity(position):

@@ -12,12 +12,10 @@ from dynid_ros.nodes.shared.prompt_wait import PromptWait, serve_ready  # noqa: 
 
 
 @pytest.fixture
-def node():
-    rclpy.init()
+def node(ros):
     node = rclpy.create_node("prompt")
     yield node
     node.destroy_node()
-    rclpy.shutdown()
 
 
 def take(subscription):

@@ -1,0 +1,70 @@
+"""Nodes in processes of their own, copies of one that has imported them all: imports take longer than all else."""
+
+import multiprocessing
+import os
+import signal
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from dynid_ros.processes import ForkedProcess
+
+CONTEXT = multiprocessing.get_context("forkserver")
+CONTEXT.set_forkserver_preload(
+    [
+        f"dynid_ros.nodes.{name}"
+        for name in ("simulator", "recorder", "gravity_compensation", "excitation", "gravity_identification", "demo")
+    ]
+)
+ENDING = 60.0
+"""s."""
+
+
+def _run(module: str, arguments: list[str], log: Path) -> None:
+    ForkedProcess(module, arguments, log).run()
+
+
+class NodeProcess:
+    """As `ros2 run dynid_ros <name> --ros-args <words> -p …` has it; it is killed where the block ends."""
+
+    def __init__(self, name: str, parameters: Mapping[str, object] | None = None, *words: str) -> None:
+        given = [word for key, value in (parameters or {}).items() for word in ("-p", f"{key}:={value}")]
+        handle, log = tempfile.mkstemp(prefix=f"{name}_", suffix=".log")
+        os.close(handle)
+        self._log = Path(log)
+        arguments = ["--ros-args", *words, *given]  # the later overrides the earlier
+        self._process = CONTEXT.Process(target=_run, args=(f"dynid_ros.nodes.{name}", arguments, self._log))
+        self._process.start()
+
+    def __enter__(self) -> "NodeProcess":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
+        self._log.unlink()
+
+    @property
+    def running(self) -> bool:
+        """Whether it has not ended."""
+        return self._process.is_alive()
+
+    @property
+    def output(self) -> str:
+        """What it has printed and logged."""
+        return self._log.read_text(encoding="utf-8", errors="replace")
+
+    def send_signal(self, number: int) -> None:
+        """Only while it runs."""
+        os.kill(self._process.pid, number)
+
+    def kill(self) -> None:
+        """End it, if it runs, and wait until it has."""
+        if self.running:
+            self.send_signal(signal.SIGKILL)
+            self._process.join()
+
+    def wait(self) -> int:
+        """Its exit code, once it has ended."""
+        self._process.join(ENDING)
+        assert not self.running, f"it does not end:\n{self.output}"
+        return self._process.exitcode
