@@ -245,9 +245,9 @@ def test_message_is_for_the_controller(bench):
 
 def test_stop_brings_the_arm_to_rest_and_start_works_again(bench):
     bench = bench()
+    clients = [bench.client(name) for name in ("stop", "stop", "start")]
     bench.start()
     robot = bench.robot
-    clients = [bench.client(name) for name in ("stop", "stop", "start")]
     wait(lambda: bench.state == "running" and moving(robot))
     calls = [client.call_async(Trigger.Request()) for client in clients]  # at once: it comes to rest soon
     wait(lambda: all(call.done() for call in calls))
