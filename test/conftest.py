@@ -1,5 +1,6 @@
 """However the tests are started: nodes stay on this machine and on a ROS domain of their own, BLAS on one thread."""
 
+import gc
 import os
 from contextlib import ExitStack
 
@@ -23,3 +24,12 @@ def pytest_pycollect_makemodule(module_path, parent):
     skips itself, would end the collection of all.
     """
     return None if module_path.parent.name == "launch" else CollectedModule.from_parent(parent, path=module_path)
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_collection():
+    """Modules and tests outlive it: the collector of garbage need not look through them again and again."""
+    gc.disable()
+    yield
+    gc.freeze()
+    gc.enable()

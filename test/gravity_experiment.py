@@ -20,10 +20,16 @@ def demo_robot() -> RobotModel:
 
 
 @cache
-def demo_recording(seed: int = 0) -> Recording:
-    """As its sensors saw it: offset 2 % and noise 0.5 % of their range."""
+def demo_motion() -> Recording:
+    """As it was."""
     robot = demo_robot()
     plan = StaticRotation(robot, MotionLimits.of(robot, 8.0), steps=5, dwell=0.4, speed_fraction=0.8).plan()
-    arm = SimulatedArm(robot, drives=Drives(rotor_inertia=ROTORS))
+    return simulate(SimulatedArm(robot, drives=Drives(rotor_inertia=ROTORS)), plan.trajectory)
+
+
+@cache
+def demo_recording(seed: int = 0) -> Recording:
+    """As its sensors saw it: offset 2 % and noise 0.5 % of their range."""
     rng = np.random.default_rng(seed)
-    return measure(simulate(arm, plan.trajectory), Sensors.draw(robot.limits.effort, rng, position_noise=2e-5), rng)
+    sensors = Sensors.draw(demo_robot().limits.effort, rng, position_noise=2e-5)
+    return measure(demo_motion(), sensors, rng)

@@ -4,6 +4,7 @@ import ast
 import importlib
 import re
 import sys
+from collections.abc import Callable, Collection
 from functools import cache
 from pathlib import Path
 from xml.etree import ElementTree
@@ -108,25 +109,38 @@ def package_xml() -> ElementTree.Element:
     return ElementTree.parse(ROOT / "package.xml").getroot()
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=relative)
-def test_file_imports_only_lower_floors(path):
-    room = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
-    rooms = {name.split(".")[1] for name in imports(path) if name.startswith("dynid_ros.")} - {room, "__version__"}
-    assert not sorted(other for other in rooms if floor(other) >= floor(room))
+def offenders(offences: Callable[[Path], Collection[str]]) -> dict[str, list[str]]:
+    """What each file does that it must not; one test for all, as there are many and each takes a moment."""
+    assert len(SOURCES) > 300
+    found = {relative(path): sorted(offences(path)) for path in SOURCES}
+    return {path: names for path, names in found.items() if names}
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=relative)
-def test_file_imports_only_what_its_floor_may(path):
-    room = path.relative_to(PACKAGE).parts[0]
-    names = outside([path])
-    assert not names & {"pinocchio", "cvxpy"}, "these are what tests compare with"
-    assert room == "simulation" or "mujoco" not in names
-    assert room == "nodes" or not [name for name in names if is_ros(name)]
+def test_files_import_only_lower_floors():
+    def above(path: Path) -> set[str]:
+        room = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+        rooms = {name.split(".")[1] for name in imports(path) if name.startswith("dynid_ros.")} - {room, "__version__"}
+        return {other for other in rooms if floor(other) >= floor(room)}
+
+    assert offenders(above) == {}
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=relative)
-def test_file_is_short(path):
-    assert len(path.read_text(encoding="utf-8").splitlines()) <= 300
+def test_files_import_only_what_their_floor_may():
+    def foreign(path: Path) -> set[str]:
+        room = path.relative_to(PACKAGE).parts[0]
+        reference = {"pinocchio", "cvxpy"}  # these are what tests compare with
+        simulator = set() if room == "simulation" else {"mujoco"}
+        names = outside([path])
+        return names & (reference | simulator) | {name for name in names if room != "nodes" and is_ros(name)}
+
+    assert offenders(foreign) == {}
+
+
+def test_files_are_short():
+    def end(path: Path) -> list[str]:
+        return path.read_text(encoding="utf-8").splitlines()[300:]
+
+    assert offenders(end) == {}
 
 
 def test_every_import_is_a_declared_dependency():
