@@ -32,15 +32,18 @@ def test_accuracy(measured, range_deg):
     assert row.center_said < 1.1 * center
 
 
+@pytest.mark.slow
 def test_compensation_is_what_helps(measured):
     for range_deg, times in ((10.0, 10), (20.0, 5), (45.0, 2), (90.0, 1.2)):
         assert measured[range_deg].biased > times * measured[range_deg].compensated
 
 
+@pytest.mark.slow
 def test_rigid_body_tells_more_than_circles(measured):
     assert measured[10.0].axis < 0.7 * measured[10.0].direction
 
 
+@pytest.mark.slow
 def test_standard_errors_are_honest(measured):
     for name in ("direction", "compensated", "axis", "center", "angle"):
         ratios = [getattr(row, name) / getattr(row, f"{name}_said") for row in measured.values()]
