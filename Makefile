@@ -35,6 +35,9 @@ endif
 export ROS_AUTOMATIC_DISCOVERY_RANGE := LOCALHOST
 unexport ROS_LOCALHOST_ONLY ROS_STATIC_PEERS ROS_DISCOVERY_SERVER
 
+# Without bytecode each of the many processes would compile the package anew, which takes a second.
+unexport PYTHONDONTWRITEBYTECODE
+
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check $(CONSTRAINTS:%=--constraint %)
 
