@@ -64,7 +64,15 @@ def samples_of(q, torque, direction, velocity=None):
     )
 
 
-@pytest.fixture(name="arm")
+def read_only(data):
+    """Arrays that tests share and none may change."""
+    for value in vars(data).values():
+        if isinstance(value, np.ndarray):
+            value.flags.writeable = False
+    return data
+
+
+@pytest.fixture(name="arm", scope="session")
 def fixture_arm():
     """Functions and constants above."""
     return SimpleNamespace(
@@ -79,29 +87,34 @@ def fixture_arm():
     )
 
 
-@pytest.fixture(name="robot")
+@pytest.fixture(name="robot", scope="session")
 def fixture_robot():
     return RobotModel.from_urdf(build_urdf())
 
 
-@pytest.fixture(name="samples")
+@pytest.fixture(name="samples", scope="session")
 def fixture_samples():
-    return experiment()
+    return read_only(experiment())
+
+
+@pytest.fixture(name="result", scope="session")
+def fixture_result(robot, samples):
+    return GravityIdentification(robot).fit_samples(samples, ("run_1.mcap",))
 
 
 @pytest.fixture(name="document")
-def fixture_document(robot, samples):
-    return GravityIdentification(robot).fit_samples(samples, ("run_1.mcap",)).document()
+def fixture_document(result):
+    """Anew for each test, which may change it."""
+    return result.document()
 
 
-@pytest.fixture(name="demonstration")
-def fixture_demonstration(robot, samples):
-    result = GravityIdentification(robot).fit_samples(samples)
+@pytest.fixture(name="demonstration", scope="session")
+def fixture_demonstration(result):
     poses = np.random.default_rng(5).uniform(-1.5, 1.5, (100, 4))
     time = np.linspace(0, 5, 251)
     start = np.array([0.2, -0.8, 0.9, 0.1])
     fall = np.stack([0 * time, 1 - np.cos(time), 0.5 * np.tanh(time), 0.1 * time], axis=1)
-    return Demonstration(
+    found = Demonstration(
         joint_names=NAMES,
         moments=np.where(np.isnan(result.parameters), np.nan, result.parameters + 0.5 * result.standard_errors),
         poses=poses,
@@ -111,3 +124,4 @@ def fixture_demonstration(robot, samples):
         position_without=start + fall,
         position_with=start + 0.01 * fall,
     )
+    return read_only(found)

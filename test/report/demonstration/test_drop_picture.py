@@ -1,6 +1,7 @@
 """The stick figure against geometry by hand, and the picture file."""
 
 import struct
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -32,5 +33,6 @@ def test_png(tmp_path, robot, demonstration):
 
 
 def test_arm_that_keeps_still_can_be_drawn(tmp_path, robot, demonstration):
-    demonstration.position_without[:] = demonstration.position_with[:] = 0.0
+    still = np.zeros_like(demonstration.position_with)
+    demonstration = replace(demonstration, position_without=still, position_with=still)
     assert write_drop_picture(tmp_path / "still.png", robot, demonstration).stat().st_size > 1000

@@ -26,71 +26,75 @@ def fixture_read(tmp_path):
     return read
 
 
+@pytest.fixture(name="plain", scope="module")
+def fixture_plain(tmp_path_factory, robot, result, samples):
+    path = write_gravity_report(tmp_path_factory.mktemp("plain") / "report.html", robot, result.document(), samples)
+    return Page(path.read_text(encoding="utf-8"))
+
+
+@pytest.fixture(name="demonstrated", scope="module")
+def fixture_demonstrated(tmp_path_factory, robot, result, samples, demonstration):
+    """Text of the page with a demonstration."""
+    path = tmp_path_factory.mktemp("demonstrated") / "report.html"
+    return write_gravity_report(path, robot, result.document(), samples, demonstration).read_text(encoding="utf-8")
+
+
 def shown(value: float, decimals: int) -> str:
     return f"{value:.{decimals}f}".replace("-", "−")
 
 
-def test_shows_the_numbers_of_the_document(read, robot, document, samples):
-    page = read(robot, document, samples)
+def test_shows_the_numbers_of_the_document(plain, robot, document):
     for joint in ("shoulder", "elbow", "wrist"):
         entry = document["gravity"][joint]
         for label in ("n_x", "n_y"):
             half = 1.959964 * entry["std"][label]
             decimals = 1 - int(np.floor(np.log10(half)))
-            assert f"{shown(entry[label], decimals)} ± {shown(half, decimals)}" in page.text
+            assert f"{shown(entry[label], decimals)} ± {shown(half, decimals)}" in plain.text
     for joint in document["friction"].values():
         for label in ("offset", "coulomb"):
             decimals = 2 - int(np.floor(np.log10(abs(joint[label]))))
-            assert f" {shown(joint[label], decimals)} " in page.text
-    assert f"Condition number: {document['condition_number']:.2f}" in page.text
-    assert "all 3 joints that gravity loads were identified from 128 poses at rest" in page.text
-    assert "gravity never loads waist" in page.text
-    assert "waist gravity never loads it" in page.text
+            assert f" {shown(joint[label], decimals)} " in plain.text
+    assert f"Condition number: {document['condition_number']:.2f}" in plain.text
+    assert "all 3 joints that gravity loads were identified from 128 poses at rest" in plain.text
+    assert "gravity never loads waist" in plain.text
+    assert "waist gravity never loads it" in plain.text
     for word in ("run_1.mcap", "estimator: global", "torque_offset: yes", "−9.80665", robot.urdf_sha256[:16]):
-        assert word in page.text
+        assert word in plain.text
 
 
-def test_residuals_are_those_of_the_fit(read, robot, samples):
-    result = GravityIdentification(robot).fit_samples(samples)
-    page = read(robot, result.document(), samples)
+def test_residuals_are_those_of_the_fit(plain, robot, result):
     for joint, rms in zip(robot.joint_names, result.residual_rms, strict=True):
-        assert f"{joint} {rms:.4f} N m" in page.text  # the noise is 0.02, its third digit the fourth decimal
+        assert f"{joint} {rms:.4f} N m" in plain.text  # the noise is 0.02, its third digit the fourth decimal
 
 
-def test_one_panel_per_rotation(read, arm, robot, document, samples):
-    text = read(robot, document, samples).text
+def test_one_panel_per_rotation(plain, arm):
     for joint in arm.names:
-        assert f"{joint} rotation 1 of 2, residual 0.0" in text
-        assert f"{joint} rotation 2 of 2, residual 0.0" in text
-    assert "turns alone" not in text
+        assert f"{joint} rotation 1 of 2, residual 0.0" in plain.text
+        assert f"{joint} rotation 2 of 2, residual 0.0" in plain.text
+    assert "turns alone" not in plain.text
 
 
-def test_needs_no_network_and_is_well_formed(read, robot, document, samples, demonstration):
-    page = read(robot, document, samples, demonstration)
-    assert_self_contained(page)
+def test_needs_no_network_and_is_well_formed(demonstrated):
+    assert_self_contained(Page(demonstrated))
 
 
-def test_style_sheet_loads_nothing(tmp_path, robot, document, samples, demonstration):
-    text = write_gravity_report(tmp_path / "report.html", robot, document, samples, demonstration).read_text()
-    assert "http" not in text
-    assert "@import" not in text
-    assert re.findall(r"url\((?!#)", text) == []
-    assert "prefers-color-scheme: dark" in text
-    assert '<meta name="viewport"' in text
-    assert '<meta charset="utf-8">' in text
+def test_style_sheet_loads_nothing(demonstrated):
+    assert "http" not in demonstrated
+    assert "@import" not in demonstrated
+    assert re.findall(r"url\((?!#)", demonstrated) == []
+    assert "prefers-color-scheme: dark" in demonstrated
+    assert '<meta name="viewport"' in demonstrated
+    assert '<meta charset="utf-8">' in demonstrated
 
 
-def test_pictures_follow_the_theme(read, robot, document, samples, demonstration):
-    page = read(robot, document, samples, demonstration)
-    assert_themed(page)
+def test_pictures_follow_the_theme(demonstrated):
+    assert_themed(Page(demonstrated))
 
 
-def test_same_input_same_file(tmp_path, robot, document, samples, demonstration):
-    first, second = (
-        write_gravity_report(tmp_path / name, robot, document, samples, demonstration).read_bytes() for name in "ab"
-    )
-    assert first == second
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b"], "no temporary file is left"
+def test_same_input_same_file(tmp_path, robot, document, samples, demonstration, demonstrated):
+    again = write_gravity_report(tmp_path / "again", robot, document, samples, demonstration)
+    assert again.read_text(encoding="utf-8") == demonstrated
+    assert [path.name for path in tmp_path.iterdir()] == ["again"], "no temporary file is left"
 
 
 def test_names_are_escaped(read, arm, samples):
@@ -128,8 +132,8 @@ def test_no_joint_is_identified(read, robot, document, samples):
     assert "because of elbow" in page.text
 
 
-def test_truth_and_drop_test_only_with_a_demonstration(read, robot, document, samples, demonstration):
-    plain, shown_ = read(robot, document, samples).text, read(robot, document, samples, demonstration).text
+def test_truth_and_drop_test_only_with_a_demonstration(plain, demonstrated):
+    shown_ = Page(demonstrated).text
     for words in (
         "Drop test",
         "100 fresh poses",
@@ -137,7 +141,7 @@ def test_truth_and_drop_test_only_with_a_demonstration(read, robot, document, sa
         "true −0.0",
         "without compensation",
     ):
-        assert words not in plain
+        assert words not in plain.text
         assert words in shown_
 
 
