@@ -16,14 +16,11 @@ from dynid_ros.identification.validation import Validation
 from dynid_ros.model import RobotModel
 from dynid_ros.report.conditioning import condition
 from dynid_ros.report.file.sections import sections
-from dynid_ros.report.flexible.prediction_plot import prediction_plot
 from dynid_ros.report.formats import percent, significant
 from dynid_ros.report.page import Tile, write_page
 from dynid_ros.report.panel import Panel
+from dynid_ros.report.prediction_plot import middle, prediction_plot
 from dynid_ros.report.units import joint_units
-
-LONGEST = 360
-"""Samples in a plot, from the middle of the recording: more would be narrower than what they show."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,8 +97,7 @@ def _tiles(document: dict, predictions: Sequence[Predicted]) -> list[Tile]:
 
 
 def _panels(robot: RobotModel, one: Predicted) -> list[Panel]:
-    spare = max(len(one.time) - LONGEST, 0) // 2
-    rows = slice(spare, spare + LONGEST)
+    rows = middle(slice(0, len(one.time)))
     panels = []
     for joint, (name, unit) in enumerate(zip(robot.joint_names, joint_units(robot), strict=True)):
         label = f"Torque of {name} over time, measured and predicted"

@@ -10,13 +10,10 @@ from numpy.typing import NDArray
 from dynid_ros.identification.flexible.measured_spring import MeasuredSpring
 from dynid_ros.identification.flexible.prediction import FlexiblePrediction
 from dynid_ros.identification.flexible.result import FlexibleResult
-from dynid_ros.report.flexible.prediction_plot import prediction_plot
 from dynid_ros.report.flexible.spring_plot import spring_plot
 from dynid_ros.report.panel import Panel
+from dynid_ros.report.prediction_plot import middle, prediction_plot
 from dynid_ros.report.units import joint_units
-
-LONGEST = 360
-"""Samples in a plot over time: more of them would be narrower than what they show."""
 
 
 def spring_panels(result: FlexibleResult, springs: Sequence[MeasuredSpring]) -> Iterator[tuple[Panel, float]]:
@@ -40,24 +37,14 @@ def shown_rows(prediction: FlexiblePrediction) -> slice:
     cuts = np.flatnonzero((steps < 0) | (steps > 1.5 * np.median(steps))) + 1
     edges = np.concatenate([[0], cuts, [len(prediction.time)]])
     k = int(np.argmax(np.diff(edges)))
-    spare = max(edges[k + 1] - edges[k] - LONGEST, 0) // 2
-    return slice(int(edges[k] + spare), int(min(edges[k] + spare + LONGEST, edges[k + 1])))
+    return middle(slice(int(edges[k]), int(edges[k + 1])))
 
 
 def torque_panels(result: FlexibleResult, prediction: FlexiblePrediction) -> Iterator[Panel]:
     """The motors' torque, a panel per joint; its RMS is that of the whole recording."""
     for i, (name, unit) in enumerate(zip(result.joint_names, joint_units(result.layout.robot), strict=True)):
-        measured, predicted = prediction.measured_torque[:, i], prediction.torque[:, i]
-        label = f"Torque of {name} over time, measured and predicted"
-        yield _panel(
-            name,
-            label,
-            f"torque ({unit.effort})",
-            prediction=prediction,
-            measured=measured,
-            predicted=predicted,
-            unit=unit.effort,
-        )
+        both = prediction.measured_torque[:, i], prediction.torque[:, i]
+        yield _panel(prediction, name, "torque", *both, unit=unit.effort)
 
 
 def deflection_panels(result: FlexibleResult, prediction: FlexiblePrediction) -> Iterator[Panel]:
@@ -67,25 +54,15 @@ def deflection_panels(result: FlexibleResult, prediction: FlexiblePrediction) ->
         measured, predicted = (
             unit.scale * (motor - link[:, i]) for link in (prediction.measured_link, prediction.link)
         )
-        label = f"Deflection of {name} over time, measured and predicted"
         if np.isfinite(measured).any():
-            quantity = f"deflection ({unit.position})"
-            yield _panel(
-                name, label, quantity, prediction=prediction, measured=measured, predicted=predicted, unit=unit.position
-            )
+            yield _panel(prediction, name, "deflection", measured, predicted, unit=unit.position)
 
 
 def _panel(
-    name: str,
-    label: str,
-    quantity: str,
-    *,
-    prediction: FlexiblePrediction,
-    measured: NDArray,
-    predicted: NDArray,
-    unit: str,
+    prediction: FlexiblePrediction, joint: str, quantity: str, measured: NDArray, predicted: NDArray, *, unit: str
 ) -> Panel:
     rows = shown_rows(prediction)
     rms = float(np.sqrt(np.nanmean((measured - predicted) ** 2)))
-    picture = prediction_plot(label, quantity, prediction.time[rows], measured[rows], predicted[rows])
-    return Panel(name, "", picture, rms, unit)
+    label = f"{quantity.capitalize()} of {joint} over time, measured and predicted"
+    series = prediction.time[rows], measured[rows], predicted[rows]
+    return Panel(joint, "", prediction_plot(label, f"{quantity} ({unit})", *series), rms, unit)

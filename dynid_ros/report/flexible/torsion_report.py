@@ -12,10 +12,10 @@ from dynid_ros.identification.flexible.torsion_result import MDEG, JointTorsion,
 from dynid_ros.identification.identified_file import new_document
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
-from dynid_ros.report.flexible.prediction_plot import prediction_plot
 from dynid_ros.report.formats import listed, percent, significant, with_unit
 from dynid_ros.report.page import Tile, write_page
 from dynid_ros.report.panel import Panel
+from dynid_ros.report.prediction_plot import prediction_plot
 
 POINTS = 600
 
