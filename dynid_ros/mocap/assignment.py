@@ -73,7 +73,7 @@ def bodies(positions: ArrayLike, rigid: float = RIGID) -> NDArray:
     return result
 
 
-def assign(robot: RobotModel, motor: ArrayLike, positions: ArrayLike, rigid: float = RIGID) -> Assignment:
+def assign(robot: RobotModel, motor: ArrayLike, positions: ArrayLike) -> Assignment:
     """Links of markers that nobody has labelled.
 
     Each body is tried on each link, with a camera of its own; the pair that fits best fixes the camera for all, and
@@ -83,7 +83,6 @@ def assign(robot: RobotModel, motor: ArrayLike, positions: ArrayLike, rigid: flo
         robot: the arm.
         motor: (K, n) joint positions at the camera's frames; all joints should move.
         positions: (K, P, 3) m in the camera frame, NaN where not seen, each index one marker (else see `tracks`).
-        rigid: RMS change of a distance within a body, m.
 
     Raises:
         MocapError: no body of three markers, or none that moves as a link does.
@@ -94,10 +93,10 @@ def assign(robot: RobotModel, motor: ArrayLike, positions: ArrayLike, rigid: flo
     rows = np.flatnonzero(np.isfinite(angles).all(axis=1))
     rows = rows[np.unique(np.linspace(0, len(rows) - 1, FRAMES).astype(int))]
     angles, seen = angles[rows], seen[rows]
-    body = bodies(seen, rigid)
+    body = bodies(seen)
     if not (body >= 0).any():
         raise MocapError(
-            f"no three of {seen.shape[1]} markers keep their distances within {1000 * rigid:.0f} mm: put three or more "
+            f"no three of {seen.shape[1]} markers keep their distances within {1000 * RIGID:.0f} mm: put three or more "
             "on each link, or make tracks first if their order changes"
         )
     trials = [

@@ -15,6 +15,8 @@ from dynid_ros.report.palette import LIGHT
 
 Draw = Callable[[Figure], None]
 UNITS_PER_INCH = 72
+SHARPNESS = 2.0
+"""Dots of a PNG for each page unit."""
 NAMES = {value: name for name, value in LIGHT.items()}
 STYLE = {
     "font.size": 11,
@@ -57,12 +59,12 @@ def svg(label: str, width: int, height: int, draw: Draw) -> str:
     return head + body
 
 
-def png(width: int, height: int, draw: Draw, scale: float = 2.0) -> bytes:
+def png(width: int, height: int, draw: Draw) -> bytes:
     """PNG of the same, on white."""
     buffer = BytesIO()
     with style.context(["default", STYLE]):
         _drawn(width, height, draw).savefig(
-            buffer, format="png", dpi=scale * UNITS_PER_INCH, metadata={"Software": None}
+            buffer, format="png", dpi=SHARPNESS * UNITS_PER_INCH, metadata={"Software": None}
         )
     return buffer.getvalue()
 

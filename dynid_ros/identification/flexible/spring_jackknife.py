@@ -42,18 +42,19 @@ class Jackknife:
         return len(self.estimates) - 1
 
 
-def time_blocks(runs: NDArray, count: int = BLOCKS) -> NDArray:
-    """(N,) block of each sample: about `count` contiguous stretches of equal length, none across two runs.
+def time_blocks(runs: NDArray) -> NDArray:
+    """(N,) block of each sample: about `BLOCKS` contiguous stretches of equal length.
+
+    None goes across two runs, each of which has two at least.
 
     Args:
         runs: (N,) run of each sample, those of a run together and in order of time.
-        count: of blocks of all runs together; each run has two at least.
 
     """
     blocks, start = np.empty(len(runs), dtype=int), 0
     for run in np.unique(runs):
         rows = np.flatnonzero(runs == run)
-        own = max(2, round(count * len(rows) / len(runs)))
+        own = max(2, round(BLOCKS * len(rows) / len(runs)))
         blocks[rows] = start + np.arange(len(rows)) * own // len(rows)
         start += own
     return blocks

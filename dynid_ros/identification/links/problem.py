@@ -108,9 +108,9 @@ class LinkProblem:
         squares = [np.sum((right - x @ matrix.T) ** 2, axis=-1) for matrix, right in parts]
         return np.sqrt(np.stack(squares, axis=-1) / max(self.count(groups), 1))
 
-    def torque_rms(self, groups: Sequence[int] | NDArray | None = None) -> NDArray:
+    def torque_rms(self) -> NDArray:
         """(n,) RMS of the torque per joint, N m."""
-        return self.residual_rms(np.zeros(self.n_unknowns), groups)
+        return self.residual_rms(np.zeros(self.n_unknowns))
 
     def ordinary(self) -> LeastSquaresFit:
         """All joints weighted alike; the covariance is for a noise of 1 N m."""

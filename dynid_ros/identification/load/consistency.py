@@ -20,21 +20,20 @@ DECIDED = 1e-12
 """Smallest eigenvalue of a correlation matrix that is no rounding."""
 
 
-def possible_load(solution: NDArray, covariance: NDArray, weight: float = WEIGHT) -> NDArray:
+def possible_load(solution: NDArray, covariance: NDArray) -> NDArray:
     """Parameters (10,) of a body that can exist.
 
-    Minimises ½ (x − x̂)ᵀ C⁻¹ (x − x̂) + weight · divergence from the ball, see `consistency`.
+    Minimises ½ (x − x̂)ᵀ C⁻¹ (x − x̂) + `WEIGHT` · divergence from the ball, see `consistency`.
 
     Args:
         solution: (k,) first k of the ten parameters, as estimated.
         covariance: (k, k); it is singular where the data leave something open, which then is as in the ball.
-        weight: of the ball.
 
     """
     matrix = _whitening(covariance)
     regressor = np.zeros((len(matrix), PARAMETERS_PER_LINK))
     regressor[:, : len(solution)] = matrix
-    return solve_consistent(regressor, matrix @ solution, ball(solution), weight, link_names=["load"]).solution
+    return solve_consistent(regressor, matrix @ solution, ball(solution), WEIGHT, link_names=["load"]).solution
 
 
 def ball(solution: NDArray) -> NDArray:

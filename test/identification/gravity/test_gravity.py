@@ -54,6 +54,20 @@ def test_table_2_from_table_1(sarcos, estimator):
     np.testing.assert_allclose(result.predict(fresh), sarcos_torque(fresh), atol=1e-9)
 
 
+def test_errors_of_predictions_are_their_scatter(sarcos):
+    rng = np.random.default_rng(4)
+    q, direction = sarcos_experiment(rng)
+    fresh = rng.uniform(-np.pi, np.pi, (20, 7))
+    identification = GravityIdentification(sarcos)
+    torque = sarcos_torque(q) + direction
+    results = [
+        identification.fit_samples(make_samples(q, torque + rng.normal(0, 0.3, q.shape), direction)) for _ in range(24)
+    ]
+    scatter = np.std([result.predict(fresh) for result in results], axis=0)
+    said = np.mean([result.predict_std(fresh) for result in results], axis=0)
+    assert np.mean(said / scatter) == pytest.approx(1.0, abs=0.15)
+
+
 def test_recursion_equals_own_torque_fit_with_one_pose_per_joint(sarcos):
     rng = np.random.default_rng(3)
     q, direction = sarcos_experiment(rng)
