@@ -11,6 +11,10 @@ from rosbags.typesys import Stores, get_typestore
 TYPES = get_typestore(Stores.ROS2_JAZZY)
 START = 1_700_000_000_000_000_000
 """Time of reception of the first message, ns since the epoch."""
+MS = 1_000_000
+STAMP = 5 * 10**9
+"""Header stamp of the first sample, far from the times of reception: the two clocks must not be mixed."""
+NAMES = ["a", "b"]
 Message = tuple[str, int, Any]
 
 
@@ -60,3 +64,11 @@ def write_bag(
             if chunk and count % chunk == 0:
                 writer.storage.close_chunk()  # type: ignore[union-attr]
     return path
+
+
+def states(n=20, names=NAMES, stamp=STAMP, topic="/joint_states", received=START):
+    """n joint states, 10 ms apart; joint k has position i + 100 k at sample i, velocity +1000, effort +2000."""
+    for i in range(n):
+        position = i + 100.0 * np.array([ord(name[0]) - ord("a") for name in names])
+        message = joint_state(stamp + i * 10 * MS if stamp else 0, names, position, position + 1000, position + 2000)
+        yield topic, received + i * 10 * MS, message

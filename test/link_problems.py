@@ -10,10 +10,13 @@ from random_chains import TIP, random_urdf
 from dynid_ros.identification.equations import EquationBlock, Equations
 from dynid_ros.identification.links.columns import LinkColumns
 from dynid_ros.model import RobotModel
+from dynid_ros.model.friction import JointFriction
 from dynid_ros.model.pseudo_inertia import inertial_parameters, pseudo_inertia
 from dynid_ros.recording import Recording
 
 KINDS = 10
+PLAIN = JointFriction(offset=True, smoothing=0.02)
+"""What is fitted to the friction of `Drive`."""
 
 
 @dataclass(frozen=True)
@@ -117,6 +120,11 @@ def record(
     torque += noise * rng.normal(size=q.shape)
     q = q + position_noise * rng.normal(size=q.shape)
     return Recording(robot.joint_names, time, q, np.full_like(q, np.nan), torque, source=f"run_{seed}")
+
+
+def run(robot, seed=0, drive=Drive(), **arguments):
+    motion = Fourier(robot.n_joints, seed, size=0.6, still=arguments.pop("still", ()))
+    return record(robot, motion, drive, seed=seed, **arguments)
 
 
 class DenseEquations(Equations):

@@ -8,7 +8,7 @@ import numpy as np
 import pa10
 import pytest
 from bag_files import joint_state, write_bag
-from test_cli import run
+from command_line import run
 from torsion_recordings import flexible_joint
 
 from dynid_ros.identification.identified_file import load_identified

@@ -12,8 +12,9 @@ import planar_arm
 import pytest
 import torque_sensor_bench as bench
 import weighed_loads
+from command_line import URDF, run
 from gravity_experiment import demo_recording
-from test_cli import QUICK, URDF, planar_recording, run
+from test_cli_links import QUICK, planar_recording
 from torsion_recordings import flexible_joint
 
 from dynid_ros import cli

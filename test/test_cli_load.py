@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import weighed_loads as known
 import wrench_experiments
+from command_line import run
 from real_recordings import DATA, MISSING, UR10E_GAINS
-from test_cli import run
 
 from dynid_ros.identification.identified_file import load_identified
 

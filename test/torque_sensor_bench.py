@@ -14,6 +14,7 @@ from dynid_ros.simulation import demo_arm_urdf
 STEPS = 6
 MASS, CENTER, GRAVITY = benchmark.MASS, benchmark.CENTER, benchmark.ASLANT
 """The arm is mounted so that gravity loads joint 1 too."""
+UPRIGHT = (0.0, 0.0, -9.80665)
 
 
 @dataclass(frozen=True)
@@ -102,3 +103,8 @@ def recording(
         np.vstack(readings) + noise,
         source="static bench",
     )
+
+
+@cache
+def upright_robot():
+    return RobotModel.from_urdf(demo_arm_urdf())

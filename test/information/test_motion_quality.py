@@ -1,14 +1,12 @@
 """Is a motion enough: against numpy on Pinocchio's regressor, a paper's trap, and by following the advice."""
 
-import re
-from functools import cache
-
 import numpy as np
 import planar_arm
 import pytest
 import yaml
+from judged_motions import RATE, followed, motion, planar, ur10
 from paper_arms import cosine_motion, cylindrical_robot
-from pinocchio_arm import PinocchioArm, example_urdf
+from pinocchio_arm import PinocchioArm
 from random_chains import TIP, random_urdf
 
 from dynid_ros.errors import DynidError, ModelError, TrajectoryError
@@ -20,31 +18,6 @@ from dynid_ros.model.friction import JointFriction
 from dynid_ros.trajectories import MotionLimits
 
 NONE = JointFriction.none()
-RATE = 50.0
-
-
-def motion(robot, still=(), seed=0, duration=20.0, width=0.5):
-    """q, qd and qdd (N, n) of joints on five harmonics of 0.1 Hz, about the middle of their ranges."""
-    rng = np.random.default_rng(seed)
-    time = np.arange(0, duration, 1 / RATE)[:, None, None]
-    rate = 2 * np.pi * 0.1 * np.arange(1, 6)
-    size = width * rng.uniform(0.1, 0.4, (robot.n_joints, 5))
-    size[list(still)] = 0.0
-    phase = rate * time + rng.uniform(0, 2 * np.pi, size.shape)
-    middle = (np.clip(robot.limits.lower, -2, 2) + np.clip(robot.limits.upper, -2, 2)) / 2
-    terms = size * np.sin(phase), size * rate * np.cos(phase), -size * rate**2 * np.sin(phase)
-    q, qd, qdd = (term.sum(axis=-1) for term in terms)
-    return q + middle, qd, qdd
-
-
-@cache
-def ur10():
-    return RobotModel.from_urdf(example_urdf("ur_description/urdf/ur10_robot.urdf"), tip="wrist_3_link")
-
-
-@cache
-def planar():
-    return RobotModel.from_urdf(planar_arm.urdf())
 
 
 @pytest.mark.parametrize("still", [(), (0, 1, 2), (1, 2)])
@@ -136,86 +109,6 @@ def test_a_joint_that_only_adds_a_constant_is_confused_with_its_offset():
     rows = quality.columns.rows(q, qd, qdd)
     assert np.abs(np.einsum("jkN,hk->jNh", rows, right[len(kept) :])).max() < 1e-9
     assert len(kept) == quality.rank
-
-
-def followed(quality, robot, samples, **settings):
-    """The quality after each piece of advice, all sampled as the motion was."""
-    for advised in quality.helpful:
-        time = np.arange(advised.samples) / RATE
-        if advised.duration is None:
-            extra = advised.motion.one_period(advised.samples)
-        else:
-            assert time[-1] == pytest.approx(advised.duration, abs=1.5 / RATE)
-            extra = advised.motion.at(time)
-        samples = [np.concatenate(pair) for pair in zip(samples, extra, strict=True)]
-        yield advised, extra, MotionQuality.of(robot, *samples, **settings)
-
-
-def said(text, name):
-    """Amplitude and middle (degrees) and speed (rad/s) of a joint, as the sentence has them."""
-    return map(float, re.search(rf"{name} swinging ±(\d+)° about (-?\d+)° at up to ([\d.]+) rad/s", text).groups())
-
-
-@pytest.mark.parametrize(
-    ("model", "still", "width"),
-    [("links", (4,), 0.5), ("links", (), 0.05), ("links", (0, 3, 5), 0.5), ("load", (3, 4, 5), 0.3)],
-)
-def test_advice_does_what_it_says(model, still, width):
-    robot = ur10()
-    samples = motion(robot, still, width=width)
-    settings = {"noise": [2.0, 2.0, 1.0, 0.5, 0.5, 0.5], "rate": RATE, "model": model}
-    quality = MotionQuality.of(robot, *samples, **settings)
-    assert not quality.enough
-    assert quality.helpful
-    names = quality.columns.names
-    before = quality
-    for advised, (q, qd, qdd), after in followed(quality, robot, samples, **settings):
-        limits = quality.motion.limits
-        assert np.all((q >= limits.lower - 1e-9) & (q <= limits.upper + 1e-9))
-        assert np.all(np.abs(qd) <= limits.velocity)
-        assert np.all(np.abs(qdd) <= limits.acceleration)
-        # One motion, and the one that is said.
-        np.testing.assert_allclose(np.gradient(q, 1 / RATE, axis=0)[1:-1], qd[1:-1], atol=0.01)
-        np.testing.assert_allclose(np.gradient(qd, 1 / RATE, axis=0)[1:-1], qdd[1:-1], atol=0.03)
-        low, high = np.rad2deg([q.min(axis=0), q.max(axis=0)])
-        for joint in np.flatnonzero(high > low):
-            size, centre, speed = said(advised.text, robot.joint_names[joint])
-            assert [size, centre] == pytest.approx([(high - low)[joint] / 2, (high + low)[joint] / 2], abs=1.0)
-            assert speed == pytest.approx(np.abs(qd[:, joint]).max(), rel=0.06)
-        for joint in np.flatnonzero(high == low):
-            place = re.search(rf"{robot.joint_names[joint]} stands at (-?\d+)°", advised.text)
-            expected = float(place[1]) if place else np.rad2deg(quality.motion.middle[joint])
-            assert low[joint] == pytest.approx(expected, abs=0.6)
-        for name in advised.after:
-            i = names.index(name)
-            assert advised.after[name] == pytest.approx(after.standard_errors[i], rel=0.2)
-            assert advised.before[name] == pytest.approx(before.standard_errors[i], rel=0.2)
-            assert before.standard_errors[i] > 1.4 * after.standard_errors[i]
-        before = after
-    assert after.rank > quality.rank or np.nanmax(after.effects) < np.nanmax(quality.effects)
-
-
-def test_advice_names_the_joint_that_stood_still():
-    robot = ur10()
-    quality = MotionQuality.of(robot, *motion(robot, still=(4,)), rate=RATE)
-    assert all("wrist_2_joint" in parameter for parameter in quality.unmoved)
-    assert "wrist_2_joint" in quality.advice[0]
-    assert "it did not move" in quality.advice[0]
-    # No motion that leaves the joint still shows its friction.
-    others = MotionQuality.of(robot, *motion(robot, still=(4,), seed=1), rate=RATE)
-    assert others.missing == quality.missing
-
-
-def test_advice_keeps_to_where_the_arm_may_be():
-    robot = ur10()
-    samples = motion(robot, still=(0,))
-
-    def allowed(position):
-        return np.abs(position[:, 0] - samples[0][0, 0]) < 0.1
-
-    narrow = MotionQuality.of(robot, *samples, rate=RATE, allowed=allowed)
-    assert not any(0 in advised.motion.joints for advised in narrow.helpful)
-    assert any(0 in advised.motion.joints for advised in MotionQuality.of(robot, *samples, rate=RATE).helpful)
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -6,9 +6,10 @@ import link_experiment
 import numpy as np
 import planar_arm
 import pytest
+from command_line import URDF, run
 from gravity_experiment import demo_recording
 from html_page import HOSTILE, Page, assert_self_contained
-from test_cli import URDF, planar_recording, run
+from test_cli_links import planar_recording
 
 from dynid_ros.errors import IdentifiedFileError
 from dynid_ros.identification import LinkIdentification

@@ -1,0 +1,50 @@
+"""Motions of arms that are judged: do they tell what is to be identified?"""
+
+from functools import cache
+
+import numpy as np
+import planar_arm
+import pytest
+from pinocchio_arm import example_urdf
+
+from dynid_ros.information.motion_quality import MotionQuality
+from dynid_ros.model import RobotModel
+
+RATE = 50.0
+
+
+def motion(robot, still=(), seed=0, duration=20.0, width=0.5):
+    """q, qd and qdd (N, n) of joints on five harmonics of 0.1 Hz, about the middle of their ranges."""
+    rng = np.random.default_rng(seed)
+    time = np.arange(0, duration, 1 / RATE)[:, None, None]
+    rate = 2 * np.pi * 0.1 * np.arange(1, 6)
+    size = width * rng.uniform(0.1, 0.4, (robot.n_joints, 5))
+    size[list(still)] = 0.0
+    phase = rate * time + rng.uniform(0, 2 * np.pi, size.shape)
+    middle = (np.clip(robot.limits.lower, -2, 2) + np.clip(robot.limits.upper, -2, 2)) / 2
+    terms = size * np.sin(phase), size * rate * np.cos(phase), -size * rate**2 * np.sin(phase)
+    q, qd, qdd = (term.sum(axis=-1) for term in terms)
+    return q + middle, qd, qdd
+
+
+@cache
+def ur10():
+    return RobotModel.from_urdf(example_urdf("ur_description/urdf/ur10_robot.urdf"), tip="wrist_3_link")
+
+
+@cache
+def planar():
+    return RobotModel.from_urdf(planar_arm.urdf())
+
+
+def followed(quality, robot, samples, **settings):
+    """The quality after each piece of advice, all sampled as the motion was."""
+    for advised in quality.helpful:
+        time = np.arange(advised.samples) / RATE
+        if advised.duration is None:
+            extra = advised.motion.one_period(advised.samples)
+        else:
+            assert time[-1] == pytest.approx(advised.duration, abs=1.5 / RATE)
+            extra = advised.motion.at(time)
+        samples = [np.concatenate(pair) for pair in zip(samples, extra, strict=True)]
+        yield advised, extra, MotionQuality.of(robot, *samples, **settings)

@@ -1,0 +1,82 @@
+"""`dynid excite` as a user calls it, and `judge` of what it planned."""
+
+import numpy as np
+import planar_arm
+import pytest
+from command_line import refused, run
+
+from dynid_ros.trajectories import Trajectory
+
+
+@pytest.fixture(name="excite")
+def fixture_excite(tmp_path, monkeypatch):
+    """Arguments of a quick design in a folder of its own, with a table in table.yaml."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "arm.urdf").write_text(planar_arm.urdf())
+    (tmp_path / "table.yaml").write_text("- {name: table, size: [0.4, 0.8, 0.2], position: [0.7, 0, 0.1]}")
+    fourier = ("--base-frequency", "0.2", "--harmonics", "2", "--starts", "0", "--workers", "1")
+    return ("excite", "--urdf", "arm.urdf", "--acceleration-limits", "4", *fourier, "--output", "out")
+
+
+def test_excite_then_judge(excite, tmp_path, capsys):
+    narrow = ("--position-lower", "-1,-2,-1.5", "--position-upper", "joint_1=0.5", "--torque-limits", "40,40,joint_3")
+    assert "'joint_3' is no number" in refused(capsys, *excite, *narrow)
+    limits = (*narrow[:-1], "joint_2=40", "--jerk-limits", "50", "--position-margin", "0.1")
+    room = ("--obstacles", "table.yaml", "--box", "-2", "-2", "-inf", "2", "2", "inf", "--floor-height", "0.05")
+    code, out, err = run(capsys, *excite, *limits, *room)
+    assert (code, err) == (0, "")
+    assert "No obstacles" not in out
+    assert out.endswith("wrote out/trajectory.yaml, out/trajectory.csv, out/plan.yaml, out/report.html\n")
+    position = Trajectory.read("out/trajectory.yaml").position
+    assert np.all((position >= [-0.9, -1.9, -1.4]) & (position <= [0.4, 2.4, 2.4]))
+    page = (tmp_path / "out/report.html").read_text()
+    for words in ("table", "(-2, -2, -inf) to (2, 2, inf) m", "position_margin: 0.1", "joint_2"):
+        assert words in page
+    code, out, err = run(capsys, "excite", "--urdf", "arm.urdf", "--judge", "out/trajectory.yaml", "--noise", "0.1")
+    assert (code, err) == (0 if out.startswith("enough") else 1, "")
+    assert "rank 25 of 25" in out
+    code, out, _ = run(capsys, "excite", "--urdf", "arm.urdf", "--judge", "out/trajectory.yaml", "--target", "load")
+    assert "of 10," in out
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ("--acceleration-limits 4,4", "acceleration_limits: 2 values; give one for all joints or one for each of"),
+        ("--acceleration-limits elbow=4", "names no joint; expected joint=value of joint_1, joint_2, joint_3"),
+        ("--acceleration-limits joint_1=4", "acceleration_limits of joint 'joint_2' is not in the robot's description"),
+        ("--velocity-limits 9", "velocity_limits of joint 'joint_1' is 9, wider than the URDF's 3"),
+        ("--harmonics 1", "harmonics is 1; it must be at least 2"),
+        ("--harmonics few", "invalid int value: 'few'"),
+        ("--motion poses", "motion poses has no setting base_frequency, which is one of fourier"),
+        ("--motion dance", "'dance'"),
+        ("--criterion best", "'best'"),
+        ("--floor-height 5", "floor"),
+        ("--clearance -1", "clearance is -1 m"),
+        ("--obstacles nowhere.yaml", "nowhere.yaml"),
+        ("--box 1 1 1 0 0 0", "the lower one below on each axis"),
+        ("--recorded nowhere.npz", "nowhere.npz does not exist"),
+        ("--judge nowhere.yaml", "cannot read trajectory 'nowhere.yaml'"),
+        ("--judge arm.urdf", "arm.urdf"),
+        ("--output arm.urdf", "cannot write into arm.urdf"),
+        ("--noise 0", "noise"),
+    ],
+)
+def test_designs_that_make_no_sense(settings, words, excite, tmp_path, capsys):
+    assert words in refused(capsys, *excite, *settings.split())
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("missing", ["--acceleration-limits", "--output"])
+def test_what_a_design_needs(missing, excite, capsys):
+    k = excite.index(missing)
+    assert f"{missing} is missing" in refused(capsys, *excite[:k], *excite[k + 2 :])
+
+
+def test_meshes_that_are_not_there(excite, tmp_path, capsys):
+    mesh = '<collision><geometry><mesh filename="package://arm/link.stl"/></geometry></collision></link>'
+    (tmp_path / "arm.urdf").write_text(planar_arm.urdf().replace("</link>", mesh, 2))
+    assert "--mesh-directory, --skip-meshes" in refused(capsys, *excite)
+    code, out, _ = run(capsys, *excite, "--skip-meshes")
+    assert code == 0
+    assert "No shape is known of" in out
