@@ -138,7 +138,12 @@ class GuardedExperiment:
 
 
 def require(*settings: tuple[str, object, object, str]) -> None:
-    """Raise for the first setting (name, value, whether it is valid, what it must be) that is not valid."""
+    """Raise for the first setting (name, value, whether it is valid, what it must be) that is not valid.
+
+    Raises:
+        TrajectoryError: names it.
+
+    """
     for what, value, valid, expected in settings:
         if not valid:
             raise TrajectoryError(f"{what} is {value!r}; it must be {expected}")

@@ -150,7 +150,12 @@ def gravity_moments(document: dict, gravity: GravityModel) -> NDArray:
 
 
 def mapping(parent: dict, key: str, where: str) -> dict:
-    """The mapping at `key`, empty if there is none; `where` goes into the error if it is something else."""
+    """The mapping at `key`, empty if there is none; `where` goes into the error if it is something else.
+
+    Raises:
+        IdentifiedFileError: it is no mapping.
+
+    """
     child = parent.get(key)
     if child is None:
         return {}

@@ -30,7 +30,7 @@ class Sinusoid:
     coulomb: float
 
     def torque(self, angle: NDArray) -> NDArray:
-        """Torque without friction at `angle` (rad)."""
+        """Torque without friction (M,), N m, at `angle` (M,), rad."""
         return self.sin * np.sin(angle) + self.cos * np.cos(angle) + self.offset
 
 

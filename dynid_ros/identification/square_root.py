@@ -122,7 +122,12 @@ class SquareRootInformation:
         return dtrtrs(np.asfortranarray(R), z)[0]
 
     def decomposition(self) -> Decomposition:
-        """Of R with columns of unit norm; see `decompose` for what counts."""
+        """Of R with columns of unit norm; see `decompose` for what counts.
+
+        Raises:
+            IdentificationError: rows that are not finite were added.
+
+        """
         R, _ = self.factor
         if not np.isfinite(R).all():
             raise IdentificationError("The information is not finite: rows that are not finite were added")

@@ -68,7 +68,7 @@ def pair_distances(markers: NDArray) -> Iterator[tuple[int, int, NDArray]]:
 
 
 def jitter(markers: NDArray) -> float:
-    """Standard deviation of the noise of a coordinate that needs no model of the motion, m; NaN if nothing tells it.
+    """Standard deviation, m, of the noise of markers (K, P, 3), by no model of the motion; NaN if nothing tells it.
 
     The smallest of what third differences in time and distances of any two markers say: a smooth motion hardly shows in
     the former, a rigid body's not at all in the latter. Errors that change slowly and move all markers alike show in

@@ -201,7 +201,12 @@ def regressor_blocks(
 
 
 def triangular_factor(regressors: Iterable[np.ndarray]) -> np.ndarray:
-    """R (at most p rows, p) of the QR decomposition of all regressors (..., p) below each other, in flat memory."""
+    """R (at most p rows, p) of the QR decomposition of all regressors (..., p) below each other, in flat memory.
+
+    Raises:
+        ModelError: there are none.
+
+    """
     factor: np.ndarray | None = None
     for regressor in regressors:
         rows = regressor.reshape(-1, regressor.shape[-1])

@@ -93,7 +93,7 @@ class JointFriction:
             yield acceleration
 
     def direction(self, velocity: np.ndarray) -> np.ndarray:
-        """Direction s(v) of motion, -1 to 1; NaN where the velocity is."""
+        """Direction s(v) of motion at velocities of any shape, -1 to 1; NaN where the velocity is."""
         direction = np.tanh(velocity / self.smoothing) if self.smoothing else np.sign(velocity)
         direction[np.abs(velocity) <= self.dead_zone] = 0.0
         return direction

@@ -43,6 +43,12 @@ def shortest_duration(
 def move(joint_names: Sequence[str], start: ArrayLike, goal: ArrayLike, duration: float) -> Trajectory:
     """The move as a trajectory; with `goal` equal to `start` it is a rest.
 
+    Args:
+        joint_names: n names.
+        start: (n,) rad or m.
+        goal: (n,) likewise.
+        duration: s.
+
     Raises:
         TrajectoryError: the duration is not positive.
 

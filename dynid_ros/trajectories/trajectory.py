@@ -118,6 +118,10 @@ class Trajectory:
 
         So is a sample where the jerk jumps, as where a move starts or ends, unless the next such is nearer than
         1 / `rate`; samples that close to it give way. A quintic across the jump would need more jerk than the motion.
+
+        Raises:
+            TrajectoryError: the rate, Hz, is not positive.
+
         """
         if not rate > 0:
             raise TrajectoryError(f"the sampling rate must be positive, got {rate:g} Hz")
@@ -141,7 +145,12 @@ class Trajectory:
         return corners[1:-1][gaps[:-1] & gaps[1:]]
 
     def select(self, joint_names: Sequence[str]) -> "Trajectory":
-        """The joints named, in that order."""
+        """The joints named, in that order.
+
+        Raises:
+            TrajectoryError: it does not move one of them.
+
+        """
         missing = [name for name in joint_names if name not in self.joint_names]
         if missing:
             raise TrajectoryError(f"no joint {', '.join(missing)}; the trajectory moves {', '.join(self.joint_names)}")

@@ -45,6 +45,17 @@ def predict(layout: Layout, values: NDArray, recording: Recording, band: float) 
     """Prediction for every stretch of motion of a recording, without its first and last moments.
 
     The links' state at the start is taken from a rigid arm's; what is wrong with it dies out as its oscillation does.
+
+    Args:
+        layout: of the parameters.
+        values: (p,) parameters.
+        recording: positions of the motors, and what there is to compare with.
+        band: highest frequency of the motion, Hz.
+
+    Raises:
+        RecordingError: a joint of the model is not in the recording.
+        IdentificationError: no stretch of motion, or none of the links that goes with it.
+
     """
     motion = recording.select(layout.robot.joint_names)
     link = motion.link_position if motion.link_position is not None else np.full_like(motion.position, np.nan)
@@ -61,7 +72,17 @@ def predict(layout: Layout, values: NDArray, recording: Recording, band: float) 
 def of_run(
     layout: Layout, values: NDArray, run: Run, motion: LinkMotion, *, zero: NDArray, clock: float = 0.0
 ) -> FlexiblePrediction:
-    """Prediction of one run whose links move so; `clock`: to add to the times of the links' sensor, s."""
+    """Prediction of one run whose links move so.
+
+    Args:
+        layout: of the parameters.
+        values: (p,) parameters.
+        run: the stretch.
+        motion: of its links.
+        zero: (n,) to take from the measured positions of the links, rad or m.
+        clock: to add to the times of the links' sensor, s.
+
+    """
     parameters = layout.unpack(values)
     position = motion.position[:: run.parts]
     deflection = run.motor.position - position

@@ -214,7 +214,7 @@ def shown(value: float, error: float) -> str:
 
 
 def mean_and_variation(values: Sequence[NDArray]) -> tuple[NDArray, NDArray]:
-    """Mean of repeated estimates and their coefficient of variation (Lightcap and Banks 2007, table I)."""
+    """Mean (p,) of repeated estimates (p,) and coefficient of variation (p,) (Lightcap and Banks 2007, table I)."""
     table = np.array(values)
     mean = table.mean(axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):

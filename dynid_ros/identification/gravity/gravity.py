@@ -62,7 +62,13 @@ class GravityIdentification:
         return self.fit_samples(self.extract(*recordings), tuple(recording.source for recording in recordings))
 
     def extract(self, *recordings: Recording) -> Samples:
-        """Static and slow samples of the recordings, joints in the model's order."""
+        """Static and slow samples of the recordings, joints in the model's order.
+
+        Raises:
+            RecordingError: a joint of the model is not in a recording.
+            IdentificationError: a recording has no torque, or nothing that counts as a sample.
+
+        """
         parts = []
         for recording in recordings:
             selected = with_known_torque(recording.select(self.robot.joint_names))
@@ -75,7 +81,16 @@ class GravityIdentification:
         return Samples.join(parts)
 
     def fit_samples(self, samples: Samples, sources: Sequence[str] = ()) -> GravityResult:
-        """Identify from samples that are already extracted."""
+        """Identify from samples that are already extracted.
+
+        Args:
+            samples: joints in the model's order, as `extract` gives them.
+            sources: names of what they are from, for the report.
+
+        Raises:
+            IdentificationError: too few samples, or none that decides any joint's gravity parameters.
+
+        """
         problem, fit, sigma = self._solve(samples)
         observability = describe_observability(self.robot, problem.gravity, problem.names, fit.inflation, samples)
         if not any(state.observable for state in observability.values()):

@@ -204,7 +204,16 @@ class GravityResult:
 def describe_observability(
     robot: RobotModel, gravity: GravityModel, names: list[str], inflation: NDArray, samples: Samples
 ) -> dict[str, Observability]:
-    """Say for each joint whether its moment is decided, and if not, what stands in the way."""
+    """Say for each joint whether its moment is decided, and if not, what stands in the way.
+
+    Args:
+        robot: the arm.
+        gravity: its moments.
+        names: (k,) of the unknowns that were fitted.
+        inflation: (k,) of their standard errors, infinite for what is open.
+        samples: that were fitted.
+
+    """
     worst = dict(zip(names, inflation, strict=True))
     parallel = gravity.unobservable_axes()
     found = {}

@@ -90,7 +90,17 @@ def integral_blocks(
 
 
 def window_weights(size: int, step: float, weight: str) -> tuple[NDArray, NDArray, int]:
-    """Factors (size,) of the momentum and of all else in the sum for the integral, and samples to the next window."""
+    """Factors (size,) of the momentum and of all else in the sum for the integral, and samples to the next window.
+
+    Args:
+        size: samples of a window, both ends counted.
+        step: between them, s.
+        weight: "constant" or "hann".
+
+    Raises:
+        IdentificationError: another weight.
+
+    """
     integral = simpson(np.eye(size), dx=step)
     if weight == "constant":
         ends = np.zeros(size)

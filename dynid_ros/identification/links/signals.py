@@ -131,7 +131,12 @@ class LinkSignals:
         return self.segments_with(recording, recording.torque)
 
     def segments_with(self, recording: Recording, channels: NDArray) -> list[LinkSegment]:
-        """As `segments`, with other channels (N, c) in place of the torque; NaN where there are none."""
+        """As `segments`, with other channels (N, c) in place of the torque; NaN where there are none.
+
+        Raises:
+            IdentificationError: no motion, or nothing is left.
+
+        """
         n = recording.n_joints
         series = _uniform(recording, np.hstack([recording.position, channels]))
         low_pass = self._motion_filter(series, recording.source)

@@ -59,6 +59,12 @@ class LoadChange:
 def require_steady(equations: Equations, problem: LinkProblem, noise: NDArray, source: str) -> None:
     """Refuse recordings in which the load's mass or mass moments are others later than before.
 
+    Args:
+        equations: of the load.
+        problem: the same, compressed.
+        noise: (c,) standard deviation of each channel.
+        source: of the recordings, for messages.
+
     Raises:
         IdentificationError: says when they changed, and how.
 

@@ -13,7 +13,7 @@ from dynid_ros.identification.load.result import LoadResult
 
 
 def without_tare(estimate: BaseEstimate, solution: NDArray, tare: LoadResult) -> tuple[BaseEstimate, NDArray]:
-    """The estimate and its complete solution, less the tare's parameters; their errors add up.
+    """The estimate and its complete solution (k,), less the tare's parameters; their errors add up.
 
     What is not known of the tare is not known of the load either.
     """
