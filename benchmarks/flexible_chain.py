@@ -32,20 +32,17 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "test"))
 import pa10
 from cramer_rao import TERMS
 from flexible_experiments import (
-    ARM_PARTS,
     ARM_POSE,
     ARM_SPEEDS,
-    ARM_STEP,
     LINK_NOISE,
     MOTIONS,
     MOTOR_NOISE,
     SPEED,
     TORQUE_NOISE,
     arm_springs,
-    march,
-    motor_series,
 )
-from flexible_experiments import Springs as JointTerms
+from flexible_motion import ARM_PARTS, ARM_STEP, march, motor_series
+from flexible_motion import Springs as JointTerms
 from pinocchio_arm import REGRESSOR_ORDER
 
 from dynid_ros.identification import FlexibleJointIdentification

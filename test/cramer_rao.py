@@ -20,14 +20,11 @@ from flexible_experiments import (
     MOTOR_NOISE,
     RATE,
     TORQUE_NOISE,
-    LinkMotion,
-    Springs,
-    arm_motion,
     arm_springs,
-    link_motion,
     single_joint_motion,
     six_joint_motion,
 )
+from flexible_motion import LinkMotion, Springs, arm_motion, link_motion
 from numpy.typing import NDArray
 from pinocchio_arm import REGRESSOR_ORDER
 from scipy.linalg import qr

@@ -1,24 +1,16 @@
-"""Recorded experiments on flexible joints, from equations of motion that owe nothing to the package.
+"""Recorded experiments on flexible joints, whose links move as `flexible_motion` has it.
 
-The motors follow a periodic motion exactly. Links follow by eq. 10 of Lightcap and Banks 2007 (one joint, by LSODA) or
-by Pinocchio's articulated-body algorithm with springs (six joints, Runge-Kutta of fourth order); the torque is the
-second row of eq. 2. Coulomb friction is c tanh(qd / SMOOTHING), so narrow that only stiction differs from a sign. The
-integration starts at rest and runs until successive periods agree to 3e-6 rad; from there on the motion repeats.
+The torque is the second row of eq. 2 of Lightcap and Banks 2007.
 """
 
-import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 
 import numpy as np
 import pa10
-import pytest
-from flexible_link import eq_10
+from flexible_motion import LinkMotion, Springs, arm_motion, link_motion, motor_series
 from numpy.typing import NDArray
-from pa10 import FlexibleJoint, table_one
-from scipy.integrate import solve_ivp
-from scipy.interpolate import CubicHermiteSpline
+from pa10 import table_one
 
 from dynid_ros.mocap.link_angles import LinkAngles
 from dynid_ros.model import RobotModel
@@ -30,69 +22,11 @@ MOTOR_NOISE, LINK_NOISE, TORQUE_NOISE = np.deg2rad(0.011), np.deg2rad(0.05), 0.0
 """Standard deviations: rad, rad, and of the RMS of each joint's torque."""
 CLOCK_OFFSET = 0.005
 """robot_time = camera_time + CLOCK_OFFSET, s."""
-SMOOTHING, ARM_SMOOTHING = 1e-4, 2e-3
-"""rad/s"""
-ARM_STEP, ARM_PARTS = 5e-4, 6
-"""s; and the parts of such a step that resolve a change of a velocity's sign."""
-SETTLED = 3e-6
-"""rad"""
-PERIODS = 60
-"""At the most until it has settled."""
 SPEED, ARM_SPEEDS = 1.5, np.array([1.5, 1.0, 1.0, 1.5, 1.5, 1.5])
 """Largest of the motors, rad/s: one at a time and together."""
 MOTIONS = {1: (8, 11), 2: (5, 3), 3: (5, 3), 4: (8, 7), 5: (8, 15), 6: (8, 11)}
 """Harmonics and seed of each joint's motion, the best of a few; joints 2 and 3 keep off their resonances at 7 Hz."""
 ARM_POSE = np.array([0.3, 0.4, 1.2, 0.3, 0.9, 0.2])
-
-
-@dataclass(frozen=True)
-class Springs:
-    """Parameters (n,) of the joints of an arm, beside its links."""
-
-    coulomb: NDArray
-    viscous: NDArray
-    motor_viscous: NDArray
-    motor_inertia: NDArray
-    stiffness: NDArray
-
-    @staticmethod
-    def of(joints: list[FlexibleJoint]) -> "Springs":
-        names = ("coulomb", "viscous", "motor_viscous", "motor_inertia", "stiffness")
-        return Springs(*(np.array([getattr(joint, name) for joint in joints]) for name in names))
-
-
-@dataclass(frozen=True)
-class LinkMotion:
-    """Motion of the links from rest until it repeats.
-
-    Attributes:
-        time: (K,) s, the last one a whole number of periods.
-        position, velocity: (K, n).
-        period: s.
-
-    """
-
-    time: NDArray
-    position: NDArray
-    velocity: NDArray
-    period: float
-
-    def at(self, time: NDArray, settled: bool) -> NDArray:
-        """(M, n) positions from the start at rest, or when that has died out."""
-        return self._spline(self._where(time, settled))
-
-    def velocity_at(self, time: NDArray, settled: bool) -> NDArray:
-        """(M, n)"""
-        return self._spline(self._where(time, settled), 1)
-
-    def _where(self, time: NDArray, settled: bool) -> NDArray:
-        last = self.time[-1]
-        phase = last - self.period + np.mod(time, self.period)
-        return phase if settled else np.where(time < last, time, phase)
-
-    @cached_property
-    def _spline(self) -> CubicHermiteSpline:
-        return CubicHermiteSpline(self.time, self.position, self.velocity)
 
 
 @dataclass(frozen=True)
@@ -151,121 +85,6 @@ class Experiment:
             link_position=self.link_encoder,
             source="experiment",
         )
-
-
-def motor_series(
-    names: tuple[str, ...], speed: NDArray, base_frequency: float, harmonics: int, seed: int, offset: NDArray
-) -> FourierSeries:
-    """At rest at time 0, accelerations of all harmonics alike, with these largest speeds (n,)."""
-    sine, cosine = np.random.default_rng(seed).standard_normal((2, len(names), harmonics)) / np.arange(1, harmonics + 1)
-    series = FourierSeries.at_rest(names, base_frequency, sine, cosine)
-    return series.scaled(speed / series.largest()[2]).shifted(offset)
-
-
-def integrate(
-    derivative: Callable[[float, NDArray], tuple], start: list[float], period: float, samples: int
-) -> LinkMotion:
-    """Motion of one link, state (q, qd), sampled so many times in a period."""
-    times, states = [np.zeros(1)], [np.array([start])]
-    grid = period * np.arange(1, samples + 1) / samples
-    for count in range(PERIODS):
-        solved = solve_ivp(
-            derivative,
-            (count * period, (count + 1) * period),
-            states[-1][-1],
-            method="LSODA",
-            t_eval=np.minimum(count * period + grid, (count + 1) * period),
-            rtol=1e-8,
-            atol=1e-10,
-        )
-        times.append(solved.t)
-        states.append(solved.y.T)
-        if count and np.abs(states[-1][:, 0] - states[-2][:, 0]).max() < SETTLED:
-            break
-    else:
-        raise AssertionError(f"the motion does not settle in {PERIODS} periods")
-    state = np.concatenate(states)
-    return LinkMotion(np.concatenate(times), state[:, :1], state[:, 1:], period)
-
-
-def link_motion(row: FlexibleJoint, motor: FourierSeries, smoothing: float = SMOOTHING) -> LinkMotion:
-    """Of one joint as eq. 10 has it, from its equilibrium without friction."""
-    q = start = float(motor.at([0.0])[0][0, 0])
-    for _ in range(50):
-        q = start + (row.gravity_x * math.sin(q) - row.gravity_y * math.cos(q)) / row.stiffness
-    return integrate(eq_10(row, motor, smoothing), [q, 0.0], motor.period, math.ceil(motor.period / 2.5e-4))
-
-
-def arm_motion(urdf: str, springs: Springs, motor: FourierSeries, smoothing: float = ARM_SMOOTHING) -> LinkMotion:
-    """Of a whole arm, by Pinocchio, from its equilibrium without friction."""
-    pin = pytest.importorskip("pinocchio")
-    model = pa10.pinocchio_model(urdf)
-    data = model.createData()
-    steps = math.ceil(motor.period / ARM_STEP)
-    h = motor.period / steps
-    followed = motor.at(h / (2 * ARM_PARTS) * np.arange(2 * ARM_PARTS * steps + 1))[0]
-    q = followed[0]
-    for _ in range(50):
-        q = followed[0] - pin.computeGeneralizedGravity(model, data, q) / springs.stiffness
-    positions, velocities = [q[None]], [np.zeros((1, len(q)))]
-    for count in range(PERIODS):
-        position, velocity = march(model, springs, followed, h, positions[-1][-1], velocities[-1][-1], smoothing)
-        settled = count and np.abs(position - positions[-1]).max() < SETTLED
-        positions.append(position)
-        velocities.append(velocity)
-        if settled:
-            break
-    else:
-        raise AssertionError(f"the motion does not settle in {PERIODS} periods")
-    position, velocity = np.concatenate(positions), np.concatenate(velocities)
-    return LinkMotion(h * np.arange(len(position)), position, velocity, motor.period)
-
-
-def march(
-    model, springs: Springs, followed: NDArray, h: float, q: NDArray, qd: NDArray, smoothing: float = ARM_SMOOTHING
-) -> tuple[NDArray, NDArray]:
-    """Positions and velocities (K, n) after each of K steps of Runge and Kutta from q and qd (n,).
-
-    Args:
-        model: of Pinocchio.
-        springs: as they are.
-        followed: (2 `ARM_PARTS` K + 1, n) positions of the motors, so many to a step.
-        h: a step, s; one in which the velocity of a joint changes its sign is made in `ARM_PARTS` parts.
-        q: position at first.
-        qd: velocity at first.
-        smoothing: of Coulomb friction, rad/s.
-
-    """
-    pin = pytest.importorskip("pinocchio")
-    data = model.createData()
-    stiffness, coulomb, viscous = springs.stiffness, springs.coulomb, springs.viscous
-
-    def acceleration(q: NDArray, qd: NDArray, q_m: NDArray) -> NDArray:
-        torque = stiffness * (q_m - q) - coulomb * np.tanh(qd / smoothing) - viscous * qd
-        return pin.aba(model, data, q, qd, torque).copy()
-
-    def step(q: NDArray, qd: NDArray, a1: NDArray, h: float, middle: NDArray, end: NDArray) -> tuple:
-        v2 = qd + h / 2 * a1
-        a2 = acceleration(q + h / 2 * qd, v2, middle)
-        v3 = qd + h / 2 * a2
-        a3 = acceleration(q + h / 2 * v2, v3, middle)
-        v4 = qd + h * a3
-        a4 = acceleration(q + h * v3, v4, end)
-        return q + h / 6 * (qd + 2 * v2 + 2 * v3 + v4), qd + h / 6 * (a1 + 2 * a2 + 2 * a3 + a4)
-
-    parts, count = ARM_PARTS, (len(followed) - 1) // (2 * ARM_PARTS)
-    positions, velocities = np.empty((2, count, len(q)))
-    for k in range(count):
-        motors = followed[2 * parts * k : 2 * parts * (k + 1) + 1]
-        a1 = acceleration(q, qd, motors[0])
-        if (np.abs(qd) < 1.5 * h * np.abs(a1) + 5 * smoothing).any():
-            for i in range(0, 2 * parts, 2):
-                a1 = acceleration(q, qd, motors[i])
-                q, qd = step(q, qd, a1, h / parts, motors[i + 1], motors[i + 2])
-        else:
-            q, qd = step(q, qd, a1, h, motors[parts], motors[2 * parts])
-        positions[k], velocities[k] = q, qd
-    return positions, velocities
 
 
 def single_joint_motion(

@@ -7,6 +7,8 @@ import flexible_experiments as fe
 import numpy as np
 import pa10
 import pytest
+from flexible_motion import link_motion, motor_series
+from pa10 import FlexibleJoint
 
 from dynid_ros.recording import Recording
 from dynid_ros.recording.series import PoseSeries
@@ -46,7 +48,7 @@ def filmed() -> Recording:
     return replace(fe.single_joint(2).recording, source="filmed", poses=poses).slice(SHORT)
 
 
-def held_arm() -> tuple[Recording, fe.FlexibleJoint]:
+def held_arm() -> tuple[Recording, FlexibleJoint]:
     """4 s of the six-joint arm whose joint 2 alone moves, inertia and gravity by Pinocchio; and what is true of it."""
     pin = pytest.importorskip("pinocchio")
     model = pa10.pinocchio_model(pa10.arm_urdf(alone=2, pose=tuple(HELD)))
@@ -54,10 +56,10 @@ def held_arm() -> tuple[Recording, fe.FlexibleJoint]:
     gravity = [pin.computeGeneralizedGravity(model, data, np.array([q])).item() for q in (0.0, np.pi / 2)]
     inertia = (pin.rnea(model, data, zero, zero, np.ones(1)) - pin.rnea(model, data, zero, zero, zero)).item()
     row = replace(pa10.table_one(2), inertia=inertia, gravity_x=-gravity[1], gravity_y=gravity[0])
-    series = fe.motor_series(("joint_2",), np.array([fe.SPEED]), 1.0, 8, 3, np.array([0.3]))
+    series = motor_series(("joint_2",), np.array([fe.SPEED]), 1.0, 8, 3, np.array([0.3]))
     time = np.arange(1000) / fe.RATE
     motor, velocity, acceleration = series.at(time)
-    link = fe.link_motion(row, series).at(time, True)
+    link = link_motion(row, series).at(time, True)
     torque = row.stiffness * (motor - link) + row.motor_inertia * acceleration + row.motor_viscous * velocity
     rng = np.random.default_rng(1)
     positions, torques = np.tile(HELD, (len(time), 1)), 5.0 * np.ones((len(time), 6))

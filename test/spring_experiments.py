@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import flexible_experiments as experiments
+import flexible_motion
 import numpy as np
 import pa10
 from flexible_link import eq_10
@@ -48,12 +49,12 @@ def spring_experiment(
     row = replace(row, stiffness=stiffer * row.stiffness)
     usual, seed = experiments.MOTIONS[joint]
     name = f"joint_{joint}"
-    motor = experiments.motor_series(
+    motor = flexible_motion.motor_series(
         (name,), np.array([experiments.SPEED]), base_frequency, harmonics or usual, seed, np.array([0.3])
     )
     start = [float(motor.at([0.0])[0][0, 0]), 0.0]
-    derivative = eq_10(row, motor, experiments.SMOOTHING, spring)
-    links = experiments.integrate(derivative, start, motor.period, math.ceil(motor.period / 2.5e-4))
+    derivative = eq_10(row, motor, flexible_motion.SMOOTHING, spring)
+    links = flexible_motion.integrate(derivative, start, motor.period, math.ceil(motor.period / 2.5e-4))
     time = np.arange(round(seconds * experiments.RATE)) / experiments.RATE
     q_m, qd_m, qdd_m = motor.at(time)
     q = links.at(time, True)

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import flexible_experiments as experiments
+import flexible_motion
 import numpy as np
 import pa10
 import pytest
@@ -22,11 +23,11 @@ def test_sensitivities_are_differences_of_the_motion(name, field):
     motor, _ = experiments.single_joint_motion(joint)
 
     def settled(row):
-        links = experiments.link_motion(row, motor, SMOOTHING)
+        links = flexible_motion.link_motion(row, motor, SMOOTHING)
         return links, links.at(step * np.arange(10001), True)[:, 0]
 
     links, _ = settled(row)
-    springs = experiments.Springs.of([row])
+    springs = flexible_motion.Springs.of([row])
     found = sensitivities(pa10.single_joint_urdf(joint), springs, motor, links, SMOOTHING, columns=[1, 3, 7], step=step)
     change = 0.01 * getattr(row, field)
     low, high = (settled(replace(row, **{field: getattr(row, field) + sign * change}))[1] for sign in (-1, 1))

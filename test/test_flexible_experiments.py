@@ -1,6 +1,7 @@
 """The experiments obey the equations of motion that they are meant to, in one joint and in six."""
 
 import flexible_experiments as experiments
+import flexible_motion
 import numpy as np
 import pa10
 import pytest
@@ -10,10 +11,10 @@ import pytest
 def test_one_joint_by_eq_10_moves_as_by_pinocchio(joint):
     """LSODA on the printed equation beside Runge-Kutta on articulated bodies."""
     motor, links = experiments.single_joint_motion(joint)
-    springs = experiments.Springs.of([pa10.table_one(joint)])
+    springs = flexible_motion.Springs.of([pa10.table_one(joint)])
     smoothing = 4e-3
-    by_eq_10 = experiments.link_motion(pa10.table_one(joint), motor, smoothing)
-    by_pinocchio = experiments.arm_motion(pa10.single_joint_urdf(joint), springs, motor, smoothing)
+    by_eq_10 = flexible_motion.link_motion(pa10.table_one(joint), motor, smoothing)
+    by_pinocchio = flexible_motion.arm_motion(pa10.single_joint_urdf(joint), springs, motor, smoothing)
     time = np.arange(0.0, motor.period, 0.004)
     for settled in (False, True):
         first, second = by_eq_10.at(time, settled), by_pinocchio.at(time, settled)

@@ -7,8 +7,9 @@ import pytest
 
 pytest.importorskip("rclpy")
 
-from benchmarks.node_load import MOVING, latencies, losses
+from benchmarks.node_load import latencies, losses
 from benchmarks.node_load_peers import RATES
+from benchmarks.node_load_run import MOVING
 from benchmarks.node_load_usage import Usage
 from dynid_ros.recording.bag_writer import BagWriter
 

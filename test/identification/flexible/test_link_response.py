@@ -1,6 +1,7 @@
 """Motion of links behind springs: beside LSODA, beside Pinocchio, and its derivatives beside differences of itself."""
 
 import flexible_experiments as experiments
+import flexible_motion
 import numpy as np
 import pa10
 import pytest
@@ -38,7 +39,7 @@ def exact(joint_or_arm, seconds):
     else:
         series, links = experiments.single_joint_motion(joint_or_arm)
         robot = RobotModel.from_urdf(pa10.single_joint_urdf(joint_or_arm))
-        springs = experiments.Springs.of([pa10.table_one(joint_or_arm)])
+        springs = flexible_motion.Springs.of([pa10.table_one(joint_or_arm)])
     layout = layout_of(robot)
     start = np.stack([links.at(time[:1], True)[0], links.velocity_at(time[:1], True)[0]])
     return layout, true_values(layout, springs), series.at(time)[0], links.at(time, True), start

@@ -1,6 +1,7 @@
 """Eqs 3 and 6 of Lightcap and Banks 2007: their conditions, their solutions, and how little noise the latter bear."""
 
 import flexible_experiments as experiments
+import flexible_motion
 import numpy as np
 import pa10
 import pytest
@@ -22,7 +23,7 @@ def exact_motion(joint):
     motor = Motion(*series.at(time))
     torque = row.stiffness * (motor.position - position)
     torque += row.gravity_x * np.sin(position) - row.gravity_y * np.cos(position)
-    torque -= row.coulomb * np.tanh(velocity / experiments.SMOOTHING) + row.viscous * velocity
+    torque -= row.coulomb * np.tanh(velocity / flexible_motion.SMOOTHING) + row.viscous * velocity
     return Motion(position, velocity, torque / row.inertia), motor
 
 

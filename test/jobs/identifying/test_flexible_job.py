@@ -8,6 +8,7 @@ import numpy as np
 import pa10
 import pytest
 from flexible_link import eq_10
+from flexible_motion import SMOOTHING, integrate
 from html_page import Page
 
 from dynid_ros.errors import IdentificationError, MocapError, RecordingError
@@ -95,7 +96,7 @@ def fixture_stiffening():
     def spring(deflection):
         return TRUTH.stiffness * (deflection + growth * deflection**3)
 
-    links = fe.integrate(eq_10(TRUTH, series, fe.SMOOTHING, spring), [0.3, 0.0], series.period, 2000)
+    links = integrate(eq_10(TRUTH, series, SMOOTHING, spring), [0.3, 0.0], series.period, 2000)
     time = np.arange(1000) / fe.RATE
     motor, velocity, acceleration = series.at(time)
     link = links.at(time, True)

@@ -1,0 +1,183 @@
+"""The processes of one run of `node_load`: sensors, a busy core, the nodes, and what they leave in a folder."""
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import numpy as np
+import rclpy
+from rclpy.qos import DurabilityPolicy, QoSProfile
+from std_msgs.msg import String
+from std_srvs.srv import SetBool
+
+from benchmarks.gravity_latency import PANDA
+from benchmarks.node_load_usage import Usage, UsageSampler
+from benchmarks.recording_loss import call, process
+from dynid_ros.identification.identified_file import new_document, save_identified
+from dynid_ros.model import RobotModel
+from dynid_ros.model.gravity import GravityModel
+
+HALF_PERIOD = 2000
+"""Joint states from one end of the motion to the other."""
+MOVING = 1
+AMPLITUDE = 0.25
+MIDDLE = (0.0, -0.4, 0.0, -2.0, 0.0, 1.6, 0.8)
+RECORDED = {
+    "joint_states_topic": "/joint_states",
+    "wrench_topics": ["/wrench"],
+    "pose_topics": ["/pose", "/markers"],
+}
+START_TIME = 60.0
+OTHERS: dict[str, dict[str, object]] = {
+    "excitation": {"acceleration_limits": "[2.0]"},
+    "gravity_identification": {"effort_convention": "torque"},
+    "link_identification": {"effort_convention": "torque"},
+    "load_identification": {"effort_convention": "torque"},
+    "flexible_joint_identification": {"effort_convention": "torque"},
+    "torque_sensor_calibration": {"effort_convention": "torque"},
+}
+
+
+def panda() -> tuple[Path, RobotModel]:
+    """URDF and model of the arm."""
+    path = next((path for path in (Path(folder) / PANDA for folder in sys.path) if path.exists()), None)
+    if path is None:
+        raise SystemExit("the Panda is missing: pip install example-robot-data")
+    return path, RobotModel.from_urdf(path, tip="panda_hand")
+
+
+def motion(robot: RobotModel) -> tuple[np.ndarray, np.ndarray]:
+    """Poses (2 N, n) of one joint that goes to and fro, and its gravity torques (2 N,), no two of them equal."""
+    steps = np.arange(HALF_PERIOD)
+    angles = AMPLITUDE * (np.concatenate([2 * steps, 2 * steps[::-1] + 1]) / HALF_PERIOD - 1.0)
+    poses = np.tile(MIDDLE, (2 * HALF_PERIOD, 1))
+    poses[:, MOVING] += angles
+    gravity = GravityModel(robot)
+    torque = gravity.bind(gravity.project(robot.parameters))
+    torques = np.array([torque(pose)[MOVING] for pose in poses.tolist()])
+    assert len(np.unique(torques.round(9))) == len(torques)
+    return poses, torques
+
+
+def write_model(robot: RobotModel, path: Path) -> Path:
+    """`identified.yaml` that says of the arm's gravity what its URDF says."""
+    gravity = GravityModel(robot)
+    moments = gravity.project(robot.parameters)
+    document = new_document(robot, [], {})
+    document["gravity"] = {
+        joint: {"observable": True}
+        | {gravity.names[c].split()[0]: float(moments[c]) for c in range(len(moments))[gravity.columns(i)]}
+        for i, joint in enumerate(robot.joint_names)
+    }
+    return save_identified(path, document)
+
+
+class Run:
+    """The processes of one run, and what they left in `folder`."""
+
+    def __init__(self, folder: Path, stack: ExitStack) -> None:
+        self.folder = folder
+        self.urdf, self.robot = panda()
+        self.poses, self.torques = motion(self.robot)
+        self.model = write_model(self.robot, folder / "identified.yaml")
+        self.processes: dict[str, int] = {}
+        self.faults: list[str] = []
+        self.state = ""
+        self._asked = 0.0
+        self._stack = stack
+        np.save(folder / "poses.npy", self.poses)
+        rclpy.init()
+        stack.callback(rclpy.try_shutdown)
+        self.node = rclpy.create_node("node_load")
+        latched = QoSProfile(depth=20, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+        self.node.create_subscription(String, "/gravity_compensation/state", self._on_state, latched)
+        self._enable = self.node.create_client(SetBool, "/gravity_compensation/enable")
+
+    def start(self, name: str, *arguments: str, ready: bool = False) -> None:
+        """Start a process; `ready`: wait until it says so."""
+        child = self._stack.enter_context(process(*arguments))
+        self.processes[name] = child.pid
+        if ready:
+            assert child.stdout is not None
+            if not child.stdout.readline():
+                raise SystemExit(f"{name} ended before it began")
+
+    def start_peer(self, name: str, *arguments: str, ready: bool = True) -> None:
+        """Start one of `node_load_peers`."""
+        self.start(name, "-m", "benchmarks.node_load_peers", name, *arguments, ready=ready)
+
+    def start_node(self, name: str, parameters: dict[str, object], *arguments: str) -> None:
+        """Start a node of the package."""
+        words = [word for key, value in parameters.items() for word in ("-p", f"{key}:={value}")]
+        self.start(name, "-m", f"dynid_ros.nodes.{name}", "--ros-args", "--log-level", "fatal", *words, *arguments)
+
+    def until(self, condition: Callable[[], object], what: str) -> None:
+        """Wait for something that callbacks or other processes bring about."""
+        deadline = time.monotonic() + START_TIME
+        while not condition():
+            if time.monotonic() > deadline:
+                raise SystemExit(f"{what} is not there after {START_TIME:g} s")
+            rclpy.spin_once(self.node, timeout_sec=0.1)
+
+    def load(self, seconds: float, *, busy: bool, relay: bool, period: float) -> tuple[dict[str, Usage], str]:
+        """Start all, record for `seconds`; returns usage of all processes and the recorder's answer."""
+        self.start_node("recorder", RECORDED | {"output_folder": self.folder / "bags"})
+        arm = {"robot_description": self.urdf, "tip_link": "panda_hand", "model_file": self.model}
+        self.start_node("gravity_compensation", arm | {"autostart": "true"})
+        if relay:
+            self.start_peer("relay", ready=False)
+        self.start_peer("listener", str(MOVING), str(self.folder / "commands.npz"))
+        self.start_peer("sensors", str(self.folder / "sensors.npz"))
+        self.start_peer("joints", str(self.folder / "poses.npy"), str(self.folder / "joints.npy"))
+        if busy:
+            self.start_peer("busy", ready=False)
+        self.until(lambda: self.node.count_subscribers("/markers"), "the recorder")
+        self.until(lambda: not relay or self.node.count_publishers("/relay/commands"), "the relay")
+        self.until(self._enabled, "gravity compensation")
+        call(self.node, "/recorder/start")
+        self.faults.clear()
+        self.started = time.time_ns()
+        with UsageSampler(self.processes, period) as sampler:
+            end = time.monotonic() + seconds
+            while time.monotonic() < end:
+                rclpy.spin_once(self.node, timeout_sec=0.5)
+                self._enabled()
+        self.stopped = time.time_ns()
+        return sampler.usage, call(self.node, "/recorder/stop")
+
+    def idle(self, seconds: float) -> dict[str, Usage]:
+        """Usage of the other nodes, which have nothing to do."""
+        self.start_peer("joints", str(self.folder / "poses.npy"), str(self.folder / "idle.npy"))
+        arm = {"robot_description": self.urdf, "tip_link": "panda_hand"}
+        for name, parameters in OTHERS.items():
+            self.start_node(name, arm | parameters)
+        topics = {"effort_topic": "efforts", "trajectory_topic": "trajectory"}
+        self.start_node("simulator", topics, "-r", "__ns:=/simulated")
+        names = [*OTHERS, "simulator"]
+        self.until(lambda: set(names) <= set(self.node.get_node_names()), "one of the idle nodes")
+        time.sleep(3.0)  # after its name is there, a node is still being made
+        with UsageSampler({name: self.processes[name] for name in names}, 1.0) as sampler:
+            time.sleep(seconds)
+        return sampler.usage
+
+    def _enabled(self) -> bool:
+        """Whether the torque is all there; asks for it where nothing comes, as while all the processes start."""
+        rests = self.state == "disabled" or self.state.startswith("fault")
+        if rests and time.monotonic() > self._asked + 1.0 and self._enable.service_is_ready():
+            self._asked = time.monotonic()
+            self._enable.call_async(SetBool.Request(data=True))
+        return self.state == "active"
+
+    def _on_state(self, message: String) -> None:
+        self.state = message.data
+        if message.data.startswith("fault"):
+            self.faults.append(message.data)
+
+
+@contextmanager
+def running(folder: Path) -> Iterator[Run]:
+    """A run whose processes end, and write what they know, with the block."""
+    with ExitStack() as stack:
+        yield Run(folder, stack)
