@@ -1,11 +1,10 @@
-"""Single-joint rotations among static samples, and the sinusoid that each one's torque follows."""
+"""Single-joint rotations among static samples."""
 
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid_ros.identification.least_squares import solve
 from dynid_ros.identification.samples import Samples
 
 HOLD_TOLERANCE = np.deg2rad(3.0)
@@ -18,20 +17,6 @@ class Rotation:
 
     joint: int
     rows: NDArray
-
-
-@dataclass(frozen=True)
-class Sinusoid:
-    """Own torque of a rotating joint, sin·sin θ + cos·cos θ + offset + coulomb·direction (Ma & Hollerbach eq. 4)."""
-
-    sin: float
-    cos: float
-    offset: float
-    coulomb: float
-
-    def torque(self, angle: NDArray) -> NDArray:
-        """Torque without friction (M,), N m, at `angle` (M,), rad."""
-        return self.sin * np.sin(angle) + self.cos * np.cos(angle) + self.offset
 
 
 def rotations(samples: Samples) -> list[Rotation]:
@@ -61,14 +46,3 @@ def _extend(samples: Samples, rows: NDArray, start: int) -> tuple[int, int | Non
         if len(moved) == 1:
             joint = int(moved[0])
     return len(rows), joint
-
-
-def fit_sinusoid(angle: NDArray, torque: NDArray, direction: NDArray | None = None) -> Sinusoid:
-    """Linear fit of sin, cos, offset and, if both directions occur, Coulomb friction; (M,) rad, (M,) N m."""
-    columns = [np.sin(angle), np.cos(angle), np.ones_like(angle)]
-    both = direction is not None and np.any(direction > 0) and np.any(direction < 0)
-    if both:
-        columns.append(np.asarray(direction))
-    solution = solve(np.column_stack(columns), torque).solution
-    sin, cos, offset, coulomb = map(float, solution if both else np.append(solution, 0.0))
-    return Sinusoid(sin, cos, offset, coulomb)

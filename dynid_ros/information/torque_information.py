@@ -50,7 +50,6 @@ class TorqueInformation:
     Attributes:
         names: (p,) the parameters.
         base: what they are combinations of.
-        has_torque: False where the nominal parameters are all zero, so that no torque is foreseen.
 
     Raises:
         TrajectoryError: an unknown target, friction that a motion cannot be designed for, a noise that is not
@@ -89,7 +88,6 @@ class TorqueInformation:
         self._told = np.searchsorted(every, chosen)
         self._parameters = np.zeros(len(every))
         self._parameters[np.searchsorted(every, links.columns)] = links.project(robot.parameters)
-        self.has_torque = bool(np.any(self._parameters))
 
     def rows(self, motion: Motion) -> Rows:
         """Equations of a motion, remembered for `gradient`."""

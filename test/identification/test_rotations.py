@@ -1,9 +1,9 @@
-"""Single-joint rotations and their sinusoids."""
+"""Single-joint rotations among samples."""
 
 import known_problems as known
 import numpy as np
 
-from dynid_ros.identification.rotations import fit_sinusoid, rotations
+from dynid_ros.identification.rotations import rotations
 from dynid_ros.identification.samples import Samples
 
 
@@ -28,14 +28,3 @@ def test_random_poses_are_no_rotation():
 def test_slow_samples_are_passed_over():
     position = known.single_rotations(np.zeros(3), np.pi, 5, [1])
     assert rotations(samples_at(position, static=np.zeros(len(position), bool))) == []
-
-
-def test_sinusoid_without_and_with_friction():
-    angle = np.tile(np.linspace(-1, 1, 9), 2)
-    direction = np.repeat([1.0, -1.0], 9)
-    torque = 2 * np.sin(angle) - 3 * np.cos(angle) + 0.5
-    plain = fit_sinusoid(angle, torque)
-    np.testing.assert_allclose([plain.sin, plain.cos, plain.offset, plain.coulomb], [2, -3, 0.5, 0], atol=1e-12)
-    rubbed = fit_sinusoid(angle, torque + 0.7 * direction, direction)
-    np.testing.assert_allclose([rubbed.sin, rubbed.cos, rubbed.offset, rubbed.coulomb], [2, -3, 0.5, 0.7], atol=1e-12)
-    np.testing.assert_allclose(rubbed.torque(angle), torque, atol=1e-12)

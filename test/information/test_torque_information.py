@@ -120,13 +120,6 @@ def test_information_over_time_is_the_mean_times_the_duration(robot):
     np.testing.assert_allclose(total, 8.0 * information(source.rows(at)), rtol=2e-3, atol=1e-2 * np.abs(total).max())
 
 
-def test_model_without_masses_foresees_no_torque(text):
-    robot = RobotModel.from_urdf(text, tip=TIP)
-    assert TorqueInformation(robot, SPEEDS).has_torque
-    massless = RobotModel(robot.chain, None, robot.gravity)
-    assert not TorqueInformation(massless, SPEEDS).has_torque
-
-
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
