@@ -7,7 +7,9 @@ axes. All joint axes are z of their link frames.
 import math
 from pathlib import Path
 
+import numpy as np
 import yaml
+from numpy.typing import NDArray
 
 from dynid_ros.model import RobotModel
 
@@ -39,6 +41,11 @@ def gravity_torque(q: list[float], factor: float = 1.0) -> list[float]:
     """Torque that holds the arm, from the potential energy -g (n_2 sin q_2 + n_3 sin(q_2 + q_3)); times `factor`."""
     outer = -G * MOMENTS["joint_3"] * math.cos(q[1] + q[2])
     return [0.0, factor * (-G * MOMENTS["joint_2"] * math.cos(q[1]) + outer), factor * outer]
+
+
+def holding_torque(q: NDArray) -> NDArray:
+    """(N, n) `gravity_torque` at positions (N, n)."""
+    return np.array([gravity_torque(row) for row in q.tolist()])
 
 
 def document(factor: float = 1.0) -> dict:

@@ -21,10 +21,6 @@ def robot():
     return RobotModel.from_urdf(planar_arm.urdf())
 
 
-def holding_torque(q):
-    return np.array([planar_arm.gravity_torque(list(row)) for row in q])
-
-
 @pytest.fixture(scope="module")
 def clean():
     """Slow sinusoids under gravity, Coulomb friction and sensor noise."""
@@ -32,7 +28,7 @@ def clean():
     time = np.arange(N) / RATE
     phase = np.outer(time, [0.5, 0.7, 0.9])
     q, qd = 1.2 * np.sin(phase), 1.2 * np.array([0.5, 0.7, 0.9]) * np.cos(phase)
-    torque = holding_torque(q) + 0.5 * np.sign(qd) + rng.normal(0, 0.05, q.shape)
+    torque = planar_arm.holding_torque(q) + 0.5 * np.sign(qd) + rng.normal(0, 0.05, q.shape)
     return Recording(planar_arm.JOINTS, time, q + rng.normal(0, 1e-5, q.shape), qd, torque, source="run")
 
 
@@ -60,10 +56,10 @@ def sound_recordings(clean):
     yield "rows repeated with new stamps", replace(clean, position=clean.position[held], torque=clean.torque[held])
     yield "quantised torque", replace(clean, torque=np.round(clean.torque * 4) / 4)
     pose = np.tile([0.3, -1.0, 0.4], (300, 1))
-    still = Recording(planar_arm.JOINTS, np.arange(300) / RATE, pose, 0 * pose, holding_torque(pose))
+    still = Recording(planar_arm.JOINTS, np.arange(300) / RATE, pose, 0 * pose, planar_arm.holding_torque(pose))
     yield "one pose without noise", still
     q = np.repeat(rng.uniform(-1, 1, (6, 3)), 300, axis=0)
-    torque = holding_torque(q) + np.array([1.0, 0.0, 0.0]) * q
+    torque = planar_arm.holding_torque(q) + np.array([1.0, 0.0, 0.0]) * q
     yield (
         "poses without noise",
         Recording(planar_arm.JOINTS, np.arange(len(q)) / RATE, q, np.full_like(q, np.nan), torque),

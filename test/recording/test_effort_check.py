@@ -17,17 +17,13 @@ def robot():
     return RobotModel.from_urdf(planar_arm.urdf())
 
 
-def holding_torque(q):
-    return np.array([planar_arm.gravity_torque(list(row)) for row in q])
-
-
 @pytest.fixture(scope="module")
 def slow():
     rng = np.random.default_rng(0)
     time = np.arange(N) / RATE
     phase = np.outer(time, [0.5, 0.7, 0.9])
     q, direction = 1.2 * np.sin(phase), np.sign(np.cos(phase))
-    torque = holding_torque(q) + 1.5 * direction + [0.5, -1.0, 0.3] + rng.normal(0, 0.1, q.shape)
+    torque = planar_arm.holding_torque(q) + 1.5 * direction + [0.5, -1.0, 0.3] + rng.normal(0, 0.1, q.shape)
     return Recording(planar_arm.JOINTS, time, q, np.full_like(q, np.nan), torque, source="run")
 
 
@@ -38,7 +34,7 @@ def poses(slow):
     parts = []
     for i, pose in enumerate(rng.uniform(-1.5, 1.5, (5, 3))):
         q = pose + rng.normal(0, 1e-5, (200, 3))
-        torque = holding_torque(q) + rng.normal(0, 0.1, q.shape)
+        torque = planar_arm.holding_torque(q) + rng.normal(0, 0.1, q.shape)
         parts.append(
             Recording(planar_arm.JOINTS, np.arange(200) / RATE, q, np.full_like(q, np.nan), torque, source=f"p{i}")
         )
@@ -78,7 +74,10 @@ def test_reaction_is_found(slow, poses, robot):
 @pytest.mark.parametrize("wrong", [0.0, 0.1, -0.1], ids=lambda w: f"driver's model off by {w}")
 def test_compensated_gravity_is_found(slow, poses, robot, wrong):
     for recordings in ([slow], poses):
-        rest = [replace(part, torque=part.torque - (1 - wrong) * holding_torque(part.position)) for part in recordings]
+        rest = [
+            replace(part, torque=part.torque - (1 - wrong) * planar_arm.holding_torque(part.position))
+            for part in recordings
+        ]
         (error,) = errors(rest, robot)
         if wrong <= 0:
             assert "there is no gravity in the effort, though the poses differ" in error
@@ -96,7 +95,7 @@ def test_urdf_without_masses_tells_nothing(slow):
 
 def test_vertical_joint_alone_tells_nothing(slow, robot):
     q = slow.position * [1, 0, 0]
-    torque = holding_torque(q) + np.random.default_rng(2).normal(0, 0.1, q.shape)
+    torque = planar_arm.holding_torque(q) + np.random.default_rng(2).normal(0, 0.1, q.shape)
     assert errors(replace(slow, position=q, torque=0.1 * torque), robot) == []
 
 
