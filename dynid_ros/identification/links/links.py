@@ -54,8 +54,8 @@ class LinkIdentification:
             without accelerations (Atkeson, An and Hollerbach 1986); it needs friction that is given.
         prior_weight: of the URDF in "consistent", None: chosen by cross-validation; of "ridge", None: 10.
         errors: what standard errors allow for: "robust": residuals that are alike in neighbouring samples and wherever
-            the motion repeats, as in every recording; "white": noise that is independent from sample to sample
-            before it is filtered. Of a recording, the latter are far too small; they are for samples that are none.
+            the motion repeats, as in every recording; "white": noise that is independent from sample to sample before
+            it is filtered, for samples that are no recording: of one, these errors are half of what they should be.
         torque_gain_error: standard deviation of the relative error of each joint's torque gain. It moves all parameters
             of a joint alike, so no residual shows it.
         cutoff, motion_cutoff: of the low-pass filters, Hz, see `LinkSignals`; None: chosen from the motion.
