@@ -7,6 +7,8 @@ import errno
 import stat
 from pathlib import Path
 
+from dynid_ros.files.pipes import read_pipe
+
 MEGABYTE = 1_000_000
 _KINDS = {
     stat.S_IFDIR: "it is a folder",
@@ -34,16 +36,19 @@ def require_file(path: str | Path, largest: int | None = None) -> None:
         raise _too_large(largest)
 
 
-def read_bytes(path: str | Path, largest: int) -> bytes:
-    """Content of a regular file of at most `largest` bytes.
+def read_bytes(path: str | Path, largest: int, pipes: bool = False) -> bytes:
+    """Content of a regular file, or with `pipes` of a pipe too, of at most `largest` bytes.
 
     Raises:
         OSError: as `require_file`, or it cannot be read.
 
     """
-    require_file(path, largest)
-    with Path(path).open("rb") as file:
-        data = file.read(largest + 1)  # it may grow meanwhile, and files of the kernel tell no size
+    if pipes and Path(path).is_fifo():
+        data = read_pipe(path, largest + 1)
+    else:
+        require_file(path, largest)
+        with Path(path).open("rb") as file:
+            data = file.read(largest + 1)  # it may grow meanwhile, and files of the kernel tell no size
     if len(data) > largest:
         raise _too_large(largest)
     return data

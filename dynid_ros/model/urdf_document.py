@@ -48,7 +48,7 @@ def urdf_text(path_or_xml: str | Path) -> tuple[str, str]:
     path = Path(path_or_xml)
     try:
         # Not read_text, which would change the ends of lines: an export keeps every byte that it need not change.
-        return read_bytes(path, LARGEST_FILE).decode("utf-8-sig"), f"URDF '{path}'"
+        return read_bytes(path, LARGEST_FILE, pipes=True).decode("utf-8-sig"), f"URDF '{path}'"
     except UnicodeDecodeError as error:
         raise ModelError(f"URDF '{path}': not UTF-8 (byte {error.start}); save it as UTF-8") from error
     except OSError as error:
