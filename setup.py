@@ -14,6 +14,7 @@ setup(
     packages=find_packages(include=["dynid_ros", "dynid_ros.*"]),
     package_data={"dynid_ros.report": ["templates/*"]},
     data_files=[
+        ("bin", ["bin/dynid"]),
         ("share/ament_index/resource_index/packages", ["resource/dynid_ros"]),
         ("share/dynid_ros", ["package.xml"]),
         *(
