@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import sys
 import threading
 import time
 
@@ -63,7 +64,9 @@ def test_a_writer_that_is_gone_before_we_look_has_been_heard():
 
 
 def test_the_shell_may_make_the_urdf(tmp_path):
-    command = 'dynid excite --urdf <(echo "<robot/>") --acceleration-limits 2 --output "$0"'
-    said = subprocess.run(["bash", "-c", command, tmp_path], capture_output=True, text=True, check=False).stderr
+    dynid = "from dynid_ros.cli import main; main()"
+    command = '"$0" -c "$1" excite --urdf <(echo "<robot/>") --acceleration-limits 2 --output "$2"'
+    words = ["bash", "-c", command, sys.executable, dynid, tmp_path]
+    said = subprocess.run(words, capture_output=True, text=True, check=False).stderr
     assert "URDF '/dev/fd/" in said
     assert "cannot be read" not in said
