@@ -77,7 +77,7 @@ def test_torque_is_that_of_the_links_by_hand():
 @pytest.mark.parametrize("carried", [None, 5.0])
 def test_static_torque_of_a_soft_arm_is_that_of_mujoco(carried):
     """Arm as soft as table I of Lightcap and Banks (2007), held by its motors without friction until it is at rest."""
-    simulation = pytest.importorskip("dynid_ros.simulation", exc_type=ImportError)
+    simulation = pytest.importorskip("dynid_ros.simulation")
     robot = RobotModel.from_urdf(pa10.arm_urdf())
     model = GravityModel(robot)
     moments = model.project(robot.parameters)

@@ -84,7 +84,7 @@ def hold(demo_robot, told):
         The arm, the commands (N, n), and their fastest change (n,).
 
     """
-    simulation = pytest.importorskip("dynid_ros.simulation", exc_type=ImportError)
+    simulation = pytest.importorskip("dynid_ros.simulation")
     arm = simulation.SimulatedArm(demo_robot, start=START)
     joints = JointSettings.of(demo_robot, fault_ramp_time=0.5)
     gravity = alone(demo_robot)
