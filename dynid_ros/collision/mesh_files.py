@@ -4,6 +4,7 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -11,7 +12,9 @@ from urllib.parse import unquote
 import numpy as np
 
 from dynid_ros.errors import CollisionError
+from dynid_ros.files import MEGABYTE, require_file
 
+LARGEST_FILE = 200 * MEGABYTE
 PACKAGE_SCHEMES = ("package://", "model://")
 
 
@@ -68,6 +71,7 @@ def read_triangles(path: Path) -> np.ndarray:
 
     """
     try:
+        require_file(path, LARGEST_FILE)
         return _triangles(path, path.stat().st_mtime_ns)
     except OSError as error:
         raise CollisionError(f"mesh '{path}' cannot be read ({error.strerror or error})") from error
@@ -83,10 +87,11 @@ def _triangles(path: Path, _changed: int) -> np.ndarray:
         mesh: Any = trimesh.load(path, force="mesh", process=False)
         triangles = np.asarray(mesh.triangles, dtype=np.float64) * _unit(path)
     except Exception as error:  # whatever a broken file makes a parser raise
-        hint = _collada_hint(path)
-        raise CollisionError(f"mesh '{path}' cannot be read ({error or type(error).__name__}){hint}") from error
+        raise CollisionError(
+            f"mesh '{path}' cannot be read as {path.suffix or 'a mesh'} ({type(error).__name__}); {_way_out(path)}"
+        ) from error
     if not len(triangles) or not np.isfinite(triangles).all():
-        raise CollisionError(f"mesh '{path}' has no triangles, or some that are not finite{_collada_hint(path)}")
+        raise CollisionError(f"mesh '{path}' has no triangles, or some that are not finite; {_way_out(path)}")
     triangles.flags.writeable = False
     return triangles
 
@@ -99,5 +104,7 @@ def _unit(path: Path) -> float:
     return float(found[1]) if found else 1.0
 
 
-def _collada_hint(path: Path) -> str:
-    return "; .dae files need the library pycollada: pip install pycollada" if path.suffix.lower() == ".dae" else ""
+def _way_out(path: Path) -> str:
+    if path.suffix.lower() == ".dae" and find_spec("collada") is None:
+        return ".dae files need the library pycollada: pip install pycollada"
+    return "export it anew, as binary .stl for example"

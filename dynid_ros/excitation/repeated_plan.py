@@ -8,6 +8,8 @@ from dynid_ros.errors import TrajectoryError
 from dynid_ros.excitation.experiment import Experiment, OfTrajectory, Plan
 from dynid_ros.trajectories.trajectory import Trajectory
 
+LONGEST = 8 * 3600.0
+"""s; a working day."""
 SAME = 1e-9
 """Distance below which a motion ends where it starts, rad or m."""
 
@@ -45,7 +47,7 @@ def repeated(plan: Plan, experiment: Experiment, times: int) -> Plan:
     """`plan` so many times; where it does not end as it starts, with the safe way back of `experiment` in between.
 
     Raises:
-        TrajectoryError: fewer than one time, or there is no safe way back.
+        TrajectoryError: fewer than one time, more than a working day, or there is no safe way back.
 
     """
     if times < 1:
@@ -60,5 +62,9 @@ def repeated(plan: Plan, experiment: Experiment, times: int) -> Plan:
         except TrajectoryError as error:
             raise TrajectoryError(f"the motion cannot be repeated: back to its start, {error}") from error
     step = once.duration + sum(part.duration for part in back)
+    if times * step > LONGEST:
+        raise TrajectoryError(
+            f"repeats is {times}: motions of {step:.1f} s each take more than {LONGEST / 3600:g} h; give fewer"
+        )
     trajectory = Trajectory.join([once, *[*back, once] * (times - 1)])
     return RepeatedPlan(plan, trajectory, tuple(k * step for k in range(times)))

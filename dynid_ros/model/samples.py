@@ -10,6 +10,8 @@ from dynid_ros.errors import ModelError
 BLOCK = 1000
 """Samples computed at a time: intermediate arrays stay small whatever the length of a recording, fit in the cache, and
 are below the size at which BLAS starts threads."""
+LARGEST = 1e12
+"""In SI units; what is computed with more may be beyond all numbers."""
 
 
 def blocks(n_samples: int) -> Iterator[slice]:
@@ -40,10 +42,10 @@ def joint_samples(joint_names: Sequence[str], **arrays: ArrayLike) -> list[np.nd
 
 
 def finite_vector(values: ArrayLike, size: int, what: str) -> np.ndarray:
-    """Copy of `size` finite numbers.
+    """Copy of `size` numbers.
 
     Raises:
-        ModelError: they are more, fewer or not finite.
+        ModelError: they are more or fewer, not finite or beyond what arms have.
 
     """
     vector = np.array(values, dtype=float)
@@ -53,4 +55,6 @@ def finite_vector(values: ArrayLike, size: int, what: str) -> np.ndarray:
         raise ModelError(
             f"{what}: entry {np.flatnonzero(~np.isfinite(vector))[0]} is not finite; expected finite numbers"
         )
+    if (np.abs(vector) > LARGEST).any():
+        raise ModelError(f"{what}: {vector.tolist()}; expected numbers up to {LARGEST:g}")
     return vector

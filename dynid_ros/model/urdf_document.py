@@ -31,7 +31,13 @@ ATTRIBUTES: dict[str, dict[str, int | None]] = {
     "limit": {"lower": 1, "upper": 1, "velocity": 1, "effort": 1},
     "mimic": {"joint": None},
 }
+BEFORE_TEXT = "\ufeff \t\r\n"
 OPTIONAL = {"xyz", "rpy", "lower", "upper"}
+
+
+def is_urdf_text(path_or_xml: str) -> bool:
+    """Whether it is the text of a URDF, or some other XML, and no path."""
+    return path_or_xml.lstrip(BEFORE_TEXT).startswith("<")
 
 
 def urdf_text(path_or_xml: str | Path) -> tuple[str, str]:
@@ -41,8 +47,8 @@ def urdf_text(path_or_xml: str | Path) -> tuple[str, str]:
         ModelError: the file cannot be read.
 
     """
-    if isinstance(path_or_xml, str) and path_or_xml.lstrip("\ufeff \t\r\n").startswith("<"):
-        return path_or_xml.lstrip("\ufeff \t\r\n"), "URDF text"
+    if isinstance(path_or_xml, str) and is_urdf_text(path_or_xml):
+        return path_or_xml.lstrip(BEFORE_TEXT), "URDF text"
     if not str(path_or_xml).strip():
         raise ModelError("URDF: got an empty string; give the path of a URDF file or its text")
     path = Path(path_or_xml)

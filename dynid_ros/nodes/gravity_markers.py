@@ -35,11 +35,11 @@ PARAMETERS = (
     *ROBOT_PARAMETERS,
     NodeParameter("model_file", "", "identified.yaml; empty: what the URDF says"),
     NodeParameter("load_topic", "load", "latched geometry_msgs/InertiaStamped, the load in the tip link's frame"),
-    NodeParameter("marker_topic", "gravity_markers", "visualization_msgs/MarkerArray"),
-    NodeParameter("rate", 10.0, "pictures per second, up to 60"),
-    NodeParameter("size", 0.12, "radius of the arcs, m; all else is in proportion"),
+    NodeParameter("marker_topic", "gravity_markers", "visualization_msgs/MarkerArray", required=True),
+    NodeParameter("rate", 10.0, "pictures per second, 0.1 to 60"),
+    NodeParameter("size", 0.12, "radius of the arcs, 0.001 to 10 m; all else is in proportion"),
 )
-HIGHEST_RATE = 60.0
+BOUNDS = {"rate": (0.1, 60.0), "size": (0.001, 10.0)}
 LIFETIME = 1.0
 """s for which a picture stays when no other comes."""
 FULL_TURN = 1.5 * np.pi
@@ -54,9 +54,9 @@ class GravityMarkers(Node):
     def __init__(self, **arguments: Any) -> None:
         super().__init__("gravity_markers", **arguments)
         self.settings = settings = declare(self, PARAMETERS)
-        for name, value, highest in (("rate", settings.rate, HIGHEST_RATE), ("size", settings.size, np.inf)):
-            if not 0.0 < value <= highest:
-                raise DynidError(f"parameter {name} is {value}; expected a number above 0, up to {highest:g}")
+        for name, (lowest, highest) in BOUNDS.items():
+            if not lowest <= (value := getattr(settings, name)) <= highest:
+                raise DynidError(f"parameter {name} is {value}; expected {lowest:g} to {highest:g}")
         self.view = GravityView.of(settings, robot_description(self, settings.robot_description))
         self._order = JointOrder(self.view.robot.joint_names)
         self._states: deque[bytes] = deque(maxlen=KEPT)

@@ -41,7 +41,9 @@ PARAMETERS = (
     NodeParameter("tare_file", "", "identified.yaml of a load that is part of this one, to subtract; empty: none"),
     NodeParameter("torque_gain_error", 0.01, "standard deviation of the relative error of each joint's torque gain"),
     NodeParameter("output", "dynid_results", "folder for identified.yaml, report.html and drivers/"),
-    NodeParameter("load_topic", "load", "latched geometry_msgs/InertiaStamped: the load in the tip link's frame"),
+    NodeParameter(
+        "load_topic", "load", "latched geometry_msgs/InertiaStamped: the load in the tip link's frame", required=True
+    ),
     NodeParameter(
         "largest_error",
         0.3,
@@ -60,6 +62,9 @@ def load_job(robot: RobotModel, settings: SimpleNamespace) -> Identify:
 
     Files are read when they are wanted: others may write them after this node has started.
     """
+    for name in ("largest_error", "smallest_load"):
+        if not 0 < getattr(settings, name) < math.inf:
+            raise DynidError(f"parameter {name} is {getattr(settings, name)}; expected a finite number above 0")
     if settings.source not in SOURCES:
         raise DynidError(f"parameter source is '{settings.source}'; expected {' or '.join(SOURCES)}")
     identification = LoadIdentification(

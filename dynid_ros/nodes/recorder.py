@@ -24,7 +24,7 @@ from dynid_ros.recording.reception_time import ReceptionTime
 
 PARAMETERS = (
     NodeParameter("output_folder", "recordings", "folder for the bags; each gets a folder of its own in it"),
-    NodeParameter("joint_states_topic", "joint_states", "sensor_msgs/JointState"),
+    NodeParameter("joint_states_topic", "joint_states", "sensor_msgs/JointState", required=True),
     NodeParameter(
         "torque_topics", [""], "separate joint torques: sensor_msgs/JointState or std_msgs/Float64MultiArray"
     ),

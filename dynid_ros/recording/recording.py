@@ -13,6 +13,8 @@ from dynid_ros.recording.series import PoseSeries, WrenchSeries
 
 SHORTEST_STEP = 1e-9
 """s between two samples."""
+LARGEST = 1e12
+"""rad, m, N m or any other unit: more is damage. Counts of encoders stay below it, what is wrong with them is told."""
 
 
 def require_increasing(time: np.ndarray, source: str, way_out: str) -> None:
@@ -230,11 +232,12 @@ class Recording:
             array = getattr(self, name)
             if array is None:
                 continue
-            bad = np.argwhere(~np.isfinite(array) if name == "position" else np.isinf(array))
+            good = np.abs(array) <= LARGEST
+            bad = np.argwhere(~(good if name == "position" else good | np.isnan(array)))
             if bad.size:
                 sample, joint = bad[0]
                 raise RecordingError(
                     f"{self.source}: {name} of joint '{self.joint_names[joint]}' is {array[sample, joint]} at sample "
-                    f"{sample}, t = {self.time[sample]:g} s ({len(bad)} such values); expected a finite number: "
-                    "remove these samples, or record again"
+                    f"{sample}, t = {self.time[sample]:g} s ({len(bad)} such values); expected a number up to "
+                    f"{LARGEST:g}: remove these samples, or record again"
                 )

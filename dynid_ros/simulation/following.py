@@ -52,6 +52,8 @@ class TrajectoryPoints:
         """
         time, derivatives = self._arrays(robot)
         time = time + now + delay
+        if not np.isfinite(time).all():
+            raise TrajectoryError(f"the trajectory begins {delay:g} s from now; expected a finite time")
         if time[-1] == now and np.all(np.abs(derivatives[-1, 0] - desired[0]) <= HERE):
             time[-1] += AT_ONCE
         due = int(np.searchsorted(time, now, side="right"))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import mujoco
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,6 +10,9 @@ from dynid_ros.errors import DynidError
 from dynid_ros.model.samples import finite_vector
 from dynid_ros.simulation.load_body import LINK as LOAD
 from dynid_ros.simulation.motor_bodies import MOTOR_OF
+
+LONGEST = 3600.0
+"""s"""
 
 
 class Push:
@@ -31,8 +32,8 @@ class Push:
     """
 
     def __init__(self, model: mujoco.MjModel, link: str, wrench: ArrayLike, axes: str, duration: float) -> None:
-        if not (math.isfinite(duration) and duration > 0.0):
-            raise DynidError(f"a push for {duration} s; expected a time above 0")
+        if not 0.0 < duration <= LONGEST:
+            raise DynidError(f"a push for {duration} s; expected a time above 0, up to {LONGEST:g} s")
         self._force, self._torque = np.split(finite_vector(wrench, 6, "push (force, torque)"), 2)
         self._body, self._axes = _body(model, link), _body(model, axes)
         self._steps = round(duration / model.opt.timestep)

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dynid_ros.errors import DynidError
+from dynid_ros.simulation.per_joint import LARGEST
 
 AXES = 6
 
@@ -66,10 +67,10 @@ class WrenchSensor:
 
 def _per_axis(name: str, values: ArrayLike, finite: bool = True) -> np.ndarray:
     array = np.array(values, dtype=float)
-    good = np.all(array >= 0.0) and not (finite and np.any(np.isinf(array)))
+    good = np.all((array >= 0.0) & ((array <= LARGEST) | (not finite)))
     if array.shape not in {(), (1,), (2,), (AXES,)} or not good:
         raise DynidError(
-            f"{name} of the wrench sensor is {array.tolist()}; expected numbers of at least 0: one, one for force and "
-            f"one for torque, or one per axis"
+            f"{name} of the wrench sensor is {array.tolist()}; expected numbers of 0 to {LARGEST:g}: one, one for "
+            f"force and one for torque, or one per axis"
         )
     return np.repeat(array, 3) if array.shape == (2,) else np.zeros(AXES) + array

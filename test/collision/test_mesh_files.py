@@ -80,6 +80,16 @@ def test_broken_file_is_named(tmp_path):
         read_triangles(tmp_path / "none.stl")
 
 
+def test_what_no_parser_should_see_is_not_shown_to_one(tmp_path):
+    with (tmp_path / "huge.stl").open("wb") as file:
+        file.truncate(10**12)  # takes no space
+    with pytest.raises(CollisionError, match="more than 200 MB, is it the right file"):
+        read_triangles(tmp_path / "huge.stl")
+    (tmp_path / "a.dae").write_text('<COLLADA><unit meter="nan"/></COLLADA>')
+    with pytest.raises(CollisionError, match=r"cannot be read as \.dae \(\w+\); export it anew"):
+        read_triangles(tmp_path / "a.dae")
+
+
 def test_without_trimesh_the_error_says_what_to_install(tmp_path, monkeypatch):
     path = write_stl(tmp_path / "other.stl", TRIANGLES)
     monkeypatch.setitem(sys.modules, "trimesh", None)

@@ -49,3 +49,5 @@ def test_once_is_the_plan_itself_and_less_is_refused():
     assert repeated(plan, experiment, 1) is plan
     with pytest.raises(TrajectoryError, match="repeats is 0; it must be at least 1"):
         repeated(plan, experiment, 0)
+    with pytest.raises(TrajectoryError, match=r"repeats is 4611686018427387904: .* more than 8 h"):
+        repeated(plan, experiment, 2**62)

@@ -153,6 +153,13 @@ def test_nothing_is_shown_of_an_arm_that_is_silent():
     ("parameters", "words"),
     [
         ({"rate": 0.0}, "parameter rate is 0"),
+        ({"rate": 1e-12}, "parameter rate is 1e-12; expected 0.1 to 60"),
+        ({"size": 1e308}, r"parameter size is 1e\+308; expected 0.001 to 10"),
+        (
+            {"marker_topic": "<robot/>"},
+            "'marker_topic' of node 'gravity_markers' is '<robot/>', which is no name",
+        ),
+        ({"marker_topic": ""}, "Parameter 'marker_topic' of node 'gravity_markers' is '', which is no name"),
         ({"size": -1.0}, "parameter size is -1"),
         ({"model_file": "nowhere.yaml"}, "nowhere.yaml: cannot be read"),
     ],

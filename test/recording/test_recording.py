@@ -96,7 +96,7 @@ def test_shapes(changes, match):
         recording(**changes)
 
 
-@pytest.mark.parametrize("bad", [np.nan, np.inf])
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -2e12])
 def test_positions_must_be_finite(bad):
     position = np.zeros((5, 2))
     position[3, 1] = bad

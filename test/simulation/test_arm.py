@@ -284,6 +284,10 @@ def test_commands_of_the_other_mode_are_refused(demo_robot):
         ({"timestep": 0.0}, "timestep is 0 s"),
         ({"timestep": 0.1}, "timestep is 0.1 s; expected more than 0 and at most 0.005"),
         ({"drives": Drives(coulomb=-1.0)}, "coulomb is -1.0; expected one finite number of at least 0"),
+        (
+            {"drives": Drives(coulomb=1e308)},
+            r"coulomb is 1e\+308; expected .* up to 1e\+12",
+        ),
         ({"drives": Drives(rotor_inertia=[1.0, 2.0])}, r"rotor_inertia is \[1.0, 2.0\]"),
     ],
 )

@@ -164,7 +164,8 @@ def test_links_with_fewer_than_three_markers_are_no_bodies(demo_robot):
 
 @pytest.mark.parametrize(
     "bad", [{"rate": 0.0}, {"noise": -1.0}, {"occlusion": 1.0}, {"base": np.zeros((4, 4))}, {"latency": -0.1},
-            {"clock_drift": 1.5}, {"ghosts": 2.0}, {"noise": [1.0, 2.0]}]
+            {"clock_drift": 1.5}, {"rate": 1e9}, {"clock_offset": 1e17}, {"latency": 1e17}, {"noise": 1e300},
+            {"ghosts": 2.0}, {"noise": [1.0, 2.0]}]
 )  # fmt: skip
 def test_settings_that_make_no_sense_are_refused(bad):
     with pytest.raises(DynidError, match=f"{next(iter(bad))} of the camera is"):

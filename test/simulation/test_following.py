@@ -102,6 +102,12 @@ def test_delay_starts_the_motion_later(demo_robot):
     assert arm.position == pytest.approx(ZERO + 0.5, abs=2e-3)
 
 
+def test_a_trajectory_of_no_time_is_refused(demo_robot):
+    arm = SimulatedArm(demo_robot)
+    with pytest.raises(TrajectoryError, match="begins inf s from now; expected a finite time"):
+        arm.follow(points(), np.inf)
+
+
 def test_a_new_trajectory_replaces_the_old_smoothly(demo_robot):
     """Position and velocity go on from the desired state in the middle of a move: the torque makes no jump."""
     arm = SimulatedArm(demo_robot, start=[0, 0.5, 1.0, 0, 0.8, 0])

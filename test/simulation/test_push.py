@@ -102,6 +102,8 @@ def test_flexible_joints_give_way_by_the_torque_over_the_stiffness(demo_robot):
         ({"wrench": [np.nan] * 6}, "is not finite"),
         ({"duration": 0.0}, "a push for 0.0 s; expected a time above 0"),
         ({"duration": np.inf}, "a push for inf s"),
+        ({"duration": 1e308}, "a push for 1e+308 s; expected a time above 0, up to 3600 s"),
+        ({"wrench": [1e300] * 6}, "expected numbers up to 1e+12"),
     ],
 )
 def test_what_is_no_push_is_refused(demo_robot, arguments, message):

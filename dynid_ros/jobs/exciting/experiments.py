@@ -35,6 +35,10 @@ GUARDS = ("position_margin", "speed_fraction", "travel_speed_fraction", "torque_
 SERIES = ("base_frequency", "harmonics", "periods", "criterion", "noise", "known")
 SEARCH = ("design_time", "workers", "seed", "starts")
 SINGLE = ("motion", "joints", "pose")
+COUNTS = {"workers": 64} | dict.fromkeys(
+    ("steps", "poses_per_joint", "cycles", "repeats", "count", "harmonics", "periods"), 1000
+)
+"""Largest numbers of what takes memory or time each; no experiment needs as many."""
 KINDS = {
     "fourier": Kind(FourierExcitation, "links", ("links", "gravity", "load"), (*SERIES, *SEARCH, *GUARDS)),
     "static_rotation": Kind(
@@ -77,10 +81,12 @@ def make_experiment(
     if target not in (None, *chosen.targets):
         raise TrajectoryError(f"target is '{target}'; motion {kind} shows {' or '.join(chosen.targets)}")
     given = {name: value for name, value in settings.items() if value is not None}
-    for name in given:
+    for name, value in given.items():
         if name not in chosen.settings:
             others = ", ".join(other for other, owner in KINDS.items() if name in owner.settings)
             raise TrajectoryError(f"motion {kind} has no setting {name}, which is one of {others or 'no motion'}")
+        if name in COUNTS and value > COUNTS[name]:
+            raise TrajectoryError(f"{name} is {value}; expected at most {COUNTS[name]}")
     if len(chosen.targets) > 1:
         given["target"] = target or chosen.target
     if chosen.make is JointByJoint and {"steps", "dwell"} & set(given):

@@ -9,7 +9,7 @@ from std_msgs.msg import String
 from dynid_ros.control import JointSettings, LoadedGravity
 from dynid_ros.errors import ControlError
 from dynid_ros.nodes.compensation.parameters import feedforward
-from dynid_ros.nodes.shared.robot_description import LATCHED, robot_description, robot_name
+from dynid_ros.nodes.shared.robot_description import LATCHED, described, robot_description, robot_name
 
 
 class CompensationModel:
@@ -46,7 +46,10 @@ class CompensationModel:
                 "no URDF has arrived on the topic robot_description yet; start robot_state_publisher or set the "
                 "parameter robot_description, then configure again"
             )
-        urdf = self._description or robot_description(self._node, self._settings.robot_description)
+        if self._settings.robot_description:
+            urdf = robot_description(self._node, self._settings.robot_description)
+        else:
+            urdf = described(self._description, "robot_description")
         self.robot = robot_name(urdf)
         return feedforward(self._settings, urdf)
 

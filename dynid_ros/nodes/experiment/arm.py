@@ -59,6 +59,10 @@ class Arm:
         names = limits.joint_names
         self._controller_joints = controller_joints(settings, names)
         self._tracking_error_limit = per_joint(settings.tracking_error_limit, names, "tracking_error_limit")
+        if not (self._tracking_error_limit > 0).all():
+            raise DynidError(
+                f"Parameter tracking_error_limit is {list(settings.tracking_error_limit)}; it must be positive, rad (m)"
+            )
         self._efforts = EffortWatch(limits, settings.effort_limit, settings.effort_grace)
         self._stale_after = settings.stale_after
         self._order = JointOrder(names)

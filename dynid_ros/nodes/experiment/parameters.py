@@ -103,7 +103,9 @@ PARAMETERS = (
     *MOTION_PARAMETERS,
     *LIMITS,
     *WORKSPACE,
-    NodeParameter("command_topic", TRAJECTORY_TOPIC, "trajectory_msgs/JointTrajectory for the controller"),
+    NodeParameter(
+        "command_topic", TRAJECTORY_TOPIC, "trajectory_msgs/JointTrajectory for the controller", required=True
+    ),
     NodeParameter("controller_joints", [""], "the controller's joint order; empty: the model's"),
     NodeParameter("point_rate", 50.0, "points per second in a trajectory, 10 to 1000"),
     NodeParameter("tracking_error_limit", [0.2], f"distance from the motion at which it is stopped, rad (m){EACH}"),

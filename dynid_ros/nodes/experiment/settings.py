@@ -75,6 +75,8 @@ class Design:
         for name in ("repeats", "turns"):
             if getattr(settings, name) < 1:
                 raise DynidError(f"Parameter {name} is {getattr(settings, name)}; it must be at least 1")
+        if settings.seed < 0:
+            raise DynidError(f"Parameter seed is {settings.seed}; it must be at least 0")
         if not 0 < settings.torque_fraction <= 1:
             raise DynidError(
                 f"Parameter torque_fraction is {settings.torque_fraction:g}; it must be above 0 and at most 1"

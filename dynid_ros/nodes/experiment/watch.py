@@ -25,7 +25,7 @@ class EffortWatch:
         grace: how long an effort may be above its limit, s: impacts and noise pass.
 
     Raises:
-        DynidError: a limit that is not positive, another number of them, or a negative grace.
+        DynidError: a limit that is not positive, another number of them, or a negative or infinite grace.
 
     """
 
@@ -36,8 +36,8 @@ class EffortWatch:
         for name, limit in zip(self._names, self._limit, strict=True):
             if not limit > 0:
                 raise DynidError(f"Parameter effort_limit of joint '{name}' is {limit:g}; it must be positive")
-        if not grace >= 0:
-            raise DynidError(f"Parameter effort_grace is {grace:g}; it must be zero or more, s")
+        if not 0 <= grace < np.inf:
+            raise DynidError(f"Parameter effort_grace is {grace:g}; it must be zero or more, and finite, s")
         self._grace = grace
         self.forget()
 

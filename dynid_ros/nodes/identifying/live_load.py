@@ -35,6 +35,7 @@ SET_BACK = 1.0
 """s by which a stamp must be earlier than one before for the clock to have been set back."""
 HIGHEST_RATE = 250.0
 """Hz; of faster joint states means are taken up."""
+LOWEST_RATE = 0.001
 GONE = 0.7
 """Part of the load told last that a change must take away for nothing to be left of it."""
 
@@ -66,8 +67,11 @@ class LiveLoad:
         publisher: LoadPublisher,
         publish_rate: float,
     ) -> None:
-        if not (math.isfinite(publish_rate) and publish_rate > 0):
-            raise DynidError(f"parameter publish_rate is {publish_rate}; expected estimates per second, above 0")
+        if not LOWEST_RATE <= publish_rate <= HIGHEST_RATE:
+            raise DynidError(
+                f"parameter publish_rate is {publish_rate}; expected {LOWEST_RATE:g} to {HIGHEST_RATE:g} estimates per "
+                "second"
+            )
         self._node, self._begin, self._convention, self._publisher = node, begin, convention, publisher
         self.identification = begin()
         names = self.identification.robot.joint_names

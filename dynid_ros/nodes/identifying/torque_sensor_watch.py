@@ -21,6 +21,8 @@ from dynid_ros.nodes.shared.diagnostics import ERROR, OK, WARN, Status, silence
 from dynid_ros.nodes.shared.joint_states import JointOrder
 from dynid_ros.recording.effort import EffortConvention
 
+SHORTEST, LONGEST = 0.01, 3600.0
+"""s between looks at what has arrived."""
 SET_BACK = 1.0
 """s by which a stamp must be earlier than one before for the clock to have been set back."""
 
@@ -35,6 +37,9 @@ class TorqueSensorWatch:
         settings: `slow_motion` and `observe_period` of the node's table.
         on_alarm: called with new alarms.
 
+    Raises:
+        DynidError: a period that makes no sense.
+
     """
 
     def __init__(
@@ -45,6 +50,10 @@ class TorqueSensorWatch:
         settings: SimpleNamespace,
         on_alarm: Callable[[list[DriftAlarm]], None],
     ) -> None:
+        if not SHORTEST <= settings.observe_period <= LONGEST:
+            raise DynidError(
+                f"parameter observe_period is {settings.observe_period}; expected {SHORTEST:g} to {LONGEST:g} s"
+            )
         self.observer = observer
         self._node, self._convention, self._on_alarm = node, convention, on_alarm
         self._order = JointOrder(observer.robot.joint_names)

@@ -11,7 +11,7 @@ from std_msgs.msg import String
 
 from dynid_ros.errors import DynidError, ModelError
 from dynid_ros.model import RobotModel
-from dynid_ros.model.urdf_document import urdf_text
+from dynid_ros.model.urdf_document import is_urdf_text, urdf_text
 from dynid_ros.nodes.shared.parameters import NodeParameter
 
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
@@ -30,7 +30,7 @@ def robot_description(node: Node, value: str, timeout: float = 10.0) -> str:
     """URDF text from the parameter's `value`, else from the topic; spins `node` while it waits.
 
     Raises:
-        DynidError: the file does not exist, or nothing was published within `timeout` seconds.
+        DynidError: the file does not exist, or nothing, or no URDF, was published within `timeout` seconds.
 
     """
     if value:
@@ -54,12 +54,25 @@ def robot_description(node: Node, value: str, timeout: float = 10.0) -> str:
             )
         rclpy.spin_once(node, timeout_sec=0.1)
     node.destroy_subscription(subscription)
-    return received[-1]
+    return described(received[-1], subscription.topic_name)
+
+
+def described(text: str, topic: str) -> str:
+    """The URDF that came on a topic.
+
+    Raises:
+        DynidError: it is something else; a path is for whoever starts this node to give, not for a publisher.
+
+    """
+    if not is_urdf_text(text):
+        raise DynidError(f"topic '{topic}' says '{text[:100]}', which is no URDF; expected its text, <robot …")
+    return text
 
 
 def robot_name(urdf: str) -> str:
     """Name that a URDF gives its robot, without a look at the rest of it; empty: none."""
-    found = re.search(r"<robot\b[^>]*?\bname\s*=\s*([\"'])(.*?)\1", urdf, flags=re.DOTALL)
+    tag = re.search(r"<robot\b[^>]{,10000}", urdf)  # one tag, of bounded length: a publisher may send anything
+    found = re.search(r"\bname\s*=\s*([\"'])(.*?)\1", tag[0], flags=re.DOTALL) if tag else None
     return found[2] if found else ""
 
 

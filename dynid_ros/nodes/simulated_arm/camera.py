@@ -13,6 +13,7 @@ from scipy.spatial.transform import Rotation
 
 from dynid_ros.errors import DynidError
 from dynid_ros.nodes.shared.parameters import NodeParameter
+from dynid_ros.nodes.shared.topic_names import require_topic
 from dynid_ros.simulation import Camera, CameraView, SimulatedArm, scattered_markers
 from dynid_ros.simulation.camera_poses import FRAME, body_pose, body_topics
 
@@ -60,6 +61,8 @@ class SimulatorCamera:
         if settings.markers_topic:
             self._array = node.create_publisher(PoseArray, settings.markers_topic, SENSOR_DATA)
         topics = body_topics(self._markers, arm.robot, settings.mocap_prefix) if settings.mocap_prefix else {}
+        for topic in topics:
+            require_topic(node, topic, "a link's topic by parameter 'mocap_prefix'")
         self._bodies = [(node.create_publisher(PoseStamped, topic, SENSOR_DATA), on) for topic, on in topics.items()]
         self._start: int | None = None
         self._frames = 0

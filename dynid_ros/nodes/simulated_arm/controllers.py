@@ -29,9 +29,17 @@ CONTROLLER_PARAMETERS = (
     ),
     NodeParameter("controller_joints", [""], 'joints of the controllers in their order; [""]: those of the model'),
     NodeParameter(
-        "trajectory_topic", "/joint_trajectory_controller/joint_trajectory", "trajectories for position mode"
+        "trajectory_topic",
+        "/joint_trajectory_controller/joint_trajectory",
+        "trajectories for position mode",
+        required=True,
     ),
-    NodeParameter("effort_topic", "/forward_effort_controller/commands", "torques, in the controller's joint order"),
+    NodeParameter(
+        "effort_topic",
+        "/forward_effort_controller/commands",
+        "torques, in the controller's joint order",
+        required=True,
+    ),
     NodeParameter("path_tolerance", 0.0, "rad at which trajectory_effort aborts a trajectory; 0: never"),
     NodeParameter("command_timeout", 0.0, "s after the last point at which trajectory_effort aborts; 0: never"),
     NodeParameter("abort_keeps_effort", True, "an abort keeps the last effort, as after a goal; false: zero"),

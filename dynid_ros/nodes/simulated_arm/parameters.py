@@ -17,6 +17,7 @@ from dynid_ros.nodes.simulated_arm.push import PUSH_PARAMETERS
 from dynid_ros.simulation import Drives, Sensors, SimulatedArm, Springs, WrenchSensor, misjudged_urdf
 from dynid_ros.simulation.per_joint import per_joint
 
+SHORTEST_TIMESTEP = 1e-5
 EACH = "; one value for all joints, or one per joint"
 BOTH = "; one for force and one for torque, or one per axis"
 SENSOR_PARAMETERS = (
@@ -77,8 +78,10 @@ def make_arm(settings: SimpleNamespace, urdf: str) -> SimulatedArm:
     """The arm of a URDF; raises as its parts do, and for parameters that make no sense."""
     robot = RobotModel.from_urdf(urdf, settings.tip_link, settings.base_link, settings.gravity)
     period = 1.0 / settings.rate
-    if not settings.timestep > 0.0:
-        raise DynidError(f"Parameter 'timestep' is {settings.timestep:g} s; expected more than 0")
+    if not settings.timestep >= SHORTEST_TIMESTEP:
+        raise DynidError(f"Parameter 'timestep' is {settings.timestep:g} s; expected {SHORTEST_TIMESTEP:g} or more")
+    if settings.seed < 0:
+        raise DynidError(f"Parameter 'seed' is {settings.seed}; expected 0 or more")
     wrench_sensor = WrenchSensor.draw(
         np.random.default_rng((settings.seed, 3)),
         bias=settings.wrench_bias,
@@ -97,7 +100,7 @@ def make_arm(settings: SimpleNamespace, urdf: str) -> SimulatedArm:
         sensors=make_sensors(settings, robot),
         wrench_sensor=wrench_sensor,
         start=None if _unset(settings.start_position) else settings.start_position,
-        timestep=period / math.ceil(period / settings.timestep - 1e-9),
+        timestep=period / max(math.ceil(period / settings.timestep - 1e-9), 1),
         seed=settings.seed,
         servo_model=checked_controller(settings.controller) == "effort",
     )

@@ -42,9 +42,10 @@ class Body:
         """Of parameters (10,)."""
         mass = float(parameters[0])
         possible = bool(is_possible(parameters))
-        if mass <= 0:
+        central = central_moments(parameters) if mass > 0 else np.full((3, 3), np.nan)
+        if not np.isfinite(central).all():  # no mass, or hardly any, has no centre
             return cls(mass, np.full(3, np.nan), np.full(3, np.nan), possible)
-        second = np.linalg.eigvalsh(central_moments(parameters))
+        second = np.linalg.eigvalsh(central)
         return cls(mass, parameters[1:4] / mass, np.sort(second.sum() - second), possible)
 
 

@@ -56,3 +56,18 @@ def test_joints_move_in_steps_where_steps_are_asked_for():
 def test_refusals(kind, target, settings, words):
     with pytest.raises(TrajectoryError, match=words):
         make(kind, target, **settings)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        ("static_rotation", "steps"),
+        ("poses", "count"),
+        ("fourier", "harmonics"),
+        ("fourier", "workers"),
+        ("payload", "repeats"),
+    ],
+)
+def test_numbers_that_no_memory_holds_are_refused(kind, name):
+    with pytest.raises(TrajectoryError, match=rf"{name} is 4611686018427387904; expected at most (1000|64)"):
+        make(kind, **{name: 2**62})

@@ -66,6 +66,7 @@ def test_efforts_that_are_not_known_and_limits_that_are_not_finite_are_not_watch
         ([1.0, 2.0], 0.1, "effort_limit: 2 values"),
         (math.nan, -0.1, "effort_grace is -0.1; it must be zero or more"),
         (math.nan, math.nan, "effort_grace is nan"),
+        (math.nan, math.inf, "effort_grace is inf; it must be zero or more, and finite"),
     ],
 )
 def test_a_setting_that_makes_no_sense_is_refused(limit, grace, message):
