@@ -5,10 +5,12 @@
 Every input must end in a right result or in one clear line of a `DynidError`: no other exception, at most 2 s of the
 processor, at most 300 MB more memory than before, and nothing accepted that cannot be (see test/fuzzing). Inputs are
 valid documents, spoiled: bits flipped, tags removed, repeated or moved, other types, NaN, infinite, huge and denormal
-numbers, odd names, deep nesting, long lines, cuts. Of the first part Hypothesis chooses the mutations; of files, a part
-`--guided` of all inputs is chosen by Atheris, led by which lines of this package they reach.
+numbers, odd names, deep nesting, long lines, cuts; parameters with which each node is made; messages. Of the first part
+Hypothesis chooses the mutations; of files, a part `--guided` of all inputs is chosen by Atheris, led by which lines of
+this package they reach.
 
-"slowest" is in s of the processor. Exit code 1: something failed; it is printed, and kept in `--keep`.
+Set TMPDIR to a file system in memory, or most of the time goes by waiting for a disk. "slowest" is in s of the
+processor. Exit code 1: something failed; it is printed, and kept in `--keep`.
 
 Needs `pip install hypothesis`; guided inputs `pip install atheris` too (Linux, Python 3.11 to 3.13), and those of nodes
 ROS 2; what is missing is said and left out.

@@ -11,7 +11,7 @@ def targets(folder: Path) -> tuple[list[Target], list[str]]:
     """The targets, and what is left out and why; `folder` for bags from which others are made."""
     found = [*models.TARGETS, *recordings.targets(folder)]
     try:
-        from fuzzing import messages  # noqa: PLC0415
+        from fuzzing import messages, node_parameters, simulated  # noqa: PLC0415
     except pytest.skip.Exception as error:
-        return found, [f"left out: joint states and parameters of nodes ({error})"]
-    return [*found, *messages.TARGETS], []
+        return found, [f"left out: messages to nodes, and their parameters ({error})"]
+    return [*found, *messages.TARGETS, *node_parameters.TARGETS, *simulated.TARGETS], []

@@ -1,33 +1,28 @@
 """Targets: what arrives at nodes. Needs ROS 2."""
 
-# ruff: noqa: E501 - tables of inputs
-
 import math
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import planar_arm
 import pytest
-import yaml
 from fuzzing import arms
-from fuzzing.mutations import VALUES
+from fuzzing.models import require_arm
+from fuzzing.mutations import texts
 from fuzzing.outcome import require
 from fuzzing.target import Target
 from hypothesis import strategies as st
 
 from dynid_ros.control import CarriedLoad, GravityCompensator, JointSettings, LoadedGravity, Timing
-from dynid_ros.errors import ControlError, DynidError
+from dynid_ros.errors import DynidError
+from dynid_ros.model import RobotModel
 from dynid_ros.model.gravity import GravityModel
 
 rclpy = pytest.importorskip("rclpy")
 
-from rclpy.parameter import Parameter  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 
-from dynid_ros.nodes.compensation.parameters import PARAMETERS, feedforward, timing  # noqa: E402
 from dynid_ros.nodes.shared.joint_states import JointOrder  # noqa: E402
-from dynid_ros.nodes.shared.parameters import declare  # noqa: E402
+from dynid_ros.nodes.shared.robot_description import described, robot_name  # noqa: E402
 
 NAMES = list(planar_arm.JOINTS)
 ROBOT = arms.robot()
@@ -106,63 +101,24 @@ def joint_states(events: list[tuple], _folder: Path) -> None:
         raise refused[0]
 
 
-class Parameters:
-    """The parameters of gravity compensation, some of them spoiled, as a node declares them."""
-
-    def __init__(self) -> None:
-        self._context = rclpy.Context()
-        self._node: Any = None
-
-    def read(self, overrides: dict[str, Any], folder: Path) -> None:
-        """They make settings that can be used."""
-        model = folder / "identified.yaml"
-        if not model.exists():
-            model.write_text(yaml.safe_dump(arms.identified()))
-        given = {"robot_description": planar_arm.urdf(), "model_file": str(model)} | overrides
-        settings = self._declared(given)
-        gravity, joints = feedforward(settings, settings.robot_description)
-        times = timing(settings)
-        require(all(map(math.isfinite, (times.ramp_time, times.fault_ramp_time, times.timeout))), "a time")
-        for field in ("gain", "torque", "rate"):
-            values = getattr(joints, field)
-            require(len(values) == len(joints.names) and all(map(math.isfinite, values)), field)
-        require(
-            not any(math.isnan(value) for value in (*joints.lower, *joints.upper, *joints.velocity)), "a limit is NaN"
-        )
-        try:
-            require(all(map(math.isfinite, gravity([0.1] * len(joints.names)))), "a torque")
-        except ControlError:
-            return
-
-    def _declared(self, given: dict[str, Any]) -> SimpleNamespace:
-        if self._node is None:
-            self._context.init()
-            self._node = rclpy.create_node(
-                "fuzzed", context=self._context, start_parameter_services=False, enable_rosout=False
-            )
-        node = self._node
-        node._parameter_overrides = {name: Parameter(name, value=value) for name, value in given.items()}
-        try:
-            return declare(node, PARAMETERS)
-        finally:
-            node._parameters.clear()
-            node._descriptors.clear()
+DESCRIPTIONS = [arms.urdf().encode(), arms.urdf(rich=True).encode(), b"<robot name='a'" * 3]
 
 
-_ROS_VALUES = [
-    value
-    for value in VALUES
-    if isinstance(value, (bool, str, float)) or (isinstance(value, int) and abs(value) < 2**63)
-] + [
-    [0.0], [1.0] * 3, [math.nan] * 3, [math.inf], [1.0, 2.0], [0.5] * 200, ["a"], ["joint_1"], [True], [1, 2, 3], [b"x"],
-    [-1.0], [1e308] * 3, [0.0, 0.0, 9.8], "/dev/zero", "/", "\0", "<robot/>", "<", planar_arm.urdf(length=0.5), 2.0, 1e-300,
-]  # fmt: skip
-_CHANGES = [(parameter, value) for parameter in PARAMETERS for value in _ROS_VALUES]
-_FITTING = [(parameter.name, value) for parameter, value in _CHANGES if type(value) is type(parameter.default)]
-OVERRIDES = st.lists(
-    st.sampled_from(_FITTING) | st.sampled_from([(parameter.name, value) for parameter, value in _CHANGES]), max_size=3
-).map(dict)
+def description(data: bytes, _folder: Path) -> None:
+    """What comes on robot_description is a URDF of an arm, and never the path of a file."""
+    text = data.decode(errors="replace")
+    name = robot_name(text)
+    require(name in text, "a name that is not in it")
+    require_arm(RobotModel.from_urdf(described(text, "robot_description"), "link_3", "base_link"))
+
+
 TARGETS = (
     Target("joint states", EVENTS, joint_states, share=2.0),
-    Target("parameters", OVERRIDES, Parameters().read, share=0.4),
+    Target(
+        "descriptions",
+        texts(DESCRIPTIONS)
+        | st.sampled_from([b"/etc/passwd", b"arm.urdf", b"<robot name= " * 50_000, b"<robot \n" * 50_000]),
+        description,
+        share=0.5,
+    ),
 )

@@ -1,6 +1,10 @@
 """Targets: the files that describe arms and their surroundings."""
 
+# ruff: noqa: E501 - tables of inputs
+
+import struct
 from pathlib import Path
+from types import SimpleNamespace
 from zlib import crc32
 
 import numpy as np
@@ -12,13 +16,18 @@ from fuzzing.target import Target
 from fuzzing.yaml_text import yaml_text
 
 from dynid_ros.collision import read_obstacles
-from dynid_ros.control import load_gravity_torque
+from dynid_ros.collision.mesh_files import read_triangles
+from dynid_ros.control import compensated_friction, load_gravity_torque
+from dynid_ros.control.gravity_view import GravityView
 from dynid_ros.errors import ControlError, DynidError
 from dynid_ros.excitation.given_motion import _read as read_motion
 from dynid_ros.identification.identified_file import load_identified
 from dynid_ros.identification.torque_sensors.correction import TorqueSensors
+from dynid_ros.identification.torque_sensors.observer import TorqueSensorObserver
 from dynid_ros.jobs.exciting.flexible_motion import flexible_prior
+from dynid_ros.jobs.file_report import report_file
 from dynid_ros.jobs.identifying.load_inputs import read_arm, read_tare
+from dynid_ros.jobs.identifying.torque_sensors import read_gravity
 from dynid_ros.model import RobotModel
 from dynid_ros.report.gravity.identified_gravity import IdentifiedGravity
 from dynid_ros.trajectories import MotionLimits, Trajectory
@@ -111,6 +120,47 @@ def _prior(path: Path, robot: RobotModel) -> None:
     require(np.isfinite(stiffness).all() and np.isfinite(inertia).all(), "a spring is not finite")
 
 
+def _friction(path: Path, robot: RobotModel) -> None:
+    coulomb, viscous = compensated_friction(path, robot.joint_names, [0.5])
+    require(np.isfinite([*coulomb, *viscous]).all() and min(*coulomb, *viscous) >= 0, "friction that drives")
+
+
+def _view(path: Path, _robot: RobotModel) -> None:
+    settings = SimpleNamespace(model_file=str(path), base_link="", tip_link="", gravity=[0.0, 0.0, -planar_arm.G])
+    view = GravityView.of(settings, planar_arm.urdf())
+    try:
+        picture = view.at(POSES[0])
+    except ControlError:  # too heavy for its springs
+        return
+    require(np.isfinite(picture.torque).all() and picture.mass >= 0, "a picture of nothing")
+    require(picture.center is None or np.isfinite(picture.center).all(), "a centre is nowhere")
+
+
+def _watch(path: Path, robot: RobotModel) -> None:
+    gravity, document = read_gravity(path, robot)
+    sensors, std = None, None
+    if "torque_sensors" in document:
+        sensors, std = TorqueSensors.of_document(document, robot), TorqueSensors.errors_of(document, robot)
+    observer = TorqueSensorObserver(robot, gravity, sensors, reference_std=std)
+    require(not np.isinf([*observer.gain, *observer.offset]).any(), "a gain is infinite")
+
+
+def _page(path: Path, _robot: RobotModel) -> None:
+    page = report_file(path, path.with_suffix(".html")).report.read_text()
+    require("Traceback" not in page and "NoneType" not in page, "a page of Python's words")
+    require("<script>x" not in page, "a page that runs what a file says")
+
+
+def meshes(data: bytes, folder: Path) -> None:
+    """A mesh has triangles, at finite places."""
+    (suffix,) = [suffix for suffix, content in MESHES.items() if data[:6] == content[:6]] or [".stl"]
+    path = folder / f"mesh{suffix}"
+    path.write_bytes(data)
+    triangles = read_triangles(path)
+    require(triangles.ndim == 3 and triangles.shape[1:] == (3, 3) and len(triangles) > 0, "no triangles")
+    require(np.isfinite(triangles).all(), "a corner is nowhere")
+
+
 def obstacles(data: bytes, folder: Path) -> None:
     """Obstacles are boxes."""
     path = folder / "table.yaml"
@@ -144,12 +194,18 @@ def motion(data: bytes, folder: Path) -> None:
     raise refused
 
 
-USES = (_gravity, _gravity, _links, _tare, _sensors, _prior, _moments)
+USES = (_gravity, _gravity, _links, _tare, _sensors, _prior, _moments, _friction, _view, _watch, _page)
 ROBOT = arms.robot()
 URDFS = [arms.urdf().encode(), arms.urdf(rich=True).encode()]
 IDENTIFIED = [yaml_text(arms.identified()), yaml_text(planar_arm.document())]
 OBSTACLES = [yaml_text(arms.obstacles()), b"- name: a\n  size: [1, 2, 3]\n  position: &p [0, 0, 0]\n  rpy: *p\n"]
 MOTIONS = [yaml_text(arms.trajectory()), yaml_text(arms.fourier())]
+MESHES = {
+    ".stl": b"solid a\n facet normal 0 0 1\n  outer loop\n   vertex 0 0 0\n   vertex 1 0 0\n   vertex 0 1 0.5\n  endloop\n endfacet\nendsolid a\n",
+    ".STL": b"\0" * 80 + struct.pack("<I9x", 2)[:4] + 2 * struct.pack("<12fH", 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1, 0.5, 0),
+    ".obj": b"# box\nv 0 0 0\nv 1 0 0\nv 0 1 0\nv 0 0 1\nf 1 2 3\nf 1 2 4\nf 2//1 3//1 4//1\n",
+    ".dae": arms.collada(),
+}
 
 TARGETS = (
     Target("URDF", texts(URDFS), read_urdf, URDFS, 1.5),
@@ -160,5 +216,6 @@ TARGETS = (
         IDENTIFIED,
     ),
     Target("obstacles", documents([arms.obstacles()]).map(yaml_text) | texts(OBSTACLES), obstacles, OBSTACLES),
+    Target("meshes", texts(list(MESHES.values())), meshes, list(MESHES.values()), 0.3),
     Target("motions", documents([arms.trajectory(), arms.fourier()]).map(yaml_text) | texts(MOTIONS), motion, MOTIONS),
 )

@@ -121,8 +121,12 @@ def unclear(message: str) -> str:
 
 
 def _place(error: BaseException) -> str:
-    """The last line of the package on the way of an error."""
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename.startswith(PACKAGE)]
+    """The last line of the package on the way of an error; of nonsense the line that judges."""
+    frames = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if frame.filename.startswith(PACKAGE) and frame.name != require.__name__
+    ]
     ours = [frame for frame in frames if "/.venv" not in frame.filename] or frames
     return f"{ours[-1].filename.removeprefix(PACKAGE)}:{ours[-1].lineno}" if ours else "?"
 

@@ -1,5 +1,6 @@
 """A little of `python -m benchmarks.fuzz` with every run of the tests."""
 
+import importlib
 import warnings
 
 import pytest
@@ -12,7 +13,17 @@ from fuzzing.target import fuzz
 
 from dynid_ros.errors import DynidError
 
-INPUTS = {"identified.yaml": 60, "bag folder": 20, "bag messages": 15, "MCAP": 60, "SQLite bag": 80, "parameters": 60}
+INPUTS = {
+    "identified.yaml": 60,
+    "bag folder": 20,
+    "bag messages": 15,
+    "MCAP": 60,
+    "SQLite bag": 80,
+    "meshes": 60,
+    "parameters": 60,
+    "designs": 10,
+    "simulated arm": 60,
+}
 SEED = 20
 
 
@@ -43,12 +54,20 @@ def test_recordings(name, bag_targets, tmp_path):
     assert tally.refused
 
 
-@pytest.mark.parametrize("name", ["joint states", "parameters"])
-def test_nodes(name, tmp_path):
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [
+        ("messages", "joint states"),
+        ("messages", "descriptions"),
+        ("node_parameters", "parameters"),
+        ("node_parameters", "designs"),
+        ("simulated", "simulated arm"),
+    ],
+)
+def test_nodes(module, name, tmp_path):
     pytest.importorskip("rclpy")
-    from fuzzing import messages  # noqa: PLC0415
-
-    tally = judged(next(target for target in messages.TARGETS if target.name == name), tmp_path)
+    targets = importlib.import_module(f"fuzzing.{module}").TARGETS
+    tally = judged(next(target for target in targets if target.name == name), tmp_path)
     assert not tally.failures, tally.told()
     assert tally.accepted
     assert tally.refused

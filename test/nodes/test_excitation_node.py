@@ -339,7 +339,7 @@ def test_start_is_refused_from_beside_an_obstacle(bench, tmp_path):
             "controller_joints is joint_1, joint_2; expected joint_1, joint_2",
         ),
         ({"tracking_error_limit": [0.1] * 4}, "tracking_error_limit: 4 values"),
-        ({"tracking_error_limit": [math.nan]}, r"tracking_error_limit is \[nan\]; it must be positive"),
+        ({"tracking_error_limit": [math.nan]}, "tracking_error_limit is [nan]; it must be positive"),
         ({"seed": -1}, "Parameter seed is -1; it must be at least 0"),
         ({"command_topic": "a b"}, "'command_topic' of node 'excitation' is 'a b', which is no name of a topic"),
         ({"steps": 1}, "steps is 1; it must be at least 3"),

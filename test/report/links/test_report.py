@@ -18,7 +18,7 @@ from dynid_ros.model import RobotModel
 from dynid_ros.model.friction import FrictionModel
 from dynid_ros.report import write_link_report
 from dynid_ros.report.links.base_table import BaseRow
-from dynid_ros.report.links.table import link_rows
+from dynid_ros.report.links.table import Body, link_rows
 
 LIFT = f"""<robot name="lift"><link name="a"/>
 <link name="b"><inertial><mass value="4"/>
@@ -293,3 +293,9 @@ def test_result_from_samples(problem, tmp_path):
     )
     page = write_link_report(tmp_path / "r.html", result, [problem.fitted]).read_text(encoding="utf-8")
     assert "low-pass at 7 Hz" in page
+
+
+def test_a_body_with_hardly_any_mass_has_no_centre():
+    body = Body.of(np.array([1e-320, 1.0, 0.0, 0.0, 0.1, 0.0, 0.0, 0.1, 0.0, 0.1]))
+    assert body.mass == 1e-320
+    assert np.isnan([*body.centre, *body.inertia]).all()

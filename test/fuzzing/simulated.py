@@ -1,0 +1,156 @@
+"""Targets: what is sent to the simulated arm, which stands for a robot's controllers."""
+
+# ruff: noqa: E501 - tables of inputs
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import planar_arm
+import pytest
+from fuzzing import arms
+from fuzzing.outcome import require
+from fuzzing.target import Target
+from hypothesis import strategies as st
+
+pytest.importorskip("rclpy")
+pytest.importorskip("mujoco")
+
+from builtin_interfaces.msg import Duration
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+
+from dynid_ros.errors import DynidError
+from dynid_ros.nodes.simulated_arm.trajectory_points import trajectory_points
+from dynid_ros.simulation import SimulatedArm, TrajectoryController
+from dynid_ros.simulation.commands import checked_effort
+
+NAMES = list(planar_arm.JOINTS)
+GOAL = (0.05, -0.1, 0.15)
+STEP = 0.01
+
+_NUMBER = st.sampled_from([0.0, 0.1, -0.1, 0.5, 2.4, -2.6, 100.0, math.nan, math.inf, -math.inf, 1e308, 5e-324, 1e12])
+_ORDERS = [NAMES] * 3 + [NAMES[::-1]] * 3
+_NAMES = st.sampled_from(_ORDERS * 3 + [NAMES[:2], [], ["joint_1"] * 3, [*NAMES, "Δ\n"], ["a" * 1000] * 3])
+_FIELD = st.sampled_from(["goal"] * 8 + ["rest"] * 4 + ["none"] * 4) | st.lists(_NUMBER, max_size=4)
+_TIME = st.sampled_from(
+    [(0, 500_000_000), (1, 0), (1, 500_000_000), (2, 0), (0, 0), (0, 1), (-1, 0), (2**31 - 1, 0), (0, 2**32 - 1)]
+)
+_POINT = st.tuples(
+    _TIME, st.just("goal") | _FIELD, st.just("none") | _FIELD, st.just("none") | _FIELD, st.just("none") | _FIELD
+)
+_DELAY = st.sampled_from([0.0] * 6 + [0.3, -0.3, -1e9, 1e9, math.nan, math.inf])
+_TRAJECTORY = st.tuples(st.just("trajectory"), _NAMES, st.lists(_POINT, max_size=4), _DELAY)
+_PUSH = st.tuples(
+    st.just("push"), st.lists(_NUMBER, min_size=6, max_size=6), st.sampled_from([None, "link_2", "tool", "", "\n", "world"]),
+    st.sampled_from([None, "link_1", "base_link", "x"]), st.sampled_from([0.2, 0.01, 0.0, -1.0, math.nan, math.inf, 1e308, 1e-9]),
+)  # fmt: skip
+_EFFORT = st.tuples(st.just("effort"), st.lists(_NUMBER, min_size=3, max_size=3) | st.lists(_NUMBER, max_size=5))
+_LOAD = st.tuples(
+    st.just("load"),
+    st.sampled_from([[2.0, 0, 0, 0.1, *[0.01, 0, 0, 0.01, 0, 0.01]], [0.0] * 10])
+    | st.lists(_NUMBER, min_size=10, max_size=10),
+)
+EVENTS = st.lists(
+    st.one_of(_TRAJECTORY, _TRAJECTORY, _PUSH, _EFFORT, _LOAD, st.tuples(st.sampled_from(["hold", "release", "drop", "reset"]))),
+    min_size=1, max_size=4,
+)  # fmt: skip
+
+
+def message_of(names: list[str], points: list[tuple]) -> JointTrajectory:
+    """The message; values stand in the order of its own names."""
+    goal = dict(zip(NAMES, GOAL, strict=True))
+
+    def values(field: str | list[float], i: int) -> list[float]:
+        known = {
+            "goal": [goal.get(name, 0.0) * (i + 1) / len(points) for name in names],
+            "rest": [0.0] * len(names),
+            "none": [],
+        }
+        return field if isinstance(field, list) else known[field]
+
+    message = JointTrajectory(joint_names=names)
+    for i, ((sec, nanosec), *rows) in enumerate(points):
+        position, velocity, acceleration, effort = (values(field, i) for field in rows)
+        message.points.append(
+            JointTrajectoryPoint(
+                positions=position,
+                velocities=velocity,
+                accelerations=acceleration,
+                effort=effort,
+                time_from_start=Duration(sec=sec, nanosec=nanosec),
+            )
+        )
+    return message
+
+
+class Simulation:
+    """One arm, begun anew for each input."""
+
+    def __init__(self) -> None:
+        self._arm: SimulatedArm | None = None
+
+    def read(self, events: list[tuple], _folder: Path) -> None:
+        """Whatever is sent, the arm stays where an arm can be; what is accepted ends where the message says, joint by joint."""
+        arm = self._arm = self._arm or SimulatedArm(arms.robot(), timestep=0.002)
+        arm.detach_load()
+        arm.reset()
+        controller = TrajectoryController(arm, tolerance=0.5)
+        refused = []
+        for kind, *details in events:
+            try:
+                self._act(arm, controller, kind, details)
+            except DynidError as error:
+                refused.append(error)
+            for _ in range(3):
+                try:
+                    controller.update()
+                    arm.step(STEP)
+                except DynidError as error:  # torques that cannot be followed: it begins anew, as the node does
+                    refused.append(error)
+                    arm.reset()
+                    controller.reset()
+                self._judge(arm)
+        if refused:
+            raise refused[0]
+
+    def _act(self, arm: SimulatedArm, controller: TrajectoryController, kind: str, details: list[Any]) -> None:
+        if kind == "trajectory":
+            names, points, delay = details
+            message = message_of(names, points)
+            before = arm._motion
+            try:
+                controller.follow(trajectory_points(message), delay)
+            except DynidError:
+                require(arm._motion is before, "a trajectory that is refused changes the motion")
+                raise
+            self._judge_motion(arm, message)
+        elif kind == "push":
+            arm.push(*details)
+        elif kind == "effort":
+            arm.command_effort(checked_effort(arm.robot, details[0]))
+        elif kind == "load":
+            arm.attach_load(details[0])
+            require((arm.truth.load[0] >= 0) and np.isfinite(arm.truth.load).all(), "a load is none")
+        elif kind == "reset":
+            arm.reset()
+            controller.reset()
+        else:
+            {"hold": arm.hold, "release": arm.release, "drop": arm.detach_load}[kind]()
+
+    def _judge_motion(self, arm: SimulatedArm, message: JointTrajectory) -> None:
+        last = dict(zip(message.joint_names, message.points[-1].positions, strict=True))
+        end = arm._motion.at(arm._motion.end)[0]
+        require(np.abs(end - [last[name] for name in arm.robot.joint_names]).max() < 1e-9, "it ends elsewhere")
+        limits = arm.robot.limits
+        require((end >= limits.lower - 1e-6).all() and (end <= limits.upper + 1e-6).all(), "it ends beyond the limits")
+        for time in np.linspace(arm.time, arm._motion.end, 9):
+            require(np.isfinite(arm._motion.at(time)).all(), "a motion is not finite")
+
+    def _judge(self, arm: SimulatedArm) -> None:
+        for values in (arm.position, arm.velocity, arm.torque, arm.wrench, arm.link_position, *arm.measure()):
+            require(np.isfinite(values).all(), "the arm is nowhere")
+        require(arm.time >= 0, "time")
+
+
+TARGETS = (Target("simulated arm", EVENTS, Simulation().read, share=1.0),)
