@@ -44,17 +44,16 @@ def robot_description(node: Node, value: str, timeout: float = 10.0) -> str:
         received.append(message.data)
 
     subscription = node.create_subscription(String, "robot_description", on_description, LATCHED)
-    deadline = time.monotonic() + timeout
+    topic, deadline = subscription.topic_name, time.monotonic() + timeout
     while not received:
         if time.monotonic() > deadline:
-            topic = subscription.topic_name
             raise DynidError(
                 f"No URDF on topic '{topic}' within {timeout:g} s; "
                 "start robot_state_publisher or set parameter robot_description"
             )
         rclpy.spin_once(node, timeout_sec=0.1)
     node.destroy_subscription(subscription)
-    return described(received[-1], subscription.topic_name)
+    return described(received[-1], topic)
 
 
 def described(text: str, topic: str) -> str:
