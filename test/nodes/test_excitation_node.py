@@ -311,6 +311,20 @@ def test_start_is_refused_from_where_no_motion_is_safe(bench, pose, velocity, me
     assert bench.robot.commands == []
 
 
+def test_an_arm_that_was_moved_since_its_last_joint_state_starts_from_where_it_is_now(bench):
+    bench = bench()
+    wait(lambda: math.isfinite(bench.node.arm.received))
+    bench.robot.fault = "silent"
+    time.sleep(0.05)
+    bench.robot.state = np.array([[2.6, -0.3, 0.2], [0.0] * 3, [0.0] * 3])
+    answer = bench.later("start")
+    time.sleep(0.2)
+    bench.robot.fault = None
+    wait(answer.done)
+    assert not answer.result().success
+    assert "joint 'joint_1' would reach position 2.6 rad at 0.000 s" in answer.result().message
+
+
 def test_start_is_refused_from_beside_an_obstacle(bench, tmp_path):
     boxes = tmp_path / "boxes.yaml"
     boxes.write_text("[{name: crate, size: [0.2, 0.2, 0.2], position: [0.35, 0.15, 0.5]}]")

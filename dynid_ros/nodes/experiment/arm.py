@@ -117,18 +117,20 @@ class Arm:
             raise DynidError("use_sim_time is set and /clock stands still; let the simulation run, or unset it")
 
     async def resting_position(self) -> NDArray:
-        """Where the arm rests now (n,).
+        """Where the arm rests now (n,), by a joint state that comes after the call: it may just have been moved.
 
         Raises:
             DynidError: it moves, or no usable joint state comes in.
 
         """
-        deadline = time.monotonic() + STATE_TIMEOUT
-        while time.monotonic() - self._received > self._stale_after:
+        self._look()
+        asked = time.monotonic()
+        deadline = asked + max(self._stale_after, STATE_TIMEOUT)
+        while self._received <= asked:
             if time.monotonic() > deadline:
                 raise DynidError(
-                    f"no usable joint_states within {STATE_TIMEOUT:g} s{self._unusable}; see that the driver runs and "
-                    f"publishes positions of {', '.join(self._limits.joint_names)}"
+                    f"no usable joint_states within {deadline - asked:g} s{self._unusable}; see that the driver runs "
+                    f"and publishes positions of {', '.join(self._limits.joint_names)}"
                 )
             await self._next_look
         if self._moving:
