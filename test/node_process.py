@@ -5,6 +5,7 @@ import os
 import signal
 import tempfile
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from dynid_ros.processes import ForkedProcess
@@ -20,7 +21,8 @@ ENDING = 60.0
 """s."""
 
 
-def _run(module: str, arguments: list[str], log: Path) -> None:
+def _run(module: str, arguments: list[str], log: Path, domain: str) -> None:
+    os.environ["ROS_DOMAIN_ID"] = domain  # that of the process which all are copies of may be another test's
     ForkedProcess(module, arguments, log).run()
 
 
@@ -33,7 +35,8 @@ class NodeProcess:
         os.close(handle)
         self._log = Path(log)
         arguments = ["--ros-args", *words, *given]  # the later overrides the earlier
-        self._process = CONTEXT.Process(target=_run, args=(f"dynid_ros.nodes.{name}", arguments, self._log))
+        domain = os.environ["ROS_DOMAIN_ID"]
+        self._process = CONTEXT.Process(target=_run, args=(f"dynid_ros.nodes.{name}", arguments, self._log, domain))
         self._process.start()
 
     def __enter__(self) -> "NodeProcess":
@@ -54,8 +57,9 @@ class NodeProcess:
         return self._log.read_text(encoding="utf-8", errors="replace")
 
     def send_signal(self, number: int) -> None:
-        """Only while it runs."""
-        os.kill(self._process.pid, number)
+        """Nothing, if it has ended."""
+        with suppress(ProcessLookupError):
+            os.kill(self._process.pid, number)
 
     def kill(self) -> None:
         """End it, if it runs, and wait until it has."""

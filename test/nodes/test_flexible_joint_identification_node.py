@@ -40,21 +40,16 @@ def recording():
 
 
 @pytest.fixture(name="start")
-def fixture_start(tmp_path):
+def fixture_start(tmp_path, keep):
     """Function that makes the node with parameters and spins it."""
-    started = []
     urdf = tmp_path / "arm.urdf"
     urdf.write_text(URDF)
 
     def start(**parameters):
         given = {"robot_description": urdf, "effort_convention": "torque", "output": tmp_path / "out"} | parameters
-        started.append(IdentificationBench(FlexibleJointIdentificationNode, **given))
-        return started[-1]
+        return keep(IdentificationBench(FlexibleJointIdentificationNode, **given))
 
-    yield start
-    for bench in started:
-        bench.close()
-    rclpy.try_shutdown()
+    return start
 
 
 def as_bag(path, true):

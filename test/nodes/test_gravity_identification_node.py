@@ -20,9 +20,8 @@ def fixture_bag(tmp_path):
 
 
 @pytest.fixture(name="start")
-def fixture_start(tmp_path):
+def fixture_start(tmp_path, keep):
     """Function that makes the node with parameters and spins it."""
-    started = []
 
     def start(**parameters):
         given = {
@@ -30,13 +29,9 @@ def fixture_start(tmp_path):
             "effort_convention": "torque",
             "output": tmp_path / "out",
         } | parameters
-        started.append(IdentificationBench(GravityIdentificationNode, **given))
-        return started[-1]
+        return keep(IdentificationBench(GravityIdentificationNode, **given))
 
-    yield start
-    for bench in started:
-        bench.close()
-    rclpy.try_shutdown()
+    return start
 
 
 def test_result_is_latched_and_written(start, bag, tmp_path):

@@ -27,9 +27,8 @@ def fixture_bags(tmp_path_factory):
 
 
 @pytest.fixture(name="start")
-def fixture_start(tmp_path):
+def fixture_start(tmp_path, keep):
     """Function that makes the node with parameters and spins it."""
-    started = []
     urdf = tmp_path / "planar.urdf"
     urdf.write_text(planar_arm.urdf())
 
@@ -41,13 +40,9 @@ def fixture_start(tmp_path):
             "friction": "coulomb,viscous,offset,smoothing=0.05",
             "prior_weight": 1.0,
         } | parameters
-        started.append(IdentificationBench(LinkIdentificationNode, **given))
-        return started[-1]
+        return keep(IdentificationBench(LinkIdentificationNode, **given))
 
-    yield start
-    for bench in started:
-        bench.close()
-    rclpy.try_shutdown()
+    return start
 
 
 def test_result_is_latched_and_written(start, bags, tmp_path):

@@ -74,10 +74,9 @@ def fixture_files(tmp_path_factory):
 
 
 @pytest.fixture(name="start")
-def fixture_start(tmp_path, files, monkeypatch):
+def fixture_start(tmp_path, files, monkeypatch, keep):
     """Function that makes the node with parameters and spins it."""
     monkeypatch.setattr("dynid_ros.jobs.identifying.load.write_load_report", lambda path, *_: path)
-    started = []
 
     def start(**parameters):
         given = {
@@ -86,13 +85,9 @@ def fixture_start(tmp_path, files, monkeypatch):
             "output": tmp_path / "out",
             "model_file": files.model,
         } | parameters
-        started.append(Bench(**given))
-        return started[-1]
+        return keep(Bench(**given))
 
-    yield start
-    for one in started:
-        one.close()
-    rclpy.try_shutdown()
+    return start
 
 
 def test_a_recording_is_weighed_and_told(start, files, tmp_path):

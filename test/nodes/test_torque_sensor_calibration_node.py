@@ -21,9 +21,8 @@ GRAVITY = str(list(bench.GRAVITY))
 
 
 @pytest.fixture(name="start")
-def fixture_start(tmp_path):
+def fixture_start(tmp_path, keep):
     """Function that makes the node with parameters and spins it."""
-    started = []
 
     def start(**parameters):
         given = {
@@ -32,13 +31,9 @@ def fixture_start(tmp_path):
             "effort_convention": "torque",
             "output": tmp_path / "out",
         } | parameters
-        started.append(IdentificationBench(TorqueSensorCalibrationNode, **given))
-        return started[-1]
+        return keep(IdentificationBench(TorqueSensorCalibrationNode, **given))
 
-    yield start
-    for one in started:
-        one.close()
-    rclpy.try_shutdown()
+    return start
 
 
 @pytest.fixture(name="truth", scope="module")
