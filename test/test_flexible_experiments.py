@@ -39,6 +39,7 @@ def test_torque_is_that_of_links_friction_and_motors():
     np.testing.assert_allclose(torque[steady], experiment.torque[steady, 0], atol=0.005 * np.abs(torque).max())
 
 
+@pytest.mark.slow
 def test_six_joints_obey_pinocchios_inverse_dynamics():
     pin = pytest.importorskip("pinocchio")
     motor, links = experiments.six_joint_motion()

@@ -7,6 +7,7 @@ import pytest
 from dynid_ros.trajectories import Workspace
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "most_cautious"), [("ur10", 0.13), ("panda", 0.08)])
 def test_no_collision_of_real_meshes_is_missed_and_few_poses_are_lost(name, most_cautious):
     """Link by link: wherever two meshes touch, their capsules do."""

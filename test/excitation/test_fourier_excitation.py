@@ -159,6 +159,7 @@ def test_noise_is_taken_to_be_as_the_torque_limits_are():
     assert abs(made[0] - made[2]) > 0.1
 
 
+@pytest.mark.slow
 def test_targets():
     sought = demo_arm(target="load", drive=JointFriction.none()).plan()
     assert sought.n_parameters == 10
@@ -166,6 +167,7 @@ def test_targets():
     assert demo_arm(target="gravity", starts=0).plan().n_parameters < 40
 
 
+@pytest.mark.slow
 def test_what_is_known_already_is_not_asked_again():
     """After a motion that was recorded often, another one adds more than the same again."""
     first = planar(criterion="determinant")
@@ -207,6 +209,7 @@ def test_there_is_an_answer_at_any_time():
     assert all(0 <= part <= 1 and np.isfinite(value) for part, value in told)
 
 
+@pytest.mark.slow
 def test_seed_decides_the_motion():
     first, again, other = (planar(seed=seed).plan() for seed in (0, 0, 1))
     np.testing.assert_array_equal(again.trajectory.position, first.trajectory.position)
@@ -234,6 +237,7 @@ def test_summary_says_what_will_happen(plan):
     assert weak.summary().splitlines()[-1].startswith("warning: condition number above 100")
 
 
+@pytest.mark.slow
 def test_motion_fits_under_a_low_ceiling():
     robot = RobotModel.from_urdf(planar_arm.urdf())
     limits = MotionLimits.of(robot, 10.0)

@@ -165,6 +165,7 @@ def test_nothing_to_rotate_is_one_error_with_all_reasons():
         planar(workspace=Workspace(robot, 0.75)).plan()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("settings", "message"),
     [

@@ -147,6 +147,7 @@ def _rigid(points, shape):
     return turn.apply(shape - middle) + center
 
 
+@pytest.mark.slow
 def test_five_thousand_frames_take_seconds():
     rng = np.random.default_rng(8)
     robot = ur10()

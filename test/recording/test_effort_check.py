@@ -120,6 +120,7 @@ def test_fast_motion_is_not_taken_for_gravity(robot, frequency):
     assert finding.severity == "error" or frequency > 2  # gravity is little beside inertia then
 
 
+@pytest.mark.slow
 def test_long_recordings_take_no_time(robot):
     rng = np.random.default_rng(4)
     time = np.arange(300_000) / 1000

@@ -76,6 +76,7 @@ def test_unknown_terms_are_refused(by_camera):
         by_camera.result.term("motor_coulomb")
 
 
+@pytest.mark.slow
 def test_repeated_estimates_vary_as_they_say():
     """Table I's means and coefficients of variation, of repeated short records."""
     recordings = [experiments.shortened(experiments.single_joint(5, k), 2.5) for k in range(3)]

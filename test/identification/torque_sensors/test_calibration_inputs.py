@@ -90,6 +90,7 @@ def test_recordings_without_and_with_the_mass_then_corrected():
     assert np.abs(calibrated.parameters - exact).max() < 0.1 < 0.5 < np.abs(off.parameters - exact).max()
 
 
+@pytest.mark.slow
 def test_readings_of_another_robot():
     rng, robot = np.random.default_rng(13), bench.aslant_robot()
     samples, loaded = bench.experiment(bench.Truth.draw(rng, robot), rng)

@@ -96,6 +96,7 @@ def rated(matrix):
 RATED = QUICK | {"criterion": "condition", "noise": 1.0}
 
 
+@pytest.mark.slow
 def test_what_is_recorded_already_makes_the_next_motion_worth_more(tmp_path):
     """Joint 3 rested in the first motion: the next one has to make up for it, not to be good by itself."""
     recorded = known.record(ROBOT, TRUTH, still=(2,))
@@ -167,6 +168,7 @@ def test_an_arm_without_masses_is_planned_for_and_it_is_said(tmp_path):
     assert "torque" not in job.design.use.parts
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["static_rotation", "poses"])
 def test_every_kind_of_motion_keeps_to_torque_limits(kind, tmp_path):
     """Stretched out, the arm would need 9.81 · (1.4 + 0.3) N m at joint 2."""
