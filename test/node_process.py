@@ -3,10 +3,13 @@
 import multiprocessing
 import os
 import signal
+import subprocess
+import sys
 import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from dynid_ros.processes import ForkedProcess
 
@@ -34,10 +37,13 @@ class NodeProcess:
         handle, log = tempfile.mkstemp(prefix=f"{name}_", suffix=".log")
         os.close(handle)
         self._log = Path(log)
-        arguments = ["--ros-args", *words, *given]  # the later overrides the earlier
-        domain = os.environ["ROS_DOMAIN_ID"]
-        self._process = CONTEXT.Process(target=_run, args=(f"dynid_ros.nodes.{name}", arguments, self._log, domain))
-        self._process.start()
+        # the later overrides the earlier
+        self._process = self._started(f"dynid_ros.nodes.{name}", ["--ros-args", *words, *given])
+
+    def _started(self, module: str, arguments: list[str]) -> Any:
+        process = CONTEXT.Process(target=_run, args=(module, arguments, self._log, os.environ["ROS_DOMAIN_ID"]))
+        process.start()
+        return process
 
     def __enter__(self) -> "NodeProcess":
         return self
@@ -72,3 +78,25 @@ class NodeProcess:
         self._process.join(ENDING)
         assert not self.running, f"it does not end:\n{self.output}"
         return self._process.exitcode
+
+
+class InterpreterProcess(NodeProcess):
+    """By an interpreter of its own: slower to begin and to end, with Python's signals at first and at last."""
+
+    def _started(self, module: str, arguments: list[str]) -> Any:
+        with self._log.open("w") as log:
+            return subprocess.Popen([sys.executable, "-m", module, *arguments], stdout=log, stderr=subprocess.STDOUT)
+
+    @property
+    def running(self) -> bool:
+        """Whether it has not ended."""
+        return self._process.poll() is None
+
+    def kill(self) -> None:
+        """End it, if it runs, and wait until it has."""
+        self._process.kill()
+        self._process.wait()
+
+    def wait(self) -> int:
+        """Its exit code, once it has ended."""
+        return self._process.wait(ENDING)

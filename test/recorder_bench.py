@@ -24,7 +24,7 @@ RELIABLE = QoSProfile(depth=1000)
 class Bench:
     """A robot's publishers and the recorder's clients in this process; the recorder too, or in a process of its own."""
 
-    def __init__(self, folder: Path, parameters: dict | None = None, *, process: bool = False):
+    def __init__(self, folder: Path, parameters: dict | None = None, *, process: type[NodeProcess] | None = None):
         self.folder = folder
         self.executor = SingleThreadedExecutor()
         self.robot = rclpy.create_node("robot")
@@ -36,8 +36,8 @@ class Bench:
         self.robot.create_subscription(DiagnosticArray, "/diagnostics", lambda m: self.diagnostics.extend(m.status), 10)
         settings = {"output_folder": str(folder)} | (parameters or {})
         self.process, self.recorder = None, None
-        if process:
-            self.process = NodeProcess("recorder", settings)
+        if process is not None:
+            self.process = process("recorder", settings)
         else:
             overrides = [Parameter(name, value=value) for name, value in settings.items()]
             self.recorder = Recorder(parameter_overrides=overrides)

@@ -17,7 +17,7 @@ import pytest
 rclpy = pytest.importorskip("rclpy")
 
 from diagnostic_msgs.msg import DiagnosticStatus  # noqa: E402
-from node_process import NodeProcess  # noqa: E402
+from node_process import InterpreterProcess, NodeProcess  # noqa: E402
 from rclpy.duration import Duration  # noqa: E402
 from recorder_bench import RELIABLE, SENSOR, Bench  # noqa: E402
 from rosbags.rosbag2 import Reader  # noqa: E402
@@ -295,7 +295,7 @@ def test_the_end_of_the_node_takes_along_what_has_come(tmp_path):
 
 
 def test_impatient_signals_close_the_bag_all_the_same(tmp_path):
-    with Bench(tmp_path, {"autostart": "true"}, process=True) as bench:
+    with Bench(tmp_path, {"autostart": "true"}, process=InterpreterProcess) as bench:
         joints = bench.publisher(JointState)
         bench.publish(joints, 300)
         assert joints.wait_for_all_acked(Duration(seconds=5.0))

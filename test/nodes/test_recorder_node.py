@@ -9,6 +9,7 @@ rclpy = pytest.importorskip("rclpy")
 
 from diagnostic_msgs.msg import DiagnosticStatus  # noqa: E402
 from geometry_msgs.msg import Pose, PoseArray, PoseStamped, WrenchStamped  # noqa: E402
+from node_process import NodeProcess  # noqa: E402
 from recorder_bench import LATCHED, RELIABLE, SENSOR, Bench  # noqa: E402
 from rosbags.rosbag2 import Reader  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
@@ -180,7 +181,7 @@ def test_disk_that_goes_away(tmp_path):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_signal_closes_the_bag(tmp_path, number):
-    with Bench(tmp_path, {"autostart": "true"}, process=True) as bench:
+    with Bench(tmp_path, {"autostart": "true"}, process=NodeProcess) as bench:
         joints = bench.publisher(JointState)
         bench.publish(joints, 300)
         bench.spin(0.5)
@@ -196,7 +197,7 @@ def test_signal_closes_the_bag(tmp_path, number):
 
 
 def test_kill_leaves_all_but_the_last_second(tmp_path):
-    with Bench(tmp_path, process=True) as bench:
+    with Bench(tmp_path, process=NodeProcess) as bench:
         joints = bench.publisher(JointState)
         assert bench.call("start").success
         bench.publish(joints, 2000)
@@ -214,7 +215,7 @@ def test_kill_leaves_all_but_the_last_second(tmp_path):
 
 def test_autostart_into_a_folder_that_cannot_be_written(tmp_path):
     (tmp_path / "file").touch()
-    with Bench(tmp_path / "file", {"autostart": "true"}, process=True) as bench:
+    with Bench(tmp_path / "file", {"autostart": "true"}, process=NodeProcess) as bench:
         assert bench.process.wait() == 2
         error = bench.process.output
     assert error.startswith("error: cannot write bag")
