@@ -90,8 +90,9 @@ def _triangles(path: Path, _changed: int) -> np.ndarray:
         raise CollisionError(
             f"mesh '{path}' cannot be read as {path.suffix or 'a mesh'} ({type(error).__name__}); {_way_out(path)}"
         ) from error
-    if not len(triangles) or not np.isfinite(triangles).all():
-        raise CollisionError(f"mesh '{path}' has no triangles, or some that are not finite; {_way_out(path)}")
+    is_solid = triangles.shape[1:] == (3, 3)  # not so where corners have two coordinates
+    if not is_solid or not len(triangles) or not np.isfinite(triangles).all():
+        raise CollisionError(f"mesh '{path}' has no triangles in space, or some that are not finite; {_way_out(path)}")
     triangles.flags.writeable = False
     return triangles
 

@@ -71,8 +71,17 @@ def test_collada_is_in_metres_and_its_scene_is_put_together(tmp_path, unit, scal
     np.testing.assert_allclose(read_triangles(path), scale * np.array([[[0, 0, 3], [1, 0, 3], [0, 2, 3]]]))
 
 
+FLAT = b"v 0 0 0\nv 1 0\nv 0 1 0\nv 0 0 1\nf 1 2 3\nf 1 2 4\n"
+"""A corner of it has two coordinates."""
+
+
 def test_broken_file_is_named(tmp_path):
-    for name, content in (("a.stl", b"solid nothing\nendsolid\n"), ("b.obj", b"nothing"), ("c.xyzzy", b"\0")):
+    for name, content in (
+        ("a.stl", b"solid nothing\nendsolid\n"),
+        ("b.obj", b"nothing"),
+        ("c.xyzzy", b"\0"),
+        ("d.obj", FLAT),
+    ):
         (tmp_path / name).write_bytes(content)
         with pytest.raises(CollisionError, match=name):
             read_triangles(tmp_path / name)

@@ -69,7 +69,7 @@ def write_file_report(
         units=[] if robot is None else joint_units(robot),
         remarks=[str(remark) for remark in remarks] if isinstance(remarks, list) else [],
         source=source,
-        settings=source.get("settings") or {},
+        settings=mapping(source, "settings", f"{file_of(document)}: source"),
     )
 
 

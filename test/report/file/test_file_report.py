@@ -144,6 +144,11 @@ def test_malformed_sections(content, words):
         sections(document(**content))
 
 
+def test_malformed_settings(tmp_path):
+    with pytest.raises(IdentifiedFileError, match="source: 'settings' is 'default', expected a mapping"):
+        write_file_report(tmp_path / "page.html", document(load=LOAD, source={"settings": "default"}))
+
+
 def test_refusals(folder, model, capsys, tmp_path):
     out = ("--output", tmp_path / "page.html")
     recording = ("--recording", folder / "other.npz")
