@@ -21,6 +21,7 @@ from dynid_ros.model.friction import JointFriction
 from dynid_ros.trajectories.checks import check_limits
 from dynid_ros.trajectories.fourier import FourierSeries
 from dynid_ros.trajectories.limits import MotionLimits
+from dynid_ros.trajectories.trajectory import LONGEST
 from dynid_ros.trajectories.workspace import Workspace
 
 MOST_WORKERS = 4
@@ -92,7 +93,12 @@ class FourierExcitation(GuardedExperiment):
         self.periods, self.design_time, self.candidates, self.starts = periods, design_time, candidates, starts
         self.workers = workers or min(len(os.sched_getaffinity(0)), MOST_WORKERS)
         require(
-            ("base_frequency", base_frequency, np.isfinite(base_frequency) and base_frequency > 0, "positive"),
+            (
+                "base_frequency",
+                base_frequency,
+                1 / LONGEST <= base_frequency < np.inf,
+                f"positive, and a period of at most {LONGEST / 3600:g} h",
+            ),
             ("harmonics", harmonics, harmonics >= 2, "at least 2: fewer cannot start and end at rest"),
             ("periods", periods, periods >= 1, "at least 1"),
             ("criterion", criterion, criterion in CRITERIA, " or ".join(CRITERIA)),

@@ -6,10 +6,8 @@ import numpy as np
 
 from dynid_ros.errors import TrajectoryError
 from dynid_ros.excitation.experiment import Experiment, OfTrajectory, Plan
-from dynid_ros.trajectories.trajectory import Trajectory
+from dynid_ros.trajectories.trajectory import LONGEST, Trajectory
 
-LONGEST = 8 * 3600.0
-"""s; a working day."""
 SAME = 1e-9
 """Distance below which a motion ends where it starts, rad or m."""
 

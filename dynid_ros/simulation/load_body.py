@@ -37,7 +37,12 @@ def checked_load(parameters: ArrayLike) -> np.ndarray:
     load = finite_vector(parameters, PARAMETERS_PER_LINK, "load (m, m c, inertia about the tip link's frame)")
     if not load[0] > 0.0:
         raise DynidError(f"the load's mass is {load[0]:g} kg; expected more than 0")
-    moments = np.linalg.eigvalsh(central_moments(load))
+    central = central_moments(load)
+    if not np.isfinite(central).all():
+        raise DynidError(
+            f"the load's mass is {load[0]:g} kg, too little for its moments; give mass and moments of one body"
+        )
+    moments = np.linalg.eigvalsh(central)
     if moments[0] < -ROUNDING * (np.abs(moments).sum() + np.abs(load[4:]).max()):
         raise DynidError(
             f"no body of {load[0]:g} kg has the load's inertia: a second moment about its centre of mass is "

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.errors import TrajectoryError
-from dynid_ros.trajectories.trajectory import Trajectory
+from dynid_ros.trajectories.trajectory import Trajectory, check_duration
 
 PEAK_VELOCITY = 15 / 8
 """Largest velocity, in Δ/T (at the middle)."""
@@ -50,9 +50,10 @@ def move(joint_names: Sequence[str], start: ArrayLike, goal: ArrayLike, duration
         duration: s.
 
     Raises:
-        TrajectoryError: the duration is not positive.
+        TrajectoryError: the duration is not positive, or more than a working day.
 
     """
     if not duration > 0:
         raise TrajectoryError(f"a move needs a positive duration, got {duration:g} s")
+    check_duration(duration)
     return Trajectory(tuple(joint_names), [0.0, duration], *minimum_jerk(start, goal, duration, [0.0, duration]))  # type: ignore[arg-type]

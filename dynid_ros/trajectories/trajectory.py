@@ -16,10 +16,21 @@ from dynid_ros.files import write_atomically
 from dynid_ros.trajectories.document import document
 
 FORMAT = "dynid-trajectory/1"
+LONGEST = 8 * 3600.0
+"""s; a working day."""
 JUMP = 0.01
 """Part of a joint's largest jerk that counts as a jump."""
 ROUNDING = 1e-9
 """What a jump must move a joint between two samples to be more than rounding, rad or m."""
+
+
+def check_duration(duration: float) -> None:
+    """Refuse a motion that takes longer than a working day; `duration` in s."""
+    if not duration <= LONGEST:
+        raise TrajectoryError(
+            f"a motion of {duration:.3g} s takes more than {LONGEST / 3600:g} h; move faster, rest for less time, or "
+            "give fewer poses"
+        )
 
 
 @dataclass(frozen=True)
@@ -36,7 +47,7 @@ class Trajectory:
         acceleration: (N, n) per s².
 
     Raises:
-        TrajectoryError: shapes do not fit together, or time does not increase from 0.
+        TrajectoryError: shapes do not fit together, time does not increase from 0, or goes on beyond a working day.
 
     """
 
@@ -60,6 +71,7 @@ class Trajectory:
                 )
         if self.time[0] != 0.0 or not np.all(np.diff(self.time) > 0):
             raise TrajectoryError("the time of a trajectory must increase strictly from 0")
+        check_duration(self.duration)
 
     @property
     def n_samples(self) -> int:

@@ -268,6 +268,7 @@ def test_what_is_in_the_way_is_named():
     ("setting", "message"),
     [
         ({"base_frequency": 0.0}, "base_frequency is 0.0; it must be positive"),
+        ({"base_frequency": 1e-300}, "base_frequency is 1e-300; it must be positive, and a period of at most 8 h"),
         ({"base_frequency": np.nan}, "base_frequency is nan; it must be positive"),
         ({"harmonics": 1}, "harmonics is 1; it must be at least 2"),
         ({"periods": 0}, "periods is 0; it must be at least 1"),

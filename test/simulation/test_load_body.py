@@ -58,6 +58,7 @@ def test_a_point_a_rod_and_a_plate_are_loads():
         (-carried_loads.parameters(), "mass is -3.2 kg"),
         (np.r_[1.0, 0.1, np.zeros(8)], "no body of 1 kg .* about the frame, not the centre of mass"),
         (carried_loads.parameters(inertia=np.diag([0.1, 0.1, 0.3])), "second moment about its centre of mass is -0.05"),
+        (np.r_[5e-324, 1.0, np.zeros(8)], "mass is 4.94066e-324 kg, too little for its moments"),
         (np.r_[np.nan, np.zeros(9)], "entry 0 is not finite"),
         (np.ones(9), r"shape \(9,\); expected \(10,\)"),
     ],

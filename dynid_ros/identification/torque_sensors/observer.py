@@ -77,7 +77,7 @@ class TorqueSensorObserver:
             )
         for name, value, valid, expected in (
             ("learning", learning, learning >= 10, "at least 10"),
-            ("memory", memory, memory > COLUMNS, f"more than {COLUMNS}"),
+            ("memory", memory, COLUMNS < memory < np.inf, f"more than {COLUMNS}, and finite"),
             ("false_alarm_rate", false_alarm_rate, 0 < false_alarm_rate < 1, "between 0 and 1"),
         ):
             if not valid:

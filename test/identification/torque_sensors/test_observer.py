@@ -186,6 +186,7 @@ def test_recordings_are_cut_into_dwells():
     [
         ({"learning": 3}, "learning is 3"),
         ({"memory": 1.0}, "memory is 1"),
+        ({"memory": np.inf}, "memory is inf"),
         ({"false_alarm_rate": 0.0}, "false_alarm_rate is 0"),
         ({"noise": np.zeros(6)}, "6 positive numbers"),
     ],
