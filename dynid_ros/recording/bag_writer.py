@@ -238,7 +238,6 @@ class _BagFile(io.BufferedWriter):
     _position, _end = 0, b""  # of the last complete bag: where its end begins, and its end
     _new_position = 0
     _new_end: bytearray | None = None
-    _replace = False
 
     def begin_end(self) -> None:
         """Note that the end of the bag follows: index, statistics, footer."""
@@ -246,17 +245,17 @@ class _BagFile(io.BufferedWriter):
         self._new_end = bytearray()
 
     def complete(self) -> None:
-        """Note that the bag is complete; the next write cuts off the end and goes on there."""
+        """Note that the bag is complete; the next write goes on where its end begins, over it.
+
+        What comes next is longer than that end and reaches the file in one go, so a kill finds one end or the other.
+        """
         assert self._new_end is not None
         self._position, self._end = self._new_position, bytes(self._new_end)
         self._new_end = None
+        self.truncate()
         self.seek(self._position)
-        self._replace = True
 
     def write(self, data, /) -> int:
-        if self._replace:
-            self._replace = False
-            self.truncate()
         if self._new_end is not None:
             self._new_end += data
         return super().write(data)
