@@ -392,7 +392,9 @@ def test_wrenches_come_with_the_joint_states(client):
     client.states.clear()
     wrenches = read_wrist(client, 250)
     client.fresh()
-    assert set(map(stamp, wrenches)) <= set(map(stamp, client.states))
+    stamps = {at for at in map(stamp, wrenches) if at >= stamp(client.states[0])}  # its state may have come before
+    assert len(stamps) >= 245
+    assert stamps <= set(map(stamp, client.states))
     assert {message.header.frame_id for message in wrenches} == {"tool"}
     readings = np.array([xyz(message.wrench.force) for message in wrenches])
     assert readings.std(axis=0) == pytest.approx([0.1] * 3, rel=0.25)

@@ -34,8 +34,9 @@ class Background:
             if self._node.executor is not None:
                 self._node.executor.wake()  # else the coroutine goes on with the next message or timer
 
-        self._thread = Thread(target=work, daemon=True)
-        self._thread.start()
+        thread = Thread(target=work, daemon=True)
+        thread.start()
+        self._thread = thread  # which can be waited for now
         return await future
 
     def end(self) -> None:
