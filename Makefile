@@ -61,13 +61,17 @@ demo: $(VENV)/demo.installed
 test: lint pytest
 
 # Numerics, as many at once as there are cores; then nodes, which wait more than they work, each process on a ROS domain
-# of its own; the plugin of Hypothesis, which they do not use, takes each process two seconds.
+# of its own; the plugin of Hypothesis, which they do not use, takes each process two seconds. They run in real time: what
+# fails beside others is tried once more, alone.
+NODE_TESTS := -p no:hypothesispytest -m 'not slow' test/nodes test/launch
+
 pytest: $(VENV)/test.installed
 ifdef ARGS
 	$(BIN)/python -m pytest $(ARGS)
 else
 	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile -m 'not slow' --ignore test/nodes --ignore test/launch
-	$(BIN)/python -m pytest --numprocesses $(NODE_WORKERS) --dist loadfile -p no:hypothesispytest -m 'not slow' test/nodes test/launch
+	$(BIN)/python -m pytest --numprocesses $(NODE_WORKERS) --dist loadfile $(NODE_TESTS) || \
+	$(BIN)/python -m pytest --last-failed --last-failed-no-failures none $(NODE_TESTS)
 endif
 
 # Statistics of many simulations, long recordings of real robots, large searches, the demo.
