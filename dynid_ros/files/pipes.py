@@ -20,17 +20,10 @@ def read_pipe(path: str | Path, most: int) -> bytes:
     data = bytearray()
     with FileIO(os.open(path, os.O_RDONLY | os.O_NONBLOCK)) as pipe:  # else it waits for a writer for ever
         while len(data) < most:
+            if not select.select([pipe], [], [], PATIENCE)[0]:  # ready: there is something, or the last writer has gone
+                raise OSError(errno.ETIMEDOUT, f"it is a pipe, and nobody wrote to it for {PATIENCE:g} s: give a file")
             piece = pipe.read(most - len(data))
-            if not piece:
-                # None: a writer has nothing yet. No bytes: there is no writer any more, or none yet.
-                if piece is not None and data:
-                    break
-                if not select.select([pipe], [], [], PATIENCE)[0]:
-                    raise OSError(
-                        errno.ETIMEDOUT, f"it is a pipe, and nobody wrote to it for {PATIENCE:g} s: give a file"
-                    )
-                piece = pipe.read(most - len(data))
-                if piece == b"":
-                    break
+            if piece == b"":
+                break
             data += piece or b""
     return bytes(data)
