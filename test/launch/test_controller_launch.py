@@ -10,18 +10,10 @@ import pytest
 pytest.importorskip("launch_testing", reason="ROS 2 launch_testing is not installed")
 
 import demo_arm_model
-import launch_testing.actions
 import launch_testing.asserts
-from ament_index_python.packages import PackageNotFoundError, get_package_share_directory
-from launch import LaunchDescription
-from launch.actions import GroupAction, IncludeLaunchDescription
 from launch_client import LaunchClient
+from launch_together import launched
 from lifecycle_msgs.srv import GetState
-
-try:
-    LAUNCH = Path(get_package_share_directory("dynid_ros")) / "launch"
-except PackageNotFoundError:
-    pytest.skip("dynid_ros is not installed by colcon", allow_module_level=True)
 
 FOLDER = tempfile.TemporaryDirectory()
 ARGUMENTS = {
@@ -36,16 +28,7 @@ START_TIME = 60.0
 
 @pytest.mark.launch_test
 def generate_test_description():
-    included = [
-        # scoped, for the files share argument names
-        GroupAction(
-            [IncludeLaunchDescription(str(LAUNCH / f"{name}.launch.py"), launch_arguments=arguments.items())],
-            scoped=True,
-            forwarding=False,
-        )
-        for name, arguments in ARGUMENTS.items()
-    ]
-    return LaunchDescription([*included, launch_testing.actions.ReadyToTest()])
+    return launched(ARGUMENTS)
 
 
 class TestRoute(LaunchClient):

@@ -8,18 +8,10 @@ import pytest
 
 pytest.importorskip("launch_testing", reason="ROS 2 launch_testing is not installed")
 
-import launch_testing.actions
 import launch_testing.asserts
-from ament_index_python.packages import PackageNotFoundError, get_package_share_directory
-from launch import LaunchDescription
-from launch.actions import IncludeLaunchDescription
 from launch_client import LaunchClient
+from launch_together import SHARE, launched
 from std_srvs.srv import Trigger
-
-try:
-    SHARE = Path(get_package_share_directory("dynid_ros"))
-except PackageNotFoundError:
-    pytest.skip("dynid_ros is not installed by colcon", allow_module_level=True)
 
 FOLDER = tempfile.TemporaryDirectory()
 ARGUMENTS = {
@@ -39,10 +31,7 @@ ARGUMENTS = {
 
 @pytest.mark.launch_test
 def generate_test_description():
-    identify = IncludeLaunchDescription(
-        str(SHARE / "launch" / "identify.launch.py"), launch_arguments=ARGUMENTS.items()
-    )
-    return LaunchDescription([identify, launch_testing.actions.ReadyToTest()])
+    return launched({"identify": ARGUMENTS})
 
 
 class TestLinks(LaunchClient):

@@ -9,19 +9,11 @@ import pytest
 
 pytest.importorskip("launch_testing", reason="ROS 2 launch_testing is not installed")
 
-import launch_testing.actions
 import launch_testing.asserts
-from ament_index_python.packages import PackageNotFoundError, get_package_share_directory
-from launch import LaunchDescription
-from launch.actions import GroupAction, IncludeLaunchDescription
 from launch_client import LaunchClient
+from launch_together import launched
 from lifecycle_msgs.srv import GetState
 from std_srvs.srv import Trigger
-
-try:
-    LAUNCH = Path(get_package_share_directory("dynid_ros")) / "launch"
-except PackageNotFoundError:
-    pytest.skip("dynid_ros is not installed by colcon", allow_module_level=True)
 
 FOLDER = tempfile.TemporaryDirectory()
 OUTPUT = Path(FOLDER.name)
@@ -42,16 +34,7 @@ ARGUMENTS = {
 
 @pytest.mark.launch_test
 def generate_test_description():
-    included = [
-        # scoped, for the files share argument names
-        GroupAction(
-            [IncludeLaunchDescription(str(LAUNCH / f"{name}.launch.py"), launch_arguments=arguments.items())],
-            scoped=True,
-            forwarding=False,
-        )
-        for name, arguments in ARGUMENTS.items()
-    ]
-    return LaunchDescription([*included, launch_testing.actions.ReadyToTest()])
+    return launched(ARGUMENTS)
 
 
 class TestNodes(LaunchClient):

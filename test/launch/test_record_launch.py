@@ -9,20 +9,12 @@ import pytest
 
 pytest.importorskip("launch_testing", reason="ROS 2 launch_testing is not installed")
 
-import launch_testing.actions
 import launch_testing.asserts
-from ament_index_python.packages import PackageNotFoundError, get_package_share_directory
-from launch import LaunchDescription
-from launch.actions import GroupAction, IncludeLaunchDescription
 from launch_client import LaunchClient
+from launch_together import launched
 from std_srvs.srv import Trigger
 
 from dynid_ros.recording import Recording
-
-try:
-    LAUNCH = Path(get_package_share_directory("dynid_ros")) / "launch"
-except PackageNotFoundError:
-    pytest.skip("dynid_ros is not installed by colcon", allow_module_level=True)
 
 FOLDER = tempfile.TemporaryDirectory()
 ARGUMENTS = {"simulate": {"rate": "100"}, "record": {"output_folder": FOLDER.name}}
@@ -30,15 +22,7 @@ ARGUMENTS = {"simulate": {"rate": "100"}, "record": {"output_folder": FOLDER.nam
 
 @pytest.mark.launch_test
 def generate_test_description():
-    included = [
-        GroupAction(
-            [IncludeLaunchDescription(str(LAUNCH / f"{name}.launch.py"), launch_arguments=arguments.items())],
-            scoped=True,
-            forwarding=False,
-        )
-        for name, arguments in ARGUMENTS.items()
-    ]
-    return LaunchDescription([*included, launch_testing.actions.ReadyToTest()])
+    return launched(ARGUMENTS)
 
 
 class TestRecord(LaunchClient):
