@@ -153,7 +153,7 @@ def check_launch(name: str, arguments: list[str]) -> None:
             assert (ROOT / value[value.index("config/") :]).is_file(), value
         if argument in words:
             assert value in words or Path(value).suffix or "/" in value, f"{argument}:={value} for {name}"
-        elif argument != "params_file":
+        elif argument not in ("params_file", "namespace"):
             pytest.importorskip("rclpy")
             tables = [importlib.import_module(f"dynid_ros.nodes.{node}").PARAMETERS for node in started]
             assert any(row.name == argument for table in tables for row in table), f"{name} has no {argument}"

@@ -44,13 +44,18 @@ def arguments(name: str) -> dict:
 
 def started(name: str, **given: str) -> list:
     """Executables of the nodes that the launch file starts."""
+    return [node.node_executable for node in nodes_of(name, **given)]
+
+
+def nodes_of(name: str, **given: str) -> list:
+    """Actions that start the nodes of the launch file."""
     context = LaunchContext()
     context.launch_configurations.update(given)
     nodes = []
     for entity in description(name).entities:
         found = entity.execute(context)
         nodes += found if isinstance(entity, OpaqueFunction) else []
-    return [node.node_executable for node in nodes]
+    return nodes
 
 
 def default(argument) -> str:
@@ -65,7 +70,7 @@ def test_these_are_all():
 def test_arguments_are_the_parameters_of_the_nodes(name, nodes):
     tables = [importlib.import_module(f"dynid_ros.nodes.{node}").PARAMETERS for node in nodes]
     found = arguments(name)
-    own = {"params_file"} | CHOICES.get(name, set())
+    own = {"params_file", "namespace"} | CHOICES.get(name, set())
     assert set(found) == own | {parameter.name for table in tables for parameter in table}
     assert all(argument.description for argument in found.values())
 
@@ -103,3 +108,9 @@ def test_node_starts_to_work_without_a_service_call(name):
 
 def test_demo_has_its_output_folder_to_choose():
     assert list(arguments("demo")) == ["output", "acts"]
+
+
+@pytest.mark.parametrize("name", NODES)
+def test_nodes_are_put_in_a_namespace(name):
+    (node, *_) = nodes_of(name, namespace="left")
+    assert node._Node__node_namespace == "left"

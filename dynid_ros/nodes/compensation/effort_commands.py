@@ -31,7 +31,7 @@ class ForwardedEffort:
     that is silent, so the hardware below must have a command timeout or brakes of its own.
     """
 
-    CONTROLLER = "/forward_effort_controller"
+    CONTROLLER = "forward_effort_controller"
     TOPIC = "commands"
 
     def __init__(self, node: Node, topic: str, joints: Sequence[str], controller_joints: Sequence[str]) -> None:
@@ -66,7 +66,7 @@ class TrajectoryEffort:
     route must never be the only thing that holds the arm.
     """
 
-    CONTROLLER = "/joint_trajectory_controller"
+    CONTROLLER = "joint_trajectory_controller"
     TOPIC = "joint_trajectory"
 
     def __init__(self, node: Node, topic: str, joints: Sequence[str], controller_joints: Sequence[str]) -> None:

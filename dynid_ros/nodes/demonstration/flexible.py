@@ -108,7 +108,6 @@ def _nodes(folder: Path, urdf: Path, logs: Path) -> list[DemoProcess]:
         "recorder": {"output_folder": folder / "bags", "pose_topics": [MARKERS], "extra_topics": [LINK_STATES]},
         "flexible_joint_identification": {
             "joint_states_topic": JOINT_STATES,
-            "bag_topic": f"{SPACE}/recorder/bag",
             "effort_convention": "torque",
             "band": BAND,
             "output": folder,

@@ -6,7 +6,7 @@ from dataclasses import replace
 from dynid_ros.nodes.shared.parameters import NodeParameter
 from dynid_ros.nodes.shared.robot_description import ROBOT_PARAMETERS
 
-TRAJECTORY_TOPIC = "/joint_trajectory_controller/joint_trajectory"
+TRAJECTORY_TOPIC = "joint_trajectory_controller/joint_trajectory"
 
 EACH = "; one value for all joints, or one per joint in the model's order"
 SHARED = (

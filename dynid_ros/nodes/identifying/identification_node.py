@@ -40,7 +40,7 @@ WHICH_RECORDING = (
 RECORDING_PARAMETERS = (
     *ROBOT_PARAMETERS,
     *WHICH_RECORDING,
-    NodeParameter("bag_topic", "/recorder/bag", "where the recorder announces its bag", required=True),
+    NodeParameter("bag_topic", "recorder/bag", "where the recorder announces its bag", required=True),
     NodeParameter("torque_topic", "", "topic of separate joint torques in the bag; empty: effort of joint_states"),
     NodeParameter("effort_convention", "", "what effort is: torque, motor_current or gravity_compensated; required"),
     NodeParameter(

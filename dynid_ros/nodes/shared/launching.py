@@ -44,7 +44,10 @@ def describe_nodes(*names: str, choice: Choice | None = None, **defaults: str) -
             "params_file",
             default_value="",
             description="ROS parameter file; empty: config/<node>.yaml of this package. The arguments below come first",
-        )
+        ),
+        DeclareLaunchArgument(
+            "namespace", default_value="", description="of the nodes, which holds all that is of one arm; empty: none"
+        ),
     ]
     if choice:
         arguments.append(
@@ -68,6 +71,7 @@ def describe_nodes(*names: str, choice: Choice | None = None, **defaults: str) -
             Node(
                 package="dynid_ros",
                 executable=name,
+                namespace=given["namespace"] or None,
                 output="screen",
                 parameters=[
                     given["params_file"] or str(share_path(f"config/{name}.yaml")),

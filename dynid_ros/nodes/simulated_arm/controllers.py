@@ -30,13 +30,13 @@ CONTROLLER_PARAMETERS = (
     NodeParameter("controller_joints", [""], 'joints of the controllers in their order; [""]: those of the model'),
     NodeParameter(
         "trajectory_topic",
-        "/joint_trajectory_controller/joint_trajectory",
+        "joint_trajectory_controller/joint_trajectory",
         "trajectories for position mode",
         required=True,
     ),
     NodeParameter(
         "effort_topic",
-        "/forward_effort_controller/commands",
+        "forward_effort_controller/commands",
         "torques, in the controller's joint order",
         required=True,
     ),
