@@ -106,6 +106,9 @@ def test_torque_is_clipped_at_its_limit_and_the_joint_named():
     assert arm.commands[-1] == [20.0, -3.0]
     assert arm.compensator.limited == ("shoulder",)
     assert arm.compensator.state is State.ACTIVE
+    arm = Arm(gravity=lambda q: [3.0, -50.0]).enabled()
+    assert arm.commands[-1] == [3.0, -10.0]
+    assert arm.compensator.limited == ("elbow",)
 
 
 def test_gain_scales_each_joint_before_the_limit():
@@ -134,6 +137,8 @@ def test_another_model_and_lower_limits_come_in_at_the_rate_limit():
 
 def test_a_model_of_other_joints_is_refused_and_the_old_stays():
     arm = Arm().enabled()
+    with pytest.raises(ControlError, match="is of joints elbow, shoulder, the one in force of shoulder, elbow"):
+        arm.compensator.replace(pendulum, joint_settings(names=("elbow", "shoulder")))
     with pytest.raises(ControlError, match="wrist"):
         arm.compensator.replace(lambda q: [0.0, 0.0], joint_settings(names=("shoulder", "wrist")))
     assert arm.run(0.01).commands[-1] == pytest.approx(pendulum(arm.position))
@@ -150,8 +155,10 @@ FAULTS = {
     "nan": (lambda arm: faulty(arm, [math.nan, 0.3]), "position of joint 'shoulder' is nan"),
     "inf": (lambda arm: faulty(arm, [1.0, math.inf]), "position of joint 'elbow' is inf"),
     "short": (lambda arm: faulty(arm, [1.0]), "1 positions for 2 joints"),
-    "limits": (lambda arm: faulty(arm, [3.2, 0.3]), "far outside its limits"),
-    "jump": (lambda arm: faulty(arm, [1.0, 1.3]), "'elbow' jumped from 0.3000 to 1.3000"),
+    "above limits": (lambda arm: faulty(arm, [3.2, 0.3]), "'shoulder' is 3.2000, far outside its limits"),
+    "below limits": (lambda arm: faulty(arm, [-3.2, 0.3]), "'shoulder' is -3.2000, far outside its limits"),
+    "jump up": (lambda arm: faulty(arm, [1.0, 1.3]), "'elbow' jumped from 0.3000 to 1.3000"),
+    "jump down": (lambda arm: faulty(arm, [1.0, -0.7]), "'elbow' jumped from 0.3000 to -0.7000"),
     "missing": (lambda arm: arm.compensator.fault(arm.time, "joint_states lacks joint elbow"), "lacks joint elbow"),
     "torque": (lambda arm: arm.compensator.replace(lambda q: [math.nan, 0.0], joint_settings()), "not finite"),
 }
@@ -439,7 +446,13 @@ def test_a_set_point_moves_the_desired_pose_slowly():
     assert arm.compensator.desired == pytest.approx((1.0, 1.3))
 
 
-@pytest.mark.parametrize(("target", "message"), [([2.95, 0.0], "to go to 2.9500; its limits are -2.9000 to 2.9000")])
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [
+        ([2.95, 0.0], "to go to 2.9500; its limits are -2.9000 to 2.9000"),
+        ([-2.95, 0.0], "to go to -2.9500; its limits are -2.9000 to 2.9000"),
+    ],
+)
 def test_a_set_point_beyond_the_limits_is_refused(target, message):
     arm = MovingArm(joints=pd_settings()).enabled()
     with pytest.raises(ControlError) as error:

@@ -86,6 +86,13 @@ def test_another_robot_is_refused(change, words, robot, result):
         check_same_robot(result.document(), RobotModel.from_dh(rows, gravity=gravity))
 
 
+def test_what_does_not_say_that_it_was_observable_is_refused(robot, result):
+    document = result.document()
+    del document["gravity"]["joint_3"]["observable"]
+    with pytest.raises(IdentifiedFileError, match="joint_3.*was not observable"):
+        gravity_moments(document, GravityModel(robot))
+
+
 def test_unobservable_joint_is_refused_unless_it_carries_no_torque(robot, result):
     document = result.document()
     document["gravity"]["joint_3"] |= {"observable": False, "reason": "spans only 5 degrees"}

@@ -60,6 +60,25 @@ def test_noise_of_each_group_is_found(problem):
     assert np.all(np.abs(fit.solution - truth) < 4 * np.sqrt(np.diag(fit.covariance)))
 
 
+def test_the_noise_of_one_group_is_the_textbook_one(problem):
+    """Residual sum of squares over rows less columns."""
+    matrix, truth, rng = problem
+    right = matrix @ truth + rng.normal(0, 0.3, 60)
+    fit, sigma = solve_grouped(matrix, right, np.zeros(len(matrix), int))
+    np.testing.assert_allclose(sigma, np.sqrt(np.sum(fit.residual**2) / 56), rtol=1e-9)
+
+
+def test_noise_is_estimated_from_four_degrees_of_freedom_on():
+    """One unknown, 40 rows of it with much noise; of few precise rows the noise is taken as in the fit without weights."""
+    rng = np.random.default_rng(8)
+    for own in (4, 5):
+        right = np.r_[rng.normal(0, 5.0, 40), 1.0 + rng.normal(0, 0.1, own)]
+        group = np.r_[np.zeros(40, int), np.ones(own, int)]
+        _, sigma = solve_grouped(np.ones((40 + own, 1)), right, group)
+        first = np.sqrt(np.sum((right[40:] - right.mean()) ** 2) / (own - own / (40 + own)))
+        assert sigma[1] == pytest.approx(first if own == 4 else right[40:].std(ddof=1), rel=1e-2 * (own == 5))
+
+
 def test_small_group_is_not_called_exact():
     """Two rows of their own unknown could be fitted exactly and would then rule the rest."""
     rng = np.random.default_rng(2)

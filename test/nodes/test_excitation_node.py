@@ -28,8 +28,9 @@ from std_srvs.srv import Trigger  # noqa: E402
 from waiting import START_TIME, wait  # noqa: E402
 
 from dynid_ros.errors import DynidError  # noqa: E402
+from dynid_ros.excitation.guarded import GuardedExperiment  # noqa: E402
 from dynid_ros.nodes.excitation import ExcitationNode  # noqa: E402
-from dynid_ros.trajectories import Trajectory  # noqa: E402
+from dynid_ros.trajectories import Trajectory, move  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("ros")
 
@@ -324,6 +325,26 @@ def test_an_arm_that_was_moved_since_its_last_joint_state_starts_from_where_it_i
     wait(answer.done)
     assert not answer.result().success
     assert "joint 'joint_1' would reach position 2.6 rad at 0.000 s" in answer.result().message
+
+
+def test_what_would_pass_a_limit_is_not_sent_whoever_planned_it(bench, monkeypatch):
+    bench = bench()
+    designed = bench.call("design")
+    assert designed.success, designed.message
+    here = np.array([0.0, -0.3, 0.2])
+    bench.robot.state = np.array([here, [0.0] * 3, [0.0] * 3])
+
+    def astray(self, measured, plan):
+        far = np.array([2.7, *measured[1:]])
+        ways = [(measured, far), (far, plan.trajectory.position[0])]
+        return Trajectory.join([move(bench.robot.joints, a, b, 20.0) for a, b in ways])
+
+    monkeypatch.setattr(GuardedExperiment, "approach_motion", astray)
+    time.sleep(0.2)
+    answer = bench.call("start")
+    assert not answer.success
+    assert "joint 'joint_1' would reach position 2.7 rad" in answer.message
+    assert bench.robot.commands == []
 
 
 def test_start_is_refused_from_beside_an_obstacle(bench, tmp_path):

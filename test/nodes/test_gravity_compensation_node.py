@@ -453,6 +453,7 @@ def test_measured_links_are_counted_with_and_springs_where_they_fall_silent(benc
     ("joint", "position", "message"),
     [
         (1, POSE[1] + 0.2, "link of joint 'joint_2' is +0.2000 from its motor"),
+        (1, POSE[1] - 0.2, "link of joint 'joint_2' is -0.2000 from its motor"),
         (2, math.nan, "position of joint 'joint_3' is nan"),
     ],
 )

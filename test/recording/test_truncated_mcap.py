@@ -41,6 +41,20 @@ def test_cut_behind_the_data_all_are_read(whole, tmp_path):
     assert (it.n_samples, it.truncated) == (N, True)
 
 
+def test_cut_right_behind_a_chunk_keeps_that_chunk(whole, tmp_path):
+    """Records are one byte of opcode, eight of length, then as many bytes (MCAP specification); 6 is a chunk."""
+    ends, start = [], 8
+    while start < len(whole) - 8:
+        length = int.from_bytes(whole[start + 1 : start + 9], "little")
+        end = start + 9 + length
+        ends += [end] * (whole[start] == 6)
+        start = end
+    path = tmp_path / "cut.mcap"
+    for missing, chunks in ((0, 3), (1, 2)):
+        path.write_bytes(whole[: ends[2] - missing])
+        assert Recording.read(path).n_samples == chunks * CHUNK
+
+
 def test_end_of_zeros_after_a_power_cut(whole, tmp_path):
     path = tmp_path / "cut.mcap"
     path.write_bytes(whole[: len(whole) // 2])

@@ -35,10 +35,10 @@ def test_sound_values_pass(clean, robot):
 @pytest.mark.parametrize(
     ("factor", "severity", "kind"), [(3.0, "warning", "beyond limits"), (57.3, "error", "absurd value")]
 )
-def test_positions_beyond_the_limits(clean, robot, factor, severity, kind):
-    assert [finding[:2] for finding in found(replace(clean, position=factor * clean.position), robot)] == [
-        (severity, kind)
-    ] * 3
+@pytest.mark.parametrize("side", [np.maximum, np.minimum])
+def test_positions_beyond_the_limits_on_either_side(clean, robot, factor, severity, kind, side):
+    position = side(factor * clean.position, 0.0)
+    assert [finding[:2] for finding in found(replace(clean, position=position), robot)] == [(severity, kind)] * 3
 
 
 def test_a_wrapping_encoder(clean, robot):
@@ -63,12 +63,13 @@ def test_another_pose_after_a_pause_is_no_glitch(clean, robot):
     assert found(replace(clean, time=time, position=position), robot) == []
 
 
-def test_wild_torques(clean, robot):
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_wild_torques(clean, robot, sign):
     torque = clean.torque.copy()
-    torque[700, 2] = 1e6
+    torque[700, 2] = sign * 1e6
     (finding,) = check_values(replace(clean, torque=torque), robot)
     assert (finding.severity, finding.kind, finding.where) == ("error", "absurd value", "run, joint 'joint_3'")
-    assert "its torque is 1e+06 at t = 7.000 s" in finding.message
+    assert f"its torque is {sign * 1e6:.4g} at t = 7.000 s" in finding.message
 
 
 def test_an_arm_without_masses_has_no_scale(clean, robot):

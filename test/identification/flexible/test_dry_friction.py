@@ -45,6 +45,15 @@ def test_a_mass_sticks_until_the_ramp_reaches_friction():
     np.testing.assert_allclose(sense[1:], expected[1:], atol=0.01)
 
 
+def test_a_mass_that_sticks_has_the_friction_of_its_sample():
+    """By hand: a force of 1.5 sin(2 π 12 t) N against 2 N; the mean over a sample alone would be 0.4 % too small."""
+    time = STEP * np.arange(250)
+    force = 1.5 * np.sin(2.0 * np.pi * 12.0 * time)[:, None]
+    sense = directions(motion(time, [[1.0]], [[0.0]], [[0.0]], force, [2.0]), np.zeros((2, 1)), MARCH)
+    peak = np.abs(sense[10:-10]).max()
+    assert peak == pytest.approx(0.75, rel=1.5e-3)
+
+
 def test_a_spring_lets_a_mass_stop_where_friction_can_hold_it():
     """By hand: k = 100 N/m, m = 1 kg, c = 2 N, let go at 0.09 m: half swings about ±0.02 m, ends 0.05 and 0.01 m."""
     time = STEP * np.arange(400)

@@ -49,6 +49,17 @@ def test_errors_are_as_large_as_they_are_said_to_be(monkeypatch):
     assert np.sqrt(np.mean(scores() ** 2)) > 1.4
 
 
+def test_the_mean_of_few_poses_has_its_textbook_error():
+    """The jackknife of a mean is its standard error: spread / √N; what is known better than that is widened to it."""
+    values = np.array([1.0, 4.0, 2.0, 8.0, 5.0])
+    pose, ones = np.arange(5.0)[:, None] * np.ones(6), np.ones(5)
+    samples = Samples(pose, pose, values[:, None] * np.ones(6), pose, ones > 0, ones, ones.astype(int))
+    found = few_poses.widened(
+        np.diag([1e-4, 1e4]), ("mean", "known worse"), samples, lambda kept: {"mean": kept.torque[:, 0].mean()}
+    )
+    np.testing.assert_allclose(np.sqrt(np.diagonal(found)), [values.std(ddof=1) / np.sqrt(5), 100.0])
+
+
 @pytest.mark.parametrize("count", [2, few_poses.FEW_POSES + 1])
 def test_other_numbers_of_poses_keep_their_errors(count):
     pose = np.linspace(0.0, 2.0, count)[:, None] * np.ones(6)
