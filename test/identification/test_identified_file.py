@@ -89,7 +89,7 @@ def test_another_robot_is_refused(change, words, robot, result):
 def test_what_does_not_say_that_it_was_observable_is_refused(robot, result):
     document = result.document()
     del document["gravity"]["joint_3"]["observable"]
-    with pytest.raises(IdentifiedFileError, match="joint_3.*was not observable"):
+    with pytest.raises(IdentifiedFileError, match=r"joint_3.*was not observable"):
         gravity_moments(document, GravityModel(robot))
 
 

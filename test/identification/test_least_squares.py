@@ -69,7 +69,7 @@ def test_the_noise_of_one_group_is_the_textbook_one(problem):
 
 
 def test_noise_is_estimated_from_four_degrees_of_freedom_on():
-    """One unknown, 40 rows of it with much noise; of few precise rows the noise is taken as in the fit without weights."""
+    """One unknown, 40 rows with much noise; that of fewer precise rows is taken as in the fit without weights."""
     rng = np.random.default_rng(8)
     for own in (4, 5):
         right = np.r_[rng.normal(0, 5.0, 40), 1.0 + rng.normal(0, 0.1, own)]
