@@ -73,8 +73,6 @@ class JointSprings:
             settled = True
             for i, deflection in self._joints:
                 place = motors[i] - deflection(torque[i])
-                if not math.isfinite(place):
-                    raise self._no_rest(motors)
                 settled &= abs(place - links[i]) < SETTLED  # not so if it is NaN
                 links[i] = place
             if settled:

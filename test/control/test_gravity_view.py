@@ -66,6 +66,20 @@ def test_centre_and_torque_are_those_of_pinocchio(load):
             np.testing.assert_allclose(picture.load, placed[-1].act(np.array(load.center)), atol=1e-12)
 
 
+@pytest.mark.parametrize(("base", "tip", "first"), [("link_2", "", 2), ("", "link_4", 0), ("link_1", "link_3", 1)])
+def test_the_part_of_the_arm_between_base_and_tip(base, tip, first):
+    view = GravityView.of(settings(base_link=base, tip_link=tip), URDF)
+    count = (int(tip[-1]) if tip else 6) - first
+    assert view.robot.joint_names == RobotModel.from_urdf(URDF).joint_names[first : first + count]
+
+
+def test_a_small_load_has_a_place():
+    view = GravityView.of(settings(), URDF)
+    view.carry(CarriedLoad(0.2, (0.0, 0.0, 0.1), "link_6"))
+    pose = poses(pinocchio(), np.zeros(6))[-1]
+    np.testing.assert_allclose(view.at(np.zeros(6)).load, pose.act(np.array([0.0, 0.0, 0.1])), atol=1e-12)
+
+
 def test_load_that_is_put_down():
     view = GravityView.of(settings(), URDF)
     view.carry(LOAD)

@@ -27,6 +27,10 @@ def test_without_gains_nothing_is_commanded():
     assert held().torque(gains(), 0.01, [0.3, 0.2, 0.1], None) == [0.0, 0.0, 0.0]
 
 
+def test_without_gains_velocities_are_not_looked_at():
+    assert held().torque(gains(), 0.01, [0.3, 0.2, 0.1], [math.nan] * 3) == [0.0, 0.0, 0.0]
+
+
 def test_torque_by_hand():
     """k (q_d - q) - d v of each joint."""
     settings = gains(stiffness=[100.0, 50.0, 0.0], damping=[10.0, 5.0, 2.0])
@@ -49,6 +53,9 @@ def test_the_desired_pose_goes_to_its_target_at_its_velocity_and_stops_there():
 
 def test_velocity_limits_of_the_robot_hold_for_the_desired_pose():
     assert gains(setpoint_velocity=[9.0]).setpoint_velocity == (3.0, 3.0, 3.0)
+    unknown = RobotModel.from_urdf(urdf().replace('velocity="3', 'velocity="0'))
+    assert not unknown.limits.velocity.any()
+    assert FeedbackGains.of(unknown, setpoint_velocity=[9.0]).setpoint_velocity == (9.0, 9.0, 9.0)
 
 
 def test_friction_is_none_at_rest_and_all_from_its_velocity_on():

@@ -21,6 +21,8 @@ LAWS = [
     (LinearSpring, {"stiffness": 500.0}),
     (CubicSpring, {"stiffness": 500.0, "cubic": 4e6}),
     (CubicSpring, {"stiffness": 500.0, "cubic": -1e4}),
+    (CubicSpring, {"stiffness": 500.0, "cubic": 0.5}),
+    (CubicSpring, {"stiffness": 500.0, "cubic": -0.5}),
     (DeadZoneSpring, {"stiffness": 500.0, "dead_zone": 1e-3}),
 ]
 

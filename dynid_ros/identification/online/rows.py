@@ -99,10 +99,11 @@ class LoadRows(OnlineRows):
 
     def __init__(self, robot: RobotModel, arm: LinkModel, changes: FrictionModel):
         n = robot.n_joints
-        if arm.robot.joint_names != robot.joint_names:
+        own = arm.robot
+        if own.joint_names != robot.joint_names or own.kinematics_sha256 != robot.kinematics_sha256:
             raise IdentificationError(
-                f"arm: its model has joints {', '.join(arm.robot.joint_names)}; expected those of the robot, "
-                f"{', '.join(robot.joint_names)}"
+                f"arm: its model is of robot '{own.name}' with joints {', '.join(own.joint_names)}, which is not "
+                f"'{robot.name}' with {', '.join(robot.joint_names)}; identify this arm's links first"
             )
         # A load is a part of the last link, about another frame.
         bodies = np.zeros((robot.parameters.size, PARAMETERS_PER_LINK + 1))

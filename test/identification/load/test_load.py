@@ -59,6 +59,15 @@ def test_load_is_found_and_its_intervals_hold_it():
     assert found.body.mass_error < 0.02 * truth.mass
 
 
+def test_an_arm_of_other_links_with_the_same_joint_names_is_refused():
+    robot = demo_robot()
+    longer = RobotModel.from_urdf(robot.urdf.replace('xyz="0 -0.45 0" rpy="0 0 0"', 'xyz="0 -0.5 0" rpy="0 0 0"'))
+    assert longer.joint_names == robot.joint_names
+    recording = draw_rests(robot, np.zeros(10), 8, np.random.default_rng(1), 0.01)
+    with pytest.raises(IdentificationError, match="which is not 'demo_arm'"):
+        LoadIdentification(robot, exact_arm(longer)).fit(recording)
+
+
 def test_arm_without_load_shows_none():
     robot, empty = experiment().robot, draw(CONDITIONS, np.random.default_rng(0), load=np.array([1e-6, *[0.0] * 9]))
     found = LoadIdentification(robot, arm()).fit(empty.loaded)

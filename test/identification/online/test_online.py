@@ -167,5 +167,9 @@ def test_bad_input_is_one_clear_error(robot):
         OnlineIdentification(robot, arm=arm, noise=np.zeros(n))
     with pytest.raises(IdentificationError, match="forgetting is -1"):
         OnlineIdentification(robot, arm=arm, forgetting=-1.0)
-    with pytest.raises(IdentificationError, match="its model has joints"):
+    with pytest.raises(IdentificationError, match="its model is of robot"):
         OnlineIdentification(robot, arm=_without_friction(cylindrical_robot(), np.zeros(30)))
+    longer = RobotModel.from_urdf(demo_arm_urdf().replace('xyz="0 -0.45 0" rpy', 'xyz="0 -0.5 0" rpy'))
+    assert longer.kinematics_sha256 != robot.kinematics_sha256
+    with pytest.raises(IdentificationError, match="its model is of robot 'demo_arm' with joints joint_1"):
+        OnlineIdentification(robot, arm=_without_friction(longer, longer.parameters))

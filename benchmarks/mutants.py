@@ -1,0 +1,214 @@
+"""Makes small mistakes in the sources, one at a time, and looks whether the tests of their room see them.
+
+Operators are turned round, limits moved, checks dropped, one side of a two-sided check forgotten, indices shifted.
+Which mutants are made depends on `--seed` and the sources alone: of each kind as many as of every other, as far as a
+room has them. A mutant meets the quick tests that run its line, those of its own file and the quickest first; where
+none runs it in the tests' own process, all that run its file. The demo's nodes are left out: a slow test plays them.
+
+Cosmic Ray and mutmut do not serve: the former has one test command for all mutants, and a room's whole tests for each
+take days; the latter runs what it mutates in its own process, where nodes and commands are processes of their own;
+neither drops checks or one side of them.
+
+Needs `pip install pytest-cov`. Exit code 1 if fewer than 95 % of the mutants that make a difference are seen.
+"""
+
+import argparse
+import random
+import re
+import shutil
+import sys
+import tempfile
+import time
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from queue import Queue
+from typing import NamedTuple
+
+from coverage import CoverageData
+
+from benchmarks.break_promises import FAILED, HUNG, LEFT_OUT, ROOT, run
+from benchmarks.equivalent_mutants import EQUIVALENT
+from benchmarks.mutations import KINDS, Mutation, mutations
+
+ROOMS = {
+    "model": ("model",),
+    "recording": ("recording",),
+    "control": ("control",),
+    "identification": ("identification",),
+    "excitation": ("design", "excitation"),
+    "nodes": ("nodes",),
+}
+ASKED = 0.95
+FIRST = 25
+"""Tests that a mutant meets first; the others are run where these see nothing."""
+
+
+class Mutant(NamedTuple):
+    """One mistake in a file below dynid_ros."""
+
+    room: str
+    kind: str
+    file: str
+    mutation: Mutation
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """What names it whatever its line."""
+        return self.file, self.mutation.before.partition("\n")[0], self.mutation.after.partition("\n")[0]
+
+    def __str__(self) -> str:
+        file, before, after = self.key
+        return f"{file}:{self.mutation.node.lineno} ({self.kind})\n  - {before}\n  + {after}"
+
+
+class Tests(NamedTuple):
+    """What the quick tests of a room run: by file and line their names, and how long each takes."""
+
+    by_line: Mapping[str, Mapping[int, Sequence[str]]]
+    seconds: Mapping[str, float]
+
+    def of(self, mutant: Mutant) -> list[str]:
+        """Names of the tests that the mutant must meet, in order."""
+        lines = self.by_line.get(mutant.file, {})
+        node = mutant.mutation.node
+        names = {name for line in range(node.lineno, node.end_lineno + 1) for name in lines.get(line, ())}
+        names = names or {name for names in lines.values() for name in names}
+        own = Path(mutant.file).stem
+        return sorted(names, key=lambda name: (own not in name.partition("::")[0], self.seconds.get(name, 0.0), name))
+
+
+def main() -> None:
+    """Mutate, look, report."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--count", type=int, default=300, help="mutants in all, the same number in each room")
+    parser.add_argument("--rooms", nargs="+", choices=ROOMS, default=list(ROOMS))
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--jobs", type=int, default=2, help="copies that are worked on at once")
+    arguments = parser.parse_args()
+    begun = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="dynid_mutants_") as folder:
+        copies: Queue[Path] = Queue()
+        for number in range(arguments.jobs):
+            copies.put(Path(shutil.copytree(ROOT, Path(folder) / str(number), ignore=LEFT_OUT)))
+        found: Counter[tuple[str, str]] = Counter()
+        for room in arguments.rooms:
+            share = -(-arguments.count // len(arguments.rooms))
+            mutants = drawn(room, share, random.Random(f"{arguments.seed} {room}"))
+            copy = copies.get()
+            tests = traced(copy, room, arguments.jobs)
+            copies.put(copy)
+            print(
+                f"{room}: {len(mutants)} mutants, {len(tests.seconds)} tests, {time.monotonic() - begun:.0f} s",
+                flush=True,
+            )
+            with ThreadPoolExecutor(arguments.jobs) as pool:
+                for mutant, outcome in zip(mutants, pool.map(partial(met, copies, tests), mutants), strict=True):
+                    found[room, outcome] += 1
+                    if outcome != "seen":
+                        print(f"{outcome}: {mutant}", flush=True)
+    sys.exit(report(arguments.rooms, found, time.monotonic() - begun))
+
+
+def report(rooms: Sequence[str], found: Counter[tuple[str, str]], seconds: float) -> bool:
+    """Print the table; True if too few were seen."""
+    outcomes = ("seen", "equivalent", "NOT SEEN")
+    print("\n| room | mutants | " + " | ".join(outcomes) + " |\n|" + "---|" * 5)
+    for room in [*rooms, "all"]:
+        counts = [sum(n for (r, o), n in found.items() if o == name and room in (r, "all")) for name in outcomes]
+        print(f"| {room} | {sum(counts)} | " + " | ".join(map(str, counts)) + " |")
+    seen, equivalent, _ = counts
+    share = seen / (sum(counts) - equivalent)
+    print(f"\n{share:.1%} of those that make a difference were seen (asked {ASKED:.0%}), in {seconds:.0f} s")
+    return share < ASKED
+
+
+def drawn(room: str, count: int, rng: random.Random) -> list[Mutant]:
+    """Mutants of a room, of each kind as many as of every other, one a line at most."""
+    waiting: dict[str, list[tuple[Path, Mutation]]] = {kind: [] for kind in KINDS}
+    for path in sorted(path for name in ROOMS[room] for path in (ROOT / "dynid_ros" / name).rglob("*.py")):
+        if "demo" in str(path.relative_to(ROOT)):
+            continue
+        for kind, made in mutations(path.read_text(encoding="utf-8")).items():
+            waiting[kind] += [(path, mutation) for mutation in made]
+    for places in waiting.values():
+        rng.shuffle(places)
+    mutants: list[Mutant] = []
+    lines: set[tuple[Path, int]] = set()
+    while len(mutants) < count and any(waiting.values()):
+        for kind, places in waiting.items():
+            while places:
+                path, mutation = places.pop()
+                if (path, mutation.node.lineno) not in lines:
+                    lines.add((path, mutation.node.lineno))
+                    mutants.append(Mutant(room, kind, str(path.relative_to(ROOT / "dynid_ros")), mutation))
+                    break
+    return mutants[:count]
+
+
+def traced(copy: Path, room: str, jobs: int) -> Tests:
+    """Run the quick tests of a room once, on the whole sources."""
+    folders = [f"test/{name}" for name in ROOMS[room]]
+    spread = ["--numprocesses", str(jobs), "--dist", "loadfile"]
+    traces = ["--cov=dynid_ros", "--cov-context=test", "--cov-report=", "--durations=0", "--durations-min=0", "-vv"]
+    (copy / ".coveragerc").write_text("[run]\nconcurrency = thread\n")
+    _, output = run(copy, [*spread, *traces, "--cov-config=.coveragerc", "-m", "not slow", *folders], timeout=3600.0)
+    if failed := re.findall(r"^(?:FAILED|ERROR) .*", output, flags=re.MULTILINE):
+        print("fail as they are, and are left out:", *failed, sep="\n  ")
+    broken = {re.split(" - ", line.partition(" ")[2])[0] for line in failed}
+    seconds: dict[str, float] = defaultdict(float)
+    for duration, name in re.findall(r"^([\d.]+)s (?:call|setup|teardown)\s+(test/\S.*)$", output, flags=re.MULTILINE):
+        if name not in broken:
+            seconds[name] += float(duration)
+    data = CoverageData(str(copy / ".coverage"))
+    data.read()
+    by_line = {}
+    for path in data.measured_files():
+        lines = data.contexts_by_lineno(path)
+        by_line[str(Path(path).relative_to(copy / "dynid_ros"))] = {
+            line: {name for context in contexts if (name := context.rpartition("|")[0]) in seconds}
+            for line, contexts in lines.items()
+        }
+    return Tests(by_line, seconds)
+
+
+def met(copies: Queue[Path], tests: Tests, mutant: Mutant) -> str:
+    """What became of a mutant: seen, equivalent, NOT SEEN."""
+    if mutant.key in EQUIVALENT:
+        return "equivalent"
+    copy = copies.get()
+    path = copy / "dynid_ros" / mutant.file
+    whole = path.read_text(encoding="utf-8")
+    try:
+        names = tests.of(mutant)
+        for batch in (names[:FIRST], names[FIRST:]):
+            path.write_text(mutant.mutation.applied(whole), encoding="utf-8")
+            code, output = _run(copy, batch, tests)
+            path.write_text(whole, encoding="utf-8")
+            if code == HUNG:
+                return "seen"
+            if code == 0 or not batch:
+                continue
+            failing = re.findall(r"^(?:FAILED|ERROR) (\S.*?)(?: - .*)?$", output, flags=re.MULTILINE)
+            # what runs in real time also fails by chance
+            if mutant.room != "nodes" or code != FAILED or not failing or _run(copy, failing, tests)[0] == 0:
+                return "seen"
+        return "NOT SEEN"
+    finally:
+        path.write_text(whole, encoding="utf-8")
+        copies.put(copy)
+
+
+def _run(copy: Path, names: Sequence[str], tests: Tests) -> tuple[int, str]:
+    if not names:
+        return 0, ""
+    (copy / "chosen").write_text("\n".join(names))
+    return run(
+        copy, ["-x", "--tb=no", "@chosen"], timeout=60.0 + 6.0 * sum(tests.seconds.get(name, 1.0) for name in names)
+    )
+
+
+if __name__ == "__main__":
+    main()
