@@ -328,7 +328,7 @@ def _excitation() -> list[Break]:
         Break(
             node + "test_start_is_refused_without_good_joint_states",
             "any state is good enough for a start",
-            ((ARM, "while self._received <= asked:", "while False:"),),
+            ((ARM, "while self._received <= moment:", "while False:"),),
         ),
         Break(here + "test_parameters_and_urdf_that_change_under_way_change_nothing", "limits may be set", (WRITABLE,)),
         Break(
@@ -356,6 +356,16 @@ def _excitation() -> list[Break]:
             here + "test_killed_the_controller_ends_the_motion_at_rest_and_a_new_node_waits_for_it",
             "an arm that moves may be started",
             ((ARM, "        if self._moving:", "        if False:"),),
+        ),
+        Break(
+            here + "test_an_old_motion_that_dwells_in_the_controller_is_replaced_by_a_hold_first",
+            "nothing is held",
+            ((EXCITATION, "            await self._hold()  #", "            self.arm.require_controller()  #"),),
+        ),
+        Break(
+            here + "test_an_arm_that_moves_although_it_is_held_is_not_started",
+            "a held arm is not looked at",
+            ((ARM, "            await self.resting_position()\n        except", "            pass\n        except"),),
         ),
     ]
 

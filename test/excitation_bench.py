@@ -49,6 +49,7 @@ class Robot(Node):
         self.fault = None
         self.spoil = lambda message: None  # what is wrong with a joint state
         self.commands: list[JointTrajectory] = []
+        self.holds: list[JointTrajectory] = []  # those of one point, for an arm that rests
         self.track: list[tuple[float, np.ndarray]] = []
         self.states: list[str] = []
         self.plans: list[dict] = []
@@ -73,7 +74,10 @@ class Robot(Node):
         sent = info["source_timestamp"] * 1e-9
         if self.spline is not None and self.fault != "stuck":
             self.state = self.at(sent)
-        self.commands.append(message)
+        resting = len(message.points) == 1 and np.abs(self.state[1]).max() < 1e-9
+        (self.holds if resting else self.commands).append(message)
+        if self.fault == "deaf":
+            return
         time_ = [point.time_from_start.sec + 1e-9 * point.time_from_start.nanosec for point in message.points]
         order = [message.joint_names.index(name) for name in self.joints]
         points = np.array([[p.positions, p.velocities, p.accelerations] for p in message.points])[:, :, order]

@@ -90,9 +90,8 @@ class ExcitationNode(Node):
     async def start(self) -> str:
         """Send the approach and the planned motion to the controller."""
         with self._exclusively("starting"):
-            self.arm.require_controller()
+            await self._hold()  # before anything that takes time, in which an old motion would go on
             if self._designed is None:
-                await self.arm.resting_position()  # before a design that would be of no use
                 await self._design()
             self._refuse_if_stopped()
             assert self._designed is not None
@@ -169,6 +168,14 @@ class ExcitationNode(Node):
             yield
         finally:
             self._doing = ""
+
+    async def _hold(self) -> None:
+        """Have the controller hold the arm, if it may be where it rests."""
+        self.arm.require_controller()
+        measured = await self.arm.resting_position()
+        await self._work.result(lambda _: self.safety.check_start(measured))
+        self._refuse_if_stopped()
+        await self.arm.hold()
 
     async def _design(self) -> str:
         """Design a motion and keep it; a text about it."""

@@ -1,9 +1,10 @@
-"""Bringing a running motion to rest."""
+"""Bringing an arm to rest."""
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.trajectories.limits import MotionLimits
+from dynid_ros.trajectories.minimum_jerk import move
 from dynid_ros.trajectories.trajectory import Trajectory
 
 SHORTEST = 0.2
@@ -12,6 +13,8 @@ DURATIONS = np.geomspace(SHORTEST, 10.0, 41)
 RATE = 100.0
 JERK_ROOM = 1.5
 """A stop may jerk so much more than the limit: a motion at its limit could not be slowed down otherwise."""
+PEAK_ACCELERATION, PEAK_JERK = 3.94, 36.0
+"""Largest acceleration, in v/T, and jerk, in v/T², of the quintic that takes a speed v to rest where it began, in T."""
 
 
 def stop(trajectory: Trajectory, time: float, limits: MotionLimits) -> Trajectory:
@@ -34,6 +37,16 @@ def stop(trajectory: Trajectory, time: float, limits: MotionLimits) -> Trajector
         if least <= 1.0:
             break
     return stopping
+
+
+def standstill(limits: MotionLimits, position: ArrayLike, speed: float) -> Trajectory:
+    """Rest at `position` (n,), for a controller to take an arm to that is there with at most `speed` (per s).
+
+    It lasts as long as the limits of acceleration and jerk ask for that.
+    """
+    by_acceleration = PEAK_ACCELERATION * speed / float(np.min(limits.acceleration))
+    by_jerk = float(np.sqrt(PEAK_JERK * speed / np.min(limits.jerk)))
+    return move(limits.joint_names, position, position, max(SHORTEST, by_acceleration, by_jerk))
 
 
 def _slowed(trajectory: Trajectory, start: float, duration: float) -> tuple[Trajectory, NDArray]:

@@ -2,6 +2,7 @@
 
 import time
 
+import numpy as np
 import planar_arm
 import pytest
 
@@ -31,6 +32,8 @@ from waiting import START_TIME, wait  # noqa: E402
 from dynid_ros.errors import DynidError  # noqa: E402
 from dynid_ros.nodes.excitation import ExcitationNode  # noqa: E402
 from dynid_ros.nodes.experiment import arm as arm_in_motion  # noqa: E402
+from dynid_ros.nodes.experiment.safety import Safety  # noqa: E402
+from dynid_ros.nodes.experiment.trajectory_message import trajectory_message  # noqa: E402
 from dynid_ros.trajectories import Trajectory, move  # noqa: E402
 
 STALE = PARAMETERS["stale_after"]
@@ -298,6 +301,69 @@ def test_a_malformed_urdf_ends_the_node_with_one_message(text):
     with pytest.raises(DynidError):
         ExcitationNode(parameter_overrides=[Parameter(name, value=value) for name, value in values.items()])
     node.destroy_node()
+
+
+def carried(robot, *motions):
+    """Have the controller carry out what a node sent that is no more."""
+    message = trajectory_message(Trajectory.join(motions).sample(50.0), planar_arm.JOINTS, 0.25)
+    robot.executor.create_task(robot.follow, message, {"source_timestamp": time.time_ns()})
+    wait(lambda: robot.spline is not None)
+    robot.commands.clear()
+
+
+def rest(pose, seconds):
+    return move(planar_arm.JOINTS, pose, pose, seconds)
+
+
+def test_an_old_motion_that_dwells_in_the_controller_is_replaced_by_a_hold_first(bench, monkeypatch):
+    bench = bench()
+    robot = bench.robot
+    wait(lambda: bench.node.arm.doubt == "")
+    check = Safety.check
+    # so that planning takes longer than the dwell lasts
+    monkeypatch.setattr(Safety, "check", lambda self, motion: (time.sleep(0.5), check(self, motion)))
+    carried(robot, rest(START, 1.5), move(planar_arm.JOINTS, START, SWING, 0.5), rest(SWING, 9.0))
+    bench.start()
+    (hold,) = robot.holds
+    (point,) = hold.points
+    assert dict(zip(hold.joint_names, point.positions, strict=True)) == pytest.approx(
+        dict(zip(robot.joints, START, strict=True))
+    )
+    assert not any(point.velocities)
+    assert not any(point.accelerations)
+    assert 0.0 < point.time_from_start.sec + 1e-9 * point.time_from_start.nanosec <= 0.5
+    begun = robot.commands[0].points[0]
+    np.testing.assert_allclose(sorted(begun.positions), sorted(START), atol=1e-9)
+    assert all(np.abs(state[0] - START).max() < 1e-9 for at, state in robot.track if at < robot.spline_start)
+    check_smooth(robot)
+
+
+@pytest.mark.parametrize("velocities", [True, False])
+def test_an_arm_that_moves_although_it_is_held_is_not_started(bench, velocities):
+    def without_velocities(message):
+        message.velocity = []
+
+    bench = bench()
+    robot = bench.robot
+    if not velocities:
+        robot.spoil = without_velocities
+    wait(lambda: bench.node.arm.doubt == "")
+    robot.fault = "deaf"
+    starting = bench.later("start")
+    wait(lambda: robot.holds)
+    robot.fault = None
+    carried(robot, move(planar_arm.JOINTS, START, SWING, 1.2))
+    wait(starting.done)
+    assert not starting.result().success
+    assert f"the controller on '{TOPIC}' was told to hold the arm where it is, but: the arm is moving" in (
+        starting.result().message
+    )
+    assert robot.commands == []
+    assert bench.state == "idle"
+    carried(robot, move(planar_arm.JOINTS, SWING, START, 1.2))
+    wait(lambda: moving(robot))
+    assert "the arm is moving" in bench.call("start").message
+    assert len(robot.holds) == 1, "none for an arm that moves"
 
 
 def test_killed_the_controller_ends_the_motion_at_rest_and_a_new_node_waits_for_it(tmp_path, motion):

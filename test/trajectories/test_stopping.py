@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -5,8 +6,9 @@ import pytest
 
 from dynid_ros.excitation import StaticRotation
 from dynid_ros.model import RobotModel
-from dynid_ros.trajectories import MotionLimits, Workspace, check_limits, stop
+from dynid_ros.trajectories import MotionLimits, Trajectory, Workspace, check_limits, stop
 from dynid_ros.trajectories.connection import Connection
+from dynid_ros.trajectories.stopping import standstill
 
 DEMO_ARM = Path(__file__).parents[2] / "config" / "demo_arm.urdf"
 
@@ -82,3 +84,16 @@ def test_stop_of_a_motion_beyond_its_limits_takes_what_passes_them_least(planned
     tight = limits.scaled(1.0, 1e-3)
     excesses = [np.abs(stop(motion, time, given).acceleration).max() for given in (tight, limits)]
     assert excesses[0] <= excesses[1]
+
+
+@pytest.mark.parametrize("jerk", [np.inf, 20.0])
+def test_a_joint_that_still_moves_comes_to_rest_at_a_standstill_within_the_limits(planned, jerk):
+    limits = replace(planned[1], acceleration=np.array(0.5), jerk=np.array(jerk))
+    pose, speed = np.full(len(limits.joint_names), 0.1), 0.05
+    held = standstill(limits, pose, speed)
+    check_limits(held, limits)
+    np.testing.assert_array_equal(held.position[-1], pose)
+    way = Trajectory(held.joint_names, held.time, held.position, [0.0 * pose + speed, 0.0 * pose], held.acceleration)
+    time = np.linspace(0.0, way.duration, 2001)
+    largest = np.abs(way.at(time)[2]).max() / 0.5, np.abs(way.jerk(time)).max() / jerk
+    assert max(largest) == pytest.approx(1.0, rel=0.01)

@@ -19,16 +19,21 @@ from dynid_ros.errors import DynidError
 from dynid_ros.nodes.experiment.motion_time import MotionTime
 from dynid_ros.nodes.experiment.settings import controller_joints
 from dynid_ros.nodes.experiment.trajectory_message import trajectory_message
-from dynid_ros.nodes.experiment.watch import EffortWatch, efforts, moving_joint
+from dynid_ros.nodes.experiment.watch import MOVING, EffortWatch, efforts, moving_joint
 from dynid_ros.nodes.shared.joint_states import JointOrder
 from dynid_ros.nodes.shared.waiting_messages import Waiting, waiting_messages
 from dynid_ros.trajectories import MotionInProgress, MotionLimits, Trajectory, stop
 from dynid_ros.trajectories.limits import per_joint
+from dynid_ros.trajectories.stopping import standstill
 
 PAUSE = 1.0
 """Time from sending a long motion to its start, s: some controllers do nothing else while they read it."""
 STATE_TIMEOUT = 1.0
 """How long a joint state is waited for, s."""
+LOOK = 0.1
+"""Time between the two joint states that tell whether the arm rests, s: not every driver publishes velocities."""
+SETTLE = 0.3
+"""Time after a hold until the arm must rest, s."""
 QUEUE = 100
 """Joint states that may wait for a look. Best effort matches every publisher."""
 JOINT_STATES = QoSProfile(depth=QUEUE, reliability=ReliabilityPolicy.BEST_EFFORT)
@@ -117,25 +122,55 @@ class Arm:
             raise DynidError("use_sim_time is set and /clock stands still; let the simulation run, or unset it")
 
     async def resting_position(self) -> NDArray:
-        """Where the arm rests now (n,), by a joint state that comes after the call: it may just have been moved.
+        """Where the arm rests now (n,), by joint states that come after the call: it may just have been moved.
 
         Raises:
             DynidError: it moves, or no usable joint state comes in.
 
         """
         self._look()
-        asked = time.monotonic()
-        deadline = asked + max(self._stale_after, STATE_TIMEOUT)
-        while self._received <= asked:
+        began, first = await self._state_after(time.monotonic())
+        received, position = await self._state_after(began + LOOK)
+        speed = np.abs(position - first) / (received - began)
+        fastest = int(np.argmax(speed))
+        if not self._moving and speed[fastest] > MOVING:
+            self._moving = f"'{self._limits.joint_names[fastest]}' at {speed[fastest]:.2g}"
+        if self._moving:
+            raise DynidError(f"the arm is moving ({self._moving} rad/s or m/s); bring it to rest first")
+        return position
+
+    async def hold(self) -> None:
+        """Have the controller hold the arm where it rests, in place of whatever it carries out.
+
+        The motion of a node that was killed lives on in the controller, and shows nowhere while the arm dwells.
+
+        Raises:
+            DynidError: the arm moves, before or after.
+
+        """
+        resting = standstill(self._limits, await self.resting_position(), MOVING)
+        self._command.publish(trajectory_message(resting, self._controller_joints, 0.0))
+        await self._state_after(time.monotonic() + resting.duration + SETTLE)
+        try:
+            await self.resting_position()
+        except DynidError as error:
+            raise DynidError(
+                f"the controller on '{self._command.topic_name}' was told to hold the arm where it is, but: {error}; "
+                "see what else moves it"
+            ) from error
+
+    async def _state_after(self, moment: float) -> tuple[float, NDArray]:
+        """When the first usable joint state since `moment` (s, monotonic) was seen, and its positions (n,)."""
+        patience = max(self._stale_after, STATE_TIMEOUT)
+        deadline = max(moment, time.monotonic()) + patience
+        while self._received <= moment:
             if time.monotonic() > deadline:
                 raise DynidError(
-                    f"no usable joint_states within {deadline - asked:g} s{self._unusable}; see that the driver runs "
+                    f"no usable joint_states within {patience:g} s{self._unusable}; see that the driver runs "
                     f"and publishes positions of {', '.join(self._limits.joint_names)}"
                 )
             await self._next_look
-        if self._moving:
-            raise DynidError(f"the arm is moving ({self._moving} rad/s or m/s); bring it to rest first")
-        return self._position
+        return self._received, self._position
 
     def send(self, motion: Trajectory, sampled: Trajectory) -> float:
         """Have the controller carry out `sampled`, the samples of `motion`; returns in how many s it begins."""
