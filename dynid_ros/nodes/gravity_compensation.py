@@ -81,8 +81,9 @@ class GravityCompensation(LifecycleNode):
         """Load the model, prepare inputs and outputs."""
         try:
             self._configure()
-        except DynidError as error:
-            self._refusal = f"{self._phase}: {error}"
+        except Exception as error:
+            unexpected = "" if isinstance(error, DynidError) else f"unexpected {type(error).__name__}: "
+            self._refusal = f"{self._phase}: {unexpected}{error}"
             raise
 
     def _configure(self) -> None:
@@ -116,7 +117,7 @@ class GravityCompensation(LifecycleNode):
     @transition
     def on_error(self) -> None:
         """After an unexpected exception: zero, and back to unconfigured."""
-        self._release("unconfigured")
+        self._release("unconfigured", self._refusal)
 
     @property
     def configured(self) -> bool:
@@ -132,20 +133,19 @@ class GravityCompensation(LifecycleNode):
         if self._loop is not None:
             self._loop.end()
 
-    def _release(self, phase: str) -> None:
+    def _release(self, phase: str, refusal: str = "") -> None:
         self.end()
         if self._loop is not None:
             self._loop.destroy()
             self._loop = None
-        self._enter(phase)
+        self._enter(phase, refusal)
 
-    def _enter(self, phase: str) -> None:
-        self._phase, self._refusal = phase, ""
+    def _enter(self, phase: str, refusal: str = "") -> None:
+        self._phase, self._refusal = phase, refusal
         self._report()
 
     def _autostart(self) -> None:
-        waits = "the topic robot_description" if self._model.waits else self._query.problem if self._query else ""
-        if waits:
+        if waits := self._missing():
             self.get_logger().warning(
                 f"autostart waits: {waits}", throttle_duration_sec=REMINDER_PERIOD, skip_first=True
             )
@@ -153,6 +153,12 @@ class GravityCompensation(LifecycleNode):
         self._autostart_timer.cancel()
         if self.trigger_configure() == TransitionCallbackReturn.SUCCESS:
             self.trigger_activate()
+
+    def _missing(self) -> str:
+        """What a configuration would lack; empty: nothing."""
+        if self._model.waits:
+            return "there is no URDF on the topic robot_description yet"
+        return self._query.problem if self._query else ""
 
     def _on_description(self) -> None:
         if self._loop is not None:
@@ -212,7 +218,11 @@ class GravityCompensation(LifecycleNode):
 
     def _configured_loop(self) -> CompensationLoop:
         if self._loop is None:
-            raise ControlError(f"no model is loaded yet; configure first: {self._command_line('configure')}")
+            reason = self._refusal or (self._missing() if self._settings.autostart else "")
+            told = f"no model is loaded: {reason}; mend that, then configure again" if reason else ""
+            raise ControlError(
+                f"{told or 'no model is loaded yet; configure first'}: {self._command_line('configure')}"
+            )
         return self._loop
 
     def _active_loop(self) -> CompensationLoop:

@@ -214,6 +214,30 @@ def test_services_in_the_wrong_state_say_what_to_do(bench):
     assert bench.call(GetState, "get_state", GetState.Request()).current_state.label == "inactive"
 
 
+def test_after_a_failed_configuration_enable_repeats_the_reason(bench, model_file, monkeypatch):
+    content = model_file.read_text()
+    model_file.write_text("none")
+    bench = bench()
+    assert not bench.configure()
+    for call in (bench.enable, bench.reload, bench.enable):
+        answer = call()
+        assert not answer.success
+        assert str(model_file) in answer.message
+        assert "configure again: ros2 lifecycle set /gravity_compensation configure" in answer.message
+    model_file.write_text(content)
+    monkeypatch.setattr("dynid_ros.nodes.gravity_compensation.make_loop", lambda *_, **__: 1 / 0)
+    assert not bench.configure()
+    assert "unexpected ZeroDivisionError" in bench.enable().message
+    monkeypatch.undo()
+    bench.activate()
+    bench.enabled()
+
+
+def test_while_autostart_waits_enable_says_for_what(bench):
+    bench = bench(robot_description="", autostart=True)
+    assert "no URDF on the topic robot_description yet" in bench.enable().message
+
+
 def test_reload_changes_the_model_without_a_step(bench, model_file):
     bench = bench().run()
     count = len(bench.robot.commands)

@@ -99,6 +99,12 @@ def test_watch_raises_an_alarm_and_accepts(start, truth, model):
     assert "drifted" not in node.node.watch.status()[1]
 
 
+def test_without_samples_accept_is_refused(start, model):
+    node = start(observe=True, model_file=model)
+    with pytest.raises(DynidError, match="there is nothing to accept"):
+        node.caller.trigger("/torque_sensor_calibration/accept")
+
+
 @pytest.mark.parametrize(
     ("parameters", "words"),
     [

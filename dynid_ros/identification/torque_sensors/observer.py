@@ -138,9 +138,19 @@ class TorqueSensorObserver:
         return raised
 
     def accept(self) -> TorqueSensors:
-        """Take the present estimates for the reference, where they are told, and end all alarms; returns them."""
+        """Take the present estimates for the reference, where they are told, and end all alarms; returns them.
+
+        Raises:
+            IdentificationError: none is told.
+
+        """
         std = self.standard_errors
         told = np.stack([np.isfinite(self.gain), std[:, 1] < UNKNOWN / 2], axis=1)
+        if not told.any():
+            raise IdentificationError(
+                "there is nothing to accept: no gain and no offset is known yet from what was watched; let the arm "
+                "visit poses that load its joints, then accept"
+            )
         sensors = replace(
             self.sensors,
             gain=np.where(told[:, 0], self.gain, self.sensors.gain),

@@ -1,5 +1,6 @@
 """The URDF of the robot: from a parameter (text or file) or from the latched topic."""
 
+import math
 import re
 import time
 from types import SimpleNamespace
@@ -15,6 +16,10 @@ from dynid_ros.model.urdf_document import is_urdf_text, urdf_text
 from dynid_ros.nodes.shared.parameters import NodeParameter
 
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+REMINDER_PERIOD = 5.0
+"""s between lines that say what is missing."""
+POLL_PERIOD = 0.02
+"""s."""
 
 ROBOT_PARAMETERS = (
     NodeParameter(
@@ -26,8 +31,8 @@ ROBOT_PARAMETERS = (
 )
 
 
-def robot_description(node: Node, value: str, timeout: float = 10.0) -> str:
-    """URDF text from the parameter's `value`, else from the topic; spins `node` while it waits.
+def robot_description(node: Node, value: str, timeout: float = math.inf) -> str:
+    """URDF text from the parameter's `value`, else from the topic; spins `node` while it waits, and says so.
 
     Raises:
         DynidError: the file does not exist, or nothing, or no URDF, was published within `timeout` seconds.
@@ -44,14 +49,16 @@ def robot_description(node: Node, value: str, timeout: float = 10.0) -> str:
         received.append(message.data)
 
     subscription = node.create_subscription(String, "robot_description", on_description, LATCHED)
-    topic, deadline = subscription.topic_name, time.monotonic() + timeout
+    topic, began = subscription.topic_name, time.monotonic()
+    missing = f"no URDF on topic '{topic}' yet; start robot_state_publisher or set parameter robot_description"
     while not received:
-        if time.monotonic() > deadline:
-            raise DynidError(
-                f"No URDF on topic '{topic}' within {timeout:g} s; "
-                "start robot_state_publisher or set parameter robot_description"
-            )
-        rclpy.spin_once(node, timeout_sec=0.1)
+        waited = time.monotonic() - began
+        if waited > timeout:
+            raise DynidError(f"{missing} (waited for {waited:.0f} s)")
+        if waited > REMINDER_PERIOD:
+            node.get_logger().warning(f"waiting: {missing}", throttle_duration_sec=REMINDER_PERIOD)
+        rclpy.spin_once(node, timeout_sec=0.0)
+        time.sleep(POLL_PERIOD)  # the middleware would wait by the wall clock, which may be set
     node.destroy_subscription(subscription)
     return described(received[-1], topic)
 
@@ -75,7 +82,7 @@ def robot_name(urdf: str) -> str:
     return found[2] if found else ""
 
 
-def robot_model(node: Node, settings: SimpleNamespace, timeout: float = 10.0) -> RobotModel:
+def robot_model(node: Node, settings: SimpleNamespace, timeout: float = math.inf) -> RobotModel:
     """Robot that the values of `ROBOT_PARAMETERS` describe; waits for the topic as `robot_description`.
 
     Raises:

@@ -86,6 +86,15 @@ def test_estimates_follow_and_become_the_reference(work):
     assert observer.update(work(rng, 100, sensitivity=1 / 0.97, offset=0.3, start=3000.0)) == []
 
 
+def test_without_samples_there_is_nothing_to_accept(work):
+    sensors = replace(TorqueSensors.ideal(aslant_robot().joint_names), gain=np.full(6, 1 / 1.1), offset=np.full(6, 2.0))
+    observer = TorqueSensorObserver(aslant_robot(), gravity(), sensors, reference_std=np.full((6, 2), 1e-3))
+    with pytest.raises(IdentificationError, match="nothing to accept: no gain and no offset is known yet"):
+        observer.accept()
+    assert observer.update(work(np.random.default_rng(4), 200, sensitivity=1.1, offset=2.0)) == []
+    np.testing.assert_allclose(observer.accept().gain, 1 / 1.1, rtol=0.005)
+
+
 def test_calibrated_reference_is_no_drift(work):
     rng = np.random.default_rng(4)
     sensors = replace(TorqueSensors.ideal(aslant_robot().joint_names), gain=np.full(6, 1 / 1.1), offset=np.full(6, 2.0))

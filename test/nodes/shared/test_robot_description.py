@@ -1,12 +1,24 @@
+import signal
+import threading
 import time
+from types import SimpleNamespace
 
 import planar_arm
 import pytest
 
-pytest.importorskip("rclpy")
+rclpy = pytest.importorskip("rclpy")
 
-from dynid_ros.errors import DynidError
-from dynid_ros.nodes.shared.robot_description import described, robot_name
+from excitation_bench import PARAMETERS  # noqa: E402
+from node_process import NodeProcess  # noqa: E402
+from rclpy.parameter import Parameter  # noqa: E402
+from std_msgs.msg import String  # noqa: E402
+from waiting import START_TIME, wait  # noqa: E402
+
+from dynid_ros.errors import DynidError  # noqa: E402
+from dynid_ros.nodes.excitation import ExcitationNode  # noqa: E402
+from dynid_ros.nodes.gravity_markers import GravityMarkers  # noqa: E402
+from dynid_ros.nodes.shared import robot_description  # noqa: E402
+from dynid_ros.nodes.shared.robot_description import LATCHED, described, robot_name  # noqa: E402
 
 
 def test_the_name_is_that_of_the_robot():
@@ -27,3 +39,34 @@ def test_what_comes_on_a_topic_is_never_a_path(text):
     with pytest.raises(DynidError, match=r"topic '/robot_description' says .*, which is no URDF"):
         described(text, "/robot_description")
     assert described(planar_arm.urdf(), "/robot_description") == planar_arm.urdf()
+
+
+@pytest.mark.parametrize("make_node", [ExcitationNode, GravityMarkers])
+def test_a_node_waits_for_the_urdf_and_says_so(ros, monkeypatch, capfd, make_node):
+    began = time.monotonic()
+    hours = SimpleNamespace(monotonic=lambda: began + 3600.0 * (time.monotonic() - began), sleep=time.sleep)
+    monkeypatch.setattr(robot_description, "time", hours)
+    values = PARAMETERS if make_node is ExcitationNode else {}
+    overrides = [Parameter(name, value=value) for name, value in (values | {"robot_description": ""}).items()]
+    made = []
+    thread = threading.Thread(target=lambda: made.append(make_node(parameter_overrides=overrides)), daemon=True)
+    thread.start()
+    said = ["waiting: no URDF on topic '/robot_description' yet; start robot_state_publisher or set parameter"]
+    wait(lambda: said.append(said[-1] + capfd.readouterr().err) or said[-1].count(said[0]) > 1, START_TIME)
+    assert thread.is_alive()
+    publisher = rclpy.create_node("state_publisher").create_publisher(String, "robot_description", LATCHED)
+    publisher.publish(String(data=planar_arm.urdf()))
+    thread.join(START_TIME)
+    made[0].destroy_node()
+
+
+@pytest.mark.parametrize("name", ["excitation", "gravity_identification"])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_node_that_waits_for_the_urdf_ends_when_it_is_told_to(ros, name, number):
+    with NodeProcess(name, {"effort_convention": "torque"}) as process:
+        observer = rclpy.create_node("observer")
+        wait(lambda: name in observer.get_node_names(), START_TIME)
+        time.sleep(0.2)
+        process.send_signal(number)
+        assert process.wait() == 0
+        assert "Traceback" not in process.output
