@@ -63,7 +63,7 @@ def test_an_arm_of_other_links_with_the_same_joint_names_is_refused():
     robot = demo_robot()
     longer = RobotModel.from_urdf(robot.urdf.replace('xyz="0 -0.45 0" rpy="0 0 0"', 'xyz="0 -0.5 0" rpy="0 0 0"'))
     assert longer.joint_names == robot.joint_names
-    recording = draw_rests(robot, np.zeros(10), 8, np.random.default_rng(1), 0.01)
+    recording = draw_rests(robot, draw_load(np.random.default_rng(0), 1.0), 8, np.random.default_rng(1), 0.01)
     with pytest.raises(IdentificationError, match="which is not 'demo_arm'"):
         LoadIdentification(robot, exact_arm(longer)).fit(recording)
 
