@@ -12,8 +12,9 @@ from dynid_ros.commands import check, demo, excite, identify, report, validate
 from dynid_ros.commands.answers import error_as_json, only_document_on_stdout
 from dynid_ros.commands.options import Parser
 from dynid_ros.errors import DynidError
+from dynid_ros.processes import INTERRUPTED, interruptible
 
-INTERRUPTED, BAD_INPUT, BROKEN = 130, 2, 1
+BAD_INPUT, BROKEN = 2, 1
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -23,7 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     as_json = "--json" in given
     try:
         options = _parser().parse_args(given)
-        with only_document_on_stdout() if as_json else nullcontext():
+        with interruptible(), only_document_on_stdout() if as_json else nullcontext():
             answer = options.command(options)
     except DynidError as error:
         print(f"dynid: error: {' '.join(str(error).split())}", file=sys.stderr)

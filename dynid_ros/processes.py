@@ -2,15 +2,19 @@
 
 import ctypes
 import io
+import multiprocessing
 import os
 import signal
 import sys
+import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from multiprocessing.context import ForkProcess
 from pathlib import Path
-from typing import Protocol
+from types import FrameType
+from typing import NoReturn, Protocol
 
 from dynid_ros.errors import DynidError
 
@@ -18,6 +22,8 @@ STOP_TIMEOUT = 10.0
 """For which processes may take their leave, s."""
 PR_SET_PDEATHSIG = 1
 LAST_LINES = 8
+INTERRUPTED = 130
+"""Exit code of a process that SIGINT ended, as shells have it."""
 
 
 class Process(Protocol):
@@ -59,6 +65,37 @@ def stop(processes: Iterable[Process], timeout: float = STOP_TIMEOUT) -> None:
         process.kill()
     while any(process.poll() is None for process in running):
         time.sleep(0.02)
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """The first SIGINT raises KeyboardInterrupt, so that files and terminal are left tidy; the next ends all at once."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # only the main thread may handle signals
+        return
+
+    def again(_number: int, _frame: FrameType | None) -> None:
+        end_at_once()
+
+    def first(_number: int, _frame: FrameType | None) -> None:
+        signal.signal(signal.SIGINT, again)
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, first)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def end_at_once() -> NoReturn:
+    """End this process as interrupted, and those that it started: nothing is waited for."""
+    for child in multiprocessing.active_children():
+        child.kill()
+    with suppress(OSError, ValueError):
+        sys.stdout.flush()
+        print(file=sys.stderr, flush=True)  # behind a line of progress
+    os._exit(INTERRUPTED)
 
 
 def ended(name: str, code: int | None, log: Path) -> DynidError:

@@ -21,7 +21,7 @@ SOURCES = sorted(PACKAGE.rglob("*.py"))
 # From the ground up; a floor imports itself and the floors below.
 FLOORS = (
     {"__init__", "errors", "one_thread"},
-    {"domains", "files", "processes", "share"},
+    {"domains", "files", "processes", "progress", "share"},
     {"model", "signals"},
     {"collision"},
     {"trajectories", "mocap", "recording"},

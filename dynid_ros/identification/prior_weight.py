@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from dynid_ros.errors import IdentificationError
 from dynid_ros.identification.links.folds import Fold, folds
 from dynid_ros.identification.links.full_problem import FullProblem
+from dynid_ros.progress import each
 
 WEIGHTS = tuple(10.0**k for k in range(5, -2, -1))
 TOLERATED = 0.05
@@ -39,7 +40,7 @@ def choose_weight(full: FullProblem) -> PriorWeight:
     parts = folds(full.problem.factors)
     if not parts:
         return PriorWeight(DEFAULT_WEIGHT, {})
-    losses = np.array([_losses(full, fold) for fold in parts])
+    losses = np.array([_losses(full, fold) for fold in each(parts)])
     shares = np.array([fold.share for fold in parts])
     shares /= shares.sum()
     scores = np.mean(np.log(np.einsum("f,fwn->wn", shares, losses)), axis=1)

@@ -4,12 +4,15 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import count
 from types import FrameType
 
 from tqdm import tqdm
 
 from dynid_ros.design.motion_search import Candidate
 from dynid_ros.design.parallel_search import Enough, Progress
+from dynid_ros.processes import end_at_once
+from dynid_ros.progress import Watch, watched, watching
 
 TICK = 0.5
 """s between two drawings of a line."""
@@ -17,29 +20,34 @@ TICK = 0.5
 
 @contextmanager
 def progress(n_steps: int) -> Iterator[Callable[[str], None]]:
-    """A line on stderr that says which step runs, and for how long; nothing where stderr is not a terminal.
+    """A line on stderr that says which step runs, for how long, and how long it will; nothing without a terminal.
 
-    Yields a function to call with what begins.
+    Who watches already, as a node does, is told the same. Yields a function to call with what begins.
     """
-    bar = tqdm(total=n_steps, disable=None, leave=False, bar_format="{desc} ({n_fmt} of {total_fmt}) {elapsed}")
-    with bar as line, _ticking(line):
+    bar = tqdm(total=n_steps, disable=None, leave=False, bar_format="{desc} {elapsed}")
+    with watching(watched() or Watch()) as watch, bar as line, _ticking(line, watch):
+        begun = count(1)
 
         def step(what: str) -> None:
-            line.set_description_str(what, refresh=False)
-            line.update()
-            line.refresh()
+            watch.begin(what, next(begun), n_steps)
+            _draw(line, watch)
 
         yield step
 
 
+def _draw(line: tqdm, watch: Watch) -> None:
+    line.set_description_str(f"{watch}", refresh=False)
+    line.refresh()
+
+
 @contextmanager
-def _ticking(line: tqdm) -> Iterator[None]:
+def _ticking(line: tqdm, watch: Watch) -> Iterator[None]:
     """Draw the line anew every now and then: a step may take minutes, and is not to look dead."""
     ended = threading.Event()
 
     def tick() -> None:
         while not ended.wait(TICK):
-            line.refresh()
+            _draw(line, watch)
 
     if line.disable:
         yield
@@ -57,7 +65,7 @@ def _ticking(line: tqdm) -> Iterator[None]:
 def search_progress() -> Iterator[Progress]:
     """A line on stderr that says how far a search for a motion is, and how good the best motion so far.
 
-    Ctrl-C ends the search with the best motion so far; pressed once more, it ends the program.
+    Ctrl-C ends the search with the best motion so far; pressed once more, it ends the program at once.
 
     Yields what to hand to the search.
     """
@@ -84,7 +92,7 @@ def _told(best: Candidate) -> str:
 
 @contextmanager
 def _first_interrupt() -> Iterator[threading.Event]:
-    """An event that is set by the first SIGINT; the second does what the first would have done."""
+    """An event that is set by the first SIGINT; the second ends the program."""
     interrupted = threading.Event()
     if threading.current_thread() is not threading.main_thread():
         yield interrupted  # only the main thread may handle signals
@@ -92,10 +100,9 @@ def _first_interrupt() -> Iterator[threading.Event]:
     before = signal.getsignal(signal.SIGINT)
 
     def handle(number: int, frame: FrameType | None) -> None:
-        if not interrupted.is_set():
-            interrupted.set()
-        elif callable(before):
-            before(number, frame)
+        if interrupted.is_set():
+            end_at_once()
+        interrupted.set()
 
     signal.signal(signal.SIGINT, handle)
     try:

@@ -6,6 +6,7 @@ import math
 import multiprocessing
 import os
 import random
+import re
 import signal
 import sys
 import time
@@ -22,7 +23,7 @@ from identification_bench import IdentificationBench  # noqa: E402
 from node_process import NodeProcess  # noqa: E402
 from rclpy.node import Node  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
-from std_msgs.msg import String  # noqa: E402
+from std_msgs.msg import Float32, String  # noqa: E402
 from std_srvs.srv import Trigger  # noqa: E402
 from waiting import START_TIME  # noqa: E402
 
@@ -34,6 +35,7 @@ from dynid_ros.model import RobotModel  # noqa: E402
 from dynid_ros.nodes.gravity_identification import GravityIdentificationNode  # noqa: E402
 from dynid_ros.nodes.shared.robot_description import LATCHED  # noqa: E402
 from dynid_ros.nodes.torque_sensor_calibration import TorqueSensorCalibrationNode  # noqa: E402
+from dynid_ros.progress import each  # noqa: E402
 from dynid_ros.recording import Recording  # noqa: E402
 from dynid_ros.report import write_gravity_report  # noqa: E402
 from dynid_ros.trajectories import Trajectory, move  # noqa: E402
@@ -211,6 +213,52 @@ def test_of_calls_in_parallel_one_is_served(start, recording, tmp_path):
     assert all(answer.success or "already" in answer.message for answer in answers)
     assert whole(tmp_path / "out")
     assert bench.identify().success
+
+
+def test_one_that_takes_long_says_how_far_it_is_and_can_be_cancelled(start, recording, tmp_path, monkeypatch):
+    fit = GravityIdentification.fit
+
+    def slowly(self, *recordings):
+        for _ in each(range(1000)):
+            time.sleep(0.02)
+        return fit(self, *recordings)
+
+    monkeypatch.setattr(GravityIdentification, "fit", slowly)
+    bench = start(recording=recording)
+    states, progress = [], []
+    bench.client.create_subscription(String, "/gravity_identification/state", lambda m: states.append(m.data), LATCHED)
+    bench.client.create_subscription(
+        Float32, "/gravity_identification/progress", lambda m: progress.append(m.data), LATCHED
+    )
+    services = {
+        name: bench.client.create_client(Trigger, f"/gravity_identification/{name}") for name in ("identify", "cancel")
+    }
+    assert all(service.wait_for_service(START_TIME) for service in services.values())
+    wait(bench, lambda: states)
+    assert states == ["idle"]
+    nothing = services["cancel"].call_async(Trigger.Request())
+    wait(bench, nothing.done)
+    assert nothing.result().message == "nothing to cancel: no identification runs"
+    call = services["identify"].call_async(Trigger.Request())
+    wait(bench, lambda: any(" left" in state for state in states))
+    told = next(state for state in states if " left" in state)
+    part, left = re.fullmatch(r"identifying: .* \(2 of 3\), (\d+) %, some (\d+) s left", told).groups()
+    assert float(left) == pytest.approx(20.0 * (1.0 - 0.01 * float(part)), rel=0.5)
+    assert 1 / 3 < progress[-1] < 2 / 3
+    services["cancel"].call_async(Trigger.Request())
+    cancelled = time.monotonic()
+    wait(bench, call.done)
+    assert time.monotonic() - cancelled < 2.0
+    assert not call.result().success
+    assert "cancelled while identifying" in call.result().message
+    wait(bench, lambda: states[-1].startswith("cancelled while"))
+    assert not (tmp_path / "out").exists()
+    monkeypatch.undo()
+    answer = bench.identify()
+    assert answer.success, answer.message
+    wait(bench, lambda: states[-1].startswith("identified"))
+    assert len(states[-1].splitlines()) <= 10
+    assert progress[-1] == 1.0
 
 
 def test_parameters_and_urdf_that_change_are_for_the_next_call(start, recording, tmp_path):

@@ -21,6 +21,7 @@ from dynid_ros.identification.flexible.joint_parameters import JointParameters
 from dynid_ros.model import RobotModel
 from dynid_ros.model.base_parameters import BaseParameters
 from dynid_ros.model.regressor_gradient import DifferentiableRegressor
+from dynid_ros.progress import advance
 from dynid_ros.signals.motion import STENCIL
 
 ITERATIONS, FRICTION_ITERATIONS = 15, 4
@@ -94,6 +95,7 @@ class LinkResponse:
         q = guess.copy()
         sense = np.zeros_like(q)
         for iteration in range(ITERATIONS):
+            advance(0.0)  # a few of these take seconds: it must be possible to end here
             qd, qdd = (self._differences.of(q, order) for order in (1, 2))
             smooth, partials, rows = self._equations(q, qd, qdd, parameters)
             by_q, by_qd, by_qdd = partials

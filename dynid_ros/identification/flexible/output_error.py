@@ -21,6 +21,7 @@ from dynid_ros.identification.flexible.joint_parameters import Layout
 from dynid_ros.identification.flexible.noise import whiteners
 from dynid_ros.identification.flexible.run import FEW_JOINTS, Run
 from dynid_ros.identification.flexible.run_residuals import Channel, RunResiduals, RunTerms
+from dynid_ros.progress import advance, each
 
 ITERATIONS, REFUSED = 30, 7
 WORTH = 0.02
@@ -87,7 +88,7 @@ class OutputError:
         weights: list[dict[int, NDArray]] = []
         iterations = 0
         channels = self._channels(values, own)
-        for weighting in range(WEIGHTINGS):
+        for weighting in each(range(WEIGHTINGS)):
             if weighting == WEIGHTINGS - 1 and self.layout.robot.n_joints <= FEW_JOINTS:
                 for run in self.residuals:
                     run.refine()
@@ -109,6 +110,7 @@ class OutputError:
         damping, factor, least = DAMPING
         least_values = self._least_values(values)
         cost = self._cost(own, channels, weights)
+        first = np.nan
         for iteration in range(ITERATIONS):
             information, gradient = self._normal(own, channels, weights)
             scale = np.sqrt(np.diagonal(information))
@@ -117,6 +119,9 @@ class OutputError:
             promised = 0.5 * gradient @ _step(scaled, scale, gradient, least)
             if promised < WORTH:
                 return values, own, channels, iteration
+            first = np.fmax(first, promised)
+            # What a step promises falls by about the same factor each time, down to what is worth no step.
+            advance(float(np.log(first / promised) / np.log(first / WORTH)) if first > WORTH else 0.0)
             for _ in range(REFUSED):
                 step = _step(scaled, scale, gradient, damping)
                 trial, *trial_own = np.split(step, np.cumsum([len(values), *map(len, own[:-1])]))

@@ -1,7 +1,12 @@
-"""What all nodes that identify from recordings share: `~/identify` in, `~/result` (latched YAML) and files out."""
+"""What all nodes that identify from recordings share: `~/identify` and `~/cancel` in, `~/result` and files out.
+
+Latched: `~/result` (YAML, all of it), `~/state` (a few lines to read: what is done now, for how long it still will be,
+what came of it), `~/progress` (part of all steps that is done, 0 to 1).
+"""
 
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Protocol
@@ -9,7 +14,7 @@ from typing import Protocol
 import yaml
 from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.node import Node
-from std_msgs.msg import String
+from std_msgs.msg import Float32, String
 from std_srvs.srv import Trigger
 
 from dynid_ros.errors import DynidError
@@ -18,8 +23,10 @@ from dynid_ros.nodes.shared.background import Background
 from dynid_ros.nodes.shared.diagnostics import ERROR, OK, Diagnostics, Status
 from dynid_ros.nodes.shared.parameters import NodeParameter, current, declare
 from dynid_ros.nodes.shared.robot_description import LATCHED, ROBOT_PARAMETERS, robot_model
-from dynid_ros.nodes.shared.running import answer_later
+from dynid_ros.nodes.shared.running import answer, answer_later
+from dynid_ros.progress import Cancelled, Watch, watching
 from dynid_ros.recording import Recording
+from dynid_ros.recording.checks import Finding
 from dynid_ros.recording.effort import EffortConvention
 
 WHICH_RECORDING = (
@@ -49,6 +56,12 @@ RECORDING_PARAMETERS = (
 )
 
 
+PROGRESS_PERIOD = 1.0
+"""Time between two messages on `~/state` and `~/progress` while it identifies, s."""
+SHOWN_WARNINGS = 6
+"""Warnings that `~/state` shows; the answer of `~/identify` and the report have all of them."""
+
+
 class Result(Protocol):
     """What an identification found."""
 
@@ -66,6 +79,10 @@ class Job(Protocol):
     @property
     def result(self) -> Result:
         """The result."""
+
+    @property
+    def findings(self) -> Sequence[Finding]:
+        """What the sanity check found."""
 
     def summary(self) -> str:
         """Lines of text."""
@@ -104,9 +121,15 @@ class IdentificationNode(Node):
         self._outcome: tuple[bytes, str] = (OK, "no identification yet")
         self._condition = self._seconds = ""
         self._since: float | None = None
+        self._followed: Watch | None = None
         self._background = Background(self)
         self.create_subscription(String, self.settings.bag_topic, self._on_bag, LATCHED)
         self.result = self.create_publisher(String, "~/result", LATCHED)
+        self._state = self.create_publisher(String, "~/state", LATCHED)
+        self._progress = self.create_publisher(Float32, "~/progress", LATCHED)
+        self._state.publish(String(data="idle"))
+        self.create_service(Trigger, "~/cancel", answer(self, self.cancel))
+        self.create_timer(PROGRESS_PERIOD, self._publish_progress)
         # so that a fit keeps nothing else waiting
         self.create_service(
             Trigger, "~/identify", answer_later(self, self.identify), callback_group=ReentrantCallbackGroup()
@@ -125,9 +148,13 @@ class IdentificationNode(Node):
         """Read, fit, write; the answer is the summary."""
         if self._since is not None:
             raise DynidError(f"identifying for {time.monotonic() - self._since:.0f} s already; wait for its answer")
-        self._since = time.monotonic()
+        self._since, self._followed = time.monotonic(), Watch()
+        self._publish_progress()
         try:
-            job = await self._background.result(self._identify)
+            job = await self._background.result(partial(self._watched, self._followed))
+        except Cancelled as error:
+            self._outcome = (OK, str(error))
+            raise
         except DynidError as error:
             self._outcome = (ERROR, str(error))
             raise
@@ -135,12 +162,22 @@ class IdentificationNode(Node):
             self._outcome = (ERROR, f"the identification failed: {type(error).__name__}: {error}")
             raise
         finally:
-            self._seconds, self._since = f"{time.monotonic() - self._since:.1f}", None
+            self._seconds, self._since, self._followed = f"{time.monotonic() - self._since:.1f}", None, None
+            self._state.publish(String(data=self._outcome[1]))
         self._condition = f"{job.result.condition_number:.3g}"
         self._outcome = (OK, f"identified, condition number {self._condition}")
         self.result.publish(String(data=yaml.safe_dump(job.result.document(), sort_keys=False)))
+        self._state.publish(String(data=self._told(job)))
+        self._progress.publish(Float32(data=1.0))
         self._take(job)
         return job.summary()
+
+    def cancel(self) -> str:
+        """End the identification that runs; its next step sees it."""
+        if self._followed is None:
+            raise DynidError("nothing to cancel: no identification runs")
+        self._followed.cancel()
+        return "the identification ends without a result"
 
     def status(self) -> Status:
         """What came of the last identification, or how long one has been running."""
@@ -152,8 +189,27 @@ class IdentificationNode(Node):
             "seconds": self._seconds,
         }
         if self._since is not None:
+            values["step"] = str(self._followed)
             return OK, f"identifying for {time.monotonic() - self._since:.1f} s", values
         return *self._outcome, values
+
+    def _publish_progress(self) -> None:
+        if self._followed is not None:
+            self._state.publish(String(data=f"identifying: {self._followed}"))
+            self._progress.publish(Float32(data=self._followed.whole))
+
+    def _told(self, job: Job) -> str:
+        """What came of a job, in a few lines for a terminal."""
+        warnings = [f"warning: {finding}" for finding in job.findings]
+        if len(warnings) > SHOWN_WARNINGS:
+            warnings = [*warnings[:SHOWN_WARNINGS], f"and {len(warnings) - SHOWN_WARNINGS} more warnings"]
+        lines = [self._outcome[1], *warnings, f"in {self.settings.output}: identified.yaml, report.html"]
+        return "\n".join(lines)
+
+    def _watched(self, watch: Watch) -> Job:
+        """The job; called in a thread of its own."""
+        with watching(watch):
+            return self._identify()
 
     def _identify(self) -> Job:
         """The job; called in a thread of its own."""

@@ -1,0 +1,135 @@
+"""How far a long computation is, for whoever waits for it, and the way to end it.
+
+Numerics say `advance` and `each`; they know neither terminals nor nodes. Where nobody watches, that does nothing.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TypeVar
+
+from dynid_ros.errors import DynidError
+
+T = TypeVar("T")
+LEAST_PART = 0.02
+"""Part of a step from which on the time that is left can be told from the time that it took."""
+
+
+class Cancelled(DynidError):  # noqa: N818  # no fault
+    """The computation was ended on request."""
+
+
+class Watch:
+    """Watches the computation of one thread; all others may read it, and cancel.
+
+    Attributes:
+        what: the step that runs.
+        number, count: of this step, and of all steps.
+        part: of this step that is done, 0 to 1; 0 also for a step that does not say.
+        seconds: s for which this step has been running.
+
+    """
+
+    def __init__(self) -> None:
+        self.what, self.number, self.count, self.part = "", 0, 0, 0.0
+        self._begun = time.monotonic()
+        self._range = (0.0, 1.0)
+        self._cancelled = threading.Event()
+
+    @property
+    def seconds(self) -> float:
+        """See the class."""
+        return time.monotonic() - self._begun
+
+    @property
+    def whole(self) -> float:
+        """Part of all steps that is done, 0 to 1; steps count alike, whatever time they take."""
+        return (self.number - 1 + self.part) / self.count if self.count else 0.0
+
+    @property
+    def remaining(self) -> float | None:
+        """Time that this step will still take if it goes on as it went so far, s; None: not known."""
+        return self.seconds * (1.0 - self.part) / self.part if self.part >= LEAST_PART else None
+
+    def cancel(self) -> None:
+        """Have the computation end, with `Cancelled`, at its next step."""
+        self._cancelled.set()
+
+    def begin(self, what: str, number: int, count: int) -> None:
+        """Begin a step, the first one with number 1."""
+        self._check()
+        self.what, self.number, self.count, self.part = what, number, count, 0.0
+        self._begun, self._range = time.monotonic(), (0.0, 1.0)
+
+    def __str__(self) -> str:
+        if not self.what:
+            return "starting"
+        remaining = (
+            "" if self.remaining is None else f", {100 * self.part:.0f} %, some {_duration(self.remaining)} left"
+        )
+        return f"{self.what} ({self.number} of {self.count}){remaining}"
+
+    def _advance(self, part: float) -> None:
+        self._check()
+        first, last = self._range
+        self.part = max(self.part, first + (last - first) * min(max(part, 0.0), 1.0))
+
+    def _check(self) -> None:
+        if self._cancelled.is_set():
+            raise Cancelled(f"cancelled while {self.what or 'starting'}")
+
+
+_watch: ContextVar[Watch | None] = ContextVar("watch", default=None)
+
+
+def watched() -> Watch | None:
+    """Who watches the computation that runs here."""
+    return _watch.get()
+
+
+@contextmanager
+def watching(watch: Watch) -> Iterator[Watch]:
+    """Let `watch` follow what runs inside, in this thread."""
+    token = _watch.set(watch)
+    try:
+        yield watch
+    finally:
+        _watch.reset(token)
+
+
+def advance(part: float) -> None:
+    """Say that a part, 0 to 1, of the present step is done; inside `each`, of the present one of these.
+
+    Raises:
+        Cancelled: whoever watches wants it to end.
+
+    """
+    if (watch := _watch.get()) is not None:
+        watch._advance(part)
+
+
+def each(items: Sequence[T], weights: Sequence[float] | None = None) -> Iterator[T]:
+    """Go through `items`, each a part of the present step, as large as its weight; see `advance`."""
+    if (watch := _watch.get()) is None:
+        yield from items
+        return
+    first, last = watch._range
+    total, done = sum(weights) if weights else len(items), 0.0
+    for number, item in enumerate(items):
+        size = weights[number] if weights else 1.0
+        watch._range = first + (last - first) * done / total, first + (last - first) * (done + size) / total
+        watch._advance(0.0)
+        try:
+            yield item
+        finally:
+            watch._range = (first, last)
+        done += size
+    watch._advance(1.0)
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 100.0 else f"{seconds / 60.0:.0f} min"
