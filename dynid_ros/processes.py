@@ -69,7 +69,7 @@ def stop(processes: Iterable[Process], timeout: float = STOP_TIMEOUT) -> None:
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """The first SIGINT raises KeyboardInterrupt, so that files and terminal are left tidy; the next ends all at once."""
+    """The first SIGINT raises KeyboardInterrupt, which leaves files and terminal tidy; the next ends all at once."""
     if threading.current_thread() is not threading.main_thread():
         yield  # only the main thread may handle signals
         return

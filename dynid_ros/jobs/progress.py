@@ -99,7 +99,7 @@ def _first_interrupt() -> Iterator[threading.Event]:
         return
     before = signal.getsignal(signal.SIGINT)
 
-    def handle(number: int, frame: FrameType | None) -> None:
+    def handle(_number: int, _frame: FrameType | None) -> None:
         if interrupted.is_set():
             end_at_once()
         interrupted.set()

@@ -152,18 +152,15 @@ class IdentificationNode(Node):
         self._publish_progress()
         try:
             job = await self._background.result(partial(self._watched, self._followed))
-        except Cancelled as error:
-            self._outcome = (OK, str(error))
-            raise
-        except DynidError as error:
-            self._outcome = (ERROR, str(error))
-            raise
         except Exception as error:
-            self._outcome = (ERROR, f"the identification failed: {type(error).__name__}: {error}")
+            text = str(error)
+            if not isinstance(error, DynidError):
+                text = f"the identification failed: {type(error).__name__}: {error}"
+            self._outcome = (OK if isinstance(error, Cancelled) else ERROR, text)
+            self._state.publish(String(data=text))
             raise
         finally:
             self._seconds, self._since, self._followed = f"{time.monotonic() - self._since:.1f}", None, None
-            self._state.publish(String(data=self._outcome[1]))
         self._condition = f"{job.result.condition_number:.3g}"
         self._outcome = (OK, f"identified, condition number {self._condition}")
         self.result.publish(String(data=yaml.safe_dump(job.result.document(), sort_keys=False)))
