@@ -99,10 +99,10 @@ class LoadRows(OnlineRows):
 
     def __init__(self, robot: RobotModel, arm: LinkModel, changes: FrictionModel):
         n = robot.n_joints
-        own = arm.robot
-        if own.joint_names != robot.joint_names or own.kinematics_sha256 != robot.kinematics_sha256:
+        of_arm = arm.robot
+        if of_arm.joint_names != robot.joint_names or of_arm.kinematics_sha256 != robot.kinematics_sha256:
             raise IdentificationError(
-                f"arm: its model is of robot '{own.name}' with joints {', '.join(own.joint_names)}, which is not "
+                f"arm: its model is of robot '{of_arm.name}' with joints {', '.join(of_arm.joint_names)}, which is not "
                 f"'{robot.name}' with {', '.join(robot.joint_names)}; identify this arm's links first"
             )
         # A load is a part of the last link, about another frame.
