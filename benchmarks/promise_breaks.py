@@ -407,6 +407,11 @@ def _identification() -> list[Break]:
             (("recording/bag_reader.py", "truncated=bag.truncated", "truncated=False"),),
         ),
         Break(
+            here + "test_one_that_takes_long_says_how_far_it_is_and_can_be_cancelled",
+            "what is cancelled goes on",
+            (("progress.py", "if self._cancelled.is_set():", "if False:"),),
+        ),
+        Break(
             here + "test_a_bag_that_is_gone_is_named",
             "the recorder's bag is not looked for",
             ((IDENTIFICATION, "path = self.chosen().recording or self.bag", "path = self.chosen().recording"),),

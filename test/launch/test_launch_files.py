@@ -1,6 +1,7 @@
 """Each launch file loads, and its arguments are the parameters of its node."""
 
 import importlib
+import math
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,10 @@ pytest.importorskip("launch_ros", reason="ROS 2 launch is not installed")
 from launch import LaunchContext
 from launch.actions import OpaqueFunction
 from launch.launch_description_sources import get_launch_description_from_python_launch_file
+from launch_ros.parameter_descriptions import ParameterValue
+
+from dynid_ros.errors import DynidError
+from dynid_ros.nodes.shared.launching import _argument
 
 LAUNCH = Path(__file__).resolve().parents[2] / "launch"
 NODES = {
@@ -80,6 +85,32 @@ def test_values_of_every_type_are_taken(name, nodes):
     tables = [importlib.import_module(f"dynid_ros.nodes.{node}").PARAMETERS for node in nodes]
     given = {parameter.name: yaml.safe_dump(parameter.default) for table in tables for parameter in table}
     assert started(name, **given)[0] == nodes[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "value"),
+    [
+        ("acceleration_limits", "2", [2.0]),
+        ("acceleration_limits", "[1, 2.5]", [1.0, 2.5]),
+        ("noise", "nan", [math.nan]),
+        ("recordings", "/bags/left=1", ["/bags/left=1"]),
+        ("recordings", "[a, b]", ["a", "b"]),
+        ("tip_link", "1", "1"),
+    ],
+)
+def test_lists_need_no_brackets_and_whole_numbers_no_point(name, text, value):
+    (parameter,) = [p for p in importlib.import_module("dynid_ros.nodes.excitation").PARAMETERS if p.name == name]
+    found = _argument(parameter, text)[name]
+    if isinstance(found, ParameterValue):
+        found = found.evaluate(LaunchContext())
+    assert repr(found) == repr(value)
+
+
+@pytest.mark.parametrize(("name", "text"), [("acceleration_limits", "fast"), ("repeats", "2.5"), ("repeats", "[")])
+def test_an_argument_that_is_no_number_is_named(name, text):
+    (parameter,) = [p for p in importlib.import_module("dynid_ros.nodes.excitation").PARAMETERS if p.name == name]
+    with pytest.raises(DynidError, match=f"launch argument {name}:="):
+        _argument(parameter, text)
 
 
 @pytest.mark.parametrize(

@@ -3,15 +3,16 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
-from types import GenericAlias
+from typing import Any
 
+import yaml
 from launch import LaunchContext, LaunchDescription
 from launch.actions import DeclareLaunchArgument, OpaqueFunction
-from launch.substitutions import TextSubstitution
 from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 
-from dynid_ros.nodes.shared.parameters import NodeParameter
+from dynid_ros.errors import DynidError
+from dynid_ros.nodes.shared.parameters import NodeParameter, coerced
 from dynid_ros.share import share_path
 
 
@@ -101,7 +102,15 @@ def _descriptions(tables: Iterable[tuple[NodeParameter, ...]]) -> dict[str, str]
     return {name: " | ".join(descriptions) for name, descriptions in found.items()}
 
 
-def _argument(parameter: NodeParameter, value: str) -> dict[str, ParameterValue]:
+def _argument(parameter: NodeParameter, text: str) -> dict[str, Any]:
+    """Value of an argument as its node takes it, e.g. 0.2 or [0.2] for a list of numbers."""
     default = parameter.default
-    kind = GenericAlias(list, type(default[0])) if isinstance(default, list) else type(default)
-    return {parameter.name: ParameterValue(TextSubstitution(text=value), value_type=kind)}
+    if isinstance(default, str):
+        return {parameter.name: ParameterValue(text, value_type=str)}
+    several = isinstance(default, list)
+    try:
+        # texts of a list without brackets are not looked at as YAML: /left/pose, a=b
+        given = text if several and isinstance(default[0], str) and text[:1] != "[" else yaml.safe_load(text)
+        return {parameter.name: coerced(default, given)}
+    except (ValueError, yaml.YAMLError) as error:
+        raise DynidError(f"launch argument {parameter.name}:={text}: expected {error}") from error

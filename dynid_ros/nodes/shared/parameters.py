@@ -1,16 +1,18 @@
 """Node parameters as a table: name, default, meaning; declared once, read as attributes."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
 from rcl_interfaces.msg import ParameterDescriptor
-from rclpy.exceptions import InvalidParameterTypeException
 from rclpy.node import Node
 
 from dynid_ros.errors import DynidError
 from dynid_ros.nodes.shared.topic_names import require_topic
+
+KINDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
 
 
 @dataclass(frozen=True)
@@ -33,11 +35,32 @@ class NodeParameter:
         return self.name.endswith(("_topic", "_topics"))
 
 
+def coerced(default: Any, given: Any) -> Any:
+    """Return `given` as the type of `default`: 2 is a number as 2.0 is, and 0.2 a list of one number.
+
+    Raises:
+        ValueError: it is no such thing; the message says what is.
+
+    """
+    if isinstance(default, list):
+        values = [given] if isinstance(given, (bool, int, float, str)) else list(given)
+        try:
+            return [coerced(default[0], value) for value in values]
+        except ValueError as error:
+            raise ValueError(f"a list, each {error}") from error
+    if isinstance(default, float) and isinstance(given, (int, float, str)) and not isinstance(given, bool):
+        with suppress(ValueError):  # YAML takes nan and 1e3 for texts
+            return float(given)
+    if type(given) is type(default):
+        return given
+    raise ValueError(KINDS[type(default)])
+
+
 def declare(node: Node, parameters: Sequence[NodeParameter]) -> SimpleNamespace:
     """Declare `parameters` on `node` and return their values as attributes.
 
     Raises:
-        DynidError: a value given from outside has another type than the default, or is to be a topic and
+        DynidError: a value given from outside is not of the default's kind (see `coerced`), or is to be a topic and
             cannot be, or is that of another parameter.
 
     """
@@ -45,13 +68,16 @@ def declare(node: Node, parameters: Sequence[NodeParameter]) -> SimpleNamespace:
     topics: dict[str, str] = {}
     for parameter in parameters:
         descriptor = ParameterDescriptor(description=parameter.description, read_only=not parameter.adjustable)
+        of_any_type = ParameterDescriptor(dynamic_typing=True)
+        given = node.declare_parameter(parameter.name, parameter.default, of_any_type).value
+        node.undeclare_parameter(parameter.name)
         try:
-            value = node.declare_parameter(parameter.name, parameter.default, descriptor).value
-        except InvalidParameterTypeException as error:
-            kind = type(parameter.default).__name__
+            value = coerced(parameter.default, given)
+        except ValueError as error:
             raise DynidError(
-                f"Parameter '{parameter.name}' of node '{node.get_name()}' must be a {kind}: {error}"
+                f"Parameter '{parameter.name}' of node '{node.get_name()}' is {given!r}; expected {error}"
             ) from error
+        node.declare_parameter(parameter.name, value, descriptor, ignore_override=True)
         if parameter.names_topics:
             for topic in [value] if isinstance(value, str) else value:
                 if topic or parameter.required:

@@ -11,6 +11,10 @@ TABLE = (
     NodeParameter("command_topic", "commands", "where to", required=True),
     NodeParameter("load_topic", "load", "where from"),
     NodeParameter("extra_topics", [""], "others"),
+    NodeParameter("scale", [1.0], "factors", adjustable=True),
+    NodeParameter("timeout", 0.2, "s"),
+    NodeParameter("steps", 12, "number of them"),
+    NodeParameter("enabled", False, "whether"),
 )
 
 
@@ -35,6 +39,22 @@ def test_topics_that_ros_allows(declared):
 
 
 @pytest.mark.parametrize(
+    ("given", "values"),
+    [
+        ({"scale": 0.2, "timeout": 1}, {"scale": [0.2], "timeout": 1.0}),
+        ({"scale": 2}, {"scale": [2.0]}),
+        ({"scale": [1, 2]}, {"scale": [1.0, 2.0]}),
+        ({"extra_topics": "pose"}, {"extra_topics": ["pose"]}),
+    ],
+)
+def test_whole_numbers_are_numbers_and_one_value_is_a_list(declared, given, values):
+    found = declared(**given)
+    for name, value in values.items():
+        assert getattr(found, name) == value
+        assert repr(getattr(found, name)) == repr(value)
+
+
+@pytest.mark.parametrize(
     ("given", "message"),
     [
         ({"command_topic": ""}, "'command_topic' of node 'declaring' is '', which is no name of a topic"),
@@ -44,7 +64,12 @@ def test_topics_that_ros_allows(declared):
         ({"load_topic": "/a//b"}, "'load_topic' of node 'declaring' is '/a//b'"),
         ({"extra_topics": ["a", "<robot/>"]}, "'extra_topics' of node 'declaring' is '<robot/>'"),
         ({"load_topic": "/commands"}, "Parameters 'command_topic' and 'load_topic' .* are both '/commands'"),
-        ({"load_topic": 1}, "Parameter 'load_topic' of node 'declaring' must be a str"),
+        ({"load_topic": 1}, "Parameter 'load_topic' of node 'declaring' is 1; expected a text"),
+        ({"scale": ["a"]}, r"Parameter 'scale' of node 'declaring' is \['a'\]; expected a list, each a number"),
+        ({"scale": True}, "'scale' of node 'declaring' is True; expected a list, each a number"),
+        ({"timeout": "soon"}, "'timeout' of node 'declaring' is 'soon'; expected a number"),
+        ({"steps": 2.0}, "'steps' of node 'declaring' is 2.0; expected a whole number"),
+        ({"enabled": 1}, "'enabled' of node 'declaring' is 1; expected true or false"),
     ],
 )
 def test_what_no_topic_can_be_called(declared, given, message):
