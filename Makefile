@@ -74,8 +74,8 @@ else
 	$(BIN)/python -m pytest --last-failed --last-failed-no-failures none $(NODE_TESTS)
 endif
 
-# Statistics of many simulations, long recordings of real robots, large searches, the demo.
-test-slow: $(VENV)/test.installed
+# Statistics of many simulations, long recordings of real robots, large searches, the demo, each way to install.
+test-slow: $(VENV)/test.installed $(VENV)/builders
 	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile -m slow --ignore test/nodes
 	$(BIN)/python -m pytest -m slow test/nodes
 
@@ -102,6 +102,12 @@ $(VENV)/created:
 	$(PYTHON) -m venv $(VENV_OPTIONS) $(VENV)
 	$(INSTALL) --upgrade pip
 	@touch $@
+
+# Apart from what runs the tests: colcon brings plugins of pytest.
+$(VENV)/builders: | $(VENV)/created
+	rm -rf $@.new
+	$(INSTALL) --target $@.new colcon-common-extensions uv
+	mv $@.new $@
 
 $(VENV)/demo.installed: EXTRAS := sim
 $(VENV)/test.installed: EXTRAS := $(TEST_EXTRAS)

@@ -1,8 +1,18 @@
-"""Installation with colcon (ament_python) or pip."""
+"""Installation with colcon (ament_python) or pip.
 
+A wheel brings the command `dynid` alone, which has the nodes as `dynid node NAME`: `recorder` or `simulator` in
+everybody's PATH could be anyone's. colcon puts the nodes into lib/dynid_ros, where `ros2 run` and launch files find
+them.
+"""
+
+import sys
 from pathlib import Path
 
 from setuptools import find_packages, setup
+
+# Whoever makes a wheel, or its metadata, gives one of these commands (PEP 517); colcon and Debian's tools do not.
+FOR_WHEEL = not {"bdist_wheel", "dist_info", "editable_wheel"}.isdisjoint(sys.argv)
+NODES = [] if FOR_WHEEL else sorted(path.stem for path in Path("dynid_ros/nodes").glob("[!_]*.py"))
 
 setup(
     name="dynid_ros",
@@ -14,7 +24,7 @@ setup(
     packages=find_packages(include=["dynid_ros", "dynid_ros.*"]),
     package_data={"dynid_ros.report": ["templates/*"]},
     data_files=[
-        ("bin", ["bin/dynid"]),
+        *([] if FOR_WHEEL else [("bin", ["bin/dynid"])]),
         ("share/ament_index/resource_index/packages", ["resource/dynid_ros"]),
         ("share/dynid_ros", ["package.xml"]),
         *(
@@ -56,17 +66,7 @@ setup(
     entry_points={
         "console_scripts": [
             "dynid = dynid_ros.cli:main",
-            "demo = dynid_ros.nodes.demo:main",
-            "excitation = dynid_ros.nodes.excitation:main",
-            "flexible_joint_identification = dynid_ros.nodes.flexible_joint_identification:main",
-            "gravity_compensation = dynid_ros.nodes.gravity_compensation:main",
-            "gravity_identification = dynid_ros.nodes.gravity_identification:main",
-            "gravity_markers = dynid_ros.nodes.gravity_markers:main",
-            "link_identification = dynid_ros.nodes.link_identification:main",
-            "load_identification = dynid_ros.nodes.load_identification:main",
-            "recorder = dynid_ros.nodes.recorder:main",
-            "simulator = dynid_ros.nodes.simulator:main",
-            "torque_sensor_calibration = dynid_ros.nodes.torque_sensor_calibration:main",
+            *(f"{name} = dynid_ros.nodes.{name}:main" for name in NODES),
         ],
     },
 )

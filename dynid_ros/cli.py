@@ -1,4 +1,4 @@
-"""`dynid`: experiments and identification without ROS, and the demo."""
+"""`dynid`: experiments and identification without ROS, the demo, and the nodes."""
 
 import sys
 import traceback
@@ -8,7 +8,7 @@ from itertools import takewhile
 
 import dynid_ros.one_thread  # noqa: F401 - before numpy
 from dynid_ros import __version__
-from dynid_ros.commands import check, demo, excite, identify, report, validate
+from dynid_ros.commands import check, demo, excite, identify, node, report, validate
 from dynid_ros.commands.answers import error_as_json, only_document_on_stdout
 from dynid_ros.commands.options import Parser
 from dynid_ros.errors import DynidError
@@ -23,7 +23,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     words = " ".join(takewhile(lambda word: not word.startswith("-"), given))
     as_json = "--json" in given
     try:
-        options = _parser().parse_args(given)
+        options = _parser().parse_args(given or ["--help"])
         with interruptible(), only_document_on_stdout() if as_json else nullcontext():
             answer = options.command(options)
     except DynidError as error:
@@ -54,7 +54,7 @@ def _parser() -> Parser:
     parser = Parser(prog="dynid", description="Identify the dynamics of a serial arm from recordings.")
     parser.add_argument("--version", action="version", version=f"dynid_ros {__version__}")
     commands = parser.add_subparsers(required=True, metavar="command")
-    for command in (demo, excite, check, identify, validate, report):
+    for command in (demo, excite, check, identify, validate, report, node):
         command.add(commands)
     return parser
 

@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from hashlib import sha256
 from importlib import import_module
@@ -65,7 +65,7 @@ def run_demo(output: Path, parameters: Path | None = None, acts: Sequence[str] =
             f"{output}: cannot be written ({error.strerror}); choose another folder with --output"
         ) from error
     with _alone(output):
-        _import_nodes()
+        import_nodes((*NODES, "demo"), "the demo")  # once for all: that takes longer than anything else at the start
         arguments = ["--ros-args", "--params-file", str((parameters or share_path("config/demo.yaml")).resolve())]
         chosen = ["-p", f"acts:=[{', '.join(acts)}]"] if acts else []
         nodes = [_node(name, output, arguments, logs / f"{name}.log") for name in NODES]
@@ -101,16 +101,24 @@ def _node(name: str, output: Path, arguments: Sequence[str], log: Path | None = 
     return ForkedProcess(f"dynid_ros.nodes.{name}", [*arguments, *paths], log)
 
 
-def _import_nodes() -> None:
-    """Once for all of them: that takes longer than anything else at the start."""
+def import_nodes(names: Iterable[str], what: str) -> None:
+    """Import the modules of nodes, for `what` to run them; ROS's wheels find their libraries below the prefix.
+
+    Raises:
+        DynidError: ROS 2 or MuJoCo is not installed.
+
+    """
     os.environ.setdefault("AMENT_PREFIX_PATH", sys.prefix)
-    for module, what in NEEDS.items():
+    for name in names:
         try:
-            import_module(module)
+            import_module(f"dynid_ros.nodes.{name}")
         except ImportError as error:
-            raise DynidError(f"the demo needs {what}") from error
-    for name in (*NODES, "demo"):
-        import_module(f"dynid_ros.nodes.{name}")
+            missing = (error.name or "").partition(".")[0]
+            if missing in ("", "dynid_ros"):
+                raise
+            raise DynidError(
+                f"{what} needs {NEEDS.get(missing, f'{missing} of ROS 2, which is not installed')}"
+            ) from error
 
 
 @contextmanager

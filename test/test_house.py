@@ -3,10 +3,12 @@
 import ast
 import importlib
 import re
+import runpy
 import sys
 from collections.abc import Callable, Collection
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import pytest
@@ -33,6 +35,7 @@ FLOORS = (
     {"nodes", "demo"},
     {"commands"},
     {"cli"},
+    {"__main__"},
 )
 
 # Import name: name for pip, key for rosdep.
@@ -88,21 +91,21 @@ def floor(name: str) -> int:
 
 
 @cache
-def setup_arguments() -> dict:
-    """Literal arguments of the call of `setup`."""
-    calls = [node for node in ast.walk(ast.parse((ROOT / "setup.py").read_text())) if isinstance(node, ast.Call)]
-    call = next(call for call in calls if isinstance(call.func, ast.Name) and call.func.id == "setup")
-    arguments = {}
-    for keyword in call.keywords:
-        try:
-            arguments[keyword.arg] = ast.literal_eval(keyword.value)
-        except ValueError:  # computed, such as packages
-            continue
-    return arguments
+def setup_arguments(*commands: str) -> dict:
+    """What setup.py gives to `setup` when it is told these commands."""
+    taken: dict = {}
+    stand_in = SimpleNamespace(setup=taken.update, find_packages=lambda include: include)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(ROOT)
+        patch.setattr(sys, "argv", ["setup.py", *commands])
+        patch.setitem(sys.modules, "setuptools", stand_in)
+        runpy.run_path("setup.py")
+    return taken
 
 
-def console_scripts() -> dict[str, str]:
-    return dict(re.split(r"\s*=\s*", script) for script in setup_arguments()["entry_points"]["console_scripts"])
+def console_scripts(*commands: str) -> dict[str, str]:
+    scripts = setup_arguments(*commands)["entry_points"]["console_scripts"]
+    return dict(re.split(r"\s*=\s*", script) for script in scripts)
 
 
 def package_xml() -> ElementTree.Element:
@@ -193,6 +196,19 @@ def test_console_script_exists(script, target):
 
 def nodes() -> list[str]:
     return sorted(script for script, target in console_scripts().items() if ".nodes." in target)
+
+
+# As colcon, pip, uv and pybuild call it.
+@pytest.mark.parametrize("commands", [("egg_info", "build", "install"), ("develop",), ("install",)])
+def test_nodes_are_installed_for_ros2_run(commands):
+    assert sorted(console_scripts(*commands)) == sorted(["dynid", *nodes()])
+    assert ("bin", ["bin/dynid"]) in setup_arguments(*commands)["data_files"]
+
+
+@pytest.mark.parametrize("command", ["bdist_wheel", "dist_info", "editable_wheel"])
+def test_wheels_bring_one_command(command):
+    assert list(console_scripts(command)) == ["dynid"]
+    assert all(folder.startswith("share/") for folder, _ in setup_arguments(command)["data_files"])
 
 
 def test_every_node_is_a_console_script():

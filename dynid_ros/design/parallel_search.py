@@ -3,6 +3,7 @@
 import multiprocessing
 import os
 import signal
+import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -11,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain, count, islice
 from multiprocessing.synchronize import Event
+from types import ModuleType
 
 from dynid_ros.design.motion_search import Candidate, MotionSearch
 from dynid_ros.errors import TrajectoryError
@@ -151,7 +153,7 @@ def _beside(
                     start = next(starts, None)
                     if start is None:
                         break
-                    with _without_interrupts():
+                    with _without_interrupts(), _without_main():
                         pending.add(pool.submit(_work, start, deadline))
                 if not pending:
                     return
@@ -163,8 +165,7 @@ def _beside(
                     yield future.result()
         except BrokenProcessPool as error:
             raise TrajectoryError(
-                "the processes that search for a motion ended at once; in a script, start under "
-                "'if __name__ == \"__main__\":', or set workers to 1"
+                "the processes that search for a motion ended; is there memory enough for them? Or set workers to 1"
             ) from error
         finally:
             stop.set()
@@ -193,6 +194,21 @@ def _without_interrupts() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def _without_main() -> Iterator[None]:
+    """Processes started now do not import the program: one without a main guard would run anew in each.
+
+    What they need is this package. While such a process ran the program, the one that started it would wait for ever
+    for its memory of the search to be read.
+    """
+    program = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = program
 
 
 @contextmanager

@@ -1,0 +1,36 @@
+"""`dynid node`: the nodes of ROS 2, where no `ros2 run` finds them because pip or uv installed this package."""
+
+import argparse
+import sys
+from importlib import import_module
+from pkgutil import iter_modules
+
+import dynid_ros.nodes
+from dynid_ros.commands.answers import Answer
+from dynid_ros.demo import import_nodes
+
+NAMES = sorted(module.name for module in iter_modules(dynid_ros.nodes.__path__) if not module.ispkg)
+
+
+def add(commands: argparse._SubParsersAction) -> None:
+    """Add the command."""
+    parser = commands.add_parser(
+        "node",
+        help="run a node of ROS 2, as `ros2 run dynid_ros` does",
+        description=f"Run a node of ROS 2: {', '.join(NAMES)}. Its parameters: docs/parameters.md.",
+    )
+    parser.add_argument("name", choices=NAMES, metavar="NAME")
+    parser.add_argument(
+        "arguments",
+        nargs=argparse.REMAINDER,
+        metavar="...",
+        help="for ROS, as in --ros-args --params-file FILE -p acceleration_limits:=[2.0] -r __ns:=/left",
+    )
+    parser.set_defaults(command=_node)
+
+
+def _node(options: argparse.Namespace) -> Answer:
+    import_nodes([options.name], f"node {options.name}")
+    sys.argv = [f"dynid node {options.name}", *options.arguments]  # where rclpy looks
+    import_module(f"dynid_ros.nodes.{options.name}").main()
+    return Answer("", {})
