@@ -2,6 +2,7 @@
 
 import gc
 import os
+import subprocess
 from contextlib import ExitStack
 
 import pytest
@@ -33,3 +34,17 @@ def pytest_collection():
     yield
     gc.freeze()
     gc.enable()
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """Folder on a file system of 256 KiB."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(folder)], capture_output=True, check=False
+    )
+    if mounted.returncode:
+        pytest.skip("mounting needs root")
+    yield folder
+    subprocess.run(["umount", "-l", str(folder)], check=True)

@@ -45,6 +45,8 @@ def test_excite_then_judge(excite, tmp_path, capsys):
         ("--acceleration-limits 4,4", "acceleration_limits: 2 values; give one for all joints or one for each of"),
         ("--acceleration-limits elbow=4", "names no joint; expected joint=value of joint_1, joint_2, joint_3"),
         ("--acceleration-limits joint_1=4", "acceleration_limits of joint 'joint_2' is not in the robot's description"),
+        ("--acceleration-limits 1e308", "the acceleration limit of joint 'joint_1' is 1e+308"),
+        ("--jerk-limits 1e308", "the jerk limit of joint 'joint_1' is 1e+308"),
         ("--velocity-limits 9", "velocity_limits of joint 'joint_1' is 9, wider than the URDF's 3"),
         ("--harmonics 1", "harmonics is 1; it must be at least 2"),
         ("--harmonics few", "invalid int value: 'few'"),
@@ -58,7 +60,7 @@ def test_excite_then_judge(excite, tmp_path, capsys):
         ("--recorded nowhere.npz", "nowhere.npz does not exist"),
         ("--judge nowhere.yaml", "cannot read trajectory 'nowhere.yaml'"),
         ("--judge arm.urdf", "arm.urdf"),
-        ("--output arm.urdf", "cannot write into arm.urdf"),
+        ("--output arm.urdf", "cannot write arm.urdf"),
         ("--noise 0", "noise"),
     ],
 )

@@ -1,16 +1,27 @@
 """Files: written whole or not at all, read within bounds, YAML without surprises."""
 
-from dynid_ros.files.atomic import atomic_file, write_atomically
+from dynid_ros.files.atomic import (
+    all_or_none,
+    atomic_file,
+    remove,
+    writable_file,
+    writable_folder,
+    write_atomically,
+)
 from dynid_ros.files.bounded import MEGABYTE, read_bytes, read_text, require_file
 from dynid_ros.files.plain_yaml import parse_yaml, read_yaml
 
 __all__ = [
     "MEGABYTE",
+    "all_or_none",
     "atomic_file",
     "parse_yaml",
     "read_bytes",
     "read_text",
     "read_yaml",
+    "remove",
     "require_file",
+    "writable_file",
+    "writable_folder",
     "write_atomically",
 ]

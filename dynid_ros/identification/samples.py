@@ -68,6 +68,9 @@ class SampleRules:
         slow_acceleration: largest acceleration in a slow sample, per s².
         block: length of a slow sample, s.
 
+    Raises:
+        IdentificationError: one is not above zero, or no number.
+
     """
 
     rest_velocity: float = 0.005
@@ -77,6 +80,12 @@ class SampleRules:
     slow_velocity: float = 0.5
     slow_acceleration: float = 0.5
     block: float = 0.1
+
+    def __post_init__(self) -> None:
+        for rule in fields(self):
+            value = getattr(self, rule.name)
+            if not 0.0 < value < np.inf:
+                raise IdentificationError(f"{rule.name} is {value:g}; expected a number above zero")
 
 
 def with_known_torque(recording: Recording) -> Recording:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dynid_ros.errors import IdentifiedFileError
+from dynid_ros.files import writable_file
 from dynid_ros.identification.identified_file import check_same_robot, load_identified
 from dynid_ros.identification.links.document import link_model
 from dynid_ros.identification.validation import validate_torque
@@ -48,7 +49,7 @@ def report_file(
         IdentificationError: a recording is too short, or has no torque.
 
     """
-    document = load_identified(model)
+    output, document = writable_file(output), load_identified(model)
     if robot is not None:
         check_same_robot(document, robot)
     if recordings and not {"links", "gravity"} & set(document):

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid_ros.errors import IdentificationError, IdentifiedFileError
-from dynid_ros.files import atomic_file
+from dynid_ros.files import atomic_file, writable_file
 from dynid_ros.identification.identified_file import load_identified
 from dynid_ros.identification.links.document import link_model
 from dynid_ros.identification.samples import DERIVATIVE_WINDOW, SampleRules, Samples
@@ -55,7 +55,7 @@ def predict(model: str | Path, robot: RobotModel, recording: Recording, output: 
         IdentificationError: no torque was recorded, or too few samples.
 
     """
-    document = load_identified(model)
+    output, document = writable_file(output), load_identified(model)
     recording = recording.select(robot.joint_names)
     if not np.isfinite(recording.torque).any():
         raise IdentificationError(
@@ -69,7 +69,7 @@ def predict(model: str | Path, robot: RobotModel, recording: Recording, output: 
         predicted, validation, remarks = by(document, robot, recording)
         step("looking for faults in the recording")
         remarks += [f"{finding.severity} in the recording: {finding}" for finding in check(recording, robot)]
-    return PredictionJob(validation, tuple(remarks), _write(Path(output), recording, predicted))
+    return PredictionJob(validation, tuple(remarks), _write(output, recording, predicted))
 
 
 def _by_links(document: dict, robot: RobotModel, recording: Recording) -> tuple[NDArray, Validation, list[str]]:

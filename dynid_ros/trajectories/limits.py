@@ -12,6 +12,9 @@ from dynid_ros.model import RobotModel
 from dynid_ros.model.urdf_document import parse_urdf
 from dynid_ros.trajectories.minimum_jerk import shortest_duration
 
+LARGEST = 1e9
+"""Beyond all robots, in any unit: products of larger numbers are none."""
+
 
 @dataclass(frozen=True)
 class MotionLimits:
@@ -52,10 +55,10 @@ class MotionLimits:
                 )
         for what, largest in (("velocity", "finite"), ("acceleration", "finite"), ("jerk", ""), ("torque", "")):
             for name, value in zip(self.joint_names, getattr(self, what), strict=True):
-                if not (value > 0 and (np.isfinite(value) or not largest)):
+                if not (value > 0 and (value <= LARGEST or (value == np.inf and not largest))):
                     raise TrajectoryError(
                         f"the {what} limit of joint '{name}' is {value:g}; it must be positive"
-                        f"{' and finite' * bool(largest)}; give {what}_limits that are"
+                        f"{' and finite' * bool(largest)}, at most {LARGEST:g}; give {what}_limits that are"
                     )
 
     @staticmethod

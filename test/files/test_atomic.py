@@ -1,14 +1,17 @@
 import os
 import signal
+import socket
+import stat
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from dynid_ros.errors import DynidError
-from dynid_ros.files import atomic_file, write_atomically
+from dynid_ros.files import all_or_none, atomic_file, remove, writable_file, writable_folder, write_atomically
 from dynid_ros.recording import Recording
 
 WRITER = """
@@ -73,3 +76,109 @@ def test_names_that_cannot_be(tmp_path, name):
 def test_long_names_and_odd_ones_are_written(tmp_path):
     for name in ("a" * 250, "two\nlines", "Δ 軸", "%s;rm -rf *"):
         assert write_atomically(tmp_path / name, name).read_text() == name
+
+
+@pytest.fixture(name="odd")
+def fixture_odd(tmp_path):
+    """Things that are no files, links to them, and a link to a stream of this process."""
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link to pipe").symlink_to("pipe")
+    (tmp_path / "link to link").symlink_to(tmp_path / "link to pipe")
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "stdout").symlink_to("/proc/self/fd/1")
+    (tmp_path / "null").symlink_to("/dev/null")
+    here = Path.cwd()
+    os.chdir(tmp_path)  # the name of a socket has to be short
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind("socket")
+    os.chdir(here)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("pipe", "it is a pipe"),
+        ("link to pipe", "it is a pipe"),
+        ("link to link", "it is a pipe"),
+        ("socket", "it is a socket"),
+        ("null", "it is a device"),
+        (".", "it is a folder"),
+        ("loop", "Too many levels of symbolic links"),
+        ("stdout", "it is an open stream"),
+        ("/dev/fd/1", "it is an open stream"),
+    ],
+)
+def test_what_is_no_file_is_refused_and_stays(odd, name, reason):
+    path = odd / name
+    before = sorted((file.name, file.lstat().st_mode, file.lstat().st_ino) for file in odd.iterdir())
+    for write in (lambda: write_atomically(path, "x"), lambda: writable_file(path)):
+        with pytest.raises(DynidError, match=rf"cannot write .* \({reason}"):
+            write()
+    assert sorted((file.name, file.lstat().st_mode, file.lstat().st_ino) for file in odd.iterdir()) == before
+
+
+def test_a_device_is_refused_and_stays(tmp_path):
+    device = tmp_path / "device"
+    try:
+        os.mknod(device, 0o666 | stat.S_IFCHR, os.makedev(1, 3))
+    except PermissionError:
+        pytest.skip("making a device needs root")
+    with pytest.raises(DynidError, match=r"device \(it is a device"):
+        write_atomically(device, "x")
+    assert stat.S_ISCHR(device.stat().st_mode)
+
+
+def test_a_pipe_that_comes_while_the_file_is_written_stays(tmp_path):
+    path = tmp_path / "a.txt"
+    with pytest.raises(DynidError, match="it is a pipe"), atomic_file(path) as file:  # noqa: PT012
+        file.write(b"x")
+        os.mkfifo(path)
+    assert [(file.name, file.is_fifo()) for file in tmp_path.iterdir()] == [("a.txt", True)]
+
+
+def test_a_link_stays_one_and_its_file_is_written(tmp_path):
+    (tmp_path / "results").mkdir()
+    link = tmp_path / "latest.yaml"
+    link.symlink_to("results/1.yaml")
+    for text in ("first", "second"):
+        assert write_atomically(link, text) == link
+        assert (tmp_path / "results" / "1.yaml").read_text() == text
+    assert link.is_symlink()
+
+
+def test_all_files_of_a_result_come_or_none(tmp_path):
+    def written(*, fails):
+        with all_or_none():
+            write_atomically(tmp_path / "identified.yaml", "new")
+            remove(tmp_path / "identified.urdf")
+            if fails:
+                raise DynidError("no space for the report")
+            write_atomically(tmp_path / "report.html", "new")
+
+    write_atomically(tmp_path / "identified.yaml", "old")
+    write_atomically(tmp_path / "identified.urdf", "old")
+    with pytest.raises(DynidError, match="no space"):
+        written(fails=True)
+    assert {file.name: file.read_text() for file in tmp_path.iterdir()} == {
+        "identified.yaml": "old",
+        "identified.urdf": "old",
+    }
+    with all_or_none():
+        written(fails=False)
+        assert (tmp_path / "identified.yaml").read_text() == "old"
+    assert {file.name: file.read_text() for file in tmp_path.iterdir()} == {
+        "identified.yaml": "new",
+        "report.html": "new",
+    }
+
+
+def test_what_can_be_written_is_known_beforehand(tmp_path):
+    (tmp_path / "file").write_text("")
+    for folder in (tmp_path, tmp_path / "a" / "b"):
+        assert writable_folder(folder) == folder
+        assert writable_file(folder / "c.csv") == folder / "c.csv"
+    for folder in (tmp_path / "file", tmp_path / "file" / "a", Path("/dev/null"), Path("/proc/1"), tmp_path / "\0"):
+        with pytest.raises(DynidError, match="cannot write "):
+            writable_folder(folder)
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]

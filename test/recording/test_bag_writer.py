@@ -218,20 +218,6 @@ def _check_complete(path, count, others=0):
     assert sorted(file.name for file in path.iterdir()) == sorted([*listed, "metadata.yaml"])
 
 
-@pytest.fixture
-def small_disk(tmp_path):
-    """Folder on a file system of 256 KiB."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(folder)], capture_output=True, check=False
-    )
-    if mounted.returncode:
-        pytest.skip("mounting needs root")
-    yield folder
-    subprocess.run(["umount", "-l", str(folder)], check=True)
-
-
 def _fill(bag, flush, flushed):
     for end in range(sum(flushed) + flush, 10**6, flush):
         write(bag, end - flush, end)

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.errors import DynidError, TrajectoryError
 from dynid_ros.excitation import Experiment, FourierExcitation, Plan
-from dynid_ros.files import write_atomically
+from dynid_ros.files import all_or_none, writable_folder, write_atomically
 from dynid_ros.information.criteria import Condition
 from dynid_ros.information.flexible_prior import FlexibleJoints
 from dynid_ros.information.motion_quality import MotionQuality
@@ -111,12 +111,9 @@ def excite(
     Raises:
         RecordingError: the sanity check found an error in a recording.
         TrajectoryError: a setting makes no sense, or no motion keeps to limits and workspace.
-        DynidError: the output is no folder.
 
     """
-    output = Path(output)
-    if output.is_file():
-        raise DynidError(f"cannot write into {output}: it is a file; choose a folder")
+    output = writable_folder(output)
     findings = checked(recorded, robot, motion=True) if recorded else ()
     experiment: Experiment
     if kind == FLEXIBLE:
@@ -188,6 +185,7 @@ def _judged(
             return None, str(error)
 
 
+@all_or_none()
 def _written(design: DesignedMotion, output: Path) -> tuple[Path, ...]:
     trajectory = design.plan.trajectory
     plan = {**design.plan.as_dict(), "not_checked": design.not_checked}

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from dynid_ros.errors import IdentificationError, MocapError
+from dynid_ros.files import all_or_none, writable_folder
 from dynid_ros.identification.flexible import FlexibleJointIdentification, FlexibleResult, MocapLinks, mocap_links
 from dynid_ros.identification.flexible.measured_spring import MeasuredSpring, link_noise, measured_springs
 from dynid_ros.identification.flexible.result import mean_and_variation
@@ -67,6 +68,7 @@ def repeated(repeats: Sequence[FlexibleResult]) -> list[tuple[str, float, float]
     return list(zip(repeats[0].names, mean.tolist(), variation.tolist(), strict=True))
 
 
+@all_or_none()
 def identify_flexible(
     identification: FlexibleJointIdentification,
     recordings: Sequence[Recording],
@@ -99,7 +101,7 @@ def identify_flexible(
     if repeats and len(recordings) < 2:
         raise IdentificationError("repeats: there is only one recording; give each repetition as one of its own")
     check_apart(recordings, validate)
-    robot, output = identification.robot, Path(output)
+    robot, output = identification.robot, writable_folder(output)
     with progress(5) as step:
         step("looking for faults in the recordings")
         # A rigid model would complain of all that springs do, so that none is given.

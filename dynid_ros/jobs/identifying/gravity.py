@@ -1,10 +1,12 @@
 """From recordings to `identified.yaml` and `report.html`: the gravity parameters of an arm."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from dynid_ros.errors import IdentifiedFileError
+from dynid_ros.errors import IdentificationError, IdentifiedFileError
+from dynid_ros.files import all_or_none, writable_folder
 from dynid_ros.identification import GravityIdentification, GravityResult
 from dynid_ros.identification.identified_file import check_same_robot, load_identified
 from dynid_ros.identification.validation import Validation
@@ -45,6 +47,7 @@ class GravityJob:
         }
 
 
+@all_or_none()
 def identify_gravity(
     identification: GravityIdentification,
     recordings: Sequence[Recording],
@@ -58,18 +61,35 @@ def identify_gravity(
         IdentificationError: the recordings hold too little.
 
     """
-    robot = identification.robot
+    robot, output = identification.robot, writable_folder(output)
     with progress(3) as step:
         step("looking for faults in the recordings")
         findings = checked(recordings, robot)
         step("identifying gravity")
-        result = identification.fit(*recordings)
+        result = _fitted(identification, recordings)
         validations = tuple(result.validate(other) for other in validate)
         step("writing the report")
-        identified = result.save(Path(output) / "identified.yaml", validations)
+        identified = result.save(output / "identified.yaml", validations)
         document = result.document() | {"validation": [validation.document() for validation in validations]}
-        report = write_gravity_report(Path(output) / "report.html", robot, document, result.samples)
+        report = write_gravity_report(output / "report.html", robot, document, result.samples)
     return GravityJob(result, validations, findings, identified, report)
+
+
+def _fitted(identification: GravityIdentification, recordings: Sequence[Recording]) -> GravityResult:
+    """The fit; where dwells are too few for it, its error says whether slow motion would do."""
+    try:
+        return identification.fit(*recordings)
+    except IdentificationError as error:
+        stretches = 0
+        if identification.samples == "static":
+            with suppress(IdentificationError):
+                stretches = len(replace(identification, samples="slow").extract(*recordings))
+        if not stretches:
+            raise
+        raise IdentificationError(
+            f"{str(error).rstrip('.')}. But it moves slowly, below {identification.rules.slow_velocity:g} per s, in "
+            f"{stretches} stretches; to identify from these: --samples slow (node: samples:=slow)"
+        ) from error
 
 
 def report_gravity(model: Path, robot: RobotModel, recordings: Sequence[Recording], output: Path) -> Path:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dynid_ros.errors import IdentificationError, ModelError
+from dynid_ros.files import all_or_none, remove, writable_folder
 from dynid_ros.identification import LinkIdentification, LinkResult
 from dynid_ros.identification.validation import Validation
 from dynid_ros.jobs.checking import check_apart, checked
@@ -51,6 +52,7 @@ class LinkJob:
         }
 
 
+@all_or_none()
 def identify_links(
     identification: LinkIdentification,
     recordings: Sequence[Recording],
@@ -65,7 +67,7 @@ def identify_links(
 
     """
     check_apart(recordings, validate)
-    output, robot = Path(output), identification.robot
+    output, robot = writable_folder(output), identification.robot
     with progress(4) as step:
         step("looking for faults in the recordings")
         findings = checked(recordings, robot, motion=True)
@@ -88,5 +90,5 @@ def _write_urdf(result: LinkResult, path: Path) -> tuple[Path | None, str]:
         return result.write_urdf(path), ""
     except (IdentificationError, ModelError) as error:
         # One of an earlier run would be taken for this result's.
-        path.unlink(missing_ok=True)
+        remove(path)
         return None, str(error)

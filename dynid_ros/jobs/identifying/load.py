@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dynid_ros.errors import IdentificationError
-from dynid_ros.files import write_atomically
+from dynid_ros.files import all_or_none, remove, writable_folder, write_atomically
 from dynid_ros.identification import LinkIdentification, LoadIdentification, LoadResult
 from dynid_ros.identification.load.drivers import SETTINGS, driver_settings
 from dynid_ros.jobs.checking import checked
@@ -59,6 +59,7 @@ class LoadJob:
         }
 
 
+@all_or_none()
 def identify_load(
     identification: LoadIdentification,
     recordings: Sequence[Recording],
@@ -80,7 +81,7 @@ def identify_load(
         IdentificationError: the recordings hold too little, or contradict each other.
 
     """
-    output, robot = Path(output), identification.robot
+    output, robot = writable_folder(output), identification.robot
     moving = identification.motion == "dynamic"
     with progress(4) as step:
         step("looking for faults in the recordings")
@@ -113,5 +114,5 @@ def _settings(result: LoadResult) -> tuple[dict[str, str], str]:
 def _write(settings: dict[str, str], folder: Path) -> tuple[Path, ...]:
     # Those of an earlier run would be taken for this result's.
     for name in SETTINGS:
-        (folder / name).unlink(missing_ok=True)
+        remove(folder / name)
     return tuple(write_atomically(folder / name, text) for name, text in settings.items())

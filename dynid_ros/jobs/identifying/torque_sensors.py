@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from dynid_ros.files import all_or_none, writable_folder
 from dynid_ros.identification import TorqueSensorCalibration, TorqueSensorResult
 from dynid_ros.identification.identified_file import check_same_robot, load_identified
 from dynid_ros.identification.torque_sensors.gravity import KnownGravity
@@ -43,6 +44,7 @@ class TorqueSensorJob:
         return {**self.result.document(), "warnings": [str(finding) for finding in self.findings]}
 
 
+@all_or_none()
 def identify_torque_sensors(
     calibration: TorqueSensorCalibration,
     recordings: Sequence[Recording],
@@ -64,7 +66,7 @@ def identify_torque_sensors(
         IdentificationError: the recordings are not those that the calibration needs.
 
     """
-    output, names = Path(output), calibration.robot.joint_names
+    output, names = writable_folder(output), calibration.robot.joint_names
     plain, loaded = ([recording.select(names) for recording in some] for some in (recordings, with_mass))
     # Readings need not be N m, nor near the torques that the URDF predicts: that is what is to be found.
     with progress(3) as step:

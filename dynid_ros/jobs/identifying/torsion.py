@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from dynid_ros.files import all_or_none, writable_folder
 from dynid_ros.identification.flexible import TorsionIdentification, TorsionResult
 from dynid_ros.identification.flexible.torsion_result import MDEG, JointTorsion, TorsionValidation
 from dynid_ros.identification.identified_file import new_document, save_identified
@@ -55,6 +56,7 @@ class TorsionJob:
         return {**found, "warnings": [str(finding) for finding in self.findings]}
 
 
+@all_or_none()
 def identify_torsion(
     identification: TorsionIdentification,
     robot: RobotModel,
@@ -70,7 +72,7 @@ def identify_torsion(
 
     """
     check_apart(recordings, validate)
-    output, sources = Path(output), tuple(recording.source for recording in recordings)
+    output, sources = writable_folder(output), tuple(recording.source for recording in recordings)
     with progress(3) as step:
         step("looking for faults in the recordings")
         findings = checked([*recordings, *validate], None)

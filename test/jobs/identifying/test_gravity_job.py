@@ -1,5 +1,7 @@
 """From recordings to files."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from gravity_experiment import demo_recording, demo_robot
@@ -10,6 +12,7 @@ from dynid_ros.identification.identified_file import gravity_moments, load_ident
 from dynid_ros.jobs.demonstration.gravity import write_gravity_demonstration
 from dynid_ros.jobs.identifying.gravity import identify_gravity, report_gravity
 from dynid_ros.model import GravityModel
+from dynid_ros.recording import Recording
 from dynid_ros.simulation import SimulatedArm
 
 
@@ -69,3 +72,22 @@ def test_demonstration_passes_when_the_arm_floats_and_fails_when_it_falls(tmp_pa
 
 def _with_torque(recording, torque):
     return type(recording)(recording.joint_names, recording.time, recording.position, recording.velocity, torque)
+
+
+def test_a_motion_without_dwells_is_told_what_would_do(tmp_path):
+    """Slow but never at rest, as a motion for links: static samples there are none, slow ones there are."""
+    robot, time = demo_robot(), np.arange(0.0, 40.0, 0.01)
+    phase = np.linspace(0.0, np.pi, 6)
+    position = 0.5 * np.sin(0.3 * time[:, None] + phase)
+    torque = robot.gravity_torque(position)
+    moving = Recording(robot.joint_names, time, position, np.gradient(position, time, axis=0), torque)
+    with pytest.raises(
+        IdentificationError, match=r"slowly, below 0\.5 per s, in \d+ stretches.*: --samples slow \(node"
+    ):
+        identify_gravity(GravityIdentification(robot), [moving], tmp_path)
+    fast = replace(moving, time=time / 40)
+    with pytest.raises(IdentificationError) as caught:
+        identify_gravity(GravityIdentification(robot), [fast], tmp_path)
+    assert "--samples slow" not in str(caught.value)
+    assert not list(tmp_path.iterdir())
+    assert identify_gravity(GravityIdentification(robot, samples="slow"), [moving], tmp_path).report.is_file()
