@@ -5,6 +5,7 @@ import pytest
 from command_line import URDF, run
 from gravity_experiment import demo_recording
 
+from dynid_ros.files import write_atomically
 from dynid_ros.identification.identified_file import load_identified
 from dynid_ros.share import share_path
 
@@ -52,6 +53,8 @@ def test_check_finds_current_taken_for_torque(tmp_path, capsys):
         (["--urdf", URDF, "--recording", "nowhere"], "nowhere does not exist"),
         (["--urdf", URDF, "--tip", "hand", "--recording", "run.npz"], "tip link 'hand'"),
         (["--urdf", URDF, "--recording", "run.npz", "--effort-convention", "motor_current"], "gains"),
+        (["--urdf", URDF, "--recording", "run.npz", "--slow-velocity", "-1"], "slow_velocity is -1; expected"),
+        (["--urdf", URDF, "--recording", "run.npz", "--slow-acceleration", "nan"], "slow_acceleration is nan"),
         (["--urdf", URDF, "--recording", "run.npz", "--effort-convention", "gravity_compensated"], "gravity"),
     ],
 )
@@ -78,3 +81,63 @@ def test_model_of_another_robot_is_refused(tmp_path, capsys):
     )
     assert code == 2
     assert "another robot" in err
+
+
+def test_without_words_it_says_what_there_is(capsys):
+    code, out, err = run(capsys)
+    assert (code, err) == (0, "")
+    assert "identify" in out
+    assert "node" in out
+
+
+def test_half_an_option_is_none(bag, tmp_path, capsys):
+    output = ("--output", tmp_path / "out")
+    code, out, err = run(capsys, "identify", "gravity", "--urdf", URDF, "--recordin", bag, *output)
+    assert (code, out) == (2, "")
+    assert "--recording" in err
+    code, _, err = run(capsys, "identify", "gravity", "--urdf", URDF, "--recording", bag, "--sample", "slow", *output)
+    assert (code, "unrecognized arguments: --sample slow" in err) == (2, True)
+
+
+def test_an_output_that_cannot_be_written_is_found_before_the_work(bag, tmp_path, monkeypatch, capsys):
+    def fit(*_):
+        raise AssertionError("the work began")
+
+    monkeypatch.setattr("dynid_ros.identification.GravityIdentification.fit", fit)
+    (tmp_path / "file").write_text("")
+    for output in (tmp_path / "file", "/dev/null", "/proc/out"):
+        code, _, err = run(capsys, "identify", "gravity", "--urdf", URDF, "--recording", bag, "--output", output)
+        assert (code, f"cannot write {output}" in err) == (2, True)
+
+
+def test_a_full_disk_leaves_the_old_result(bag, small_disk, monkeypatch, capsys):
+    arguments = ("identify", "gravity", "--urdf", URDF, "--recording", bag, "--output", small_disk)
+
+    def page(path, *_):
+        return write_atomically(path, "x" * size)
+
+    monkeypatch.setattr("dynid_ros.jobs.identifying.gravity.write_gravity_report", page)
+    size = 1000
+    assert run(capsys, *arguments)[0] == 0
+    before = {path.name: path.read_bytes() for path in small_disk.iterdir()}
+    assert set(before) == {"identified.yaml", "report.html"}
+    size = 1_000_000
+    code, _, err = run(capsys, *arguments, "--samples", "both")
+    assert code == 2
+    assert "No space left" in err
+    assert {path.name: path.read_bytes() for path in small_disk.iterdir()} == before
+
+
+def test_the_tip_that_was_found_is_said(bag, tmp_path, capsys):
+    hand = (
+        '<link name="palm"/><link name="left"/>'
+        '<joint name="mount" type="fixed"><parent link="tool"/><child link="palm"/></joint>'
+        '<joint name="slide" type="prismatic"><parent link="palm"/><child link="left"/><axis xyz="1 0 0"/>'
+        '<limit lower="0" upper="0.04" velocity="1" effort="1"/></joint></robot>'
+    )
+    urdf = tmp_path / "arm.urdf"
+    urdf.write_text(share_path("config/demo_arm.urdf").read_text().replace("</robot>", hand))
+    code, out, err = run(capsys, "check", "--urdf", urdf, "--recording", bag)
+    assert (code, "nothing to complain of" in out) == (0, True)
+    assert "the arm ends at link 'link_6', its flange" in err
+    assert "slide" in err

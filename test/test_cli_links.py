@@ -9,6 +9,7 @@ import planar_arm
 import pytest
 from command_line import refused, run
 
+from dynid_ros.errors import DynidError
 from dynid_ros.identification.identified_file import load_identified
 from dynid_ros.model import RobotModel
 
@@ -190,5 +191,17 @@ def test_judge_recordings(links, capsys):
     assert (code, out.splitlines()[0]) == (1, "not enough")
     assert "viscous joint_3" in out
     code, out, _ = run(capsys, "check", "--urdf", "arm.urdf", "--recording", "still.npz", "--motion")
-    assert code == 0
+    assert code == 1
     assert "viscous joint_3" in out
+    both = ("--recording", "run.npz", "--recording", "other.npz")
+    code, out, _ = run(capsys, "check", "--urdf", "arm.urdf", *both, "--motion")
+    assert (code, out.splitlines()[-1].startswith("not")) == (0, False)
+
+
+def test_check_of_a_motion_that_cannot_be_judged(links, monkeypatch, capsys):
+    def unjudged(*_):
+        raise DynidError("too few samples")
+
+    monkeypatch.setattr("dynid_ros.commands.check.judge", unjudged)
+    code, out, _ = run(capsys, "check", "--urdf", "arm.urdf", "--recording", "run.npz", "--motion")
+    assert (code, "the motion was not judged: too few samples" in out) == (1, True)

@@ -20,7 +20,7 @@ def add(commands: argparse._SubParsersAction) -> None:
     parser.add_argument(
         "--motion",
         action="store_true",
-        help="also ask whether all joints move, as links need it, and how well the motion shows them",
+        help="also ask whether the motion shows what links need, and how well; exit code 1 where that is not enough",
     )
     add_json(parser)
     parser.set_defaults(command=_check)
@@ -45,6 +45,7 @@ def _check(options: argparse.Namespace) -> Answer:
             step("judging the motion")
             text, document["motion"] = _judged(robot, recordings)
             lines.append(text)
+            faulty = not document["motion"].get("enough", False)
     return Answer("\n".join(lines), document, code=1 if faulty else 0)
 
 

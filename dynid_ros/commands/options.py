@@ -2,6 +2,7 @@
 
 import argparse
 import re
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
@@ -11,6 +12,7 @@ from dynid_ros.identification.identified_file import load_identified
 from dynid_ros.identification.torque_sensors.correction import TorqueSensors
 from dynid_ros.jobs.progress import progress
 from dynid_ros.model import RobotModel
+from dynid_ros.model.flange import arm_from_urdf
 from dynid_ros.recording import Recording
 from dynid_ros.recording.effort import EffortConvention
 
@@ -19,6 +21,7 @@ class Parser(argparse.ArgumentParser):
     """Says in one line what is wrong, as all errors are said."""
 
     def __init__(self, *arguments: Any, **settings: Any) -> None:
+        settings.setdefault("allow_abbrev", False)  # a half-typed option is a mistake
         super().__init__(*arguments, **settings)
         # So that lists such as -1,-2 are values as -1 is, not options.
         self._negative_number_matcher = re.compile(r"-(\.?\d|inf)")
@@ -43,7 +46,7 @@ def add_robot(parser: argparse.ArgumentParser, required: bool = True) -> None:
     """Options of the arm."""
     parser.add_argument("--urdf", type=Path, required=required)
     parser.add_argument("--base", help="link that the chain starts from; default: the root")
-    parser.add_argument("--tip", help="link that the chain ends at; default: the only leaf")
+    parser.add_argument("--tip", help="link that the chain ends at; default: the flange")
     parser.add_argument(
         "--gravity",
         type=float,
@@ -85,8 +88,11 @@ def add_reading(parser: argparse._ActionsContainer) -> None:
 
 
 def read_robot(options: argparse.Namespace) -> RobotModel:
-    """The arm."""
-    return RobotModel.from_urdf(options.urdf, options.tip, options.base, options.gravity)
+    """The arm; where its tip was not named and is not the only leaf, stderr says what it is."""
+    robot, remark = arm_from_urdf(options.urdf, options.tip, options.base, options.gravity)
+    if remark:
+        print(f"dynid: {remark} (--tip)", file=sys.stderr)
+    return robot
 
 
 def read_recordings(options: argparse.Namespace, robot: RobotModel, paths: Sequence[Path]) -> list[Recording]:

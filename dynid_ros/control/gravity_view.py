@@ -15,6 +15,7 @@ from dynid_ros.control.loaded_gravity import LoadedGravity
 from dynid_ros.identification.identified_file import load_identified
 from dynid_ros.identification.links.document import link_model
 from dynid_ros.model import RobotModel
+from dynid_ros.model.flange import arm_from_urdf
 from dynid_ros.model.gravity import GravityModel
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK
 from dynid_ros.model.kinematics import joint_frames
@@ -89,7 +90,7 @@ class GravityView:
         """
         base, tip = settings.base_link or None, settings.tip_link or None
         if not settings.model_file:
-            robot = RobotModel.from_urdf(urdf, tip, base, settings.gravity)
+            robot, _ = arm_from_urdf(urdf, tip, base, settings.gravity)
             model = GravityModel(robot)
             torque = LoadedGravity(model, model.project(robot.parameters))
             return cls(robot, torque, robot.parameters, masses_identified=False, torque_identified=False)

@@ -12,6 +12,7 @@ from std_msgs.msg import String
 
 from dynid_ros.errors import DynidError, ModelError
 from dynid_ros.model import RobotModel
+from dynid_ros.model.flange import arm_from_urdf
 from dynid_ros.model.urdf_document import is_urdf_text, urdf_text
 from dynid_ros.nodes.shared.parameters import NodeParameter
 
@@ -26,7 +27,7 @@ ROBOT_PARAMETERS = (
         "robot_description", "", "URDF as text, or a path to it; empty: wait for the topic robot_description"
     ),
     NodeParameter("base_link", "", "link that the chain starts from; empty: the root of the URDF"),
-    NodeParameter("tip_link", "", "link that the chain ends at; empty: the only leaf of the URDF"),
+    NodeParameter("tip_link", "", "link that the chain ends at; empty: the flange"),
     NodeParameter("gravity", [0.0, 0.0, -9.80665], "gravity in the base link's frame, m/s^2"),
 )
 
@@ -90,4 +91,7 @@ def robot_model(node: Node, settings: SimpleNamespace, timeout: float = math.inf
 
     """
     text = robot_description(node, settings.robot_description, timeout)
-    return RobotModel.from_urdf(text, settings.tip_link, settings.base_link, settings.gravity)
+    robot, remark = arm_from_urdf(text, settings.tip_link, settings.base_link, settings.gravity)
+    if remark:
+        node.get_logger().info(f"{remark} (parameter tip_link)")
+    return robot

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from dynid_ros.errors import DynidError
 from dynid_ros.model import RobotModel
+from dynid_ros.model.flange import arm_from_urdf
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK, from_center_of_mass, inertia_matrix
 from dynid_ros.nodes.shared.parameters import NodeParameter
 from dynid_ros.nodes.shared.robot_description import ROBOT_PARAMETERS
@@ -76,7 +77,7 @@ PARAMETERS = (
 
 def make_arm(settings: SimpleNamespace, urdf: str) -> SimulatedArm:
     """The arm of a URDF; raises as its parts do, and for parameters that make no sense."""
-    robot = RobotModel.from_urdf(urdf, settings.tip_link, settings.base_link, settings.gravity)
+    robot, _ = arm_from_urdf(urdf, settings.tip_link, settings.base_link, settings.gravity)
     period = 1.0 / settings.rate
     if not settings.timestep >= SHORTEST_TIMESTEP:
         raise DynidError(f"Parameter 'timestep' is {settings.timestep:g} s; expected {SHORTEST_TIMESTEP:g} or more")

@@ -1,0 +1,100 @@
+"""Where arms end whose tip nobody names: real ones, and those that are made up of what decides."""
+
+import pytest
+from pinocchio_arm import example_urdf
+from urdf_parts import joint, link, robot
+
+from dynid_ros.errors import ModelError
+from dynid_ros.model import RobotModel
+from dynid_ros.model.flange import arm_from_urdf
+
+SHORT = '<limit lower="0" upper="0.04" velocity="1" effort="1"/>'
+LONG = '<limit lower="0" upper="0.4" velocity="1" effort="1"/>'
+MIMIC = '<mimic joint="joint_1"/>'
+ARM = (*map(link, ("base", "a", "b", "c")), joint("joint_1", "base", "a"), joint("joint_2", "a", "b"))
+
+
+@pytest.mark.parametrize(
+    ("path", "tip", "fingers"),
+    [
+        ("panda_description/urdf/panda.urdf", "panda_link8", "panda_finger_joint1, panda_finger_joint2"),
+        ("kinova_description/robots/kinova.urdf", "j2s6s200_end_effector", ""),
+        ("ur_description/urdf/ur10_robot.urdf", "tool0", ""),
+        ("so_arm_description/urdf/so101.urdf", "gripper_link", "gripper"),
+        ("z1_description/urdf/z1.urdf", "link06", "jointGripper"),
+        ("talos_data/robots/talos_left_arm.urdf", "arm_left_7_link", "gripper_left_joint"),
+        ("xarm_description/urdf/xarm7.urdf", "link_eef", ""),
+        ("finger_edu_description/robots/finger_edu.urdf", "finger_tip_link", ""),
+    ],
+)
+def test_real_arms(path, tip, fingers):
+    model, remark = arm_from_urdf(example_urdf(path))
+    assert model.tip == tip
+    assert remark.endswith(fingers)
+    assert not fingers or "taken to be a hand's" in remark
+    assert not set(fingers.split(", ")) & set(model.joint_names)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "tiago_description/robots/tiago.urdf",
+        "baxter_description/urdf/baxter.urdf",
+        "pr2_description/urdf/pr2.urdf",
+        "allegro_hand_description/urdf/allegro_left_hand.urdf",
+        "centauro_description/urdf/centauro.urdf",
+    ],
+)
+def test_robots_of_several_arms_are_not_guessed_at(path):
+    with pytest.raises(ModelError, match="several links end a chain"):
+        arm_from_urdf(example_urdf(path))
+
+
+@pytest.mark.parametrize(
+    ("last", "tip", "n_joints"),
+    [
+        ((), "b", 2),  # and c is a leaf that nothing holds
+        ((joint("slide", "b", "c", "prismatic", SHORT),), "b", 2),
+        ((joint("quill", "b", "c", "prismatic", LONG),), "c", 3),
+        ((joint("follower", "b", "c", content=MIMIC),), "b", 2),
+        ((joint("Left_Finger", "b", "c"),), "b", 2),
+        ((joint("wrist", "b", "c"),), "c", 3),
+        ((joint("to_tool0", "b", "c", "fixed"),), "c", 2),
+    ],
+)
+def test_the_last_joint(last, tip, n_joints):
+    parts = ARM if last else [part for part in ARM if 'link name="c"' not in part]
+    model, remark = arm_from_urdf(robot(*parts, *last))
+    assert (model.tip, model.n_joints) == (tip, n_joints)
+    assert bool(remark) == (tip == "b" and bool(last))
+
+
+def test_a_slide_before_fingers_is_the_arms():
+    fingers = (link("l"), link("r"), joint("left", "c", "l"), joint("right", "c", "r"))
+    model, remark = arm_from_urdf(robot(*ARM, joint("slide", "b", "c", "prismatic", SHORT), *fingers))
+    assert (model.tip, model.n_joints) == ("c", 3)
+    assert remark.endswith("left, right")
+
+
+def test_fingers_with_as_many_joints_as_the_arm_are_arms():
+    parts = [*ARM, joint("other", "base", "c")]
+    with pytest.raises(ModelError, match="choose one as tip"):
+        arm_from_urdf(robot(*parts))
+
+
+def test_frames_of_the_last_link():
+    frames = [link(name, "") for name in ("left_tool0", "ft_frame", "mytool0")]
+    joints = [joint(f"to_{name}", "b", name, "fixed") for name in ("left_tool0", "ft_frame", "mytool0")]
+    arm = [part for part in ARM if 'link name="c"' not in part]
+    assert arm_from_urdf(robot(*arm, *frames, *joints))[0].tip == "left_tool0"
+    assert arm_from_urdf(robot(*arm, *frames[1:], *joints[1:]))[0].tip == "b"  # none is named for it
+
+
+def test_what_is_named_is_taken():
+    text = robot(*ARM, joint("slide", "b", "c", "prismatic", SHORT))
+    model, remark = arm_from_urdf(text, tip="c")
+    assert (model.n_joints, remark) == (3, "")
+    assert RobotModel.from_urdf(text).tip == "c"  # the only leaf
+    for links in ({"tip": "nowhere"}, {"base": "nowhere"}, {"base": "c"}):
+        with pytest.raises(ModelError):
+            arm_from_urdf(text, **links)
