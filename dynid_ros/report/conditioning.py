@@ -9,7 +9,7 @@ ILL_CONDITIONED = 300.0
 
 
 class Condition(NamedTuple):
-    """In a word and in a paragraph."""
+    """In a few words, which grade the experiment and not its result, and in a paragraph."""
 
     word: str
     explanation: str
@@ -24,11 +24,14 @@ def condition(
     if not np.isfinite(number):
         word, meaning = "not known", "The file holds no condition number."
     elif number < WELL_CONDITIONED:
-        word, meaning = "well conditioned", "This experiment tells all unknowns well apart."
+        word, meaning = "the experiment tells unknowns well apart", "This experiment tells all unknowns well apart."
     elif number < ILL_CONDITIONED:
-        word, meaning = "fair", f"This experiment tells the unknowns apart; {more} would narrow the intervals."
+        word, meaning = (
+            "the experiment tells unknowns apart",
+            f"This experiment tells the unknowns apart; {more} would narrow the intervals.",
+        )
     else:
-        word = "ill conditioned"
+        word = "the experiment barely tells unknowns apart"
         meaning = (
             f"This experiment barely tells some unknowns apart: small errors of the sensors become large ones. {remedy}"
         )

@@ -55,7 +55,7 @@ def write_gravity_report(
     fit = validate_torque("fit", robot.joint_names, samples.torque, predicted)
     validations = read_validations(document, robot.joint_names)
     source = mapping(document, "source", file_of(document))
-    quality = Quality.of(model, fit, validations, demonstration)
+    quality = Quality.of(model, samples, fit, validations, demonstration)
     efforts = " or ".join(sorted({unit.effort for unit in joint_units(robot)}))
     rows = joint_rows(model, samples, demonstration.moments if demonstration else None)
     return write_page(

@@ -5,9 +5,9 @@ import numpy as np
 from dynid_ros.identification.samples import Samples
 from dynid_ros.report.conditioning import condition
 from dynid_ros.report.demonstration.demonstration import STILL, Demonstration
-from dynid_ros.report.formats import brief, counted, distance, listed, percent, significant
+from dynid_ros.report.formats import brief, counted, distance, listed, percent, significant, with_unit
 from dynid_ros.report.gravity.identified_gravity import IdentifiedGravity
-from dynid_ros.report.gravity.quality import Quality
+from dynid_ros.report.gravity.quality import GOOD, Quality
 from dynid_ros.report.page import Tile
 from dynid_ros.report.units import joint_units
 
@@ -16,13 +16,20 @@ def sentences(
     model: IdentifiedGravity, samples: Samples, quality: Quality, demonstration: Demonstration | None
 ) -> list[str]:
     """What was identified, how well it predicts, and what became of the arm that was let go."""
-    found = [_identified(model, samples)]
+    found = [_judged(model, quality), _identified(model, samples)]
     if np.isfinite(quality.error):
         found.append(
-            f"On {quality.evidence}, the predicted torque is off by at most {percent(quality.error)} of a joint's "
+            f"On {quality.evidence}, the predicted torque is off by at most {percent(quality.error)} of "
             f"{quality.reference} (RMS)"
             + ("." if quality.unseen else "; another recording would show how well it predicts.")
         )
+    if quality.apart:
+        units = dict(zip(model.robot.joint_names, joint_units(model.robot), strict=True))
+        each = [
+            f"{name} ({with_unit(rms, units[name].effort, 2) if np.isfinite(rms) else 'not predicted'})"
+            for name, rms in quality.apart.items()
+        ]
+        found.append(f"Gravity hardly loads {listed(each)}; in brackets what their friction leaves unexplained (RMS).")
     if demonstration is not None:
         found.append(_drop(model, demonstration))
     return found
@@ -34,7 +41,7 @@ def tiles(model: IdentifiedGravity, quality: Quality, demonstration: Demonstrati
     free = f"gravity never loads {listed(model.torque_free)}" if model.torque_free else "gravity loads them all"
     found = [Tile("Joints identified", f"{len(known)} of {len(loaded)}", free)]
     if np.isfinite(quality.error):
-        note = f"of a joint's {quality.reference}, on {quality.evidence}"
+        note = f"of {quality.reference}, on {quality.evidence}"
         found.append(Tile("Prediction error, worst joint", percent(quality.error), note))
     if demonstration is not None:
         unit = joint_units(model.robot)[_most_moved(demonstration)]
@@ -47,6 +54,23 @@ def tiles(model: IdentifiedGravity, quality: Quality, demonstration: Demonstrati
         )
     found.append(Tile("Condition number", significant(model.condition_number), condition(model.condition_number).word))
     return found
+
+
+def _judged(model: IdentifiedGravity, quality: Quality) -> str:
+    """The one verdict, from all that speaks against it."""
+    loaded, known = _joints(model)
+    against = []
+    if known != loaded:
+        against.append(f"gravity of {listed([name for name in loaded if name not in known])} is not known")
+    if quality.error > GOOD:
+        against.append(f"the torque is off by more than {percent(GOOD)} of {quality.reference}")
+    if against:
+        return f"Not good enough to compensate gravity: {' and '.join(against)}."
+    if not loaded:
+        return "Nothing to compensate."
+    if not quality.unseen:
+        return "Good on the data that it was fitted to; try it on another recording before it compensates gravity."
+    return "Good enough to compensate gravity."
 
 
 def _joints(model: IdentifiedGravity) -> tuple[list[str], list[str]]:

@@ -225,10 +225,48 @@ def test_prismatic_joint_has_its_own_units(read, arm):
 
 
 @pytest.mark.parametrize(
-    ("number", "words"), [(3.0, "well conditioned"), (100.0, "fair"), (4000.0, "ill conditioned"), (None, "not known")]
+    ("number", "words"),
+    [
+        (3.0, "tells unknowns well apart"),
+        (100.0, "tells unknowns apart"),
+        (4000.0, "barely tells"),
+        (None, "not known"),
+    ],
 )
 def test_condition_number_is_explained(read, robot, document, samples, number, words):
-    assert f"{words} Identified gravity" in read(robot, document | {"condition_number": number}, samples).text
+    page = read(robot, document | {"condition_number": number}, samples)
+    assert re.search(rf"Condition number \S+ [^.]*{words}", page.text)
+
+
+def noisy(arm, samples, **rms):
+    """The samples with errors of the torques, N m by joint."""
+    errors = np.random.default_rng(5).normal(0, 1, samples.torque.shape) * [rms.get(name, 0.0) for name in arm.names]
+    return replace(samples, torque=samples.torque + errors)
+
+
+def test_one_verdict_from_all_that_counts(read, arm, robot, document, samples):
+    largest = np.abs(arm.gravity_torque(samples.position)).max()
+    result = GravityIdentification(robot).fit_samples(samples)
+    for error, words in ((0.02, "Good enough to compensate gravity."), (0.2, "off by more than 5.0 % of the arm's")):
+        other = noisy(arm, arm.experiment(seed=1), elbow=error * largest)
+        validations = [result.validate_samples(other, "run_2").document()]
+        page = read(robot, document | {"validation": validations}, samples)
+        assert words in page.text
+        assert page.text.count("ood enough to compensate") == 1
+        assert re.search(rf"off by at most {100 * error:.0f}\.?\d* % of the arm's largest gravity torque", page.text)
+    assert "Good on the data that it was fitted to; try it on another recording" in read(robot, document, samples).text
+    document["gravity"]["wrist"] = {"n_x": None, "n_y": None, "observable": False, "reason": "it did not turn"}
+    assert (
+        "Not good enough to compensate gravity: gravity of wrist is not known." in read(robot, document, samples).text
+    )
+
+
+def test_a_joint_without_gravity_is_told_apart(read, arm, robot, document, samples):
+    result = GravityIdentification(robot).fit_samples(samples)
+    other = noisy(arm, arm.experiment(seed=1), waist=7.0)
+    page = read(robot, document | {"validation": [result.validate_samples(other, "run_2").document()]}, samples)
+    assert re.search(r"Gravity hardly loads waist \((6|7)\.\d N m\)", page.text)
+    assert float(re.search(r"off by at most ([\d.]+) %", page.text)[1]) < 5
 
 
 def broken(document, change):
