@@ -1,6 +1,7 @@
 """`dynid node`: the nodes of ROS 2, where no `ros2 run` finds them because pip or uv installed this package."""
 
 import argparse
+import signal
 import sys
 from importlib import import_module
 from pkgutil import iter_modules
@@ -32,5 +33,6 @@ def add(commands: argparse._SubParsersAction) -> None:
 def _node(options: argparse.Namespace) -> Answer:
     import_nodes([options.name], f"node {options.name}")
     sys.argv = [f"dynid node {options.name}", *options.arguments]  # where rclpy looks
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a node ends in its own way, however often it is told
     import_module(f"dynid_ros.nodes.{options.name}").main()
     return Answer("", {})
