@@ -8,6 +8,7 @@ from dynid_ros.control.joint_feedback import FeedbackGains, JointFeedback
 from dynid_ros.control.joint_settings import JointSettings
 from dynid_ros.control.joint_springs import JointSprings
 from dynid_ros.control.loaded_gravity import LoadedGravity
+from dynid_ros.control.model_change import ModelChange
 from dynid_ros.control.timing import Timing
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "JointSettings",
     "JointSprings",
     "LoadedGravity",
+    "ModelChange",
     "State",
     "Timing",
     "compensated_friction",

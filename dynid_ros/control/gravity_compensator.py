@@ -12,6 +12,7 @@ from dynid_ros.errors import ControlError
 GravityTorque = Callable[..., Sequence[float]]
 """From positions of the motors, and from those of the links where they are measured."""
 STAMP_JITTER = 0.05  # s, between the stamp and the sample of a driver that is no real-time process
+ALTERNATION = 1.0  # s within which two jumps are those of two drivers; one alone is of an encoder that was set
 
 
 class State(enum.Enum):
@@ -74,6 +75,8 @@ class GravityCompensator:
         self._state_time = -math.inf
         self._stamp: float | None = None
         self._unfit = "no joint state has arrived yet"
+        self._jumps = -math.inf, -math.inf  # times of the last two while it did not follow
+        self._jumped = ""
 
     @property
     def torque(self) -> tuple[float, ...]:
@@ -99,7 +102,7 @@ class GravityCompensator:
         """Ramp in; also the way out of a fault.
 
         Raises:
-            ControlError: the newest joint state is unfit or too old.
+            ControlError: the newest joint state is unfit or too old, or those of the last second disagree.
 
         """
         if self.state in (State.RAMPING_IN, State.ACTIVE):
@@ -108,6 +111,8 @@ class GravityCompensator:
             raise ControlError(f"cannot enable: {self._unfit}")
         if stale := self._stale(time):
             raise ControlError(f"cannot enable: {stale}")
+        if time - self._jumps[0] < ALTERNATION:
+            raise ControlError(f"cannot enable: {self._jumped}")
         if not self._following:
             self._scale = 0.0
             self._time = math.inf  # the ramp begins with the next joint state, however late that is
@@ -189,6 +194,8 @@ class GravityCompensator:
         if problem:
             self.fault(time, problem)
             return self._fade(time)
+        if self.position and (jump := self._jump(time, position, stamp)):  # while it follows that is a problem
+            self._jumps, self._jumped = (self._jumps[1], time), jump
         self.position = tuple(position)
         self._state_time = time
         self._stamp = stamp

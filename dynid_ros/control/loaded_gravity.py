@@ -28,6 +28,9 @@ class LoadedGravity:
 
     Attributes:
         load: as given.
+        model: as given.
+        arm_moments: as given.
+        moments: (k,) of the arm with its load.
 
     Raises:
         ControlError: the load is heavier, or its frame is not fixed to the arm's last link; the message is an end of a
@@ -52,11 +55,12 @@ class LoadedGravity:
         self.load = load
         self._largest_load = largest_load
         self._springs = springs
-        self._model = model
-        self._moments = np.asarray(moments, dtype=float)
+        self.model = model
+        self.arm_moments = np.asarray(moments, dtype=float)
         self._frames = frames or LoadFrames(model.robot)
         carried = 0.0 if load is None else model.project(self._frames.parameters(load))
-        self._torque = model.bind(self._moments + carried)
+        self.moments = self.arm_moments + carried
+        self._torque = model.bind(self.moments)
 
     def __call__(self, position: Sequence[float], links: Sequence[float] | None = None) -> list[float]:
         """Torque for one sample; `links`: measured positions of the links, None: by the springs.
@@ -72,5 +76,5 @@ class LoadedGravity:
     def carrying(self, load: CarriedLoad | None) -> "LoadedGravity":
         """The same arm with another load; takes microseconds."""
         return LoadedGravity(
-            self._model, self._moments, self._frames, load, largest_load=self._largest_load, springs=self._springs
+            self.model, self.arm_moments, self._frames, load, largest_load=self._largest_load, springs=self._springs
         )

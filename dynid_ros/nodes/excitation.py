@@ -109,7 +109,7 @@ class ExcitationNode(Node):
             approach, motion, sampled = await self._work.result(whole)
             check_start(sampled, await self.arm.resting_position())
             self._refuse_if_stopped()
-            self.arm.require_controller()
+            await self.arm.require_controller()  # still
             self._approach = approach.duration
             begin = self.arm.send(motion, sampled) + self._approach
         self._publish_plan(plan, start_time=self.get_clock().now().nanoseconds * 1e-9 + begin)
@@ -167,11 +167,12 @@ class ExcitationNode(Node):
         try:
             yield
         finally:
+            self.arm.leave_command()
             self._doing = ""
 
     async def _hold(self) -> None:
         """Have the controller hold the arm, if it may be where it rests."""
-        self.arm.require_controller()
+        await self.arm.take_command()
         measured = await self.arm.resting_position()
         await self._work.result(lambda _: self.safety.check_start(measured))
         self._refuse_if_stopped()

@@ -5,7 +5,8 @@ flexible, where its links are: as springs let them sag, or as a topic tells. Whe
 pose and friction come with it. The commands have the joint order of the controller, which is asked for it.
 
 The rules for ramps, limits and faults are those of `dynid_ros.control.GravityCompensator`. While disabled, and after a
-fault has reached zero, nothing is published, so that somebody else may command. The end of the process (SIGINT,
+fault has reached zero, nothing is published and there is no publisher, so that somebody else may command. While enabled
+nobody else may: two would command in turn. The end of the process (SIGINT,
 SIGTERM, an exception) brings the output to zero by the fault ramp first. SIGKILL and a loss of power cannot be answered
 here: the controller or the hardware below must drop its last command after a timeout (`forward_command_controller` does
 not).
@@ -87,9 +88,9 @@ class GravityCompensation(LifecycleNode):
             raise
 
     def _configure(self) -> None:
-        gravity, joints = self._model.read()
+        model = self._model.read()
         self._controller = self._query.answer() if self._query else None
-        self._loop = make_loop(self, self._settings, gravity, joints, controller=self._controller, changed=self._report)
+        self._loop = make_loop(self, self._settings, *model, controller=self._controller, changed=self._report)
         self._enter("inactive")
 
     @transition
@@ -186,8 +187,7 @@ class GravityCompensation(LifecycleNode):
             loading = pool.submit(self._model.read)
             self._serve_until(loading.done)
         try:
-            gravity, joints = loading.result()
-            loop.load.replace(gravity, joints)
+            loop.load.replace(*loading.result())
         except DynidError as error:
             raise ControlError(f"the model in force stays: {error}") from error
         self.get_logger().info(f"{self._settings.model_file} is in force")
@@ -207,6 +207,8 @@ class GravityCompensation(LifecycleNode):
         loop = self._active_loop()
         if stranger := self._stranger():
             raise ControlError(f"cannot enable: {stranger}")
+        self._serve_until(lambda: loop.has_listener and not loop.commands.topic.unnamed, LISTENER_TIMEOUT)
+        loop.prepare()
         self._serve_until(lambda: loop.has_listener, LISTENER_TIMEOUT)
         loop.enable()
         return f"{loop.compensator.state.value}; {self._settings.ramp_time:g} s from zero to all"

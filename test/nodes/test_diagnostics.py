@@ -179,7 +179,7 @@ def test_plotjuggler_layout_names_what_is_published(robot):
             assert robot.nodes["excitation"]._progress_publisher.topic_name == "/excitation/progress"
             assert rest == ["progress", "data"]
         else:
-            assert name.startswith(f"{ForwardedEffort.CONTROLLER}/{ForwardedEffort.TOPIC}/")
+            assert name.startswith(f"/{ForwardedEffort.CONTROLLER}/{ForwardedEffort.TOPIC}/")
             assert re.fullmatch(r"data\[[0-5]\]", rest[-1])
 
 
@@ -242,7 +242,7 @@ def test_simulator_that_refuses_a_command(robot):
 
 
 def test_excitation_without_a_controller(robot):
-    topic = robot.nodes["simulator"].settings.trajectory_topic
+    topic = robot.nodes["simulator"].resolve_topic_name(robot.nodes["simulator"].settings.trajectory_topic)
     found = [one for one in robot.nodes["simulator"].subscriptions if one.topic_name == topic]
     robot.nodes["simulator"].destroy_subscription(found[0])
     status = robot.until("excitation", lambda status: status.level == WARN)

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from rclpy.node import Node
-from rclpy.publisher import Publisher
 from rclpy.qos import QoSProfile
 from std_msgs.msg import Float64MultiArray
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from dynid_ros.errors import ControlError
 from dynid_ros.nodes.compensation.controller_query import ControllerAnswer
+from dynid_ros.nodes.shared.command_topic import CommandTopic
 
 NEWEST = QoSProfile(depth=1)
 
@@ -18,7 +18,7 @@ NEWEST = QoSProfile(depth=1)
 class EffortCommands(Protocol):
     """Publishes torques that come in the model's joint order."""
 
-    publisher: Publisher
+    topic: CommandTopic
 
     def publish(self, torque: Sequence[float], desired: Sequence[float]) -> None:
         """Send torques, N m (N), at the desired positions, rad (m)."""
@@ -36,7 +36,7 @@ class ForwardedEffort:
 
     def __init__(self, node: Node, topic: str, joints: Sequence[str], controller_joints: Sequence[str]) -> None:
         self._order = command_order(joints, controller_joints)
-        self.publisher = node.create_publisher(Float64MultiArray, topic, NEWEST)
+        self.topic = CommandTopic(node, Float64MultiArray, topic, NEWEST)
 
     @staticmethod
     def refusal(answer: ControllerAnswer) -> str:
@@ -49,7 +49,7 @@ class ForwardedEffort:
 
     def publish(self, torque: Sequence[float], _desired: Sequence[float]) -> None:
         """Send torques, N m (N); this route commands no position."""
-        self.publisher.publish(Float64MultiArray(data=[torque[i] for i in self._order]))
+        self.topic.publish(Float64MultiArray(data=[torque[i] for i in self._order]))
 
 
 class TrajectoryEffort:
@@ -72,7 +72,7 @@ class TrajectoryEffort:
     def __init__(self, node: Node, topic: str, joints: Sequence[str], controller_joints: Sequence[str]) -> None:
         self._order = command_order(joints, controller_joints)
         self._names = [joints[i] for i in self._order]
-        self.publisher = node.create_publisher(JointTrajectory, topic, NEWEST)
+        self.topic = CommandTopic(node, JointTrajectory, topic, NEWEST)
         node.get_logger().warning(
             "output trajectory must not be the only thing that holds the arm: joint_trajectory_controller drops the "
             "effort, or keeps a stale one, when it aborts a trajectory"
@@ -96,7 +96,7 @@ class TrajectoryEffort:
         """Send torques, N m (N), at the desired positions, rad (m)."""
         positions, effort = ([values[i] for i in self._order] for values in (desired, torque))
         point = JointTrajectoryPoint(positions=positions, effort=effort)
-        self.publisher.publish(JointTrajectory(joint_names=self._names, points=[point]))
+        self.topic.publish(JointTrajectory(joint_names=self._names, points=[point]))
 
 
 ROUTES: dict[str, type[ForwardedEffort] | type[TrajectoryEffort]] = {

@@ -3,7 +3,7 @@
 from geometry_msgs.msg import InertiaStamped
 from rclpy.lifecycle import LifecycleNode
 
-from dynid_ros.control import CarriedLoad, GravityCompensator, JointSettings, LoadedGravity
+from dynid_ros.control import CarriedLoad, GravityCompensator, JointSettings, LoadedGravity, ModelChange
 from dynid_ros.errors import ControlError
 from dynid_ros.nodes.shared.robot_description import LATCHED
 
@@ -14,8 +14,9 @@ LOG_PERIOD = 5.0
 class CompensationLoad:
     """Keeps `compensator` supplied with the gravity torque of the arm and of the load that was told last.
 
-    A load that cannot be meant is refused, and the one in force stays. So it does when its publisher is gone: what the
-    arm holds does not fall because a program ended.
+    A load that cannot be meant is refused, and the one in force stays. One that changes the torque too far for an arm
+    that is held by it waits until the compensation is disabled and enabled. The one in force stays, too, when its
+    publisher is gone: what the arm holds does not fall because a program ended.
 
     Args:
         node: listens.
@@ -23,6 +24,7 @@ class CompensationLoad:
         compensator: computes with `gravity`.
         gravity: the arm's torque, with the load that its file tells of.
         joints: settings that belong to it.
+        change: what it is compared by.
 
     Attributes:
         refused: number of messages refused.
@@ -37,6 +39,8 @@ class CompensationLoad:
         compensator: GravityCompensator,
         gravity: LoadedGravity,
         joints: JointSettings,
+        *,
+        change: ModelChange,
     ) -> None:
         self.refused = 0
         self.problem = ""
@@ -44,6 +48,8 @@ class CompensationLoad:
         self._compensator = compensator
         self._gravity = gravity
         self._joints = joints
+        self._change = change
+        self._waiting: CarriedLoad | None = None
         self._stamp = 0
         self._subscription = (
             node.create_subscription(InertiaStamped, topic, self._on_message, LATCHED) if topic else None
@@ -54,17 +60,38 @@ class CompensationLoad:
         """The load in force; None if nobody has told of one."""
         return self._gravity.load
 
-    def replace(self, gravity: LoadedGravity, joints: JointSettings) -> None:
+    def check(self) -> None:
+        """Before the arm is held by it: take a load that waits, and look at what is in force.
+
+        Raises:
+            ControlError: model or load cannot be.
+
+        """
+        if self._compensator.at_rest:
+            if self._waiting is not None:
+                self._use(self._gravity.carrying(self._waiting), self._joints, self._change)
+            self._change.check_arm(self._gravity)
+            self._change.check_load(self._gravity)
+
+    def replace(self, gravity: LoadedGravity, joints: JointSettings, change: ModelChange) -> None:
         """Use another model, and its load; the load in force if it tells of none.
 
         Raises:
-            ControlError: the model does not fit; the one in force stays.
+            ControlError: the model does not fit, or cannot be; the one in force stays.
 
         """
         if gravity.load is None:
             gravity = gravity.carrying(self.load)
+        change.check_arm(gravity)
+        self._use(gravity, joints, change)
+
+    def _use(self, gravity: LoadedGravity, joints: JointSettings, change: ModelChange) -> None:
+        change.check_load(gravity)
+        if not self._compensator.at_rest and joints.names == self._joints.names:
+            change.check_change(self._change, self._gravity, gravity)
         self._compensator.replace(gravity, joints)
-        self._gravity, self._joints = gravity, joints
+        self._gravity, self._joints, self._change, self._waiting = gravity, joints, change, None
+        self.problem = ""
 
     def destroy(self) -> None:
         """Remove the topic from the node."""
@@ -77,13 +104,15 @@ class CompensationLoad:
             stamp = self._checked_stamp(message)
             center = message.inertia.com
             load = CarriedLoad(message.inertia.m, (center.x, center.y, center.z), message.header.frame_id.lstrip("/"))
-            self.replace(self._gravity.carrying(load), self._joints)
+            gravity = self._gravity.carrying(load)
+            self._change.check_load(gravity)
+            self._waiting = load  # whatever comes of it now, it may be meant
+            self._use(gravity, self._joints, self._change)
         except ControlError as error:
             self.refused += 1
             self.problem = f"a load was refused, the one in force stays ({self.load or 'none'}): {error}"
             logger.warning(self.problem, throttle_duration_sec=LOG_PERIOD)
             return
-        self.problem = ""
         self._stamp = stamp or self._stamp
         logger.info(f"load in force: {load}", throttle_duration_sec=LOG_PERIOD)
 

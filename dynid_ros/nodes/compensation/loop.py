@@ -5,7 +5,6 @@ from collections.abc import Callable, Sequence
 
 from rclpy.clock import Clock
 from rclpy.clock_type import ClockType
-from rclpy.duration import Duration
 from rclpy.lifecycle import LifecycleNode
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import JointState
@@ -16,6 +15,7 @@ from dynid_ros.nodes.compensation.effort_commands import EffortCommands
 from dynid_ros.nodes.compensation.links import CompensationLinks
 from dynid_ros.nodes.compensation.load import CompensationLoad
 from dynid_ros.nodes.compensation.setpoint import CompensationSetpoint
+from dynid_ros.nodes.shared.command_topic import publishers_of
 from dynid_ros.nodes.shared.joint_states import JointOrder
 from dynid_ros.nodes.shared.prompt_wait import PromptWait
 
@@ -30,8 +30,8 @@ ACKNOWLEDGEMENT = 0.5
 class CompensationLoop:
     """Runs `compensator` on the topic `joint_states`; `changed` is called after every step that may change its state.
 
-    Nothing is published before `start`, while disabled, nor after a fault has reached zero. `load`, `links` and
-    `setpoint` end with the loop.
+    Nothing is published before `start`, while disabled, nor after a fault has reached zero; nor has it a publisher
+    then. `load`, `links` and `setpoint` end with the loop.
     """
 
     def __init__(
@@ -62,6 +62,8 @@ class CompensationLoop:
         self._changed = changed
         self._enable_pending = False
         self._stamp: float | None = None
+        self._enabling = False
+        self._rests_since: float | None = None
         # simulated time may stand still
         self._timer = node.create_timer(WATCH_PERIOD, self.watch, clock=Clock(clock_type=ClockType.STEADY_TIME))
         self._timer.cancel()
@@ -94,14 +96,15 @@ class CompensationLoop:
         while (torque := self.compensator.watch(time.monotonic())) is not None:
             self.commands.publish(torque, self.compensator.desired)
             time.sleep(WATCH_PERIOD)
-        if not self.commands.publisher.wait_for_all_acked(Duration(seconds=ACKNOWLEDGEMENT)):
+        if not self.commands.topic.acknowledged(ACKNOWLEDGEMENT):
             self._node.get_logger().warning("the controller did not acknowledge the last command, which was zero")
+        self.commands.topic.close()
 
     def destroy(self) -> None:
         """Remove the topics and the timer from the node."""
         self._node.destroy_timer(self._timer)
         self._node.destroy_subscription(self._subscription)
-        self._node.destroy_publisher(self.commands.publisher)
+        self.commands.topic.close()
         self.load.destroy()
         self.links.destroy()
         self.setpoint.destroy()
@@ -109,13 +112,33 @@ class CompensationLoop:
     @property
     def has_listener(self) -> bool:
         """Whether anybody listens to the commands."""
-        return self.commands.publisher.get_subscription_count() > 0
+        return self.commands.topic.listeners > 0
+
+    def prepare(self) -> None:
+        """Become the publisher of the commands, until `enable` fails or the torque is zero again.
+
+        Raises:
+            ControlError: somebody else publishes there, or nobody listens: a torque would step for the one who comes.
+
+        """
+        topic = self.commands.topic
+        if not self.has_listener or topic.others:
+            raise ControlError(f"cannot enable: {topic.others or self._deaf()}")
+        topic.open()
+        self._enabling = True
 
     def enable(self) -> None:
-        """Ramp in; see `GravityCompensator.enable`. Without a listener that would be a step for the one who comes."""
-        if not self.has_listener:
-            raise ControlError(f"cannot enable: {self._deaf()}")
-        self.compensator.enable(time.monotonic())
+        """Ramp in; see `prepare` and `GravityCompensator.enable`."""
+        try:
+            self.prepare()
+            if not self.has_listener:
+                raise ControlError(f"cannot enable: {self._deaf()}")
+            self._check_model()
+            self.compensator.enable(time.monotonic())
+        except ControlError as error:
+            raise ControlError(f"{error}{publishers_of(self._node, 'joint_states')}") from error
+        finally:
+            self._enabling = False
         self._enable_pending = False
         self._changed()
 
@@ -143,11 +166,15 @@ class CompensationLoop:
         self.watch()
 
     def watch(self) -> None:
-        """Find stale states and a controller that is gone, drive the fault ramp."""
+        """Find stale states, a controller that is gone and others who command, drive the fault ramp."""
         now = time.monotonic()
-        if self.running and not self.has_listener:
-            self.compensator.interrupt(now, self._deaf())
+        if self.running and self.commands.topic.is_open:
+            if not self.has_listener:
+                self.compensator.interrupt(now, self._deaf())
+            elif (others := self.commands.topic.others) and not self.commands.topic.unnamed:
+                self.compensator.interrupt(now, others)
         self._command(self.compensator.watch(now))
+        self._leave(now)
 
     def _on_joint_state(self, message: JointState) -> None:
         self._act_on(self._newest(message))
@@ -187,7 +214,23 @@ class CompensationLoop:
             self._enable_when_fit()
 
     def _deaf(self) -> str:
-        return f"no controller listens on {self.commands.publisher.topic_name}; start it, or set command_topic"
+        return f"no controller listens on {self.commands.topic.name}; start it, or set command_topic"
+
+    def _check_model(self) -> None:
+        try:
+            self.load.check()
+        except ControlError as error:
+            raise ControlError(f"cannot enable: {error}") from error
+
+    def _leave(self, now: float) -> None:
+        """Have no publisher where there is nothing to command, as soon as the last command, zero, has arrived."""
+        topic = self.commands.topic
+        if not topic.is_open or self._enabling or self._enable_pending or not self.compensator.at_rest:
+            self._rests_since = None
+        elif self._rests_since is None:
+            self._rests_since = now
+        elif now - self._rests_since > ACKNOWLEDGEMENT or topic.acknowledged():
+            topic.close()
 
     def _enable_when_fit(self) -> None:
         try:

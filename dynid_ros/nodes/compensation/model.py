@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from rclpy.lifecycle import LifecycleNode
 from std_msgs.msg import String
 
-from dynid_ros.control import JointSettings, LoadedGravity
+from dynid_ros.control import JointSettings, LoadedGravity, ModelChange
 from dynid_ros.errors import ControlError
 from dynid_ros.nodes.compensation.parameters import feedforward
 from dynid_ros.nodes.shared.robot_description import LATCHED, described, robot_description, robot_name
@@ -39,8 +39,11 @@ class CompensationModel:
         """Whether no URDF is there yet."""
         return not (self._settings.robot_description or self._description)
 
-    def read(self) -> tuple[LoadedGravity, JointSettings]:
-        """Gravity torque and the settings of its joints; raises as `feedforward` does, and without a URDF."""
+    def read(self) -> tuple[LoadedGravity, JointSettings, ModelChange]:
+        """Gravity torque, the settings of its joints and what it is compared by.
+
+        Raises as `feedforward` and `ModelChange` do, and without a URDF.
+        """
         if self.waits:
             raise ControlError(
                 "no URDF has arrived on the topic robot_description yet; start robot_state_publisher or set the "
@@ -51,7 +54,8 @@ class CompensationModel:
         else:
             urdf = described(self._description, "robot_description")
         self.robot = robot_name(urdf)
-        return feedforward(self._settings, urdf)
+        gravity, joints = feedforward(self._settings, urdf)
+        return gravity, joints, ModelChange(gravity.model, joints.torque, self._settings.max_model_change)
 
     def _on_description(self, message: String) -> None:
         changed = message.data != self._description

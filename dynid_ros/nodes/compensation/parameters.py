@@ -20,6 +20,11 @@ PARAMETERS = (
     NodeParameter("use_load", True, "count with a load: that of model_file, and what load_topic says"),
     NodeParameter("load_topic", "load", "latched geometry_msgs/InertiaStamped, the load in the tip link's frame"),
     NodeParameter("largest_load", 5.0, "largest mass of a load that is believed, kg"),
+    NodeParameter(
+        "max_model_change",
+        0.3,
+        "part of the effort limits by which gravity may change while enabled, or be off the URDF's; inf: any",
+    ),
     NodeParameter("use_springs", True, "count with flexible joints: their springs in model_file"),
     NodeParameter("link_states_topic", "", "sensor_msgs/JointState, measured positions of the links; empty: none"),
     NodeParameter("largest_deflection", 0.1, "rad (m) by which a measured link may be away from its motor"),

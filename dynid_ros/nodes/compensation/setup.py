@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 from rclpy.lifecycle import LifecycleNode
 
-from dynid_ros.control import GravityCompensator, JointSettings, LoadedGravity
+from dynid_ros.control import GravityCompensator, JointSettings, LoadedGravity, ModelChange
 from dynid_ros.errors import ControlError
 from dynid_ros.nodes.compensation.controller_query import ControllerAnswer
 from dynid_ros.nodes.compensation.effort_commands import ROUTES, EffortCommands
@@ -21,6 +21,7 @@ def make_loop(
     settings: SimpleNamespace,
     gravity: LoadedGravity,
     joints: JointSettings,
+    change: ModelChange,
     *,
     controller: ControllerAnswer | None,
     changed: Callable[[], None],
@@ -32,6 +33,7 @@ def make_loop(
         settings: values of its parameters.
         gravity: torque.
         joints: settings that belong to it.
+        change: what it is compared by.
         controller: that was asked; None: the parameters tell its joints.
         changed: called after each step.
 
@@ -47,7 +49,9 @@ def make_loop(
         joints.names,
         commands,
         changed,
-        load=CompensationLoad(node, settings.load_topic if settings.use_load else "", compensator, gravity, joints),
+        load=CompensationLoad(
+            node, settings.load_topic if settings.use_load else "", compensator, gravity, joints, change=change
+        ),
         links=CompensationLinks(
             node,
             settings.link_states_topic,

@@ -17,7 +17,7 @@ class CompensationStatus:
         """Status while the node is in `state`."""
         now = time.monotonic()
         seconds, self._time = now - self._time, now
-        commands = loop.commands.publisher
+        commands = loop.commands.topic
         values: dict[str, object] = {
             "joint_states_per_second": f"{loop.states / max(seconds, 1e-3):.1f}",
             "seconds_since_joint_state": f"{now - loop.heard:.2f}",
@@ -28,8 +28,8 @@ class CompensationStatus:
             "loads_refused": loop.load.refused,
             "setpoints_refused": loop.setpoint.refused,
             "links": loop.links.problem or ("measured" if loop.links.topic else "not measured"),
-            "command_topic": commands.topic_name,
-            "subscribers": commands.get_subscription_count(),
+            "command_topic": commands.name,
+            "subscribers": commands.listeners,
         }
         for name, torque in zip(loop.joint_names, loop.compensator.torque, strict=True):
             values[f"torque {name}"] = f"{torque:.3f}"
@@ -44,13 +44,11 @@ class CompensationStatus:
         """What is wrong and is no fault; empty: nothing."""
         if loop.limited:
             return f"torque exceeds the torque limit of {', '.join(sorted(loop.limited))}"
-        if loop.load.problem:
-            return loop.load.problem
-        if loop.setpoint.problem:
-            return loop.setpoint.problem
+        if problem := loop.load.problem or loop.setpoint.problem:
+            return problem
         if loop.links.problem:
             return f"links not measured: {loop.links.problem}"
-        commands = loop.commands.publisher
-        if loop.compensator.state is not State.DISABLED and not commands.get_subscription_count():
-            return f"nobody listens on {commands.topic_name}: the torque reaches no controller"
-        return silence(loop.joint_states_topic, loop.heard) if loop.running else ""
+        commands = loop.commands.topic
+        if loop.compensator.state is not State.DISABLED and not commands.listeners:
+            return f"nobody listens on {commands.name}: the torque reaches no controller"
+        return (loop.running and silence(loop.joint_states_topic, loop.heard)) or commands.others

@@ -15,6 +15,7 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from dynid_ros.errors import DynidError
 from dynid_ros.nodes.demonstration.waiting import spin_for, spin_until
+from dynid_ros.nodes.shared.command_topic import CommandTopic
 from dynid_ros.nodes.shared.joint_states import JointOrder
 from dynid_ros.nodes.shared.robot_description import LATCHED, robot_model
 from dynid_ros.nodes.shared.service_calls import ServiceCaller
@@ -26,7 +27,7 @@ PEAK = 1.5
 """Of a cubic from rest to rest, over its mean speed."""
 SHORTEST_MOVE, COMING_TO_REST = 1.0, 0.3
 """s."""
-STATES_TIMEOUT, RAMP_TIMEOUT = 10.0, 10.0
+STATES_TIMEOUT, RAMP_TIMEOUT, DISCOVERY = 10.0, 10.0, 0.1
 """s."""
 COMPENSATION = "/gravity_compensation"
 Track = tuple[NDArray, NDArray]
@@ -53,7 +54,7 @@ class DemoArm:
         self._states: Subscription | None = None
         self._compensation_state = ""
         node.create_subscription(String, f"{COMPENSATION}/state", self._on_compensation, LATCHED)
-        self._command = node.create_publisher(JointTrajectory, settings.command_topic, 10)
+        self._commands = CommandTopic(node, JointTrajectory, settings.command_topic, 10)
 
     def read(self, bag: str) -> Recording:
         """A recording of the arm."""
@@ -102,7 +103,15 @@ class DemoArm:
         seconds, rest = divmod(duration, 1.0)
         point.time_from_start.sec, point.time_from_start.nanosec = int(seconds), int(1e9 * rest)
         message.points = [point]
-        self._command.publish(message)
+        self._commands.open()
+        spin_until(
+            self._node, lambda: self._commands.listeners > 0, STATES_TIMEOUT, "nobody takes the arm's trajectories"
+        )
+        self.wait(DISCOVERY)
+        self._commands.publish(message)
+        if not self._commands.acknowledged(STATES_TIMEOUT):
+            raise DynidError("the simulator does not take a trajectory; see its log")
+        self._commands.close()
         return duration
 
     @contextmanager

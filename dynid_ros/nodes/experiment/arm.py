@@ -7,7 +7,6 @@ from types import SimpleNamespace
 
 import numpy as np
 from numpy.typing import NDArray
-from rclpy.duration import Duration
 from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rclpy.serialization import deserialize_message
@@ -19,7 +18,8 @@ from dynid_ros.errors import DynidError
 from dynid_ros.nodes.experiment.motion_time import MotionTime
 from dynid_ros.nodes.experiment.settings import controller_joints
 from dynid_ros.nodes.experiment.trajectory_message import trajectory_message
-from dynid_ros.nodes.experiment.watch import MOVING, EffortWatch, efforts, moving_joint
+from dynid_ros.nodes.experiment.watch import MOVING, EffortWatch, disagreement, efforts, moving_joint
+from dynid_ros.nodes.shared.command_topic import CommandTopic, publishers_of
 from dynid_ros.nodes.shared.joint_states import JointOrder
 from dynid_ros.nodes.shared.waiting_messages import Waiting, waiting_messages
 from dynid_ros.trajectories import MotionInProgress, MotionLimits, Trajectory, stop
@@ -34,6 +34,8 @@ LOOK = 0.1
 """Time between the two joint states that tell whether the arm rests, s: not every driver publishes velocities."""
 SETTLE = 0.3
 """Time after a hold until the arm must rest, s."""
+MATCHING = 1.0
+"""For which a controller that listens is waited for until it takes messages of this node, s."""
 QUEUE = 100
 """Joint states that may wait for a look. Best effort matches every publisher."""
 JOINT_STATES = QoSProfile(depth=QUEUE, reliability=ReliabilityPolicy.BEST_EFFORT)
@@ -78,7 +80,11 @@ class Arm:
         self._moving = self._unusable = ""
         self._received = self._watched_from = -math.inf
         self._next_look = Future()
-        self._command = node.create_publisher(JointTrajectory, settings.command_topic, 10)
+        self._node = node
+        self._comparing, self._disagreement = False, ""
+        self._compared: tuple[float, NDArray] | None = None
+        self._commands = CommandTopic(node, JointTrajectory, settings.command_topic, 10)
+        self._deaf = f"no controller listens on '{self._commands.name}'"
         self._states = node.create_subscription(
             JointState, "joint_states", lambda _: None, JOINT_STATES, callback_group=Waiting(), raw=True
         )
@@ -105,30 +111,51 @@ class Arm:
 
     @property
     def doubt(self) -> str:
-        """Why no motion could begin now: nothing usable on joint_states, or no controller; empty: it could."""
+        """Why no motion could begin now: joint_states of no use, no controller, somebody else; empty: it could."""
         if time.monotonic() - self._received > max(self._stale_after, STATE_TIMEOUT):
             return f"no usable joint_states{self._unusable}"
-        if not self._has_controller():
-            return f"no controller listens on '{self._command.topic_name}'"
-        return ""
+        return self._commands.others if self._has_controller() else self._deaf
 
-    def require_controller(self) -> None:
-        """Raise unless something listens to commands, and time goes on."""
+    async def require_controller(self) -> None:
+        """Raise unless something listens to commands of this node alone, and time goes on."""
+        while self._commands.unnamed:
+            await self._next_look
         if not self._has_controller():
-            raise DynidError(
-                f"no controller listens on '{self._command.topic_name}'; start it, or set parameter command_topic"
-            )
+            raise DynidError(f"{self._deaf}; start it, or set parameter command_topic")
+        if others := self._commands.others:
+            raise DynidError(others)
         if self._time.stalled > self._stale_after:
             raise DynidError("use_sim_time is set and /clock stands still; let the simulation run, or unset it")
+
+    async def take_command(self) -> None:
+        """Become the one who commands the controller; `leave_command` is the way back.
+
+        Raises:
+            DynidError: as `require_controller`, also where the controller takes other messages.
+
+        """
+        await self.require_controller()
+        self._commands.open()
+        deadline = time.monotonic() + MATCHING
+        while not self._has_controller() and time.monotonic() < deadline:
+            await self._next_look
+        await self.require_controller()
+
+    def leave_command(self) -> None:
+        """Leave the controller to others, unless the arm moves."""
+        self._comparing, self._compared, self._disagreement = False, None, ""
+        if not self.moving:
+            self._commands.close()
 
     async def resting_position(self) -> NDArray:
         """Where the arm rests now (n,), by joint states that come after the call: it may just have been moved.
 
         Raises:
-            DynidError: it moves, or no usable joint state comes in.
+            DynidError: it moves, no usable joint state comes in, or they disagree.
 
         """
         self._look()
+        self._comparing = True
         began, first = await self._state_after(time.monotonic())
         received, position = await self._state_after(began + LOOK)
         speed = np.abs(position - first) / (received - began)
@@ -148,19 +175,25 @@ class Arm:
             DynidError: the arm moves, before or after.
 
         """
+        await self.require_controller()  # alone, also among those who began when it did
         resting = standstill(self._limits, await self.resting_position(), MOVING)
-        self._command.publish(trajectory_message(resting, self._controller_joints, 0.0))
+        self._commands.publish(trajectory_message(resting, self._controller_joints, 0.0))
         await self._state_after(time.monotonic() + resting.duration + SETTLE)
         try:
             await self.resting_position()
         except DynidError as error:
             raise DynidError(
-                f"the controller on '{self._command.topic_name}' was told to hold the arm where it is, but: {error}; "
+                f"the controller on '{self._commands.name}' was told to hold the arm where it is, but: {error}; "
                 "see what else moves it"
             ) from error
 
     async def _state_after(self, moment: float) -> tuple[float, NDArray]:
-        """When the first usable joint state since `moment` (s, monotonic) was seen, and its positions (n,)."""
+        """When the first usable joint state since `moment` (s, monotonic) was seen, and its positions (n,).
+
+        Raises:
+            DynidError: none comes, or they disagree.
+
+        """
         patience = max(self._stale_after, STATE_TIMEOUT)
         deadline = max(moment, time.monotonic()) + patience
         while self._received <= moment:
@@ -170,6 +203,8 @@ class Arm:
                     f"and publishes positions of {', '.join(self._limits.joint_names)}"
                 )
             await self._next_look
+        if self._disagreement:
+            raise DynidError(self._disagreement)
         return self._received, self._position
 
     def send(self, motion: Trajectory, sampled: Trajectory) -> float:
@@ -194,7 +229,7 @@ class Arm:
         if self._motion is not None:
             if not self.stopping:
                 self.halt("the node ends")
-            self._command.wait_for_all_acked(Duration(seconds=1))
+            self._commands.acknowledged(1.0)
 
     def watch(self) -> None:
         """Look at the arm, stop the motion at what is wrong, and note its end."""
@@ -207,6 +242,7 @@ class Arm:
         age = time.monotonic() - max(self._received, self._watched_from)
         if self._motion.done(self._time.now()) and (self.stopping or age <= self._stale_after):
             stopped, self.stopping, self._motion = self.stopping, False, None
+            self._commands.close()
             self._on_rest(stopped)
         elif self.stopping:
             return
@@ -217,13 +253,16 @@ class Arm:
         elif age > self._stale_after:
             self.halt(f"no usable joint_states for {age:.2f} s")
         elif not self._has_controller():
-            self.halt(f"the controller does not listen on '{self._command.topic_name}' any more")
+            self.halt(f"the controller does not listen on '{self._commands.name}' any more")
+        elif (others := self._commands.others) and not self._commands.unnamed:
+            self.halt(others)
 
     def _look(self) -> None:
-        """At all joint states that wait while the arm moves; else at the newest of this arm, which costs less."""
+        """At all joint states that wait where each counts; else at the newest of this arm, which costs less."""
+        each = self.moving or self._comparing
         waiting = [data for data, _ in waiting_messages(self._states, QUEUE)]
-        for data in waiting if self.moving else reversed(waiting):
-            if self._look_at(deserialize_message(data, JointState)) and not self.moving:
+        for data in waiting if each else reversed(waiting):
+            if self._look_at(deserialize_message(data, JointState)) and not each:
                 return
 
     def _look_at(self, message: JointState) -> bool:
@@ -242,16 +281,20 @@ class Arm:
             if watched is not None:
                 self.halt(str(error))
             return True
+        if self._comparing:
+            if self._compared and (found := disagreement(self._limits, *self._compared, position)):
+                self._disagreement = f"{found}{publishers_of(self._node, 'joint_states')}"
+            self._compared = time.monotonic(), position
         self._position, self._received, self._unusable = position, time.monotonic(), ""
         self._moving = moving_joint(message, names)
         return True
 
     def _follow(self, message: JointTrajectory, motion: Trajectory, start: float) -> None:
         """Publish `message` for the controller, and watch `motion` that it holds from `start` (s) on."""
-        self._command.publish(message)
+        self._commands.publish(message)
         self._watched_from = time.monotonic() + max(start - self._time.now(), 0.0)
         self._motion = MotionInProgress(motion, start, self._tracking_error_limit, self._stale_after)
         self._efforts.forget()
 
     def _has_controller(self) -> bool:
-        return self._command.get_subscription_count() > 0
+        return self._commands.listeners > 0

@@ -1,5 +1,6 @@
 """What is watched in the joint states while the arm moves."""
 
+import time
 from collections.abc import Sequence
 
 import numpy as np
@@ -12,6 +13,8 @@ from dynid_ros.trajectories.limits import per_joint
 
 MOVING = 0.1
 """Speed above which the arm is not at rest, rad/s or m/s."""
+JITTER = 0.05
+"""s by which a joint state may be late, or early."""
 ROUNDING = 1e-9
 """Of times, s."""
 
@@ -61,6 +64,22 @@ class EffortWatch:
                 f"effort of joint '{self._names[i]}' is {effort[i]:.4g}, above effort_limit {self._limit[i]:.4g} for "
                 f"{now - self._since[i]:.2f} s"
             )
+
+
+def disagreement(limits: MotionLimits, received: float, before: NDArray, position: NDArray) -> str:
+    """Whether an arm that was at `before` (n,) at `received` (s, monotonic) cannot be at `position` now.
+
+    Text that names the joint; empty: it may have gone there since.
+    """
+    span = time.monotonic() - received + JITTER
+    jumped = np.flatnonzero(np.abs(position - before) > limits.velocity * span)
+    if not jumped.size:
+        return ""
+    i = jumped[0]
+    return (
+        f"joint_states disagree: joint '{limits.joint_names[i]}' is at {before[i]:.4g} and at {position[i]:.4g} within "
+        f"{span:.2g} s; check the encoder, and that one driver publishes them alone"
+    )
 
 
 def efforts(message: JointState, joint_names: Sequence[str]) -> NDArray:

@@ -1,0 +1,226 @@
+"""What docs/promises.md says of others who command the same robot, or speak for it: nothing starts or goes on."""
+
+import time
+from contextlib import contextmanager
+
+import planar_arm
+import pytest
+
+rclpy = pytest.importorskip("rclpy")
+
+import compensation_bench  # noqa: E402
+import excitation_bench  # noqa: E402
+from node_process import NodeProcess  # noqa: E402
+from node_threads import NodeThreads  # noqa: E402
+from rclpy.context import Context  # noqa: E402
+from rclpy.parameter import Parameter  # noqa: E402
+from sensor_msgs.msg import JointState  # noqa: E402
+from std_msgs.msg import Float64MultiArray, String  # noqa: E402
+from std_srvs.srv import SetBool  # noqa: E402
+from trajectory_msgs.msg import JointTrajectory  # noqa: E402
+from waiting import START_TIME, wait  # noqa: E402
+
+from dynid_ros.nodes.gravity_compensation import GravityCompensation  # noqa: E402
+from dynid_ros.nodes.shared.command_topic import LEASE  # noqa: E402
+from dynid_ros.trajectories import Trajectory, move  # noqa: E402
+
+EFFORTS, TRAJECTORIES = compensation_bench.EFFORT_TOPIC, excitation_bench.TOPIC
+SWING = [0.9, -0.8, 0.7]
+POSE = compensation_bench.POSE
+
+pytestmark = pytest.mark.usefixtures("ros")
+
+
+@pytest.fixture(name="arm")
+def fixture_arm(model_file, keep):
+    """Of gravity compensation, configured and active."""
+    bench = keep(compensation_bench.Bench(model_file))
+    bench.activate()
+    wait(lambda: bench.node._loop.compensator.position and bench.node._loop.has_listener)
+    return bench
+
+
+@pytest.fixture(name="mover")
+def fixture_mover(tmp_path, keep):
+    """Of excitation, with a motion that takes no design."""
+    swing = [
+        move(planar_arm.JOINTS, *ends, 1.0)
+        for ends in ((excitation_bench.START, SWING), (SWING, excitation_bench.START))
+    ]
+    path = Trajectory.join(swing).save(tmp_path / "swing.yaml")
+    bench = keep(excitation_bench.Bench(motion="file", motion_file=str(path)))
+    wait(lambda: not bench.node.arm.doubt)
+    return bench
+
+
+@contextmanager
+def publisher(topic, kind, name="other"):
+    """In a program of its own as far as the middleware knows, which publishes nothing."""
+    context = Context()
+    rclpy.init(context=context)
+    node = rclpy.create_node(name, namespace="/elsewhere", context=context)
+    node.create_publisher(kind, topic, 1)
+    try:
+        yield
+    finally:
+        node.destroy_node()
+        context.try_shutdown()
+
+
+def publishers(bench, topic):
+    return bench.robot.count_publishers(topic)
+
+
+def driver(robot, position):
+    """Of another arm that calls its joints the same."""
+    other = robot.create_publisher(JointState, "joint_states", 10)
+
+    def publish():
+        message = JointState(name=list(planar_arm.JOINTS), position=position)
+        message.header.stamp = robot.get_clock().now().to_msg()
+        other.publish(message)
+
+    made = robot.executor.create_task(robot.create_timer, 0.01, publish)
+    wait(made.done)
+    wait(lambda: other.get_subscription_count() >= 1)
+    time.sleep(0.1)
+    return made.result()
+
+
+@pytest.mark.parametrize("kind", [Float64MultiArray, String], ids=["same type", "another type"])
+def test_enable_beside_another_publisher_is_refused(arm, kind):
+    with publisher(EFFORTS, kind):
+        wait(lambda: publishers(arm, EFFORTS) == 1)
+        answer = arm.enable()
+        assert not answer.success
+        assert f"somebody else publishes on {EFFORTS}: node /elsewhere/other [" in answer.message
+        assert f"/{kind.__name__}]" in answer.message
+        assert publishers(arm, EFFORTS) == 1, "ours is not left there"
+        assert not arm.robot.commands
+    wait(lambda: publishers(arm, EFFORTS) == 0)
+    arm.enabled()
+
+
+def test_another_publisher_while_enabled_is_a_fault(arm):
+    arm.enabled()
+    wait(lambda: arm.torque == pytest.approx(planar_arm.gravity_torque(POSE), abs=1e-9))
+    with publisher(EFFORTS, Float64MultiArray):
+        wait(lambda: arm.state.startswith("fault"))
+        assert f"somebody else publishes on {EFFORTS}: node /elsewhere/other" in arm.state
+        arm.check_fade(planar_arm.gravity_torque(POSE))
+        assert not arm.enable().success
+    wait(lambda: publishers(arm, EFFORTS) == 0)
+    assert arm.state.startswith("fault"), "nothing begins again by itself"
+    arm.enabled()
+
+
+def test_of_two_compensations_one_may_command(arm, model_file):
+    values = {"robot_description": planar_arm.urdf(), "model_file": str(model_file), "timeout": compensation_bench.CALM}
+    second = GravityCompensation(
+        namespace="second",
+        cli_args=["--ros-args", "-r", "joint_states:=/joint_states"],
+        parameter_overrides=[Parameter(k, value=v) for k, v in (values | {"command_topic": EFFORTS}).items()],
+    )
+    threads = NodeThreads(second)
+    try:
+        second.trigger_configure()
+        second.trigger_activate()
+        wait(lambda: second._loop.compensator.position)
+        arm.enabled()
+        wait(lambda: publishers(arm, EFFORTS) == 1)
+        answer = second._on_enable(SetBool.Request(data=True), SetBool.Response())
+        assert not answer.success
+        assert "node /gravity_compensation [" in answer.message
+        assert arm.state == "active"
+        arm.enable(False)
+        wait(lambda: arm.state == "disabled" and publishers(arm, EFFORTS) == 0)
+        assert second._on_enable(SetBool.Request(data=True), SetBool.Response()).success
+    finally:
+        threads.close()
+        second.end()
+        second.destroy_node()
+
+
+def test_enabled_has_a_publisher_and_disabled_none(arm):
+    assert publishers(arm, EFFORTS) == 0
+    arm.enabled()
+    wait(lambda: publishers(arm, EFFORTS) == 1)
+    arm.enable(False)
+    wait(lambda: publishers(arm, EFFORTS) == 0)
+    assert not any(arm.torque), "the last command has arrived"
+
+
+def test_a_motion_has_a_publisher_and_its_end_none(mover):
+    assert mover.call("design").success
+    assert publishers(mover, TRAJECTORIES) == 0
+    mover.start()
+    assert publishers(mover, TRAJECTORIES) == 1
+    wait(lambda: mover.state == "done" and publishers(mover, TRAJECTORIES) == 0)
+    mover.start()
+    wait(lambda: excitation_bench.moving(mover.robot))
+    assert mover.call("stop").success
+    wait(lambda: mover.state == "idle" and publishers(mover, TRAJECTORIES) == 0)
+    excitation_bench.check_smooth(mover.robot)
+
+
+@pytest.mark.parametrize("kind", [JointTrajectory, String], ids=["same type", "another type"])
+def test_start_beside_another_publisher_is_refused(mover, kind):
+    with publisher(TRAJECTORIES, kind):
+        wait(lambda: publishers(mover, TRAJECTORIES) == 1)
+        answer = mover.call("start")
+        assert not answer.success
+        assert f"somebody else publishes on {TRAJECTORIES}: node /elsewhere/other [" in answer.message
+        assert publishers(mover, TRAJECTORIES) == 1, "ours is not left there"
+    assert not mover.robot.commands
+    wait(lambda: publishers(mover, TRAJECTORIES) == 0)
+    mover.start()
+
+
+def test_another_publisher_while_the_arm_moves_brings_it_to_rest(mover):
+    mover.start()
+    wait(lambda: excitation_bench.moving(mover.robot))
+    with publisher(TRAJECTORIES, JointTrajectory):
+        wait(lambda: mover.state.startswith("stopped"))
+        assert f"somebody else publishes on {TRAJECTORIES}: node /elsewhere/other" in mover.state
+        excitation_bench.check_smooth(mover.robot)
+
+
+def test_two_drivers_that_disagree_are_refused_at_enable(arm):
+    timer = driver(arm.robot, [0.0, -1.0, 1.0])
+    answer = arm.enable()
+    assert not answer.success
+    assert "no other node publishes its joint states" in answer.message
+    assert "joint_states is published by /robot and /robot" in answer.message
+    assert not arm.robot.commands
+    timer.cancel()
+    wait(lambda: arm.enable().success)
+
+
+def test_two_drivers_that_disagree_are_refused_at_start(mover):
+    timer = driver(mover.robot, [2.0, -2.0, 2.0])
+    answer = mover.call("start")
+    assert not answer.success
+    assert "joint_states disagree: joint 'joint_1' is at" in answer.message
+    assert "joint_states is published by /robot and /robot" in answer.message
+    assert not mover.robot.commands
+    timer.cancel()
+    wait(lambda: mover.call("start").success)
+
+
+@pytest.mark.slow
+def test_a_killed_one_is_named_until_the_middleware_finds_out(arm, model_file, tmp_path):
+    description = tmp_path / "arm.urdf"
+    description.write_text(planar_arm.urdf())
+    values = {"robot_description": description, "model_file": model_file, "timeout": compensation_bench.CALM}
+    values |= {"autostart": "true", "enable_on_activate": "true"}
+    with NodeProcess("gravity_compensation", values, "-r", "__ns:=/first", "-r", "joint_states:=/joint_states",
+                     "-p", f"command_topic:={EFFORTS}"):  # fmt: skip
+        wait(lambda: arm.robot.commands, START_TIME)
+    killed = time.monotonic()
+    answer = arm.enable()
+    assert not answer.success
+    assert "node /first/gravity_compensation [" in answer.message
+    assert f"one that was killed counts until the middleware finds out, up to {LEASE} s" in answer.message
+    wait(lambda: publishers(arm, EFFORTS) == 0, 2 * LEASE)
+    assert time.monotonic() - killed < LEASE + 5.0
+    arm.enabled()
