@@ -27,11 +27,7 @@ unexport PYTHONPATH LD_LIBRARY_PATH RMW_IMPLEMENTATION
 endif
 
 # A robot may listen on the caller's domain: what runs here stays on this machine, on a domain that it chooses itself.
-ifdef DOMAIN
-export ROS_DOMAIN_ID := $(DOMAIN)
-else
 unexport ROS_DOMAIN_ID
-endif
 export ROS_AUTOMATIC_DISCOVERY_RANGE := LOCALHOST
 unexport ROS_LOCALHOST_ONLY ROS_STATIC_PEERS ROS_DISCOVERY_SERVER
 
@@ -56,7 +52,7 @@ help:
 	@echo 'Variables: PYTHON=$(PYTHON)  ROS_DISTRO=$(ROS_DISTRO)  ROS=$(ROS) (sourced or wheels)  WORKERS=$(WORKERS)  DOMAIN=1..100 (of the demo; else one that is free)'
 
 demo: $(VENV)/demo.installed
-	$(BIN)/dynid demo $(ARGS)
+	$(BIN)/dynid demo $(if $(DOMAIN),--domain $(DOMAIN)) $(ARGS)
 
 test: lint pytest
 

@@ -13,7 +13,7 @@ from hashlib import sha256
 from importlib import import_module
 from pathlib import Path
 
-from dynid_ros.domains import claim, own_domain
+from dynid_ros.domains import DOMAINS, claim, in_use, own_domain
 from dynid_ros.errors import DynidError
 from dynid_ros.processes import ForkedProcess, ended, stop
 from dynid_ros.share import share_path
@@ -38,10 +38,12 @@ NEEDS = {
     "rclpy": "ROS 2 (source it, or install the wheels as `make demo` does)",
     "mujoco": "MuJoCo (pip install mujoco)",
 }
+WAYS_OUT = ("ROS_LOCALHOST_ONLY", "ROS_STATIC_PEERS", "ROS_DISCOVERY_SERVER")
+"""Variables by which ROS 2 would find other machines, or other domains, all the same."""
 POLL = 0.1
 
 
-def run_demo(output: Path, parameters: Path | None = None, acts: Sequence[str] = ()) -> int:
+def run_demo(output: Path, parameters: Path | None = None, acts: Sequence[str] = (), domain: str = "") -> int:
     """Run all nodes and the coordinator; logs go to `output/logs`. Returns the coordinator's exit code.
 
     All nodes end with it, also by SIGINT and SIGTERM.
@@ -50,10 +52,11 @@ def run_demo(output: Path, parameters: Path | None = None, acts: Sequence[str] =
         output: folder for bags, models, reports and logs.
         parameters: ROS parameter file; None: `config/demo.yaml`.
         acts: to play; empty: as the file says, all unless told otherwise.
+        domain: number of the ROS domain; empty: one that is free.
 
     Raises:
-        DynidError: rclpy or MuJoCo is not installed, the folder cannot be written, another demo is in the way, or a
-            node ended.
+        DynidError: rclpy or MuJoCo is not installed, the folder cannot be written, another demo is in the way, somebody
+            is on the domain, or a node ended.
 
     """
     output = output.resolve()
@@ -64,7 +67,7 @@ def run_demo(output: Path, parameters: Path | None = None, acts: Sequence[str] =
         raise DynidError(
             f"{output}: cannot be written ({error.strerror}); choose another folder with --output"
         ) from error
-    with _alone(output):
+    with alone(output, domain):
         import_nodes((*NODES, "demo"), "the demo")  # once for all: that takes longer than anything else at the start
         arguments = ["--ros-args", "--params-file", str((parameters or share_path("config/demo.yaml")).resolve())]
         chosen = ["-p", f"acts:=[{', '.join(acts)}]"] if acts else []
@@ -122,34 +125,39 @@ def import_nodes(names: Iterable[str], what: str) -> None:
 
 
 @contextmanager
-def _alone(output: Path) -> Iterator[None]:
-    """A ROS domain and a folder that no other demo on this machine uses.
+def alone(output: Path, domain: str = "") -> Iterator[None]:
+    """Keep what this process starts on this machine, on a ROS domain and in a folder that nobody else uses.
+
+    The demo publishes joint states and commands by the names that a robot has. So the domain of the caller, on which a
+    driver may be, counts for nothing.
+
+    Args:
+        output: the folder.
+        domain: number of the domain; empty: one that is free.
 
     Raises:
-        DynidError: one does.
+        DynidError: another demo is in the way, or somebody is on the domain.
 
     """
-    os.environ.setdefault("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
     with claim(f"folder {sha256(str(output).encode()).hexdigest()}") as unused:
         if not unused:
             raise DynidError(f"{output}: another demo writes there now; wait, or choose another folder with --output")
-        with _domain() as domain:
-            os.environ["ROS_DOMAIN_ID"] = domain
+        with _claimed(domain) if domain else own_domain() as number:
+            for way_out in WAYS_OUT:
+                os.environ.pop(way_out, None)
+            os.environ |= {"ROS_DOMAIN_ID": number, "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST"}
             yield
 
 
 @contextmanager
-def _domain() -> Iterator[str]:
-    """The domain that was asked for, or one that is free."""
-    wanted = os.environ.get("ROS_DOMAIN_ID")
-    if not wanted:
-        with own_domain() as domain:
-            yield domain
-        return
-    with claim(f"domain {wanted}") as ours:
-        if not ours:
+def _claimed(domain: str) -> Iterator[str]:
+    """The domain that was asked for."""
+    if not domain.isdecimal() or int(domain) not in DOMAINS:
+        raise DynidError(f"ROS domain '{domain}': expected a number from {DOMAINS[0]} to {DOMAINS[-1]}")
+    with claim(f"domain {domain}") as ours:
+        if not ours or in_use(int(domain)):
             raise DynidError(
-                f"another demo runs on ROS domain {wanted}, and both would steer the same arm; wait, or set "
-                "ROS_DOMAIN_ID to another number"
+                f"somebody is on ROS domain {domain} of this machine, perhaps a robot's driver; choose another one "
+                "(`ros2 daemon stop` ends what the ros2 commands leave behind)"
             )
-        yield wanted
+        yield domain

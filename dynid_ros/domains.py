@@ -22,7 +22,7 @@ def own_domain() -> Iterator[str]:
     """
     for domain in random.sample(DOMAINS, len(DOMAINS)):
         with claim(f"domain {domain}") as ours:
-            if ours and not _in_use(domain):
+            if ours and not in_use(domain):
                 yield str(domain)
                 return
     raise DynidError(f"all ROS domains from {DOMAINS[0]} to {DOMAINS[-1]} are in use; wait until one is free")
@@ -43,8 +43,8 @@ def claim(what: str) -> Iterator[bool]:
             yield True
 
 
-def _in_use(domain: int) -> bool:
-    """Whether a participant has the port that the first one of a domain has (RTPS 2.2, 9.6.1.1)."""
+def in_use(domain: int) -> bool:
+    """Whether a participant on this machine has the port that the first one of a domain has (RTPS 2.2, 9.6.1.1)."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as port:
         try:
             port.bind(("", 7400 + 250 * domain + 10))

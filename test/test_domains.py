@@ -63,6 +63,6 @@ def test_a_participant_of_ros_is_seen():
         context = rclpy.Context()
         rclpy.init(context=context, domain_id=int(domain))
         node = rclpy.create_node("somebody", context=context)
-        assert domains._in_use(int(domain))
+        assert domains.in_use(int(domain))
         node.destroy_node()
         context.shutdown()

@@ -22,13 +22,16 @@ def add(commands: argparse._SubParsersAction) -> None:
         help="of gravity, hand_guiding, links, load, torque_sensors, flexible_joint; hand_guiding, load and "
         "torque_sensors need files that the ones before write; default: all",
     )
+    parser.add_argument(
+        "--domain", default="", help="number of a ROS domain that nobody is on; default: one that is free"
+    )
     add_json(parser)
     parser.set_defaults(command=_demo)
 
 
 def _demo(options: argparse.Namespace) -> Answer:
     began = time.time()
-    code = run_demo(options.output, options.parameters, options.acts)
+    code = run_demo(options.output, options.parameters, options.acts, options.domain)
     # What was played before stays in the folder.
     played = sorted(path for path in (options.output / "acts").glob("*.json") if path.stat().st_mtime >= began)
     acts = {path.stem: _told(path) for path in played}

@@ -13,7 +13,7 @@ from dynid_ros.nodes.demonstration.flexible import flexible_act
 from dynid_ros.nodes.demonstration.guiding import guiding_act
 from dynid_ros.nodes.demonstration.process import DemoProcess, running
 from dynid_ros.nodes.demonstration.stage import START_TIMEOUT, Stage
-from dynid_ros.nodes.demonstration.waiting import spin_for
+from dynid_ros.nodes.demonstration.waiting import require_simulation, spin_for
 from dynid_ros.nodes.shared.parameters import NodeParameter
 from dynid_ros.nodes.shared.robot_description import ROBOT_PARAMETERS
 from dynid_ros.nodes.shared.running import ros_process
@@ -97,6 +97,7 @@ class Demo(Stage):
         try:
             if any(not ACTS[name].beside for name in own):
                 self.call.wait(*SERVICES, timeout=START_TIMEOUT)
+                require_simulation(self)
                 self.excitation.plan([motion for name in own for motion in ACTS[name].motions])
             with self._beside(beside) as wait_for_others:
                 for name in own:

@@ -138,7 +138,19 @@ def test_node_starts_to_work_without_a_service_call(name):
 
 
 def test_demo_has_its_output_folder_to_choose():
-    assert list(arguments("demo")) == ["output", "acts"]
+    assert list(arguments("demo")) == ["output", "acts", "domain"]
+
+
+def test_demo_is_on_a_domain_of_its_own_whatever_the_caller_is_on(tmp_path, monkeypatch):
+    monkeypatch.setenv("ROS_DOMAIN_ID", "7")
+    monkeypatch.setenv("ROS_AUTOMATIC_DISCOVERY_RANGE", "SUBNET")
+    for node in nodes_of("demo", output=str(tmp_path), acts="", domain=""):
+        environment = {
+            "".join(part.text for part in name): "".join(part.text for part in value)
+            for name, value in node.process_description.additional_env
+        }
+        assert environment["ROS_DOMAIN_ID"] not in ("", "0", "7")
+        assert environment["ROS_AUTOMATIC_DISCOVERY_RANGE"] == "LOCALHOST"
 
 
 @pytest.mark.parametrize("name", NODES)

@@ -305,7 +305,7 @@ def follows(bench, torque):
 
 def test_a_load_that_is_told_is_carried_without_a_step(bench):
     rate = 180.0
-    bench = bench(max_rate=[rate]).run()
+    bench = bench(max_rate=[rate], max_model_change=0.5).run()
     follows(bench, planar_arm.gravity_torque(POSE))
     publisher = bench.robot.create_publisher(InertiaStamped, "load", LATCHED)
     for change in ({"mass": 4.0}, {"center": (0.0, 0.0, 0.0)}, {"mass": 0.0}):

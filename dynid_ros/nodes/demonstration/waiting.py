@@ -33,3 +33,18 @@ def spin_until(node: Node, reached: Callable[[], bool], timeout: float, otherwis
         if time.monotonic() > deadline:
             raise DynidError(otherwise)
         rclpy.spin_once(node, timeout_sec=LONGEST_SPIN)
+
+
+def require_simulation(node: Node) -> None:
+    """See that no robot is there which would be moved as well.
+
+    Raises:
+        DynidError: somebody else than the simulator publishes joint states.
+
+    """
+    drivers = {info.node_name for info in node.get_publishers_info_by_topic("joint_states")} - {"simulator"}
+    if drivers:
+        raise DynidError(
+            f"the demo moves a simulated arm alone, and {' and '.join(sorted(drivers))} publishes joint_states, too; "
+            "play it on another ROS domain, as `dynid demo` and demo.launch.py do"
+        )

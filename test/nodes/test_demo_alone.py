@@ -1,0 +1,68 @@
+"""The demo never reaches a robot: it is on this machine, on a domain of its own, and refuses where a driver is."""
+
+import os
+
+import pytest
+
+rclpy = pytest.importorskip("rclpy")
+
+from sensor_msgs.msg import JointState  # noqa: E402
+from waiting import wait  # noqa: E402
+
+from dynid_ros.demo import alone  # noqa: E402
+from dynid_ros.domains import own_domain  # noqa: E402
+from dynid_ros.errors import DynidError  # noqa: E402
+from dynid_ros.nodes.demonstration.waiting import require_simulation  # noqa: E402
+
+
+@pytest.fixture(autouse=True)
+def caller(monkeypatch):
+    """Environment of somebody who works with a robot."""
+    found = {"ROS_DOMAIN_ID": "7", "ROS_AUTOMATIC_DISCOVERY_RANGE": "SUBNET", "ROS_STATIC_PEERS": "127.0.0.1"}
+    for name, value in found.items():
+        monkeypatch.setenv(name, value)
+
+
+def test_the_callers_domain_and_network_count_for_nothing(tmp_path):
+    with alone(tmp_path):
+        assert os.environ["ROS_DOMAIN_ID"] not in ("", "0", "7")
+        assert os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] == "LOCALHOST"
+        assert "ROS_STATIC_PEERS" not in os.environ
+
+
+def test_a_domain_on_which_somebody_is_is_refused(tmp_path):
+    with own_domain() as domain:
+        pass
+    context = rclpy.Context()
+    rclpy.init(context=context, domain_id=int(domain))
+    node = rclpy.create_node("driver", context=context)
+    try:
+        with pytest.raises(DynidError, match=f"somebody is on ROS domain {domain}"), alone(tmp_path, domain):
+            pass
+    finally:
+        node.destroy_node()
+        context.shutdown()
+    with alone(tmp_path, domain):
+        assert os.environ["ROS_DOMAIN_ID"] == domain
+
+
+@pytest.mark.parametrize("domain", ["0", "101", "-3", "robot", "²"])
+def test_a_domain_that_is_none_is_refused(tmp_path, domain):
+    with pytest.raises(DynidError, match="expected a number from 1 to 100"), alone(tmp_path, domain):
+        pass
+
+
+def test_a_driver_beside_the_simulator_is_refused(domain):
+    rclpy.init()
+    simulator, driver = (rclpy.create_node(name) for name in ("simulator", "driver"))
+    try:
+        simulator.create_publisher(JointState, "joint_states", 1)
+        require_simulation(simulator)
+        publisher = driver.create_publisher(JointState, "joint_states", 1)
+        wait(lambda: simulator.count_publishers("/joint_states") == 2)
+        with pytest.raises(DynidError, match="driver publishes joint_states, too"):
+            require_simulation(simulator)
+        driver.destroy_publisher(publisher)
+    finally:
+        simulator.destroy_node()
+        driver.destroy_node()
