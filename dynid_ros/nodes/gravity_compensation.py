@@ -6,8 +6,8 @@ pose and friction come with it. The commands have the joint order of the control
 
 The rules for ramps, limits and faults are those of `dynid_ros.control.GravityCompensator`. While disabled, and after a
 fault has reached zero, it is no publisher, so that somebody else may command; while enabled nobody else may. The end of
-the process (SIGINT, SIGTERM, an exception) brings the output to zero by the fault ramp first. SIGKILL and a loss of power
-cannot be answered here: the controller or the hardware below must drop its last command after a timeout
+the process (SIGINT, SIGTERM, an exception) brings the output to zero by the fault ramp first. SIGKILL and a loss of
+power cannot be answered here: the controller or the hardware below must drop its last command after a timeout
 (`forward_command_controller` does not).
 """
 
