@@ -84,7 +84,7 @@ class Arm:
         self._comparing, self._disagreement = False, ""
         self._compared: tuple[float, NDArray] | None = None
         self._commands = CommandTopic(node, JointTrajectory, settings.command_topic, 10)
-        self._deaf = f"no controller listens on '{self._commands.name}'"
+        self._deaf = f"no controller listens on '{self._commands.name}'; start it, or set parameter command_topic"
         self._states = node.create_subscription(
             JointState, "joint_states", lambda _: None, JOINT_STATES, callback_group=Waiting(), raw=True
         )
@@ -121,7 +121,7 @@ class Arm:
         while self._commands.unnamed:
             await self._next_look
         if not self._has_controller():
-            raise DynidError(f"{self._deaf}; start it, or set parameter command_topic")
+            raise DynidError(self._deaf)
         if others := self._commands.others:
             raise DynidError(others)
         if self._time.stalled > self._stale_after:
