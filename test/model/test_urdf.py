@@ -1,6 +1,8 @@
 """What a URDF may say and what it may not: each fault has one error that names it."""
 
 import math
+import os
+import threading
 
 import numpy as np
 import pytest
@@ -229,3 +231,11 @@ def test_mimic_joint():
 def test_elements_that_are_wrong(old, new, words):
     assert old in TWO_JOINTS
     refused(TWO_JOINTS.replace(old, new), *words)
+
+
+def test_a_pipe_is_read_to_its_end(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    writer = threading.Thread(target=(tmp_path / "pipe").write_text, args=(TWO_JOINTS,))
+    writer.start()
+    assert RobotModel.from_urdf(tmp_path / "pipe").joint_names == ("joint_1", "joint_2")
+    writer.join()
