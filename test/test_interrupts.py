@@ -1,0 +1,158 @@
+"""Ctrl-C at a terminal, which tells all processes of a command: one ends it in order, two end it at once."""
+
+import fcntl
+import os
+import pty
+import select
+import signal
+import struct
+import sys
+import termios
+import time
+from pathlib import Path
+
+import link_experiment
+import numpy as np
+import planar_arm
+import pytest
+
+from dynid_ros.recording import Recording
+
+WAIT = 120.0
+"""s for a command to get to work on a busy machine."""
+AT_ONCE = 10.0
+"""s that a busy machine may need to end what ends at once."""
+COMMANDS = {
+    "excite": ("excite --urdf arm.urdf --acceleration-limits 4 --design-time 300 --workers 2 --output out", "best so far"),
+    "identify": ("identify links --urdf arm.urdf --recording long.npz --output out", "identifying links and friction"),
+    "check": ("check --urdf arm.urdf --recording long.npz --motion", "looking for faults"),
+}
+SIZE = struct.pack("HHHH", 30, 120, 0, 0)
+"""Lines and columns."""
+CTRL_C = b"\x03"
+
+
+class Terminal:
+    """A command at a terminal of its own."""
+
+    def __init__(self, arguments, folder):
+        self.shown = ""
+        self.pid, self._terminal = pty.fork()
+        if not self.pid:
+            os.chdir(folder)
+            fcntl.ioctl(0, termios.TIOCSWINSZ, SIZE)
+            os.execv(sys.executable, [sys.executable, "-m", "dynid_ros.cli", *arguments.split()])
+        self.code = None
+
+    def press(self):
+        os.write(self._terminal, CTRL_C)
+
+    def read(self, seconds):
+        """Take in what is shown; whether it goes on."""
+        if not select.select([self._terminal], [], [], seconds)[0]:
+            return True
+        try:
+            part = os.read(self._terminal, 65536).decode(errors="replace")
+        except OSError:  # the other end is closed
+            return False
+        self.shown += part
+        return bool(part)
+
+    def wait_for(self, words):
+        deadline = time.monotonic() + WAIT
+        while words not in self.shown:
+            assert self.read(0.1), self.shown
+            assert time.monotonic() < deadline, self.shown
+
+    def end(self):
+        """Exit code; nothing of it runs any more, and nothing but words for people is shown."""
+        deadline = time.monotonic() + AT_ONCE
+        while self.code is None and time.monotonic() < deadline:
+            self.read(0.05)
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            self.code = os.waitstatus_to_exitcode(status) if pid else None
+        assert self.code is not None, f"it goes on: {self.shown}"
+        while self.members() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert not self.members(), "orphans"
+        while self.read(0.1) and time.monotonic() < deadline:
+            pass
+        assert "Traceback" not in self.shown, self.shown
+        assert "Warning" not in self.shown, self.shown
+        return self.code
+
+    def members(self):
+        """Processes of its session."""
+        found = []
+        for path in Path("/proc").glob("[0-9]*/stat"):
+            try:
+                state, _, _, session, *_ = path.read_text().rpartition(")")[2].split()
+            except OSError:
+                continue
+            if int(session) == self.pid and state != "Z":
+                found.append(int(path.parent.name))
+        return found
+
+    def close(self):
+        for pid in self.members():
+            os.kill(pid, signal.SIGKILL)
+        if self.code is None:
+            os.waitpid(self.pid, 0)
+        os.close(self._terminal)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """An arm, and a recording that takes long to look through."""
+    path = tmp_path_factory.mktemp("interrupts")
+    (path / "arm.urdf").write_text(planar_arm.urdf())
+    robot, _ = link_experiment.planar()
+    one = link_experiment.record(robot, 1.3 * robot.parameters, 0)
+    count, span = 40, one.time[-1] + one.time[1] - 2 * one.time[0]
+    at = np.concatenate([one.time + k * span for k in range(count)])
+    tiled = (np.tile(values, (count, 1)) for values in (one.position, one.velocity, one.torque))
+    Recording(one.joint_names, at, *tiled).write_npz(path / "long.npz")
+    return path
+
+
+@pytest.fixture
+def start(folder):
+    terminals = []
+
+    def make(arguments):
+        terminals.append(Terminal(arguments, folder))
+        return terminals[-1]
+
+    yield make
+    for terminal in terminals:
+        terminal.close()
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_two_end_a_command_at_work_at_once(start, name):
+    arguments, words = COMMANDS[name]
+    terminal = start(arguments)
+    terminal.wait_for(words)
+    terminal.press()
+    terminal.read(0.2)
+    terminal.press()
+    assert terminal.end() == 130
+
+
+@pytest.mark.parametrize("seconds", [0.5, 1.5])
+def test_one_ends_a_command_that_starts_up(start, seconds):
+    terminal = start("validate --urdf arm.urdf --model none.yaml --recording long.npz --output out.csv")
+    time.sleep(seconds)
+    terminal.press()
+    # 2: it had come so far as to miss the model; -SIGINT: not yet so far as to be Python
+    assert terminal.end() in (130, 2, -signal.SIGINT)
+
+
+def test_one_ends_a_fit_and_leaves_the_terminal_tidy(start, folder):
+    arguments, words = COMMANDS["identify"]
+    terminal = start(arguments)
+    terminal.wait_for(words)
+    terminal.press()
+    assert terminal.end() == 130
+    assert terminal.shown.count("\n") <= 1, "a line of progress is drawn over and taken away"
+    assert not (folder / "out").exists()
