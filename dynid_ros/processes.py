@@ -13,7 +13,6 @@ from contextlib import contextmanager, suppress
 from importlib import import_module
 from multiprocessing.context import ForkProcess
 from pathlib import Path
-from types import FrameType
 from typing import NoReturn, Protocol
 
 from dynid_ros.errors import DynidError
@@ -69,23 +68,38 @@ def stop(processes: Iterable[Process], timeout: float = STOP_TIMEOUT) -> None:
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """The first SIGINT raises KeyboardInterrupt, which leaves files and terminal tidy; the next ends all at once."""
+    """The first SIGINT does what its handler does, raises KeyboardInterrupt that is; the second ends all at once.
+
+    A thread counts them: handlers run when the main thread comes to it, and count two that come meanwhile as one.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield  # only the main thread may handle signals
         return
-
-    def again(_number: int, _frame: FrameType | None) -> None:
-        end_at_once()
-
-    def first(_number: int, _frame: FrameType | None) -> None:
-        signal.signal(signal.SIGINT, again)
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGINT, first)
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    threading.Thread(target=_count_interrupts, args=(reading,), daemon=True).start()
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    before = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.set_wakeup_fd(before)
+        signal.signal(signal.SIGINT, handler)
+        os.close(writing)
+
+
+def uninterruptible() -> None:
+    """Leave all signals to their handlers from now on, inside `interruptible`."""
+    signal.set_wakeup_fd(-1)
+
+
+def _count_interrupts(reading: int) -> None:
+    interrupts = 0
+    while received := os.read(reading, 1):
+        interrupts += received[0] == signal.SIGINT
+        if interrupts > 1:
+            end_at_once()
+    os.close(reading)
 
 
 def end_at_once() -> NoReturn:

@@ -1,7 +1,6 @@
 """`dynid node`: the nodes of ROS 2, where no `ros2 run` finds them because pip or uv installed this package."""
 
 import argparse
-import signal
 import sys
 from importlib import import_module
 from pkgutil import iter_modules
@@ -9,6 +8,7 @@ from pkgutil import iter_modules
 import dynid_ros.nodes
 from dynid_ros.commands.answers import Answer
 from dynid_ros.demo import import_nodes
+from dynid_ros.processes import uninterruptible
 
 NAMES = sorted(module.name for module in iter_modules(dynid_ros.nodes.__path__) if not module.ispkg)
 
@@ -33,6 +33,6 @@ def add(commands: argparse._SubParsersAction) -> None:
 def _node(options: argparse.Namespace) -> Answer:
     import_nodes([options.name], f"node {options.name}")
     sys.argv = [f"dynid node {options.name}", *options.arguments]  # where rclpy looks
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # a node ends in its own way, however often it is told
+    uninterruptible()  # a node ends in its own way, however often it is told
     import_module(f"dynid_ros.nodes.{options.name}").main()
     return Answer("", {})

@@ -11,7 +11,6 @@ from tqdm import tqdm
 
 from dynid_ros.design.motion_search import Candidate
 from dynid_ros.design.parallel_search import Enough, Progress
-from dynid_ros.processes import end_at_once
 from dynid_ros.progress import Watch, watched, watching
 
 TICK = 0.5
@@ -92,17 +91,18 @@ def _told(best: Candidate) -> str:
 
 @contextmanager
 def _first_interrupt() -> Iterator[threading.Event]:
-    """An event that is set by the first SIGINT; the second ends the program."""
+    """An event that is set by the first SIGINT; the second does what the first would have done."""
     interrupted = threading.Event()
     if threading.current_thread() is not threading.main_thread():
         yield interrupted  # only the main thread may handle signals
         return
     before = signal.getsignal(signal.SIGINT)
 
-    def handle(_number: int, _frame: FrameType | None) -> None:
-        if interrupted.is_set():
-            end_at_once()
-        interrupted.set()
+    def handle(number: int, frame: FrameType | None) -> None:
+        if not interrupted.is_set():
+            interrupted.set()
+        elif callable(before):
+            before(number, frame)
 
     signal.signal(signal.SIGINT, handle)
     try:
