@@ -1,7 +1,9 @@
 """The same arm in Pinocchio, and the URDFs of real robots that come with it."""
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,29 +24,27 @@ def example_urdf(path: str) -> Path:
 
 
 class PinocchioArm:
-    """The chain of `joint_names` in Pinocchio: all other joints are locked at zero.
+    """The chain of `joint_names` in Pinocchio: all other joints are locked, at zero or where `posture` has them."""
 
-    They carry nothing, as in RobotModel, or what the URDF says.
-    """
-
-    def __init__(self, urdf: str, joint_names: tuple[str, ...], gravity: np.ndarray, others_carry: bool = False):
+    def __init__(
+        self, urdf: str, joint_names: tuple[str, ...], gravity: np.ndarray, posture: Mapping[str, float] | None = None
+    ):
         self.pinocchio = pytest.importorskip("pinocchio")
         model = self.pinocchio.buildModelFromXML(urdf)
         others = [model.getJointId(name) for name in model.names[1:] if name not in joint_names]
-        for joint in [] if others_carry else others:
-            model.inertias[joint] = self.pinocchio.Inertia.Zero()
-        self.model = self.pinocchio.buildReducedModel(model, others, self.pinocchio.neutral(model))
+        held = self.pinocchio.neutral(model)
+        for name, position in (posture or {}).items():
+            joint = model.joints[model.getJointId(name)]
+            held[joint.idx_q : joint.idx_q + joint.nq] = _coordinates(joint, position)
+        self.model = self.pinocchio.buildReducedModel(model, others, held)
         self.model.gravity.linear = np.array(gravity)
         self.data = self.model.createData()
         assert tuple(self.model.names[1:]) == joint_names
 
     def configuration(self, q: np.ndarray) -> np.ndarray:
-        """A continuous joint is a cosine and a sine in Pinocchio."""
+        """Coordinates of all joints at positions q (n,)."""
         return np.concatenate(
-            [
-                [position] if joint.nq == 1 else [np.cos(position), np.sin(position)]
-                for joint, position in zip(self.model.joints[1:], q, strict=True)
-            ]
+            [_coordinates(joint, position) for joint, position in zip(self.model.joints[1:], q, strict=True)]
         )
 
     def poses(self, q: np.ndarray) -> np.ndarray:
@@ -67,3 +67,8 @@ class PinocchioArm:
         """Parameters (10 n,) in the order of RobotModel."""
         bodies = list(self.model.inertias)[1:]
         return np.concatenate([body.toDynamicParameters()[REGRESSOR_ORDER] for body in bodies])
+
+
+def _coordinates(joint: Any, position: float) -> list[float]:
+    """A continuous joint is a cosine and a sine in Pinocchio."""
+    return [position] if joint.nq == 1 else [float(np.cos(position)), float(np.sin(position))]

@@ -10,7 +10,7 @@ from urdf_parser_py.urdf import Joint
 
 from dynid_ros.model.chain import Chain
 from dynid_ros.model.urdf import LinkTree
-from dynid_ros.model.urdf_elements import axis_rotation, joint_limits, pose
+from dynid_ros.model.urdf_elements import displacement, joint_limits, pose
 
 BASE = -1
 """Link number of what does not move."""
@@ -103,10 +103,7 @@ def _moved(at: Placement, joint: Joint) -> Placement | None:
                 return None
             lower, upper = -np.pi, np.pi
         steps = 1 if prismatic else max(1, int(np.ceil((upper - lower) / STEP)))
-        rotation = axis_rotation(joint, where)
-        motions = np.array(
-            [rotation @ _motion(q, prismatic) @ rotation.T for q in np.linspace(lower, upper, steps + 1)]
-        )
+        motions = np.array([displacement(joint, q, where) for q in np.linspace(lower, upper, steps + 1)])
         travel = max(abs(lower), abs(upper)) if prismatic else 0.0
         turn = None if prismatic else (0.0, (upper - lower) / steps / 2)
     else:
@@ -116,12 +113,3 @@ def _moved(at: Placement, joint: Joint) -> Placement | None:
     places = (at.places[:, np.newaxis] @ (origin @ motions)).reshape(-1, 4, 4)
     turns = tuple((far + distance + travel, half) for far, half in at.turns) + ((turn,) if turn else ())
     return Placement(at.link, joint.child, places, turns)
-
-
-def _motion(q: float, prismatic: bool) -> np.ndarray:
-    motion = np.eye(4)
-    if prismatic:
-        motion[2, 3] = q
-    else:
-        motion[:2, :2] = [[np.cos(q), -np.sin(q)], [np.sin(q), np.cos(q)]]
-    return motion

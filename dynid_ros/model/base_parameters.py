@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.errors import ModelError
 from dynid_ros.model.friction import FrictionModel
@@ -59,6 +59,7 @@ class BaseParameters:
         regressor: (..., p) of some motion, or a matrix with the same row space such as its triangular factor.
         names: of the p parameters.
         tolerance: of the norm of a column; above rounding errors, below the least effect that is worth a parameter.
+        least: (p,) norms; a column that the ones before leave less than that of is dependent too. None: zero.
 
     Attributes:
         names: as given.
@@ -75,7 +76,13 @@ class BaseParameters:
 
     """
 
-    def __init__(self, regressor: ArrayLike, names: Sequence[str], tolerance: float = TOLERANCE):
+    def __init__(
+        self,
+        regressor: ArrayLike,
+        names: Sequence[str],
+        tolerance: float = TOLERANCE,
+        least: NDArray | None = None,
+    ):
         self.names = tuple(names)
         matrix = np.asarray(regressor, dtype=float)
         self._check(matrix)
@@ -88,7 +95,8 @@ class BaseParameters:
         moving = norms > NO_EFFECT * norms.max(initial=0.0)
         scaled = matrix / np.where(moving, norms, 1.0)
         order = [column for column in _preference(self.names) if moving[column]]
-        self.columns = np.array(sorted(_independent(scaled, order, tolerance)), dtype=int)
+        floor = np.zeros(len(norms)) if least is None else least / np.where(moving, norms, 1.0)
+        self.columns = np.array(sorted(_independent(scaled, order, np.maximum(tolerance, floor))), dtype=int)
         self.rank = len(self.columns)
         share = self._shares(scaled, np.flatnonzero(moving))
         self.combinations = self._unscaled(share, norms)
@@ -104,7 +112,7 @@ class BaseParameters:
         motion: Sequence[ArrayLike] | None = None,
         tolerance: float = TOLERANCE,
     ) -> BaseParameters:
-        """Base parameters of an arm and its friction.
+        """Base parameters of an arm and its friction, see also `RobotModel.structure`.
 
         Args:
             robot: the arm.
@@ -117,7 +125,7 @@ class BaseParameters:
 
         """
         motion = random_motion(robot) if motion is None else motion
-        factor = triangular_factor(regressor_blocks(robot, friction, motion))
+        factor = triangular_factor(regressor_blocks(robot.structure, friction, motion))
         return cls(factor, parameter_names(robot, friction), tolerance)
 
     def reduce(self, regressor: np.ndarray) -> np.ndarray:
@@ -143,8 +151,8 @@ class BaseParameters:
         if self.rank:
             base = scaled[:, self.columns]
             found, _, _, singular = np.linalg.lstsq(base, scaled[:, moving], rcond=None)
-            # What the independent columns leave of others moves the shares by up to so much: smaller ones say nothing.
-            rest = np.linalg.norm(scaled[:, moving] - base @ found, axis=0).max()
+            # What the independent columns leave of another moves its shares by up to so much: smaller ones say nothing.
+            rest = np.linalg.norm(scaled[:, moving] - base @ found, axis=0)
             found[np.abs(found) < singular[0] / singular[-1] * (rest + ROUNDING)] = 0.0
             shares[:, moving] = found
             shares[:, self.columns] = np.eye(self.rank)
@@ -247,8 +255,8 @@ def _preference(names: tuple[str, ...]) -> list[int]:
     return sorted(range(len(names)), key=key)
 
 
-def _independent(scaled: np.ndarray, order: Sequence[int], tolerance: float) -> list[int]:
-    """Columns, in that order, of which the ones before leave more than `tolerance`; columns have unit norm."""
+def _independent(scaled: np.ndarray, order: Sequence[int], tolerance: np.ndarray) -> list[int]:
+    """Columns, in that order, of which the ones before leave more than `tolerance` (p,); columns have unit norm."""
     basis = np.empty((min(scaled.shape[0], len(order)), scaled.shape[0]))
     kept: list[int] = []
     for column in order:
@@ -257,7 +265,7 @@ def _independent(scaled: np.ndarray, order: Sequence[int], tolerance: float) -> 
         for _ in range(2):
             rest = rest - basis[: len(kept)].T @ (basis[: len(kept)] @ rest)
         size = math.sqrt(rest @ rest)
-        if size > tolerance and len(kept) < len(basis):
+        if size > tolerance[column] and len(kept) < len(basis):
             basis[len(kept)] = rest / size
             kept.append(column)
     return kept

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -36,9 +37,10 @@ class RobotModel:
         parameters: (10 n,); None: zero.
         gravity: (3,) in the base frame, m/s^2.
         urdf: text that the model comes from, if any.
+        posture: positions, rad or m, of joints outside the chain that move what hangs on it; others are at zero.
 
     Attributes:
-        chain, parameters, gravity, urdf: as given.
+        chain, parameters, gravity, urdf, posture: as given.
 
     Raises:
         ModelError: parameters or gravity of another shape, or not finite.
@@ -51,11 +53,13 @@ class RobotModel:
         parameters: ArrayLike | None = None,
         gravity: ArrayLike = STANDARD_GRAVITY,
         urdf: str | None = None,
+        posture: Mapping[str, float] | None = None,
     ):
         self.chain = chain
         self.parameters = self._parameters(np.zeros(PARAMETERS_PER_LINK * chain.n_joints), parameters)
         self.gravity = finite_vector(gravity, 3, "gravity (m/s^2, in the base frame)")
         self.urdf = urdf
+        self.posture = dict(posture or {})
 
     @classmethod
     def from_urdf(
@@ -64,17 +68,19 @@ class RobotModel:
         tip: str | None = None,
         base: str | None = None,
         gravity: ArrayLike = STANDARD_GRAVITY,
+        posture: Mapping[str, float] | None = None,
     ) -> RobotModel:
         """Model of the chain from link `base` to link `tip` of a URDF.
 
-        A link includes all that hangs on it by fixed joints. What hangs on the chain by moving joints (the fingers of a
-        gripper, a second arm, links beyond the tip) is left out, its mass too.
+        A link includes all that hangs on it: by fixed joints, and by joints that move but are not of the chain (the
+        fingers of a gripper, a second arm, links beyond the tip), as the arm carries it where these joints are.
 
         Args:
             path_or_xml: path of a URDF file, or its text.
             tip: last link; None or empty: the only leaf.
             base: first link; None or empty: the root.
             gravity: (3,) in the base frame, m/s^2.
+            posture: positions of joints outside the chain, rad or m; others are at zero, or follow the one they mimic.
 
         Raises:
             ModelError: the URDF cannot be read, is not a tree of links, or has no such chain of revolute, continuous,
@@ -82,8 +88,22 @@ class RobotModel:
 
         """
         text, source = urdf_text(path_or_xml)
-        chain, parameters = LinkTree(parse_urdf(text, source), source).chain(tip or None, base or None)
-        return cls(chain, parameters.ravel(), gravity, text)
+        tree = LinkTree(parse_urdf(text, source), source)
+        chain = tree.chain(tip or None, base or None)
+        return cls(chain, tree.parameters(chain, posture or {}), gravity, text, posture)
+
+    def with_posture(self, posture: Mapping[str, float]) -> RobotModel:
+        """The model with joints outside the chain at other positions, rad or m; links carry what they did, elsewhere.
+
+        Raises:
+            ModelError: the URDF cannot be read.
+
+        """
+        if self.urdf is None:
+            return self
+        tree = LinkTree(parse_urdf(self.urdf, self.name), self.name)
+        now, then = (tree.parameters(self.chain, where) for where in (posture, self.posture))
+        return RobotModel(self.chain, self.parameters + (now - then), self.gravity, self.urdf, posture)
 
     @classmethod
     def from_dh(
@@ -162,6 +182,19 @@ class RobotModel:
     def kinematics_sha256(self) -> str:
         """Hash of joint names, types, axes and placements, which identification does not change."""
         return self.chain.sha256
+
+    @cached_property
+    def structure(self) -> RobotModel:
+        """The model to find ranks with: angles of its URDF that are rounded multiples of π/4 are these multiples.
+
+        An arm that is built at right angles has no other base parameters because its maker wrote 1.5708. Torques are
+        computed with the numbers of the file.
+        """
+        if self.urdf is None:
+            return self
+        tree = LinkTree(parse_urdf(self.urdf, self.name, meant_angles=True), self.name)
+        chain = tree.chain(self.tip, self.base)
+        return RobotModel(chain, self.parameters, self.gravity)
 
     def forward_kinematics(self, q: ArrayLike) -> np.ndarray:
         """Poses (N, n, 4, 4) of the link frames in the base frame."""

@@ -1,17 +1,41 @@
 """Chains from URDF: which links belong to the arm, where its joints are and what hangs on each."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 from urdf_parser_py.urdf import Joint, Link, Robot
 
 from dynid_ros.errors import ModelError
 from dynid_ros.model.chain import Chain, JointLimits
-from dynid_ros.model.inertia import PARAMETERS_PER_LINK, transformed
-from dynid_ros.model.urdf_elements import axis_rotation, inertial_parameters, joint_limits, pose
+from dynid_ros.model.inertia import transformed
+from dynid_ros.model.urdf_elements import axis_rotation, displacement, inertial_parameters, joint_limits, pose
 
 MOVING = ("revolute", "continuous", "prismatic")
+
+
+@dataclass(frozen=True, eq=False)
+class CarriedLink:
+    """A link that another one carries, or that one itself.
+
+    Attributes:
+        name: of the link.
+        placement: (4, 4) its pose in the frame of the link that carries it.
+        own: (10,) its parameters about its own frame.
+        joints: positions of the joints in between that move, rad or m, by name; none: it is fixed.
+
+    """
+
+    name: str
+    placement: np.ndarray
+    own: np.ndarray
+    joints: Mapping[str, float]
+
+    @property
+    def parameters(self) -> np.ndarray:
+        """(10,) about the frame of the link that carries it."""
+        return transformed(self.own, self.placement)
 
 
 class LinkTree:
@@ -32,6 +56,7 @@ class LinkTree:
         self.links: dict[str, Link] = {link.name: link for link in robot.links}
         self.parent_joint: dict[str, Joint] = {}
         self.child_joints: dict[str, list[Joint]] = defaultdict(list)
+        self._joints: dict[str, Joint] = {joint.name: joint for joint in robot.joints}
         if not self.links:
             raise self._error("it has no links")
         self._check_unique("links", (link.name for link in robot.links))
@@ -43,12 +68,8 @@ class LinkTree:
         if looped:
             raise self._error(f"links {_quoted(sorted(looped))} form a closed loop; only open chains can be modelled")
 
-    def chain(self, tip: str | None, base: str | None) -> tuple[Chain, np.ndarray]:
+    def chain(self, tip: str | None, base: str | None) -> Chain:
         """Chain from link `base` (None: the root) to link `tip` (None: the only leaf).
-
-        Returns:
-            The chain, and its parameters (n, 10) about the link frames. What hangs on a link by fixed joints belongs to
-            that link; what hangs on it by moving joints is left out.
 
         Raises:
             ModelError: the chain cannot be told, or is not one of revolute, continuous, prismatic and fixed joints.
@@ -70,7 +91,7 @@ class LinkTree:
             placement = np.eye(4)
         if not joints:
             raise self._error(f"no moving joint between base link '{base}' and tip link '{tip}'; choose other links")
-        chain = Chain(
+        return Chain(
             name=self.name,
             base=base,
             tip=tip,
@@ -82,19 +103,45 @@ class LinkTree:
             tip_offset=placement,
             limits=JointLimits(*np.transpose([joint_limits(joint, self._where(joint)) for joint in joints])),
         )
-        return chain, np.array([self._parameters(joint.child) for joint in joints])
 
-    def fixed_to(self, link: str) -> dict[str, np.ndarray]:
-        """Poses (4, 4), in the frame of `link`, of the link itself and of all that hangs on it by fixed joints."""
-        poses = {link: np.eye(4)}
-        waiting = [link]
+    def parameters(self, chain: Chain, posture: Mapping[str, float]) -> np.ndarray:
+        """Parameters (10 n,) of a chain's links about their frames, with all that they carry; see `carried`."""
+        carried = (self.carried(link, chain.link_names, posture) for link in chain.link_names)
+        return np.concatenate([np.sum([part.parameters for part in parts], axis=0) for parts in carried])
+
+    def carried(self, link: str, chain: Collection[str], posture: Mapping[str, float]) -> Iterator[CarriedLink]:
+        """The link itself, and what hangs on it by any joints but the floating ones, up to the other links of a chain.
+
+        Args:
+            link: that carries.
+            chain: links that carry for themselves.
+            posture: positions of joints, rad or m; those that are missing are at zero, or follow the one they mimic.
+
+        """
+        waiting: list[tuple[str, np.ndarray, dict[str, float]]] = [(link, np.eye(4), {})]
         while waiting:
-            parent = waiting.pop()
-            for joint in self.child_joints[parent]:
-                if joint.type == "fixed":
-                    poses[joint.child] = poses[parent] @ pose(joint.origin, self._where(joint))
-                    waiting.append(joint.child)
-        return poses
+            name, placement, moved = waiting.pop()
+            own = inertial_parameters(self.links[name].inertial, f"{self.source}, link '{name}'")
+            yield CarriedLink(name, placement, own, moved)
+            for joint in self.child_joints[name]:
+                if joint.child in chain or joint.type == "floating":
+                    continue
+                there, moves = placement @ pose(joint.origin, self._where(joint)), moved
+                if joint.type != "fixed":
+                    moves = moved | {joint.name: position(joint, posture)}
+                    there = there @ displacement(joint, moves[joint.name], self._where(joint))
+                waiting.append((joint.child, there, moves))
+
+    def driver(self, joint: str) -> str:
+        """The joint that this one follows, or itself."""
+        mimic = self._joints[joint].mimic
+        return joint if mimic is None or mimic.joint not in self._joints else mimic.joint
+
+    def reach(self, joint: str) -> tuple[float, float]:
+        """Least and largest position of a joint, half a turn or half a metre to either side where it has no limits."""
+        lower, upper, *_ = joint_limits(self._joints[joint], f"{self.source}, joint '{joint}'")
+        reach = 0.5 if self._joints[joint].type == "prismatic" else np.pi
+        return (lower, upper) if np.isfinite([lower, upper]).all() else (-reach, reach)
 
     def _check_unique(self, what: str, names: Iterable[str]) -> None:
         repeated = [name for name, count in Counter(names).items() if count > 1]
@@ -157,19 +204,19 @@ class LinkTree:
                 f"joint '{joint.name}' mimics joint '{joint.mimic.joint}'; coupled joints cannot be modelled: {way_out}"
             )
 
-    def _parameters(self, link: str) -> np.ndarray:
-        """Parameters (10,) of a link and of all that hangs on it by fixed joints, about the frame of the link."""
-        parameters = np.zeros(PARAMETERS_PER_LINK)
-        for name, placement in self.fixed_to(link).items():
-            own = inertial_parameters(self.links[name].inertial, f"{self.source}, link '{name}'")
-            parameters += transformed(own, placement)
-        return parameters
-
     def _where(self, joint: Joint) -> str:
         return f"{self.source}, joint '{joint.name}'"
 
     def _error(self, message: str) -> ModelError:
         return ModelError(f"{self.source}: {message}")
+
+
+def position(joint: Joint, posture: Mapping[str, float]) -> float:
+    """Where a joint is, rad or m: as the posture has it, as the joint that it mimics has it, else zero."""
+    if joint.name in posture or joint.mimic is None:
+        return posture.get(joint.name, 0.0)
+    factor = 1.0 if joint.mimic.multiplier is None else joint.mimic.multiplier
+    return factor * posture.get(joint.mimic.joint, 0.0) + (joint.mimic.offset or 0.0)
 
 
 def _quoted(names: Iterable[str]) -> str:

@@ -1,5 +1,7 @@
 """From the text of a URDF to the tree of `urdf_parser_py`, by way of only what a model needs."""
 
+import math
+from decimal import Decimal
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -29,10 +31,13 @@ ATTRIBUTES: dict[str, dict[str, int | None]] = {
     "parent": {"link": None},
     "child": {"link": None},
     "limit": {"lower": 1, "upper": 1, "velocity": 1, "effort": 1},
-    "mimic": {"joint": None},
+    "mimic": {"joint": None, "multiplier": 1, "offset": 1},
 }
+QUARTER = math.pi / 4
+FEWEST_DECIMALS = 4
+"""1.57 may be meant as it is, 1.5708 is not."""
 BEFORE_TEXT = "\ufeff \t\r\n"
-OPTIONAL = {"xyz", "rpy", "lower", "upper"}
+OPTIONAL = {"xyz", "rpy", "lower", "upper", "multiplier", "offset"}
 
 
 def is_urdf_text(path_or_xml: str) -> bool:
@@ -63,12 +68,13 @@ def urdf_text(path_or_xml: str | Path) -> tuple[str, str]:
         ) from error
 
 
-def parse_urdf(text: str, source: str) -> Robot:
+def parse_urdf(text: str, source: str, *, meant_angles: bool = False) -> Robot:
     """Links and joints of a URDF.
 
     Args:
         text: the URDF.
         source: what to call it in an error.
+        meant_angles: take an angle that is a rounded multiple of π/4, such as 1.5708, as that multiple.
 
     Raises:
         ModelError: not well-formed XML, a document type declaration, xacro that was not expanded, not a URDF, a link or
@@ -88,13 +94,15 @@ def parse_urdf(text: str, source: str) -> Robot:
     robot = Robot(name=root.get("name") or "robot")
     for element in root:
         if element.tag in ELEMENTS:
-            robot.add_aggregate(element.tag, _read(element, source))
+            robot.add_aggregate(element.tag, _read(element, source, meant_angles))
     return robot
 
 
-def _read(element: ET.Element, source: str) -> Link | Joint:
+def _read(element: ET.Element, source: str, meant_angles: bool) -> Link | Joint:
     where = f"{source}, {element.tag} '{element.get('name', '')}'"
     needed = _needed(element, where)
+    for origin in needed.iter("origin") if meant_angles else ():
+        origin.set("rpy", " ".join(map(_meant, origin.get("rpy", "0 0 0").split())))
     try:
         return ELEMENTS[element.tag].from_xml_string(ET.tostring(needed, encoding="unicode"))
     except Exception as error:  # urdf_parser_py raises its own ParseError, but AssertionError, AttributeError as well
@@ -116,6 +124,18 @@ def _needed(element: ET.Element, where: str) -> ET.Element:
         if child is not None:
             needed.append(_needed(child, where))
     return needed
+
+
+def _meant(angle: str) -> str:
+    """The multiple of π/4 that an angle is, rounded to its decimals, of which there are at least four; else itself."""
+    if not math.isfinite(float(angle)):
+        return angle
+    digits = Decimal(angle)
+    decimals = -int(digits.as_tuple().exponent)
+    quarters = round(float(digits) / QUARTER)
+    if decimals < FEWEST_DECIMALS or round(quarters * QUARTER, decimals) != round(float(digits), decimals):
+        return angle
+    return repr(quarters * QUARTER)
 
 
 def _holds_numbers(text: str, count: int) -> bool:

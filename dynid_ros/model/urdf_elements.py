@@ -62,6 +62,25 @@ def axis_rotation(joint: Joint, where: str) -> np.ndarray:
     return transform
 
 
+def displacement(joint: Joint, position: float, where: str) -> np.ndarray:
+    """Transform (4, 4) of a joint's child by its position, rad or m; none for a joint that has not one position.
+
+    Raises:
+        ModelError: as `axis_rotation`.
+
+    """
+    transform = np.eye(4)
+    if joint.type not in ("revolute", "continuous", "prismatic"):
+        return transform
+    turn = axis_rotation(joint, where)
+    if joint.type == "prismatic":
+        transform[:3, 3] = position * turn[:3, 2]
+        return transform
+    sine, cosine = math.sin(position), math.cos(position)
+    transform[:2, :2] = [[cosine, -sine], [sine, cosine]]
+    return turn @ transform @ turn.T
+
+
 def inertial_parameters(inertial: Inertial | None, where: str) -> np.ndarray:
     """Parameters (10,) of a link about its frame: none means no mass, no inertia a point mass.
 

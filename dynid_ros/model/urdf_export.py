@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.errors import ModelError
-from dynid_ros.model.inertia import PARAMETERS_PER_LINK, inertia_matrix, skew, transformed
-from dynid_ros.model.pseudo_inertia import is_possible
+from dynid_ros.model.base_parameters import random_motion
+from dynid_ros.model.inertia import PARAMETERS_PER_LINK, inertia_matrix, skew
+from dynid_ros.model.pseudo_inertia import is_possible, pseudo_inertia
 from dynid_ros.model.robot import RobotModel
 from dynid_ros.model.samples import finite_vector
-from dynid_ros.model.urdf import LinkTree
+from dynid_ros.model.urdf import CarriedLink, LinkTree
 from dynid_ros.model.urdf_document import parse_urdf
-from dynid_ros.model.urdf_elements import inertial_parameters, pose
 from dynid_ros.model.urdf_inertials import replace_inertials
 
 SOURCE = "URDF"
+LARGEST_ERROR = 1e-9
+"""Of the file's torque, relative to the model's largest: more is no rounding."""
+ROUNDING = 1e-3
+"""Gravity torque below this share of the torque of motion is compared with that."""
+TINY = np.finfo(float).tiny
 
 
 def urdf_with_inertias(robot: RobotModel, parameters: ArrayLike) -> str:
@@ -29,15 +33,14 @@ def urdf_with_inertias(robot: RobotModel, parameters: ArrayLike) -> str:
 
     - what is fixed to the link becomes part of it, and keeps no mass of its own;
     - what hangs on it by joints that are not of the chain (the fingers of a gripper) keeps its inertia, which is taken
-      off the link with these joints at zero, so that a simulation does not count it twice; where no possible body would
-      be left, it is not taken off.
+      off the link with these joints where `robot.posture` has them; where no possible body would be left of the link,
+      what hangs on it keeps only a share of its inertia.
 
-    Comments in the file say so. `RobotModel` leaves out what hangs on the chain by other joints, so of such a robot it
-    reads the smaller inertias.
+    Comments in the file say so. Gravity and inverse dynamics are computed from the text itself, and compared.
 
     Raises:
         ModelError: the robot does not come from a URDF; the parameters are of another size, not finite, or not those of
-            possible bodies.
+            possible bodies; the text does not have the torque of the parameters.
 
     """
     if robot.urdf is None:
@@ -54,51 +57,100 @@ def urdf_with_inertias(robot: RobotModel, parameters: ArrayLike) -> str:
             "accepts it; give physically possible parameters"
         )
     tree = LinkTree(parse_urdf(robot.urdf, SOURCE), SOURCE)
-    elements = {}
+    elements: dict[str, list[str]] = {}
     for link, lump in lumps.items():
-        carried = list(_carried(tree, link, robot.link_names))
-        fixed = [part.link for part in carried if not part.moving and tree.links[part.link].inertial is not None]
-        moving = [part for part in carried if part.moving and part.parameters.any()]
-        elements[link] = _main_inertial(lump, fixed, moving)
-        elements |= {part: _inertial(np.zeros(PARAMETERS_PER_LINK), f"part of link {link}") for part in fixed}
-    return replace_inertials(robot.urdf, elements)
+        carried = [part for part in tree.carried(link, robot.link_names, robot.posture) if part.name != link]
+        fixed = [part for part in carried if not part.joints and tree.links[part.name].inertial is not None]
+        moving = [part for part in carried if part.joints and part.own.any()]
+        names = [link, *(part.name for part in [*fixed, *moving])]
+        elements |= dict(zip(names, _inertials(lump, fixed, moving), strict=False))
+    urdf = replace_inertials(robot.urdf, elements)
+    _check(robot, values, urdf)
+    return urdf
 
 
-@dataclass(frozen=True, eq=False)
-class _Part:
-    """A link that another carries: its parameters (10,) in that one's frame, joints at zero; whether it moves in it."""
+def posture_error(
+    robot: RobotModel, parameters: ArrayLike, urdf: str, ranges: Mapping[str, tuple[float, float]]
+) -> str:
+    """Say how far the torque of an exported URDF is from the model's where other joints move; empty: none do.
 
-    link: str
-    parameters: NDArray
-    moving: bool
+    Args:
+        robot: the arm, its other joints where they are in `parameters`.
+        parameters: (10 n,) of the model.
+        urdf: text of `urdf_with_inertias`.
+        ranges: least and largest position of joints, rad or m; those that are missing move within their limits.
+
+    """
+    tree = LinkTree(parse_urdf(urdf, SOURCE), SOURCE)
+    parts = [part for link in robot.link_names for part in tree.carried(link, robot.link_names, robot.posture)]
+    moving = {joint for part in parts if part.own.any() for joint in part.joints}
+    joints = sorted({joint if joint in ranges else tree.driver(joint) for joint in moving})
+    ends = {joint: ranges[joint] if joint in ranges else tree.reach(joint) for joint in joints}
+    joints = [joint for joint in joints if ends[joint][0] < ends[joint][1]]
+    if not joints:
+        return ""
+    elsewhere = [[tree.parameters(robot.chain, robot.posture | {j: end}) for end in ends[j]] for j in joints]
+    q, qd, qdd = random_motion(robot)
+    words = []
+    for what, motion in (("gravity torque", (q, 0 * q, 0 * q)), ("torque of motion", (q, qd, qdd))):
+        model = robot.inverse_dynamics(*motion, parameters)
+        found = np.array([[robot.inverse_dynamics(*motion, x) for x in of_joint] for of_joint in elsewhere])
+        errors = np.abs(found - model).max(axis=1).sum(axis=0).max(axis=0)
+        worst = int(errors.argmax())
+        share = errors[worst] / max(np.abs(model).max(), TINY)
+        words.append(f"{what} by up to {errors[worst]:.2g} ({share:.2g} of the largest) at {robot.joint_names[worst]}")
+    where = ", ".join(f"{joint} at {robot.posture.get(joint, 0.0):.3g}" for joint in joints)
+    unknown = [joint for joint in joints if joint not in ranges]
+    span = f"; not recorded, taken within their limits: {', '.join(unknown)}" if unknown else ""
+    return f"identified.urdf has the model's torque with {where}. Where they moved they change {', '.join(words)}{span}"
 
 
-def _carried(
-    tree: LinkTree, link: str, chain: Sequence[str], placement: NDArray | None = None, moving: bool = False
-) -> Iterator[_Part]:
-    """What hangs on a link but for the links of the chain."""
-    placement = np.eye(4) if placement is None else placement
-    for joint in tree.child_joints[link]:
-        if joint.child in chain or joint.type == "floating":
-            continue
-        there = placement @ pose(joint.origin, f"{SOURCE}, joint '{joint.name}'")
-        moves = moving or joint.type != "fixed"
-        own = inertial_parameters(tree.links[joint.child].inertial, f"{SOURCE}, link '{joint.child}'")
-        yield _Part(joint.child, transformed(own, there), moves)
-        yield from _carried(tree, joint.child, chain, there, moves)
+def _check(robot: RobotModel, parameters: NDArray, urdf: str) -> None:
+    """Compare the torque that the file itself gives with that of the model.
+
+    Raises:
+        ModelError: they differ by more than rounding.
+
+    """
+    read = RobotModel.from_urdf(urdf, robot.tip, robot.base, robot.gravity, robot.posture)
+    q, qd, qdd = random_motion(robot)
+    whole = np.abs(robot.inverse_dynamics(q, qd, qdd, parameters)).max()
+    for what, motion in (("gravity", (q, 0 * q, 0 * q)), ("inverse dynamics", (q, qd, qdd))):
+        model = robot.inverse_dynamics(*motion, parameters)
+        error, scale = np.abs(read.inverse_dynamics(*motion) - model).max(), max(np.abs(model).max(), ROUNDING * whole)
+        if not error <= LARGEST_ERROR * scale:
+            raise ModelError(
+                f"{robot.name}: {what} of the URDF to be written is off by {error:.3g} of {scale:.3g} N m, so it is "
+                "not written; this is a fault of this program: please report it with the URDF"
+            )
 
 
-def _main_inertial(lump: NDArray, fixed: Sequence[str], moving: Sequence[_Part]) -> list[str]:
-    remarks = [f"includes what is fixed to this link: {', '.join(fixed)}"] if fixed else []
+def _inertials(lump: NDArray, fixed: Sequence[CarriedLink], moving: Sequence[CarriedLink]) -> Iterator[list[str]]:
+    """Elements of a link, of what is fixed to it and of what moves on it; together they have the parameters `lump`."""
+    remarks = [f"includes what is fixed to this link: {', '.join(part.name for part in fixed)}"] if fixed else []
+    share = 1.0
     if moving:
-        names = ", ".join(part.link for part in moving)
-        rest = lump - sum(part.parameters for part in moving)
-        if is_possible(rest):
-            lump = rest
-            remarks.append(f"without what moves on this link, taken off with its joints at zero: {names}")
-        else:
-            remarks.append(f"with what moves on this link, which counts twice as no body would be left: {names}")
-    return _inertial(lump, *remarks)
+        together = np.sum([part.parameters for part in moving], axis=0)
+        if not is_possible(lump - together):
+            share = _half_of_what_fits(lump, together)
+        names = ", ".join(part.name for part in moving)
+        joints = {joint: at for part in moving for joint, at in part.joints.items() if at}
+        held = " but for " + ", ".join(f"{joint} {at:.6g}" for joint, at in joints.items()) if joints else ""
+        remarks.append(f"without what moves on this link, taken off with its joints at zero{held}: {names}")
+        lump = lump - share * together
+    yield _inertial(lump, *remarks)
+    for _ in fixed:
+        yield _inertial(np.zeros(PARAMETERS_PER_LINK), "part of the link that it is fixed to")
+    if share < 1.0:
+        remark = f"{share:.3g} of what it was: with all of it no body would be left of the link that carries it"
+        for part in moving:
+            yield _inertial(share * part.own, remark)
+
+
+def _half_of_what_fits(lump: NDArray, parts: NDArray) -> float:
+    """Half of the largest share of `parts` (10,) that leaves a possible body of `lump` (10,)."""
+    inverse = np.linalg.inv(np.linalg.cholesky(pseudo_inertia(lump)))
+    return float(0.5 / np.linalg.eigvalsh(inverse @ pseudo_inertia(parts) @ inverse.T)[-1])
 
 
 def _inertial(parameters: NDArray, *remarks: str) -> list[str]:

@@ -69,6 +69,7 @@ def read_bag(
             start_time=(states.stamped if use_stamps else states.received)[0] * 1e-9,
             wrenches=read_wrenches(bag, clock),
             poses=read_poses(bag, clock),
+            others=states.others,
             truncated=bag.truncated,
             source=str(path),
         )

@@ -1,9 +1,10 @@
 """Joint states and joint torques out of a bag, as arrays in one joint order."""
 
+import math
 from array import array
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ class JointSamples:
     """Messages of one topic: values (N, n) by field, NaN where a message left the field empty.
 
     `received` (N,) and `stamped` (N,) are ns since the epoch: the bag's time of reception, and the header stamp, zero
-    where the type or the publisher has none.
+    where the type or the publisher has none. `others` are positions (K,), finite, of joints that are not wanted.
     """
 
     topic: str
@@ -28,6 +29,7 @@ class JointSamples:
     received: np.ndarray
     stamped: np.ndarray
     values: dict[str, np.ndarray]
+    others: dict[str, np.ndarray] = field(default_factory=dict)
 
     @property
     def has_stamps(self) -> bool:
@@ -55,19 +57,26 @@ def read_joint_states(
     """
     wanted = joint_names
     columns_of: dict[tuple[str, ...], list[int]] = {}
+    others_of: dict[tuple[str, ...], list[tuple[int, str]]] = {}
     received, stamped = array("q"), array("q")
     buffers = {field: array("d") for field in fields}
+    others: defaultdict[str, array] = defaultdict(lambda: array("d"))
     for count, (time, message) in enumerate(bag.messages(topic)):
         names = tuple(message.name)
         if names not in columns_of:
             wanted = wanted or names
             columns_of[names] = _columns(names, wanted, f"{bag.path}: message {count} of {topic}")
+            others_of[names] = [(index, name) for index, name in enumerate(names) if name not in wanted]
             if joint_names is None and set(names) != set(wanted):
                 raise RecordingError(
                     f"{bag.path}: messages of {topic} name different joints ({', '.join(wanted)}; then "
                     f"{', '.join(names)}); give joint_names to choose"
                 )
         columns = columns_of[names]
+        if len(message.position) == len(names):
+            for index, name in others_of[names]:
+                if math.isfinite(message.position[index]):
+                    others[name].append(message.position[index])
         if columns:
             received.append(time)
             stamped.append(nanoseconds(message.header.stamp))
@@ -88,6 +97,7 @@ def read_joint_states(
         received=np.array(received),
         stamped=np.array(stamped),
         values={field: np.array(buffer).reshape(-1, len(wanted)) for field, buffer in buffers.items()},
+        others={name: np.array(positions) for name, positions in others.items()},
     )
 
 

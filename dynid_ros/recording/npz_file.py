@@ -2,7 +2,7 @@
 
 Keys: `time` (N,) in s; `position`, `velocity`, `torque` (N m), `link_position`, each (N, n); `joint_names` (n,). Other
 spellings that are read: `t`; `pos`, `q`; `vel`, `dq`, `qd`; `tau`, `effort`; `current` (A). Without `joint_names` the
-caller names the columns. Our own archives carry `start_time`, wrenches and poses as well.
+caller names the columns. Our own archives carry `start_time`, wrenches, poses and where other joints were as well.
 """
 
 import math
@@ -28,6 +28,8 @@ UNSUSPICIOUS = 100 * MEGABYTE
 TIGHTEST = 300
 """… only arrays made to be so are this many times smaller when compressed."""
 SERIES: dict[str, type[WrenchSeries] | type[PoseSeries]] = {"wrenches": WrenchSeries, "poses": PoseSeries}
+OTHER = "other_position:"
+"""Begins the keys of joints that were recorded too."""
 
 
 def read_npz(path: Path, joint_names: Sequence[str] | None, convention: EffortConvention) -> Recording:
@@ -63,6 +65,7 @@ def read_npz(path: Path, joint_names: Sequence[str] | None, convention: EffortCo
         names = joint_names_of_columns(found["position"].shape[1], joint_names, str(path))
     recording = Table(str(path), names, clock, found).to_recording(joint_names, convention)
     extra: dict[str, Any] = {kind: _series(arrays, kind, path) for kind in SERIES}
+    extra["others"] = {**recording.others, **_others(arrays, path)}
     extra["start_time"] = recording.start_time + float(_single(arrays, "start_time", path))
     return replace(recording, truncated=bool(_single(arrays, "truncated", path)), **extra)
 
@@ -85,6 +88,7 @@ def write_npz(recording: Recording, path: Path) -> None:
     }
     if recording.link_position is not None:
         arrays["link_position"] = recording.link_position
+    arrays |= {f"{OTHER}{name}": position for name, position in recording.others.items()}
     for kind in SERIES:
         for name, series in getattr(recording, kind).items():
             for field in fields(series):
@@ -138,6 +142,18 @@ def _find(arrays: Mapping[str, np.ndarray], aliases: Sequence[str], path: Path) 
         return np.asarray(arrays[keys[0]], dtype=float)
     except (TypeError, ValueError) as error:
         raise RecordingError(f"{path}: array '{keys[0]}' does not hold numbers: {error}") from error
+
+
+def _others(arrays: Mapping[str, np.ndarray], path: Path) -> dict[str, np.ndarray]:
+    """Positions of joints that were recorded beside the arm's."""
+    found = {}
+    for key in arrays:
+        if key.startswith(OTHER):
+            positions = _find(arrays, (key,), path)
+            if positions is None or positions.ndim != 1 or not np.isfinite(positions).all():
+                raise RecordingError(f"{path}: array '{key}' does not hold one finite position a sample")
+            found[key.removeprefix(OTHER)] = positions
+    return found
 
 
 def _series(arrays: Mapping[str, np.ndarray], kind: str, path: Path) -> dict[str, Any]:

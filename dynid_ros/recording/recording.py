@@ -50,6 +50,7 @@ class Recording:
         link_position: (N, n) from a second encoder behind the elastic transmission, or None.
         wrenches: force/torque sensors by topic.
         poses: motion-capture bodies by topic, markers of a topic as "<topic>[<index>]".
+        others: positions (K,) of joints that were recorded too, by name; their times are not kept.
         truncated: the file was cut off (its recorder was killed); this is what could be read.
         source: the file, for messages.
 
@@ -68,6 +69,7 @@ class Recording:
     link_position: np.ndarray | None = None
     wrenches: Mapping[str, WrenchSeries] = field(default_factory=dict)
     poses: Mapping[str, PoseSeries] = field(default_factory=dict)
+    others: Mapping[str, np.ndarray] = field(default_factory=dict)
     truncated: bool = False
     source: str = "recording"
 
@@ -166,7 +168,7 @@ class Recording:
         return next(iter(self.wrenches.values()), None)
 
     def select(self, joint_names: Sequence[str]) -> "Recording":
-        """Only these joints, in this order.
+        """Only these joints, in this order; where the others were stays in `others`.
 
         Raises:
             RecordingError: joints are missing; names them and those that are there.
@@ -178,9 +180,11 @@ class Recording:
                 f"{self.source} lacks joint(s) {', '.join(missing)}; it has {', '.join(self.joint_names)}"
             )
         columns = [self.joint_names.index(name) for name in joint_names]
+        rest = {name: self.position[:, i] for i, name in enumerate(self.joint_names) if name not in joint_names}
         return replace(
             self,
             joint_names=tuple(joint_names),
+            others={**self.others, **rest},
             position=self.position[:, columns],
             velocity=self.velocity[:, columns],
             torque=self.torque[:, columns],

@@ -162,7 +162,7 @@ class TorqueModel:
 
     def _under(self, gravity: ArrayLike) -> RobotModel:
         robot = self.robot
-        return type(robot)(robot.chain, robot.parameters, gravity, robot.urdf)
+        return type(robot)(robot.chain, robot.parameters, gravity, robot.urdf, robot.posture)
 
     def terms(self, samples: MotionSamples, joints: ArrayLike | None = None, signs: ArrayLike | None = None) -> Terms:
         """Columns with position channel `joints[j]` times `signs[j]` as the position of joint j; None: as it is."""

@@ -88,15 +88,18 @@ def test_fixed_joints_are_merged():
     np.testing.assert_allclose(pose, [[0, -1, 0, 0], [1, 0, 0, 0], [0, 0, 1, 0.5], [0, 0, 0, 1]], atol=1e-15)
 
 
-def test_what_hangs_on_moving_joints_is_left_out():
+def test_what_hangs_on_moving_joints_is_carried():
     text = robot(
         *(link(name) for name in ("base", "a", "finger")),
         link("tool", ""),
         joint("joint_1", "base", "a"),
         joint("flange", "a", "tool", "fixed"),
-        joint("grip", "tool", "finger", "prismatic", '<mimic joint="joint_1"/>'),
+        joint("grip", "tool", "finger", "prismatic", '<mimic joint="lead" multiplier="2" offset="0.1"/>'),
     )
-    assert RobotModel.from_urdf(text, tip="tool").parameters[0] == 2.0
+    # Two bodies of 2 kg with their centres 0.1 m along x, and the finger shifted along z of the tool.
+    for posture, shift in (({}, 0.1), ({"lead": 0.2}, 0.5), ({"lead": 0.2, "grip": 0.3}, 0.3)):
+        model = RobotModel.from_urdf(text, tip="tool", posture=posture)
+        np.testing.assert_allclose(model.parameters[:4], [4.0, 0.4, 0.0, 2.0 * shift], atol=1e-15)
 
 
 def test_limits():

@@ -1,16 +1,15 @@
 """URDFs with other inertias: other programs read what was asked for, and nothing else has changed."""
 
 import re
-from xml.etree import ElementTree as ET
 
 import numpy as np
 import pytest
-from pinocchio_arm import PinocchioArm, example_urdf
+from exported_urdf import assert_parameters, assert_same_torque, other_parameters
+from pinocchio_arm import example_urdf
 from random_chains import TIP, random_urdf
 
 from dynid_ros.errors import ModelError
 from dynid_ros.model import RobotModel
-from dynid_ros.model.pseudo_inertia import from_log_cholesky, possible_prior
 from dynid_ros.model.urdf_export import urdf_with_inertias
 from dynid_ros.share import share_path
 
@@ -44,57 +43,6 @@ def one_link(content: str, head: str = "") -> str:
     return "\n".join(lines)
 
 
-def other_parameters(robot: RobotModel, seed: int = 0) -> np.ndarray:
-    """The URDF's, made possible, with a body of half a kilogram and the size of a hand added to each link."""
-    nominal, _ = possible_prior(robot.parameters, robot.link_names)
-    coordinates = np.random.default_rng(seed).normal(size=(robot.n_joints, 10)) * ([0.3] * 4 + [0.1] * 6)
-    coordinates[:, :4] += [-0.4, -3.0, -3.0, -3.0]
-    return nominal + from_log_cholesky(coordinates).ravel()
-
-
-def assert_parameters(found: np.ndarray, expected: np.ndarray) -> None:
-    """To 1e-12 of the mass, the largest moment and the largest inertia of each link."""
-    found, expected = found.reshape(-1, 10), expected.reshape(-1, 10)
-    for entries in (slice(0, 1), slice(1, 4), slice(4, 10)):
-        largest = np.abs(expected[:, entries]).max(axis=1, keepdims=True)
-        assert np.all(np.abs(found - expected)[:, entries] <= 1e-12 * largest)
-
-
-def assert_same_torque(urdf: str, robot: RobotModel, parameters: np.ndarray) -> None:
-    """Pinocchio and MuJoCo, all other joints locked at zero, feel what the parameters say."""
-    q, qd, qdd = np.random.default_rng(5).normal(size=(3, 5, robot.n_joints))
-    expected = robot.inverse_dynamics(q, qd, qdd, parameters)
-    scale = np.abs(expected).max()
-    arm = PinocchioArm(urdf, robot.joint_names, robot.gravity, others_carry=True)
-    found = [arm.inverse_dynamics(*sample) for sample in zip(q, qd, qdd, strict=True)]
-    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-11 * scale)
-    np.testing.assert_allclose(mujoco_torque(urdf, robot, q, qd, qdd), expected, rtol=0, atol=1e-9 * scale)
-
-
-def mujoco_torque(urdf: str, robot: RobotModel, q: np.ndarray, qd: np.ndarray, qdd: np.ndarray) -> np.ndarray:
-    mujoco = pytest.importorskip("mujoco")
-    root = ET.fromstring(urdf)
-    for link in root.iter("link"):
-        for shape in [*link.findall("visual"), *link.findall("collision")]:
-            link.remove(shape)
-    for settings in root.findall("mujoco"):
-        root.remove(settings)
-    # It refuses what has no inertia only where it does not repair it; fused links get a wrong centre of mass in 3.3.
-    ET.SubElement(ET.SubElement(root, "mujoco"), "compiler", fusestatic="false", balanceinertia="false")
-    model = mujoco.MjModel.from_xml_string(ET.tostring(root, encoding="unicode"))
-    model.opt.gravity = robot.gravity
-    model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_CONSTRAINT
-    model.dof_damping[:] = 0
-    data, torque = mujoco.MjData(model), np.empty_like(q)
-    joints = [model.joint(name) for name in robot.joint_names]
-    for k in range(len(q)):
-        for j, joint in enumerate(joints):
-            data.qpos[joint.qposadr], data.qvel[joint.dofadr], data.qacc[joint.dofadr] = q[k, j], qd[k, j], qdd[k, j]
-        mujoco.mj_inverse(model, data)
-        torque[k] = [data.qfrc_inverse[joint.dofadr[0]] for joint in joints]
-    return torque
-
-
 @pytest.mark.parametrize("name", [*ARMS, "demo"])
 def test_other_programs_read_the_parameters(name):
     path, tip = ARMS.get(name, (None, None))
@@ -125,23 +73,12 @@ def test_what_moves_on_the_chain_keeps_its_inertia_and_counts_once(name):
     # An antenna of Tiago's base, which no joint moves, has an inertia that MuJoCo refuses, exported or not.
     text = re.sub(r'<inertia ixx="0.00000002371".*/>', SMALL.split("/>")[1] + "/>", example_urdf(path).read_text())
     robot = RobotModel.from_urdf(text, tip)
-    nominal = PinocchioArm(robot.urdf, robot.joint_names, robot.gravity, others_carry=True).parameters()
-    parameters = other_parameters(robot) + nominal - robot.parameters
+    parameters = other_parameters(robot)
     urdf = urdf_with_inertias(robot, parameters)
     assert "with its joints at zero" in urdf
-    assert "counts twice" not in urdf
     assert INERTIAL.sub("", urdf) == INERTIAL.sub("", robot.urdf)
     assert_same_torque(urdf, robot, parameters)
-    assert_parameters(RobotModel.from_urdf(urdf, tip).parameters, parameters - (nominal - robot.parameters))
-
-
-def test_what_moves_on_the_chain_is_not_taken_off_where_no_body_would_be_left():
-    robot = RobotModel.from_urdf(example_urdf("panda_description/urdf/panda.urdf"), "panda_hand")
-    parameters = other_parameters(robot).reshape(-1, 10)
-    parameters[-1] *= 0.001
-    urdf = urdf_with_inertias(robot, parameters.ravel())
-    assert_parameters(RobotModel.from_urdf(urdf, "panda_hand").parameters, parameters.ravel())
-    assert "counts twice as no body would be left: panda_leftfinger, panda_rightfinger" in urdf
+    assert_parameters(RobotModel.from_urdf(urdf, tip).parameters, parameters)
 
 
 def test_an_export_of_an_export_is_the_same():

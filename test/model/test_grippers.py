@@ -1,0 +1,89 @@
+"""What hangs on an arm by joints that are not its own (grippers, hands): Pinocchio has the same torque of it."""
+
+import re
+
+import numpy as np
+import pytest
+from exported_urdf import assert_same_torque, other_parameters
+from gripper_arms import GRIPPERS, gripper_arm, middle_gripper
+from pinocchio_arm import PinocchioArm
+
+from dynid_ros.errors import ModelError
+from dynid_ros.model import RobotModel
+from dynid_ros.model.pseudo_inertia import is_possible
+from dynid_ros.model.urdf_export import posture_error, urdf_with_inertias
+
+
+def assert_pinocchio_reads(urdf: str, robot: RobotModel, parameters: np.ndarray) -> None:
+    """Gravity and inverse dynamics to 1e-9 of the largest torque, grippers where `robot` has them."""
+    arm = PinocchioArm(urdf, robot.joint_names, robot.gravity, robot.posture)
+    q, qd, qdd = np.random.default_rng(4).normal(size=(3, 20, robot.n_joints))
+    gravity, motion = robot.gravity_torque(q, parameters), robot.inverse_dynamics(q, qd, qdd, parameters)
+    for k in range(len(q)):
+        assert np.abs(arm.gravity_torque(q[k]) - gravity[k]).max() <= 1e-9 * np.abs(gravity).max()
+        assert np.abs(arm.inverse_dynamics(q[k], qd[k], qdd[k]) - motion[k]).max() <= 1e-9 * np.abs(motion).max()
+
+
+@pytest.mark.parametrize("name", GRIPPERS)
+def test_the_model_carries_the_gripper(name):
+    robot = gripper_arm(name)
+    assert_pinocchio_reads(robot.urdf, robot, robot.parameters)
+    elsewhere = robot.with_posture(dict.fromkeys(robot.posture, 0.0))
+    assert np.abs(elsewhere.parameters - robot.parameters).max() > 1e-6
+    assert_pinocchio_reads(robot.urdf, elsewhere, elsewhere.parameters)
+    again = elsewhere.with_posture(robot.posture).parameters
+    np.testing.assert_allclose(again, robot.parameters, rtol=0, atol=1e-12 * np.abs(again).max())
+
+
+@pytest.mark.parametrize("name", GRIPPERS)
+def test_an_export_has_the_torque_of_its_parameters(name):
+    robot = gripper_arm(name)
+    parameters = other_parameters(robot)
+    urdf = urdf_with_inertias(robot, parameters)
+    assert_pinocchio_reads(urdf, robot, parameters)
+    assert "of what it was" not in urdf
+
+
+@pytest.mark.parametrize("name", GRIPPERS)
+def test_a_gripper_that_is_too_heavy_keeps_a_share_of_its_inertia(name):
+    robot = gripper_arm(name)
+    parameters = 0.02 * other_parameters(robot)
+    urdf = urdf_with_inertias(robot, parameters)
+    assert_pinocchio_reads(urdf, robot, parameters)
+    assert "of what it was: with all of it no body would be left of the link that carries it" in urdf
+    assert is_possible(RobotModel.from_urdf(urdf, robot.tip, robot.base).parameters.reshape(-1, 10)).all()
+
+
+def test_mujoco_takes_a_gripper_that_lost_inertia():
+    robot = RobotModel.from_urdf(re.sub("<mimic.*?/>", "", middle_gripper()), "lower")
+    parameters = 0.2 * other_parameters(robot)
+    assert_same_torque(urdf_with_inertias(robot, parameters), robot, parameters)
+
+
+def test_how_far_the_torque_is_off_where_the_gripper_moves():
+    robot = RobotModel.from_urdf(middle_gripper(), "lower", posture={"slide": 0.3})
+    parameters = robot.parameters
+    urdf = urdf_with_inertias(robot, parameters)
+    remark = posture_error(robot, parameters, urdf, {"slide": (0.1, 0.3)})
+    # Finger and nail (1.1 kg) slide back by 0.2 m along (1, 0.2), the thumb (0.7 kg), which mimics, by 0.1 m along -x.
+    along = 1.1 * 0.2 / np.hypot(1, 0.2) - 0.7 * 0.1
+    across = 1.1 * 0.04 / np.hypot(1, 0.2)
+    assert "identified.urdf has the model's torque with slide at 0.3. Where they moved they change gravity" in remark
+    worst = float(re.search(r"gravity torque by up to (\S+) \(", remark)[1])
+    assert worst == pytest.approx(9.80665 * np.hypot(along, across), rel=0.1)
+    assert "at joint_1" in remark
+    assert "other_slide" not in remark
+    unknown = posture_error(robot, parameters, urdf, {})
+    assert "not recorded, taken within their limits: slide" in unknown
+    assert float(re.search(r"gravity torque by up to (\S+) \(", unknown)[1]) > 5 * worst
+    without = RobotModel.from_urdf(re.sub('type="prismatic"', 'type="fixed"', middle_gripper()), "lower")
+    assert posture_error(without, without.parameters, urdf_with_inertias(without, without.parameters), {}) == ""
+
+
+def test_a_file_that_does_not_have_the_torque_is_not_written(monkeypatch):
+    robot = gripper_arm("gripper in the middle")
+    monkeypatch.setattr(
+        "dynid_ros.model.urdf_export.replace_inertials", lambda text, elements: text.replace("0.3 0.1 0", "0.301 0.1 0")
+    )
+    with pytest.raises(ModelError, match=r"of the URDF to be written is off by"):
+        urdf_with_inertias(robot, robot.parameters)

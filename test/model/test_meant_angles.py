@@ -1,0 +1,84 @@
+"""Right angles that a maker rounded: ranks are those of the arm as it is built, torques those of the file."""
+
+import re
+
+import numpy as np
+import pytest
+from pinocchio_arm import PinocchioArm, example_urdf
+
+from dynid_ros.identification.links.columns import LinkColumns
+from dynid_ros.identification.links.document import MISSING
+from dynid_ros.model import GravityModel, RobotModel
+from dynid_ros.model.friction import JointFriction
+from dynid_ros.model.urdf_document import parse_urdf
+
+JACO, TIP = "kinova_description/robots/kinova.urdf", "j2s6s200_end_effector"
+
+
+def rounded(decimals: int) -> str:
+    """The Jaco's URDF with angles of so many decimals."""
+
+    def shorter(match: re.Match) -> str:
+        return f'rpy="{" ".join(f"{float(angle):.{decimals}f}" for angle in match[1].split())}"'
+
+    return re.sub(r'rpy="([^"]*)"', shorter, example_urdf(JACO).read_text())
+
+
+@pytest.mark.parametrize("decimals", [4, 5, 6, 7, 12])
+def test_rank_of_an_arm_with_rounded_angles(decimals):
+    exact = RobotModel.from_urdf(example_urdf(JACO), TIP).base_parameters()
+    found = RobotModel.from_urdf(rounded(decimals), TIP).base_parameters()
+    assert (exact.rank, found.rank) == (36, 36)
+    np.testing.assert_array_equal(found.columns, exact.columns)
+    np.testing.assert_allclose(found.combinations, exact.combinations, atol=2e-4)
+
+
+def test_torques_go_on_using_the_numbers_of_the_file():
+    robot = RobotModel.from_urdf(rounded(4), TIP)
+    arm = PinocchioArm(robot.urdf, robot.joint_names, robot.gravity)
+    q, qd, qdd = np.random.default_rng(1).normal(size=(3, 6))
+    torque = robot.inverse_dynamics(q[None], qd[None], qdd[None])[0]
+    np.testing.assert_allclose(torque, arm.inverse_dynamics(q, qd, qdd), rtol=1e-11)
+    assert np.abs(torque - robot.structure.inverse_dynamics(q[None], qd[None], qdd[None])[0]).max() > 1e-6
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("1.5708", np.pi / 2),
+        ("-1.57081", -1.57081),
+        ("-1.570796", -np.pi / 2),
+        ("3.1416", np.pi),
+        ("0.78540", np.pi / 4),
+        ("2.3562e0", 3 * np.pi / 4),
+        ("6.2832", 2 * np.pi),
+        ("0.0000", 0.0),
+        ("1.571", 1.571),
+        ("1.57", 1.57),
+        ("1.5707", 1.5707),
+        ("1.0472", 1.0472),
+        ("0", 0.0),
+        ("3", 3.0),
+    ],
+)
+def test_which_angles_are_meant(written, meant):
+    text = (
+        '<robot name="r"><link name="a"/><link name="b"/><joint name="j" type="fixed"><parent link="a"/>'
+        f'<child link="b"/><origin rpy="0.5 {written} 0"/></joint></robot>'
+    )
+    assert parse_urdf(text, "URDF").joints[0].origin.rpy == [0.5, float(written), 0.0]
+    assert parse_urdf(text, "URDF", meant_angles=True).joints[0].origin.rpy == pytest.approx([0.5, meant, 0], abs=1e-15)
+
+
+def test_what_is_below_the_noise_is_no_base_parameter():
+    robot = RobotModel.from_urdf(rounded(3), TIP)
+    columns = LinkColumns(robot, [(JointFriction.none(),)] * 6)
+    assert columns.n_inertial > 36
+    assert columns.above(np.full(6, 0.05)).n_inertial == 36
+    assert columns.above(np.full(6, 1e-7)) is columns
+    # The mass moments that gravity needs are spanned as before; joint 1 it never loads.
+    combinations, projection = columns.above(np.full(6, 0.05)).base.combinations, GravityModel(robot).projection[2:]
+    shares = np.linalg.lstsq(combinations.T, projection.T, rcond=None)[0].T
+    assert np.abs(shares @ combinations - projection).max() < 0.1 * MISSING
+    exact = LinkColumns(RobotModel.from_urdf(example_urdf(JACO), TIP), [(JointFriction.none(),)] * 6)
+    assert exact.above(np.full(6, 0.5)) is exact
