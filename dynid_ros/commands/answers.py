@@ -48,9 +48,10 @@ class Answer:
 
     @classmethod
     def of(cls, job: Job) -> Answer:
-        """What a job left."""
+        """What a job left; all is not well where it did not find all that it should."""
         files = {name: path for name in FILES if (path := getattr(job, name, None)) is not None}
-        return cls(job.summary(), job.document(), files)
+        missing = tuple(getattr(job, "missing", ()))
+        return cls(job.summary(), {**job.document(), "missing": list(missing)}, files, int(bool(missing)))
 
     def as_json(self, command: str) -> str:
         """The document, with what all documents have."""

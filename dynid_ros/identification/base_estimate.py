@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import t as student_t
+
+from dynid_ros.identification.intervals import KEY, interval
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,8 +49,7 @@ class BaseEstimate:
 
     def confidence_intervals(self, level: float = 0.95) -> NDArray:
         """(k, 2) lower and upper ends, from Student's t."""
-        half = student_t.ppf((1 + level) / 2, self.freedom) * self.standard_errors
-        return np.stack([self.values - half, self.values + half], axis=1)
+        return interval(self.values, self.standard_errors, self.freedom, level)
 
     def differs_from_nominal(self, level: float = 0.95) -> NDArray:
         """(k,) bool: the URDF's value is outside of the interval; False where either is not known."""
@@ -59,9 +59,15 @@ class BaseEstimate:
     def document(self) -> list[dict]:
         """Section `base_parameters` of `identified.yaml`."""
         return [
-            {"expression": expression, "value": _number(value), "std": _number(error), "urdf": _number(nominal)}
-            for expression, value, error, nominal in zip(
-                self.expressions, self.values, self.standard_errors, self.nominal, strict=True
+            {
+                "expression": expression,
+                "value": _number(value),
+                "std": _number(error),
+                KEY: _number(freedom),
+                "urdf": _number(nominal),
+            }
+            for expression, value, error, freedom, nominal in zip(
+                self.expressions, self.values, self.standard_errors, self.freedom, self.nominal, strict=True
             )
         ]
 

@@ -209,5 +209,5 @@ def _link_columns(robot: RobotModel, held: dict[str, float], moving: list[int]) 
     for name, position in held.items():
         joint = robot.joint_names.index(name)
         q[:, joint], qd[:, joint], qdd[:, joint] = position, 0.0, 0.0
-    regressor = robot.torque_regressor(q, qd, qdd)[:, moving]
+    regressor = robot.structure.torque_regressor(q, qd, qdd)[:, moving]
     return BaseParameters(regressor, parameter_names(robot)).columns

@@ -66,7 +66,8 @@ class TorqueColumns:
         asked = chosen[model]
         names = parameter_names(robot, self.friction)
         q, qd, qdd = random_motion(robot)
-        rigid = robot.gravity_regressor(q) if model == GRAVITY else robot.torque_regressor(q, qd, qdd)
+        exact = robot.structure
+        rigid = exact.gravity_regressor(q) if model == GRAVITY else exact.torque_regressor(q, qd, qdd)
         regressor = np.concatenate([rigid[..., asked], self.friction.regressor(qd, qdd)], axis=-1)
         self.base = BaseParameters(regressor, [*(names[i] for i in asked), *names[len(links) :]])
         self.expressions = self.base.expressions

@@ -44,6 +44,18 @@ def test_result_is_latched_and_written(start, bag, tmp_path):
     assert (tmp_path / "out" / "report.html").exists()
 
 
+def test_joints_that_never_turned_are_no_success(start, tmp_path):
+    whole = demo_recording()
+    whole.slice(slice(0, whole.n_samples // 4)).write_npz(tmp_path / "short.npz")
+    bench = start(recording=tmp_path / "short.npz")
+    response = bench.identify()
+    assert not response.success
+    assert "not enough: gravity of joint_" in response.message
+    assert f"what is known is in {tmp_path / 'out'}" in response.message
+    assert False in [entry["observable"] for entry in bench.result()["gravity"].values()]
+    assert (tmp_path / "out" / "identified.yaml").exists()
+
+
 def test_the_recorders_bag_is_taken(start, bag):
     bench = start()
     before = bench.identify()

@@ -64,6 +64,17 @@ def test_result_is_latched_and_written(start, bags, tmp_path):
     assert np.all(error < 0.1 * before)
 
 
+def test_a_recording_that_is_too_short_is_no_success(start, tmp_path):
+    known.record(ROBOT, TRUTH).slice(slice(0, 200)).write_npz(tmp_path / "short.npz")
+    bench = start(recording=tmp_path / "short.npz")
+    response = bench.identify()
+    assert not response.success
+    assert "base parameters are not decided" in response.message
+    assert "record half a minute or more" in response.message
+    assert "links" not in bench.result()
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["identified.yaml", "report.html"]
+
+
 def test_recordings_are_chosen_while_the_node_runs(start, bags):
     bench = start()
     before = bench.identify()

@@ -10,13 +10,13 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import norm
 
 from dynid_ros.identification.flexible.combination import Combination
 from dynid_ros.identification.flexible.document import document
 from dynid_ros.identification.flexible.joint_parameters import JointParameters, Layout
 from dynid_ros.identification.flexible.prediction import FlexiblePrediction, predict
 from dynid_ros.identification.identified_file import save_identified
+from dynid_ros.identification.intervals import half_width
 from dynid_ros.identification.validation import Validation, validate_torque
 from dynid_ros.recording import Recording
 
@@ -119,7 +119,7 @@ class FlexibleResult:
 
     def confidence_intervals(self, level: float = 0.95) -> NDArray:
         """(p, 2) lower and upper ends; that of a stiffness is the inverse of its compliance's."""
-        half = norm.ppf((1 + level) / 2) * self.standard_errors
+        half = half_width(self.standard_errors, level=level)
         found = np.stack([self.parameters - half, self.parameters + half], axis=1)
         for i in self.layout.index("stiffness"):
             # A compliance has the normal errors: a spring that might be rigid has no upper end.
@@ -200,17 +200,17 @@ class FlexibleResult:
             if run.clock_offset:
                 lines.append(
                     f"{run.source}: clock of the links' sensor {1e3 * run.clock_offset:+.3f} "
-                    f"± {1e3 * run.clock_offset_error:.3f} ms"
+                    f"± {1e3 * half_width(run.clock_offset_error):.3f} ms"
                 )
         lines += self.remarks
         return "\n".join(lines)
 
 
 def shown(value: float, error: float) -> str:
-    """Value and standard error, or that it is not decided."""
+    """Value and half of its 95 % interval, or that it is not decided."""
     if not error < DECIDED * abs(value):
         return "not decided"
-    return f"{value:.4g} ± {error:.2g}"
+    return f"{value:.4g} ± {half_width(error):.2g}"
 
 
 def mean_and_variation(values: Sequence[NDArray]) -> tuple[NDArray, NDArray]:

@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import least_squares
-from scipy.stats import t as student
 
 from dynid_ros.identification.flexible.spring import SPRINGS, Spring
 from dynid_ros.identification.flexible.spring_data import SpringData, spring_data
 from dynid_ros.identification.flexible.spring_jackknife import Jackknife, jackknife, time_blocks
 from dynid_ros.identification.flexible.spring_stiffness import Stiffness
+from dynid_ros.identification.intervals import interval
 
 ROUNDS = 10
 UNITS = {"stiffness": (1, -1), "cubic": (1, -3), "dead_zone": (0, 1)}
@@ -76,8 +76,7 @@ class SpringFit:
 
     def confidence_intervals(self, level: float = 0.95) -> NDArray:
         """(p, 2) by Student's distribution."""
-        half = student.ppf((1 + level) / 2, self.freedom) * self.standard_errors
-        return np.stack([self.values - half, self.values + half], axis=1)
+        return interval(self.values, self.standard_errors, self.freedom, level)
 
     def torque(self, deflection: ArrayLike) -> NDArray:
         """Torque (N,), N m, of deflections (N,) without offset, rad."""

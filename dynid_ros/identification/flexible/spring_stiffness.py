@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from scipy.stats import t as student
+from dynid_ros.identification.intervals import half_width
 
 WIDEST = 3.0
 """Ratio of the ends of an interval above which a stiffness counts as undetermined: half an order of magnitude."""
@@ -27,7 +27,7 @@ class Stiffness:
     @classmethod
     def of(cls, compliance: float, standard_error: float, freedom: float) -> "Stiffness":
         """Judge a compliance by its standard error, rad/(N m), of so many degrees of freedom."""
-        half = float(student.ppf(0.975, freedom)) * standard_error
+        half = float(half_width(standard_error, freedom))
         low, high = float(compliance - half), float(compliance + half)
         if not math.isfinite(half):
             low, high, reason = -math.inf, math.inf, "the recording does not tell the compliance"

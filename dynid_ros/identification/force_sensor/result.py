@@ -7,10 +7,10 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import t as student_t
 
 from dynid_ros.identification.force_sensor.equations import N_BIAS, N_LOAD, StaticReading
 from dynid_ros.identification.force_sensor.poses import rotation_matrices
+from dynid_ros.identification.intervals import half_width, interval
 from dynid_ros.identification.load.body import LoadBody
 from dynid_ros.identification.wrench.frame import AXES, UNITS, Convention, Frame, sensor_wrench, turned
 
@@ -52,8 +52,7 @@ class ForceSensorResult:
 
     def confidence_intervals(self, level: float = 0.95) -> NDArray:
         """(k, 2) lower and upper ends, from Student's t."""
-        half = student_t.ppf((1 + level) / 2, self.freedom) * self.standard_errors
-        return np.stack([self.values - half, self.values + half], axis=1)
+        return interval(self.values, self.standard_errors, self.freedom, level)
 
     @property
     def parameters(self) -> NDArray:
@@ -125,7 +124,7 @@ class ForceSensorResult:
 
     def summary(self) -> str:
         """A few lines."""
-        half = student_t.ppf(0.975, self.freedom)
+        half = half_width(1.0, self.freedom)
         center = zip(self.center, half[1:N_LOAD] * self.center_errors, strict=True)
         lines = [
             f"mass {self.mass:.4g} kg ± {half[0] * self.mass_error:.2g}",

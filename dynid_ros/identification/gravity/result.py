@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import t as student_t
 
 from dynid_ros.identification.identified_file import new_document, save_identified
+from dynid_ros.identification.intervals import half_width, interval
 from dynid_ros.identification.samples import Samples
 from dynid_ros.identification.validation import Validation, validate_torque
 from dynid_ros.model import RobotModel
@@ -77,8 +77,16 @@ class GravityResult:
 
     def confidence_intervals(self, level: float = 0.95) -> NDArray:
         """(k, 2) lower and upper ends, from Student's t."""
-        half = student_t.ppf((1 + level) / 2, self.freedom) * self.standard_errors
-        return np.stack([self.parameters - half, self.parameters + half], axis=1)
+        return interval(self.parameters, self.standard_errors, self.freedom, level)
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """What the data do not decide and what to record, a sentence for each joint that gravity loads."""
+        return tuple(
+            f"gravity of {joint} is not known: {state.reason}"
+            for joint, state in self.observability.items()
+            if not (state.observable or state.torque_free)
+        )
 
     def per_joint(self, label: str) -> tuple[NDArray, NDArray]:
         """(n,) value and standard error of "offset", "coulomb" or "viscous"; NaN where it is not decided."""
@@ -120,7 +128,7 @@ class GravityResult:
 
     def summary(self) -> str:
         """Table of moments with 95 % intervals, offsets and friction, and what is not observable."""
-        half = student_t.ppf(0.975, self.freedom)
+        half = half_width(1.0, self.freedom)
         value, error = self.parameters, self.standard_errors
         offset, coulomb = self.per_joint("offset")[0], self.per_joint("coulomb")[0]
         lines = [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -18,6 +18,7 @@ from dynid_ros.model.base_parameters import (
     triangular_factor,
 )
 from dynid_ros.model.friction import COUPLING_TERMS, FrictionModel, JointFriction
+from dynid_ros.model.inertia import PARAMETERS_PER_LINK
 from dynid_ros.model.regressor import RegressorRows
 
 NO_EFFECT = 1e-9
@@ -34,6 +35,8 @@ class LinkColumns:
         robot: the arm.
         candidates: for each joint the friction models among which one is chosen.
         coupled: pairs of coupled joints, see `FrictionModel`; their terms are in every choice.
+        noise: (n,) of the joints' torques; a column that is below it, in a link as heavy and as long as the whole arm,
+            is no base parameter. None: not known.
 
     Attributes:
         base: base parameters of the links alone.
@@ -48,15 +51,15 @@ class LinkColumns:
         robot: RobotModel,
         candidates: Sequence[Sequence[JointFriction]],
         coupled: Sequence[tuple[int, int]] = (),
+        noise: NDArray | None = None,
     ):
-        self.robot = robot
+        self.robot, self._noise = robot, noise
         self.candidates = tuple(tuple(own) for own in candidates)
         self.coupled = tuple(coupled)
         first = (0,) * robot.n_joints
-        random = list(regressor_blocks(robot, self.friction(first), random_motion(robot)))
-        factor = triangular_factor(random)
-        self.base = BaseParameters(factor[:, : robot.parameters.size], parameter_names(robot))
-        self._whole = {first: BaseParameters(factor, parameter_names(robot, self.friction(first)))}
+        random = list(self._random_regressor(first))
+        self.base = self._base([part[..., : robot.parameters.size] for part in random], parameter_names(robot))
+        self._whole = {first: self._base(random, parameter_names(robot, self.friction(first)))}
         norms = np.linalg.norm(
             [np.linalg.norm(self.base.reduce(part[..., : robot.parameters.size]), axis=0) for part in random], axis=0
         )
@@ -141,7 +144,8 @@ class LinkColumns:
         """Base parameters of the links and of the friction of one candidate per joint together."""
         choice = tuple(choice)
         if choice not in self._whole:
-            self._whole[choice] = BaseParameters.of_robot(self.robot, self.friction(choice))
+            names = parameter_names(self.robot, self.friction(choice))
+            self._whole[choice] = self._base(self._random_regressor(choice), names)
         return self._whole[choice]
 
     def independent(self, choice: Sequence[int]) -> NDArray:
@@ -159,6 +163,30 @@ class LinkColumns:
     def friction(self, choice: Sequence[int]) -> FrictionModel:
         """The friction model of one candidate per joint."""
         return FrictionModel([own[index] for own, index in zip(self.candidates, choice, strict=True)], self.coupled)
+
+    def above(self, noise: NDArray) -> LinkColumns:
+        """The columns without base parameters that are below this noise (n,); these themselves if there are none."""
+        found = LinkColumns(self.robot, self.candidates, self.coupled, noise)
+        return found if found.n_inertial < self.n_inertial else self
+
+    def _random_regressor(self, choice: Sequence[int]) -> Iterator[NDArray]:
+        """Regressor (N, n, p) of a random motion, each joint's rows in units of its noise where that is known."""
+        for part in regressor_blocks(self.robot.structure, self.friction(choice), random_motion(self.robot)):
+            yield part if self._noise is None else part / self._noise[:, None]
+
+    def _base(self, regressor: Iterable[NDArray], names: Sequence[str]) -> BaseParameters:
+        parts = list(regressor)
+        factor, mass = triangular_factor(parts), self.robot.parameters[::PARAMETERS_PER_LINK].sum()
+        if self._noise is None or not mass > 0:
+            return BaseParameters(factor, names)
+        chain = self.robot.chain
+        reach = np.linalg.norm([*chain.transforms[:, :3, 3], chain.tip_offset[:3, 3]], axis=1).sum()
+        largest = mass * np.repeat([1.0, reach, reach**2], [1, 3, 6])
+        least = np.zeros(len(names))
+        least[: self.robot.parameters.size] = np.tile(
+            np.sqrt(sum(map(len, parts))) / np.maximum(largest, np.finfo(float).tiny), self.robot.n_joints
+        )
+        return BaseParameters(factor, names, least=least)
 
     def _coupling_of(self, joint: int) -> list[list[int]]:
         pairs = zip(self.coupled, self._coupling, strict=True)

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from dynid_ros.errors import IdentifiedFileError, ModelError
 from dynid_ros.identification.base_estimate import BaseEstimate
 from dynid_ros.identification.identified_file import check_same_robot, file_of, is_number
+from dynid_ros.identification.intervals import KEY
 from dynid_ros.identification.links.model import LinkModel
 from dynid_ros.identification.links.signals import LinkSignals
 from dynid_ros.model import RobotModel
@@ -18,6 +19,9 @@ from dynid_ros.model.inertia import PARAMETERS_PER_LINK
 
 SHAPES = ("smoothing", "dead_zone", "stribeck_velocity")
 LINK_ENTRIES = (slice(0, 1), slice(1, 4), slice(4, 10))
+MISSING = 1e-2
+"""Part of a moment (kg m per kg m, or m) that base parameters do not span. What the arm's structure hides has 1; right
+angles written as 1.571 leave 1e-3."""
 COMMON_TERMS = ("coulomb", "viscous", "offset", "rotor_inertia")
 
 
@@ -40,10 +44,11 @@ def gravity_section(robot: RobotModel, base: BaseParameters, estimate: BaseEstim
     inertial = base.columns < parameters.size
     combinations = base.combinations[inertial][:, : parameters.size]
     shares = np.linalg.lstsq(combinations.T, gravity.projection.T, rcond=None)[0].T
-    missing = np.abs(shares @ combinations - gravity.projection).max(axis=1) > 1e-6
+    missing = np.abs(shares @ combinations - gravity.projection).max(axis=1) > MISSING
     shares[np.abs(shares) < 1e-9] = 0.0
     unknown = missing | (np.abs(shares) @ ~np.isfinite(estimate.values[inertial]) > 0)
     std = np.sqrt(np.einsum("ij,jk,ik->i", shares, estimate.covariance[np.ix_(inertial, inertial)], shares))
+    freedom = np.where(shares != 0.0, estimate.freedom[inertial], np.inf).min(axis=1, initial=np.inf)
     section = {}
     for i, joint in enumerate(robot.joint_names):
         columns = range(len(moments))[gravity.columns(i)]
@@ -52,6 +57,7 @@ def gravity_section(robot: RobotModel, base: BaseParameters, estimate: BaseEstim
         section[joint] = {
             **{label: float(moments[c]) for label, c in zip(labels, columns, strict=True)},
             "std": {label: _number(np.nan if unknown[c] else std[c]) for label, c in zip(labels, columns, strict=True)},
+            KEY: {label: _number(freedom[c]) for label, c in zip(labels, columns, strict=True)},
             "observable": observable,
         }
         if free[i]:
@@ -66,20 +72,25 @@ def friction_section(model: LinkModel, estimate: BaseEstimate) -> dict:
     robot = model.robot
     values = dict(zip(model.friction.names(robot), model.coefficients, strict=True))
     errors = dict(zip(estimate.names, estimate.standard_errors, strict=True))
+    freedom = dict(zip(estimate.names, estimate.freedom, strict=True))
+    found = dict(zip(estimate.names, estimate.values, strict=True))
     section: dict = {}
     for joint, friction in zip(robot.joint_names, model.joints, strict=True):
-        own = {term: float(values[f"{term} {joint}"]) for term in friction.terms}
+        # What the data do not decide is no coefficient, though the model needs some number in its place.
+        own = {term: _number(values[f"{term} {joint}"]) for term in friction.terms}
+        own |= {term: None for term in own if np.isnan(found.get(f"{term} {joint}", 0.0))}
         entry: dict = {term: own.get(term) for term in COMMON_TERMS}
         if friction.asymmetric:
             entry |= {
                 term: (own[f"{term}_positive"] + own[f"{term}_negative"]) / 2
                 for term in ("coulomb", "viscous")
-                if f"{term}_positive" in own
+                if own.get(f"{term}_positive") is not None and own.get(f"{term}_negative") is not None
             }
         entry |= own
         entry |= {name: getattr(friction, name) for name in SHAPES}
         entry["terms"] = list(friction.terms)
         entry["std"] = {term: _number(errors.get(f"{term} {joint}", np.nan)) for term in own}
+        entry[KEY] = {term: _number(freedom.get(f"{term} {joint}", np.nan)) for term in own}
         section[joint] = entry
     if model.friction.coupled:
         section["coupled"] = [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -13,6 +13,7 @@ from dynid_ros.errors import IdentificationError
 from dynid_ros.identification.base_estimate import BaseEstimate
 from dynid_ros.identification.links.columns import LinkColumns
 from dynid_ros.identification.links.covariance import gain_shifts, robust_covariance, white_covariance, widened
+from dynid_ros.identification.links.decided import beyond_the_arm, what_is_open
 from dynid_ros.identification.links.equations import LinkEquations
 from dynid_ros.identification.links.estimators import ESTIMATORS, UNBIASED, estimate_all, estimate_base
 from dynid_ros.identification.links.factors import LinkFactors
@@ -30,11 +31,11 @@ from dynid_ros.model import RobotModel
 from dynid_ros.model.base_parameters import BaseParameters
 from dynid_ros.model.friction import FrictionModel, JointFriction
 from dynid_ros.model.pseudo_inertia import possible_prior
+from dynid_ros.model.urdf_elements import LARGEST
 from dynid_ros.recording import Recording
 
 ERRORS = ("robust", "white")
 EQUATIONS: dict[str, type[LinkEquations]] = {"filtered": LinkEquations, "integral": IntegralEquations}
-WEAK = 0.3
 
 
 @dataclass
@@ -109,7 +110,13 @@ class LinkIdentification:
         selected = [recording.select(self.robot.joint_names) for recording in recordings]
         signals = LinkSignals.choose(selected, self.cutoff, self.motion_cutoff)
         equations = EQUATIONS[self.equations](signals, selected)
-        return self._identify(equations, signals, tuple(recording.source for recording in recordings))
+        carried = _positions(selected)
+        posture = {joint: float(np.median(positions)) for joint, positions in carried.items()}
+        found = replace(self, robot=self.robot.with_posture(posture))._identify(
+            equations, signals, tuple(recording.source for recording in recordings)
+        )
+        ranges = {joint: (float(positions.min()), float(positions.max())) for joint, positions in carried.items()}
+        return replace(found, ranges=ranges)
 
     def fit_samples(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, torque: ArrayLike) -> LinkResult:
         """Identify from samples (N, n) each that need no filter, in flat memory; "huber" keeps all residuals.
@@ -136,9 +143,13 @@ class LinkIdentification:
         return LinkColumns(robot, [friction_candidates(float(v)) for v in speed], pairs)
 
     def _identify(
-        self, equations: LinkEquations | SampleEquations, signals: LinkSignals, sources: tuple[str, ...]
+        self,
+        equations: LinkEquations | SampleEquations,
+        signals: LinkSignals,
+        sources: tuple[str, ...],
+        chosen_columns: LinkColumns | None = None,
     ) -> LinkResult:
-        columns = self._columns(equations.speed_rms)
+        columns = chosen_columns or self._columns(equations.speed_rms)
         factors = equations.factors(columns)
         robot = self.robot
         if factors.counts.sum() < max(map(len, columns.of_joint)):
@@ -157,6 +168,8 @@ class LinkIdentification:
         problem = LinkProblem(factors, independent)
         kind = self.estimator if self.estimator in UNBIASED else "weighted"
         found, noise = estimate_base(kind, problem, base, lambda: equations.blocks(columns))
+        if chosen_columns is None and (fewer := columns.above(noise)) is not columns:
+            return self._identify(equations, signals, sources, fewer)
         weights = np.ones_like(noise) if self.estimator == "ordinary" else noise
         if self.errors == "robust":
             covariance, freedom = robust_covariance(problem, weights, noise, found.solution, self.torque_gain_error)
@@ -173,6 +186,8 @@ class LinkIdentification:
             gain_shifts=gain_shifts(problem, weights),
             gain_error=self.torque_gain_error,
         )
+        undecided = beyond_the_arm(robot, base, friction, estimate, problem.torque_rms())
+        estimate = replace(estimate, values=np.where(undecided, np.nan, estimate.values))
         nonnegative = columns.nonnegative(choice)
         full = FullProblem(LinkProblem(factors, chosen), noise, prior, nonnegative)
         weight = PriorWeight(0.0, {})
@@ -189,7 +204,7 @@ class LinkIdentification:
             solution = estimate_all(self.estimator, full, robot.parameters, self.prior_weight)
         urdf = full.with_links(robot.parameters)
         remarks += found.remarks
-        remarks += _unknown(base, estimate)
+        remarks += what_is_open(base, estimate)
         return LinkResult(
             model=LinkModel(robot, solution[:n_links], friction, solution[n_links:], signals),
             urdf_model=LinkModel(robot, urdf[:n_links], friction, urdf[n_links:], signals),
@@ -252,21 +267,12 @@ class LinkIdentification:
         }
 
 
-def _unknown(base: BaseParameters, estimate: BaseEstimate) -> list[str]:
-    """Sentences on what no motion, and what this motion, does not show."""
-    found = []
-    hidden = [name for name, category in zip(base.names, base.categories, strict=True) if category == "unidentifiable"]
-    if hidden:
-        found.append(
-            f"no motion of this arm shows {', '.join(hidden)}: their values follow from the URDF and from the rest"
-        )
-    undecided = [e for e, value in zip(estimate.expressions, estimate.values, strict=True) if not np.isfinite(value)]
-    if undecided:
-        found.append(f"this motion does not decide {'; '.join(undecided)}: move all joints, faster and further")
-    with np.errstate(invalid="ignore"):
-        weak = [
-            name for name, share in zip(estimate.names, estimate.relative_standard_errors, strict=True) if share > WEAK
-        ]
-    if weak:
-        found.append(f"standard error above {WEAK:.0%} of the value: {', '.join(weak)}")
-    return found
+def _positions(recordings: Sequence[Recording]) -> dict[str, NDArray]:
+    """Positions (K,) of all joints that were recorded, those of the arm too: grippers may mimic them."""
+    parts: dict[str, list[NDArray]] = {}
+    for recording in recordings:
+        own = dict(zip(recording.joint_names, recording.position.T, strict=True))
+        for joint, positions in {**recording.others, **own}.items():
+            if len(positions) and np.abs(positions).max() <= LARGEST:
+                parts.setdefault(joint, []).append(positions)
+    return {joint: np.concatenate(positions) for joint, positions in parts.items()}

@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import t as student_t
 
-from dynid_ros.errors import IdentificationError
+from dynid_ros.errors import IdentificationError, ModelError
 from dynid_ros.files import write_atomically
 from dynid_ros.identification.base_estimate import BaseEstimate
 from dynid_ros.identification.identified_file import new_document, save_identified
+from dynid_ros.identification.intervals import half_width
 from dynid_ros.identification.links.document import friction_section, gravity_section, links_section
 from dynid_ros.identification.links.model import LinkModel
 from dynid_ros.identification.load.known_arm import KnownArm
 from dynid_ros.identification.validation import Validation
 from dynid_ros.model import RobotModel
-from dynid_ros.model.base_parameters import BaseParameters
+from dynid_ros.model.base_parameters import LINK_PARAMETER, BaseParameters
 from dynid_ros.model.friction import FrictionModel
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK
 from dynid_ros.model.pseudo_inertia import is_possible
-from dynid_ros.model.urdf_export import urdf_with_inertias
+from dynid_ros.model.urdf_export import posture_error, urdf_with_inertias
 from dynid_ros.recording import Recording
 
 
@@ -44,6 +45,7 @@ class LinkResult:
         n_samples: equations per joint after decimation.
         remarks: choices made and what to know about them, one sentence each.
         scores: mean logarithm of the squared error on samples left out, by weight of the prior.
+        ranges: least and largest position of each joint that was recorded, rad or m; `robot.posture` has their medians.
 
     """
 
@@ -61,6 +63,7 @@ class LinkResult:
     settings: dict
     remarks: tuple[str, ...]
     scores: Mapping[float, float]
+    ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
     @property
     def robot(self) -> RobotModel:
@@ -84,6 +87,20 @@ class LinkResult:
     def friction_coefficients(self) -> dict[str, float]:
         """Coefficients by name, such as "coulomb joint_2"."""
         return dict(zip(self.friction.names(self.robot), map(float, self.model.coefficients), strict=True))
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """What the data do not decide and what to record; empty where they decide all base parameters."""
+        undecided = ~np.isfinite(self.base_parameters.values)
+        if not undecided.any():
+            return ()
+        names = [name for name, open_ in zip(self.base_parameters.names, undecided, strict=True) if open_]
+        joints = ", ".join(joint for i, joint in enumerate(self.robot.joint_names) if _is_of(names, i, joint))
+        return (
+            f"{', '.join(self.sources)}: {len(names)} of {len(undecided)} base parameters are not decided "
+            f"({', '.join(names)}), so links are not known and no URDF is written; record half a minute or more in "
+            f"which all joints move at once, to both sides, far and fast, {joints} above all: `dynid excite` plans it",
+        )
 
     @property
     def standard_errors(self) -> NDArray:
@@ -134,37 +151,40 @@ class LinkResult:
             f"{'joint':<{width}}{'torque':>9}{'residual':>10}{'explained':>11}{'by URDF':>9}   friction",
             f"{'':<{width}}{'[N m rms]':>9}{'[N m rms]':>10}",
         ]
-        own = self.friction_coefficients
+        own, estimate = self.friction_coefficients, self.base_parameters
+        unknown = {name for name, value in zip(estimate.names, estimate.values, strict=True) if np.isnan(value)}
         for i, joint in enumerate(joints):
             terms = ", ".join(
-                f"{name.split()[0]} {value:.3g}" for name, value in own.items() if name.endswith(f" {joint}")
+                f"{name.split()[0]} {value:.3g}"
+                for name, value in own.items()
+                if name.endswith(f" {joint}") and name not in unknown
             )
             lines.append(
                 f"{joint:<{width}}{self.torque_rms[i]:>9.3f}{self.residual_rms[i]:>10.3f}"
                 f"{self.explains[i]:>10.1%} {self.urdf_explains[i]:>8.1%}   {terms}"
             )
-        estimate = self.base_parameters
-        half = student_t.ppf(0.975, estimate.freedom) * estimate.standard_errors
+        half = half_width(estimate.standard_errors, estimate.freedom)
         lines.append(f"{'estimate':>12} {'± 95 %':>10} {'URDF':>10}   base parameter")
         for value, error, nominal, expression in zip(
             estimate.values, half, estimate.nominal, estimate.expressions, strict=True
         ):
             lines.append(f"{value:>12.5g} {error:>10.2g} {nominal:>10.5g}   {expression}")
-        lines += [f"  {remark}" for remark in self.remarks]
+        lines += [f"  {remark}" for remark in (*self.remarks, *self.urdf_remarks)]
         return "\n".join(lines)
 
     def document(self) -> dict:
         """Content of `identified.yaml`."""
         document = new_document(self.robot, self.sources, self.settings)
         document["gravity"] = gravity_section(self.robot, self.base, self.base_parameters, self.parameters)
-        document["links"] = links_section(self.robot, self.parameters, self.standard_errors)
+        if not self.missing:
+            document["links"] = links_section(self.robot, self.parameters, self.standard_errors)
         document["friction"] = friction_section(self.model, self.base_parameters)
         document["base_parameters"] = self.base_parameters.document()
-        document |= self.known_arm.document()
+        document |= {} if self.missing else self.known_arm.document()
         document["signals"] = self.model.signals.document()
         document["condition_number"] = float(self.condition_number) if np.isfinite(self.condition_number) else None
         document["degrees_of_freedom"] = float(np.median(self.base_parameters.freedom))
-        document["remarks"] = list(self.remarks)
+        document["remarks"] = [*self.remarks, *self.urdf_remarks]
         return document
 
     def save(self, path: str | Path, validations: Sequence[Validation] = ()) -> Path:
@@ -173,22 +193,39 @@ class LinkResult:
         document["validation"] = [validation.document() for validation in validations]
         return save_identified(path, document)
 
-    def write_urdf(self, path: str | Path) -> Path:
-        """Write the robot's URDF with the identified inertias; nothing else in it changes.
+    @cached_property
+    def urdf(self) -> str:
+        """The robot's URDF with the identified inertias; nothing else in it changes.
 
         Raises:
-            IdentificationError: links that no simulator accepts, as estimators other than "consistent" may give.
+            IdentificationError: the data do not decide all links, or links that no simulator accepts, as estimators
+                other than "consistent" may give.
             ModelError: the robot does not come from a URDF.
 
         """
+        if self.missing:
+            raise IdentificationError(self.missing[0])
         possible = is_possible(self.parameters.reshape(-1, PARAMETERS_PER_LINK))
         if not possible.all():
             names = [name for name, good in zip(self.robot.link_names, possible, strict=True) if not good]
             raise IdentificationError(
-                f"{path}: no real body has the identified inertia of {', '.join(names)}; "
+                f"no real body has the identified inertia of {', '.join(names)}; "
                 "use the estimator 'consistent' for a URDF"
             )
-        return write_atomically(path, urdf_with_inertias(self.robot, self.parameters))
+        return urdf_with_inertias(self.robot, self.parameters)
+
+    def write_urdf(self, path: str | Path) -> Path:
+        """Write `urdf`; errors as there."""
+        return write_atomically(path, self.urdf)
+
+    @cached_property
+    def urdf_remarks(self) -> tuple[str, ...]:
+        """What the URDF leaves open: how far its torque is off where what moves on the arm (a gripper) moves."""
+        try:
+            remark = posture_error(self.robot, self.parameters, self.urdf, self.ranges)
+        except (IdentificationError, ModelError):
+            return ()
+        return (remark,) if remark else ()
 
     def _alone(self, values: NDArray) -> NDArray:
         """(10 n,) values of base parameters that are a single link parameter; NaN for others."""
@@ -197,3 +234,12 @@ class LinkResult:
             if column < found.size and self.base.categories[column] == "identifiable":
                 found[column] = values[row]
         return found
+
+
+def _is_of(names: Sequence[str], index: int, joint: str) -> bool:
+    """Whether a parameter is of a joint, counted from 0, or of the link that it moves."""
+    return any(
+        joint in name.split(" ")[1:]
+        or ((match := LINK_PARAMETER.fullmatch(name)) is not None and int(match[2]) == index + 1)
+        for name in names
+    )

@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dynid_ros.identification.intervals import KEY, half_width
 from dynid_ros.identification.load.body import AXIS_PAIRS
+from dynid_ros.identification.load.columns import LOAD_NAMES
+from dynid_ros.model.inertia import STATIC
 
 if TYPE_CHECKING:
     from dynid_ros.identification.load.result import LoadResult
@@ -20,7 +23,7 @@ def load_section(result: LoadResult) -> dict:
     """
     body, errors = result.possible, result.body
     loaded = result.is_loaded
-    inertia = body.inertia[np.triu_indices(3)]
+    inertia, freedom = body.inertia[np.triu_indices(3)], result.estimate.freedom[: result.n_load]
     section = {
         "frame": result.frame,
         "loaded": loaded,
@@ -36,9 +39,15 @@ def load_section(result: LoadResult) -> dict:
             "center": _numbers(errors.center_errors) if loaded else None,
             "inertia": _numbers(errors.inertia_errors) if loaded and np.isfinite(inertia).all() else None,
         },
+        KEY: {
+            "mass": _number(freedom[0]),
+            "center": _numbers(freedom[1:STATIC]),
+            "inertia": _number(result.inertia_freedom),
+        },
         "estimate": {
             "parameters": _numbers(result.body.parameters),
             "std": _numbers(result.standard_errors),
+            KEY: {name: _number(value) for name, value in zip(LOAD_NAMES, freedom, strict=False)},
         },
     }
     if loaded and np.isfinite(inertia).all():
@@ -82,9 +91,10 @@ def _center_and_moments(result: LoadResult) -> list[str]:
     body = result.possible
     if np.isnan(body.moments).any():
         return [*lines, "  inertia   not shown: the arm was at rest"]
-    for i, (moment, error) in enumerate(zip(body.moments, body.moment_errors, strict=True), 1):
+    halves = half_width(body.moment_errors, result.inertia_freedom)
+    for i, (moment, half) in enumerate(zip(body.moments, halves, strict=True), 1):
         axis = ", ".join(f"{c:.2f}" for c in body.axes[:, i - 1])
-        lines.append(f"  moment {i}  {moment:9.5f} kg m^2   ± {error:.5f} (one standard error), about ({axis})")
+        lines.append(f"  moment {i}  {moment:9.5f} kg m^2   ± {half:.5f} (95 %), about ({axis})")
     return lines + list(alike(result))
 
 

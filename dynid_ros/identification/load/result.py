@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import t as student_t
 
 from dynid_ros.identification.base_estimate import BaseEstimate
 from dynid_ros.identification.identified_file import new_document, save_identified
+from dynid_ros.identification.intervals import interval
 from dynid_ros.identification.load.body import LoadBody
 from dynid_ros.identification.load.columns import LOAD_NAMES
 from dynid_ros.identification.load.consistency import possible_load
@@ -112,10 +112,26 @@ class LoadResult:
         found[: self.n_load] = self.estimate.confidence_intervals(level)[: self.n_load]
         return found
 
+    @property
+    def inertia_freedom(self) -> float:
+        """Degrees of freedom of the inertia's errors: the fewest of its parameters'; NaN where the arm was at rest."""
+        return float(np.min(self.estimate.freedom[STATIC : self.n_load], initial=np.inf))
+
     def center_intervals(self, level: float = LEVEL) -> NDArray:
         """(3, 2) of the centre of mass, m."""
-        half = student_t.ppf((1 + level) / 2, self.estimate.freedom[1:STATIC]) * self.body.center_errors
-        return np.stack([self.body.center - half, self.body.center + half], axis=1)
+        return interval(self.body.center, self.body.center_errors, self.estimate.freedom[1:STATIC], level)
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """What the data do not decide of what was asked for, and what to record."""
+        open_ = np.isnan(self.body.parameters[: self.n_load])
+        unknown = [name for name, is_open in zip(LOAD_NAMES, open_, strict=False) if is_open]
+        if not unknown or not (self.is_loaded or "m" in unknown):
+            return ()
+        return (
+            f"{', '.join(self.sources)}: {', '.join(unknown)} of the load are not decided; record a motion that turns "
+            "it about several axes, fast and to both sides, with rests in which it points in several directions",
+        )
 
     @property
     def is_loaded(self) -> bool:

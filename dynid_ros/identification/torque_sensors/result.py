@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import t as student_t
 
 from dynid_ros.identification.identified_file import new_document, save_identified
+from dynid_ros.identification.intervals import KEY, half_width, interval
 from dynid_ros.identification.torque_sensors.correction import DEFAULTS, TorqueSensors
 from dynid_ros.identification.torque_sensors.decisions import Freedom, freedoms, reported, undecided
 from dynid_ros.identification.torque_sensors.fit import TorqueSensorFit
@@ -90,8 +90,7 @@ class TorqueSensorResult:
 
     def confidence_intervals(self, level: float = 0.95) -> NDArray:
         """(K, 2) lower and upper ends, from Student's t."""
-        half = student_t.ppf((1 + level) / 2, self.fit.freedom) * self.standard_errors
-        return np.stack([self.parameters - half, self.parameters + half], axis=1)
+        return interval(self.parameters, self.standard_errors, self.fit.freedom, level)
 
     @property
     def gain(self) -> NDArray:
@@ -181,7 +180,7 @@ class TorqueSensorResult:
 
     def summary(self) -> str:
         """Table of gains and offsets with 95 % intervals, and what is not decided and why."""
-        half = student_t.ppf(0.975, self.fit.freedom)
+        half = half_width(1.0, self.fit.freedom)
         labels = list(DEFAULTS) if self.model.positions else list(DEFAULTS)[:2]
         open_ = f", {self.nullity} combination(s) open" if self.nullity else ""
         lines = [
@@ -220,6 +219,7 @@ class TorqueSensorResult:
         for j, joint in enumerate(self.joint_names):
             entry: dict = {label: _number(value[j]) for label, (value, _) in columns.items()}
             entry["std"] = {label: _number(error[j]) for label, (_, error) in columns.items()}
+            entry[KEY] = self.fit.freedom
             entry["undecided"] = {
                 label: self.reasons[f"{label} {joint}"] for label in columns if f"{label} {joint}" in self.reasons
             }
@@ -237,7 +237,7 @@ class TorqueSensorResult:
             about["moment_covariance"] = gravity.covariance.tolist()
         document["torque_sensor_calibration"] = about
         document["condition_number"] = _number(self.condition_number)
-        document["degrees_of_freedom"] = self.fit.freedom
+        document[KEY] = self.fit.freedom
         document["remarks"] = list(self.remarks)
         return document
 
@@ -251,7 +251,7 @@ class TorqueSensorResult:
         """
         document = self.document()
         if arm is not None:
-            sections = ("source", "condition_number", "degrees_of_freedom", "remarks")
+            sections = ("source", "condition_number", KEY, "remarks")
             about = document["torque_sensor_calibration"] | {key: document[key] for key in sections}
             document = {
                 **document,

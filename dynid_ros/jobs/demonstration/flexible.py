@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.stats import norm
 
 from dynid_ros.identification.identified_file import load_identified
+from dynid_ros.identification.intervals import freedom_of, half_width
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
 from dynid_ros.report.demonstration.found import Found
@@ -119,7 +119,8 @@ def judge_flexible_joints(
         value, std = joints[joint][key], joints[joint]["std"][key]
         if not joints[joint]["decided"][key]:
             value = std = np.nan
-        return Found(f"{label} of {joint}", unit, true[joint][of_truth], value, float(norm.ppf(0.975)) * std)
+        half = float(half_width(std, freedom_of(document, joints[joint], key)))
+        return Found(f"{label} of {joint}", unit, true[joint][of_truth], value, half)
 
     rows = {label: tuple(found(joint, label, *keys) for joint in robot.joint_names) for label, keys in TERMS.items()}
     (bag,) = document["source"]["recordings"]

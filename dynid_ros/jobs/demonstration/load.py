@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import norm
 
 from dynid_ros.errors import DynidError
 from dynid_ros.identification.identified_file import load_identified
+from dynid_ros.identification.intervals import freedom_of, half_width
 from dynid_ros.model.inertia import inertia_matrix
 from dynid_ros.report.demonstration.found import Found
 from dynid_ros.report.live_plot import live_plot
@@ -90,11 +90,11 @@ class LoadVerdict:
 
     @cached_property
     def rows(self) -> list[Found]:
-        """All ten numbers; the intervals of the inertia are those of normal errors."""
+        """All ten numbers."""
         found, true = self.identified, self.truth
         mass, center = found["interval"]["mass"], found["interval"]["center"]
-        wide = norm.ppf(0.975)
         std = _numbers(found["std"]["inertia"] or [None] * len(INERTIA))
+        halves = half_width(std, freedom_of({}, found, "inertia"))
         return [
             Found("Mass", "kg", true["mass"], found["mass"], np.ptp(mass) / 2),
             *(
@@ -105,7 +105,7 @@ class LoadVerdict:
             ),
             *(
                 Found(name, "kg m²", *values)
-                for name, *values in zip(INERTIA, true["inertia"], _numbers(found["inertia"]), wide * std, strict=True)
+                for name, *values in zip(INERTIA, true["inertia"], _numbers(found["inertia"]), halves, strict=True)
             ),
         ]
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import t as student_t
 
 from dynid_ros.identification.identified_file import load_identified
+from dynid_ros.identification.intervals import freedom_of, half_width
 from dynid_ros.model import RobotModel
 from dynid_ros.model.gravity import GravityModel
 from dynid_ros.report.demonstration.before_after import before_after_plot
@@ -124,7 +124,7 @@ def judge_torque_sensors(robot: RobotModel, truth: dict[str, Any], folder: Path)
     """
     document = load_identified(folder / "identified.yaml")
     sensors, about = document["torque_sensors"], document["torque_sensor_calibration"]
-    wide = float(student_t.ppf(0.975, about["degrees_of_freedom"]))
+    wide = float(half_width(1.0, freedom_of(about)))
 
     def found(joint: str, label: str, unit: str, true: float) -> Found:
         value, std = sensors[joint][label], sensors[joint]["std"][label]

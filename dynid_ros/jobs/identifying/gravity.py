@@ -28,6 +28,11 @@ class GravityJob:
     identified: Path
     report: Path
 
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """What is not known, and what to record."""
+        return self.result.missing
+
     def summary(self) -> str:
         """Result, validation on other recordings, warnings and where the files are."""
         lines = [self.result.summary()]
@@ -35,6 +40,7 @@ class GravityJob:
             rms = "  ".join(f"{value:.3f}" for value in validation.rms)
             lines.append(f"RMS on {validation.recording} [N m]: {rms}")
         lines += [f"warning: {finding}" for finding in self.findings]
+        lines += [f"not enough: {missing}" for missing in self.missing]
         lines.append(f"wrote {self.identified} and {self.report}")
         return "\n".join(lines)
 

@@ -7,11 +7,13 @@ from pathlib import Path
 from dynid_ros.errors import IdentificationError, ModelError
 from dynid_ros.files import all_or_none, remove, writable_folder
 from dynid_ros.identification import LinkIdentification, LinkResult
+from dynid_ros.identification.identified_file import load_identified
 from dynid_ros.identification.validation import Validation
 from dynid_ros.jobs.checking import check_apart, checked
 from dynid_ros.jobs.progress import progress
 from dynid_ros.recording import Recording
 from dynid_ros.recording.checks import Finding
+from dynid_ros.report.file.report import write_file_report
 from dynid_ros.report.links.report import write_link_report
 
 
@@ -32,13 +34,21 @@ class LinkJob:
     urdf: Path | None
     no_urdf: str = ""
 
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """What is not known, and what to record."""
+        return self.result.missing
+
     def summary(self) -> str:
         """Result, validation on other recordings, warnings and where the files are."""
         lines = [self.result.summary()]
         for validation in self.validations:
             lines += [f"Validation on {validation.recording}", validation.table()]
         lines += [f"warning: {finding}" for finding in self.findings]
-        lines += [f"no URDF: {self.no_urdf}"] if self.urdf is None else []
+        if self.missing:
+            lines += [f"not enough: {missing}" for missing in self.missing]
+        elif self.urdf is None:
+            lines.append(f"no URDF: {self.no_urdf}")
         files = [path for path in (self.identified, self.urdf, self.report) if path is not None]
         lines.append(f"wrote {', '.join(map(str, files))}")
         return "\n".join(lines)
@@ -61,6 +71,8 @@ def identify_links(
 ) -> LinkJob:
     """Check the recordings, fit, validate on recordings that were not fitted, write all files into `output`.
 
+    Where the recordings do not decide all links, only what they decide is written, and nothing validated.
+
     Raises:
         RecordingError: the sanity check found an error in a recording, or one is to be fitted and validated.
         IdentificationError: the recordings hold too little.
@@ -76,11 +88,14 @@ def identify_links(
         step("identifying links and friction")
         result = identification.fit(*recordings)
         step("validating")
-        validations = tuple(result.validate(other) for other in validate)
+        validations = () if result.missing else tuple(result.validate(other) for other in validate)
         step("writing the report")
         identified = result.save(output / "identified.yaml", validations)
         urdf, no_urdf = _write_urdf(result, output / "identified.urdf")
-        report = write_link_report(output / "report.html", result, recordings, validate)
+        if result.missing:
+            report = write_file_report(output / "report.html", load_identified(identified), identification.robot)
+        else:
+            report = write_link_report(output / "report.html", result, recordings, validate)
     return LinkJob(result, validations, findings, identified, report, urdf, no_urdf)
 
 

@@ -27,6 +27,7 @@ class LoadJob:
 
     Attributes:
         arm: content of the arm's `identified.yaml`, which the load was added to; None: the file holds the load alone.
+        arm_missing: what the recordings without the load do not decide of the arm.
         drivers: files of settings; empty where no load was found, and `no_drivers` says why.
 
     """
@@ -38,10 +39,17 @@ class LoadJob:
     arm: dict | None
     drivers: tuple[Path, ...]
     no_drivers: str = ""
+    arm_missing: tuple[str, ...] = ()
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """What is not known, and what to record."""
+        return (*self.arm_missing, *self.result.missing)
 
     def summary(self) -> str:
         """Result, warnings and where the files are."""
         lines = [self.result.summary(), *(f"warning: {finding}" for finding in self.findings)]
+        lines += [f"not enough: {missing}" for missing in self.missing]
         lines.append(f"wrote {self.identified} and {self.report}")
         if self.drivers:
             names = ", ".join(path.name for path in self.drivers)
@@ -82,7 +90,7 @@ def identify_load(
 
     """
     output, robot = writable_folder(output), identification.robot
-    moving = identification.motion == "dynamic"
+    moving, arm_missing = identification.motion == "dynamic", ()
     with progress(4) as step:
         step("looking for faults in the recordings")
         findings = checked(unloaded, robot, motion=True) if unloaded else ()
@@ -91,6 +99,7 @@ def identify_load(
             step("identifying the arm without the load")
             links = LinkIdentification(robot, torque_gain_error=identification.torque_gain_error).fit(*unloaded)
             identification, arm = replace(identification, arm=links.known_arm), links.document()
+            arm_missing = links.missing
         step("identifying the load")
         problem = identification.problem(*recordings)
         result = identification.solve(problem, tuple(recording.source for recording in recordings))
@@ -100,7 +109,7 @@ def identify_load(
         evidence = LoadEvidence.of(problem.equations, problem.columns, result, identification.tare)
         report = write_load_report(output / "report.html", result, evidence, settings)
         drivers = _write(settings, output / DRIVERS)
-    return LoadJob(result, findings, identified, report, arm, drivers, no_drivers)
+    return LoadJob(result, findings, identified, report, arm, drivers, no_drivers, arm_missing)
 
 
 def _settings(result: LoadResult) -> tuple[dict[str, str], str]:

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import norm
 
 from dynid_ros.errors import IdentifiedFileError
 from dynid_ros.identification.base_estimate import BaseEstimate
 from dynid_ros.identification.identified_file import check_same_robot, is_number, load_identified
+from dynid_ros.identification.intervals import freedom_of
 from dynid_ros.identification.load.columns import LOAD_NAMES
 from dynid_ros.identification.load.known_arm import KnownArm, known_arm
 from dynid_ros.identification.load.result import LoadResult
@@ -40,8 +40,7 @@ def read_arm(path: Path, robot: RobotModel) -> tuple[KnownArm, dict]:
 def read_tare(path: Path, robot: RobotModel) -> LoadResult:
     """The load of an `identified.yaml`, by the data alone, to subtract from another.
 
-    Errors of its parameters are taken to be independent of each other, which the file does not tell, and normal, but as
-    wide as the interval of the mass.
+    Errors of its parameters are taken to be independent of each other, which the file does not tell.
 
     Raises:
         IdentifiedFileError: of another robot, or without a load whose mass is known.
@@ -62,14 +61,9 @@ def read_tare(path: Path, robot: RobotModel) -> LoadResult:
     size = STATIC if np.isnan(values[STATIC:]).all() else PARAMETERS_PER_LINK
     if np.isnan(values[:STATIC]).any():
         raise IdentifiedFileError(f"{path}: it does not know the mass of its load, so that it cannot be subtracted")
-    interval = section.get("interval")
-    low, high = _pair(interval.get("mass") if isinstance(interval, dict) else None)
-    stretch = (high - low) / 2 / norm.ppf(0.975) / errors[0]
     source = section.get("source", document.get("source", {}))
     recordings = source.get("recordings", []) if isinstance(source, dict) else []
-    covariance = np.diag((stretch * np.nan_to_num(errors[:size])) ** 2)
-    if not np.isfinite(covariance).all():
-        raise IdentifiedFileError(f"{path}: the interval of the mass of its load is missing; identify it again")
+    covariance = np.diag(np.nan_to_num(errors[:size]) ** 2)
     return LoadResult(
         robot=robot,
         estimate=BaseEstimate(
@@ -78,7 +72,7 @@ def read_tare(path: Path, robot: RobotModel) -> LoadResult:
             values[:size],
             covariance,
             np.full(size, np.nan),
-            np.full(size, np.inf),
+            np.array([freedom_of({}, estimate, name) for name in LOAD_NAMES[:size]]),
         ),
         solution=np.nan_to_num(values[:size]),
         condition_number=np.nan,
@@ -96,12 +90,6 @@ def _ten(path: Path, estimate: object, key: str) -> NDArray:
     if not isinstance(values, list) or len(values) != PARAMETERS_PER_LINK or not all(map(_is_known, values)):
         raise IdentifiedFileError(f"{path}: load: estimate: {key} is {values!r}, expected ten numbers or nulls")
     return np.array([np.nan if value is None else value for value in values], dtype=float)
-
-
-def _pair(values: object) -> tuple[float, float]:
-    if isinstance(values, list) and len(values) == 2 and all(map(is_number, values)):
-        return values[0], values[1]
-    return np.nan, np.nan
 
 
 def _is_known(value: object) -> bool:

@@ -167,6 +167,11 @@ class IdentificationNode(Node):
         self._state.publish(String(data=self._told(job)))
         self._progress.publish(Float32(data=1.0))
         self._take(job)
+        missing = getattr(job, "missing", ())
+        if missing:
+            error = DynidError(f"not enough: {'; '.join(missing)}; what is known is in {self.settings.output}")
+            self._outcome = (ERROR, str(error))
+            raise error
         return job.summary()
 
     def cancel(self) -> str:

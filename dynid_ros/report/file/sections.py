@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from dynid_ros.errors import IdentifiedFileError
 from dynid_ros.identification.identified_file import file_of, is_number, mapping
+from dynid_ros.identification.intervals import freedom_of, half_width
 from dynid_ros.report.formats import MISSING, as_fine_as, brief, percent, significant
-from dynid_ros.report.gravity.identified_gravity import NORMAL_95, read_validations
+from dynid_ros.report.gravity.identified_gravity import read_validations
 from dynid_ros.report.links.table import Body
 
 SPRINGS = (
@@ -87,7 +88,7 @@ def _gravity(document: dict) -> Section:
         if entry.get("observable") is True:
             known += 1
             labels = ("mass",) if "mass" in entry else ("n_x", "n_y")
-            cells = [_with_error(entry, label) for label in labels]
+            cells = [_with_error(document, entry, label) for label in labels]
             rows.append([joint, *cells, *[""] * (2 - len(cells)), ""])
         else:
             rows.append([joint, MISSING, MISSING, str(entry.get("reason", "not identified"))])
@@ -163,7 +164,7 @@ def _per_joint(document: dict, name: str, title: str, said: str, columns: Sequen
             f"{file_of(document)}: section '{name}' names none of the robot's joints; identify again"
         )
     shown = [column for column in columns if any(is_number(entry.get(column[0])) for entry in entries.values())]
-    rows = [[joint, *(_with_error(entry, key) for key, _, _ in shown)] for joint, entry in entries.items()]
+    rows = [[joint, *(_with_error(document, entry, key) for key, _, _ in shown)] for joint, entry in entries.items()]
     return Section(
         title,
         said.format(n=len(rows)),
@@ -201,7 +202,7 @@ def _base(document: dict) -> Section:
     rows = []
     for entry in entries:
         expression = str(entry.get("expression", ""))
-        value = _with_error({**entry, "std": {"value": entry.get("std")}}, "value")
+        value = _with_error(document, {**entry, "std": {"value": entry.get("std")}}, "value")
         rows.append([LEADING.split(expression)[0], value, expression])
     return Section(
         "Base parameters",
@@ -244,9 +245,14 @@ def _joints(document: dict) -> list[str]:
     return joints
 
 
-def _with_error(entry: dict, label: str) -> str:
+def _with_error(document: dict, entry: dict, label: str) -> str:
     value, errors = _number(entry.get(label)), entry.get("std")
-    half = NORMAL_95 * _number(errors.get(label) if isinstance(errors, dict) else None)
+    ends = entry.get(f"{label}_interval")
+    if isinstance(ends, list) and len(ends) == 2:
+        low, high = map(_number, ends)
+        return f"{significant(value)}, {significant(low)} to {significant(high) if np.isfinite(high) else 'rigid'}"
+    error = _number(errors.get(label) if isinstance(errors, dict) else None)
+    half = float(half_width(error, freedom_of(document, entry, label)))
     if not (np.isfinite(half) and half > 0):
         return significant(value)
     return f"{as_fine_as(value, half)} ± {as_fine_as(half, half)}"

@@ -6,16 +6,15 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import norm
 
 from dynid_ros.identification.flexible.result import DECIDED, FlexibleResult, RunFound
+from dynid_ros.identification.intervals import half_width, interval
 from dynid_ros.mocap.registration_result import Registration
 from dynid_ros.model import RobotModel
 from dynid_ros.report.formats import MISSING, as_fine_as, percent, significant
 from dynid_ros.report.units import JointUnits, joint_units
 
 NOT_DECIDED = "not decided"
-HALF = float(norm.ppf(0.975))
 TERMS = {
     "stiffness": "Stiffness",
     "motor_inertia": "Motor inertia",
@@ -66,7 +65,7 @@ def joint_rows(result: FlexibleResult) -> list[JointRow]:
             value, error = result.parameters[at], result.standard_errors[at]
             cells.append(_cell(value, error, intervals[at], _unit(term, unit)))
         frequency, error = result.resonances[i], result.resonance_errors[i]
-        cells.append(_cell(frequency, error, frequency + HALF * error * np.array([-1, 1]), "Hz"))
+        cells.append(_cell(frequency, error, interval(frequency, error), "Hz"))
         law = result.layout.springs[i]
         values = dict(zip(law.names, result.model.springs[i], strict=True))
         words = ", ".join(f"{name} {significant(value)}" for name, value in values.items() if name != "stiffness")
@@ -78,7 +77,7 @@ def sum_rows(result: FlexibleResult) -> list[tuple[str, Cell]]:
     """What a rigid arm shows too."""
     found = []
     for entry in result.sums:
-        ends = entry.value + HALF * entry.standard_error * np.array([-1, 1])
+        ends = interval(entry.value, entry.standard_error)
         found.append((entry.expression, _cell(entry.value, entry.standard_error, ends, "")))
     return found
 
@@ -103,8 +102,8 @@ def clock_rows(runs: Sequence[RunFound]) -> list[tuple[str, str, str]]:
     return [
         (
             run.source,
-            _with_half(1e3 * run.clock_offset, 1e3 * HALF * run.clock_offset_error),
-            _with_half(1e6 * run.clock_drift, 1e6 * HALF * run.clock_drift_error) if run.clock_drift_error else MISSING,
+            _with_half(1e3 * run.clock_offset, 1e3 * run.clock_offset_error),
+            _with_half(1e6 * run.clock_drift, 1e6 * run.clock_drift_error) if run.clock_drift_error else MISSING,
         )
         for run in runs
         if run.clock_offset_error
@@ -142,10 +141,11 @@ def _cell(value: float, error: float, ends: np.ndarray, unit: str, limit: float 
         low, high = ends
         bounds = f"at least {significant(low)} {unit}" if np.isfinite(low) and low > 0 and np.isinf(high) else ""
         return Cell(NOT_DECIDED, bounds)
-    half = HALF * error
+    half = float(half_width(error))
     text = f"{as_fine_as(value, half)} {unit}".strip()
     return Cell(text, f"{as_fine_as(ends[0], half)} to {as_fine_as(ends[1], half)}")
 
 
-def _with_half(value: float, half: float) -> str:
+def _with_half(value: float, error: float) -> str:
+    half = float(half_width(error))
     return f"{as_fine_as(value, half)} ± {significant(half, 2)}"

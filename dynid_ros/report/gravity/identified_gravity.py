@@ -8,13 +8,11 @@ from numpy.typing import NDArray
 
 from dynid_ros.errors import IdentifiedFileError
 from dynid_ros.identification.identified_file import check_same_robot, file_of, is_number, mapping
+from dynid_ros.identification.intervals import freedom_of, half_width
 from dynid_ros.identification.samples import Samples
 from dynid_ros.identification.validation import Validation
 from dynid_ros.model import RobotModel
 from dynid_ros.model.gravity import GravityModel
-
-NORMAL_95 = 1.959964
-"""Half width of a 95 % interval in standard errors, when the samples are many."""
 
 
 class IdentifiedGravity:
@@ -42,7 +40,7 @@ class IdentifiedGravity:
         self.robot = robot
         self.gravity = GravityModel(robot)
         self.moments = np.full(len(self.gravity.names), np.nan)
-        self.std = self.moments.copy()
+        self.std, self._freedom = self.moments.copy(), np.full(len(self.gravity.names), np.inf)
         self.reasons: dict[str, str] = {}
         free = self.gravity.unobservable_axes()
         self.torque_free = [name for name, is_free in zip(robot.joint_names, free, strict=True) if is_free]
@@ -52,7 +50,7 @@ class IdentifiedGravity:
                 raise IdentifiedFileError(
                     f"{self._file}: gravity of joint '{joint}' is missing; run the gravity identification"
                 )
-            self._read(joint, entry)
+            self._read(document, joint, entry)
         friction = mapping(document, "friction", self._file)
         entries = {joint: mapping(friction, joint, f"{self._file}: friction") for joint in robot.joint_names}
         self.offset, self.coulomb, self.viscous = (
@@ -64,7 +62,7 @@ class IdentifiedGravity:
     @property
     def half_widths(self) -> NDArray:
         """(k,) of the 95 % intervals."""
-        return NORMAL_95 * self.std
+        return half_width(self.std, self._freedom)
 
     def sensor_torque(self, q: NDArray) -> NDArray:
         """(N, n) what the sensors read without friction, N m; NaN where it rests on a moment that is not known."""
@@ -82,7 +80,7 @@ class IdentifiedGravity:
     def _number(self, entry: dict, label: str, where: str) -> float:
         return _number(self._file, entry, label, where)
 
-    def _read(self, joint: str, entry: dict) -> None:
+    def _read(self, document: dict, joint: str, entry: dict) -> None:
         if joint in self.torque_free:
             return
         if entry.get("observable") is not True:
@@ -93,6 +91,7 @@ class IdentifiedGravity:
             label, _, owner = name.partition(" ")
             if owner == joint:
                 self.moments[column] = self._number(entry, label, f"gravity of joint '{joint}'")
+                self._freedom[column] = freedom_of(document, entry, label)
                 self.std[column] = self._number(std, label, f"standard error of joint '{joint}'")
                 if np.isnan(self.moments[column]):
                     raise IdentifiedFileError(f"{self._file}: {label} of joint '{joint}' is missing, expected a number")

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import t as student_t
 
+from dynid_ros.identification.intervals import half_width
 from dynid_ros.identification.load.columns import LOAD_NAMES
-from dynid_ros.identification.load.result import LEVEL, LoadResult
+from dynid_ros.identification.load.result import LoadResult
 from dynid_ros.model.inertia import STATIC
 
 MILLI = 1e3
@@ -46,21 +46,19 @@ class LoadRow:
 def load_rows(result: LoadResult) -> list[LoadRow]:
     """Mass, centre, inertia about it in the axes of the tip link, principal moments; only the mass without a load."""
     body, alone = result.possible, result.body
-    quantile = student_t.ppf((1 + LEVEL) / 2, result.estimate.freedom[: result.n_load])
-    rows = [LoadRow("Mass", "kg", result.mass, alone.mass, quantile[0] * alone.mass_error)]
+    freedom = result.estimate.freedom
+    rows = [LoadRow("Mass", "kg", result.mass, alone.mass, float(half_width(alone.mass_error, freedom[0])))]
     if not result.is_loaded:
         return rows
-    halves = MILLI * quantile[1:STATIC] * alone.center_errors
+    halves = MILLI * half_width(alone.center_errors, freedom[1:STATIC])
     centres = zip("xyz", MILLI * result.center, MILLI * alone.center, halves, strict=True)
     rows += [LoadRow(f"Centre {axis}", "mm", value, own, half) for axis, value, own, half in centres]
     if not knows_inertia(result):
         return rows
-    upper, widest = np.triu_indices(3), quantile[STATIC:].max()
-    inertias = zip(
-        LOAD_NAMES[STATIC:], body.inertia[upper], alone.inertia[upper], widest * alone.inertia_errors, strict=True
-    )
+    upper, halves = np.triu_indices(3), half_width(alone.inertia_errors, result.inertia_freedom)
+    inertias = zip(LOAD_NAMES[STATIC:], body.inertia[upper], alone.inertia[upper], halves, strict=True)
     rows += [LoadRow(name, "kg m²", value, own, half, "about the centre") for name, value, own, half in inertias]
-    moments = zip(body.moments, widest * body.moment_errors, body.axes.T, strict=True)
+    moments = zip(body.moments, half_width(body.moment_errors, result.inertia_freedom), body.axes.T, strict=True)
     rows += [
         LoadRow(f"Principal moment {i}", "kg m²", moment, np.nan, half, _axis(result, i - 1, axis))
         for i, (moment, half, axis) in enumerate(moments, 1)

@@ -6,9 +6,10 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
-from scipy.stats import chi2
 
+from dynid_ros.identification.intervals import region_radius
 from dynid_ros.identification.load.result import LoadResult
+from dynid_ros.model.inertia import STATIC
 from dynid_ros.model.pseudo_inertia import central_moments
 from dynid_ros.report.drawing import plot_area, svg
 from dynid_ros.report.palette import LIGHT
@@ -17,8 +18,6 @@ WIDTH, HEIGHT = 320, 320
 VIEWS = {"along x": (1, 2), "along y": (0, 2), "along z": (0, 1)}
 DRAWS = 40
 """Ellipsoids that the data would allow as well."""
-REGION = float(np.sqrt(chi2.ppf(0.95, 2)))
-"""Radius of the ellipse, in standard errors, that holds the centre in 95 of 100 cases."""
 MARGIN = 0.2
 ARROW = 0.24
 """Of half the width of the picture: the arrows of the frame fit into its margin."""
@@ -33,7 +32,9 @@ def load_views(result: LoadResult) -> dict[str, str]:
     centre, spread = result.center, _center_covariance(result)
     shape = _ellipsoid(result.parameters)
     others = _others(result) if shape is not None else []
-    reach = np.sqrt(np.diag(spread)).max() * REGION
+    # Of the plane's ellipse: of both coordinates together, which have the degrees of freedom of the worse known.
+    region = region_radius(2, float(result.estimate.freedom[1:STATIC].min()))
+    reach = np.sqrt(np.diag(spread)).max() * region
     if shape is not None:
         reach = max(reach, *(np.sqrt(np.diag(one)).max() for one in (shape, *others)))
     lowest, highest = np.minimum(centre - reach, 0.0), np.maximum(centre + reach, 0.0)
@@ -54,7 +55,7 @@ def load_views(result: LoadResult) -> dict[str, str]:
                 axes.plot(*_outline(centre[plane], other[square]), color=LIGHT["identified"], linewidth=0.5, alpha=0.3)
             if shape is not None:
                 axes.plot(*_outline(centre[plane], shape[square]), color=LIGHT["identified"], linewidth=1.8)
-            axes.fill(*_outline(centre[plane], REGION**2 * spread[square]), color=LIGHT["uncompensated"], alpha=0.35)
+            axes.fill(*_outline(centre[plane], region**2 * spread[square]), color=LIGHT["uncompensated"], alpha=0.35)
             axes.plot(*(1e3 * centre[plane]), color=LIGHT["uncompensated"], marker="o", markersize=4.5)
             axes.set_xlabel(f"{'xyz'[plane[0]]} (mm)")
             axes.set_ylabel(f"{'xyz'[plane[1]]} (mm)")

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import t as student_t
 
+from dynid_ros.identification.intervals import half_width
 from dynid_ros.identification.torque_sensors.result import TorqueSensorResult
 from dynid_ros.report.formats import as_fine_as, counted, listed, percent, significant
 from dynid_ros.report.page import Tile
@@ -55,7 +55,7 @@ def columns(result: TorqueSensorResult) -> tuple[tuple[str, str], ...]:
 
 def sensor_rows(result: TorqueSensorResult) -> list[SensorRow]:
     """A row per joint, base to tip."""
-    half = student_t.ppf(0.975, result.fit.freedom)
+    half = half_width(1.0, result.fit.freedom)
     labels = [label for label, _ in columns(result)]
     values = {label: result.per_joint(label) for label in labels}
     rows = []
@@ -98,7 +98,7 @@ def tiles(result: TorqueSensorResult, word: str) -> list[Tile]:
     decided = np.isfinite(result.gain)
     found = [Tile("Gains found", f"{decided.sum()} of {len(decided)}", "the others are not given")]
     if decided.any():
-        half = student_t.ppf(0.975, result.fit.freedom)
+        half = half_width(1.0, result.fit.freedom)
         worst = float(np.max(half * result.per_joint("gain")[1][decided] / np.abs(result.gain[decided])))
         found.append(Tile("Gain, worst joint", f"± {percent(worst)}", "95 % interval"))
         change = float(np.max(np.abs(result.gain[decided] - 1)))

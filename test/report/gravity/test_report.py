@@ -10,6 +10,7 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 from html_page import HOSTILE, Page, assert_self_contained, assert_themed
+from scipy.stats import t
 
 from dynid_ros.errors import IdentificationError, IdentifiedFileError
 from dynid_ros.identification import GravityIdentification
@@ -47,7 +48,7 @@ def test_shows_the_numbers_of_the_document(plain, robot, document):
     for joint in ("shoulder", "elbow", "wrist"):
         entry = document["gravity"][joint]
         for label in ("n_x", "n_y"):
-            half = 1.959964 * entry["std"][label]
+            half = t.ppf(0.975, document["degrees_of_freedom"]) * entry["std"][label]
             decimals = 1 - int(np.floor(np.log10(half)))
             assert f"{shown(entry[label], decimals)} ± {shown(half, decimals)}" in plain.text
     for joint in document["friction"].values():

@@ -1,0 +1,70 @@
+"""`identified.urdf` of an arm whose gripper was recorded: the torque of the model, and what it is off by elsewhere."""
+
+import re
+from pathlib import Path
+
+import link_experiment as known
+import numpy as np
+import pytest
+from gripper_arms import gripper_arm
+from pinocchio_arm import PinocchioArm
+
+from dynid_ros.identification import LinkIdentification
+from dynid_ros.identification.identified_file import load_identified
+from dynid_ros.jobs.identifying.links import LinkJob, identify_links
+from dynid_ros.model import RobotModel
+from dynid_ros.recording import Recording
+
+
+def record(robot: RobotModel, truth: np.ndarray, swing: float) -> Recording:
+    """Of the arm and its gripper, whose joints swing about where `robot` has them."""
+    arm = known.record(robot, truth)
+    fingers = np.array(list(robot.posture.values())) + swing * np.sin(3 * arm.time)[:, None]
+    unknown = np.full_like(fingers, np.nan)
+    return Recording(
+        (*arm.joint_names, *robot.posture),
+        arm.time,
+        np.hstack([arm.position, fingers]),
+        np.hstack([arm.velocity, unknown]),
+        np.hstack([arm.torque, unknown]),
+        source="run",
+    )
+
+
+def identified(robot: RobotModel, folder: Path, heavier: float, swing: float = 0.0) -> LinkJob:
+    """Files of links that are `heavier` than those of the URDF, whose gripper was not at zero when it was recorded."""
+    record(robot, heavier * robot.parameters, swing).write_csv(folder / "run.csv")
+    recording = Recording.read(folder / "run.csv", robot.joint_names)
+    identification = LinkIdentification(robot.with_posture({}), friction=known.FRICTION, prior_weight=1.0)
+    return identify_links(identification, [recording], folder)
+
+
+@pytest.mark.parametrize(("name", "heavier"), [("panda with fingers", 0.6), ("gripper in the middle", 1.4)])
+def test_pinocchio_reads_the_model_with_the_gripper_where_it_was(name, heavier, tmp_path):
+    robot = gripper_arm(name)
+    job = identified(robot, tmp_path, heavier)
+    assert job.result.robot.parameters == pytest.approx(robot.parameters, abs=1e-9)
+    arm = PinocchioArm(job.urdf.read_text(), robot.joint_names, robot.gravity, robot.posture)
+    q, qd, qdd = np.random.default_rng(4).normal(size=(3, 20, robot.n_joints))
+    for motion in ((q, 0 * q, 0 * q), (q, qd, qdd)):
+        model = robot.inverse_dynamics(*motion, job.result.parameters)
+        found = np.array([arm.inverse_dynamics(*sample) for sample in zip(*motion, strict=True)])
+        assert np.abs(found - model).max() <= 1e-9 * np.abs(model).max()
+        true = robot.inverse_dynamics(*motion, heavier * robot.parameters)
+        assert np.abs(found - true).max() <= 0.02 * np.abs(true).max()
+
+
+def test_what_the_file_is_off_by_where_the_gripper_moved_is_said(tmp_path):
+    robot = gripper_arm("gripper in the middle")
+    job = identified(robot, tmp_path, 1.0, swing=0.05)
+    (remark,) = job.result.urdf_remarks
+    assert remark in job.summary()
+    assert remark in load_identified(job.identified)["remarks"]
+    said = float(re.search(r"gravity torque by up to (\S+) \(", remark)[1])
+    postures = [{"slide": 0.3 + a, "other_slide": 0.17 + b} for a in (-0.05, 0.05) for b in (-0.05, 0.05)]
+    text = job.urdf.read_text()
+    arms = [PinocchioArm(text, robot.joint_names, robot.gravity, posture) for posture in postures]
+    q = np.random.default_rng(4).uniform(-2, 2, size=(200, robot.n_joints))
+    model = robot.gravity_torque(q, job.result.parameters)
+    off = max(np.abs([arm.gravity_torque(row) for row in q] - model).max() for arm in arms)
+    assert said == pytest.approx(off, rel=0.1)

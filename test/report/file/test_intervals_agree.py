@@ -1,0 +1,64 @@
+"""The same number has the same interval in the result, in its report and on the page of the file."""
+
+import re
+from dataclasses import replace
+
+import link_experiment
+import numpy as np
+import pytest
+from gravity_experiment import demo_recording, demo_robot
+from html_page import Page
+from scipy.stats import t
+
+from dynid_ros.identification import GravityIdentification, LinkIdentification
+from dynid_ros.identification.identified_file import load_identified
+from dynid_ros.jobs.file_report import report_file
+from dynid_ros.jobs.identifying.gravity import identify_gravity
+from dynid_ros.jobs.identifying.links import identify_links
+from dynid_ros.report.formats import as_fine_as
+
+ROBOT, TRUTH = link_experiment.planar()
+
+
+def said(page: str) -> set[str]:
+    """Numbers with an interval."""
+    text = Page(page).text.replace("\N{NO-BREAK SPACE}", " ").replace("\N{NARROW NO-BREAK SPACE}", " ")
+    return {" ± ".join(pair) for pair in re.findall(r"([−-]?[\d.e+−-]+) ± ([\d.e+−-]+)", text)}
+
+
+def expected(values: np.ndarray, errors: np.ndarray, freedom: np.ndarray) -> set[str]:
+    halves = t.ppf(0.975, freedom) * errors
+    return {
+        f"{as_fine_as(value, half)} ± {as_fine_as(half, half)}"
+        for value, half in zip(values, halves, strict=True)
+        if np.isfinite(half)
+    }
+
+
+def test_gravity(tmp_path, monkeypatch):
+    fit = GravityIdentification.fit
+    monkeypatch.setattr(GravityIdentification, "fit", lambda self, *r: replace(fit(self, *r), freedom=5))
+    job = identify_gravity(GravityIdentification(demo_robot()), [demo_recording()], tmp_path)
+    result = job.result
+    moments = expected(result.parameters, result.standard_errors, np.full(len(result.parameters), result.freedom))
+    assert len(moments) > 8
+    page = report_file(job.identified, tmp_path / "page.html").report.read_text()
+    assert moments <= said(job.report.read_text())
+    assert moments <= said(page)
+
+
+@pytest.mark.parametrize("ripple", [0.3])
+def test_links(ripple, tmp_path):
+    recording = link_experiment.record(ROBOT, TRUTH, ripple=ripple)
+    identification = LinkIdentification(ROBOT, friction=link_experiment.FRICTION, prior_weight=1.0)
+    job = identify_links(identification, [recording], tmp_path)
+    estimate = job.result.base_parameters
+    base = expected(estimate.values, estimate.standard_errors, estimate.freedom)
+    assert estimate.freedom.min() < 30
+    assert np.ptp(estimate.freedom) > 1
+    page = report_file(job.identified, tmp_path / "page.html").report.read_text()
+    assert base <= said(page)
+    assert base <= said(job.report.read_text())
+    document = load_identified(job.identified)
+    for entry, freedom in zip(document["base_parameters"], estimate.freedom, strict=True):
+        assert entry["degrees_of_freedom"] == pytest.approx(freedom)

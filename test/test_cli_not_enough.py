@@ -1,0 +1,95 @@
+"""Recordings that decide less than the output claims: exit code 1, what is known alone, and what to record."""
+
+import json
+
+import link_experiment
+import numpy as np
+import planar_arm
+import pytest
+import weighed_loads
+from command_line import URDF, run
+from gravity_experiment import demo_recording
+
+from dynid_ros.identification.identified_file import load_identified
+
+PLANAR, TRUTH = link_experiment.planar()
+
+
+@pytest.mark.parametrize("friction", ["auto", "coulomb,viscous,offset"])
+def test_links_of_a_short_recording(friction, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "arm.urdf").write_text(planar_arm.urdf())
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "identified.urdf").write_text("of an earlier run")
+    link_experiment.record(PLANAR, TRUTH).slice(slice(0, 200)).write_npz("run.npz")
+    link_experiment.record(PLANAR, TRUTH, seed=1).write_npz("other.npz")
+    given = ("--urdf", "arm.urdf", "--recording", "run.npz", "--validate", "other.npz", "--friction", friction)
+    code, out, err = run(capsys, "identify", "links", *given, "--output", "out", "--json")
+    assert code == 1, err
+    answer = json.loads(out)
+    assert answer["exit_code"] == 1
+    assert "base parameters are not decided" in answer["missing"][0]
+    assert "record half a minute or more in which all joints move at once" in answer["missing"][0]
+    assert "not enough: run.npz: " in err
+    assert "links" not in answer
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["identified.yaml", "report.html"]
+    document = load_identified("out/identified.yaml")
+    assert not {"links", "base_covariance"} & set(document)
+    assert document["validation"] == []
+    for joint in PLANAR.joint_names:
+        friction = document["friction"][joint]
+        known = [friction[term] for term in friction["terms"] if friction[term] is not None]
+        assert np.abs(known).max(initial=0.0) < 20
+    assert None in [document["friction"][joint]["viscous"] for joint in PLANAR.joint_names]
+    code, _, err = run(capsys, "validate", "--model", "out/identified.yaml", *given[:2], "--recording", "other.npz")
+    assert code == 2
+
+
+def test_links_of_an_arm_with_a_joint_that_was_held(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "arm.urdf").write_text(planar_arm.urdf())
+    link_experiment.record(PLANAR, TRUTH, still=(2,)).write_npz("run.npz")
+    given = ("--urdf", "arm.urdf", "--recording", "run.npz", "--friction", "coulomb,viscous,offset")
+    code, out, _ = run(capsys, "identify", "links", *given, "--output", "out")
+    assert code == 1
+    assert "joint_3 above all: `dynid excite` plans it" in out
+    assert "identified.urdf" not in out
+    friction = load_identified("out/identified.yaml")["friction"]
+    assert friction["joint_1"]["viscous"] == pytest.approx(link_experiment.VISCOUS, rel=0.3)
+    assert friction["joint_3"]["viscous"] is None
+
+
+def test_gravity_where_some_joints_never_turned(tmp_path, capsys):
+    whole = demo_recording()
+    whole.slice(slice(0, whole.n_samples // 4)).write_npz(tmp_path / "run.npz")
+    given = ("--urdf", URDF, "--recording", tmp_path / "run.npz", "--output", tmp_path)
+    code, out, err = run(capsys, "identify", "gravity", *given, "--json")
+    assert code == 1, err
+    answer = json.loads(out)
+    section = load_identified(tmp_path / "identified.yaml")["gravity"]
+    unknown = [joint for joint, entry in section.items() if not entry["observable"] and not entry.get("torque_free")]
+    assert unknown
+    assert [line.split(" is not known")[0] for line in answer["missing"]] == [f"gravity of {j}" for j in unknown]
+    assert err.count("not enough: gravity of") == len(unknown)
+    assert all(section[joint]["n_x"] is None for joint in unknown)
+
+
+def test_gravity_that_is_known_whole(tmp_path, capsys):
+    demo_recording().write_npz(tmp_path / "run.npz")
+    given = ("--urdf", URDF, "--recording", tmp_path / "run.npz", "--output", tmp_path, "--json")
+    code, out, _ = run(capsys, "identify", "gravity", *given)
+    assert code == 0
+    assert json.loads(out)["missing"] == []
+
+
+def test_a_load_that_hardly_turned(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("dynid_ros.jobs.identifying.load.write_load_report", lambda path, *_: path)
+    weighed_loads.arm().save(tmp_path / "arm.yaml")
+    weighed_loads.resting(turning=(0,)).write_npz(tmp_path / "run.npz")
+    (tmp_path / "arm.urdf").write_text(weighed_loads.experiment().robot.urdf)
+    given = ("--urdf", tmp_path / "arm.urdf", "--recording", tmp_path / "run.npz", "--model", tmp_path / "arm.yaml")
+    code, out, err = run(capsys, "identify", "load", *given, "--static", "--output", tmp_path / "out", "--json")
+    assert code == 1, err
+    answer = json.loads(out)
+    assert "of the load are not decided; record a motion that turns it" in answer["missing"][0]
+    assert None in answer["load"]["estimate"]["parameters"][:4]
