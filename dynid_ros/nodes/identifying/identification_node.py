@@ -164,13 +164,14 @@ class IdentificationNode(Node):
         self._condition = f"{job.result.condition_number:.3g}"
         self._outcome = (OK, f"identified, condition number {self._condition}")
         self.result.publish(String(data=yaml.safe_dump(job.result.document(), sort_keys=False)))
-        self._state.publish(String(data=self._told(job)))
+        if not (missing := getattr(job, "missing", ())):
+            self._state.publish(String(data=self._told(job)))
         self._progress.publish(Float32(data=1.0))
         self._take(job)
-        missing = getattr(job, "missing", ())
         if missing:
             error = DynidError(f"not enough: {'; '.join(missing)}; what is known is in {self.settings.output}")
             self._outcome = (ERROR, str(error))
+            self._state.publish(String(data=str(error)))
             raise error
         return job.summary()
 
