@@ -70,9 +70,7 @@ class LoadFrames:
 
     def __init__(self, robot: RobotModel) -> None:
         last = robot.link_names[-1]
-        tree = LinkTree(parse_urdf(robot.urdf or "", robot.name), robot.name)
-        parts = tree.carried(last, robot.link_names, {})
-        self._poses = {part.name: part.placement for part in parts if not part.joints}
+        self._poses = LinkTree(parse_urdf(robot.urdf or "", robot.name), robot.name).fixed_to(last)
         self._others = PARAMETERS_PER_LINK * (robot.n_joints - 1)
 
     def parameters(self, load: CarriedLoad) -> np.ndarray:

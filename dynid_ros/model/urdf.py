@@ -132,6 +132,10 @@ class LinkTree:
                     there = there @ displacement(joint, moves[joint.name], self._where(joint))
                 waiting.append((joint.child, there, moves))
 
+    def fixed_to(self, link: str) -> dict[str, np.ndarray]:
+        """Poses (4, 4), in the frame of `link`, of the link itself and of all that hangs on it by fixed joints."""
+        return {part.name: part.placement for part in self.carried(link, (), {}) if not part.joints}
+
     def driver(self, joint: str) -> str:
         """The joint that this one follows, or itself."""
         mimic = self._joints[joint].mimic

@@ -7,7 +7,6 @@ from pathlib import Path
 from dynid_ros.errors import IdentificationError, ModelError
 from dynid_ros.files import all_or_none, remove, writable_folder
 from dynid_ros.identification import LinkIdentification, LinkResult
-from dynid_ros.identification.identified_file import load_identified
 from dynid_ros.identification.validation import Validation
 from dynid_ros.jobs.checking import check_apart, checked
 from dynid_ros.jobs.progress import progress
@@ -93,7 +92,7 @@ def identify_links(
         identified = result.save(output / "identified.yaml", validations)
         urdf, no_urdf = _write_urdf(result, output / "identified.urdf")
         if result.missing:
-            report = write_file_report(output / "report.html", load_identified(identified), identification.robot)
+            report = write_file_report(output / "report.html", result.document(), robot)
         else:
             report = write_link_report(output / "report.html", result, recordings, validate)
     return LinkJob(result, validations, findings, identified, report, urdf, no_urdf)
