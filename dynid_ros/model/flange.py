@@ -1,7 +1,6 @@
 """The flange: where an arm ends whose tip nobody named, before the fingers of its gripper."""
 
 import re
-from collections.abc import Sequence
 from pathlib import Path
 
 from numpy.typing import ArrayLike
@@ -107,7 +106,8 @@ def _mass(tree: LinkTree, link: str) -> float:
 def _is_finger(joint: Joint, *, hand: bool, named: bool) -> bool:
     """Whether a joint at the end is not the arm's; beyond it there may be a `hand`, and names may tell."""
     limit = joint.limit
-    slides = joint.type == "prismatic" and limit is not None and limit.upper - limit.lower <= LONGEST_STROKE
+    stroke = limit.upper - limit.lower if joint.type == "prismatic" and limit is not None else 0.0
+    slides = 0.0 < stroke <= LONGEST_STROKE
     return joint.mimic is not None or (named and FINGER.search(joint.name) is not None) or (slides and not hand)
 
 
@@ -122,13 +122,22 @@ def _below(tree: LinkTree, link: str) -> list[Joint]:
 
 def _ways(tree: LinkTree, link: str) -> list[Joint]:
     """The next joints that move below a link, past the fixed ones."""
-    ways: list[Joint] = []
-    for joint in tree.child_joints[link]:
-        ways += [joint] if joint.type != "fixed" else _ways(tree, joint.child)
+    ways, waiting = [], [link]
+    while waiting:
+        for joint in tree.child_joints[waiting.pop()]:
+            if joint.type == "fixed":
+                waiting.append(joint.child)
+            else:
+                ways.append(joint)
     return ways
 
 
 def _own_joints(tree: LinkTree, way: Joint) -> int:
     """Most joints that move by themselves, one behind the other, from one on."""
-    beyond: Sequence[Joint] = _ways(tree, way.child)
-    return (way.mimic is None) + max((_own_joints(tree, joint) for joint in beyond), default=0)
+    most, waiting = 0, [(way, 0)]
+    while waiting:
+        joint, count = waiting.pop()
+        count += joint.mimic is None and joint.type != "fixed"
+        most = max(most, count)
+        waiting += [(beyond, count) for beyond in tree.child_joints[joint.child]]
+    return most

@@ -56,6 +56,7 @@ def test_robots_of_several_arms_are_not_guessed_at(path):
         ((), "b", 2),  # and c is a leaf that nothing holds
         ((joint("slide", "b", "c", "prismatic", SHORT),), "b", 2),
         ((joint("quill", "b", "c", "prismatic", LONG),), "c", 3),
+        ((joint("unlimited", "b", "c", "prismatic", '<limit velocity="1" effort="1"/>'),), "c", 3),
         ((joint("follower", "b", "c", content=MIMIC),), "b", 2),
         ((joint("Left_Finger", "b", "c"),), "b", 2),
         ((joint("wrist", "b", "c"),), "c", 3),
@@ -98,3 +99,11 @@ def test_what_is_named_is_taken():
     for links in ({"tip": "nowhere"}, {"base": "nowhere"}, {"base": "c"}):
         with pytest.raises(ModelError):
             arm_from_urdf(text, **links)
+
+
+def test_long_chains():
+    count = 3000
+    links = [link(f"l{i}", "") for i in range(count + 2)]
+    fixed = [joint(f"f{i}", f"l{i}", f"l{i + 1}", "fixed") for i in range(1, count)]
+    arm = (joint("first", "l0", "l1"), joint("last", f"l{count}", f"l{count + 1}"))
+    assert arm_from_urdf(robot(*links, *fixed, *arm))[0].joint_names == ("first", "last")
