@@ -1,5 +1,8 @@
 """`dynid` as a user calls it: files in, files out, exit codes, one line for bad input."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from command_line import URDF, run
@@ -141,3 +144,16 @@ def test_the_tip_that_was_found_is_said(bag, tmp_path, capsys):
     assert (code, "nothing to complain of" in out) == (0, True)
     assert "the arm ends at link 'link_6', its flange" in err
     assert "slide" in err
+
+
+def test_a_node_without_ros_says_what_it_needs():
+    program = "import sys; sys.modules['rclpy'] = None; from dynid_ros.cli import main; main(['node', 'recorder'])"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("dynid: error: node recorder needs ROS 2 (source it")
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_node_that_is_none_is_refused(capsys):
+    code, _, err = run(capsys, "node", "recorder2", "--ros-args")
+    assert (code, "'recorder'" in err) == (2, True)

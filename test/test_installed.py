@@ -6,7 +6,6 @@ What is built is the source tree; the libraries are those of the tests, which no
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import sysconfig
@@ -18,6 +17,8 @@ from zipfile import ZipFile
 import planar_arm
 import pytest
 from test_cli_links import QUICK, planar_recording
+
+from dynid_ros.processes import stop
 
 ROOT = Path(__file__).resolve().parents[1]
 BUILDERS = Path(sys.prefix) / "builders"
@@ -153,7 +154,7 @@ def test_nodes(installed, tmp_path):
     ros = {name: value for name, value in os.environ.items() if name.startswith(("ROS_", "RMW_", "LD_LIBRARY_PATH"))}
     prefixes = [installed.environment.get("AMENT_PREFIX_PATH"), os.environ.get("AMENT_PREFIX_PATH")]
     ros["AMENT_PREFIX_PATH"] = os.pathsep.join(filter(None, prefixes))
-    given = ("--ros-args", "--params-file", ROOT / "config" / "demo.yaml")
+    given = ("--ros-args", "--params-file", ROOT / "config" / "demo.yaml", "-p", "effort_convention:=torque")
     started = {}
     rclpy.init()
     watcher = rclpy.create_node("watcher")
@@ -172,8 +173,7 @@ def test_nodes(installed, tmp_path):
     finally:
         watcher.destroy_node()
         rclpy.shutdown()
-        for process in started.values():
-            process.send_signal(signal.SIGTERM)
-        codes = {name: process.wait(30.0) for name, process in started.items()}
+        stop(started.values(), PATIENCE)
+    codes = {name: process.returncode for name, process in started.items()}
     assert codes.pop("demo") in (0, 1)  # nothing was shown
     assert set(codes.values()) == {0}
