@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from dynid_ros.recording.channel_checks import check_channels
 from dynid_ros.recording.finding import Finding
+from dynid_ros.recording.hand_check import check_hand
 from dynid_ros.recording.model_checks import check_model
 from dynid_ros.recording.motion_checks import check_motion
 from dynid_ros.recording.recording import Recording
@@ -46,6 +47,7 @@ def check(
     if robot is not None:
         if motion:
             findings += check_motion(recordings, robot)
+        findings += check_hand(recordings, robot)
         # What a broken channel does to a model says nothing about the model.
         if not any(finding.severity == "error" for finding in findings):
             findings += check_model(recordings, robot)

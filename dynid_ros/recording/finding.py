@@ -16,6 +16,7 @@ Kind = Literal[
     "beyond limits",
     "absurd value",
     "too little motion",
+    "moving hand",
     "motor current",
     "gravity compensated",
     "gravity direction",
