@@ -97,7 +97,7 @@ def _writers() -> list[Break]:
         Break(
             here + "test_a_motion_has_a_publisher_and_its_end_none",
             "the publisher stays",
-            ((ARM, "            self._commands.close()\n            self._on_rest", "            self._on_rest"),),
+            ((ARM, "self._node.executor.create_task(self._release)", "pass"),),
         ),
         Break(
             here + "test_a_killed_one_is_named_until_the_middleware_finds_out",
@@ -245,7 +245,13 @@ def _compensation() -> list[Break]:
         Break(
             here + "test_simulated_time_may_stand_still_and_jump",
             "the watch is by the node's clock",
-            ((LOOP, "self.watch, clock=Clock(clock_type=ClockType.STEADY_TIME))", "self.watch)"),),
+            (
+                (
+                    LOOP,
+                    "        if self.running:\n",
+                    "        if self.running and self._node.get_clock().now().nanoseconds:\n",
+                ),
+            ),
         ),
         Break(
             node + "test_a_load_that_cannot_be_meant_is_refused_and_the_one_in_force_stays",
@@ -302,12 +308,17 @@ def _compensation() -> list[Break]:
         Break(
             here + "test_a_fault_of_the_code_in_the_loop_ends_the_process_at_zero",
             "the process ends as it is",
-            ((COMPENSATION, "            node.end()\n            node.destroy_node()", "            pass"),),
+            ((RUNNING, "            node.end()\n            executor.wake()", "            executor.wake()"),),
         ),
         Break(
             node + "test_after_a_failed_configuration_enable_repeats_the_reason",
             "the reason is not kept",
             ((COMPENSATION, '            self._refusal = f"{self._phase}: {unexpected}{error}"', "            pass"),),
+        ),
+        Break(
+            "test_set_clock.py::test_the_compensation_fades",
+            "the thread that watches does not keep its pace",
+            ((COMPENSATION, "SteadyThread(self, self._watch, WATCH_PERIOD)", "SteadyThread(self, self._watch, 1e5)"),),
         ),
         Break(
             node + "test_deactivation_ends_at_zero_and_allows_another_life",
@@ -323,13 +334,7 @@ def _compensation() -> list[Break]:
         Break(
             node + "test_a_signal_brings_the_output_to_zero_before_the_process_ends",
             "signals kill",
-            (
-                (
-                    COMPENSATION,
-                    "signal.signal(number, lambda received, _frame: ending.append(received))",
-                    "signal.signal(number, signal.SIG_DFL)",
-                ),
-            ),
+            ((RUNNING, "signal.signal(number, told)", "signal.signal(number, signal.SIG_DFL)"),),
         ),
         Break(
             here + "test_a_process_that_is_halted_or_killed",
@@ -432,6 +437,17 @@ def _excitation() -> list[Break]:
             ((TIME, "* 1e-9 if simulated else time.monotonic()", "* 1e-9"),),
         ),
         Break(
+            "test_set_clock.py::test_the_excitation_brings_the_arm_to_rest",
+            "the thread that watches does not keep its pace",
+            (
+                (
+                    EXCITATION,
+                    "SteadyThread(self, self._watch, 1.0 / WATCH_RATE)",
+                    "SteadyThread(self, self._watch, 1e5)",
+                ),
+            ),
+        ),
+        Break(
             here + "test_a_jump_of_the_clock_brings_the_arm_to_rest_from_where_it_is",
             "jumps of the clock count as time",
             ((TIME, "(not self._simulated or 0.0 <= step <= LONGEST_STEP)", "True"),),
@@ -439,7 +455,7 @@ def _excitation() -> list[Break]:
         Break(
             here + "test_while_the_clock_stands_still_nothing_starts",
             "a clock that stands still is not looked for",
-            ((ARM, "        if self._time.stalled > self._stale_after:", "        if False:"),),
+            ((ARM, "            if self._time.stalled > self._stale_after:", "            if False:"),),
         ),
         Break(
             node + "test_start_is_refused_without_a_controller",
@@ -455,7 +471,7 @@ def _excitation() -> list[Break]:
         Break(
             here + "test_services_in_parallel_start_one_motion",
             "two things may be done at once",
-            ((EXCITATION, "if self._doing:\n            raise", "if False:\n            raise"),),
+            ((EXCITATION, "if self._doing:\n                raise", "if False:\n                raise"),),
         ),
         Break(
             here + "test_a_recording_that_cannot_be_read_is_named",
@@ -481,7 +497,7 @@ def _excitation() -> list[Break]:
         Break(
             node + "test_interrupt_stops_the_arm_before_the_process_ends",
             "signals kill",
-            ((EXCITATION, "signal.signal(number, lambda *_: node.end())", "signal.signal(number, signal.SIG_DFL)"),),
+            ((RUNNING, "signal.signal(number, told)", "signal.signal(number, signal.SIG_DFL)"),),
         ),
         Break(
             here + "test_killed_the_controller_ends_the_motion_at_rest_and_a_new_node_waits_for_it",
@@ -734,8 +750,8 @@ def _recorder() -> list[Break]:
             (
                 (
                     RECORDER,
-                    "        if self._bag is not None:\n            self._drain()",
-                    "        if False:\n            pass",
+                    "            if self._bag is not None:\n                self._drain()",
+                    "            if False:\n                pass",
                 ),
             ),
         ),
@@ -841,7 +857,12 @@ def _recorder() -> list[Break]:
         Break(
             here + "test_simulated_time_that_stands_still_does_not_stop_it",
             "timers are by the node's clock",
-            ((RECORDER, "clock = Clock(clock_type=ClockType.STEADY_TIME)", "clock = self.get_clock()"),),
+            ((RECORDER, "clock=Clock(clock_type=ClockType.STEADY_TIME)", "clock=self.get_clock()"),),
+        ),
+        Break(
+            "test_set_clock.py::test_the_recorder_writes_on_and_ends_when_it_is_told_to",
+            "the thread does not keep its pace",
+            ((RECORDER, "SteadyThread(self, self._take, POLL_PERIOD)", "SteadyThread(self, self._take, 1e5)"),),
         ),
     ]
 

@@ -49,7 +49,7 @@ class Robot(Node):
         self.fault = None
         self.spoil = lambda message: None  # what is wrong with a joint state
         self.commands: list[JointTrajectory] = []
-        self.holds: list[JointTrajectory] = []  # those of one point, for an arm that rests
+        self.holds: list[JointTrajectory] = []  # of one point, while no motion is under way
         self.track: list[tuple[float, np.ndarray]] = []
         self.states: list[str] = []
         self.plans: list[dict] = []
@@ -74,8 +74,8 @@ class Robot(Node):
         sent = info["source_timestamp"] * 1e-9
         if self.spline is not None and self.fault != "stuck":
             self.state = self.at(sent)
-        resting = len(message.points) == 1 and np.abs(self.state[1]).max() < 1e-9
-        (self.holds if resting else self.commands).append(message)
+        under_way = self.commands and sent < self.spline_start + self.spline_end
+        (self.holds if len(message.points) == 1 and not under_way else self.commands).append(message)
         if self.fault == "deaf":
             return
         time_ = [point.time_from_start.sec + 1e-9 * point.time_from_start.nanosec for point in message.points]

@@ -9,7 +9,6 @@ Latched topics: `~/state` (idle, designing, approaching the first pose, running,
 plan, such as `FourierPlan`; once started also `start_time`, when the experiment begins on the node's clock, s).
 """
 
-import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,11 +17,7 @@ from typing import Any
 
 import yaml
 from rclpy.callback_groups import ReentrantCallbackGroup
-from rclpy.clock import Clock
-from rclpy.clock_type import ClockType
-from rclpy.executors import ExternalShutdownException
 from rclpy.node import Node
-from rclpy.signals import uninstall_signal_handlers
 from std_msgs.msg import Float32, String
 from std_srvs.srv import Trigger
 
@@ -37,7 +32,8 @@ from dynid_ros.nodes.experiment.work import Work
 from dynid_ros.nodes.shared.diagnostics import ERROR, OK, WARN, Diagnostics, Status
 from dynid_ros.nodes.shared.parameters import current, declare
 from dynid_ros.nodes.shared.robot_description import LATCHED, robot_model
-from dynid_ros.nodes.shared.running import answer, answer_later, run
+from dynid_ros.nodes.shared.running import answer, answer_later, run_undisturbed
+from dynid_ros.nodes.shared.steady_thread import SteadyThread
 from dynid_ros.trajectories import Trajectory, check_start
 
 WATCH_RATE = 100.0
@@ -48,7 +44,7 @@ REQUESTED = "on request"
 class ExcitationNode(Node):
     """Designs motions in the background, and sends each as one message, with the way to its start.
 
-    What it does while it spins is not locked: one thread is to spin it.
+    One thread is to spin it. Another, of its own, watches the arm, whatever the executor waits for.
     """
 
     _made = False  # a node that could not be made is destroyed as well
@@ -63,7 +59,6 @@ class ExcitationNode(Node):
         self._designed: tuple[Experiment, Plan] | None = None
         self._doing = ""
         self._approach = self._progress = self._progress_time = 0.0
-        self._ending = False
 
         self._plan_publisher = self.create_publisher(String, "~/plan", LATCHED)
         self._progress_publisher = self.create_publisher(Float32, "~/progress", LATCHED)
@@ -77,9 +72,8 @@ class ExcitationNode(Node):
         for name, action in (("design", self.design), ("start", self.start)):
             self.create_service(Trigger, f"~/{name}", answer_later(self, action), callback_group=waiting)
         self.create_service(Trigger, "~/stop", answer(self, self.stop))
-        # simulated time may stand still
-        self.create_timer(1.0 / WATCH_RATE, self._watch, clock=Clock(clock_type=ClockType.STEADY_TIME))
         Diagnostics(self, self.status, hardware=self._robot.name)
+        self.steady = SteadyThread(self, self._watch, 1.0 / WATCH_RATE)
         self._made = True
 
     async def design(self) -> str:
@@ -110,15 +104,20 @@ class ExcitationNode(Node):
             check_start(sampled, await self.arm.resting_position())
             self._refuse_if_stopped()
             await self.arm.require_controller()  # still
-            self._approach = approach.duration
-            begin = self.arm.send(motion, sampled) + self._approach
-        self._publish_plan(plan, start_time=self.get_clock().now().nanoseconds * 1e-9 + begin)
-        self._set_state("approaching")
-        self._publish_progress(0.0)
+            with self.arm.lock:
+                self._approach = approach.duration
+                begin = self.get_clock().now().nanoseconds * 1e-9 + self.arm.send(motion, sampled) + self._approach
+                self._set_state("approaching")
+                self._publish_progress(0.0)
+        self._publish_plan(plan, start_time=begin)
         return f"approaching for {approach.duration:.1f} s, then {plan.duration:.1f} s of excitation"
 
     def stop(self) -> str:
         """Bring the arm to rest, or end the design."""
+        with self.arm.lock:
+            return self._stop()
+
+    def _stop(self) -> str:
         if self._doing:
             self._work.stop()
             return "the design ends with the best so far" if self.state == "designing" else "the arm stays at rest"
@@ -144,25 +143,28 @@ class ExcitationNode(Node):
         return OK, self.state, values
 
     def end(self) -> None:
-        """Have `spin` return soon."""
-        self._ending = True
+        """Bring a moving arm to rest, and end a design."""
+        if self._made:
+            self.steady.end()
+            with self.arm.lock:
+                if self.context.ok():
+                    self.arm.end()
+            self._work.end()
 
     def destroy_node(self) -> None:
         """Bring a moving arm to rest, then end."""
-        if self._made and self.context.ok():
-            self.arm.end()
-        if self._made:
-            self._work.end()
+        self.end()
         super().destroy_node()
 
     @contextmanager
     def _exclusively(self, what: str) -> Iterator[None]:
         """Refuse to do two things at once."""
-        if self._doing:
-            raise DynidError(f"the node is {self._doing} already; wait, or call ~/stop first")
-        if self.arm.moving:
-            raise DynidError(f"the arm is moving already ({self.state}); call ~/stop first, or wait")
-        self._doing = what
+        with self.arm.lock:
+            if self._doing:
+                raise DynidError(f"the node is {self._doing} already; wait, or call ~/stop first")
+            if self.arm.moving:
+                raise DynidError(f"the arm is moving already ({self.state}); call ~/stop first, or wait")
+            self._doing = what
         self._work.begin()
         try:
             yield
@@ -210,16 +212,15 @@ class ExcitationNode(Node):
             raise DynidError("stopped before the arm moved; ~/start carries out the best motion that was found")
 
     def _watch(self) -> None:
-        if self._ending:
-            raise ExternalShutdownException
-        self.arm.watch()
-        if self.state == "approaching" and self.arm.elapsed >= self._approach:
-            self._set_state("running")
-        if time.monotonic() - self._progress_time >= PROGRESS_PERIOD:
-            if self.state == "designing":
-                self._publish_progress(self._work.fraction)
-            elif self.state in ("approaching", "running"):
-                self._publish_progress(self.arm.fraction)
+        with self.arm.lock:
+            self.arm.watch()
+            if self.state == "approaching" and self.arm.elapsed >= self._approach:
+                self._set_state("running")
+            if time.monotonic() - self._progress_time >= PROGRESS_PERIOD:
+                if self.state == "designing":
+                    self._publish_progress(self._work.fraction)
+                elif self.state in ("approaching", "running"):
+                    self._publish_progress(self.arm.fraction)
 
     def _on_halt(self, reason: str) -> None:
         self._set_state(f"stopped: {reason}")
@@ -245,18 +246,9 @@ class ExcitationNode(Node):
         self._state_publisher.publish(String(data=state))
 
 
-def make_node() -> ExcitationNode:
-    """Make the node; SIGINT and SIGTERM end it while it can still publish the stop (after rclpy's own it cannot)."""
-    node = ExcitationNode()
-    uninstall_signal_handlers()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: node.end())
-    return node
-
-
 def main() -> None:
     """Entry point of `ros2 run dynid_ros excitation`."""
-    run(make_node)
+    run_undisturbed(ExcitationNode, interruptible=True)
 
 
 if __name__ == "__main__":

@@ -12,26 +12,23 @@ power cannot be answered here: the controller or the hardware below must drop it
 """
 
 import math
-import signal
-import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from threading import Lock
 from typing import Any
 
-import rclpy
 from rclpy.clock import Clock
 from rclpy.clock_type import ClockType
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.lifecycle import LifecycleNode, TransitionCallbackReturn
-from rclpy.signals import SignalHandlerOptions
 from std_msgs.msg import String
 from std_srvs.srv import SetBool, Trigger
 
 from dynid_ros.control import State
 from dynid_ros.errors import ControlError, DynidError
 from dynid_ros.nodes.compensation.controller_query import ControllerAnswer, ControllerQuery
-from dynid_ros.nodes.compensation.loop import CompensationLoop
+from dynid_ros.nodes.compensation.loop import WATCH_PERIOD, CompensationLoop
 from dynid_ros.nodes.compensation.model import CompensationModel
 from dynid_ros.nodes.compensation.parameters import PARAMETERS
 from dynid_ros.nodes.compensation.setup import make_loop
@@ -41,9 +38,10 @@ from dynid_ros.nodes.shared.lifecycle import guard_transitions, transition
 from dynid_ros.nodes.shared.parameters import declare
 from dynid_ros.nodes.shared.prompt_wait import serve_ready
 from dynid_ros.nodes.shared.robot_description import LATCHED
-from dynid_ros.nodes.shared.running import answer
+from dynid_ros.nodes.shared.running import answer, run_undisturbed
+from dynid_ros.nodes.shared.steady_thread import SteadyThread
 
-AUTOSTART_PERIOD = 0.1
+AUTOSTART_PERIOD = UNCONFIGURED_PERIOD = 0.1
 REMINDER_PERIOD = 5.0
 SERVE_PERIOD = 0.001
 REST_PERIOD = 0.004  # s between looks at all but the joint states
@@ -59,6 +57,7 @@ class GravityCompensation(LifecycleNode):
         self._settings = declare(self, PARAMETERS)
         self._loop: CompensationLoop | None = None
         self._phase = "unconfigured"
+        self._reporting = Lock()  # two threads change the state
         self._reported = self._refusal = ""
         self._status_of_loop = CompensationStatus()
         self._state_publisher = self.create_publisher(String, "~/state", LATCHED)
@@ -74,7 +73,9 @@ class GravityCompensation(LifecycleNode):
             # simulated time may stand still
             steady = Clock(clock_type=ClockType.STEADY_TIME)
             self._autostart_timer = self.create_timer(AUTOSTART_PERIOD, self._autostart, clock=steady)
+        self._due = 0.0
         self._report()
+        self.steady = SteadyThread(self, self._watch, WATCH_PERIOD)
 
     @transition
     def on_configure(self) -> None:
@@ -119,19 +120,34 @@ class GravityCompensation(LifecycleNode):
         """After an unexpected exception: zero, and back to unconfigured."""
         self._release("unconfigured", self._refusal)
 
-    @property
-    def configured(self) -> bool:
-        """Whether it listens to joint states."""
-        return self._loop is not None
+    def turn(self, executor: SingleThreadedExecutor) -> None:
+        """Act on the next joint state ahead of everything else."""
+        if self._loop is None:
+            executor.spin_once(timeout_sec=UNCONFIGURED_PERIOD)
+        elif not self._loop.follow(REST_PERIOD) or time.monotonic() >= self._due:
+            # Right after a joint state there is time for the rest, which would keep one waiting.
+            served = serve_ready(executor, REST_CALLBACKS)
+            self._due = time.monotonic() + (0.0 if served else REST_PERIOD)
 
-    def follow(self, seconds: float) -> bool:
-        """Act on the next joint state ahead of everything else; whether one came within `seconds`."""
-        return self._loop is not None and self._loop.follow(seconds)
+    def wake(self) -> None:
+        """End a wait of `turn` for joint states that is under way, from another thread."""
+        if (loop := self._loop) is not None:
+            loop.wake()
 
     def end(self) -> None:
         """Bring the output to zero; the process may end afterwards."""
         if self._loop is not None:
             self._loop.end()
+
+    def destroy_node(self) -> None:
+        """End the watch, then the node."""
+        if hasattr(self, "steady"):
+            self.steady.end()
+        super().destroy_node()
+
+    def _watch(self) -> None:
+        if (loop := self._loop) is not None:
+            loop.look()
 
     def _release(self, phase: str, refusal: str = "") -> None:
         self.end()
@@ -243,10 +259,11 @@ class GravityCompensation(LifecycleNode):
         return f"{state.value}: {compensator.fault_reason}" if state is State.FAULT else state.value
 
     def _report(self) -> None:
-        state = self._state()
-        if state == self._reported:
-            return
-        self._reported = state
+        with self._reporting:
+            state = self._state()
+            if state == self._reported:
+                return
+            self._reported = state
         self._state_publisher.publish(String(data=state))
         if state.startswith(State.FAULT.value):
             self.get_logger().error(f"{state}. The torque goes to zero; enable again when the cause is gone")
@@ -269,31 +286,12 @@ class GravityCompensation(LifecycleNode):
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the node; it outlives SIGINT and SIGTERM for as long as its output needs to reach zero."""
-    rclpy.init(args=arguments, signal_handler_options=SignalHandlerOptions.NO)
-    ending: list[int] = []
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda received, _frame: ending.append(received))
-    node = None
-    try:
-        node = GravityCompensation()
-        executor = SingleThreadedExecutor()
-        executor.add_node(node)
-        due = 0.0
-        while not ending:
-            if not node.configured:
-                executor.spin_once(timeout_sec=0.1)
-            elif not node.follow(REST_PERIOD) or time.monotonic() >= due:
-                # Right after a joint state there is time for the rest, which would keep one waiting.
-                served = serve_ready(executor, REST_CALLBACKS)
-                due = time.monotonic() + (0.0 if served else REST_PERIOD)
-    except DynidError as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(2)
-    finally:
-        if node is not None:
-            node.end()
-            node.destroy_node()
-        rclpy.try_shutdown()
+    run_undisturbed(
+        GravityCompensation,
+        arguments,
+        turn=lambda node, executor: node.turn(executor),
+        wake=lambda node: node.wake(),
+    )
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Sequence
+from threading import RLock
 from typing import Any
 
 from rclpy.clock import Clock
@@ -19,6 +20,7 @@ from dynid_ros.nodes.shared.parameters import NodeParameter, declare
 from dynid_ros.nodes.shared.raw_subscription import RawSubscription
 from dynid_ros.nodes.shared.robot_description import LATCHED, robot_name
 from dynid_ros.nodes.shared.running import answer, run_undisturbed
+from dynid_ros.nodes.shared.steady_thread import SteadyThread
 from dynid_ros.recording.bag_writer import BagWriter
 from dynid_ros.recording.reception_time import ReceptionTime
 
@@ -53,9 +55,11 @@ class Recorder(Node):
     """Subscribes from its start and writes between `~/start` and `~/stop`; `~/bag` (latched) tells where to."""
 
     _bag: BagWriter | None = None  # a node that could not be made is destroyed as well
+    _made = False
 
     def __init__(self, **arguments: Any) -> None:
         super().__init__("recorder", **arguments)
+        self._lock = RLock()  # of topics and bag: a thread takes messages and writes them, whatever the executor does
         self.settings = declare(self, PARAMETERS)
         self._started = self._last_joint_state = time.monotonic()
         self._failure = ""
@@ -77,13 +81,14 @@ class Recorder(Node):
         self._announce = self.create_publisher(String, "~/bag", LATCHED)
         self.create_service(Trigger, "~/start", answer(self, self.start))
         self.create_service(Trigger, "~/stop", answer(self, self.stop))
-        clock = Clock(clock_type=ClockType.STEADY_TIME)  # simulated time may stand still
-        self.create_timer(DISCOVERY_PERIOD, self._discover, clock=clock)
-        self.create_timer(POLL_PERIOD, self._drain, clock=clock)
-        self.create_timer(FLUSH_PERIOD, self._flush, clock=clock)
+        # simulated time may stand still
+        self.create_timer(DISCOVERY_PERIOD, self._discover, clock=Clock(clock_type=ClockType.STEADY_TIME))
         Diagnostics(self, self._status, hardware=self._robot)
         if self.settings.autostart:
             self.get_logger().info(self.start())
+        self._flushed = time.monotonic()
+        self.steady = SteadyThread(self, self._take, POLL_PERIOD)
+        self._made = True
 
     def start(self) -> str:
         """Open a new bag; returns where it is and what is not published yet.
@@ -92,6 +97,10 @@ class Recorder(Node):
             RecordingError: a recording runs already, or the folder cannot be written to.
 
         """
+        with self._lock:
+            return self._start()
+
+    def _start(self) -> str:
         if self._bag is not None:
             raise RecordingError(f"already recording to {self._bag.path}; call ~/stop first")
         self._drain()  # what came before is no part of it
@@ -117,6 +126,10 @@ class Recorder(Node):
             RecordingError: nothing is being recorded, the disk is full, or no joint states came.
 
         """
+        with self._lock:
+            return self._stop()
+
+    def _stop(self) -> str:
         if self._bag is None:
             raise RecordingError(self._failure or "nothing is being recorded; call ~/start first")
         self._drain()
@@ -134,15 +147,22 @@ class Recorder(Node):
         lost = sum(topic.lost for topic in self._topics)
         return f"recorded {duration:.1f} s to {bag.path}: {counts}" + (f"; {lost} messages were lost" if lost else "")
 
-    def destroy_node(self) -> None:
-        """Close a running recording, then the node."""
-        if self._bag is not None:
-            self._drain()
-        bag, self._bag = self._bag, None
-        try:
+    def end(self) -> None:
+        """Close a running recording."""
+        if self._made:
+            self.steady.end()
+        with self._lock:
+            if self._bag is not None:
+                self._drain()
+            bag, self._bag = self._bag, None
             if bag is not None:
                 bag.close()
                 self.get_logger().info(f"closed {bag.path}")
+
+    def destroy_node(self) -> None:
+        """Close a running recording, then the node."""
+        try:
+            self.end()
         finally:
             super().destroy_node()
 
@@ -167,8 +187,14 @@ class Recorder(Node):
         for topic in self._topics:
             topic.drain()
 
+    def _take(self) -> None:
+        with self._lock:
+            self._drain()
+            if time.monotonic() - self._flushed >= FLUSH_PERIOD:
+                self._flush()
+
     def _flush(self) -> None:
-        self._drain()
+        self._flushed = time.monotonic()
         try:
             if self._bag is not None:
                 self._bag.flush()
@@ -181,10 +207,15 @@ class Recorder(Node):
         self.get_logger().error(f"recording stopped: {error}")
 
     def _discover(self) -> None:
-        for topic in self._topics:
-            topic.update()
+        with self._lock:
+            for topic in self._topics:
+                topic.update()
 
     def _status(self) -> Status:
+        with self._lock:
+            return self._present()
+
+    def _present(self) -> Status:
         problems = [topic.problem for topic in self._topics if topic.problem]
         lost = sum(topic.lost for topic in self._topics)
         counts = {} if self._bag is None else self._bag.counts

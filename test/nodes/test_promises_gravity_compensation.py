@@ -436,7 +436,7 @@ def test_a_fault_of_the_code_in_the_loop_ends_the_process_at_zero(model_file, mo
     node = partial(gravity_compensation.GravityCompensation, parameter_overrides=overrides)
     monkeypatch.setattr(gravity_compensation, "GravityCompensation", node)
     for ours in ("init", "try_shutdown"):
-        monkeypatch.setattr(gravity_compensation.rclpy, ours, lambda **_: None)
+        monkeypatch.setattr(rclpy, ours, lambda **_: None)
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     robot = Robot()
     threads = NodeThreads(robot)

@@ -2,6 +2,9 @@
 
 import time
 from collections.abc import Callable, Sequence
+from functools import wraps
+from threading import RLock
+from typing import Any, TypeVar, cast
 
 from rclpy.clock import Clock
 from rclpy.clock_type import ClockType
@@ -24,7 +27,22 @@ QUEUE = 10
 # only because a gripper's states, on the same topic, would otherwise push out the arm's.
 JOINT_STATES = QoSProfile(depth=QUEUE, reliability=ReliabilityPolicy.BEST_EFFORT)
 WATCH_PERIOD = 0.01
+LEAVE_PERIOD = 0.05
 ACKNOWLEDGEMENT = 0.5
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def locked(method: F) -> F:
+    """One thread at a time: what follows joint states and what watches them are two."""
+
+    @wraps(method)
+    def call(loop: "CompensationLoop", *arguments: Any) -> Any:
+        with loop.lock:
+            return method(loop, *arguments)
+
+    return cast(F, call)
 
 
 class CompensationLoop:
@@ -64,9 +82,11 @@ class CompensationLoop:
         self._stamp: float | None = None
         self._enabling = False
         self._rests_since: float | None = None
+        self.lock = RLock()
+        self._running = False
         # simulated time may stand still
-        self._timer = node.create_timer(WATCH_PERIOD, self.watch, clock=Clock(clock_type=ClockType.STEADY_TIME))
-        self._timer.cancel()
+        steady = Clock(clock_type=ClockType.STEADY_TIME)
+        self._timer = node.create_timer(LEAVE_PERIOD, self._leave, clock=steady)
         self._subscription = node.create_subscription(JointState, "joint_states", self._on_joint_state, JOINT_STATES)
         self._state_comes = PromptWait(node, self._subscription)
 
@@ -78,20 +98,21 @@ class CompensationLoop:
     @property
     def running(self) -> bool:
         """Whether commands may be published."""
-        return not self._timer.is_canceled()
+        return self._running
 
+    @locked
     def start(self, enable: bool) -> None:
         """Allow commands; `enable`: ramp in with the first good joint state."""
         self.heard = time.monotonic()
         self._enable_pending = enable
-        self._timer.reset()
+        self._running = True
 
+    @locked
     def end(self) -> None:
         """Bring the output to zero by the fault ramp, see it delivered, and publish no more; blocks meanwhile."""
         if not self.running:
             return
-        self._timer.cancel()
-        self._enable_pending = False
+        self._running = self._enable_pending = False
         self.compensator.stop(time.monotonic())
         while (torque := self.compensator.watch(time.monotonic())) is not None:
             self.commands.publish(torque, self.compensator.desired)
@@ -100,6 +121,7 @@ class CompensationLoop:
             self._node.get_logger().warning("the controller did not acknowledge the last command, which was zero")
         self.commands.topic.close()
 
+    @locked
     def destroy(self) -> None:
         """Remove the topics and the timer from the node."""
         self._node.destroy_timer(self._timer)
@@ -114,6 +136,7 @@ class CompensationLoop:
         """Whether anybody listens to the commands."""
         return self.commands.topic.listeners > 0
 
+    @locked
     def prepare(self) -> None:
         """Become the publisher of the commands, until `enable` fails or the torque is zero again.
 
@@ -127,6 +150,7 @@ class CompensationLoop:
         topic.open()
         self._enabling = True
 
+    @locked
     def enable(self) -> None:
         """Ramp in; see `prepare` and `GravityCompensator.enable`."""
         try:
@@ -142,11 +166,13 @@ class CompensationLoop:
         self._enable_pending = False
         self._changed()
 
+    @locked
     def interrupt(self, reason: str) -> None:
         """Go to zero for a reason that is not of the joint states."""
         self.compensator.interrupt(time.monotonic(), reason)
         self._changed()
 
+    @locked
     def disable(self) -> None:
         """Ramp out."""
         self._enable_pending = False
@@ -165,6 +191,17 @@ class CompensationLoop:
         self._act_on(self._newest(None))
         self.watch()
 
+    @locked
+    def look(self) -> None:
+        """Watch, where commands may be published; asked for at a steady rate, by a thread of its own."""
+        if self.running:
+            self.watch()
+
+    def wake(self) -> None:
+        """End a wait of `follow` that is under way, from another thread."""
+        self._state_comes.wake()
+
+    @locked
     def watch(self) -> None:
         """Find stale states, a controller that is gone and others who command, drive the fault ramp."""
         now = time.monotonic()
@@ -174,7 +211,6 @@ class CompensationLoop:
             elif (others := self.commands.topic.others) and not self.commands.topic.unnamed:
                 self.compensator.interrupt(now, others)
         self._command(self.compensator.watch(now))
-        self._leave(now)
 
     def _on_joint_state(self, message: JointState) -> None:
         self._act_on(self._newest(message))
@@ -192,6 +228,7 @@ class CompensationLoop:
             message = taken[0]
         return newest
 
+    @locked
     def _act_on(self, message: JointState | None) -> None:
         if message is None:
             return
@@ -222,9 +259,13 @@ class CompensationLoop:
         except ControlError as error:
             raise ControlError(f"cannot enable: {error}") from error
 
-    def _leave(self, now: float) -> None:
-        """Have no publisher where there is nothing to command, as soon as the last command, zero, has arrived."""
-        topic = self.commands.topic
+    @locked
+    def _leave(self) -> None:
+        """Have no publisher where there is nothing to command, as soon as the last command, zero, has arrived.
+
+        In the executor's thread, which may be about to wait for an event of the publisher.
+        """
+        now, topic = time.monotonic(), self.commands.topic
         if not topic.is_open or self._enabling or self._enable_pending or not self.compensator.at_rest:
             self._rests_since = None
         elif self._rests_since is None:

@@ -3,6 +3,7 @@
 import math
 import time
 from collections.abc import Callable
+from threading import RLock
 from types import SimpleNamespace
 
 import numpy as np
@@ -26,18 +27,12 @@ from dynid_ros.trajectories import MotionInProgress, MotionLimits, Trajectory, s
 from dynid_ros.trajectories.limits import per_joint
 from dynid_ros.trajectories.stopping import standstill
 
-PAUSE = 1.0
-"""Time from sending a long motion to its start, s: some controllers do nothing else while they read it."""
-STATE_TIMEOUT = 1.0
-"""How long a joint state is waited for, s."""
-LOOK = 0.1
-"""Time between the two joint states that tell whether the arm rests, s: not every driver publishes velocities."""
-SETTLE = 0.3
-"""Time after a hold until the arm must rest, s."""
-MATCHING = 1.0
-"""For which a controller that listens is waited for until it takes messages of this node, s."""
-QUEUE = 100
-"""Joint states that may wait for a look. Best effort matches every publisher."""
+PAUSE = 1.0  # s from sending a long motion to its start: some controllers do nothing else while they read it
+STATE_TIMEOUT = 1.0  # s for which a joint state is waited for
+LOOK = 0.1  # s between two joint states that tell whether the arm rests: not every driver publishes velocities
+SETTLE = 0.3  # s after a hold until the arm must rest
+MATCHING = 1.0  # s for which a controller that listens is waited for until it takes messages of this node
+QUEUE = 100  # joint states that may wait for a look; best effort matches every publisher
 JOINT_STATES = QoSProfile(depth=QUEUE, reliability=ReliabilityPolicy.BEST_EFFORT)
 
 
@@ -45,7 +40,7 @@ class Arm:
     """Sends each motion as one message, watches the arm follow it, and slows it down where it does not.
 
     Args:
-        node: whose topics are used; it calls `watch` at a steady rate, 100 Hz or so.
+        node: whose topics are used; a thread of it calls `watch` at a steady rate, 100 Hz or so.
         settings: command_topic, controller_joints, tracking_error_limit, effort_limit, effort_grace and stale_after.
         limits: of the joints.
         on_halt: told why a motion is stopped, when the stop has been sent.
@@ -62,7 +57,8 @@ class Arm:
         on_halt: Callable[[str], None],
         on_rest: Callable[[bool], None],
     ) -> None:
-        self._limits, self._on_halt, self._on_rest = limits, on_halt, on_rest
+        self.lock = RLock()  # held by whoever changes what is under way
+        self._node, self._limits, self._on_halt, self._on_rest = node, limits, on_halt, on_rest
         names = limits.joint_names
         self._controller_joints = controller_joints(settings, names)
         self._tracking_error_limit = per_joint(settings.tracking_error_limit, names, "tracking_error_limit")
@@ -79,11 +75,10 @@ class Arm:
         self._position = np.full(len(names), math.nan)
         self._moving = self._unusable = ""
         self._received = self._watched_from = -math.inf
-        self._next_look = Future()
-        self._node = node
+        self._next_look, self._awaited = Future(), False
         self._comparing, self._disagreement = False, ""
         self._compared: tuple[float, NDArray] | None = None
-        self._commands = CommandTopic(node, JointTrajectory, settings.command_topic, 10)
+        self._commands, self._taken = CommandTopic(node, JointTrajectory, settings.command_topic, 10), False
         self._deaf = f"no controller listens on '{self._commands.name}'; start it, or set parameter command_topic"
         self._states = node.create_subscription(
             JointState, "joint_states", lambda _: None, JOINT_STATES, callback_group=Waiting(), raw=True
@@ -119,40 +114,45 @@ class Arm:
     async def require_controller(self) -> None:
         """Raise unless something listens to commands of this node alone, and time goes on."""
         while self._commands.unnamed:
-            await self._next_look
+            await self._looked()
         if not self._has_controller():
             raise DynidError(self._deaf)
         if others := self._commands.others:
             raise DynidError(others)
-        if self._time.stalled > self._stale_after:
-            raise DynidError("use_sim_time is set and /clock stands still; let the simulation run, or unset it")
+        with self.lock:
+            if self._time.stalled > self._stale_after:
+                raise DynidError("use_sim_time is set and /clock stands still; let the simulation run, or unset it")
 
     async def take_command(self) -> None:
         """Become the one who commands the controller; `leave_command` is the way back.
 
-        Raises:
-            DynidError: as `require_controller`, also where the controller takes other messages.
-
+        Raises as `require_controller`, also where the controller takes other messages.
         """
         await self.require_controller()
+        self._taken = True
         self._commands.open()
         deadline = time.monotonic() + MATCHING
         while not self._has_controller() and time.monotonic() < deadline:
-            await self._next_look
+            await self._looked()
         await self.require_controller()
 
     def leave_command(self) -> None:
         """Leave the controller to others, unless the arm moves."""
-        self._comparing, self._compared, self._disagreement = False, None, ""
-        if not self.moving:
-            self._commands.close()
+        with self.lock:
+            self._taken = self._comparing = False
+            self._compared, self._disagreement = None, ""
+        self._release()
+
+    def _release(self) -> None:
+        """In the executor's thread, which may be about to wait for an event of the publisher."""
+        with self.lock:
+            if not self.moving and not self._taken:
+                self._commands.close()
 
     async def resting_position(self) -> NDArray:
         """Where the arm rests now (n,), by joint states that come after the call: it may just have been moved.
 
-        Raises:
-            DynidError: it moves, no usable joint state comes in, or they disagree.
-
+        Raises a `DynidError` where it moves, no usable joint state comes in, or they disagree.
         """
         self._look()
         self._comparing = True
@@ -169,11 +169,8 @@ class Arm:
     async def hold(self) -> None:
         """Have the controller hold the arm where it rests, in place of whatever it carries out.
 
-        The motion of a node that was killed lives on in the controller, and shows nowhere while the arm dwells.
-
-        Raises:
-            DynidError: the arm moves, before or after.
-
+        The motion of a node that was killed lives on in the controller, and shows nowhere while the arm dwells. Raises
+        a `DynidError` where the arm moves, before or after.
         """
         await self.require_controller()  # alone, also among those who began when it did
         resting = standstill(self._limits, await self.resting_position(), MOVING)
@@ -182,18 +179,11 @@ class Arm:
         try:
             await self.resting_position()
         except DynidError as error:
-            raise DynidError(
-                f"the controller on '{self._commands.name}' was told to hold the arm where it is, but: {error}; "
-                "see what else moves it"
-            ) from error
+            told = f"the controller on '{self._commands.name}' was told to hold the arm where it is, but: {error}"
+            raise DynidError(f"{told}; see what else moves it") from error
 
     async def _state_after(self, moment: float) -> tuple[float, NDArray]:
-        """When the first usable joint state since `moment` (s, monotonic) was seen, and its positions (n,).
-
-        Raises:
-            DynidError: none comes, or they disagree.
-
-        """
+        """When the first usable joint state since `moment` (s, monotonic) was seen, and its positions (n,)."""
         patience = max(self._stale_after, STATE_TIMEOUT)
         deadline = max(moment, time.monotonic()) + patience
         while self._received <= moment:
@@ -202,10 +192,15 @@ class Arm:
                     f"no usable joint_states within {patience:g} s{self._unusable}; see that the driver runs "
                     f"and publishes positions of {', '.join(self._limits.joint_names)}"
                 )
-            await self._next_look
+            await self._looked()
         if self._disagreement:
             raise DynidError(self._disagreement)
         return self._received, self._position
+
+    async def _looked(self) -> None:
+        """Wait for the next look at the arm, by another thread, which then wakes the executor."""
+        self._awaited = True
+        await self._next_look
 
     def send(self, motion: Trajectory, sampled: Trajectory) -> float:
         """Have the controller carry out `sampled`, the samples of `motion`; returns in how many s it begins."""
@@ -236,13 +231,17 @@ class Arm:
         self._look()
         looked, self._next_look = self._next_look, Future()
         looked.set_result(None)
+        if self._awaited and self._node.executor is not None:
+            self._awaited = False
+            self._node.executor.wake()
         jump = self._time.take_jump()
         if self._motion is None:
             return
         age = time.monotonic() - max(self._received, self._watched_from)
         if self._motion.done(self._time.now()) and (self.stopping or age <= self._stale_after):
             stopped, self.stopping, self._motion = self.stopping, False, None
-            self._commands.close()
+            if self._node.executor is not None:
+                self._node.executor.create_task(self._release)
             self._on_rest(stopped)
         elif self.stopping:
             return
@@ -259,11 +258,12 @@ class Arm:
 
     def _look(self) -> None:
         """At all joint states that wait where each counts; else at the newest of this arm, which costs less."""
-        each = self.moving or self._comparing
-        waiting = [data for data, _ in waiting_messages(self._states, QUEUE)]
-        for data in waiting if each else reversed(waiting):
-            if self._look_at(deserialize_message(data, JointState)) and not each:
-                return
+        with self.lock:
+            each = self.moving or self._comparing
+            waiting = [data for data, _ in waiting_messages(self._states, QUEUE)]
+            for data in waiting if each else reversed(waiting):
+                if self._look_at(deserialize_message(data, JointState)) and not each:
+                    return
 
     def _look_at(self, message: JointState) -> bool:
         """Whether it is one of this arm, and not of another device on the same topic."""

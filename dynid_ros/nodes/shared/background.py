@@ -7,6 +7,8 @@ from typing import TypeVar
 from rclpy.node import Node
 from rclpy.task import Future
 
+from dynid_ros.nodes.shared.steady_thread import ended
+
 T = TypeVar("T")
 END_TIMEOUT = 5.0
 """How long an end waits for the computation, s."""
@@ -42,4 +44,4 @@ class Background:
     def end(self) -> None:
         """Wait for the thread, not for ever."""
         if self._thread is not None:
-            self._thread.join(END_TIMEOUT)
+            ended(self._thread, END_TIMEOUT)

@@ -1,6 +1,7 @@
 """Serving one subscription ahead of everything else that a node has."""
 
 from rclpy.executors import Executor, TimeoutException
+from rclpy.guard_condition import GuardCondition
 from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.node import Node
 from rclpy.subscription import Subscription
@@ -15,15 +16,21 @@ class PromptWait:
 
     def __init__(self, node: Node, subscription: Subscription) -> None:
         self._subscription = subscription
-        self._wait_set = rclpy_implementation.WaitSet(1, 0, 0, 0, 0, 0, node.context.handle)
+        self._wait_set = rclpy_implementation.WaitSet(1, 1, 0, 0, 0, 0, node.context.handle)
+        self._guard = GuardCondition(None, None, context=node.context)
 
     def __call__(self, seconds: float) -> bool:
         """Whether there is a message; waits for one at most so long."""
         with self._subscription.handle:
             self._wait_set.clear_entities()
             self._wait_set.add_subscription(self._subscription.handle)
+            self._wait_set.add_guard_condition(self._guard.handle)
             self._wait_set.wait(round(seconds * 1e9))
             return bool(self._wait_set.get_ready_entities("subscription"))
+
+    def wake(self) -> None:
+        """End a wait that is under way, from another thread."""
+        self._guard.trigger()
 
 
 def serve_ready(executor: Executor, most: int) -> int:

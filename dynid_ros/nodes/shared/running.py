@@ -1,10 +1,14 @@
 """Start and end of a node's process, and services that answer instead of raising."""
 
+import os
 import signal
 import sys
+import time
 import traceback
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from threading import Thread
+from typing import Any, Protocol, cast
 
 import rclpy
 from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
@@ -14,6 +18,12 @@ from rclpy.signals import SignalHandlerOptions
 from std_srvs.srv import Trigger
 
 from dynid_ros.errors import DynidError
+from dynid_ros.nodes.shared.steady_thread import SteadyThread, ended
+
+BEAT = 0.1
+"""s after which an executor is woken at the latest: it would sleep for as long as the computer's clock was set back."""
+PATIENCE = 1.0
+"""s for which an executor's end is waited for."""
 
 
 @contextmanager
@@ -45,29 +55,102 @@ def run(make_node: Callable[[], Node], arguments: list[str] | None = None) -> No
     """Make the node and spin it until the process is told to end."""
     with ros_process(arguments):
         node = make_node()
+        executor = SingleThreadedExecutor()
+        executor.add_node(node)
+        beat = SteadyThread(node, executor.wake, BEAT)
         try:
-            rclpy.spin(node)
+            while executor.context.ok():
+                executor.spin_once()
         finally:
+            beat.end()
             node.destroy_node()
 
 
-def run_undisturbed(make_node: Callable[[], Node], arguments: list[str] | None = None) -> None:
-    """The same, but neither a callback nor the end of the node is interrupted, however often the process is told."""
+class UndisturbedNode(Protocol):
+    """A node with work that must not wait for its executor.
+
+    Attributes:
+        steady: does that work.
+
+    """
+
+    steady: SteadyThread
+
+    def end(self) -> None:
+        """Bring that work to its end; called again, do nothing."""
+
+    def destroy_node(self) -> None:
+        """As of all nodes, and `end`."""
+
+
+def run_undisturbed(
+    make_node: Callable[[], UndisturbedNode],
+    arguments: list[str] | None = None,
+    *,
+    turn: Callable[[Any, SingleThreadedExecutor], object] = lambda _, executor: executor.spin_once(timeout_sec=BEAT),
+    wake: Callable[[Any], object] = lambda _: None,
+    interruptible: bool = False,
+) -> None:
+    """The same, but neither a callback nor the end of the node is interrupted, however often the process is told.
+
+    The node spins in a thread; this one waits for the signals, by a steady clock: the executor may sleep in the
+    middleware for as long as the computer's clock was set back, unless it is woken.
+
+    Args:
+        make_node: makes the node.
+        arguments: of ROS.
+        turn: called again and again in the thread; raises what ends the process.
+        wake: ends a wait of `turn` that is not the executor's.
+        interruptible: signals interrupt `make_node`, which may wait for something.
+
+    """
     ending: list[int] = []
     numbers = (signal.SIGINT, signal.SIGTERM)
+    made = not interruptible
+
+    def told(number: int, _frame: object) -> None:
+        ending.append(number)
+        if not made:
+            raise KeyboardInterrupt
+
     for number in numbers:
-        signal.signal(number, lambda received, _frame: ending.append(received))
+        signal.signal(number, told)
     with ros_process(arguments, SignalHandlerOptions.NO):
         node = make_node()
+        made = True
+        executor = SingleThreadedExecutor()
+        executor.add_node(cast(Node, node))
+        failures: list[BaseException] = []
+
+        def spin() -> None:
+            try:
+                while not ending:
+                    turn(node, executor)
+            except BaseException as error:  # raised again where the process ends
+                if not ending:
+                    failures.append(error)
+
+        thread = Thread(target=spin, daemon=True)
+        thread.start()
         try:
-            executor = SingleThreadedExecutor()
-            executor.add_node(node)
-            while not ending:
-                executor.spin_once(timeout_sec=0.1)
+            while not ending and thread.is_alive() and node.steady.failure is None:
+                time.sleep(BEAT)
+                executor.wake()
+                wake(node)
         finally:
+            ending.append(0)
+            node.end()
+            executor.wake()
+            wake(node)
+            if not ended(thread, PATIENCE):
+                # it waits, and would be in the way of what is destroyed
+                sys.stderr.flush()
+                os._exit(0)
             node.destroy_node()
             for number in numbers:
                 signal.signal(number, signal.SIG_IGN)  # handlers end before the process does
+        for error in [*failures, *filter(None, [node.steady.failure])]:
+            raise error
 
 
 def answer(node: Node, action: Callable[[], str]) -> Callable[[Trigger.Request, Trigger.Response], Trigger.Response]:
