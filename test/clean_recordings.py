@@ -1,5 +1,6 @@
 """Recordings of random Fourier motion without a fault: MuJoCo's dynamics, drives and sensors as real arms have them."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
 from xml.etree import ElementTree as ET
@@ -42,6 +43,8 @@ class Case:
         gravity: (N, n) gravity torque that its driver would subtract, N m.
         bandwidth: highest frequency of the motion, Hz.
         simulated: False for a recording of a real arm.
+        motion: what kind of.
+        rigid: (N, n) torque without friction and sensors, where it is known, N m.
 
     """
 
@@ -52,6 +55,8 @@ class Case:
     gravity: np.ndarray
     bandwidth: float
     simulated: bool = True
+    motion: str = "fourier"
+    rigid: np.ndarray | None = None
 
 
 @cache
@@ -63,32 +68,45 @@ def arm(name: str) -> RobotModel:
         return RobotModel.from_urdf(planar_arm.urdf())
     if name in EXAMPLES:
         path, tip = EXAMPLES[name]
-        robot = RobotModel.from_urdf(example_urdf(path), tip=tip)
-        root = ET.fromstring(robot.urdf)
-        for joint in root.iter("joint"):
-            if joint.get("name") not in robot.joint_names and joint.get("type") is not None:
-                joint.set("type", "fixed")
-        return RobotModel.from_urdf(ET.tostring(root, encoding="unicode"), tip=tip)
+        return without_others(RobotModel.from_urdf(example_urdf(path), tip=tip), tip)
     rng = np.random.default_rng(int(name))
     return RobotModel.from_urdf(random_urdf(rng, int(rng.integers(3, 8)), 0.15), tip=TIP)
 
 
-def clean_case(rng: np.random.Generator, name: str | None = None, amplitude: float | np.ndarray | None = None) -> Case:
+def without_others(robot: RobotModel, tip: str | None, base: str | None = None) -> RobotModel:
+    """The same arm with all joints beside its chain fixed."""
+    root = ET.fromstring(robot.urdf)
+    for joint in root.iter("joint"):
+        if joint.get("name") not in robot.joint_names and joint.get("type") is not None:
+            joint.set("type", "fixed")
+    return RobotModel.from_urdf(ET.tostring(root, encoding="unicode"), tip=tip, base=base)
+
+
+def clean_case(
+    rng: np.random.Generator,
+    name: str | None = None,
+    amplitude: float | np.ndarray | None = None,
+    find: Callable[[str], RobotModel] | None = None,
+) -> Case:
     """A sound recording of 15 to 50 s: of one of ARMS, in a quarter of the cases of a random chain.
 
     Args:
         rng: draws everything.
         name: of the arm, to have a certain one.
         amplitude: rad or m to either side, or 0 of a joint to hold it, (n,) or for all; None: as the limits allow.
+        find: model of the arm of that name; None: `arm`.
 
     """
+    find = find or arm
     while True:
         chosen = name or (str(rng.integers(1000)) if rng.random() < 0.25 else str(rng.choice(ARMS)))
         try:
-            model = compile_arm(arm(chosen), 0.001)
+            model = compile_arm(find(chosen), 0.001)
         except ModelError:  # a random chain whose last link has no mass
+            if name:
+                raise
             continue
-        return _recorded(chosen, arm(chosen), model, amplitude, rng)
+        return _recorded(chosen, find(chosen), model, amplitude, rng)
 
 
 def fourier_motion(robot: RobotModel, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, float]:

@@ -4,10 +4,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from clean_recordings import Case, arm, clean_case, misjudged, turned
+import sensor_faults
+from clean_recordings import Case, clean_case, misjudged, turned
+from gate_arms import gate_arm
+from gate_recordings import MOTIONS
 from scipy.signal import savgol_filter
 from scipy.spatial.transform import Rotation
 
+from dynid_ros.errors import ModelError
 from dynid_ros.recording import Finding, Recording
 from dynid_ros.signals import LowPass, resample
 
@@ -26,12 +30,16 @@ class Kind:
         finding: kind of the finding that names it.
         also: other findings that do, without an error.
         put: returns the faulty case; None where the fault would not matter in this recording.
+        motions: in which it should show.
+        channel: it shows without a robot.
 
     """
 
     finding: str
     put: Fault
     also: tuple[str, ...] = ()
+    motions: tuple[str, ...] = ("fourier",)
+    channel: bool = False
 
     def found(self, findings: list[Finding]) -> bool:
         return any(f.kind in (self.finding, *self.also) for f in findings)
@@ -172,15 +180,21 @@ def repeated_rows(case, rng):
 
 def small_motion(case, rng):
     """An arm that moves each joint by half a degree to 3 degrees; of simulated arms only."""
-    return clean_case(rng, case.name, amplitude=rng.uniform(0.002, 0.02)) if case.simulated else None
+    return _moved(case, rng, rng.uniform(0.002, 0.02))
+
+
+def _moved(case: Case, rng: np.random.Generator, amplitude: float | np.ndarray) -> Case | None:
+    """Another recording of the same arm; None for a real one, or one that MuJoCo cannot have."""
+    try:
+        return clean_case(rng, case.name, amplitude, gate_arm) if case.simulated else None
+    except ModelError:
+        return None
 
 
 def resting_joint(case, rng):
-    if not case.simulated:
-        return None
     amplitude = np.ones(case.robot.n_joints)
     amplitude[rng.integers(case.robot.n_joints)] = 0.0
-    return clean_case(rng, case.name, amplitude=amplitude)
+    return _moved(case, rng, amplitude)
 
 
 def short_motion(case, rng):
@@ -192,7 +206,7 @@ def short_motion(case, rng):
 
 
 def all_at_rest(case, rng):
-    return clean_case(rng, case.name, amplitude=0.0) if case.simulated else None
+    return _moved(case, rng, 0.0)
 
 
 def _uniform(recording: Recording) -> tuple[Recording, float]:
@@ -270,19 +284,16 @@ def encoder_glitch(case, rng):
     return _changed(case, position=position)
 
 
-UNLIKE = {
-    6: ("demo", "kinova"),
-    7: ("panda", "xarm7", "z1"),
-}
+UNLIKE = (("demo", "kinova"), ("panda", "xarm7", "z1"), ("romeo", "icub"))
 """Arms with as many joints of other proportions or orientations."""
 
 
 def other_robot(case, rng):
     """The model of an arm whose joints are arranged otherwise."""
-    others = [name for name in UNLIKE.get(case.robot.n_joints, ()) if name != case.name]
-    if not others or case.name not in sum(UNLIKE.values(), ()):
+    others = [name for group in UNLIKE if case.name in group for name in group if name != case.name]
+    if not others:
         return None
-    robot = misjudged(arm(str(rng.choice(others))), rng)
+    robot = misjudged(gate_arm(str(rng.choice(others))), rng)
     return replace(case, robot=robot, recording=replace(case.recording, joint_names=robot.joint_names))
 
 
@@ -296,14 +307,14 @@ FAULTS: dict[str, Kind] = {
     "positions swapped": Kind("swapped joints", position_swap),
     "gravity direction": Kind("gravity direction", gravity_direction),
     "time lag": Kind("time lag", lag),
-    "torque clipped": Kind("clipped channel", lambda case, rng: _clip(case, rng, "torque")),
-    "position clipped": Kind("clipped channel", lambda case, rng: _clip(case, rng, "position")),
-    "velocity clipped": Kind("clipped channel", lambda case, rng: _clip(case, rng, "velocity")),
-    "torque constant": Kind("constant channel", lambda case, rng: _constant(case, rng, "torque")),
-    "position constant": Kind("constant channel", lambda case, rng: _constant(case, rng, "position")),
-    "velocity constant": Kind("constant channel", lambda case, rng: _constant(case, rng, "velocity")),
-    "gaps": Kind("gaps", gaps),
-    "repeated rows": Kind("repeated rows", repeated_rows),
+    "torque clipped": Kind("clipped channel", lambda case, rng: _clip(case, rng, "torque"), channel=True),
+    "position clipped": Kind("clipped channel", lambda case, rng: _clip(case, rng, "position"), channel=True),
+    "velocity clipped": Kind("clipped channel", lambda case, rng: _clip(case, rng, "velocity"), channel=True),
+    "torque constant": Kind("constant channel", lambda case, rng: _constant(case, rng, "torque"), channel=True),
+    "position constant": Kind("constant channel", lambda case, rng: _constant(case, rng, "position"), channel=True),
+    "velocity constant": Kind("constant channel", lambda case, rng: _constant(case, rng, "velocity"), channel=True),
+    "gaps": Kind("gaps", gaps, channel=True),
+    "repeated rows": Kind("repeated rows", repeated_rows, channel=True),
     "small motion": Kind("too little motion", small_motion),
     "a resting joint": Kind("too little motion", resting_joint),
     "short motion": Kind("too little motion", short_motion),
@@ -316,4 +327,10 @@ FAULTS: dict[str, Kind] = {
     "wild torque": Kind("absurd value", wild_torque),
     "encoder glitch": Kind("absurd value", encoder_glitch),
     "other robot": Kind("other robot", other_robot, ("beyond limits", "swapped joints", "wrong sign")),
+    "encoder steps": Kind("position step", sensor_faults.encoder_step, motions=MOTIONS, channel=True),
+    "torque freezes": Kind("frozen torque", sensor_faults.frozen_torque, motions=MOTIONS, channel=True),
+    "torque drops to 0": Kind("frozen torque", sensor_faults.torque_drops, motions=MOTIONS, channel=True),
+    "a position's ratio": Kind("position ratio", sensor_faults.position_ratio, ("absurd value", "beyond limits")),
+    "a link's origin": Kind("link origin", sensor_faults.link_origin, ("other robot",), ("fast",)),
+    "base tilted by 5°": Kind("gravity direction", sensor_faults.tilted_base),
 }

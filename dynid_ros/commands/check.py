@@ -31,16 +31,19 @@ def _check(options: argparse.Namespace) -> Answer:
     recordings = read_recordings(options, robot, options.recording)
     with progress(2) as step:
         step("looking for faults in the recordings")
-        findings = check(recordings, robot, options.motion)
+        undecided: list[str] = []
+        findings = check(recordings, robot, options.motion, undecided)
         faulty = any(finding.severity == "error" for finding in findings)
         samples = sum(recording.n_samples for recording in recordings)
         document: dict = {
             "recordings": [recording.source for recording in recordings],
             "samples": samples,
             "findings": [finding_document(finding) for finding in findings],
+            "undecided": undecided,
         }
         lines = [f"{finding.severity}: {finding}" for finding in findings]
         lines += [] if findings else [f"{samples} samples, nothing to complain of"]
+        lines += [f"undecided, as it would not show in this motion: {subject}" for subject in undecided]
         if options.motion and not faulty:
             step("judging the motion")
             text, document["motion"] = _judged(robot, recordings)

@@ -22,6 +22,8 @@ BEYOND = 0.01
 """A velocity is cut off if the positions change faster, by this part of the joint's usual speed."""
 ABRUPT = 0.5
 """A position is cut off if it stops from one sample to the next from more than this part of its speed."""
+COUNTS = 4.0
+"""… and by more than so many counts of the encoder."""
 WINDOW = 0.1
 """Length of the local fit that gives the velocity of the positions, s."""
 FAST = 0.05
@@ -178,13 +180,17 @@ def _longest_run(mask: NDArray) -> tuple[int, int]:
 def _stops_abruptly(time: NDArray, position: NDArray, at_limit: NDArray) -> bool:
     """Whether the joint comes to its longest rest at a limit, or leaves it, with full speed."""
     start, length = _longest_run(at_limit)
+    steps = np.abs(np.diff(position))
+    count = np.min(steps, where=steps > 0, initial=np.inf)
     arrival = slice(max(0, start - CLIPPED_RUN), start + 1)
     departure = slice(start + length - 1, start + length + CLIPPED_RUN)
     for rows, near in ((arrival, -1), (departure, 0)):
-        speeds = np.abs(np.diff(position[rows]) / np.diff(time[rows]))
+        moved = np.abs(np.diff(position[rows]))
+        speeds = moved / np.diff(time[rows])
         if speeds.size >= CLIPPED_RUN // 2:
             usual = np.median(speeds)
-            # The step at the limit is cut anywhere, the one beside it is whole.
-            if usual > MOVED and np.sort(speeds[[near, near - 1 if near else 1]])[-1] > ABRUPT * usual:
+            # The step at the limit is cut anywhere, the one beside it is whole; a coarse encoder's are rounded.
+            beside = near + int(np.argmax(moved[[near, near - 1 if near else 1]])) * (-1 if near else 1)
+            if usual > MOVED and speeds[beside] > ABRUPT * usual and moved[beside] > COUNTS * count:
                 return True
     return False

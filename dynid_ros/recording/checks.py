@@ -10,8 +10,10 @@ from dynid_ros.recording.finding import Finding
 from dynid_ros.recording.hand_check import check_hand
 from dynid_ros.recording.model_checks import check_model
 from dynid_ros.recording.motion_checks import check_motion
+from dynid_ros.recording.position_step_check import check_position_steps
 from dynid_ros.recording.recording import Recording
 from dynid_ros.recording.step_checks import check_steps
+from dynid_ros.recording.torque_stretch_check import check_torque_stretches
 from dynid_ros.recording.value_checks import check_values
 
 if TYPE_CHECKING:
@@ -19,7 +21,10 @@ if TYPE_CHECKING:
 
 
 def check(
-    recording: Recording | Sequence[Recording], robot: RobotModel | None = None, motion: bool = False
+    recording: Recording | Sequence[Recording],
+    robot: RobotModel | None = None,
+    motion: bool = False,
+    undecided: list[str] | None = None,
 ) -> list[Finding]:
     """Faults found, each with a way out; empty for sound recordings. docs/checks.md lists them.
 
@@ -31,6 +36,7 @@ def check(
         recording: one, or all that are to be fitted together.
         robot: the arm as it is mounted: with its gravity.
         motion: whether the fit needs motion, as that of inertias and friction does; gravity can be found from poses.
+        undecided: gets the faults that would not show in these recordings, one text each; None: nobody asks.
 
     Raises:
         RecordingError: a joint of the robot is not in a recording.
@@ -41,7 +47,12 @@ def check(
         recordings = [part.select(robot.joint_names) for part in recordings]
     findings: list[Finding] = []
     for part in recordings:
-        findings += [*check_steps(part), *check_channels(part)]
+        findings += [
+            *check_steps(part),
+            *check_channels(part),
+            *check_torque_stretches(part),
+            *check_position_steps(part),
+        ]
         if robot is not None:
             findings += check_values(part, robot)
     if robot is not None:
@@ -50,5 +61,5 @@ def check(
         findings += check_hand(recordings, robot)
         # What a broken channel does to a model says nothing about the model.
         if not any(finding.severity == "error" for finding in findings):
-            findings += check_model(recordings, robot)
+            findings += check_model(recordings, robot, undecided)
     return findings

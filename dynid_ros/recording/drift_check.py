@@ -10,6 +10,7 @@ from numpy.polynomial import Legendre
 
 from dynid_ros.recording.finding import Finding
 from dynid_ros.recording.motion_samples import MotionSamples
+from dynid_ros.recording.presliding import own_columns
 from dynid_ros.recording.torque_fit import Terms, TorqueEquations, TorqueFit
 
 if TYPE_CHECKING:
@@ -64,13 +65,5 @@ def check_drift(
 
 def _changing(terms: Terms, course: np.ndarray, shapes: np.ndarray, torque: np.ndarray, robot: RobotModel) -> TorqueFit:
     """Fit with coefficients of each joint's `shapes` (M, n, k) that follow a course (M,) besides."""
-    rigid = np.concatenate([terms.rigid, _own_columns(course[:, None, None] * shapes)], axis=2)
+    rigid = np.concatenate([terms.rigid, own_columns(course[:, None, None] * shapes)], axis=2)
     return TorqueEquations(Terms(rigid, terms.drive, terms.moving), torque, robot.chain.prismatic).fit()
-
-
-def _own_columns(values: np.ndarray) -> np.ndarray:
-    """(M, n, n k) from (M, n, k): coefficients that each joint has for itself."""
-    m, n, k = values.shape
-    columns = np.zeros((m, n, n, k))
-    columns[:, range(n), range(n)] = values
-    return columns.reshape(m, n, n * k)

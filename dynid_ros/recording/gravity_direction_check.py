@@ -8,7 +8,6 @@ from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 
 from dynid_ros.recording.effort_check import COMPENSATED
 from dynid_ros.recording.explanation import Explanation
@@ -17,9 +16,11 @@ from dynid_ros.recording.torque_fit import Terms, TorqueEquations, TorqueFit, To
 
 DIRECTION: Final = "gravity direction"
 TILTED = 10.0
-"""Smallest angle to report, degrees."""
-WORTH_REFINING = 0.1
-"""Gain of a coarse direction from which the best one is looked for."""
+"""Smallest angle that is an error, degrees."""
+SLIGHT, SEEN = 3.0, 0.1
+"""A smaller one is worth a warning from this angle, degrees, and this gain on."""
+STEPS, LARGEST = 4, 0.5
+"""Of the search, and the longest of them, rad."""
 LEFT = 0.4
 """Most of the nominal gravity torque that a driver's compensation leaves."""
 
@@ -34,22 +35,35 @@ def gravity_explanations(
         return
     weightless, of_gravity = model.rigid_without_gravity(samples), model.rigid_of_gravity(samples)
 
-    def misfit(gravity: NDArray) -> float:
-        rigid = weightless + np.tensordot(gravity, of_gravity, 1)
-        equations = TorqueEquations(Terms(rigid, terms.drive, terms.moving), samples.torque, robot.chain.prismatic)
-        return equations.fit().misfit
+    def equations(rigid: NDArray) -> TorqueEquations:
+        return TorqueEquations(Terms(rigid, terms.drive, terms.moving), samples.torque, robot.chain.prismatic)
+
+    def along(direction: NDArray) -> NDArray:
+        return weightless + size * np.tensordot(direction, of_gravity, 1)
+
+    def fit(direction: NDArray) -> TorqueFit:
+        return equations(along(direction)).fit()
+
+    def step(direction: NDArray, parameters: NDArray) -> NDArray:
+        """The turn (3,) of the direction that explains most of what is left: two tangents span those around it."""
+        tangents = np.linalg.svd(direction[None])[2][1:]
+        columns = np.moveaxis(size * np.tensordot(tangents, of_gravity @ parameters, 1), 0, 2)
+        found = equations(np.concatenate([along(direction), columns], axis=2)).fit()
+        return found.rigid[-len(tangents) :] @ tangents
 
     yield from _compensated(model, samples, terms, weightless, given)
-    gravity = size * _best_direction(misfit, size, given.misfit - WORTH_REFINING)
+    gravity = size * _best_direction(fit, step, robot.gravity / size)
     angle = np.degrees(np.arccos(np.clip(gravity @ robot.gravity / size**2, -1, 1)))
-    if angle >= TILTED:
+    gain = given.misfit - fit(gravity / size).misfit
+    if angle >= TILTED or (angle >= SLIGHT and gain >= SEEN):
         found = ", ".join(f"{value:.1f}" for value in gravity)
         yield Explanation(
             DIRECTION,
-            given.misfit - misfit(gravity),
+            gain,
             f"gravity points {angle:.0f} degrees away from where the robot model has it: ({found}) m/s^2 in the frame "
             f"of '{robot.base}' explains the torques best",
             "give the gravity of the robot as it is mounted (--gravity, parameter gravity)",
+            severity="error" if angle >= TILTED else "warning",
         )
 
 
@@ -75,25 +89,23 @@ def _compensated(
         )
 
 
-def _best_direction(misfit: Callable[[NDArray], float], size: float, interesting: float) -> NDArray:
-    """Unit vector of the lowest misfit; coarse unless it is below `interesting`."""
-    grid = [np.array(direction) for direction in product((-1.0, 0.0, 1.0), repeat=3) if any(direction)]
-    grid = [direction / np.linalg.norm(direction) for direction in grid]
-    values = [misfit(size * direction) for direction in grid]
-    best = grid[int(np.argmin(values))]
-    if min(values) > interesting:
-        return best
-    # Two tangents span the directions around it.
-    tangents = np.linalg.svd(best[None])[2][1:]
-
-    def direction(step: NDArray) -> NDArray:
-        turned = best + step @ tangents
-        return turned / np.linalg.norm(turned)
-
-    found = minimize(
-        lambda step: misfit(size * direction(step)),
-        np.zeros(2),
-        method="Nelder-Mead",
-        options={"initial_simplex": [[0, 0], [0.3, 0], [0, 0.3]], "maxfev": 40, "xatol": 0.02, "fatol": 0.01},
-    )
-    return direction(found.x)
+def _best_direction(
+    fit: Callable[[NDArray], TorqueFit], step: Callable[[NDArray, NDArray], NDArray], nominal: NDArray
+) -> NDArray:
+    """Unit vector; from the best of a coarse grid and the nominal one by Gauss-Newton steps."""
+    grid = [
+        np.array(direction) for direction in product((-1.0, 0.0, 1.0), repeat=3) if sum(map(abs, direction)) in (1, 3)
+    ]
+    grid = [nominal, *(direction / np.linalg.norm(direction) for direction in grid)]
+    fits = [fit(direction) for direction in grid]
+    best = int(np.argmin([it.misfit for it in fits]))
+    direction, found = grid[best], fits[best]
+    for _ in range(STEPS):
+        turn = step(direction, found.rigid)
+        turned = direction + turn * LARGEST / max(float(np.linalg.norm(turn)), LARGEST)
+        turned /= np.linalg.norm(turned)
+        following = fit(turned)
+        if following.misfit >= found.misfit:
+            break
+        direction, found = turned, following
+    return direction

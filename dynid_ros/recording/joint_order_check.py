@@ -16,6 +16,9 @@ from dynid_ros.recording.motion_samples import MotionSamples
 from dynid_ros.recording.torque_fit import TorqueEquations, TorqueFit, TorqueModel
 
 SWAP: Final = "swapped joints"
+RATIO: Final = "position ratio"
+RATIOS = {2.0: "half", 0.5: "twice"}
+"""By which a position may have to be multiplied, and what it is then: a wrong gear, or counts of one edge in two."""
 SIGN_OF = {
     "torque": ("its torque has the wrong sign", "turn it with effort_convention motor_current and a gain of -1"),
     "position": ("its position has the wrong sign", "turn the joint's axis in the URDF, or its sign in the driver"),
@@ -49,6 +52,7 @@ def order_explanations(
         "all torques have the wrong sign",
         "the driver reports the reaction: use effort_convention motor_current with gains of -1",
     )
+    yield from _ratios(model, samples, moving, given)
     for choice in _choices(robot.n_joints, moving):
         changed = model.terms(samples, choice.order, choice.signs)
         positions = TorqueEquations(changed, samples.torque, robot.chain.prismatic)
@@ -60,6 +64,22 @@ def order_explanations(
         names = tuple(robot.joint_names[j] for j in choice.joints)
         for channel, fit in fits.items():
             yield Explanation(choice.kind, given.misfit - fit.misfit, *choice.texts[channel], names)
+
+
+def _ratios(
+    model: TorqueModel, samples: MotionSamples, moving: Sequence[int], given: TorqueFit
+) -> Iterator[Explanation]:
+    robot = model.robot
+    for j in moving:
+        for factor, said in RATIOS.items():
+            terms = model.terms(samples, signs=np.where(np.arange(robot.n_joints) == j, factor, 1.0))
+            yield Explanation(
+                RATIO,
+                given.misfit - TorqueEquations(terms, samples.torque, robot.chain.prismatic).fit().misfit,
+                f"its position is {said} of what the torques show",
+                "look at the gear ratio and the counts per turn in the driver; the angle must be that behind the gear",
+                (robot.joint_names[j],),
+            )
 
 
 class _Choice(NamedTuple):

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from dynid_ros.recording.explanation import Explanation
 from dynid_ros.recording.motion_samples import MotionSamples
+from dynid_ros.recording.presliding import with_presliding
 from dynid_ros.recording.torque_fit import Terms, TorqueEquations, TorqueFit, TorqueModel
 
 LAG: Final = "time lag"
@@ -20,7 +21,9 @@ REFINED = 0.2
 SMALLEST = 0.01
 """Smallest lag to report, s: filters in the drives of sound recordings make up to 7 ms."""
 SEEN = 0.04
-"""Gain from which a lag is more than what friction that the model lacks can feign."""
+"""Gain from which a lag is looked at more closely: friction that the model lacks can feign it."""
+SHARED = 0.15
+"""Gain of the second joint from which it is a lag."""
 JOINTS = 2
 """One moving joint alone shows no lag, but its friction's."""
 
@@ -30,16 +33,17 @@ def lag_explanation(
 ) -> Iterator[Explanation]:
     """The lag of the torques that explains them best, if it is long enough to matter."""
     prismatic = model.robot.chain.prismatic
-
-    def misfit(lag: float) -> float:
-        return TorqueEquations(terms, samples.delayed_torque(lag), prismatic).fit().misfit
-
     if np.count_nonzero(np.isfinite(given.rms)) < JOINTS:
         return
-    lag = _lowest(misfit, STEP * np.arange(-round(LONGEST / STEP), round(LONGEST / STEP) + 1))
-    lag = _lowest(misfit, lag + REFINED * STEP * np.arange(-4, 5))
-    gain = given.misfit - misfit(lag)
-    if abs(lag) >= SMALLEST and gain >= SEEN:
+    lag, found = _best_lag(terms, samples, prismatic)
+    gain = given.misfit - found.misfit
+    if abs(lag) < SMALLEST or gain < SEEN:
+        return
+    # Is it one of all that moves, or of friction alone?
+    terms = with_presliding(terms, samples)
+    given = TorqueEquations(terms, samples.torque, prismatic).fit()
+    lag, found = _best_lag(terms, samples, prismatic)
+    if abs(lag) >= SMALLEST and given.shared_gain(found) >= SHARED:
         later, earlier = ("torques", "positions") if lag > 0 else ("positions", "torques")
         at_least = "at least " if abs(lag) > LONGEST - STEP else ""
         yield Explanation(
@@ -49,6 +53,21 @@ def lag_explanation(
             "take both from one message with one time stamp and without a filter in between, or shift one of them",
             severity="warning",
         )
+
+
+def _best_lag(terms: Terms, samples: MotionSamples, prismatic: NDArray) -> tuple[float, TorqueFit]:
+    """The lag, s, and the fit with it."""
+    equations = TorqueEquations(terms, samples.torque, prismatic)
+
+    def fit(lag: float) -> TorqueFit:
+        return equations.explaining(samples.delayed_torque(lag)).fit()
+
+    def misfit(lag: float) -> float:
+        return fit(lag).misfit
+
+    lag = _lowest(misfit, STEP * np.arange(-round(LONGEST / STEP), round(LONGEST / STEP) + 1))
+    lag = _lowest(misfit, lag + REFINED * STEP * np.arange(-4, 5))
+    return lag, fit(lag)
 
 
 def _lowest(misfit: Callable[[float], float], lags: NDArray) -> float:

@@ -2,28 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import product
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.signal import welch
+from scipy.signal import butter, sosfilt, sosfilt_zi, welch
 from scipy.signal.windows import hann
 
 from dynid_ros.recording.explanation import Explanation
 from dynid_ros.recording.finding import Finding
 from dynid_ros.recording.motion_samples import MotionSamples
-from dynid_ros.recording.torque_fit import Terms, TorqueEquations, TorqueModel
+from dynid_ros.recording.presliding import with_presliding
+from dynid_ros.recording.torque_fit import Terms, TorqueEquations, TorqueFit, TorqueModel
 from dynid_ros.signals import LowPass, Resampled
 
 LOW_PASSED: Final = "low-passed"
-CUTOFFS = (0.2, 0.3, 0.4, 0.5, 0.7)
-"""Cut-offs that are tried, in parts of the bandwidth of the positions, each with both orders."""
-ORDERS = (1, 4)
+CUTOFFS = (0.25, 0.5, 1.0)
+"""Cut-offs that are tried first, in parts of the bandwidth of the positions."""
+FINER = (1.4, 1.2, 1.1, 1.05)
+"""Factors by which the best of each kind is then moved, either way, one after the other."""
+Kind = Callable[[NDArray, float, float], NDArray]
+"""Values (M, …), cut-off, Hz, and rate, Hz, to values (M, …)."""
+
+
+def _without_phase(order: int) -> Kind:
+    return lambda values, cutoff, rate: LowPass(cutoff, rate, order).filter(values)
+
+
+def _with_delay(order: int) -> Kind:
+    """As a driver filters, on its way."""
+
+    def filtered(values: NDArray, cutoff: float, rate: float) -> NDArray:
+        sections = butter(order, cutoff, fs=rate, output="sos")
+        start = sosfilt_zi(sections).reshape(len(sections), 2, *[1] * (values.ndim - 1))
+        return sosfilt(sections, values, axis=0, zi=start * values[:1])[0]
+
+    return filtered
+
+
+FILTERS = (_without_phase(1), _without_phase(4), _with_delay(1), _with_delay(2))
 SEEN = 0.3
 """Gain from which the model fits better through a low-pass; sound recordings stay below 0.06."""
-SAMPLES = 3000
+SHARED = 0.1
+"""Gain of the second joint from which it is a filter and not one joint's friction."""
+SAMPLES = 1500
 """More than elsewhere: thinning would fold what is above the cut-off."""
 NOTHING = 1e-9
 """Part of the power that counts as none: sensors have more noise."""
@@ -50,40 +73,81 @@ def check_contents(samples: MotionSamples, source: str) -> Iterator[Finding]:
 def low_pass_explanation(model: TorqueModel, samples: MotionSamples) -> Iterator[Explanation]:
     """What a low-pass of the torques within the band of the motion would explain."""
     samples = samples.thinned(SAMPLES)
-    terms = model.terms(samples)
-
-    def misfit(rigid: NDArray, drive: NDArray) -> float:
-        equations = TorqueEquations(Terms(rigid, drive, terms.moving), samples.torque, model.robot.chain.prismatic)
-        return equations.fit().misfit
-
-    misfits = {}
-    for cutoff, order in product(CUTOFFS, ORDERS):
-        low_pass = cutoff * samples.bandwidth, order
-        drive = _filtered(samples, terms.drive, *low_pass)
-        # Positions that were low-passed too leave only the steps of friction to be so.
-        misfits[low_pass] = min(misfit(_filtered(samples, terms.rigid, *low_pass), drive), misfit(terms.rigid, drive))
-    best = min(misfits, key=lambda low_pass: misfits[low_pass])
-    gain = misfit(terms.rigid, terms.drive) - misfits[best]
-    if gain > SEEN:
+    plain = _Search(model.terms(samples), samples, model.robot.chain.prismatic)
+    gain = plain.given.misfit - plain.best()[2].misfit
+    if gain <= SEEN:
+        return
+    # Friction that builds up slowly looks low-passed, and nothing else does.
+    search = _Search(with_presliding(plain.terms, samples), samples, model.robot.chain.prismatic)
+    kind, cutoff, fit = search.refined()
+    # Noise of the positions does too: so the torques, if they were not, through the same low-pass.
+    both = search.through(kind, cutoff, search.filtered(samples.torque, kind, cutoff))
+    given = min(both, search.given, key=lambda fit: fit.misfit)
+    if given.misfit - fit.misfit > SEEN and given.shared_gain(fit) > SHARED:
         yield Explanation(
             LOW_PASSED,
-            gain,
-            f"the torques look low-passed at about {best[0]:.2g} Hz, which cuts the motion; positions are not",
+            max(gain, plain.given.misfit - plain.through(kind, cutoff).misfit),
+            f"the torques look low-passed at about {cutoff:.2g} Hz, which cuts the motion; positions are not",
             "record torques without that filter, or low-pass positions by the same one",
             severity="warning",
         )
 
 
-def _filtered(samples: MotionSamples, columns: NDArray, cutoff: float, order: int) -> NDArray:
-    parts = []
-    first = 0
-    for stretch in samples.stretches:
-        time = stretch.time[stretch.kept]
-        part = columns[first : first + len(time)]
-        first += len(time)
-        rate = 1 / (time[1] - time[0]) if len(time) > 1 else np.inf
-        parts.append(LowPass(min(cutoff, 0.45 * rate), rate, order).filter(part) if len(time) > 1 else part)
-    return np.concatenate(parts)
+class _Search:
+    """Fits of the model through low-passes of the torques.
+
+    Args:
+        terms: of the model.
+        samples: of the recording.
+        prismatic: (n,) which joints are.
+
+    """
+
+    def __init__(self, terms: Terms, samples: MotionSamples, prismatic: NDArray):
+        self.terms, self._samples, self._prismatic = terms, samples, prismatic
+        self.given = self._fit(terms.rigid, terms.drive, samples.torque)
+
+    def best(self) -> tuple[Kind, float, TorqueFit]:
+        """Kind of filter, its cut-off, Hz, and the fit: of all that are tried first."""
+        tried = [self._best_of(kind, [share * self._samples.bandwidth for share in CUTOFFS]) for kind in FILTERS]
+        return min(tried, key=lambda it: it[2].misfit)
+
+    def refined(self) -> tuple[Kind, float, TorqueFit]:
+        """The same, each kind at its best cut-off."""
+        found = []
+        for kind in FILTERS:
+            best = self._best_of(kind, [share * self._samples.bandwidth for share in CUTOFFS])
+            for factor in FINER:
+                for cutoff in (best[1] * factor, best[1] / factor):
+                    best = min(best, (kind, cutoff, self.through(kind, cutoff)), key=lambda it: it[2].misfit)
+            found.append(best)
+        return min(found, key=lambda it: it[2].misfit)
+
+    def _best_of(self, kind: Kind, cutoffs: Sequence[float]) -> tuple[Kind, float, TorqueFit]:
+        fits = [(kind, cutoff, self.through(kind, cutoff)) for cutoff in cutoffs]
+        return min(fits, key=lambda it: it[2].misfit)
+
+    def through(self, kind: Kind, cutoff: float, torque: NDArray | None = None) -> TorqueFit:
+        """The fit through it; positions may have passed it too, which leaves the steps of friction."""
+        torque = self._samples.torque if torque is None else torque
+        drive, rigid = (self.filtered(columns, kind, cutoff) for columns in (self.terms.drive, self.terms.rigid))
+        fits = self._fit(rigid, drive, torque), self._fit(self.terms.rigid, drive, torque)
+        return min(fits, key=lambda fit: fit.misfit)
+
+    def _fit(self, rigid: NDArray, drive: NDArray, torque: NDArray) -> TorqueFit:
+        return TorqueEquations(Terms(rigid, drive, self.terms.moving), torque, self._prismatic).fit()
+
+    def filtered(self, columns: NDArray, kind: Kind, cutoff: float) -> NDArray:
+        """The same shape (M, …)."""
+        parts = []
+        first = 0
+        for stretch in self._samples.stretches:
+            time = stretch.time[stretch.kept]
+            part = columns[first : first + len(time)]
+            first += len(time)
+            rate = 1 / (time[1] - time[0]) if len(time) > 1 else np.inf
+            parts.append(kind(part, min(cutoff, 0.45 * rate), rate) if len(time) > 1 else part)
+        return np.concatenate(parts)
 
 
 def _contents(uniform: Resampled) -> float:

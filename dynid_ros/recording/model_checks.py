@@ -20,9 +20,11 @@ from dynid_ros.recording.finding import Finding
 from dynid_ros.recording.gravity_direction_check import DIRECTION, gravity_explanations
 from dynid_ros.recording.joint_order_check import order_explanations
 from dynid_ros.recording.lag_check import LAG, lag_explanation
+from dynid_ros.recording.link_origin_check import origin_explanations
 from dynid_ros.recording.low_pass_check import check_contents, low_pass_explanation
 from dynid_ros.recording.motion_samples import motion_samples
 from dynid_ros.recording.torque_fit import TorqueEquations, TorqueFit, TorqueModel
+from dynid_ros.recording.undecided import undecided_geometry, undecided_hypotheses, undecided_joints
 
 if TYPE_CHECKING:
     from dynid_ros.model import RobotModel
@@ -41,12 +43,23 @@ UNEXPLAINED = (0.08, 0.15)
 some too."""
 
 
-def check_model(recordings: Sequence[Recording], robot: RobotModel) -> list[Finding]:
-    """What the torques say against the model of the robot; of faults that exclude each other, the likeliest."""
+def check_model(
+    recordings: Sequence[Recording], robot: RobotModel, undecided: list[str] | None = None
+) -> list[Finding]:
+    """What the torques say against the model of the robot; of faults that exclude each other, the likeliest.
+
+    Args:
+        recordings: with the joints in the robot's order.
+        robot: the arm as it is mounted.
+        undecided: gets what the recordings cannot tell; None: nobody asks.
+
+    """
     source = ", ".join(part.source for part in recordings)
     effort = list(check_effort(recordings, robot))
     everything = motion_samples(recordings)
+    unknown: list[str] = [] if undecided is None else undecided
     if everything is None:
+        unknown.append("signs, order, ratios and lags of the joints: nothing moves")
         return effort
     samples = everything.thinned(SAMPLES)
     model = TorqueModel(robot)
@@ -64,8 +77,13 @@ def check_model(recordings: Sequence[Recording], robot: RobotModel) -> list[Find
         *gravity_explanations(model, samples, terms, given),
         *lag_explanation(model, samples, terms, given),
         *low_pass_explanation(model, everything),
+        *origin_explanations(model, samples),
     ]
     findings = _likeliest(explanations, effort, source) or _inconsistent(equations, given, source)
+    if undecided is not None and not any(finding.severity == "error" for finding in findings):
+        undecided += undecided_joints(robot, equations)
+        undecided += undecided_hypotheses(explanations)
+        undecided += undecided_geometry(model, samples, equations, given)
     return findings or list(check_drift(recordings, robot, samples, terms))
 
 
@@ -83,8 +101,8 @@ def _likeliest(explanations: Sequence[Explanation], effort: list[Finding], sourc
         return [best.finding(source)]
     doubtful = [replace(best, severity="warning")] if best.severity == "error" and best.gain > LIKELY else []
     # A low-pass with a delay shows as both: the likelier.
-    timing = [e for e in explanations if e.severity == "warning"]
-    return [e.finding(source) for e in [*doubtful, *sorted(timing, key=lambda e: -e.gain)[:1]]]
+    lesser = [e for e in explanations if e.severity == "warning"]
+    return [e.finding(source) for e in [*doubtful, *sorted(lesser, key=lambda e: -e.gain)[:1]]]
 
 
 def _inconsistent(equations: TorqueEquations, given: TorqueFit, source: str) -> list[Finding]:

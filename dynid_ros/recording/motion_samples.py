@@ -90,6 +90,10 @@ class MotionSamples:
         stretches = [replace(s, kept=slice(s.kept.start, s.kept.stop, s.kept.step * factor)) for s in self.stretches]
         return MotionSamples(self.uniform, stretches, self.bandwidth)
 
+    def wide(self, rate: float) -> LowPass:
+        """The low-pass of torques and directions at this rate, Hz."""
+        return _low_passes(self.bandwidth, rate)[1]
+
     def delayed_torque(self, lag: float) -> NDArray:
         """(M, n) torque `lag` s later."""
         return np.concatenate(
@@ -150,8 +154,7 @@ def _alive(uniform: Resampled) -> NDArray:
 
 
 def _stretches(part: int, uniform: Resampled, cutoff: float) -> Iterator[Stretch]:
-    narrow = LowPass(min(cutoff, FASTEST * uniform.rate), uniform.rate)
-    wide = LowPass(min(WIDER * narrow.cutoff, 2 * FASTEST * uniform.rate), uniform.rate)
+    narrow, wide = _low_passes(cutoff, uniform.rate)
     for segment in uniform.segments:
         try:
             kept = narrow.kept(len(segment.time))
@@ -163,3 +166,9 @@ def _stretches(part: int, uniform: Resampled, cutoff: float) -> Iterator[Stretch
         torque, direction = np.split(wide.filter(np.hstack([segment.values[:, n:], direction])), 2, axis=1)
         kept = slice(kept.start, kept.stop, wide.decimation)
         yield Stretch(part, segment.time, *motion, torque, direction, kept)
+
+
+def _low_passes(cutoff: float, rate: float) -> tuple[LowPass, LowPass]:
+    """Those of the positions and of the torques."""
+    narrow = LowPass(min(cutoff, FASTEST * rate), rate)
+    return narrow, LowPass(min(WIDER * narrow.cutoff, 2 * FASTEST * rate), rate)

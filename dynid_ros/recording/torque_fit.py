@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,8 @@ ENOUGH_ROWS = 30
 """A joint with fewer moving samples is not judged."""
 RIDGE = 1e-8
 """Added to the normal equations with unit columns: parameters without effect stay zero."""
+NOTHING = 1e-12
+"""Columns smaller than this part of the largest are rounding."""
 GENERIC_GRAVITY = (3.1, -4.7, -7.9)
 
 
@@ -48,8 +51,9 @@ class TorqueFit:
 
     Attributes:
         rms: (n,) of the residual, N m; NaN for a joint that is not judged.
-        misfit: half the negative log likelihood per sample but for a constant: the sum over the judged joints of
-            log(rms), rms bounded below by systematic errors.
+        misfits: (n,) half the negative log likelihood per sample of each joint, less that of a constant torque:
+            log(rms / variation of the torque), both bounded below by systematic errors. So hypotheses that use other
+            rows, or other channels in them, can be compared. 0 for a joint that is not judged.
         offset: (n,) N m.
         drive: (n, k) coefficients of the drive.
         rigid: (p,) parameters.
@@ -57,10 +61,22 @@ class TorqueFit:
     """
 
     rms: NDArray
-    misfit: float
+    misfits: NDArray
     rigid: NDArray
     offset: NDArray
     drive: NDArray
+
+    @property
+    def misfit(self) -> float:
+        """Sum over the joints."""
+        return float(np.sum(self.misfits))
+
+    def shared_gain(self, other: TorqueFit) -> float:
+        """What the joint gains that gains most but one: a hypothesis on time must show in more than one joint.
+
+        Friction that the model lacks is one joint's own.
+        """
+        return float(np.sort(self.misfits - other.misfits)[-2]) if len(self.misfits) > 1 else -np.inf
 
 
 class TorqueEquations:
@@ -76,21 +92,34 @@ class TorqueEquations:
     def __init__(self, terms: Terms, torque: NDArray, prismatic: NDArray):
         n_rigid, k = terms.rigid.shape[2], terms.drive.shape[2]
         self.n = n = torque.shape[1]
+        self._terms, self._prismatic = terms, np.asarray(prismatic)
         size = n_rigid + n + n * k
         self.n_rigid, self.count = n_rigid, terms.moving.sum(axis=0)
-        self.normal, self.right = np.zeros((n, size, size)), np.zeros((n, n, size))
-        self.square = np.zeros((n, n))
+        self.normal = np.zeros((n, size, size))
+        self._columns = []
         for j in range(n):
             columns = np.zeros((len(torque), size))
             columns[:, :n_rigid] = terms.rigid[:, j]
             columns[:, n_rigid + j] = 1.0
             columns[:, n_rigid + n + j * k : n_rigid + n + (j + 1) * k] = terms.drive[:, j]
-            columns, values = columns[terms.moving[:, j]], torque[terms.moving[:, j]]
+            columns = columns[terms.moving[:, j]]
             self.normal[j] = columns.T @ columns
-            self.right[j] = (columns.T @ values).T
-            self.square[j] = np.sum(values**2, axis=0)
+            self._columns.append(columns)
+        self._explain(torque)
+
+    def explaining(self, torque: NDArray) -> TorqueEquations:
+        """The same model of other torques (M, n)."""
+        other = copy(self)
+        other._explain(torque)
+        return other
+
+    def _explain(self, torque: NDArray) -> None:
+        moving = self._terms.moving
+        self.right = np.array([(columns.T @ torque[moving[:, j]]).T for j, columns in enumerate(self._columns)])
+        self.square = np.array([np.sum(torque[moving[:, j]] ** 2, axis=0) for j in range(self.n)])
         self.size = torque.std(axis=0)
-        largest = np.array([np.max(self.size, where=np.equal(prismatic, kind), initial=0.0) for kind in prismatic])
+        kinds = self._prismatic
+        largest = np.array([np.max(self.size, where=np.equal(kinds, kind), initial=0.0) for kind in kinds])
         self.floor = np.maximum(SYSTEMATIC * largest, np.finfo(float).tiny)
 
     @property
@@ -113,13 +142,14 @@ class TorqueEquations:
         for _ in range(ROUNDS):
             weight = 1 / variance[judged]
             solution = self._solve(np.tensordot(weight, self.normal[judged], 1), weight @ right[judged])
-            for j in judged:
-                rest = square[j] - 2 * solution @ right[j] + solution @ self.normal[j] @ solution
-                rms[j] = np.sqrt(max(0.0, rest) / count[j])
+            rest = square - 2 * right @ solution + (self.normal @ solution) @ solution
+            rms[judged] = np.sqrt(np.maximum(0.0, rest) / count)[judged]
             variance = np.where(np.isnan(rms), variance, rms**2 + self.floor**2)
         rigid, offset, drive = np.split(solution, [self.n_rigid, self.n_rigid + self.n])
-        misfit = 0.5 * float(np.sum(np.log(variance[judged])))
-        return TorqueFit(rms, misfit, rigid, offset, drive.reshape(self.n, -1))
+        mean = right[:, self.n_rigid :][joints, joints] / count
+        variation = np.maximum(square / count - mean**2, 0.0) + self.floor**2
+        misfits = np.where(np.isnan(rms), 0.0, 0.5 * np.log(variance / variation))
+        return TorqueFit(rms, misfits, rigid, offset, drive.reshape(self.n, -1))
 
     def own_rms(self) -> NDArray:
         """(n,) residual if each joint had parameters of its own: what sharing them cannot spoil, N m."""
@@ -133,7 +163,7 @@ class TorqueEquations:
     def _solve(self, normal: NDArray, right: NDArray) -> NDArray:
         """Least squares from normal equations, the drive's part not negative."""
         scale = np.sqrt(np.diag(normal))
-        scale[scale == 0] = 1.0
+        scale[scale <= NOTHING * scale.max()] = 1.0
         normal = normal / (scale * scale[:, None])
         normal.flat[:: len(scale) + 1] += RIDGE
         right = right / scale

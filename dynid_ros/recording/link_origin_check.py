@@ -1,0 +1,96 @@
+"""Does each joint sit where the URDF has it? Judged by the shift of one joint that explains the torques best."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynid_ros.recording.explanation import Explanation
+from dynid_ros.recording.motion_samples import MotionSamples
+from dynid_ros.recording.torque_fit import Terms, TorqueEquations, TorqueFit, TorqueModel
+
+if TYPE_CHECKING:
+    from dynid_ros.model import RobotModel
+
+ORIGIN: Final = "link origin"
+SEEN = 0.15
+"""Gain from which a shift is worth a warning."""
+SMALLEST, LARGEST = 0.03, 0.3
+"""Shifts that are reported, m: a larger one stands for something else that the model lacks."""
+SMALL = 1e-4
+"""Shift of the numerical derivative, m."""
+SAMPLES = 400
+STEPS = 2
+
+
+def origin_explanations(model: TorqueModel, samples: MotionSamples) -> Iterator[Explanation]:
+    """What a joint elsewhere in the link before it would explain.
+
+    Gravity alone never shows it: the parameters of the link before absorb it. Only fast motion does.
+    """
+    few = samples.thinned(SAMPLES)
+    terms = model.terms(few)
+    before = TorqueEquations(terms, few.torque, model.robot.chain.prismatic).fit()
+    n = model.robot.n_joints
+    if not np.any(np.isfinite(before.rms)) or n < 2:
+        return
+    shifts = _shift_columns(model, few, before.rigid, range(1, n))
+    if before.misfit - _with(model.robot, terms, shifts, few).misfit < SEEN:
+        return
+    gains = [
+        before.misfit - _with(model.robot, terms, shifts[:, :, 3 * k : 3 * k + 3], few).misfit for k in range(n - 1)
+    ]
+    joint = 1 + int(np.argmax(gains))
+    shift, found, fit = np.zeros(3), model, before
+    for _ in range(STEPS):
+        columns = _shift_columns(found, few, fit.rigid, [joint])
+        step = _with(model.robot, found.terms(few), columns, few).rigid[-3:]
+        shift = shift + step
+        found = TorqueModel(_shifted(model.robot, joint, shift))
+        fit = TorqueEquations(found.terms(few), few.torque, model.robot.chain.prismatic).fit()
+    gain, size = before.misfit - fit.misfit, float(np.linalg.norm(shift))
+    if gain >= SEEN and SMALLEST <= size <= LARGEST:
+        yield Explanation(
+            ORIGIN,
+            gain,
+            "the torques fit better with its origin elsewhere in the link before than the URDF has it; where, the "
+            "parameters absorb in part",
+            "measure the lengths of the links; check that URDF, base and tip are those of this robot",
+            (model.robot.joint_names[joint],),
+            severity="warning",
+        )
+
+
+def _with(robot: RobotModel, terms: Terms, columns: NDArray, samples: MotionSamples) -> TorqueFit:
+    rigid = np.concatenate([terms.rigid, columns], axis=2)
+    return TorqueEquations(Terms(rigid, terms.drive, terms.moving), samples.torque, robot.chain.prismatic).fit()
+
+
+def _shifted(robot: RobotModel, joint: int, shift: NDArray) -> RobotModel:
+    placements = robot.chain.placements.copy()
+    placements[joint, :3, 3] += shift
+    return type(robot)(replace(robot.chain, placements=placements), robot.parameters, robot.gravity, robot.urdf)
+
+
+def origin_columns(model: TorqueModel, samples: MotionSamples, rigid: NDArray) -> list[tuple[int, NDArray]]:
+    """Joints after the first, and the derivatives (M, n, 3) of the torques by the origin of each, N m / m."""
+    columns = _shift_columns(model, samples, rigid, range(1, model.robot.n_joints))
+    return [(k + 1, columns[:, :, 3 * k : 3 * k + 3]) for k in range(model.robot.n_joints - 1)]
+
+
+def _shift_columns(model: TorqueModel, samples: MotionSamples, rigid: NDArray, joints: Iterable[int]) -> NDArray:
+    """(M, n, 3 k) derivatives of the torques by the origins of k joints, N m / m."""
+    motion = samples.position, samples.velocity, samples.acceleration
+    parameters = np.zeros(model.robot.parameters.size)
+    parameters[model.columns] = rigid
+    now = model.robot.inverse_dynamics(*motion, parameters)
+    columns = [
+        (_shifted(model.robot, joint, SMALL * axis).inverse_dynamics(*motion, parameters) - now) / SMALL
+        for joint in joints
+        for axis in np.eye(3)
+    ]
+    return np.stack(columns, axis=2)

@@ -1,0 +1,110 @@
+"""Torques that stand still, or fall to exactly zero, for stretches of the motion."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynid_ros.recording.finding import Finding
+from dynid_ros.recording.recording import Recording
+
+FROZEN: Final = "frozen torque"
+SHORTEST, SAMPLES = 0.05, 10
+"""A stretch lasts at least so long, s, and so many samples; drops to zero may be shorter."""
+MOVED = 0.01
+"""The arm moves by more meanwhile, rad or m."""
+AROUND = 40
+"""Samples on each side that tell how the channel varies there."""
+LIVELY, ZIGZAG = 0.05, 0.2
+"""A channel has noise where fewer of its steps are none, and more of them turn back."""
+JUMP, TURN = 4.0, 3
+"""Without noise: after a stretch the torque jumps by more than so many of its usual steps, and the joint does not turn
+back within so many samples."""
+FAR = 8.0
+"""Drops to zero come from torques so many usual steps away."""
+DROPS = 3
+"""So many drops to zero are not by chance."""
+SIZE = 0.02
+"""They come from torques beyond this part of the joint's largest."""
+
+
+def check_torque_stretches(recording: Recording) -> Iterator[Finding]:
+    """A warning for each joint whose torque stands still while the arm moves, or drops to zero."""
+    if recording.n_samples < 2 * AROUND:
+        return
+    for j, joint in enumerate(recording.joint_names):
+        torque = recording.torque[:, j]
+        if not np.isfinite(torque).any() or np.nanmin(torque) == np.nanmax(torque):
+            continue
+        where = f"{recording.source}, joint '{joint}'"
+        drops = _drops(recording, torque)
+        # An extreme is a limit, judged elsewhere.
+        limits = np.nanmin(torque), np.nanmax(torque)
+        runs = [] if drops else [run for run in _runs(torque) if torque[run[0]] not in limits]
+        frozen = [run for run in runs if _is_frozen(recording, j, *run)]
+        for stretches, what in ((drops, "falls to exactly 0"), (frozen, "stands still")):
+            if stretches:
+                samples = sum(last - first for first, last in stretches)
+                yield Finding(
+                    "warning",
+                    where,
+                    f"its torque {what} in {len(stretches)} stretch{'es' * (len(stretches) > 1)}, {samples} samples "
+                    f"({100 * samples / len(torque):.2g} %) while the arm moves, first at "
+                    f"t = {recording.time[stretches[0][0]]:.3f} s",
+                    "the sensor or its connection fails for moments: mend it, or leave these samples out",
+                    FROZEN,
+                )
+
+
+def _runs(values: NDArray) -> list[tuple[int, int]]:
+    """First and one past the last of the samples of each run of equal values, two and more."""
+    same = np.concatenate([[False], np.diff(values) == 0, [False]])
+    edges = np.flatnonzero(np.diff(same.astype(int)))
+    return [(int(a), int(b) + 1) for a, b in zip(edges[::2], edges[1::2], strict=True)]
+
+
+def _is_frozen(recording: Recording, j: int, first: int, last: int) -> bool:
+    if last - first < SAMPLES or recording.time[last - 1] - recording.time[first] < SHORTEST:
+        return False
+    torque, position = recording.torque[:, j], recording.position[first:last]
+    moved = np.ptp(position, axis=0)
+    # A row that only comes again is no news of this channel.
+    fresh = np.count_nonzero(np.any(np.diff(position, axis=0) != 0, axis=1)) >= SAMPLES // 2
+    if not fresh or moved.max() < MOVED:
+        return False
+    around = np.concatenate([np.diff(torque[max(0, first - AROUND) : first]), np.diff(torque[last : last + AROUND])])
+    around = around[np.isfinite(around)]
+    steps = around[around != 0]
+    if len(around) < AROUND // 2 or not steps.size:
+        return False
+    if np.mean(around == 0) < LIVELY and np.mean(steps[1:] * steps[:-1] < 0) > ZIGZAG:
+        return True
+    # Few steps, or smooth: then it stood still if it jumps afterwards, but not because the joint turns back.
+    moves = np.diff(recording.position[max(first, last - TURN) : last + TURN, j])
+    turns = moves.min() * moves.max() <= 0
+    after = abs(torque[min(last, len(torque) - 1)] - torque[first])
+    return bool(moved[j] > MOVED and not turns and after > JUMP * np.median(np.abs(steps)))
+
+
+def _drops(recording: Recording, torque: NDArray) -> list[tuple[int, int]]:
+    """Stretches of exact zeros between torques far from zero, while the arm moves; none if there are few."""
+    zero = torque == 0
+    if not zero.any() or zero.all():
+        return []
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], zero, [False]]).astype(int)))
+    steps = np.abs(np.diff(torque[~zero]))
+    usual = float(np.nanmedian(steps[steps > 0])) if np.any(steps > 0) else 0.0
+    far = max(FAR * usual, SIZE * float(np.nanmax(np.abs(torque))))
+    found = []
+    for first, last in zip(edges[::2], edges[1::2], strict=True):
+        beside = [torque[k] for k in (first - 1, last) if 0 <= k < len(torque)]
+        near = slice(max(0, first - AROUND), last + AROUND)
+        moves = np.ptp(recording.position[near], axis=0).max() > MOVED
+        # Not where it passes through zero.
+        if moves and (min(beside) > far or max(beside) < -far):
+            found.append((int(first), int(last)))
+    long = any(last - first >= SAMPLES for first, last in found)
+    return found if len(found) >= DROPS or long else []

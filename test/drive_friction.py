@@ -1,0 +1,63 @@
+"""Friction torques of given motions: laws of drives as the literature has them, and what a held joint carries."""
+
+import numpy as np
+
+LAWS = ("coulomb", "stribeck", "dahl", "lugre", "load", "direction")
+
+
+def friction_torque(
+    law: str, time: np.ndarray, q: np.ndarray, qd: np.ndarray, rigid: np.ndarray, level: np.ndarray, rng
+) -> np.ndarray:
+    """Friction torque (N, n) of joints that move as q (N, n), N m.
+
+    A joint that is held keeps the friction of its last motion (before the first: any), which takes a part of the
+    changes of its load, but never more than Coulomb friction.
+
+    Args:
+        law: one of LAWS. coulomb: with viscous friction; stribeck: more near rest; dahl, lugre: builds up over a
+            presliding distance of 0.2 to 10 mrad, lugre with Stribeck's curve and a bristle's damping; load: Coulomb
+            friction that grows with the torque; direction: Coulomb and viscous friction that differ by direction.
+        time: (N,) s.
+        q, qd: (N, n) rad or m, and per s.
+        rigid: (N, n) torque without friction, N m.
+        level: (n,) Coulomb friction, N m.
+        rng: draws the rest.
+
+    """
+    n = len(level)
+    viscous = level * rng.uniform(0.2, 1.0, n) / np.maximum(qd.std(axis=0), 0.02)
+    stribeck = rng.uniform(0.1, 0.5, n) if law in ("stribeck", "lugre") else np.zeros(n)
+    width = rng.uniform(0.01, 0.1)
+    coulomb = level * (1 + stribeck * np.exp(-((qd / width) ** 2)))
+    if law == "load":
+        size = np.maximum(np.abs(rigid).max(axis=0), 1e-9)
+        coulomb = coulomb * (1 + rng.uniform(0.1, 0.6, n) * np.abs(rigid) / size)
+    forward = np.ones(n), np.ones(n)
+    if law == "direction":
+        forward = rng.uniform(0.7, 1.3, n), rng.uniform(0.6, 1.4, n)
+    distance = {"dahl": (3e-4, 1e-2), "lugre": (2e-4, 5e-3)}.get(law, (1e-5, 1e-4))
+    distance = np.exp(rng.uniform(*np.log(distance), n))
+    kept = _presliding(q, rigid, coulomb, distance, rng.uniform(0.0, 1.0, n), rng)
+    up = qd > 0
+    kept = kept * np.where(up, forward[0], 1.0)
+    sliding = viscous * np.where(up, forward[1], 1.0) * qd
+    if law == "lugre":
+        rate = np.gradient(kept, time, axis=0)
+        most = 0.2 * level
+        kept = kept + np.clip(rng.uniform(0.0, 0.01) * rate, -most, most)
+    return kept + sliding
+
+
+def _presliding(q, rigid, coulomb, distance, taken, rng) -> np.ndarray:
+    """Dahl's friction (N, n) of bound `coulomb` (N, n) for each step of q; `taken` (n,) of a load's change at rest."""
+    friction = np.empty_like(q)
+    now = coulomb[0] * rng.uniform(-1, 1, q.shape[1])
+    steps = np.diff(q, axis=0, prepend=q[:1])
+    forget = np.exp(-np.abs(steps) / distance)
+    changes = taken * np.diff(rigid, axis=0, prepend=rigid[:1]) * (np.abs(steps) < 1e-7)
+    limit = np.sign(steps) * coulomb
+    for k in range(len(q)):
+        now = limit[k] + (now - limit[k]) * forget[k] - changes[k]
+        now = np.minimum(np.maximum(now, -coulomb[k]), coulomb[k])
+        friction[k] = now
+    return friction

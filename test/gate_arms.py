@@ -1,0 +1,85 @@
+"""What the sanity gate is tuned on, and what it is judged on: arms, friction laws, seeds, fixed before either was run.
+
+No arm of HELD_OUT is used by another test or benchmark, and no threshold was chosen after a look at it.
+"""
+
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+from clean_recordings import ARMS, arm, without_others
+from pinocchio_arm import example_urdf
+
+from dynid_ros.model import RobotModel
+
+URDFS = {
+    "baxter": ("baxter_description/urdf/baxter.urdf", "torso", "left_wrist"),
+    "romeo": ("romeo_description/urdf/romeo.urdf", "torso", "l_wrist"),
+    "icub": ("icub_description/robots/icub.urdf", "chest", "l_hand"),
+    "so101": ("so_arm_description/urdf/so101.urdf", None, "gripper_frame_link"),
+}
+"""File, base and tip."""
+INDUSTRIAL = {
+    "puma": ((0.43, 0.02), (0.15, 0.43, 0.06), (0.0, 17.4, 4.8, 0.82, 0.34, 0.09), 0.0),
+    "irb120": ((0.27, 0.07), (0.0, 0.302, 0.072), (3.1, 3.9, 4.2, 1.5, 0.7, 0.14), 0.0),
+    "kr6": ((0.455, 0.035), (0.0, 0.42, 0.08), (8.9, 12.6, 7.2, 3.4, 1.4, 0.3), 0.025),
+}
+"""Arms with a spherical wrist: lengths of upper arm and elbow, m; offsets of shoulder, forearm and flange, m; masses of
+the links, kg, to the size of the real ones; offset of the shoulder from the first axis, m."""
+
+
+@dataclass(frozen=True)
+class Split:
+    """One side: arms, friction laws, the first number of its random chains, and the first seed."""
+
+    arms: tuple[str, ...]
+    laws: tuple[str, ...]
+    chains: int
+    seed: int
+
+
+SPLITS = {
+    "develop": Split((*ARMS, "baxter", "puma"), ("coulomb", "stribeck", "dahl", "direction"), 0, 0),
+    "held out": Split(
+        ("romeo", "icub", "so101", "irb120", "kr6"),
+        ("coulomb", "stribeck", "dahl", "lugre", "load", "direction"),
+        5000,
+        10_000,
+    ),
+}
+"""LuGre's friction and friction that grows with load are not tuned on."""
+CHAINS = 0.15
+"""Part of the recordings that is of random chains."""
+
+
+@cache
+def gate_arm(name: str) -> RobotModel:
+    """One of a split, or the random chain of that number."""
+    if name in URDFS:
+        path, base, tip = URDFS[name]
+        return without_others(RobotModel.from_urdf(example_urdf(path), tip=tip, base=base), tip, base)
+    return _industrial(name) if name in INDUSTRIAL else arm(name)
+
+
+def _industrial(name: str) -> RobotModel:
+    """Links as slender rods with their masses towards the joint before."""
+    (upper, elbow), (shoulder, forearm, flange), masses, first = INDUSTRIAL[name]
+    rows = (
+        (first, np.pi / 2, 0.0),
+        (upper, 0.0, shoulder),
+        (elbow, np.pi / 2, 0.0),
+        (0.0, -np.pi / 2, forearm),
+        (0.0, np.pi / 2, 0.0),
+        (0.0, 0.0, flange),
+    )
+    table = [{"a": a, "alpha": alpha, "d": d, "theta": 0.0, "type": "revolute"} for a, alpha, d in rows]
+    rng = np.random.default_rng(sum(map(ord, name)))
+    links = []
+    for mass, (a, alpha, d) in zip(masses, rows, strict=True):
+        # The frame is at the far end of the link: -a along its x, -d along the axis before.
+        back = -np.array([a, d * np.sin(alpha), d * np.cos(alpha)])
+        centre = back * rng.uniform(0.3, 0.7) + rng.normal(0, 0.02, 3)
+        size = np.linalg.norm(back) + 0.08
+        about = mass * size**2 / 12 * np.eye(3) + mass * ((centre @ centre) * np.eye(3) - np.outer(centre, centre))
+        links.append([mass, *(mass * centre), *about[np.triu_indices(3)]])
+    return RobotModel.from_dh(table, (0.0, 0.0, -9.80665), np.concatenate(links))

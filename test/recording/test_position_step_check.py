@@ -1,0 +1,61 @@
+"""Encoders that lose counts, beside motions and clocks that only look so."""
+
+from dataclasses import replace
+
+import numpy as np
+import planar_arm
+import pytest
+
+from dynid_ros.recording import Recording, check
+
+RATE = 200
+N = 20 * RATE
+
+
+@pytest.fixture(scope="module")
+def clean():
+    time = np.arange(N) / RATE
+    q = 1.2 * np.sin(np.outer(time, [0.5, 1.7, 2.9]))
+    rng = np.random.default_rng(0)
+    torque = planar_arm.holding_torque(q) + rng.normal(0, 0.05, q.shape)
+    position = np.round(q / 1e-4) * 1e-4
+    return Recording(planar_arm.JOINTS, time, position, np.full_like(q, np.nan), torque, source="run")
+
+
+def stepped(recording, joint, row, size):
+    position = recording.position.copy()
+    position[row:, joint] += size
+    return replace(recording, position=position)
+
+
+@pytest.mark.parametrize("size", [0.003, -0.02])
+@pytest.mark.parametrize("joint", [0, 2])
+def test_a_step_that_stays(clean, joint, size):
+    (finding,) = check(stepped(clean, joint, 1500, size))
+    assert (finding.kind, finding.severity) == ("position step", "warning")
+    assert finding.where == f"run, joint 'joint_{joint + 1}'"
+    assert finding.message.startswith("its position steps 1 time, first by ")
+    said = float(finding.message.split("by ")[1].split(" at")[0])
+    assert said == pytest.approx(size, abs=0.1 * abs(size) + 2e-4)
+    assert "t = 7.495 s" in finding.message
+
+
+def test_steps_are_counted(clean):
+    twice = stepped(stepped(clean, 1, 900, 0.01), 1, 2500, 0.01)
+    (finding,) = check(twice)
+    assert "steps 2 times" in finding.message
+
+
+def test_late_samples_move_all_joints_and_are_no_step(clean):
+    """A message that the clock stamps 3 ms late: each joint is off by its own speed."""
+    late = clean.time.copy()
+    late[2000:2010] += 0.003
+    q = 1.2 * np.sin(np.outer(late, [0.5, 1.7, 2.9]))
+    assert check(replace(clean, position=np.round(q / 1e-4) * 1e-4)) == []
+
+
+def test_an_arm_that_stops_dead_is_no_step(clean):
+    time = clean.time
+    q = clean.position.copy()
+    q[:, 0] = np.clip(0.4 * (time - 5.0), 0.0, 2.0)
+    assert [finding for finding in check(replace(clean, position=q)) if finding.kind == "position step"] == []

@@ -1,0 +1,67 @@
+"""Torques that stand still or fall to zero for stretches, and those that only rest, repeat themselves or cross zero."""
+
+from dataclasses import replace
+
+import numpy as np
+import planar_arm
+import pytest
+
+from dynid_ros.recording import Recording, check
+
+RATE = 200
+N = 20 * RATE
+
+
+@pytest.fixture(scope="module")
+def clean():
+    rng = np.random.default_rng(0)
+    time = np.arange(N) / RATE
+    phase = np.outer(time, [0.5, 1.7, 2.9])
+    torque = planar_arm.holding_torque(np.sin(phase)) + rng.normal(0, 0.05, phase.shape)
+    return Recording(planar_arm.JOINTS, time, np.sin(phase), np.full_like(phase, np.nan), torque, source="run")
+
+
+def with_torque(recording, torque):
+    return replace(recording, torque=torque)
+
+
+@pytest.mark.parametrize("quantum", [0.0, 0.2])
+def test_a_torque_that_stands_still(clean, quantum):
+    torque = clean.torque if not quantum else np.round(clean.torque / quantum) * quantum
+    torque = torque.copy()
+    torque[1000:1080, 1] = torque[1000, 1]
+    (finding,) = check(with_torque(clean, torque))
+    assert (finding.kind, finding.severity) == ("frozen torque", "warning")
+    assert finding.where == "run, joint 'joint_2'"
+    assert "stands still in 1 stretch, " in finding.message
+    assert float(finding.message.split("t = ")[1].split()[0]) == pytest.approx(5.0, abs=0.05)
+
+
+@pytest.mark.parametrize("length", [1, 30])
+def test_a_torque_that_drops_to_zero(clean, length):
+    torque = clean.torque + np.array([30.0, 0.0, 0.0])
+    for first in (500, 900, 1700, 2600):
+        torque[first : first + length, 0] = 0.0
+    (finding,) = check(with_torque(clean, torque))
+    assert (finding.kind, finding.where) == ("frozen torque", "run, joint 'joint_1'")
+    assert f"falls to exactly 0 in 4 stretches, {4 * length} samples" in finding.message
+
+
+def test_quantised_torques_that_cross_zero_are_sound(clean):
+    torque = clean.torque + 3 * np.sin(1.3 * clean.time)[:, None]
+    assert check(with_torque(clean, np.round(torque / 0.3) * 0.3)) == []
+
+
+def test_a_torque_without_noise_at_constant_speed_is_sound(clean):
+    """A vertical joint: nothing but Coulomb friction, which turns with the motion."""
+    torque = clean.torque.copy()
+    torque[:, 0] = np.sign(np.cos(0.5 * clean.time))
+    assert check(with_torque(clean, torque)) == []
+
+
+def test_an_arm_at_rest_may_repeat_itself(clean):
+    rest = np.minimum(clean.time, 10.0)
+    position = np.sin(np.outer(rest, [0.5, 1.7, 2.9]))
+    torque = clean.torque.copy()
+    torque[2000:] = torque[2000]
+    assert check(replace(clean, position=position, torque=torque)) == []

@@ -1,0 +1,123 @@
+"""Faults of sensors, gears and the model's geometry, put into sound recordings by the size from which they matter."""
+
+from dataclasses import replace
+
+import numpy as np
+from clean_recordings import Case, turned
+from scipy.spatial.transform import Rotation
+
+from dynid_ros.model import RobotModel
+
+MATTERS = 0.05
+"""A wrong geometry matters if the best parameters leave this part of a joint's torque."""
+VISIBLE, ROWS = 1.33, 300
+"""… and so many times what the right geometry leaves, at so many samples."""
+SEEN = 0.02
+"""Joints whose torque varies by this part of the arm's largest are looked at."""
+
+
+def _heavy(case: Case) -> np.ndarray:
+    size = np.nanstd(case.recording.torque, axis=0)
+    return np.flatnonzero(size >= SEEN * size.max())
+
+
+def encoder_step(case: Case, rng: np.random.Generator) -> Case:
+    """One to three steps of 3 to 50 mrad (mm) of a joint, which stay."""
+    position = case.recording.position.copy()
+    j = rng.integers(case.robot.n_joints)
+    for row in rng.integers(20, len(position) - 20, rng.integers(1, 4)):
+        position[row:, j] += rng.choice([-1, 1]) * np.exp(rng.uniform(*np.log([0.003, 0.05])))
+    return replace(case, recording=replace(case.recording, position=position))
+
+
+def frozen_torque(case: Case, rng: np.random.Generator) -> Case | None:
+    """One to five stretches of 0.2 to 2 s in which a torque stands still, though it would change by a tenth."""
+    recording = case.recording
+    torque = recording.torque.copy()
+    j = rng.choice(_heavy(case))
+    size, step, put = np.nanstd(torque[:, j]), float(np.median(np.diff(recording.time))), 0
+    for _ in range(int(rng.integers(1, 6))):
+        length = int(rng.uniform(0.2, 2.0) / step)
+        first = int(rng.integers(50, max(51, len(torque) - length - 50)))
+        rows = slice(first, first + length)
+        moves = np.ptp(recording.position[rows], axis=0).max() > 0.05
+        if moves and np.ptp(recording.torque[rows, j]) > 0.1 * size:
+            torque[rows, j] = torque[first, j]
+            put += 1
+    return replace(case, recording=replace(recording, torque=torque)) if put else None
+
+
+def torque_drops(case: Case, rng: np.random.Generator) -> Case:
+    """5 to 35 % of the samples of a torque exactly zero, in stretches of 1 to 50 samples."""
+    torque = case.recording.torque.copy()
+    j = rng.choice(_heavy(case))
+    longest, share = int(rng.integers(1, 51)), rng.uniform(0.05, 0.35)
+    while np.mean(torque[:, j] == 0) < share:
+        first = int(rng.integers(len(torque)))
+        torque[first : first + int(rng.integers(1, longest + 1)), j] = 0.0
+    return replace(case, recording=replace(case.recording, torque=torque))
+
+
+def position_ratio(case: Case, rng: np.random.Generator) -> Case | None:
+    """A joint's angle times two, half of it, or before a gear of 30 to 160."""
+    j = rng.choice(_heavy(case))
+    ratio = rng.choice([0.5, 2.0, rng.uniform(30, 160)])
+    position, velocity = case.recording.position.copy(), case.recording.velocity.copy()
+    position[:, j] *= ratio
+    velocity[:, j] *= ratio
+    faulty = replace(case, recording=replace(case.recording, position=position, velocity=velocity))
+    return faulty if ratio > 30 or _matters(case, faulty) else None
+
+
+def link_origin(case: Case, rng: np.random.Generator) -> Case | None:
+    """The origin of a joint after the first 10 cm off in the URDF, where the parameters cannot absorb it."""
+    chain = case.robot.chain
+    shift = rng.normal(size=3)
+    placements = chain.placements.copy()
+    placements[rng.integers(1, chain.n_joints), :3, 3] += 0.1 * shift / np.linalg.norm(shift)
+    moved = replace(chain, placements=placements)
+    robot = RobotModel(moved, case.robot.parameters, case.robot.gravity, case.robot.urdf)
+    faulty = replace(case, robot=robot)
+    return faulty if _matters(case, faulty) else None
+
+
+def tilted_base(case: Case, rng: np.random.Generator) -> Case | None:
+    """A base that is tilted by 5 degrees, about any horizontal axis."""
+    gravity = case.robot.gravity
+    axis = np.cross(gravity, rng.normal(size=3))
+    faulty = turned(case, Rotation.from_rotvec(np.radians(5.0) * axis / np.linalg.norm(axis)).apply(gravity))
+    return faulty if _matters(case, faulty) else None
+
+
+def _matters(case: Case, faulty: Case) -> bool:
+    """Whether the wrong geometry leaves of a joint's torque what parameters and friction cannot explain.
+
+    By plain least squares: MATTERS of the torque, and a third more than the right geometry leaves.
+    """
+    heavy = _heavy(case)
+    right, wrong = _left(case)[heavy], _left(faulty)[heavy]
+    more = np.sqrt(np.maximum(wrong**2 - right**2, 0.0))
+    size = np.nanstd(case.recording.torque, axis=0)[heavy]
+    return bool(np.any((more > MATTERS * size) & (wrong > VISIBLE * right)))
+
+
+def _left(case: Case) -> np.ndarray:
+    """(n,) rms that the linear model leaves, each joint weighted by its torque, N m."""
+    recording, n = case.recording, case.robot.n_joints
+    time, position = recording.time, recording.position
+    rows = np.linspace(20, len(time) - 21, ROWS).astype(int)
+    step = max(1, round(0.04 / float(np.median(np.diff(time)))))
+    before, now, after = (np.clip(rows + k * step, 0, len(time) - 1) for k in (-1, 0, 1))
+    width = ((time[after] - time[before]) / 2)[:, None]
+    speed = (position[after] - position[before]) / (2 * width)
+    acceleration = (position[after] - 2 * position[now] + position[before]) / width**2
+    rigid = case.robot.torque_regressor(position[now], speed, acceleration)
+    drive = np.zeros((ROWS, n, n, 4))
+    terms = np.stack([np.ones_like(speed), np.tanh(speed / 0.01), speed, acceleration], axis=2)
+    drive[:, range(n), range(n)] = terms
+    columns = np.concatenate([rigid, drive.reshape(ROWS, n, -1)], axis=2)
+    weight = 1 / np.maximum(np.nanstd(recording.torque, axis=0), 1e-9)[:, None]
+    target = recording.torque[now]
+    flat = (columns * weight).reshape(ROWS * n, -1)
+    solution = np.linalg.lstsq(flat, (target * weight[:, 0]).ravel(), rcond=1e-9)[0]
+    return np.sqrt(np.mean((target - columns @ solution) ** 2, axis=0))
