@@ -81,11 +81,9 @@ def friction_section(model: LinkModel, estimate: BaseEstimate) -> dict:
         own |= {term: None for term in own if np.isnan(found.get(f"{term} {joint}", 0.0))}
         entry: dict = {term: own.get(term) for term in COMMON_TERMS}
         if friction.asymmetric:
-            entry |= {
-                term: (own[f"{term}_positive"] + own[f"{term}_negative"]) / 2
-                for term in ("coulomb", "viscous")
-                if own.get(f"{term}_positive") is not None and own.get(f"{term}_negative") is not None
-            }
+            for term in ("coulomb", "viscous"):
+                ways = [own.get(f"{term}_positive"), own.get(f"{term}_negative")]
+                entry[term] = float(np.mean(known)) if len(known := [w for w in ways if w is not None]) == 2 else None
         entry |= own
         entry |= {name: getattr(friction, name) for name in SHAPES}
         entry["terms"] = list(friction.terms)

@@ -90,7 +90,8 @@ def identify_load(
 
     """
     output, robot = writable_folder(output), identification.robot
-    moving, arm_missing = identification.motion == "dynamic", ()
+    moving = identification.motion == "dynamic"
+    arm_missing: tuple[str, ...] = ()
     with progress(4) as step:
         step("looking for faults in the recordings")
         findings = checked(unloaded, robot, motion=True) if unloaded else ()

@@ -169,10 +169,10 @@ class IdentificationNode(Node):
         self._progress.publish(Float32(data=1.0))
         self._take(job)
         if missing:
-            error = DynidError(f"not enough: {'; '.join(missing)}; what is known is in {self.settings.output}")
-            self._outcome = (ERROR, str(error))
-            self._state.publish(String(data=str(error)))
-            raise error
+            words = f"not enough: {'; '.join(missing)}; what is known is in {self.settings.output}"
+            self._outcome = (ERROR, words)
+            self._state.publish(String(data=words))
+            raise DynidError(words)
         return job.summary()
 
     def cancel(self) -> str:
