@@ -23,10 +23,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     words = " ".join(takewhile(lambda word: not word.startswith("-"), given))
     as_json = "--json" in given
     try:
-        with interruptible():
+        with interruptible() as started:
             options = _parser().parse_args(given or ["--help"])
-            # imported here: Ctrl-C ends in order what takes seconds
+            # imported here: Ctrl-C ends that too, which takes seconds
             only_document_on_stdout = import_module("dynid_ros.commands.answers").only_document_on_stdout
+            started()
             with only_document_on_stdout() if as_json else nullcontext():
                 answer = options.command(options)
     except DynidError as error:

@@ -8,7 +8,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from multiprocessing.context import ForkProcess
@@ -67,21 +67,24 @@ def stop(processes: Iterable[Process], timeout: float = STOP_TIMEOUT) -> None:
 
 
 @contextmanager
-def interruptible() -> Iterator[None]:
-    """The first SIGINT does what its handler does, raises KeyboardInterrupt that is; the second ends all at once.
+def interruptible() -> Iterator[Callable[[], None]]:
+    """SIGINT ends all at once; from when the function that is yielded was called, the second does.
 
-    A thread counts them: handlers run when the main thread comes to it, and count two that come meanwhile as one.
+    The first then does what its handler does, raises KeyboardInterrupt that is, so that files and terminal are left
+    tidy. A thread counts them: handlers run when the main thread comes to it, count two that come meanwhile as one, and
+    what they raise while modules are imported may be lost there.
     """
     if threading.current_thread() is not threading.main_thread():
-        yield  # only the main thread may handle signals
+        yield lambda: None  # only the main thread may handle signals
         return
+    allowed = [0]
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
-    threading.Thread(target=_count_interrupts, args=(reading,), daemon=True).start()
+    threading.Thread(target=_count_interrupts, args=(reading, allowed), daemon=True).start()
     handler = signal.signal(signal.SIGINT, signal.default_int_handler)
     before = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
     try:
-        yield
+        yield lambda: allowed.append(1)
     finally:
         signal.set_wakeup_fd(before)
         signal.signal(signal.SIGINT, handler)
@@ -93,11 +96,12 @@ def uninterruptible() -> None:
     signal.set_wakeup_fd(-1)
 
 
-def _count_interrupts(reading: int) -> None:
+def _count_interrupts(reading: int, allowed: list[int]) -> None:
+    """End at once at more interrupts than the last number of `allowed`."""
     interrupts = 0
     while received := os.read(reading, 1):
         interrupts += received[0] == signal.SIGINT
-        if interrupts > 1:
+        if interrupts > allowed[-1]:
             end_at_once()
     os.close(reading)
 
