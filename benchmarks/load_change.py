@@ -1,10 +1,14 @@
 """How fast pick-ups and drops are noticed, and how often none is taken for one.
 
-    python -m benchmarks.load_change [--robot demo|panda|ur10] [--rate 125] [--changes 24] [--quiet 600]
+    python -m benchmarks.load_change [--robot demo|panda|ur10] [--rate 125] [--changes 24] [--quiet 600] [--standing]
 
 Torques are MuJoCo's, of blocks of 1 to 2 kg picked up and dropped at any moment of motion and rest, with noise of 0.5 %
 of the effort limits on each sample, encoder noise of 2e-5 rad, and Coulomb and viscous friction off by up to 15 % each.
 The first change comes after a minute. Then a run without any change.
+
+With `--standing` friction remembers: it takes up its direction over 0.2 to 3 mrad, and a joint that stands keeps it.
+Loads come and go while the arm stands for 2 to 12 s, and stiction takes up all it can, so that the drives' torques
+change by the rest alone. Delays count from when the arm moves again.
 """
 
 import argparse
@@ -23,7 +27,16 @@ from dynid_ros.simulation.demo_arm import demo_arm_urdf
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "test"))
-from online_experiment import believed, block, measured, moves, mujoco_torque  # noqa: E402
+from online_experiment import (  # noqa: E402
+    STANDING,
+    believed,
+    block,
+    measured,
+    moves,
+    mujoco_torque,
+    standstills,
+    stuck,
+)
 from pinocchio_arm import example_urdf  # noqa: E402
 
 ROBOTS = {
@@ -33,16 +46,26 @@ ROBOTS = {
 FIRST, SPACING, LATEST, TARGET = 60.0, 10.0, 5.0, 0.5
 
 
-def run(robot: RobotModel, duration: float, rate: float, times: np.ndarray, seed: int) -> list[LoadChange]:
-    """Changes noticed in a run in which a load comes and goes at `times`."""
+def run(
+    robot: RobotModel, duration: float, rate: float, times: np.ndarray, seed: int, *, standing: bool
+) -> tuple[list[LoadChange], np.ndarray]:
+    """Changes noticed in a run in which a load comes and goes at `times`, and since when they could be.
+
+    If the arm stands, the load changes in the middle of the standstill that is nearest to each of `times`.
+    """
     rng = np.random.default_rng(seed)
-    motion = moves(robot, duration, rate, rng)
+    motion = moves(robot, duration, rate, rng, rests=STANDING) if standing else moves(robot, duration, rate, rng)
+    since = times
+    if standing:
+        pauses = np.array(standstills(motion))
+        chosen = np.unique([np.abs(pauses.mean(axis=1) - time).argmin() for time in times]).astype(int)
+        times, since = pauses[chosen].mean(axis=1), pauses[chosen, 1]
     loads = [(time, None if k % 2 else block(rng.uniform(1, 2))) for k, time in enumerate(times)]
-    q, torque = measured(robot, motion, mujoco_torque(robot, motion, loads), rng)
+    q, torque = (stuck if standing else measured)(robot, motion, mujoco_torque(robot, motion, loads), rng)
     online = OnlineIdentification(robot, arm=believed(robot), forgetting=10.0)
     for k, time in enumerate(motion.time):
         online.sample(time, q[k], torque[k])
-    return online.changes
+    return online.changes, np.column_stack([times, since])
 
 
 def main() -> None:
@@ -53,6 +76,7 @@ def main() -> None:
     parser.add_argument("--changes", type=int, default=24)
     parser.add_argument("--quiet", type=float, default=600.0)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--standing", action="store_true")
     arguments = parser.parse_args()
     if arguments.robot == "demo":
         robot = RobotModel.from_urdf(demo_arm_urdf())
@@ -60,12 +84,13 @@ def main() -> None:
         path, tip = ROBOTS[arguments.robot]
         robot = RobotModel.from_urdf(example_urdf(path), tip=tip)
     rng = np.random.default_rng(arguments.seed)
-    times = FIRST + np.cumsum(SPACING * rng.uniform(0.8, 1.2, arguments.changes))
-    noticed = run(robot, times[-1] + SPACING, arguments.rate, times, arguments.seed)
+    spacing = 2 * SPACING if arguments.standing else SPACING
+    times = FIRST + np.cumsum(spacing * rng.uniform(0.8, 1.2, arguments.changes))
+    noticed, pairs = run(robot, times[-1] + spacing, arguments.rate, times, arguments.seed, standing=arguments.standing)
     delays, errors = [], []
-    for time in times:
-        found = [change for change in noticed if time < change.noticed < time + LATEST]
-        delays.append(found[0].noticed - time if found else np.inf)
+    for time, since in pairs:
+        found = [change for change in noticed if time < change.noticed < since + LATEST]
+        delays.append(max(found[0].noticed - since, 0.0) if found else np.inf)
         errors.append(found[0].time - time if found else np.nan)
         noticed = [change for change in noticed if change not in found[:1]]
     delay = np.array(delays)
@@ -75,8 +100,12 @@ def main() -> None:
         f"{np.nanmedian(np.abs(errors)):.2f} s; {len(noticed)} false alarms"
     )
     if arguments.quiet:
-        false = run(robot, arguments.quiet, arguments.rate, np.zeros(0), arguments.seed + 1)
+        false, _ = run(
+            robot, arguments.quiet, arguments.rate, np.zeros(0), arguments.seed + 1, standing=arguments.standing
+        )
         print(f"{arguments.quiet:g} s without a change: {len(false)} false alarms")
+        for change in false:
+            print(f"  at {change.noticed:.2f} s, {change.mass:.2f} kg")
 
 
 if __name__ == "__main__":

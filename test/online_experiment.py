@@ -22,6 +22,10 @@ ENCODER = 2e-5
 SMOOTHING = 0.02  # real friction has no step
 
 
+PRESLIDING = (2e-4, 3e-3)  # rad in which friction takes up its new direction; drawn between these
+STANDING = (2.0, 12.0)  # s
+
+
 class Motion(NamedTuple):
     """Time (N,), and positions, velocities and accelerations (N, n)."""
 
@@ -31,8 +35,15 @@ class Motion(NamedTuple):
     qdd: np.ndarray
 
 
-def moves(robot: RobotModel, duration: float, rate: float, rng: np.random.Generator, speed: float = 0.35) -> Motion:
-    """Moves of minimum jerk between random poses, and rests of up to 4 s after every second one."""
+def moves(
+    robot: RobotModel,
+    duration: float,
+    rate: float,
+    rng: np.random.Generator,
+    speed: float = 0.35,
+    rests: tuple[float, float] = (0.3, 4.0),
+) -> Motion:
+    """Moves of minimum jerk between random poses, and rests after every second one, between `rests` s long."""
     limits, n = robot.limits, robot.n_joints
     lower, upper = np.maximum(limits.lower, -2.5), np.minimum(limits.upper, 2.5)
     parts, length, size = [], 0, int(duration * rate)
@@ -50,7 +61,7 @@ def moves(robot: RobotModel, duration: float, rate: float, rng: np.random.Genera
             )
         )
         if rng.random() < 0.5:
-            still = np.zeros((int(rng.uniform(0.3, 4.0) * rate), n))
+            still = np.zeros((int(rng.uniform(*rests) * rate), n))
             parts.append((end + still, still, still))
         length = sum(len(part[0]) for part in parts)
         pose = end
@@ -98,3 +109,34 @@ def measured(
         motion.q + ENCODER * rng.normal(size=shape),
         torque + friction + NOISE * robot.limits.effort * rng.normal(size=shape),
     )
+
+
+def stuck(
+    robot: RobotModel, motion: Motion, torque: np.ndarray, rng: np.random.Generator, mismatch: float = MISMATCH
+) -> tuple[np.ndarray, np.ndarray]:
+    """As `measured`, with friction that remembers.
+
+    In motion it takes up its new direction over a short distance (Dahl's law). A joint at standstill keeps it, and
+    takes up what the load changes meanwhile, as far as stiction reaches: its drive's torque stays.
+    """
+    n = robot.n_joints
+    coulomb, viscous = (believed(robot).coefficients * rng.uniform(1 - mismatch, 1 + mismatch, 2 * n)).reshape(n, 2).T
+    distance = np.exp(rng.uniform(*np.log(PRESLIDING), n))
+    friction = np.empty_like(torque)
+    friction[0] = coulomb * rng.uniform(-1, 1, n)
+    step = np.diff(motion.q, axis=0)
+    kept, side = np.exp(-np.abs(step) / distance), coulomb * np.sign(step)
+    taken = np.where(step == 0.0, -np.diff(torque, axis=0), 0.0)
+    for k in range(len(step)):
+        state = np.clip(friction[k] + taken[k], -coulomb, coulomb)
+        friction[k + 1] = side[k] + (state - side[k]) * kept[k]
+    noise = NOISE * robot.limits.effort * rng.normal(size=torque.shape)
+    return motion.q + ENCODER * rng.normal(size=torque.shape), torque + friction + viscous * motion.qd + noise
+
+
+def standstills(motion: Motion, shortest: float = 1.0) -> list[tuple[float, float]]:
+    """Beginning and end, s, of the times in which no joint moves."""
+    still = np.concatenate([[False], ~np.diff(motion.q, axis=0).any(axis=1), [False]])
+    ends = np.flatnonzero(np.diff(still.astype(int)))
+    pairs = motion.time[np.minimum(ends, len(motion.time) - 1)].reshape(-1, 2)
+    return [(float(a), float(b)) for a, b in pairs if b - a > shortest]

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.linalg.lapack import dsyev, dtpqrt, dtrtrs
+from scipy.linalg.lapack import dsyev, dtpmqrt, dtpqrt, dtrtrs
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.identification.linear_fit import Decomposition, decompose
@@ -53,13 +53,15 @@ class SquareRootInformation:
         size: number k of parameters.
         deviation: standard deviation of what is known at the start, (k,) or one for all.
         start: (k,) what is known at the start; None: zero.
+        considered: number c of other right-hand sides, to which the same is done as to b: errors that b may have, for
+            what they do to the estimate (Schmidt 1966, "consider parameters").
 
     Attributes:
         size: k.
 
     """
 
-    def __init__(self, size: int, deviation: ArrayLike = UNKNOWN, start: ArrayLike | None = None):
+    def __init__(self, size: int, deviation: ArrayLike = UNKNOWN, start: ArrayLike | None = None, considered: int = 0):
         self.size = size
         self._weak = 1.0 / np.broadcast_to(np.asarray(deviation, dtype=float), (size,))
         self._start = np.zeros(size) if start is None else np.asarray(start, dtype=float)
@@ -67,13 +69,15 @@ class SquareRootInformation:
         self._factor[range(size), range(size)] = self._weak
         self._factor[:-1, -1] = self._weak * self._start
         self._factor[-1, -1] = _SMALL
+        self._considered = np.zeros((size + 1, considered), order="F")
 
-    def update(self, rows: NDArray, keep: float = 1.0) -> Innovation:
+    def update(self, rows: NDArray, keep: float = 1.0, considered: NDArray | None = None) -> Innovation:
         """Take up equations.
 
         Args:
             rows: (m, k + 1), [A b] divided by the standard deviations of the rows; finite.
             keep: share of the old information on A x that stays; 1: all.
+            considered: (m, c) other right-hand sides, divided alike; None: there are none.
 
         """
         factor = self._factor
@@ -85,14 +89,22 @@ class SquareRootInformation:
         gram = spread_factor.T @ spread_factor
         gain = dtrtrs(factor, solved)[0][:-1]
         innovation = Innovation(error, gram.diagonal().copy(), gain)
+        if considered is None:
+            considered = np.zeros((len(rows), 0))
         if keep < 1.0:
-            rows = self._exchange(rows, 1.0 - keep, spread_factor, error, gram)
+            new = self._exchange(considered, 1.0 - keep, spread_factor, error, gram)
+            rows, considered = new @ rows, new @ considered
         # In Fortran order, so that LAPACK works in place; the rows are not needed any more.
-        self._factor = dtpqrt(0, min(_BLOCK, self.size), factor, np.array(rows, order="F"), 1, 1)[0]
+        self._factor, reflectors, blocks, _ = dtpqrt(0, min(_BLOCK, self.size), factor, np.array(rows, order="F"), 1, 1)
+        if considered.size:
+            other = np.array(considered, order="F")
+            self._considered = dtpmqrt(
+                0, reflectors, blocks, self._considered, other, trans="T", overwrite_a=1, overwrite_b=1
+            )[0]
         return innovation
 
-    def _exchange(self, rows: NDArray, share: float, spread: NDArray, error: NDArray, gram: NDArray) -> NDArray:
-        """Move the estimate by what replaces old information; rows (m, k + 1) with what is new beyond that.
+    def _exchange(self, considered: NDArray, share: float, spread: NDArray, error: NDArray, gram: NDArray) -> NDArray:
+        """Move the estimate by what replaces old information; (m, m) from the rows to what is new beyond that.
 
         With A = V̄ᵀR and V̄ = Y S Wᵀ, rows Wᵀ A bring g = s² times the information that there is along Y. Of that, f =
         min(share, g) is given up first: H ← H − Rᵀ Y f Yᵀ R + AᵀA = H + Aᵀ W (1 − f/g) Wᵀ A, and x moves as if the
@@ -100,8 +112,10 @@ class SquareRootInformation:
         """
         brought, axes, _ = dsyev(gram)
         replaced = np.where(brought > share, share / np.maximum(brought, _SMALL), 1.0)
+        other = considered - spread.T @ self._considered[:-1]
         self._factor[:-1, -1] += spread @ (axes @ (replaced * (error @ axes)))
-        return np.sqrt(1.0 - replaced)[:, None] * (axes.T @ rows)
+        self._considered[:-1] += spread @ (axes @ (replaced[:, None] * (axes.T @ other)))
+        return np.sqrt(1.0 - replaced)[:, None] * axes.T
 
     def forget(self, first: int) -> None:
         """Forget all about the first parameters; what is known of the others without them stays."""
@@ -109,6 +123,7 @@ class SquareRootInformation:
         factor[:first] = 0.0
         factor[range(first), range(first)] = self._weak[:first]
         factor[:first, -1] = self._weak[:first] * self._start[:first]
+        self._considered[:first] = 0.0
 
     @property
     def factor(self) -> tuple[NDArray, NDArray]:
@@ -120,6 +135,12 @@ class SquareRootInformation:
         """(k,) estimate; what the data leave open is as at the start."""
         R, z = self.factor
         return dtrtrs(np.asfortranarray(R), z)[0]
+
+    @property
+    def responses(self) -> NDArray:
+        """(k, c) change of the estimate per unit of each other right-hand side."""
+        R, _ = self.factor
+        return dtrtrs(np.asfortranarray(R), self._considered[:-1])[0]
 
     def decomposition(self) -> Decomposition:
         """Of R with columns of unit norm; see `decompose` for what counts.

@@ -148,7 +148,14 @@ class LoadIdentificationNode(IdentificationNode):
             )
         arm, _ = read_arm(Path(settings.model_file), self.robot)
         forgetting = None if math.isnan(settings.forgetting) else settings.forgetting
-        return partial(OnlineIdentification, self.robot, "load", arm.model, forgetting=forgetting)
+        return partial(
+            OnlineIdentification,
+            self.robot,
+            "load",
+            arm,
+            forgetting=forgetting,
+            torque_gain_error=settings.torque_gain_error,
+        )
 
 
 def main() -> None:

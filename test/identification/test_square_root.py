@@ -98,3 +98,21 @@ def test_forgetting_the_first_keeps_what_is_known_of_the_others():
     np.testing.assert_allclose(state.solution[2:], before[2:], rtol=1e-9)
     np.testing.assert_allclose(np.linalg.inv(R.T @ R)[2:, 2:], covariance[2:, 2:], rtol=1e-6)
     assert np.sqrt(np.linalg.inv(R.T @ R)[0, 0]) == pytest.approx(1e6, rel=1e-3)
+
+
+@pytest.mark.parametrize("keep", [1.0, 0.97])
+def test_considered_right_hand_sides_are_what_b_would_do_in_their_place(keep):
+    rng = np.random.default_rng(7)
+    matrix, right = _rows(rng, 300, 3, 5)
+    other = rng.normal(size=(300, 3, 2))
+    state = SquareRootInformation(5, considered=2)
+    alone = [SquareRootInformation(5) for _ in range(2)]
+    for step, (a, b, c) in enumerate(zip(matrix, right, other, strict=True)):
+        state.update(np.column_stack([a, b]), keep, c)
+        for single, column in zip(alone, c.T, strict=True):
+            single.update(np.column_stack([a, column]), keep)
+        if step == 200:
+            for one in (state, *alone):
+                one.forget(2)
+    for single, response in zip(alone, state.responses.T, strict=True):
+        np.testing.assert_allclose(response, single.solution, rtol=1e-8, atol=1e-10)

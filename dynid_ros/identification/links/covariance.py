@@ -70,17 +70,37 @@ def robust_covariance(
             and so leaves the more degrees of freedom, the more it adds (Satterthwaite 1946).
 
     """
-    inverse, pieces = _pieces(problem, weights, solution)
-    variances = _working_model(pieces, (noise / weights) ** 2)
+    grams = [
+        (j, *(part / w**2 for part in problem.kind_gram(j, kind)))
+        for kind in problem.factors.kinds
+        for j, w in enumerate(weights)
+    ]
+    seen, freedom = clustered_covariance(grams, (noise / weights) ** 2, solution)
+    covariance = seen + _gain_covariance(problem, weights, gain_error)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        freedom = freedom * (np.diag(covariance) / np.diag(seen)) ** 2
+    return covariance, np.where(freedom < NORMAL, np.maximum(freedom, 1.0), NORMAL)
+
+
+def clustered_covariance(
+    grams: Sequence[tuple[int, NDArray, NDArray]], white: NDArray, solution: NDArray
+) -> tuple[NDArray, NDArray]:
+    """Covariance (k, k) of a fit, and degrees of freedom (k,) of its variances, from what kinds of motion say.
+
+    Args:
+        grams: for each joint in each kind of motion the joint, its normal equations (k, k) and right-hand side (k,).
+        white: (n,) variance of each joint's noise, in the units of the equations.
+        solution: (k,).
+
+    """
+    inverse, pieces = _pieces(grams, solution)
+    variances = _working_model(pieces, white)
     total = sum((p.rows.T * v) @ p.rows for p, v in zip(pieces, variances, strict=True))
     effects = [_effect(p, v, total) @ inverse.T for p, v in zip(pieces, variances, strict=True)]
     scores = np.array([p.residual @ effect for p, effect in zip(pieces, effects, strict=True)])
     alone = sum((p.rows.T * np.where(p.share < ALONE, 0.0, v)) @ p.rows for p, v in zip(pieces, variances, strict=True))
     seen = scores.T @ scores + inverse @ alone @ inverse.T
-    covariance = seen + _gain_covariance(problem, weights, gain_error)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        freedom = _freedom(pieces, variances, effects, total) * (np.diag(covariance) / np.diag(seen)) ** 2
-    return covariance, np.where(freedom < NORMAL, np.maximum(freedom, 1.0), NORMAL)
+    return seen, _freedom(pieces, variances, effects, total)
 
 
 def white_covariance(
@@ -107,13 +127,8 @@ def widened(own: NDArray, other: NDArray) -> NDArray:
     return own * np.outer(factor, factor)
 
 
-def _pieces(problem: LinkProblem, weights: NDArray, solution: NDArray) -> tuple[NDArray, list[_Piece]]:
+def _pieces(grams: Sequence[tuple[int, NDArray, NDArray]], solution: NDArray) -> tuple[NDArray, list[_Piece]]:
     """Half inverse (k, r) of the normal equations, and all pieces."""
-    grams = [
-        (j, *(part / w**2 for part in problem.kind_gram(j, kind)))
-        for kind in problem.factors.kinds
-        for j, w in enumerate(weights)
-    ]
     inverse = half_inverse(sum(matrix for _, matrix, _ in grams))
     pieces = []
     for j, matrix, right in grams:

@@ -14,7 +14,8 @@ there are, and as few as C was averaged from. How high T gets without a change i
 further than Hotelling's, it sets the threshold (`_Peaks`).
 
 At rest friction is not known but constant: there torques are compared with their mean since the arm came to rest, and
-rest has statistics of its own.
+rest has statistics of its own. That holds as long as a joint stays where it is: a way of a hair's breadth, as that of
+an arm that is about to set off, turns friction round (presliding), so torques may change with it by all of stiction.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from collections import deque
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.stats import f as fisher
 
 from dynid_ros.model.inertia import STATIC
@@ -52,6 +53,9 @@ SETTLING = 0.12
 
 BREAK_AWAY = 0.2
 """s for which a change at rest must last without motion: a joint that is about to move has its torque rise too."""
+
+CREEP = 2e-4
+"""Way of a joint since the arm came to rest by which its friction may have become any, rad or m."""
 
 HOLD_OFF = 1.0
 """s after a change in which there is no other; statistics go on, in case that it was no change."""
@@ -99,11 +103,12 @@ class LoadChangeDetector:
         n_joints: n.
         spacing: s between innovations.
         false_alarms: that are tolerated, per hour, while innovations are as they were.
+        stiction: (n,) largest friction of each joint at rest, in units of its noise.
 
     """
 
-    def __init__(self, n_joints: int, spacing: float, false_alarms: float = 0.1):
-        self._spacing = spacing
+    def __init__(self, n_joints: int, spacing: float, false_alarms: float = 0.1, stiction: ArrayLike = 0.0):
+        self._spacing, self._stiction = spacing, stiction
         self._lengths = np.unique([max(1, round(window / spacing)) for window in WINDOWS])
         # Windows of each length may raise their share of the alarms.
         rates = false_alarms / 3600 * self._lengths * spacing / len(self._lengths)
@@ -126,9 +131,18 @@ class LoadChangeDetector:
         self._times: deque[float] = deque(maxlen=int(self._lengths[-1]))
         self._recent = np.zeros((int(self._lengths[-1]), STATIC, STATIC + 1))
         self._level, self._rested, self._doubtful = np.zeros(1), 0, 0.0
+        self._place, self._crept = np.zeros(1), 0
 
     def add(
-        self, time: float, rows: NDArray, error: NDArray, spread: NDArray, *, looseness: NDArray, moving: bool
+        self,
+        time: float,
+        rows: NDArray,
+        error: NDArray,
+        spread: NDArray,
+        *,
+        looseness: NDArray,
+        moving: bool,
+        position: NDArray,
     ) -> LoadChange | None:
         """Take up one instant.
 
@@ -139,6 +153,7 @@ class LoadChangeDetector:
             spread: (n,) variance of the prediction, in the same units.
             looseness: (n,) deviation of a torque with the friction of a joint at rest, over that of its noise.
             moving: whether a joint moves.
+            position: (n,) of the joints.
 
         """
         if moving or math.isnan(self._moved):
@@ -155,9 +170,16 @@ class LoadChangeDetector:
         else:
             # What friction holds is not known, but constant, as is the rest: only what changes since then counts.
             equations *= looseness[:, None]
+            if self._crept >= len(self._recent):
+                self._begin(moving)
+            if not self._rested:
+                self._place = position
+            way = np.minimum(np.abs(position - self._place) / CREEP, 1.0)
+            self._crept += bool(way.max() == 1.0)
             self._rested += 1
             self._level = self._level + (equations[:, -1] - self._level) / self._rested
             equations[:, -1] -= self._level
+            equations /= np.hypot(1.0, way * self._stiction)[:, None]
             usual = True
         known = self._statistics[moving]
         weighted = known.precision @ equations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,6 +55,12 @@ class KnownArm:
         return self.columns.independent([0] * self.model.robot.n_joints)
 
     @property
+    def terms(self) -> NDArray:
+        """(k,) where in the links' parameters, followed by the friction's coefficients, the decided columns are."""
+        links, whole = self.columns.base.columns, self.columns.whole_base([0] * self.model.robot.n_joints).columns
+        return np.array([*links, *whole[whole >= self.model.robot.parameters.size]], dtype=int)
+
+    @property
     def values(self) -> NDArray:
         """(k,) base parameters and friction of the model, in the order of the covariance."""
         values = np.zeros(self.columns.size)
@@ -69,6 +76,21 @@ class KnownArm:
         if self.gain_shifts is not None:
             entries["base_gain_shifts"] = [_text(row) for row in self.gain_shifts]
         return entries
+
+
+class Identified(Protocol):
+    """Result of a link identification."""
+
+    @property
+    def known_arm(self) -> KnownArm:
+        """The arm that it found."""
+
+
+def as_known(arm: KnownArm | LinkModel | Identified) -> KnownArm:
+    """An arm as it is known: of a model alone no errors are."""
+    if isinstance(arm, KnownArm):
+        return arm
+    return KnownArm(arm) if isinstance(arm, LinkModel) else arm.known_arm
 
 
 def known_arm(document: dict, robot: RobotModel) -> KnownArm:

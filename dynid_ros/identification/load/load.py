@@ -16,7 +16,7 @@ from dynid_ros.identification.load.columns import TorqueLoadColumns
 from dynid_ros.identification.load.equations import LoadEquations, StaticLoadEquations
 from dynid_ros.identification.load.estimate import LoadProblem
 from dynid_ros.identification.load.fit import fit_load
-from dynid_ros.identification.load.known_arm import KnownArm
+from dynid_ros.identification.load.known_arm import KnownArm, as_known
 from dynid_ros.identification.load.result import LoadResult
 from dynid_ros.identification.load.tare import without_tare
 from dynid_ros.identification.samples import SampleRules
@@ -162,7 +162,7 @@ class LoadIdentification:
                 "the torques of the arm itself are not known: give `arm`, as a link identification found it, or "
                 "recordings of the arm without the load (`unloaded`)"
             )
-        known = arm if isinstance(arm, KnownArm) else arm.known_arm if isinstance(arm, LinkResult) else KnownArm(arm)
+        known = as_known(arm)
         own = known.model.robot
         if own.kinematics_sha256 != self.robot.kinematics_sha256 or own.joint_names != self.robot.joint_names:
             raise IdentificationError(

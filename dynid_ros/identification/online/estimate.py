@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 from dynid_ros.errors import IdentificationError
 from dynid_ros.identification.base_estimate import BaseEstimate
 from dynid_ros.identification.consistency import ConsistentFit, ConsistentProblem
+from dynid_ros.identification.links.covariance import NORMAL, clustered_covariance, half_inverse
 from dynid_ros.identification.load.result import LoadResult
+from dynid_ros.identification.online.kinds import KindSums
 from dynid_ros.identification.online.rows import LinkRows, LoadRows
-from dynid_ros.identification.online.walk import EstimateWalk
 from dynid_ros.identification.square_root import SquareRootInformation
 from dynid_ros.model import RobotModel
 from dynid_ros.model.pseudo_inertia import possible_prior
@@ -21,7 +22,7 @@ OPEN = 100.0
 """Standard error, SI units, above which nothing is decided: 100 kg, 100 kg m."""
 
 FIRST_FREEDOM = 4.0
-"""Degrees of freedom before the innovations tell their own."""
+"""Equations of each joint that the noise it is said to have counts as."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,9 +33,10 @@ class OnlineEstimate:
         robot: the arm.
         time: of the last equation, s.
         estimate: names, values (NaN where not decided), covariance and degrees of freedom. The covariance allows for
-            innovations that are correlated for up to minutes (`online_walk`), not for errors that the motion repeats.
+            residuals that are alike wherever the motion is (`links.covariance`), for wrong gains of the torque sensors,
+            and for what is not known of the arm.
         solution: (k,) of all columns, complete.
-        inflation: (k,) variances over those of white unit noise; NaN before there are innovations enough.
+        inflation: (k,) variances by the residuals over those of white unit noise.
         condition_number: of the equations with columns of unit norm, within what they decide.
         n_equations: equations taken up since the start or the last change of the load, for each joint.
         residual_rms: (n,) of the innovations after the low-pass, N m.
@@ -129,25 +131,30 @@ def online_estimate(
     robot: RobotModel,
     rows: LoadRows | LinkRows,
     state: SquareRootInformation,
-    walk: EstimateWalk,
+    kinds: KindSums,
     *,
+    gain_error: float,
     time: float,
     n_equations: int,
     residual_rms: NDArray,
     signal_rms: NDArray,
 ) -> OnlineEstimate:
-    """Solve what the information of `state` says, with the errors that `walk` has seen."""
+    """Solve what the information of `state` says, with the errors that the residuals in `kinds` of motion have."""
     R, z = state.factor
     solution = state.solution
     half = np.linalg.solve(R, np.eye(state.size))
-    inflation = walk.inflation
-    factor = np.sqrt(np.where(np.isfinite(inflation), inflation, 1.0))
-    # Data without noise do not make known what they leave open.
-    open_ = np.linalg.norm(half, axis=1) * np.maximum(factor, 1.0) > OPEN
-    half = half * factor[:, None]
+    seen, white, freedom = _seen(kinds, solution)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        inflation = np.diag(seen) / white
+        # Where old equations are forgotten, not all of the information is in the kinds of motion.
+        scale = np.nan_to_num(np.linalg.norm(half, axis=1) / np.sqrt(white), posinf=0.0)
+        seen = seen * np.outer(scale, scale)
+        # Data without noise do not make known what they leave open.
+        open_ = ~(np.linalg.norm(half, axis=1) * np.sqrt(np.maximum(inflation, 1.0)) < OPEN)
+        covariance = seen + _unseen(rows, state.responses, gain_error)
+        freedom = np.minimum(freedom * np.nan_to_num(np.diag(covariance) / np.diag(seen), nan=1.0) ** 2, NORMAL)
     values = np.where(open_, np.nan, solution)
     decided = state.decomposition()
-    freedom = walk.freedom
     nominal = np.full(state.size, np.nan)
     if isinstance(rows, LinkRows):
         inertial = np.arange(len(rows.base.names)) < robot.parameters.size
@@ -158,9 +165,9 @@ def online_estimate(
         names=rows.names,
         expressions=rows.names,
         values=values,
-        covariance=half @ half.T,
+        covariance=covariance,
         nominal=nominal,
-        freedom=np.where(np.isfinite(freedom), freedom, FIRST_FREEDOM),
+        freedom=np.maximum(freedom, 1.0),
     )
     return OnlineEstimate(
         robot=robot,
@@ -175,3 +182,28 @@ def online_estimate(
         rows=rows,
         factor=(R, z),
     )
+
+
+def _seen(kinds: KindSums, solution: NDArray) -> tuple[NDArray, NDArray, NDArray]:
+    """Covariance (k, k) by the residuals, variances (k,) for white unit noise, and degrees of freedom (k,)."""
+    sums, weights = kinds.kinds()
+    whole = sums.sum(axis=0)
+    half = half_inverse(whole[:, :-1, :-1].sum(axis=0))
+    taken = np.einsum("kr,njk,jr->n", half, whole[:, :-1, :-1], half)
+    signed = np.append(solution, -1.0)
+    squares = np.maximum(signed @ whole @ signed, 0.0)
+    noise = (squares + FIRST_FREEDOM) / (np.maximum(weights.sum(axis=0) - taken, 0.0) + FIRST_FREEDOM)
+    grams = [(j, gram[:-1, :-1], gram[:-1, -1]) for kind in sums for j, gram in enumerate(kind)]
+    seen, freedom = clustered_covariance(grams, noise, solution)
+    return seen, np.sum(half**2, axis=1), freedom
+
+
+def _unseen(rows: LoadRows | LinkRows, responses: NDArray, gain_error: float) -> NDArray:
+    """Covariance (k, k) that no residual shows: of what is known of the arm, and of gains; see `known_errors`."""
+    of_arm, of_gains = responses[:, : rows.n_known], responses[:, rows.n_known :]
+    known = rows.known
+    if known is None or known.covariance is None:
+        return gain_error**2 * of_gains @ of_gains.T
+    if known.gain_shifts is not None:
+        of_gains = of_gains - of_arm @ known.gain_shifts.T
+    return of_arm @ known.covariance @ of_arm.T + gain_error**2 * of_gains @ of_gains.T

@@ -11,9 +11,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.identification.links.model import LinkModel
+from dynid_ros.identification.links.result import LinkResult
 from dynid_ros.identification.load.change import LoadChange, LoadChangeDetector
+from dynid_ros.identification.load.known_arm import KnownArm, as_known
 from dynid_ros.identification.online.estimate import OnlineEstimate, online_estimate
 from dynid_ros.identification.online.filter import RowFilter
+from dynid_ros.identification.online.kinds import KindSums
 from dynid_ros.identification.online.motion import CausalMotion
 from dynid_ros.identification.online.rows import CHANGES, LinkRows, LoadRows
 from dynid_ros.identification.online.walk import EstimateWalk
@@ -51,7 +54,8 @@ class OnlineIdentification:
     Args:
         robot: the arm; the load is fixed to its tip, and its parameters are about the tip's frame.
         target: "load", or "links" for all base parameters of the arm and its friction.
-        arm: links and friction without load, of which the load's torque is what is left; for "load" only.
+        arm: links and friction without load, of which the load's torque is what is left; for "load" only. What is not
+            known of it counts in the errors, where its identification tells (`KnownArm`).
         noise: (n,) N m, standard deviation of what the model leaves of each torque. It weights the joints; the size of
             all errors is estimated. None: 0.5 % of the effort limits.
         friction: terms to estimate. None: what may differ from `arm` in each joint for a load, Coulomb and viscous
@@ -60,6 +64,8 @@ class OnlineIdentification:
         cutoff: Hz of the low-pass; None: none, and each sample is taken up as it is.
         period: s between samples, for `sample`; None: from the stamps.
         watch: notice when the load changes, and begin to learn it anew; for "load" only.
+        torque_gain_error: standard deviation of the relative error of each joint's torque gain, which counts in the
+            errors: no innovation shows it.
 
     Attributes:
         names: (k,) of the parameters.
@@ -75,7 +81,7 @@ class OnlineIdentification:
         self,
         robot: RobotModel,
         target: Literal["load", "links"] = "load",
-        arm: LinkModel | None = None,
+        arm: LinkModel | LinkResult | KnownArm | None = None,
         *,
         noise: ArrayLike | None = None,
         friction: FrictionModel | None = None,
@@ -83,10 +89,13 @@ class OnlineIdentification:
         cutoff: float | None = CUTOFF,
         period: float | None = None,
         watch: bool = True,
+        torque_gain_error: float = 0.01,
     ):
         for name, value in (("forgetting", forgetting), ("cutoff", cutoff), ("period", period)):
             if value is not None and not (math.isfinite(value) and value > 0):
                 raise IdentificationError(f"{name} is {value}; expected a number above 0, or None")
+        if not (math.isfinite(torque_gain_error) and torque_gain_error >= 0):
+            raise IdentificationError(f"torque_gain_error is {torque_gain_error}; expected a number of 0 or more")
         self.robot, self.target = robot, target
         self.noise = _noise(robot, noise)
         self._rows = _rows(robot, target, arm, friction, self.noise)
@@ -94,10 +103,13 @@ class OnlineIdentification:
         self._given: list[NDArray] = []
         self._filter = RowFilter(cutoff) if cutoff else None
         self._motion = CausalMotion(period)
-        self._state = SquareRootInformation(len(self._rows.names))
+        self._gain_error = torque_gain_error
+        n, size = robot.n_joints, len(self._rows.names)
+        self._state = SquareRootInformation(size, considered=self._rows.n_known + n)
+        self._kinds, self._moved = KindSums(n, size), np.zeros(2 * n)
         self._walk = EstimateWalk(len(self._rows.names))
         self._detector = (
-            LoadChangeDetector(robot.n_joints, self._filter.spacing)
+            LoadChangeDetector(n, self._filter.spacing, stiction=self._rows.stiction / self.noise)
             if watch and target == "load" and self._filter
             else None
         )
@@ -158,7 +170,8 @@ class OnlineIdentification:
             self.robot,
             self._rows,
             self._state,
-            self._walk,
+            self._kinds,
+            gain_error=self._gain_error,
             time=self._used,
             n_equations=self.n_equations,
             residual_rms=np.sqrt(self._squares[0] / self.n_equations) * self.noise,
@@ -167,6 +180,7 @@ class OnlineIdentification:
 
     def new_load(self) -> None:
         """Forget the load, but not offsets and friction: it was changed."""
+        self._kinds.forget(self._rows.n_inertial, *self._state.factor)
         self._state.forget(self._rows.n_inertial)
         self._walk = EstimateWalk(len(self._rows.names))
         self._squares[:], self.n_equations = 0.0, 0
@@ -176,6 +190,7 @@ class OnlineIdentification:
     def _restart(self) -> None:
         self._given = []
         self._motion.take()
+        self._rows.restart()
         if self._filter:
             self._filter.reset()
         if self._detector:
@@ -189,36 +204,47 @@ class OnlineIdentification:
             if not due and self._filter.waiting < BLOCK:
                 return None
             rows = self._filter.output(self._sums)
-        return self._use(time, rows[:, :-1], rows[:, -1]) if due else None
+        return self._use(time, rows) if due else None
 
     def _sums(self, weights: NDArray) -> NDArray:
-        samples, self._given = [*self._given, *self._motion.take()], []
-        return self._rows.sums(samples[0] if len(samples) == 1 else np.concatenate(samples, axis=1), weights)
+        parts, self._given = [*self._given, *self._motion.take()], []
+        samples = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
+        # What the low-pass gives is of some samples ago.
+        self._moved = samples[:2].mean(axis=1).ravel()
+        return self._rows.sums(samples, weights)
 
-    def _use(self, time: float, rows: NDArray, resting: NDArray) -> LoadChange | None:
-        # Friction of a joint at rest may be anything up to its stiction.
+    def _use(self, time: float, sums: NDArray) -> LoadChange | None:
+        size = len(self._rows.names)
+        rows, considered = sums[:, : size + 1], self._rows.considered(sums)
+        unknown, resting = sums[:, -2], sums[:, -1]
+        # Friction of a joint at rest, or hardly off, may be anything up to its stiction.
         # All of a rest tells as much as one sample: its friction stays. The weights 1 / (k (k + 1)) sum to one.
-        still = resting > 0.5
+        still = unknown > 0.5
         self._rests = np.where(still, self._rests + 1.0, 0.0)
         again = np.sqrt(np.where(still, self._rests * (self._rests + 1.0), 1.0))
-        looseness = np.hypot(1.0, again * resting * self._rows.stiction / self.noise)
-        rows = rows / (self.noise * looseness)[:, None]
+        looseness = np.hypot(1.0, again * unknown * self._rows.stiction / self.noise)
+        weights = 1.0 / (self.noise * looseness)
+        rows = rows * weights[:, None]
         elapsed = time - self._used if self.n_equations else 0.0
         keep = math.exp(-elapsed / self._forgetting) if self._forgetting else 1.0
-        innovation = self._state.update(rows, keep)
+        innovation = self._state.update(rows, keep, considered * weights[:, None])
+        self._kinds.add(self._moved, rows, looseness**-2, keep)
         self._used = time
         self.n_equations += 1
         self._squares[0] += innovation.error**2 / (1.0 + innovation.spread)
         self._squares[1] += rows[:, -1] ** 2
-        # Beside what stiction may be, the innovations of a rest are small: they say nothing of those of motion.
-        self._walk.add(innovation._replace(spread=np.where(still, np.inf, innovation.spread)))
         if self._detector is None:
             return None
+        # Beside what stiction may be, the innovations of a rest are small: they say nothing of those of motion.
+        self._walk.add(innovation._replace(spread=np.where(still, np.inf, innovation.spread)))
         moving = bool(resting.min() < 0.5)
         if self.n_equations % REFRESH == 0:
             self._inflation = self._walk.overall
         spread = innovation.spread * self._inflation
-        change = self._detector.add(time, rows, innovation.error, spread, looseness=looseness, moving=moving)
+        position = self._moved[: self.robot.n_joints]
+        change = self._detector.add(
+            time, rows, innovation.error, spread, looseness=looseness, moving=moving, position=position
+        )
         if change is not None:
             self.changes.append(change)
             self.new_load()
@@ -263,12 +289,16 @@ def _noise(robot: RobotModel, noise: ArrayLike | None) -> NDArray:
 
 
 def _rows(
-    robot: RobotModel, target: str, arm: LinkModel | None, friction: FrictionModel | None, noise: NDArray
+    robot: RobotModel,
+    target: str,
+    arm: LinkModel | LinkResult | KnownArm | None,
+    friction: FrictionModel | None,
+    noise: NDArray,
 ) -> LoadRows | LinkRows:
     if target == "load":
         if arm is None:
             raise IdentificationError("a load is what the arm's own model leaves: give the identified `arm`")
-        return LoadRows(robot, arm, friction or FrictionModel(CHANGES))
+        return LoadRows(robot, as_known(arm), friction or FrictionModel(CHANGES))
     if target == "links":
         return LinkRows(robot, friction or FrictionModel(LINK_FRICTION), noise)
     raise IdentificationError(f"target is {target!r}; expected 'load' or 'links'")

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.errors import IdentificationError
-from dynid_ros.identification.links.model import LinkModel
+from dynid_ros.identification.load.known_arm import KnownArm
 from dynid_ros.model import RobotModel
 from dynid_ros.model.base_parameters import LINK_PARAMETERS, BaseParameters
 from dynid_ros.model.friction import FrictionModel, JointFriction
@@ -25,25 +25,35 @@ CHANGES = JointFriction(offset=True)
 STANDSTILL = 0.02
 """Speed below which the direction of friction is not known, rad/s or m/s."""
 
+PRESLIDING = 2e-3
+"""Way of a joint after which friction has taken up its direction, rad or m; before, it is what the last one left."""
+
+SURE = 0.9
+"""Share of this way that counts as all of it: noise of positions must not make a joint that moves doubtful."""
+
 _UNUSED = 1e3
 """Noise of a joint at rest, as a multiple of its noise in motion, where its friction is not known at all."""
 
 
 class OnlineRows:
-    """Equations [A b] of an arm, N m, as sums over samples.
+    """Equations [A b] of an arm, N m, as sums over samples, with the columns E of what is known of it.
 
     Args:
         robot: the arm.
-        names: (k,) of the columns.
-        bodies: (10 n, p + 1) what the first p columns of A, and the torque of links that are known, are of the columns
-            of all links.
-        frictions: terms of friction, and what they are in [A b] after the first p columns: (terms, n, k - p + 1).
+        names: (k,) of the columns of A.
+        bodies: (10 n, p + 1 + e) what the first p columns of A, the torque of links that are known, and E are of the
+            columns of all links.
+        frictions: terms of friction, and what they are in [A b E] after the first p columns: (terms, n, k - p + 1 + e).
         stiction: (n,) torque that the friction of a joint at rest may have, either way, N m.
+        n_inertial: p.
 
     Attributes:
         n_inertial: p.
+        known: the arm that b lacks the torque of; None: b lacks nothing.
 
     """
+
+    known: KnownArm | None = None
 
     def __init__(
         self,
@@ -51,40 +61,88 @@ class OnlineRows:
         names: tuple[str, ...],
         bodies: NDArray,
         frictions: Sequence[tuple[FrictionTerms, NDArray]],
+        *,
         stiction: NDArray,
+        n_inertial: int,
     ):
         n = robot.n_joints
-        self.names, self.stiction, self.n_inertial = names, stiction, bodies.shape[1] - 1
+        self.names, self.stiction, self.n_inertial = names, stiction, n_inertial
         self._regressor, self._bodies = RegressorSums(robot), bodies
         self._frictions = [terms for terms, _ in frictions]
-        # Friction, torque and rest of a sample in its columns [A b s].
-        own = np.zeros((2 * n, n, len(names) - self.n_inertial + 2))
-        own[range(n), range(n), -2] = own[range(n, 2 * n), range(n), -1] = 1.0
-        parts = [np.pad(places, ((0, 0), (0, 0), (0, 1))) for _, places in frictions]
+        # Friction, torque and rest of a sample in its columns [A b E] after the first p, and three more.
+        own = np.zeros((3 * n, n, frictions[0][1].shape[2] + 3))
+        own[range(n), range(n), len(names) - n_inertial] = 1.0
+        for k in range(3):
+            own[range(k * n, (k + 1) * n), range(n), k - 3] = 1.0
+        parts = [np.pad(places, ((0, 0), (0, 0), (0, 3))) for _, places in frictions]
         self._places = np.concatenate([*parts, own]).reshape(-1, own[0].size)
+        self._lower: NDArray | None = None
+
+    def restart(self) -> None:
+        """Take it that the joints were elsewhere since the last sample."""
+        self._lower = None
+
+    @property
+    def n_known(self) -> int:
+        """Number e of columns of what is known."""
+        return self._bodies.shape[1] - self.n_inertial - 1
 
     def sums(self, samples: NDArray, weights: NDArray) -> NDArray:
-        """Sums (m, n, k + 2) of [A b s] of N samples, s being one where a joint is too slow to tell its friction.
+        """Sums (m, n, k + e + 4) of [A b E t u s] of N samples, t being the whole torque as measured.
+
+        s is one where a joint stands, u where its friction is not known: there too, and before it has taken up the
+        direction of its motion.
 
         Args:
-            samples: (4, N, n) q, qd, qdd and torque.
+            samples: (4, N, n) q, qd, qdd and torque, all later than those before.
             weights: (m, N) of the samples in each sum.
 
         """
-        _, qd, qdd, torque = samples
+        q, qd, qdd, torque = samples
         still = np.abs(qd) < STANDSTILL
+        unknown = still | ~self._taken_up(q, qd)
         # Noise about zero would give friction a direction that changes from sample to sample.
-        sliding = np.where(still & (self.stiction > 0.0), 0.0, qd)
+        sliding = np.where(unknown & (self.stiction > 0.0), 0.0, qd)
         motion = zip(*samples[:3].tolist(), strict=True)
         features = _matrix(starmap(self._regressor.features, motion), len(qd), self._regressor.size)
         moving = list(zip(sliding.tolist(), qdd.tolist(), strict=True))
         frictions = [_matrix(starmap(terms.of, moving), len(qd), len(terms.places)) for terms in self._frictions]
         regressor = self._regressor(features, weights)
         inertial = regressor @ self._bodies
-        others = np.concatenate([*frictions, torque, still], axis=1)
+        others = np.concatenate([*frictions, torque, unknown, still], axis=1)
         rest = (weights @ others @ self._places).reshape(*regressor.shape[:2], -1)
-        rest[:, :, -2] -= inertial[:, :, -1]
-        return np.concatenate([inertial[:, :, :-1], rest], axis=2)
+        p, b = self.n_inertial, len(self.names) - self.n_inertial
+        rest[:, :, b] -= inertial[:, :, p]
+        rest[:, :, b + 1 : -3] += inertial[:, :, p + 1 :]
+        return np.concatenate([inertial[:, :, :p], rest], axis=2)
+
+    def _taken_up(self, q: NDArray, qd: NDArray) -> NDArray:
+        """(N, n) whether friction has the direction of the motion: a joint has to go some way for that.
+
+        It drags an interval of this length along, and is at its front.
+        """
+        front = np.empty_like(q)
+        lower = q[0] - PRESLIDING / 2 if self._lower is None else self._lower
+        for k, now in enumerate(q):
+            lower = np.minimum(np.maximum(lower, now - PRESLIDING), now)
+            front[k] = now - lower
+        self._lower = lower
+        front = np.where(qd > 0.0, front, PRESLIDING - front)
+        return front >= SURE * PRESLIDING
+
+    def considered(self, sums: NDArray) -> NDArray:
+        """(n, e + n) what b may be wrong by: a unit of each column E, and the whole torque of each joint.
+
+        Where it is not known how an arm's parameters depend on the gains, they are off as its torques are: of the whole
+        torque only b is.
+
+        Args:
+            sums: (n, k + e + 4) as of `sums`.
+
+        """
+        size = len(self.names)
+        whole = self.known is None or (self.known.covariance is not None and self.known.gain_shifts is not None)
+        return np.hstack([sums[:, size + 1 : -3], np.diag(sums[:, -3 if whole else size])])
 
 
 class LoadRows(OnlineRows):
@@ -92,13 +150,13 @@ class LoadRows(OnlineRows):
 
     Args:
         robot: the arm.
-        arm: its links and friction.
-        changes: friction and offsets beside those of `arm`, estimated with the load.
+        known: its links and friction.
+        changes: friction and offsets beside those of `known`, estimated with the load.
 
     """
 
-    def __init__(self, robot: RobotModel, arm: LinkModel, changes: FrictionModel):
-        n = robot.n_joints
+    def __init__(self, robot: RobotModel, known: KnownArm, changes: FrictionModel):
+        n, arm = robot.n_joints, known.model
         of_arm = arm.robot
         if of_arm.joint_names != robot.joint_names or of_arm.kinematics_sha256 != robot.kinematics_sha256:
             raise IdentificationError(
@@ -106,21 +164,32 @@ class LoadRows(OnlineRows):
                 f"'{robot.name}' with {', '.join(robot.joint_names)}; identify this arm's links first"
             )
         # A load is a part of the last link, about another frame.
-        bodies = np.zeros((robot.parameters.size, PARAMETERS_PER_LINK + 1))
-        bodies[-PARAMETERS_PER_LINK:, :-1] = transformed(np.eye(PARAMETERS_PER_LINK), robot.tip_offset).T
-        bodies[:, -1] = finite_vector(arm.parameters, robot.parameters.size, "parameters of the links")
-        known, free = FrictionTerms(arm.friction, n), FrictionTerms(changes, n)
+        p, size = PARAMETERS_PER_LINK, robot.parameters.size
+        own = np.zeros((size, p + 1))
+        own[-p:, :-1] = transformed(np.eye(p), robot.tip_offset).T
+        own[:, -1] = finite_vector(arm.parameters, size, "parameters of the links")
+        fixed, free = FrictionTerms(arm.friction, n), FrictionTerms(changes, n)
         coefficients = np.asarray(arm.coefficients, dtype=float)
-        of_known = np.zeros((len(known.places), n, free.places.shape[2] + 1))
-        of_known[:, :, -1] = -known.places @ coefficients
-        of_free = np.pad(free.places, ((0, 0), (0, 0), (0, 1)))
+        # What is known of the arm are parameters of links, then coefficients of friction.
+        errors = np.eye(size + coefficients.size)[:, known.terms if known.covariance is not None else []]
+        bodies = np.hstack([own, errors[:size]])
+        of_known = np.concatenate(
+            [
+                np.zeros((len(fixed.places), n, free.places.shape[2])),
+                -fixed.places @ coefficients[:, None],
+                fixed.places @ errors[size:],
+            ],
+            axis=2,
+        )
+        of_free = np.pad(free.places, ((0, 0), (0, 0), (0, 1 + errors.shape[1])))
         terms = [name.split() for name in arm.friction.names(robot)]
-        own = np.array([term[0].startswith(("coulomb", "stribeck")) for term in terms], dtype=bool)
-        place = [robot.joint_names.index(term[1]) for term, kept in zip(terms, own, strict=True) if kept]
+        sticks = np.array([term[0].startswith(("coulomb", "stribeck")) for term in terms], dtype=bool)
+        place = [robot.joint_names.index(term[1]) for term, kept in zip(terms, sticks, strict=True) if kept]
         stiction = np.zeros(n)
-        np.maximum.at(stiction, place, np.abs(coefficients[own]))
+        np.maximum.at(stiction, place, np.abs(coefficients[sticks]))
         names = (*LINK_PARAMETERS, *changes.names(robot))
-        super().__init__(robot, names, bodies, [(known, of_known), (free, of_free)], stiction)
+        super().__init__(robot, names, bodies, [(fixed, of_known), (free, of_free)], stiction=stiction, n_inertial=p)
+        self.known = known
 
 
 class LinkRows(OnlineRows):
@@ -146,7 +215,9 @@ class LinkRows(OnlineRows):
         places = np.pad(terms.places[:, :, self.base.columns[inertial.size :] - size], ((0, 0), (0, 0), (0, 1)))
         sticks = [joint.coulomb or joint.stribeck_velocity is not None for joint in friction.of(n)]
         stiction = np.where(sticks, _UNUSED * np.asarray(noise), 0.0)
-        super().__init__(robot, self.base.expressions, bodies, [(terms, places)], stiction)
+        super().__init__(
+            robot, self.base.expressions, bodies, [(terms, places)], stiction=stiction, n_inertial=inertial.size
+        )
 
 
 def _matrix(rows: Iterable[tuple[float, ...]], count: int, size: int) -> NDArray:

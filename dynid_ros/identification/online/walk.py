@@ -84,10 +84,3 @@ class EstimateWalk:
         """Median inflation of all parameters, at least one."""
         known = self.inflation[np.isfinite(self.inflation)]
         return max(1.0, float(np.median(known))) if known.size else 1.0
-
-    @property
-    def freedom(self) -> NDArray:
-        """(k,) degrees of freedom of the variances: blocks of the longest length that counts; NaN: not known yet."""
-        counts = [np.where(level.count >= ENOUGH_BLOCKS, level.count, np.inf) for level in self._levels]
-        fewest = np.min(counts, axis=0)
-        return np.where(np.isfinite(fewest), fewest, np.nan)

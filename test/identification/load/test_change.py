@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from online_experiment import believed, block, measured, moves, mujoco_torque
+from online_experiment import believed, block, measured, moves, mujoco_torque, standstills, stuck
 
 from dynid_ros.identification import OnlineIdentification
 from dynid_ros.identification.load.change import LoadChangeDetector
@@ -58,7 +58,9 @@ def test_white_innovations_of_any_size_raise_no_alarm():
         error = rng.normal(size=n) * (3.0 if k > 500 else 1.0)
         moving = (k // 500) % 2 == 0
         loose = np.ones(n)
-        alarms += detector.add(0.04 * k, rows, error, np.zeros(n), looseness=loose, moving=moving) is not None
+        alarms += (
+            detector.add(0.04 * k, rows, error, np.zeros(n), looseness=loose, moving=moving, position=loose) is not None
+        )
     assert alarms <= 1  # the step of the noise itself may be one
 
 
@@ -69,6 +71,40 @@ def test_a_day_without_any_noise_does_no_harm():
     for k in range(9000):
         rows = np.column_stack([rng.normal(size=(n, 4)), np.zeros(n)])
         error = rows[:, :4] @ [1.0, 0.0, 0.1, 0.0] if k == 8999 else np.zeros(n)
-        change = detector.add(10.0 * k, rows, error, np.zeros(n), looseness=loose, moving=True)
+        change = detector.add(10.0 * k, rows, error, np.zeros(n), looseness=loose, moving=True, position=loose)
     assert change is not None
     assert change.mass == pytest.approx(1.0, rel=1e-3)
+
+
+@pytest.mark.parametrize("way", [0.0, 3e-4])
+def test_at_rest_a_torque_changes_with_the_load_or_with_a_joint_that_creeps(way):
+    """What stiction may have done as the joint went a hair's breadth is no change of the load."""
+    rng, n = np.random.default_rng(0), 4
+    detector, columns, loose = (
+        LoadChangeDetector(n, 0.04, stiction=np.full(n, 20.0)),
+        rng.normal(size=(n, 4)),
+        np.ones(n),
+    )
+    changes = []
+    for k in range(330):
+        started = min(max(k - 300, 0) / 5, 1.0)
+        torque, position = 0.3 * rng.normal(size=n), np.zeros(n)
+        torque[0] += 12.0 * started
+        position[0] = way * started
+        rows = np.column_stack([columns, torque])
+        change = detector.add(0.04 * k, rows, torque, np.zeros(n), looseness=loose, moving=False, position=position)
+        changes += [] if change is None else [change.noticed]
+    assert bool(changes) == (way == 0.0)
+
+
+@pytest.mark.slow
+def test_an_arm_that_sets_off_slowly_has_dropped_nothing():
+    """Friction of joints that stood turns round as they creep off, before any of them is seen to move."""
+    robot, rng = RobotModel.from_urdf(demo_arm_urdf()), np.random.default_rng(0)
+    motion = moves(robot, 120.0, RATE, rng, 0.1, (3.0, 10.0))
+    q, torque = stuck(robot, motion, mujoco_torque(robot, motion, [(0.0, block(1.5))]), rng)
+    online = OnlineIdentification(robot, arm=believed(robot))
+    for k, time in enumerate(motion.time):
+        online.sample(time, q[k], torque[k])
+    assert standstills(motion)
+    assert online.changes == []

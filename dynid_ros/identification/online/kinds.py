@@ -1,0 +1,138 @@
+"""Equations summed by kinds of motion as they come, for errors that are alike wherever the motion is.
+
+What a model of friction lacks is alike in neighbouring samples, and again when the motion repeats, so what kinds of
+motion say of a parameter shows how sure it is (`links.covariance`). A batch fit finds the kinds when it has seen all of
+the motion. Here equations join the nearest of a few dozen small kinds, the two nearest of which become one when a new
+one is needed, and these few when errors are asked for (clustering features: Zhang, Ramakrishnan and Livny 1996,
+"BIRCH"; nearest is what adds least to the sum of squares, Ward 1963).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynid_ros.identification.motion_kinds import KINDS
+
+SMALL_KINDS = 40
+
+REFRESH = 16
+"""Equations after which it is looked up how far the joints move."""
+
+SMALLEST = 1e-100
+"""Share that is left of the oldest sums, before they are written down anew."""
+
+
+class KindSums:
+    """Normal equations of each joint in each kind of motion.
+
+    Args:
+        n_joints: n.
+        size: number k of parameters.
+
+    """
+
+    def __init__(self, n_joints: int, size: int):
+        self._n_states = 2 * n_joints
+        self._counts = np.zeros(SMALL_KINDS)
+        self._middles = np.zeros((SMALL_KINDS, self._n_states))
+        self._grams = np.zeros((SMALL_KINDS, n_joints, size + 1, size + 1))
+        self._product = np.empty(self._grams.shape[1:])
+        self._weights = np.zeros((SMALL_KINDS, n_joints))
+        # What is forgotten is forgotten of all alike: sums are kept in units that shrink instead.
+        self._kept = 1.0
+        self._total, self._mean, self._square = 0.0, np.zeros(self._n_states), np.zeros(self._n_states)
+        self._scale = np.ones(self._n_states)
+        self._used, self._nearest = 0, 0.0
+
+    def add(self, state: NDArray, rows: NDArray, weights: NDArray, keep: float = 1.0) -> None:
+        """Take up the equations of one instant.
+
+        Args:
+            state: (2 n,) positions and velocities.
+            rows: (n, k + 1) [A b].
+            weights: (n,) of the equations of one joint beside each other.
+            keep: share of all before that stays.
+
+        """
+        self._total += 1.0
+        change = state - self._mean
+        self._mean += change / self._total
+        self._square += change * (state - self._mean)
+        if self._total % REFRESH == 1.0:
+            deviation = np.sqrt(self._square / self._total)
+            self._scale = np.where(deviation > 0.0, deviation, 1.0)
+        kind = self._place(state)
+        self._kept *= keep
+        if self._kept < SMALLEST:
+            self._level()
+        self._counts[kind] += 1.0
+        self._middles[kind] += (state - self._middles[kind]) / self._counts[kind]
+        np.multiply((rows / self._kept)[:, :, None], rows[:, None, :], out=self._product)
+        self._grams[kind] += self._product
+        self._weights[kind] += weights / self._kept
+
+    def forget(self, first: int, R: NDArray, z: NDArray) -> None:
+        """Leave the first parameters free, as `SquareRootInformation.forget` does; R and z as before it."""
+        k = len(z)
+        T = np.eye(k + 1)
+        T[:, :first] = 0.0
+        T[:first, first:] = -np.linalg.solve(R[:first, :first], np.column_stack([R[:first, first:], z[:first]]))
+        used = self._grams[: self._used]
+        used[:] = T.T @ used @ T
+
+    def kinds(self) -> tuple[NDArray, NDArray]:
+        """(K, n, k + 1, k + 1) sums of [A b]ᵀ [A b] of each joint in each of at most ten kinds, and weights (K, n)."""
+        self._level()
+        used = slice(0, self._used)
+        counts, middles = self._counts[used].copy(), self._middles[used].copy()
+        grams, weights = self._grams[used].copy(), self._weights[used].copy()
+        while len(counts) > KINDS:
+            one, other, _ = _closest(counts, middles / self._scale)
+            total = counts[one] + counts[other]
+            middles[one] = (counts[one] * middles[one] + counts[other] * middles[other]) / total
+            counts[one] = total
+            grams[one] += grams[other]
+            weights[one] += weights[other]
+            counts, middles, grams, weights = (np.delete(x, other, axis=0) for x in (counts, middles, grams, weights))
+        return grams, weights
+
+    def _place(self, state: NDArray) -> int:
+        """Number of the kind of a state."""
+        if self._used < SMALL_KINDS:
+            self._used += 1
+            if self._used == SMALL_KINDS:
+                self._nearest = _closest(self._counts + 1e-9, self._middles / self._scale)[2]
+            return self._used - 1
+        distance = (((self._middles - state) / self._scale) ** 2).sum(axis=1)
+        cost = distance * self._counts / (self._counts + 1.0)
+        kind = int(cost.argmin())
+        if cost[kind] <= self._nearest:
+            return kind
+        one, other, self._nearest = _closest(self._counts, self._middles / self._scale)
+        if cost[kind] <= self._nearest:
+            return kind
+        total = self._counts[one] + self._counts[other]
+        self._middles[one] = (
+            self._counts[one] * self._middles[one] + self._counts[other] * self._middles[other]
+        ) / total
+        self._counts[one] = total
+        self._grams[one] += self._grams[other]
+        self._weights[one] += self._weights[other]
+        self._counts[other] = self._middles[other] = self._grams[other] = self._weights[other] = 0.0
+        return other
+
+    def _level(self) -> None:
+        self._grams *= self._kept
+        self._weights *= self._kept
+        self._kept = 1.0
+
+
+def _closest(counts: NDArray, middles: NDArray) -> tuple[int, int, float]:
+    """The two kinds that add least to the sum of squares when they become one, and how much."""
+    squares = (middles**2).sum(axis=1)
+    distance = np.maximum(squares[:, None] + squares - 2.0 * middles @ middles.T, 0.0)
+    cost = distance * counts[:, None] * counts / (counts[:, None] + counts)
+    cost[np.diag_indices(len(counts))] = np.inf
+    one, other = divmod(int(cost.argmin()), len(counts))
+    return one, other, float(cost[one, other])

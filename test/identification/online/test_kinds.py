@@ -1,0 +1,62 @@
+"""Equations summed by kinds of motion as they come."""
+
+import numpy as np
+import pytest
+
+from dynid_ros.identification.motion_kinds import KINDS
+from dynid_ros.identification.online.kinds import SMALL_KINDS, KindSums
+from dynid_ros.identification.square_root import SquareRootInformation
+
+
+def _experiment(samples: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """States (N, 4) of a motion that repeats every 100 samples, and equations (N, 2, 4) [A b]."""
+    rng = np.random.default_rng(seed)
+    phase = 2 * np.pi * np.arange(samples)[:, None] / 100 + np.array([0.0, 1.0])
+    return np.hstack([np.sin(phase), np.cos(phase)]), rng.normal(size=(samples, 2, 4))
+
+
+def test_nothing_is_lost_and_kinds_are_few():
+    states, rows = _experiment(1000)
+    kinds = KindSums(2, 3)
+    for state, equations in zip(states, rows, strict=True):
+        kinds.add(state, equations, np.ones(2))
+    sums, weights = kinds.kinds()
+    assert len(sums) == KINDS
+    np.testing.assert_allclose(sums.sum(axis=0), np.einsum("tja,tjb->jab", rows, rows))
+    np.testing.assert_allclose(weights.sum(axis=0), [1000, 1000])
+    # Kinds of about the same size, as of a motion that is the same all the time.
+    assert weights[:, 0].max() < 4 * weights[:, 0].min()
+
+
+def test_a_motion_that_repeats_adds_no_kinds():
+    """The second half of a motion joins the kinds of the first, so errors that repeat count once."""
+    states, _ = _experiment(1000)
+    kinds, first, second = KindSums(2, 1), np.zeros((2, 2)), np.zeros((2, 2))
+    first[:, 0] = second[:, 1] = 1.0
+    for k, state in enumerate(states):
+        kinds.add(state, first if k < 500 else second, np.ones(2))
+    sums, _ = kinds.kinds()
+    np.testing.assert_allclose(sums[:, 0, 0, 0], sums[:, 0, 1, 1], rtol=0.5)
+
+
+def test_what_is_forgotten_decays_in_all_kinds():
+    states, rows = _experiment(SMALL_KINDS + 60)
+    kinds, expected = KindSums(2, 3), np.zeros((2, 4, 4))
+    for state, equations in zip(states, rows, strict=True):
+        kinds.add(state, equations, np.ones(2), keep=0.9)
+        expected = 0.9 * expected + equations[:, :, None] * equations[:, None, :]
+    np.testing.assert_allclose(kinds.kinds()[0].sum(axis=0), expected)
+
+
+def test_to_forget_the_first_parameters_is_what_the_factor_does():
+    states, rows = _experiment(300)
+    kinds, state = KindSums(2, 3), SquareRootInformation(3, deviation=1e9)
+    for motion, equations in zip(states, rows, strict=True):
+        kinds.add(motion, equations, np.ones(2))
+        state.update(equations)
+    kinds.forget(2, *state.factor)
+    state.forget(2)
+    R, z = state.factor
+    total = kinds.kinds()[0].sum(axis=(0, 1))
+    np.testing.assert_allclose(total[:3, :3], R.T @ R, atol=1e-8)
+    assert total[2, 3] == pytest.approx(R[2] @ z)

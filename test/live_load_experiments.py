@@ -1,0 +1,156 @@
+"""Experiments for honest errors of a load followed live: MuJoCo's torques, friction with a memory, sensors that err."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from xml.etree import ElementTree as ET
+
+import numpy as np
+from clean_recordings import EXAMPLES
+from clean_recordings import arm as clean_arm
+from coverage_experiments import ENCODER, ENCODER_STEP, coloured_noise, fourier_motion
+from load_experiments import SIZE
+from online_experiment import moves
+from pinocchio_arm import example_urdf
+
+from dynid_ros.model import RobotModel
+from dynid_ros.model.inertia import from_center_of_mass
+from dynid_ros.recording import Recording
+from dynid_ros.simulation import Drives, SimulatedArm
+from dynid_ros.simulation.misjudged import misjudged_urdf
+
+JUDGED = {
+    "tiago_pro": ("tiago_pro_description/robots/tiago_pro.urdf", "arm_left_tool_link", "torso_lift_link"),
+    "g1": ("g1_description/urdf/g1_29dof_rev_1_0.urdf", "left_rubber_hand", "torso_link"),
+}
+"""Arms that nothing was developed on: coverage is judged on them, and on no others."""
+LOAD = (0.15, 0.45)
+"""Mass of the load, in parts of the arm's; at most 3 kg."""
+HEAVIEST = 3.0
+REACH = 0.1
+UNLOADED, RATE = 24.0, 100.0
+GAIN_ERROR, NOISE = 0.01, (0.005, 0.02)
+"""Of each torque's gain; of a sample, in parts of the largest torque."""
+PRESLIDING = (2e-4, 3e-3)
+"""Distance in which friction takes up its new direction, rad."""
+MISJUDGED = 0.2
+
+
+@dataclass(frozen=True)
+class LiveExperiment:
+    """Recordings of an arm alone and with a load, which its user's URDF does not describe exactly.
+
+    Attributes:
+        robot: as its user has it.
+        unloaded: the arm alone.
+        loaded: what is followed live.
+        load: (10,) true parameters about the tip's frame.
+
+    """
+
+    robot: RobotModel
+    unloaded: Recording
+    loaded: Recording
+    load: np.ndarray
+
+
+@cache
+def arm(name: str) -> RobotModel:
+    """One of JUDGED or of `clean_recordings`; joints beside the chain fixed."""
+    if name not in JUDGED:
+        return clean_arm(name)
+    path, tip, base = JUDGED[name]
+    robot = RobotModel.from_urdf(example_urdf(path), tip=tip, base=base)
+    root = ET.fromstring(robot.urdf)
+    for joint in root.iter("joint"):
+        if joint.get("name") not in robot.joint_names and joint.get("type") is not None:
+            joint.set("type", "fixed")
+    return RobotModel.from_urdf(ET.tostring(root, encoding="unicode"), tip=tip, base=base)
+
+
+def direction_of(q: np.ndarray, distance: np.ndarray, start: np.ndarray) -> np.ndarray:
+    """(N, n) friction in parts of Coulomb's, by Dahl's law: it follows the way of the joint, and stays at standstill.
+
+    Args:
+        q: (N, n) positions.
+        distance: (n,) in which 1/e is left of the old direction.
+        start: (n,) at the first sample.
+
+    """
+    found = np.empty_like(q)
+    found[0] = start
+    step = np.diff(q, axis=0)
+    kept, side = np.exp(-np.abs(step) / distance), np.sign(step)
+    for k in range(len(step)):
+        found[k + 1] = side[k] + (found[k] - side[k]) * kept[k]
+    return found
+
+
+def friction(
+    q: np.ndarray, qd: np.ndarray, carried: np.ndarray, size: np.ndarray, rng: np.random.Generator
+) -> np.ndarray:
+    """Torque (N, n) of friction that remembers: Dahl's presliding with what Coulomb and viscous terms lack.
+
+    A Stribeck term, a ripple over the position, a difference between the directions, friction that grows with the
+    torque `carried` (N, n), and viscous friction that grows less than the speed.
+    """
+    n = len(size)
+    coulomb, viscous = size * rng.uniform(0.02, 0.06, n), size * rng.uniform(0.01, 0.04, n)
+    direction = direction_of(q, np.exp(rng.uniform(*np.log(PRESLIDING), n)), rng.uniform(-1, 1, n))
+    stribeck = rng.uniform(0.0, 0.3, n) * np.exp(-((qd / rng.uniform(0.03, 0.15, n)) ** 2))
+    ripple = rng.uniform(0.0, 0.1, n) * np.sin(rng.integers(1, 9, n) * q + rng.uniform(0, 2 * np.pi, n))
+    asymmetry = rng.uniform(-0.1, 0.1, n) * direction
+    by_torque = rng.uniform(0.0, 0.02, n) * np.abs(carried)
+    thinning = (np.abs(qd) / 2.0 + 1e-9) ** (-0.3 * rng.uniform(0.0, 1.0, n))
+    return (coulomb * (1 + stribeck + ripple + asymmetry) + by_torque) * direction + viscous * thinning * qd
+
+
+def draw_live(name: str, duration: float, seed: int) -> LiveExperiment:
+    """An experiment; odd seeds repeat one motion again and again, even ones move from pose to pose and dwell."""
+    rng = np.random.default_rng([17, seed])
+    robot = arm(name)
+    n = robot.n_joints
+    simulated = SimulatedArm(robot, drives=Drives(0.0, 0.0))
+    load = _block(min(robot.parameters[::10].sum(), HEAVIEST / LOAD[1]) * rng.uniform(*LOAD), rng)
+    gains = 1 + GAIN_ERROR * rng.standard_normal(n)
+    own, noise, offset = rng.integers(2**31), rng.uniform(*NOISE, n), rng.uniform(-0.03, 0.03, n)
+    recordings, size = [], None
+    for source, length, body in (("unloaded", UNLOADED, None), ("loaded", duration, load)):
+        time = np.arange(0.0, length, 1 / RATE)
+        if body is None:
+            simulated.detach_load()
+            motion = fourier_motion(robot, time, 2 / UNLOADED, rng)
+        else:
+            simulated.attach_load(body)
+            if seed % 2:
+                motion = fourier_motion(robot, time, 1 / rng.uniform(5.0, 10.0), rng)
+            else:
+                motion = np.array(moves(robot, length, RATE, rng, rng.uniform(0.4, 0.8))[1:])
+        torque = simulated.truth.drive_torque(*motion)
+        if size is None:
+            size = np.abs(torque).max(axis=0)
+            size = np.maximum(size, 0.05 * size.max())
+        # The same joints: their friction differs only as it depends on what they carry.
+        torque = torque + friction(*motion[:2], torque, size, np.random.default_rng(own))
+        torque = gains * torque + size * (offset + noise * coloured_noise(torque.shape, 0.0, rng))
+        measured = np.round((motion[0] + rng.normal(0, ENCODER, motion[0].shape)) / ENCODER_STEP) * ENCODER_STEP
+        recordings.append(
+            Recording(robot.joint_names, time, measured, np.full_like(measured, np.nan), torque, source=source)
+        )
+    believed = RobotModel.from_urdf(misjudged_urdf(robot, MISJUDGED, rng), tip=robot.tip, base=_base(name))
+    return LiveExperiment(believed, *recordings, load)
+
+
+def _base(name: str) -> str | None:
+    return JUDGED[name][2] if name in JUDGED else None
+
+
+def _block(mass: float, rng: np.random.Generator) -> np.ndarray:
+    edges = rng.uniform(*SIZE, 3)
+    axes, _ = np.linalg.qr(rng.normal(size=(3, 3)))
+    inertia = axes @ np.diag(mass / 12 * (np.sum(edges**2) - edges**2)) @ axes.T
+    return from_center_of_mass(mass, rng.uniform(-REACH, REACH, 3) + np.array([0.0, 0.0, REACH]), inertia)
+
+
+__all__ = ["EXAMPLES", "JUDGED", "LiveExperiment", "arm", "direction_of", "draw_live"]
