@@ -11,9 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.identification.links.model import LinkModel
-from dynid_ros.identification.links.result import LinkResult
 from dynid_ros.identification.load.change import LoadChange, LoadChangeDetector
-from dynid_ros.identification.load.known_arm import KnownArm, as_known
+from dynid_ros.identification.load.known_arm import Identified, KnownArm, as_known
 from dynid_ros.identification.online.estimate import OnlineEstimate, online_estimate
 from dynid_ros.identification.online.filter import RowFilter
 from dynid_ros.identification.online.kinds import KindSums
@@ -81,7 +80,7 @@ class OnlineIdentification:
         self,
         robot: RobotModel,
         target: Literal["load", "links"] = "load",
-        arm: LinkModel | LinkResult | KnownArm | None = None,
+        arm: LinkModel | KnownArm | Identified | None = None,
         *,
         noise: ArrayLike | None = None,
         friction: FrictionModel | None = None,
@@ -98,7 +97,7 @@ class OnlineIdentification:
             raise IdentificationError(f"torque_gain_error is {torque_gain_error}; expected a number of 0 or more")
         self.robot, self.target = robot, target
         self.noise = _noise(robot, noise)
-        self._rows = _rows(robot, target, arm, friction, self.noise)
+        self._rows = _rows(robot, target, None if arm is None else as_known(arm), friction, self.noise)
         self._forgetting = forgetting
         self._given: list[NDArray] = []
         self._filter = RowFilter(cutoff) if cutoff else None
@@ -107,14 +106,14 @@ class OnlineIdentification:
         n, size = robot.n_joints, len(self._rows.names)
         self._state = SquareRootInformation(size, considered=self._rows.n_known + n)
         self._kinds, self._moved = KindSums(n, size), np.zeros(2 * n)
-        self._walk = EstimateWalk(len(self._rows.names))
+        self._walk = EstimateWalk(size)
         self._detector = (
             LoadChangeDetector(n, self._filter.spacing, stiction=self._rows.stiction / self.noise)
             if watch and target == "load" and self._filter
             else None
         )
         self._inflation = 1.0
-        self._rests = np.zeros(robot.n_joints)
+        self._rests = np.zeros(n)
         self._last, self._used = -math.inf, math.nan
         self.n_equations, self.skipped = 0, 0
         self.changes: list[LoadChange] = []
@@ -289,16 +288,12 @@ def _noise(robot: RobotModel, noise: ArrayLike | None) -> NDArray:
 
 
 def _rows(
-    robot: RobotModel,
-    target: str,
-    arm: LinkModel | LinkResult | KnownArm | None,
-    friction: FrictionModel | None,
-    noise: NDArray,
+    robot: RobotModel, target: str, known: KnownArm | None, friction: FrictionModel | None, noise: NDArray
 ) -> LoadRows | LinkRows:
     if target == "load":
-        if arm is None:
+        if known is None:
             raise IdentificationError("a load is what the arm's own model leaves: give the identified `arm`")
-        return LoadRows(robot, as_known(arm), friction or FrictionModel(CHANGES))
+        return LoadRows(robot, known, friction or FrictionModel(CHANGES))
     if target == "links":
         return LinkRows(robot, friction or FrictionModel(LINK_FRICTION), noise)
     raise IdentificationError(f"target is {target!r}; expected 'load' or 'links'")
