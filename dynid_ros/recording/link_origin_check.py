@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid_ros.recording.explanation import Explanation
+from dynid_ros.recording.explanation import LIKELY, Explanation
 from dynid_ros.recording.motion_samples import MotionSamples
 from dynid_ros.recording.torque_fit import Terms, TorqueEquations, TorqueFit, TorqueModel
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from dynid_ros.model import RobotModel
 
 ORIGIN: Final = "link origin"
-SEEN = 0.15
+SEEN = LIKELY
 """Gain from which a shift is worth a warning."""
 SMALLEST, LARGEST = 0.03, 0.3
 """Shifts that are reported, m: a larger one stands for something else that the model lacks."""

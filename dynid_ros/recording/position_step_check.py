@@ -23,7 +23,9 @@ NOISE, USUAL = 10.0, 3.0
 those nearby."""
 FASTEST = 40.0
 """Acceleration that an arm may reach, rad/s^2 or m/s^2: what it makes within a sample is no step."""
-SMALLEST = 5e-4
+ROUNDED = 1.5
+"""… and than so many times what the rounding of the encoder can make."""
+SMALLEST = 1e-3
 """Smaller ones do no harm, rad or m."""
 MINIMUM_SAMPLES = 100
 
@@ -72,7 +74,8 @@ def _steps(time: NDArray, position: NDArray) -> tuple[NDArray, NDArray]:
     # What an arm can do within a sample: by its acceleration, or by stopping dead.
     dead = 2.0 * maximum_filter1d(np.abs(velocity), 6 * SIDE + 1, axis=0) * step
     bound = np.maximum(bound, np.maximum(SMALLEST, np.minimum(FASTEST * step**2, dead)))
-    bound = np.maximum(bound, 2 * _resolution(position))
+    # Rounding of all samples by half a count can add up to so much.
+    bound = np.maximum(bound, ROUNDED * np.abs(_ahead()).sum() * _resolution(position))
     # A sample lost somewhere near makes any curve step.
     whole = np.zeros(len(time), bool)
     whole[2 * SIDE : -2 * SIDE] = True
