@@ -11,6 +11,7 @@ rclpy = pytest.importorskip("rclpy")
 from command_watch import torque_of  # noqa: E402
 from compensation_bench import EFFORT, FAULT_RAMP, POSE, RAMP  # noqa: E402
 from compensation_bench import Robot as Driver  # noqa: E402
+from diagnostic_msgs.msg import DiagnosticArray  # noqa: E402
 from excitation_bench import PARAMETERS, START, Robot, ask, check_smooth, moving  # noqa: E402
 from frozen_waits import FrozenProcess  # noqa: E402
 from node_threads import NodeThreads  # noqa: E402
@@ -137,3 +138,18 @@ def test_the_compensation_fades(tmp_path, model_file, spinning, how, fault):
         wait(lambda: not any(torque_of(robot.commands[-1][1])))
     assert max(abs(torque[1]) for torque in robot.watch.torques()) > 0.95 * abs(planar_arm.gravity_torque(POSE)[1])
     robot.watch.check(EFFORT / FAULT_RAMP, EFFORT, robot.late)
+
+
+def test_timers_of_every_other_node_go_on(tmp_path, spinning):
+    description = tmp_path / "arm.urdf"
+    description.write_text(planar_arm.urdf())
+    observer = spinning(rclpy.create_node("observer"))
+    received = []
+    observer.create_subscription(DiagnosticArray, "/diagnostics", lambda _: received.append(time.monotonic()), 10)
+    values = {"robot_description": description, "effort_convention": "torque"}
+    with FrozenProcess("gravity_identification", "back", values) as node:
+        wait(lambda: received, START_TIME)
+        node.freeze()
+        count = len(received)
+        wait(lambda: len(received) > count + 4, 2.5 + 5 * BUSY)
+        assert node.end(10.0) == 0
