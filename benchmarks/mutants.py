@@ -3,7 +3,8 @@
 Operators are turned round, limits moved, checks dropped, one side of a two-sided check forgotten, indices shifted.
 Which mutants are made depends on `--seed` and the sources alone: of each kind as many as of every other, as far as a
 room has them. A mutant meets the quick tests that run its line, those of its own file and the quickest first; where
-none runs it in the tests' own process, all that run its file. The demo's nodes are left out: a slow test plays them.
+none runs it in the tests' own process, all that run its file; then the slow tests of its file, or of its room where it
+has none. The demo's nodes are left out: a slow test plays them.
 
 Cosmic Ray and mutmut do not serve: the former has one test command for all mutants, and a room's whole tests for each
 take days; the latter runs what it mutates in its own process, where nodes and commands are processes of their own;
@@ -42,6 +43,8 @@ ROOMS = {
     "nodes": ("nodes",),
 }
 ASKED = 0.95
+SLOW_TIMEOUT = 900.0
+"""s; no room's slow tests take as long."""
 FIRST = 25
 """Tests that a mutant meets first; the others are run where these see nothing."""
 
@@ -195,10 +198,21 @@ def met(copies: Queue[Path], tests: Tests, mutant: Mutant) -> str:
             # what runs in real time also fails by chance
             if mutant.room != "nodes" or code != FAILED or not failing or _run(copy, failing, tests)[0] == 0:
                 return "seen"
-        return "NOT SEEN"
+        if mutant.room == "nodes":
+            return "NOT SEEN"
+        path.write_text(mutant.mutation.applied(whole), encoding="utf-8")
+        code, _ = run(copy, ["-x", "--tb=no", "-m", "slow", *_slow(copy, mutant)], timeout=SLOW_TIMEOUT)
+        return "seen" if code in (FAILED, HUNG) else "NOT SEEN"
     finally:
         path.write_text(whole, encoding="utf-8")
         copies.put(copy)
+
+
+def _slow(copy: Path, mutant: Mutant) -> list[str]:
+    """Where the slow tests of a mutant's file are; else those of its room."""
+    folders = [copy / "test" / name for name in ROOMS[mutant.room]]
+    own = [path for folder in folders for path in folder.rglob(f"test_{Path(mutant.file).stem}.py")]
+    return [str(path.relative_to(copy)) for path in own or folders]
 
 
 def _run(copy: Path, names: Sequence[str], tests: Tests) -> tuple[int, str]:

@@ -1,14 +1,18 @@
 """Test motions for a payload: one axis at a time, ten parameters told, a load found again from Pinocchio's torques."""
 
+from dataclasses import replace
+
 import numpy as np
 import planar_arm
 import pytest
 import yaml
 from mujoco_room import DEMO_ARM, check_demo_arm
 from pinocchio_arm import PinocchioArm
+from scipy.spatial.transform import Rotation
 
 from dynid_ros.errors import TrajectoryError
 from dynid_ros.excitation.payload_motion import PayloadMotion
+from dynid_ros.excitation.tool_rotation import ToolRotation
 from dynid_ros.model import RobotModel
 from dynid_ros.trajectories import MotionLimits, Workspace, check_limits, check_start
 
@@ -103,6 +107,30 @@ def test_plain_data_and_words(plan):
     assert content["rank"] == 10
     assert [turn["axis"] for turn in content["turns"]] == ["x", "y", "z"]
     assert "rank 10 of the load's 10 parameters" in plan.summary()
+
+
+def tool_angles(position, axis):
+    """Angles (M,) by which the tool is turned about one of its axes from POSE on."""
+    turned = DEMO.forward_kinematics(POSE[None])[0, -1, :3, :3].T @ DEMO.forward_kinematics(position)[:, -1, :3, :3]
+    tip = DEMO.tip_offset[:3, :3]
+    return Rotation.from_matrix(tip.T @ turned @ tip).as_rotvec()[:, "xyz".index(axis)]
+
+
+def test_the_quick_turns_stay_in_a_range_that_is_not_about_zero(monkeypatch):
+    """Of a range of -0.1 to 1 rad all turns are within, and the quick ones use all of it where there is time."""
+    found = ToolRotation.find
+
+    def aside(*arguments, **settings):
+        rotation = found(*arguments, **settings)
+        return replace(rotation, lowest=max(rotation.lowest, -0.1), highest=min(rotation.highest, 1.0))
+
+    monkeypatch.setattr(ToolRotation, "find", aside)
+    plan = demo_arm(pose=POSE).plan()
+    for turn in plan.turns:
+        position = plan.trajectory.at(np.linspace(turn.start, turn.end, 4001))[0]
+        angles = tool_angles(position, turn.axis)
+        assert turn.lowest - 2e-3 <= angles.min()
+        assert angles.max() <= turn.highest + 2e-3
 
 
 def test_arm_that_cannot_turn_its_tool_about_all_axes_says_what_it_tells():

@@ -11,7 +11,7 @@ from dynid_ros.errors import TrajectoryError
 from dynid_ros.excitation.pose_choice import log_determinant, told
 from dynid_ros.excitation.pose_set import PoseSet
 from dynid_ros.model import RobotModel
-from dynid_ros.trajectories import MotionLimits, Workspace, check_limits, check_start
+from dynid_ros.trajectories import MotionLimits, Trajectory, Workspace, check_limits, check_start
 
 DEMO = RobotModel.from_urdf(DEMO_ARM)
 PLANAR = RobotModel.from_urdf(planar_arm.urdf())
@@ -129,6 +129,9 @@ def test_poses_of_the_caller_are_all_visited_and_their_lack_is_said():
         ({"poses": [[0.0, np.nan, 0.0]]}, "a finite position for each of"),
         ({"poses": [[0.0, 0.0]]}, "a finite position for each of"),
         ({"torque_fraction": 0.0}, "torque_fraction is 0.0; it must be above 0 and at most 1"),
+        ({"torque_fraction": 1.01}, "torque_fraction is 1.01; it must be above 0 and at most 1"),
+        ({"speed_fraction": 1.01}, "speed_fraction is 1.01; it must be above 0 and at most 1"),
+        ({"travel_speed_fraction": 1.01}, "travel_speed_fraction is 1.01; it must be above 0 and at most 1"),
         ({"position_margin": 3.0}, "joint 'joint_1' has no room left between its limits, less position_margin"),
     ],
 )
@@ -141,7 +144,8 @@ def test_settings_that_make_no_sense_are_refused(settings, message):
     ("pose", "message"),
     [
         ([0.0, 2.52, 0.0], "pose 1 of those given is not allowed: joint 'joint_2' would reach position 2.52 rad"),
-        ([0.0, 2.48, 0.0], "pose 1 of those given is not allowed.*"),
+        ([0.0, 2.48, 0.0], "pose 1 of those given is not allowed, on the approach to it: joint 'joint_2'"),
+        ([0.0, -2.48, 0.0], "pose 1 of those given is not allowed, on the approach to it: joint 'joint_2'"),
         ([0.0, 0.9, 0.0], "pose 1 of those given is not allowed.*link_3"),
     ],
 )
@@ -178,3 +182,13 @@ def test_joint_that_gravity_never_loads_is_refused():
     for offsets in (True, False):
         with pytest.raises(TrajectoryError, match="no pose tells of the gravity: gravity acts on no joint's torque"):
             PoseSet(turntable, MotionLimits.of(turntable, 4.0), count=3, offsets=offsets).plan()
+
+
+def test_what_would_pass_a_limit_is_no_plan(monkeypatch):
+    experiment = planar(poses=[[0.0, -0.5, 0.0], [0.3, -0.4, 0.2]])
+    poses, trajectory, dwells = experiment._motion(experiment.poses)
+    quicker = 0.2 * trajectory.time, trajectory.position, 5.0 * trajectory.velocity, 25.0 * trajectory.acceleration
+    fast = Trajectory(trajectory.joint_names, *quicker)
+    monkeypatch.setattr(type(experiment), "_motion", lambda *_: (poses, fast, dwells))
+    with pytest.raises(TrajectoryError, match="would reach speed"):
+        experiment.plan()

@@ -63,6 +63,16 @@ def test_holding_joints_move_no_further_than_their_approach(planned):
     np.testing.assert_allclose(held.min(axis=0), -APPROACH[[0, 2]], atol=1e-6)
 
 
+def test_at_the_last_step_the_rotating_joint_comes_back_from_beyond(planned):
+    """So that it arrives there downwards too; at the first step, where it ends, nothing more is to do."""
+    motion, dwells = planned
+    last, first_down = dwells[len(dwells) // 2 - 1], dwells[len(dwells) // 2]
+    between = motion.at(np.linspace(last.end, first_down.start, 501))[0]
+    assert np.ptp(between[:, 1]) == pytest.approx(APPROACH[1], abs=1e-6)
+    np.testing.assert_allclose(between[0], between[-1], atol=1e-9)
+    assert motion.duration == pytest.approx(dwells[-1].end)
+
+
 def test_time_is_not_wasted(planned):
     """Some joint is at its limit in every move from dwell to dwell."""
     motion, dwells = planned
