@@ -16,6 +16,8 @@ from dynid_ros.model.gravity import GravityModel
 
 FORMAT = "dynid/1"
 UNNAMED = "identified.yaml"
+DIRECTIONS = ("torque_positive", "torque_negative")
+"""Of friction: torque besides gravity of a joint that moves slowly in its positive, and negative, direction."""
 LARGEST_FILE = 10 * MEGABYTE
 LARGEST_MOMENT = 1e6
 """kg m or kg: no arm has more."""

@@ -13,6 +13,10 @@ from dynid_ros.signals import differentiate
 
 DERIVATIVE_WINDOW = 0.1
 """Length of the local fit that gives velocity and acceleration, s."""
+STOPPED = 2e-4
+"""Distance from its rest, rad or m, below which a joint has come to its place; joints slide further than they stick."""
+LOAD_CHANGE = 0.02
+"""Travel of other joints, rad or m, from which on the load of one that has stopped may be another."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,19 @@ class Samples:
 
     def __len__(self) -> int:
         return len(self.time)
+
+    @property
+    def friction_known(self) -> NDArray:
+        """(M, n) whether friction has a side that is known, that from which a joint came.
+
+        While a joint is held, its stiction is anywhere within Coulomb friction, and follows its load as it likes. A
+        joint of which no side is known, as where dwells were cut out of a recording, counts wherever it came to anew.
+        """
+        known = self.direction != 0
+        before = np.vstack([np.full((1, known.shape[1]), np.inf), self.position])[: len(self)]
+        before[np.flatnonzero(np.diff(self.part)) + 1] = np.inf
+        moved = np.abs(self.position - before) >= SampleRules.minimum_approach
+        return np.where(known.any(axis=0), known, moved & self.static[:, None])
 
     def take(self, rows: Sequence[int] | NDArray) -> "Samples":
         """Only these."""
@@ -116,7 +133,9 @@ def static_samples(recording: Recording, rules: SampleRules) -> Samples:
     previous_end = 0
     for dwell, end in _rests(recording, rules):
         rows.append(dwell)
-        directions.append(_approach(q[previous_end : dwell.start], q[dwell].mean(axis=0), rules.minimum_approach))
+        directions.append(
+            side_of_approach(q[previous_end : dwell.start], q[dwell].mean(axis=0), rules.minimum_approach)
+        )
         previous_end = end
     settled = _settled(recording.torque, rows)
     rows = [row for row, keep in zip(rows, settled, strict=True) if keep]
@@ -195,14 +214,24 @@ def _stretches(mask: NDArray) -> tuple[NDArray, NDArray]:
     return edges[::2], edges[1::2]
 
 
-def _approach(path: NDArray, rest: NDArray, minimum: float) -> NDArray:
-    """Direction of the last travel of at least `minimum` towards `rest`: friction keeps that sign at the stop."""
-    away = path - rest
-    far = np.abs(away) >= minimum
-    last = len(path) - 1 - np.argmax(far[::-1], axis=0) if len(path) else np.zeros(path.shape[1], int)
+def side_of_approach(path: NDArray, rest: NDArray, minimum: float) -> NDArray:
+    """(n,) sign of the last travel of at least `minimum` along the path (N, n) towards rest: friction keeps it.
+
+    It is 0 where others moved on when a joint had come to its place: from then on its stiction follows its load.
+    """
     if not len(path):
         return np.zeros(path.shape[1])
-    return np.where(far.any(axis=0), -np.sign(away[last, np.arange(path.shape[1])]), 0.0)
+    away = path - rest
+    last = _last_beyond(away, minimum)
+    arrived, others = _last_beyond(away, STOPPED), _last_beyond(away, LOAD_CHANGE).max()
+    known = (last >= 0) & (arrived >= others)
+    return np.where(known, -np.sign(away[last, np.arange(path.shape[1])]), 0.0)
+
+
+def _last_beyond(away: NDArray, distance: float) -> NDArray:
+    """(n,) last row that is at least so far away; -1 where none is."""
+    far = np.abs(away) >= distance
+    return np.where(far.any(axis=0), len(away) - 1 - np.argmax(far[::-1], axis=0), -1)
 
 
 def _steady_sign(velocity: NDArray, rest: float) -> NDArray:

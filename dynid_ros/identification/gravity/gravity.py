@@ -1,7 +1,7 @@
 """Gravity parameters from static torques (Ma & Hollerbach 1996), one joint at a time or all at once."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
@@ -9,9 +9,11 @@ from numpy.typing import NDArray
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.identification.approaches import Approaches
-from dynid_ros.identification.gravity.few_poses import widened
-from dynid_ros.identification.gravity.result import MAXIMUM_INFLATION, GravityResult, describe_observability
-from dynid_ros.identification.least_squares import RANK_TOLERANCE, LeastSquaresFit, solve_grouped
+from dynid_ros.identification.gravity.errors import LinearEstimate
+from dynid_ros.identification.gravity.observability import MAXIMUM_INFLATION, describe_observability
+from dynid_ros.identification.gravity.result import MOMENT_LABELS, GravityResult
+from dynid_ros.identification.intervals import half_width
+from dynid_ros.identification.least_squares import RANK_TOLERANCE, solve, solve_grouped
 from dynid_ros.identification.rotations import rotations
 from dynid_ros.identification.samples import SampleRules, Samples, slow_samples, static_samples, with_known_torque
 from dynid_ros.model import RobotModel
@@ -20,6 +22,7 @@ from dynid_ros.recording import Recording
 
 ESTIMATORS = ("global", "recursive")
 KINDS = ("static", "slow", "both")
+SETTINGS = ("estimator", "torque_offset", "samples", "own_torque_only")
 
 
 @dataclass
@@ -91,8 +94,12 @@ class GravityIdentification:
             IdentificationError: too few samples, or none that decides any joint's gravity parameters.
 
         """
-        problem, fit, sigma = self._solve(samples)
-        observability = describe_observability(self.robot, problem.gravity, problem.names, fit.inflation, samples)
+        solution = self._solve(samples)
+        problem, covariance, freedom = solution.problem, solution.covariance(), solution.linear.freedom()
+        half = half_width(np.sqrt(np.diag(covariance)), freedom)
+        observability = describe_observability(
+            self.robot, problem.gravity, problem.names, (solution.inflation, half), samples
+        )
         if not any(state.observable for state in observability.values()):
             reasons = "; ".join(f"{joint}: {state.reason}" for joint, state in observability.items())
             raise IdentificationError(f"These samples decide no joint's gravity parameters: {reasons}")
@@ -101,42 +108,60 @@ class GravityIdentification:
             robot=self.robot,
             gravity=problem.gravity,
             names=problem.names,
-            values=fit.solution,
-            covariance=widened(fit.covariance, problem.names, samples, self._decided),
-            inflation=fit.inflation,
+            values=solution.values,
+            covariance=covariance,
+            inflation=solution.inflation,
             determined=determined,
             scale=scale,
-            condition_number=fit.condition_number,
-            freedom=max(len(problem.right) - fit.rank, 1),
-            residual_rms=problem.residual_rms(fit.solution),
-            noise={name: float(s) for name, s in zip(problem.group_names, sigma, strict=True)},
+            condition_number=solution.condition_number,
+            freedom=freedom,
+            residual_rms=problem.residual_rms(solution.values),
+            noise={name: float(s) for name, s in zip(problem.group_names, solution.linear.sigma, strict=True)},
             observability=observability,
             samples=samples,
             sources=tuple(sources),
-            settings={
-                "estimator": self.estimator,
-                "torque_offset": self.torque_offset,
-                "samples": self.samples,
-                "own_torque_only": self.own_torque_only,
-            },
+            settings={name: getattr(self, name) for name in SETTINGS},
             extract=self.extract,
+            remarks=self._disagreements(
+                samples, dict(zip(problem.names, zip(solution.values, half, strict=True), strict=True))
+            ),
         )
 
-    def _solve(self, samples: Samples) -> tuple["_Problem", LeastSquaresFit, NDArray]:
-        """Problem, its solution, and the noise of each group of rows."""
+    def _solve(self, samples: Samples) -> "_Solution":
         problem = _Problem(self.robot, samples, self)
         if self.estimator == "recursive":
-            return problem, *_recursive(problem)
-        return problem, *solve_grouped(problem.matrix, problem.right, problem.group)
+            return _recursive(problem)
+        fit, sigma = solve_grouped(problem.matrix, problem.right, problem.group)
+        gain = fit.covariance @ (problem.matrix.T / sigma[problem.group] ** 2)
+        own = problem.own_inflation(sigma)
+        # What a joint's own torque tells does not become less by that of others.
+        inflation = np.where(np.isfinite(fit.inflation), np.minimum(fit.inflation, own), np.inf)
+        return _Solution(problem, fit.solution, inflation, fit.condition_number, gain, sigma)
 
-    def _decided(self, samples: Samples) -> dict[str, float]:
-        """Values by name that samples decide."""
+    def _disagreements(self, samples: Samples, found: dict[str, tuple[float, float]]) -> tuple[str, ...]:
+        """Sentences on values, found with half intervals, that the torque of the turning joint puts outside of both."""
+        if self._own_only:
+            return ()
         try:
-            problem, fit, _ = self._solve(samples)
-        except IdentificationError:
-            return {}
-        good = fit.inflation <= MAXIMUM_INFLATION
-        return {name: float(fit.solution[k]) for k, name in enumerate(problem.names) if good[k]}
+            other = replace(self, estimator="recursive")._solve(samples)
+        except IdentificationError:  # no joint turns alone
+            return ()
+        half = half_width(np.sqrt(np.diag(other.covariance())), other.linear.freedom())
+        sentences = []
+        for name, value, width, inflation in zip(other.problem.names, other.values, half, other.inflation, strict=True):
+            label, joint = name.split(" ", 1)
+            mine, own_width = found.get(name, (np.nan, np.nan))
+            if label in MOMENT_LABELS and inflation <= MAXIMUM_INFLATION and abs(mine - value) > width + own_width:
+                sentences.append(
+                    f"{joint}: {label} is {mine:.4f} ± {own_width:.4f} by the torques of all joints, {value:.4f} ± "
+                    f"{width:.4f} by those of the turning joints alone (estimator recursive): one of the two is wrong; "
+                    "check the gains of the torque sensors and the URDF's axes"
+                )
+        return tuple(sentences)
+
+    @property
+    def _own_only(self) -> bool:
+        return self.own_torque_only or self.estimator == "recursive"
 
 
 class _Problem:
@@ -171,16 +196,13 @@ class _Problem:
             owner += range(n)
         self.matrix, self.owner = np.hstack(blocks), np.array(owner)
         self.right = samples.torque.reshape(-1)
-        # A joint that rests while others move holds by stiction of unknown size; a dwell says as much, once.
-        known = samples.static[self.sample] | (samples.direction[self.sample, self.joint] != 0)
-        self._keep(known & self._own_rows() if self._own_only(settings) else known)
+        known = samples.friction_known[self.sample, self.joint]
+        self._keep(known & self._own_rows() if settings._own_only else known)
+        if not len(self.right):
+            raise IdentificationError("No sample in which friction has a known side: all joints that count are held")
         pairs = Approaches.among(samples, self.sample, self.joint, robot.joint_names)
         self.matrix, self.right = pairs.combine(self.matrix), pairs.combine(self.right)
         self.group, self.group_names = pairs.group, pairs.names
-
-    @staticmethod
-    def _own_only(settings: GravityIdentification) -> bool:
-        return settings.own_torque_only or settings.estimator == "recursive"
 
     def _own_rows(self) -> NDArray:
         moving = np.full(len(self.samples), -1)
@@ -201,6 +223,16 @@ class _Problem:
         self.names = [name for name, keep in zip(self.names, used, strict=True) if keep]
         self.owner = self.owner[used]
 
+    def own_inflation(self, sigma: NDArray) -> NDArray:
+        """(k,) by collinearity with the other unknowns of the same joint in its own torque."""
+        found = np.full(len(self.names), np.inf)
+        for i in range(self.gravity.robot.n_joints):
+            rows, own = self.joint == i, self.owner == i
+            if rows.any() and own.any():
+                weights = 1 / sigma[self.group[rows]] ** 2
+                found[own] = solve(self.matrix[np.ix_(rows, own)], self.right[rows], weights).inflation
+        return found
+
     def determined_space(self) -> tuple[NDArray, NDArray]:
         """(r, k) orthonormal rows that span what the data determine, in columns divided by the (k,) scale."""
         scale = np.linalg.norm(self.matrix, axis=0)
@@ -216,15 +248,39 @@ class _Problem:
         return np.sqrt(np.bincount(self.joint, residual**2, n) / count)
 
 
-def _recursive(problem: _Problem) -> tuple[LeastSquaresFit, NDArray]:
+@dataclass(frozen=True)
+class _Solution:
+    """Values (k,), their inflation, the gain (k, m) that made them of the rows, and the noise (G,) of the rows."""
+
+    problem: _Problem
+    values: NDArray
+    inflation: NDArray
+    condition_number: float
+    gain: NDArray
+    sigma: NDArray
+
+    @property
+    def linear(self) -> LinearEstimate:
+        """Of the rows."""
+        problem = self.problem
+        residual = problem.right - problem.matrix @ self.values
+        return LinearEstimate(problem.matrix, self.gain, residual, problem.group, np.nan_to_num(self.sigma))
+
+    def covariance(self) -> NDArray:
+        """(k, k) of the values."""
+        joint, sample = self.problem.joint, self.problem.sample
+        return self.linear.covariance(joint, self.problem.samples.position[sample, joint])
+
+
+def _recursive(problem: _Problem) -> _Solution:
     """Tip to base: fit joint i's own unknowns, the distal moments being known (eqs 13, 17).
 
-    With x_d distal and x_i own unknowns, x_i = G (b − D x_d), so its error is G (noise) − G D (error of x_d).
+    With x_d distal and x_i own unknowns, x_i = G (b − D x_d).
     """
-    k = problem.matrix.shape[1]
-    solution, covariance, inflation = np.zeros(k), np.zeros((k, k)), np.full(k, np.inf)
+    k, m = problem.matrix.shape[1], len(problem.right)
+    values, gain = np.zeros(k), np.zeros((k, m))
     sigma = np.full(len(problem.group_names), np.nan)
-    rank, condition = 0, 1.0
+    condition = 1.0
     for i in reversed(range(problem.gravity.robot.n_joints)):
         rows, own = problem.joint == i, np.flatnonzero(problem.owner == i)
         if not rows.any() or not len(own):
@@ -232,15 +288,10 @@ def _recursive(problem: _Problem) -> tuple[LeastSquaresFit, NDArray]:
         distal = np.flatnonzero(problem.owner > i)
         matrix, coupling = problem.matrix[np.ix_(rows, own)], problem.matrix[np.ix_(rows, distal)]
         groups, local = np.unique(problem.group[rows], return_inverse=True)
-        fit, sigma[groups] = solve_grouped(matrix, problem.right[rows] - coupling @ solution[distal], local)
-        gain = fit.covariance @ (matrix.T / sigma[problem.group[rows]] ** 2)
-        passed = -gain @ coupling
-        solution[own], inflation[own] = fit.solution, fit.inflation
-        covariance[np.ix_(own, own)] = fit.covariance + passed @ covariance[np.ix_(distal, distal)] @ passed.T
-        covariance[np.ix_(own, distal)] = passed @ covariance[np.ix_(distal, distal)]
-        covariance[np.ix_(distal, own)] = covariance[np.ix_(own, distal)].T
-        rank, condition = rank + fit.rank, max(condition, fit.condition_number)
-    residual = problem.right - problem.matrix @ solution
-    return LeastSquaresFit(
-        solution, covariance, residual, np.full(len(residual), np.nan), rank, condition, inflation
-    ), sigma
+        fit, sigma[groups] = solve_grouped(matrix, problem.right[rows] - coupling @ values[distal], local)
+        step = fit.covariance @ (matrix.T / sigma[problem.group[rows]] ** 2)
+        values[own] = fit.solution
+        gain[np.ix_(own, np.flatnonzero(rows))] = step
+        gain[own] -= step @ coupling @ gain[distal]
+        condition = max(condition, fit.condition_number)
+    return _Solution(problem, values, problem.own_inflation(sigma), condition, gain, sigma)

@@ -7,28 +7,16 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid_ros.identification.identified_file import new_document, save_identified
-from dynid_ros.identification.intervals import half_width, interval
+from dynid_ros.identification.gravity.observability import MAXIMUM_INFLATION, Observability, columns_of
+from dynid_ros.identification.identified_file import DIRECTIONS, new_document, save_identified
+from dynid_ros.identification.intervals import KEY, half_width, interval
 from dynid_ros.identification.samples import Samples
 from dynid_ros.identification.validation import Validation, validate_torque
 from dynid_ros.model import RobotModel
 from dynid_ros.model.gravity import GravityModel
 from dynid_ros.recording import Recording
 
-MAXIMUM_INFLATION = 30.0
-"""Parameters whose standard errors collinearity inflates beyond this are not reported. With an unknown torque offset, a
-joint reaches it where it turns by less than about 45 degrees (60: 17, 30: 65)."""
-
 MOMENT_LABELS = ("n_x", "n_y", "mass")
-
-
-@dataclass(frozen=True)
-class Observability:
-    """Whether the data decide a joint's moment; `reason` says why not, and what to do."""
-
-    observable: bool
-    reason: str = ""
-    torque_free: bool = False
 
 
 @dataclass(frozen=True)
@@ -40,10 +28,12 @@ class GravityResult:
         values, covariance, inflation: of all unknowns, in that order.
         determined: (r, k) orthonormal basis of what the data determine, in columns divided by `scale`.
         condition_number: of the column-scaled weighted problem.
+        freedom: (k,) degrees of freedom of each variance.
         residual_rms: (n,) N m, of the rows that were fitted.
         noise: standard deviation of a row by joint and kind of sample, N m.
         observability: per joint name.
         extract: samples of recordings, by the rules of this identification.
+        remarks: sentences on what does not fit together.
 
     """
 
@@ -56,7 +46,7 @@ class GravityResult:
     determined: NDArray
     scale: NDArray
     condition_number: float
-    freedom: int
+    freedom: NDArray
     residual_rms: NDArray
     noise: dict[str, float]
     observability: dict[str, Observability]
@@ -64,6 +54,7 @@ class GravityResult:
     sources: tuple[str, ...]
     settings: dict
     extract: Callable[..., Samples]
+    remarks: tuple[str, ...] = ()
 
     @property
     def parameters(self) -> NDArray:
@@ -77,7 +68,7 @@ class GravityResult:
 
     def confidence_intervals(self, level: float = 0.95) -> NDArray:
         """(k, 2) lower and upper ends, from Student's t."""
-        return interval(self.parameters, self.standard_errors, self.freedom, level)
+        return interval(self.parameters, self.standard_errors, self._pick(self.gravity.names, self.freedom), level)
 
     @property
     def missing(self) -> tuple[str, ...]:
@@ -100,7 +91,7 @@ class GravityResult:
     def predict_std(self, q: NDArray) -> NDArray:
         """(N, n) standard error of `predict`."""
         rows = self._gravity_rows(q)
-        std = np.sqrt(np.einsum("nik,kl,nil->ni", rows, self.covariance, rows))
+        std = self._std(rows)
         std[~self._is_determined(rows)] = np.nan
         return std
 
@@ -126,24 +117,44 @@ class GravityResult:
         """Compare with samples that are already extracted."""
         return validate_torque(name, self.robot.joint_names, samples.torque, self.predict_samples(samples))
 
+    def friction_torque(self) -> tuple[NDArray, NDArray]:
+        """(n, 2) torque besides gravity of each joint that moves upwards, and downwards, and its standard error.
+
+        It is what the data tell: friction that differs by direction looks like a sensor's offset. NaN where it is open.
+        """
+        rows = np.zeros((self.robot.n_joints, 2, len(self.names)))
+        for i, joint in enumerate(self.robot.joint_names):
+            for label, signs in (("offset", (1.0, 1.0)), ("coulomb", (1.0, -1.0))):
+                if f"{label} {joint}" in self.names:
+                    rows[i, :, self.names.index(f"{label} {joint}")] = signs
+            rows[i] *= f"coulomb {joint}" in self.names
+        values, errors = rows @ self.values, self._std(rows)
+        largest = np.abs(self.samples.torque).max(axis=0)[:, None]
+        unknown = ~self._is_determined(rows) | ~rows.any(axis=2) | (errors > largest)
+        values[unknown], errors[unknown] = np.nan, np.nan
+        return values, errors
+
     def summary(self) -> str:
-        """Table of moments with 95 % intervals, offsets and friction, and what is not observable."""
-        half = half_width(1.0, self.freedom)
+        """Table of moments with 95 % intervals, torque besides gravity by direction, and what is not observable."""
+        half = half_width(1.0, self._pick(self.gravity.names, self.freedom))
         value, error = self.parameters, self.standard_errors
-        offset, coulomb = self.per_joint("offset")[0], self.per_joint("coulomb")[0]
+        friction = self.friction_torque()[0]
         lines = [
             f"Gravity parameters of {self.robot.name} from {len(self.samples)} samples "
             f"({self.settings['estimator']}, condition {self.condition_number:.3g})",
-            f"{'joint':<24}{'n_x [kg m]':>22}{'n_y [kg m]':>22}{'offset':>10}{'coulomb':>10}{'rms [N m]':>11}",
+            f"{'joint':<24}{'n_x [kg m]':>22}{'n_y [kg m]':>22}{'moving up':>11}{'and down':>10}{'rms [N m]':>11}",
         ]
         for i, joint in enumerate(self.robot.joint_names):
             state = self.observability[joint]
-            entries = [f"{value[c]:+.4f} ± {half * error[c]:.4f}" for c in _indices(self.gravity, i)]
+            entries = [f"{value[c]:+.4f} ± {half[c] * error[c]:.4f}" for c in columns_of(self.gravity, i)]
             if not state.observable:
                 entries = ["not observable"]
             cells = "".join(f"{entry:>22}" for entry in entries + [""] * (2 - len(entries)))
-            lines.append(f"{joint:<24}{cells}{offset[i]:>10.3f}{coulomb[i]:>10.3f}{self.residual_rms[i]:>11.3f}")
+            lines.append(
+                f"{joint:<24}{cells}{friction[i, 0]:>+11.3f}{friction[i, 1]:>+10.3f}{self.residual_rms[i]:>11.3f}"
+            )
         lines += [f"  {joint}: {state.reason}" for joint, state in self.observability.items() if not state.observable]
+        lines += [f"warning: {remark}" for remark in self.remarks]
         return "\n".join(lines)
 
     def document(self) -> dict:
@@ -151,14 +162,20 @@ class GravityResult:
         document = new_document(self.robot, self.sources, self.settings)
         value, error = self.parameters, self.standard_errors
         document["gravity"], document["friction"] = {}, {}
+        freedom = self._pick(self.gravity.names, self.freedom)
         friction = {label: self.per_joint(label) for label in ("coulomb", "viscous", "offset")}
+        for label, *both in zip(DIRECTIONS, *(values.T for values in self.friction_torque()), strict=True):
+            friction[label] = (both[0], both[1])
         for i, joint in enumerate(self.robot.joint_names):
             state = self.observability[joint]
-            labels = [self.gravity.names[c].split()[0] for c in _indices(self.gravity, i)]
-            entry: dict = {label: _number(value[c]) for label, c in zip(labels, _indices(self.gravity, i), strict=True)}
-            entry["std"] = {
-                label: _number(error[c]) for label, c in zip(labels, _indices(self.gravity, i), strict=True)
+            labels = [self.gravity.names[c].split()[0] for c in columns_of(self.gravity, i)]
+            entry: dict = {
+                label: _number(value[c]) for label, c in zip(labels, columns_of(self.gravity, i), strict=True)
             }
+            for key, values in (("std", error), (KEY, freedom)):
+                entry[key] = {
+                    label: _number(values[c]) for label, c in zip(labels, columns_of(self.gravity, i), strict=True)
+                }
             entry["observable"] = state.observable
             if not state.observable:
                 entry |= {"torque_free": state.torque_free, "reason": state.reason}
@@ -166,9 +183,19 @@ class GravityResult:
             document["friction"][joint] = {label: _number(values[i]) for label, (values, _) in friction.items()}
             document["friction"][joint]["rotor_inertia"] = None
             document["friction"][joint]["std"] = {label: _number(errors[i]) for label, (_, errors) in friction.items()}
+            document["friction"][joint][KEY] = self._friction_freedom(joint)
         document["condition_number"] = _number(self.condition_number)
-        document["degrees_of_freedom"] = self.freedom
+        document[KEY] = float(np.median(self.freedom))
+        if self.remarks:
+            document["remarks"] = list(self.remarks)
         return document
+
+    def _friction_freedom(self, joint: str) -> dict[str, float | None]:
+        """Of each standard error; those of both directions are the fewest of what they are made of."""
+        terms = ("coulomb", "viscous", "offset")
+        own = dict(zip(terms, self._pick([f"{term} {joint}" for term in terms], self.freedom), strict=True))
+        both = np.fmin(own["coulomb"], own["offset"])
+        return {label: _number(value) for label, value in {**own, **dict.fromkeys(DIRECTIONS, both)}.items()}
 
     def save(self, path: str | Path, validations: tuple[Validation, ...] = ()) -> Path:
         """Write `identified.yaml`."""
@@ -197,6 +224,9 @@ class GravityResult:
                 rows[..., self.names.index(name)] = full[..., column]
         return rows
 
+    def _std(self, rows: NDArray) -> NDArray:
+        return np.sqrt(np.maximum(np.einsum("nik,kl,nil->ni", rows, self.covariance, rows), 0.0))
+
     def _evaluate(self, rows: NDArray) -> NDArray:
         torque = rows @ self.values
         torque[~self._is_determined(rows)] = np.nan
@@ -207,61 +237,6 @@ class GravityResult:
         scaled = rows / self.scale
         outside = scaled - scaled @ self.determined.T @ self.determined
         return np.linalg.norm(outside, axis=-1) <= 1e-6 * np.maximum(np.linalg.norm(scaled, axis=-1), 1e-12)
-
-
-def describe_observability(
-    robot: RobotModel, gravity: GravityModel, names: list[str], inflation: NDArray, samples: Samples
-) -> dict[str, Observability]:
-    """Say for each joint whether its moment is decided, and if not, what stands in the way.
-
-    Args:
-        robot: the arm.
-        gravity: its moments.
-        names: (k,) of the unknowns that were fitted.
-        inflation: (k,) of their standard errors, infinite for what is open.
-        samples: that were fitted.
-
-    """
-    worst = dict(zip(names, inflation, strict=True))
-    parallel = gravity.unobservable_axes()
-    found = {}
-    for i, joint in enumerate(robot.joint_names):
-        if parallel[i]:
-            how = "parallel" if robot.joint_types[i] == "revolute" else "square"
-            reason = f"axis {how} to gravity in every pose: its gravity torque is zero"
-            found[joint] = Observability(False, reason, torque_free=True)
-            continue
-        factor = max(worst.get(gravity.names[c], np.inf) for c in _indices(gravity, i))
-        revolute = robot.joint_types[i] == "revolute"
-        angles = len(np.unique(np.round(samples.position[:, i] / np.deg2rad(2))))
-        needed = 4 if any(name.startswith("offset") for name in names) else 3
-        if factor <= MAXIMUM_INFLATION and (angles >= needed or not revolute):
-            found[joint] = Observability(True)
-            continue
-        span = float(np.ptp(samples.position[:, i]))
-        if not revolute:
-            reason = (
-                "the weight that it carries cannot be told from its torque offset; tilt its axis, "
-                "or zero the sensor and set torque_offset to false"
-            )
-        elif angles < needed:
-            reason = f"only {angles} different angle(s) in the samples; at least {needed} are needed for its sinusoid"
-        elif span < np.deg2rad(60):
-            reason = (
-                f"its angle spans only {np.rad2deg(span):.0f} degrees; "
-                "at least about 60 are needed to tell its moment from its torque offset"
-            )
-        else:
-            reason = (
-                "its moment cannot be told from those of other joints in these poses; "
-                "add poses of the proximal joints with its axis horizontal"
-            )
-        found[joint] = Observability(False, reason)
-    return found
-
-
-def _indices(gravity: GravityModel, joint: int) -> range:
-    return range(len(gravity.names))[gravity.columns(joint)]
 
 
 def _number(value: float) -> float | None:

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from dynid_ros.errors import IdentifiedFileError, ModelError
 from dynid_ros.identification.base_estimate import BaseEstimate
-from dynid_ros.identification.identified_file import check_same_robot, file_of, is_number
+from dynid_ros.identification.identified_file import DIRECTIONS, check_same_robot, file_of, is_number
 from dynid_ros.identification.intervals import KEY
 from dynid_ros.identification.links.model import LinkModel
 from dynid_ros.identification.links.signals import LinkSignals
@@ -89,6 +89,8 @@ def friction_section(model: LinkModel, estimate: BaseEstimate) -> dict:
         entry["terms"] = list(friction.terms)
         entry["std"] = {term: _number(errors.get(f"{term} {joint}", np.nan)) for term in own}
         entry[KEY] = {term: _number(freedom.get(f"{term} {joint}", np.nan)) for term in own}
+        for name, (value, error, count) in dry_torques(own, joint, estimate).items():
+            entry[name], entry["std"][name], entry[KEY][name] = value, _number(error), _number(count)
         section[joint] = entry
     if model.friction.coupled:
         section["coupled"] = [
@@ -102,6 +104,34 @@ def friction_section(model: LinkModel, estimate: BaseEstimate) -> dict:
             for i, j in model.friction.coupled
         ]
     return section
+
+
+def dry_torques(own: dict[str, float], joint: str, estimate: BaseEstimate) -> dict[str, tuple[float, float, float]]:
+    """Coulomb friction and offset together in each direction of motion, standard error, degrees of freedom.
+
+    Of joints with an offset alone: it looks like friction that differs by direction, and only their sum is found.
+
+    Args:
+        own: coefficients by term.
+        joint: whose they are.
+        estimate: by the data.
+
+    """
+    if "offset" not in own:
+        return {}
+    index, found = {name: i for i, name in enumerate(estimate.names)}, {}
+    for name, sign in zip(DIRECTIONS, (1.0, -1.0), strict=True):
+        side = name.removeprefix("torque_")
+        signs = {"offset": 1.0, "coulomb": sign, f"coulomb_{side}": sign}
+        terms = [term for term in own if term in signs]
+        places = [index.get(f"{term} {joint}", -1) for term in terms]
+        factor = np.array([signs[term] for term in terms])
+        error = freedom = np.nan
+        if min(places) >= 0 and np.isfinite(estimate.values[places]).all():
+            error = float(np.sqrt(max(factor @ estimate.covariance[np.ix_(places, places)] @ factor, 0.0)))
+            freedom = float(estimate.freedom[places].min())
+        found[name] = (float(factor @ [own[term] for term in terms]), error, freedom)
+    return found if len(terms) > 1 else {}
 
 
 def link_model(document: dict, robot: RobotModel) -> LinkModel:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid_ros.errors import IdentifiedFileError
-from dynid_ros.identification.identified_file import file_of, is_number, mapping
+from dynid_ros.identification.identified_file import DIRECTIONS, IdentifiedDocument, file_of, is_number, mapping
 from dynid_ros.identification.intervals import freedom_of, half_width
 from dynid_ros.report.formats import MISSING, as_fine_as, brief, percent, significant
 from dynid_ros.report.gravity.identified_gravity import read_validations
@@ -24,11 +24,14 @@ SPRINGS = (
     ("viscous", "Viscous", "N m s/rad"),
 )
 FRICTION = (
+    ("torque_positive", "Moving up", "N m"),
+    ("torque_negative", "Moving down", "N m"),
     ("coulomb", "Coulomb", "N m"),
     ("viscous", "Viscous", "N m s/rad"),
     ("offset", "Offset", "N m"),
     ("rotor_inertia", "Rotor inertia", "kg m²"),
 )
+SPLIT = ("coulomb", "offset")
 TORSION = (("stiffness", "Stiffness", "N m/rad"), ("low", "95 %: from", "N m/rad"), ("high", "to", "N m/rad"))
 SENSORS = (("gain", "Gain", "read ÷ true"), ("offset", "Offset", "as read"))
 LEADING = re.compile(r" [+-] ")
@@ -129,7 +132,16 @@ def _links(document: dict) -> Section:
 
 
 def _friction(document: dict) -> Section:
-    return _per_joint(document, "friction", "Friction", "Friction of {n} joints.", FRICTION)
+    section = mapping(document, "friction", file_of(document))
+    # An offset and friction that differs by direction look the same: torques of the directions are what was found.
+    told = {
+        joint: {label: value for label, value in entry.items() if label not in SPLIT}
+        if isinstance(entry, dict) and any(is_number(entry.get(label)) for label in DIRECTIONS)
+        else entry
+        for joint, entry in section.items()
+    }
+    shown = IdentifiedDocument({**document, "friction": told}, file_of(document))
+    return _per_joint(shown, "friction", "Friction", "Friction of {n} joints.", FRICTION)
 
 
 def _flexible(document: dict) -> Section:

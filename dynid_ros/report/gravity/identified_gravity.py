@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid_ros.errors import IdentifiedFileError
-from dynid_ros.identification.identified_file import check_same_robot, file_of, is_number, mapping
+from dynid_ros.identification.identified_file import DIRECTIONS, check_same_robot, file_of, is_number, mapping
 from dynid_ros.identification.intervals import freedom_of, half_width
 from dynid_ros.identification.samples import Samples
 from dynid_ros.identification.validation import Validation
@@ -57,6 +57,12 @@ class IdentifiedGravity:
             np.array([self._number(entry, label, f"friction of joint '{joint}'") for joint, entry in entries.items()])
             for label in ("offset", "coulomb", "viscous")
         )
+        self._moving = np.array(
+            [
+                [self._number(entry, label, f"friction of joint '{joint}'") for label in DIRECTIONS]
+                for joint, entry in entries.items()
+            ]
+        )
         self.condition_number = self._number(document, "condition_number", "the whole fit")
 
     @property
@@ -71,6 +77,13 @@ class IdentifiedGravity:
         torque = regressor @ np.nan_to_num(self.moments) + np.nan_to_num(self.offset)
         torque[np.any(np.abs(regressor[:, :, unknown]) > 1e-9, axis=2)] = np.nan
         return torque
+
+    @property
+    def moving(self) -> NDArray:
+        """(n, 2) torque besides gravity of each joint that moves in its positive, and negative, direction."""
+        told = self._moving
+        both = np.nan_to_num(self.offset)[:, None] + self.coulomb[:, None] * [1.0, -1.0]
+        return np.where(np.isnan(told), both, told)
 
     def predict(self, samples: Samples) -> NDArray:
         """(M, n) what the sensors read, with friction where its direction is known."""

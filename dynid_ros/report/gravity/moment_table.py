@@ -38,13 +38,16 @@ class Moment:
 
 @dataclass(frozen=True)
 class JointRow:
-    """What was identified of a joint; `absent` says why it has no moments."""
+    """What was identified of a joint; `absent` says why it has no moments.
+
+    Torques besides gravity are of motion in the positive and in the negative direction.
+    """
 
     joint: str
     unit: JointUnits
     moments: list[Moment]
-    offset: float
-    coulomb: float
+    positive: float
+    negative: float
     viscous: float
     absent: str
 
@@ -62,7 +65,7 @@ def joint_rows(model: IdentifiedGravity, samples: Samples, truth: NDArray | None
         moments = [
             Moment(model.gravity.names[c].split()[0], model.moments[c], half[c], truth[c], weight[i]) for c in columns
         ]
-        friction = model.offset[i], model.coulomb[i], model.viscous[i]
+        friction = *model.moving[i], model.viscous[i]
         rows.append(JointRow(joint, joint_units(model.robot)[i], moments, *friction, absent))
     return rows
 

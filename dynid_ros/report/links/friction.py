@@ -10,6 +10,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
+from dynid_ros.identification.intervals import half_width
+from dynid_ros.identification.links.document import dry_torques
 from dynid_ros.identification.links.result import LinkResult
 from dynid_ros.model.friction import COUPLING_TERMS, JointFriction
 from dynid_ros.report.drawing import plot_area, svg, thinned
@@ -19,6 +21,7 @@ from dynid_ros.report.palette import LIGHT
 from dynid_ros.report.units import JointUnits, joint_units
 
 FAMILIES = {
+    "dry": "Dry friction and offset",
     "coulomb": "Coulomb",
     "viscous": "Viscous",
     "stribeck": "Stribeck",
@@ -77,7 +80,7 @@ def friction_rows(result: LinkResult, fitted: Sequence[TorqueComparison]) -> lis
     error = np.concatenate([one.error for one in fitted])
     for i, (joint, unit, friction) in enumerate(zip(robot.joint_names, joint_units(robot), model.joints, strict=True)):
         last = first + len(friction.terms)
-        terms = _terms(result, friction.terms, first, unit)
+        terms = _by_direction(result, joint, unit, _terms(result, friction.terms, first, unit))
         picture = _picture(joint, unit, _curve(friction, model.coefficients[first:last]), velocity[:, i], error[:, i])
         rows.append(JointFrictionRow(joint, terms, _note(friction, unit), picture if terms else ""))
         first = last
@@ -111,6 +114,35 @@ def _terms(result: LinkResult, names: Sequence[str], first: int, unit: JointUnit
             )
         )
     return tuple(found)
+
+
+def _by_direction(
+    result: LinkResult, joint: str, unit: JointUnits, terms: tuple[FrictionTerm, ...]
+) -> tuple[FrictionTerm, ...]:
+    """The terms, with Coulomb friction and offset together in each direction: apart they cannot be told."""
+    estimate = result.base_parameters
+    values = dict(zip(estimate.names, estimate.values, strict=True))
+    ending = f" {joint}"
+    own = {name.removesuffix(ending): v for name, v in result.friction_coefficients.items() if name.endswith(ending)}
+    data = {term: float(values.get(term + ending, np.nan)) for term in own}
+    both = dry_torques(own, joint, estimate)
+    if not both:
+        return terms
+    found = [
+        FrictionTerm(
+            "dry",
+            SIDES[name.rpartition("_")[2]],
+            value,
+            told,
+            float(half_width(error, count)),
+            unit.effort,
+            combined=False,
+        )
+        for (name, (value, error, count)), (told, _, _) in zip(
+            both.items(), dry_torques(data, joint, estimate).values(), strict=True
+        )
+    ]
+    return (*found, *(term for term in terms if term.family not in ("coulomb", "offset")))
 
 
 def _note(friction: JointFriction, unit: JointUnits) -> str:

@@ -65,7 +65,8 @@ def test_errors_of_predictions_are_their_scatter(sarcos):
     ]
     scatter = np.std([result.predict(fresh) for result in results], axis=0)
     said = np.mean([result.predict_std(fresh) for result in results], axis=0)
-    assert np.mean(said / scatter) == pytest.approx(1.0, abs=0.15)
+    # All rows of a joint at one angle count once, which costs a sixth where their noise is independent.
+    assert 0.95 < np.mean(said / scatter) < 1.3
 
 
 def test_recursion_equals_own_torque_fit_with_one_pose_per_joint(sarcos):

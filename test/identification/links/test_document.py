@@ -74,7 +74,13 @@ def test_sections_are_readable(result):
     for name, joint in zip(result.robot.joint_names, result.model.joints, strict=True):
         entry = document["friction"][name]
         assert set(entry) >= {"coulomb", "viscous", "offset", "rotor_inertia", "terms", "std", "smoothing"}
-        assert set(entry["std"]) == set(entry["terms"]) == set(joint.terms)
+        both = {"torque_positive", "torque_negative"} if joint.offset and joint.coulomb else set()
+        assert set(entry["std"]) - both == set(entry["terms"]) == set(joint.terms)
+        assert both <= set(entry)
+        assert both <= set(entry["std"])
+        if both and not joint.asymmetric and joint.stribeck_velocity is None:
+            assert entry["torque_positive"] == pytest.approx(entry["offset"] + entry["coulomb"])
+            assert entry["torque_negative"] == pytest.approx(entry["offset"] - entry["coulomb"])
         if joint.asymmetric:
             mean = (entry["coulomb_positive"] + entry["coulomb_negative"]) / 2
             assert entry["coulomb"] == pytest.approx(mean)

@@ -52,7 +52,7 @@ def test_shows_the_numbers_of_the_document(plain, robot, document):
             decimals = 1 - int(np.floor(np.log10(half)))
             assert f"{shown(entry[label], decimals)} ± {shown(half, decimals)}" in plain.text
     for joint in document["friction"].values():
-        for label in ("offset", "coulomb"):
+        for label in ("torque_positive", "torque_negative"):
             decimals = 2 - int(np.floor(np.log10(abs(joint[label]))))
             assert f" {shown(joint[label], decimals)} " in plain.text
     assert f"Condition number: {document['condition_number']:.2f}" in plain.text

@@ -104,14 +104,23 @@ def test_headline_and_table_are_those_of_the_unseen_recording(problem):
 
 def test_friction_with_intervals(problem):
     estimate = problem.result.base_parameters
-    for term, true in (("coulomb", known.COULOMB), ("viscous", known.VISCOUS), ("offset", known.OFFSET)):
-        for joint in planar_arm.JOINTS:
-            row = estimate.names.index(f"{term} {joint}")
-            half = student_t.ppf(0.975, estimate.freedom[row]) * np.sqrt(estimate.covariance[row, row])
+    for joint in planar_arm.JOINTS:
+        index = {term: estimate.names.index(f"{term} {joint}") for term in ("coulomb", "viscous", "offset")}
+        for signs, true in (
+            ({"viscous": 1}, known.VISCOUS),
+            ({"offset": 1, "coulomb": 1}, known.OFFSET + known.COULOMB),
+            ({"offset": 1, "coulomb": -1}, known.OFFSET - known.COULOMB),
+        ):
+            row = np.zeros(len(estimate.names))
+            row[[index[term] for term in signs]] = list(signs.values())
+            freedom = min(estimate.freedom[index[term]] for term in signs)
+            half = student_t.ppf(0.975, freedom) * np.sqrt(row @ estimate.covariance @ row)
             decimals = 1 - int(np.floor(np.log10(half)))
-            assert f" {estimate.values[row]:.{decimals}f} ± {half:.{decimals}f} " in problem.page.text
-            assert estimate.values[row] == pytest.approx(true, abs=2 * half)
+            value = f"{row @ np.nan_to_num(estimate.values):.{decimals}f}".replace("-", "−")
+            assert f" {value} ± {half:.{decimals}f} " in problem.page.text
+            assert row @ np.nan_to_num(estimate.values) == pytest.approx(true, abs=2 * half)
     assert problem.page.text.count("turns round within 0.050 rad/s") == 3
+    assert "Dry friction and offset" in problem.page.text
 
 
 def test_says_where_the_urdf_is_wrong(problem):
