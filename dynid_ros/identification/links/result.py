@@ -15,7 +15,7 @@ from dynid_ros.files import write_atomically
 from dynid_ros.identification.base_estimate import BaseEstimate
 from dynid_ros.identification.identified_file import new_document, save_identified
 from dynid_ros.identification.intervals import half_width
-from dynid_ros.identification.links.document import friction_section, gravity_section, links_section
+from dynid_ros.identification.links.document import dry_torques, friction_section, gravity_section, links_section
 from dynid_ros.identification.links.model import LinkModel
 from dynid_ros.identification.load.known_arm import KnownArm
 from dynid_ros.identification.validation import Validation
@@ -154,11 +154,12 @@ class LinkResult:
         own, estimate = self.friction_coefficients, self.base_parameters
         unknown = {name for name, value in zip(estimate.names, estimate.values, strict=True) if np.isnan(value)}
         for i, joint in enumerate(joints):
-            terms = ", ".join(
-                f"{name.split()[0]} {value:.3g}"
-                for name, value in own.items()
-                if name.endswith(f" {joint}") and name not in unknown
-            )
+            mine = {name.split()[0]: v for name, v in own.items() if name.endswith(f" {joint}") and name not in unknown}
+            both = [f"{value:+.3g}" for value, *_ in dry_torques(mine, joint, estimate).values()]
+            told = [
+                f"{term} {v:.3g}" for term, v in mine.items() if not (both and term.startswith(("coulomb", "offset")))
+            ]
+            terms = ", ".join(["dry and offset " + " and ".join(both)] * bool(both) + told)
             lines.append(
                 f"{joint:<{width}}{self.torque_rms[i]:>9.3f}{self.residual_rms[i]:>10.3f}"
                 f"{self.explains[i]:>10.1%} {self.urdf_explains[i]:>8.1%}   {terms}"

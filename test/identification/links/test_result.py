@@ -68,7 +68,7 @@ def test_summary_is_a_page_that_can_be_read(result):
     for joint in result.robot.joint_names:
         (line,) = [line for line in lines if line.startswith(joint)]
         assert line.count("%") == 2
-        assert "coulomb " in line
+        assert "dry and offset " in line
     for expression in result.base.expressions:
         assert sum(line.endswith(f"   {expression}") for line in lines) == 1
     assert all(any(remark in line for line in lines) for remark in result.remarks)
