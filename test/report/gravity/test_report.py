@@ -48,7 +48,7 @@ def test_shows_the_numbers_of_the_document(plain, robot, document):
     for joint in ("shoulder", "elbow", "wrist"):
         entry = document["gravity"][joint]
         for label in ("n_x", "n_y"):
-            half = t.ppf(0.975, document["degrees_of_freedom"]) * entry["std"][label]
+            half = t.ppf(0.975, entry["degrees_of_freedom"][label]) * entry["std"][label]
             decimals = 1 - int(np.floor(np.log10(half)))
             assert f"{shown(entry[label], decimals)} ± {shown(half, decimals)}" in plain.text
     for joint in document["friction"].values():

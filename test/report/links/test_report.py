@@ -242,7 +242,7 @@ def test_what_the_motion_leaves_open(still):
 
 def test_units_of_a_prismatic_joint_and_terms_by_direction(lift):
     text = lift.page.text
-    assert re.search(r"lift \+ [\d.]+ N [\d.]+ ± [\d.]+ − [\d.]+ N ", text)
+    assert re.search(r"lift – \+ [\d.]+ N [\d.]+ ± [\d.]+ − [\d.]+ N ", text)
     assert "N s/m" in text
     assert "N m s/rad" in text
     assert "velocity (m/s)" in text
