@@ -90,7 +90,7 @@ def friction_section(model: LinkModel, estimate: BaseEstimate) -> dict:
         entry["std"] = {term: _number(errors.get(f"{term} {joint}", np.nan)) for term in own}
         entry[KEY] = {term: _number(freedom.get(f"{term} {joint}", np.nan)) for term in own}
         for name, (value, error, count) in dry_torques(own, joint, estimate).items():
-            entry[name], entry["std"][name], entry[KEY][name] = value, _number(error), _number(count)
+            entry[name], entry["std"][name], entry[KEY][name] = _number(value), _number(error), _number(count)
         section[joint] = entry
     if model.friction.coupled:
         section["coupled"] = [
@@ -106,17 +106,18 @@ def friction_section(model: LinkModel, estimate: BaseEstimate) -> dict:
     return section
 
 
-def dry_torques(own: dict[str, float], joint: str, estimate: BaseEstimate) -> dict[str, tuple[float, float, float]]:
+def dry_torques(own: dict, joint: str, estimate: BaseEstimate) -> dict[str, tuple[float, float, float]]:
     """Coulomb friction and offset together in each direction of motion, standard error, degrees of freedom.
 
     Of joints with an offset alone: it looks like friction that differs by direction, and only their sum is found.
 
     Args:
-        own: coefficients by term.
+        own: coefficients by term, None for those that the data do not decide.
         joint: whose they are.
         estimate: by the data.
 
     """
+    own = {term: value for term, value in own.items() if value is not None}  # what the data do not decide is not there
     if "offset" not in own:
         return {}
     index, found = {name: i for i, name in enumerate(estimate.names)}, {}
