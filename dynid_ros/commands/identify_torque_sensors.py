@@ -6,6 +6,7 @@ from pathlib import Path
 from dynid_ros.commands.answers import Answer
 from dynid_ros.commands.options import add_json, add_reading, add_robot, read_recordings, read_robot
 from dynid_ros.identification import TorqueSensorCalibration
+from dynid_ros.identification.torque_sensors.refusals import GAIN_RANGE
 from dynid_ros.jobs.identifying.torque_sensors import identify_torque_sensors, read_gravity
 
 
@@ -38,6 +39,14 @@ def add(kinds: argparse._SubParsersAction) -> None:
     sensors.add_argument(
         "--estimate-positions", action="store_true", help="gains and offsets of the position sensors are unknown too"
     )
+    sensors.add_argument(
+        "--gain-range",
+        type=float,
+        nargs=2,
+        metavar=("LOWEST", "HIGHEST"),
+        default=GAIN_RANGE,
+        help="gains outside are refused, N m per unit of the reading; for readings that are no N m, such as currents",
+    )
     add_reading(sensors)
     sensors.add_argument("--output", type=Path, required=True, help="folder for identified.yaml and report.html")
     add_json(sensors)
@@ -53,6 +62,7 @@ def _identify(options: argparse.Namespace) -> Answer:
         reference_center=options.reference_center,
         gravity=gravity,
         estimate_positions=options.estimate_positions,
+        gain_range=tuple(options.gain_range),
     )
     plain = read_recordings(options, robot, options.recording)
     loaded = read_recordings(options, robot, options.recording_with_mass)

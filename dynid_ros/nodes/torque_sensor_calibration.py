@@ -20,6 +20,7 @@ from dynid_ros.identification import TorqueSensorCalibration
 from dynid_ros.identification.torque_sensors.alarm import DriftAlarm
 from dynid_ros.identification.torque_sensors.correction import TorqueSensors
 from dynid_ros.identification.torque_sensors.observer import TorqueSensorObserver
+from dynid_ros.identification.torque_sensors.refusals import GAIN_RANGE
 from dynid_ros.jobs.identifying.torque_sensors import TorqueSensorJob, identify_torque_sensors, read_gravity
 from dynid_ros.model import RobotModel
 from dynid_ros.nodes.identifying.identification_node import RECORDING_PARAMETERS, IdentificationNode, Identify, Job
@@ -36,6 +37,7 @@ PARAMETERS = (
     NodeParameter("reference_center", [math.nan] * 3, "its centre in the tip link's frame, m; nan: estimated"),
     NodeParameter("model_file", "", "identified.yaml whose gravity parameters are known; empty: estimated"),
     NodeParameter("estimate_positions", False, "gains and offsets of the position sensors are unknown too"),
+    NodeParameter("gain_range", list(GAIN_RANGE), "lowest and highest gain that a sensor may have; others are refused"),
     NodeParameter("output", "dynid_results", "folder for identified.yaml and report.html"),
     NodeParameter("observe", False, "watch the sensors on joint_states; needs model_file"),
     NodeParameter("slow_motion", False, "watch in slow motion too, not at rest alone"),
@@ -61,6 +63,7 @@ def calibration_job(robot: RobotModel, settings: SimpleNamespace) -> Identify:
         reference_center=None if all(map(math.isnan, center)) else center,
         gravity=known[0],
         estimate_positions=settings.estimate_positions,
+        gain_range=tuple(settings.gain_range),
     )
     return partial(_identify, calibration, known[1])
 

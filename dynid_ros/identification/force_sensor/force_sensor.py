@@ -151,6 +151,7 @@ class ForceSensorCalibration:
             freedom=freedom,
             reading=reading,
             known_bias=self._known,
+            times=(float(time.min()), float(time.max())),
             frame=frame,
             convention=self.convention,
             condition_number=poses.fit.condition_number,

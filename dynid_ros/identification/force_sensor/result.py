@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynid_ros.errors import IdentificationError
 from dynid_ros.identification.force_sensor.equations import N_BIAS, N_LOAD, StaticReading
 from dynid_ros.identification.force_sensor.poses import rotation_matrices
 from dynid_ros.identification.intervals import half_width, interval
@@ -26,6 +27,7 @@ class ForceSensorResult:
         freedom: (k,) degrees of freedom of the variances.
         reading: the model, with the turns that were found.
         known_bias: (6,) N and N m, given; zero where it is estimated.
+        times: (2,) first and last pose of the calibration, s, between which the bias drifts.
         frame, convention: of the wrenches, see `wrench_frame`.
         condition_number: of the weighted equations with unit columns.
         residuals: (M, 6) reading less model, in the sensor's axes, N and N m.
@@ -39,6 +41,7 @@ class ForceSensorResult:
     freedom: NDArray
     reading: StaticReading
     known_bias: NDArray
+    times: tuple[float, float]
     frame: Frame
     convention: Convention
     condition_number: float
@@ -81,7 +84,7 @@ class ForceSensorResult:
 
     @property
     def bias(self) -> NDArray:
-        """(6,) reading without load, N and N m, in the sensor's axes."""
+        """(6,) reading without load, N and N m, in the sensor's axes; of one that drifts that midway."""
         own = self.values[N_LOAD : N_LOAD + N_BIAS] if self.reading.bias else 0.0
         return self.known_bias + own
 
@@ -100,27 +103,69 @@ class ForceSensorResult:
         """(3,) in the base, m/s²: as given, or as found."""
         return self.reading.tilted.apply(self.reading.gravity)
 
-    def predict(self, orientations: ArrayLike) -> NDArray:
-        """Readings (M, 6) at rest, in `frame`, of poses (M, 3, 3) or (M, 4), without drift.
+    def bias_at(self, time: ArrayLike) -> NDArray:
+        """(M, 6) bias at times (M,) s, N and N m, in the sensor's axes.
+
+        Before the calibration and after it the bias is that of its begin and end: no polynomial holds beyond its data.
+        """
+        first, last = self.times
+        course = np.clip(2 * (np.asarray(time, dtype=float) - first) / max(last - first, 1e-9) - 1, -1.0, 1.0)
+        powers = course[:, None] ** np.arange(1, self.reading.drift + 1)
+        return self.bias + powers @ self.drift
+
+    @property
+    def drift(self) -> NDArray:
+        """(degree, 6) coefficients of the bias' drift in the calibration's time, which runs from −1 to 1, N and N m."""
+        return self.values[len(self.values) - N_BIAS * self.reading.drift :].reshape(-1, N_BIAS)
+
+    def predict(self, orientations: ArrayLike, time: ArrayLike | None = None) -> NDArray:
+        """Readings (M, 6) at rest, in `frame`.
+
+        Args:
+            orientations: (M, 3, 3) or (M, 4).
+            time: (M,) of the poses, s, as in the calibration, whose poses without times are at 0, 1, 2 …; None: only
+                where the bias does not drift.
 
         Raises:
-            IdentificationError: orientations that are none.
+            IdentificationError: orientations that are none, or no times though the bias drifts.
 
         """
         rotations = rotation_matrices(orientations)
         still = replace(self.reading, tilt=False, turn=False, drift=0, bias=False)
         load = still.columns(rotations, np.zeros(len(rotations))) @ self.values[:N_LOAD]
-        reading = (load if self.convention == "load_on_sensor" else -load) + self.bias
+        reading = (load if self.convention == "load_on_sensor" else -load) + self._bias_of(rotations, time)
         return turned(reading, rotations) if self.frame == "base" else reading
 
-    def contact(self, orientations: ArrayLike, wrench: ArrayLike) -> NDArray:
-        """What is left of readings (M, 6) without load and bias: by contact or motion, in the sensor's axes."""
-        rotations = rotation_matrices(orientations)
-        return sensor_wrench(np.asarray(wrench, dtype=float) - self.predict(rotations), rotations, self.frame)
+    def contact(self, orientations: ArrayLike, wrench: ArrayLike, time: ArrayLike | None = None) -> NDArray:
+        """What is left of readings (M, 6) without load and bias: by contact or motion, in the sensor's axes.
 
-    def validate(self, orientations: ArrayLike, wrench: ArrayLike) -> NDArray:
-        """(6,) RMS error of the prediction of poses that were not fitted, in the sensor's axes, N and N m."""
-        return np.sqrt(np.mean(self.contact(orientations, wrench) ** 2, axis=0))
+        `time` as in `predict`.
+        """
+        rotations = rotation_matrices(orientations)
+        left = np.asarray(wrench, dtype=float) - self.predict(rotations, time)
+        return sensor_wrench(left, rotations, self.frame)
+
+    def validate(self, orientations: ArrayLike, wrench: ArrayLike, time: ArrayLike | None = None) -> NDArray:
+        """(6,) RMS error of the prediction of poses that were not fitted, in the sensor's axes, N and N m.
+
+        `time` as in `predict`.
+        """
+        return np.sqrt(np.mean(self.contact(orientations, wrench, time) ** 2, axis=0))
+
+    def _bias_of(self, rotations: NDArray, time: ArrayLike | None) -> NDArray:
+        if not self.reading.drift:
+            return self.bias
+        if time is None:
+            raise IdentificationError(
+                f"the bias drifts, and no time is given: give time (M,) in s for the {len(rotations)} poses; the "
+                f"calibration went from {self.times[0]:g} to {self.times[1]:g} s"
+            )
+        times = np.asarray(time, dtype=float)
+        if times.shape != (len(rotations),) or not np.isfinite(times).all():
+            raise IdentificationError(
+                f"times of shape {times.shape} for {len(rotations)} poses; expected (M,), finite, in s"
+            )
+        return self.bias_at(times)
 
     def summary(self) -> str:
         """A few lines."""
@@ -152,6 +197,8 @@ class ForceSensorResult:
             "center_std": [_number(v) for v in self.center_errors],
             "bias": dict(zip(AXES, map(float, self.bias), strict=True)),
             "bias_std": dict(zip(AXES, map(float, self.bias_errors), strict=True)),
+            "drift": {axis: [float(v) for v in self.drift[:, i]] for i, axis in enumerate(AXES)},
+            "times": list(self.times),
             "gravity": [float(v) for v in self.gravity],
             "turn": [float(v) for v in self.reading.turned.as_rotvec()],
             "frame": self.frame,

@@ -21,6 +21,12 @@ from dynid_ros.identification.torque_sensors.fit import fit_torque_sensors
 from dynid_ros.identification.torque_sensors.gravity import KnownGravity
 from dynid_ros.identification.torque_sensors.load import ReferenceMass
 from dynid_ros.identification.torque_sensors.model import TorqueSensorModel
+from dynid_ros.identification.torque_sensors.refusals import (
+    GAIN_RANGE,
+    check_gain_range,
+    check_gains,
+    check_mass_is_seen,
+)
 from dynid_ros.identification.torque_sensors.result import COLLINEAR, TorqueSensorResult
 from dynid_ros.model import RobotModel
 from dynid_ros.model.gravity import GravityModel
@@ -51,9 +57,12 @@ class TorqueSensorCalibration:
         gravity: known moments of the arm, without the mass; None: not known, and estimated.
         estimate_positions: whether gains and offsets of the position sensors are unknown too.
         rules: what counts as a dwell.
+        gain_range: lowest and highest gain that a sensor may have, N m per unit of the reading; others are refused.
+            For currents that of all motors, with its sign.
 
     Raises:
-        IdentificationError: a mass that is not positive, a centre without a mass, moments of another robot.
+        IdentificationError: a mass that is not positive, a centre without a mass, moments of another robot, a range
+            that is none.
 
     """
 
@@ -63,8 +72,10 @@ class TorqueSensorCalibration:
     gravity: KnownGravity | None = None
     estimate_positions: bool = False
     rules: SampleRules = field(default_factory=SampleRules)
+    gain_range: tuple[float, float] = GAIN_RANGE
 
     def __post_init__(self) -> None:
+        check_gain_range(self.gain_range)
         if self.reference_mass is None and self.reference_center is not None:
             raise IdentificationError("reference_center is given without reference_mass; give the mass in kg too")
         center = None if self.reference_center is None else tuple(np.asarray(self.reference_center, float).tolist())
@@ -87,8 +98,9 @@ class TorqueSensorCalibration:
 
         Raises:
             RecordingError: a joint of the robot is not in a recording; a reading is stuck at the end of its range.
-            IdentificationError: recordings that the settings ask for are missing; no dwells; no joint moved. What the
-                data do not decide is no error: the result says so.
+            IdentificationError: recordings that the settings ask for are missing; no dwells; no joint moved; the mass
+                is not seen in the readings; gains outside the range. What the data do not decide is no error: the
+                result says so.
 
         """
         plain, loaded = _several(recordings), _several(with_mass)
@@ -113,8 +125,10 @@ class TorqueSensorCalibration:
         self._check_given(np.flatnonzero(~loaded), np.flatnonzero(loaded))
         self._check_moved(samples)
         model = TorqueSensorModel(self.robot, samples, loaded, self._mass, self.gravity, self.estimate_positions)
+        check_mass_is_seen(model)
         result = TorqueSensorResult(model, fit_torque_sensors(model), tuple(sources), self._settings())
         _check_explained(result)
+        check_gains(result, self.gain_range)
         return replace(result, remarks=tuple(_remarks(result)))
 
     def _check_given(self, plain: Sized, loaded: Sized) -> None:
@@ -171,6 +185,7 @@ class TorqueSensorCalibration:
             "reference_center": None if self._mass is None or self._mass.center is None else list(self._mass.center),
             "gravity": None if self.gravity is None else self.gravity.source,
             "estimate_positions": self.estimate_positions,
+            "gain_range": list(self.gain_range),
         }
 
 

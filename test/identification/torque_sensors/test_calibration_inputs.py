@@ -33,6 +33,9 @@ def plain_settings(**settings):
         ({"reference_center": (0, 0, 0)}, "without reference_mass"),
         ({"reference_mass": 1.0, "reference_center": (0, 0)}, "expected x, y and z"),
         ({"gravity": KnownGravity(np.zeros(3), np.zeros((3, 3)))}, "3 moments; robot 'demo_arm' has 12"),
+        ({"gain_range": (2.0, 0.5)}, "gain_range is"),
+        ({"gain_range": (0.5, np.nan)}, "gain_range is"),
+        ({"gain_range": (0.5,)}, "gain_range is"),
     ],
 )
 def test_settings_that_make_no_sense(settings, words):
@@ -117,3 +120,42 @@ def test_joint_that_swings_back_is_left_out():
     assert np.all(np.abs(result.gain - truth.gain) < 4 * result.per_joint("gain")[1])
     assert np.all(result.per_joint("gain")[1] < 2 * clean.per_joint("gain")[1])
     assert "pairs of rests left out" in result.summary()
+
+
+@pytest.mark.parametrize("again", [True, False])
+@pytest.mark.parametrize("center", [None, bench.CENTER])
+def test_mass_that_was_forgotten(again, center):
+    """The same file twice, or two runs without the mass: there is no scale in either."""
+    rng = np.random.default_rng(15)
+    truth = bench.Truth.draw(rng, bench.aslant_robot())
+    plain = bench.recording(truth, rng)
+    other = bench.recording(truth, rng) if again else plain
+    calibration = TorqueSensorCalibration(bench.aslant_robot(), reference_mass=bench.MASS, reference_center=center)
+    with pytest.raises(IdentificationError, match="the reference mass of 2 kg is not seen.* attach it"):
+        calibration.fit(plain, other)
+
+
+def test_mass_that_was_forgotten_while_the_sensors_drifted():
+    """Then something is seen, and no sensor would have made it of the mass."""
+    rng = np.random.default_rng(16)
+    truth = bench.Truth.draw(rng, bench.aslant_robot())
+    drifted = replace(truth, gain=truth.gain * 1.01)
+    plain, other = bench.recording(truth, rng), bench.recording(drifted, rng)
+    with pytest.raises(IdentificationError, match=r"outside gain_range, 0.5 to 2: .*mass was attached"):
+        TorqueSensorCalibration(bench.aslant_robot(), reference_mass=bench.MASS).fit(plain, other)
+
+
+def test_gains_that_no_torque_sensor_has():
+    rng, robot = np.random.default_rng(17), bench.aslant_robot()
+    truth = bench.Truth.draw(rng, robot)
+    amperes = replace(truth, gain=truth.gain * 10, offset=truth.offset / 10, noise=truth.noise / 10)
+    samples, loaded = bench.experiment(amperes, rng)
+    for settings in ({"reference_mass": bench.MASS}, {"gravity": KnownGravity.of_urdf(robot)}):
+        rows = np.full(len(samples), True) if "reference_mass" in settings else ~loaded
+        chosen = samples.take(np.flatnonzero(rows)), loaded[rows]
+        with pytest.raises(IdentificationError, match=r"joint_1 9\.\d+.*outside gain_range, 0.5 to 2"):
+            TorqueSensorCalibration(robot, **settings).fit_samples(*chosen)
+        result = TorqueSensorCalibration(robot, gain_range=(5.0, 20.0), **settings).fit_samples(*chosen)
+        np.testing.assert_allclose(result.gain, amperes.gain, rtol=0.02)
+        with pytest.raises(IdentificationError, match="outside gain_range, 15 to 20"):
+            TorqueSensorCalibration(robot, gain_range=(15.0, 20.0), **settings).fit_samples(*chosen)

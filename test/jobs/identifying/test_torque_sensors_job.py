@@ -142,6 +142,11 @@ def test_command_calibrates_with_a_mass_then_without_and_corrects(files, capsys)
         (["--reference-mass", "0", "--recording-with-mass", "loaded.npz"], "reference mass is 0 kg"),
         (["--reference-mass", "2"], "no recording was made with it attached"),
         (["--recording-with-mass", "loaded.npz"], "give its weight in kg"),
+        (["--reference-mass", "2", "--recording-with-mass", "plain.npz"], "the reference mass of 2 kg is not seen"),
+        (
+            ["--reference-mass", "2", "--recording-with-mass", "loaded.npz", "--gain-range", "2", "30"],
+            "outside gain_range, 2 to 30",
+        ),
         (["--model", "nowhere.yaml"], "nowhere.yaml: cannot be read"),
         (["--model", "other.yaml"], "other axes or placements"),
         (["--model", "sensors.yaml"], "no section 'gravity'"),

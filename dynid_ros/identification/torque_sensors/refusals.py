@@ -1,0 +1,99 @@
+"""Calibrations that cannot be: a mass that no reading feels, gains that no sensor has."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynid_ros.errors import IdentificationError
+from dynid_ros.identification.least_squares import solve
+from dynid_ros.identification.torque_sensors.model import TorqueSensorModel
+
+if TYPE_CHECKING:
+    from dynid_ros.identification.torque_sensors.result import TorqueSensorResult
+
+GAIN_RANGE = (0.5, 2.0)
+"""Gains of sensors that read N m: an uncalibrated one is off by some per cent."""
+SEEN = 10.0
+"""Mean square by which each unknown of a mass must change the readings, in squares of their scatter."""
+
+
+def check_gain_range(gain_range: tuple[float, float]) -> None:
+    """Raise where it is not two numbers in order.
+
+    Raises:
+        IdentificationError: it is not.
+
+    """
+    given = np.asarray(gain_range, dtype=float)
+    if not (given.shape == (2,) and given[0] < given[1]):
+        raise IdentificationError(
+            f"gain_range is {tuple(given.tolist())}; expected the lowest and the highest gain that a sensor may have, "
+            "N m per unit of the reading"
+        )
+
+
+def check_mass_is_seen(model: TorqueSensorModel) -> None:
+    """Refuse recordings with the mass whose readings are those without it, as far as they scatter.
+
+    Each joint's readings are fitted without regard to any other's, so the arm's weight and the mass may be of any size
+    and sign there: nothing of what is looked for can be wrong.
+
+    Raises:
+        IdentificationError: the mass is not seen.
+
+    """
+    if model.mass is None or model.loaded.all():
+        return
+    gained, unknowns = 0.0, 0
+    for j in np.flatnonzero(model.weighed):
+        rows = np.flatnonzero(np.isfinite(model.samples.torque[:, j]))
+        if not model.loaded[rows].any() or model.loaded[rows].all():
+            continue
+        regressor = model.recorded_regressor[rows, j]
+        direction = model.samples.direction[rows, j]
+        known = np.column_stack([regressor, np.ones(len(rows)), direction])
+        both = np.hstack([known, regressor @ model.load_columns * model.loaded[rows, None]])
+        readings = model.samples.torque[rows, j]
+        without, with_mass = solve(known, readings), solve(both, readings)
+        freedom, added = len(rows) - with_mass.rank, with_mass.rank - without.rank
+        if freedom > 0 and added > 0:
+            left = _squares(with_mass.residual)
+            floor = (1e-9 * max(float(np.abs(readings).max()), 1e-300)) ** 2
+            gained += (_squares(without.residual) - left) / max(left / freedom, floor)
+            unknowns += added
+    if unknowns and gained < SEEN * unknowns:
+        raise IdentificationError(
+            f"the reference mass of {model.mass.mass:g} kg is not seen: the readings with it differ from those without "
+            f"by no more than they scatter; attach it to '{model.robot.tip}' and record the motion again, or give the "
+            "recording that was made with it"
+        )
+
+
+def check_gains(result: TorqueSensorResult, gain_range: tuple[float, float]) -> None:
+    """Refuse gains outside the range.
+
+    Raises:
+        IdentificationError: names the joints and what may be wrong.
+
+    """
+    gain = result.gain
+    outside = np.flatnonzero((gain < gain_range[0]) | (gain > gain_range[1]))
+    if not outside.size:
+        return
+    standard = (
+        "the moments are of this arm with what it carries"
+        if result.model.mass is None
+        else f"the mass was attached and weighs {result.model.mass.mass:g} kg"
+    )
+    raise IdentificationError(
+        f"gains of {', '.join(f'{result.joint_names[j]} {gain[j]:.4g}' for j in outside)} N m per unit of the reading "
+        f"are outside gain_range, {gain_range[0]:g} to {gain_range[1]:g}: see that {standard}, and which unit and sign "
+        "the readings have; for currents give gain_range"
+    )
+
+
+def _squares(residual: NDArray) -> float:
+    return float(residual @ residual)
