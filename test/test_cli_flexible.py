@@ -137,7 +137,7 @@ def test_a_motion_is_designed(folder, capsys):
     assert (folder / "motion" / "report.html").exists()
     code, _, err = run(capsys, *arguments)
     assert code == 2
-    assert "--stiffness and --motor-inertia of the joints are not known" in err
+    assert "stiffness and motor_inertia of the joints are not known" in err
     code, _, err = run(capsys, *arguments, "--motion", "fourier", "--stiffness", "1e4")
     assert code == 2
     assert "--stiffness is for --motion flexible" in err

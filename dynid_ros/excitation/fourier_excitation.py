@@ -91,6 +91,7 @@ class FourierExcitation(GuardedExperiment):
     ) -> None:
         super().__init__(robot, limits, workspace, **guards)
         self.periods, self.design_time, self.candidates, self.starts = periods, design_time, candidates, starts
+        self.fastest = harmonics * base_frequency
         self.workers = workers or min(len(os.sched_getaffinity(0)), MOST_WORKERS)
         require(
             (

@@ -161,6 +161,16 @@ def test_motion_can_be_changed_while_the_node_runs_and_limits_cannot(bench, tmp_
         ({"motion": "joint_by_joint", "joint_motion": "steps", "joints": ["joint_2"]}, r"[\d.]+ s, 1 moves, 6 dwells"),
         ({"motion": "poses", "count": 6}, r"[\d.]+ s, 6 poses, 12 dwells"),
         ({"motion": "payload", "turns": 1}, r"[\d.]+ s, "),
+        (
+            {
+                "motion": "flexible",
+                "stiffness": [3e3],
+                "motor_inertia": [2.0],
+                "base_frequency": 0.5,
+                "design_time": 0.0,
+            },
+            r"[\d.]+ s",
+        ),
     ],
 )
 def test_every_other_motion_is_designed(bench, parameters, start):

@@ -61,14 +61,9 @@ def measured_springs(result: FlexibleResult, laws: Sequence[Sequence[str]], nois
         noise: (n,) of the links' positions, rad or m.
 
     """
-    parts = [run.prediction for run in result.runs]
-    deflection = np.concatenate([part.link + part.deflection - part.measured_link for part in parts])
-    torque = np.concatenate([part.measured_torque - (part.torque - part.spring_torque) for part in parts])
-    runs = np.repeat(np.arange(len(parts)), [len(part.time) for part in parts])
     found = []
     for i, joint in enumerate(result.joint_names):
-        known = np.isfinite(deflection[:, i]) & np.isfinite(torque[:, i])
-        d, tau, numbers = deflection[known, i], torque[known, i], runs[known]
+        d, tau, numbers = measured(result, i)
         fit, undecided = None, ""
         try:
             fit = fit_spring(d, tau, laws[i], runs=numbers, deflection_noise=float(noise[i]))
@@ -76,3 +71,13 @@ def measured_springs(result: FlexibleResult, laws: Sequence[Sequence[str]], nois
             undecided = str(error)
         found.append(MeasuredSpring(joint, d, tau, numbers, fit, undecided))
     return found
+
+
+def measured(result: FlexibleResult, joint: int) -> tuple[NDArray, NDArray, NDArray]:
+    """Deflection, torque and run (N,) of the joint's spring, all recordings after each other, without any law."""
+    parts = [run.prediction for run in result.runs]
+    deflection = np.concatenate([part.link + part.deflection - part.measured_link for part in parts])[:, joint]
+    torque = np.concatenate([part.measured_torque - (part.torque - part.spring_torque) for part in parts])[:, joint]
+    runs = np.repeat(np.arange(len(parts)), [len(part.time) for part in parts])
+    known = np.isfinite(deflection) & np.isfinite(torque)
+    return deflection[known], torque[known], runs[known]

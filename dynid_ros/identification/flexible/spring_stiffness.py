@@ -28,8 +28,13 @@ class Stiffness:
     def of(cls, compliance: float, standard_error: float, freedom: float) -> "Stiffness":
         """Judge a compliance by its standard error, rad/(N m), of so many degrees of freedom."""
         half = float(half_width(standard_error, freedom))
-        low, high = float(compliance - half), float(compliance + half)
-        if not math.isfinite(half):
+        return cls.of_interval(compliance, (float(compliance - half), float(compliance + half)))
+
+    @classmethod
+    def of_interval(cls, compliance: float, interval: tuple[float, float]) -> "Stiffness":
+        """Judge a compliance by its interval of 95 %, rad/(N m)."""
+        low, high = interval
+        if not math.isfinite(high - low):
             low, high, reason = -math.inf, math.inf, "the recording does not tell the compliance"
         elif high < 0:
             reason = "the joint seems to bend against the torque: something else moves the deflection"

@@ -12,7 +12,7 @@ from dynid_ros.identification.flexible.torsion_choice import TermChoice, Torsion
 from dynid_ros.identification.flexible.torsion_result import JointTorsion, TorsionResult
 from dynid_ros.identification.flexible.torsion_ripple import find_ripples
 from dynid_ros.identification.flexible.torsion_signals import TorsionRun, torsion_cutoff, torsion_run
-from dynid_ros.identification.flexible.torsion_stiffness import torsion_stiffness
+from dynid_ros.identification.flexible.torsion_stiffness import of_all, torsion_stiffness
 from dynid_ros.identification.flexible.torsion_terms import columns, columns_of, joint_terms
 from dynid_ros.recording import Recording
 
@@ -77,6 +77,11 @@ class TorsionIdentification:
         choice = TermChoice(_rows(runs, joint, [columns(run, joint, terms, fastest) for run in runs]), terms)
         sets = choice.best()
         coefficients = np.mean([s.coefficients for s in sets], axis=0)
+        column = int(columns_of(terms, "torque")[0])
+        stiffness = torsion_stiffness(choice, sets, column, self.torque_error)
+        if len(runs) > 1 and not stiffness.determined:
+            alone = {f"recording {k + 1}": self._fit_joint([run], joint, names).stiffness for k, run in enumerate(runs)}
+            stiffness = of_all(stiffness, alone)
         torsion = [run.torsion[run.settled, joint] for run in runs]
         model = JointTorsion(
             names[joint],
@@ -85,7 +90,7 @@ class TorsionIdentification:
             fastest,
             0.0,
             (),
-            torsion_stiffness(choice, sets, int(columns_of(terms, "torque")[0]), self.torque_error),
+            stiffness,
             tuple(sets),
             float(np.sqrt(np.mean([white_noise(x) ** 2 for x in torsion]))),
             float(np.sqrt(np.mean([np.var(x) for x in torsion]))),

@@ -12,6 +12,7 @@ from dynid_ros.identification.approaches import FEW_ROWS, Approaches
 from dynid_ros.identification.least_squares import solve, solve_grouped
 from dynid_ros.identification.linear_fit import decompose
 from dynid_ros.identification.torque_sensors.model import TorqueSensorModel
+from dynid_ros.identification.torque_sensors.rotation_errors import rotation_of, widening
 
 RANK_TOLERANCE = 1e-8
 """Singular values of the column-scaled Jacobian below this fraction of the largest count as zero."""
@@ -34,12 +35,13 @@ class TorqueSensorFit:
 
     Attributes:
         values: (K,) of the model's unknowns.
-        covariance: (K, K) within what the data determine, the uncertainty of known moments included.
+        covariance: (K, K) within what the data determine, the uncertainty of known moments included; rests of one
+            rotation may err alike.
         open: (K, f) orthonormal directions, in unknowns times `scale`, that change no reading.
         scale: (K,) norms of the weighted Jacobian's columns.
         inflation: (K,) factor by which each standard error grows for the other unknowns; infinite if undetermined.
         condition_number: of the column-scaled weighted Jacobian, within what it determines.
-        freedom: rows less rank.
+        freedom: degrees of freedom of the covariance, the median of the unknowns.
         residual: (M, n) reading less model, NaN where nothing was read or it was left out.
         noise: standard deviation of a row by joint and kind, in readings.
         left_out: (n,) number of pairs of rests whose friction was not what their approaches say.
@@ -52,7 +54,7 @@ class TorqueSensorFit:
     scale: NDArray
     inflation: NDArray
     condition_number: float
-    freedom: int
+    freedom: float
     residual: NDArray
     noise: dict[str, float]
     left_out: NDArray
@@ -154,7 +156,9 @@ class _Fit:
         weighted = self._rows(point.jacobian()) * root[:, None]
         parts = decompose(weighted, RANK_TOLERANCE)
         half = (parts.right.T * parts.inverse) / parts.scale[:, None]
-        covariance = half @ half.T
+        misfit = (self._right() - self._rows(point.readings())) * root
+        wider, freedom = widening(parts, misfit, self._rotation())
+        covariance = half @ half.T * np.outer(wider, wider)
         if model.known is not None:
             moments = self._rows(point.moment_jacobian()) * root[:, None]
             moved = -half @ (parts.left.T @ moments)
@@ -175,11 +179,17 @@ class _Fit:
                 np.linalg.norm(parts.right.T * parts.inverse, axis=1),
             ),
             condition_number=parts.condition_number,
-            freedom=max(int(self.kept.sum()) - len(parts.right), 1),
+            freedom=float(np.median(freedom)),
             residual=residual,
             noise={name: float(s) for name, s in zip(self.group_names, sigma, strict=True)},
             left_out=np.bincount(self.joint[~self.kept], minlength=model.robot.n_joints) // 2,
         )
+
+    def _rotation(self) -> NDArray:
+        """(m,) of the rows; both of a pair belong to that of the first."""
+        rotation = rotation_of(self.model.samples)[self.sample]
+        rotation[self.approaches.down] = rotation[self.approaches.up]
+        return rotation[self.kept]
 
     def _start(self) -> NDArray:
         """Values (K,) near the best: positions as read, then gains, then all that is linear once they are known."""

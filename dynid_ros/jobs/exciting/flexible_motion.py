@@ -46,11 +46,11 @@ def flexible_prior(robot: RobotModel, given: Mapping[str, NDArray | None], path:
     found = {name: value for name, value in given.items() if value is not None}
     if path is not None:
         found = {**_of_file(robot, path, set(KEYS) - set(found)), **found}
-    missing = [f"--{name.replace('_', '-')}" for name in ("stiffness", "motor_inertia") if name not in found]
+    missing = [name for name in ("stiffness", "motor_inertia") if name not in found]
     if missing:
         raise TrajectoryError(
             f"{' and '.join(missing)} of the joints {'is' if len(missing) == 1 else 'are'} not known; give values, of "
-            "30 % if need be, or --model with an identified.yaml of flexible joints"
+            "30 % if need be, or an identified.yaml of flexible joints"
         )
     return FlexibleJoints(**found)
 
@@ -106,7 +106,7 @@ def _of_file(robot: RobotModel, path: Path, wanted: set[str]) -> dict[str, NDArr
             if name == "stiffness" and mapping(entry, "decided", f"{path}: joint '{joint}'").get(name) is not True:
                 raise IdentifiedFileError(
                     f"{path}: the stiffness of joint '{joint}' is not decided: no motion can be designed by it; "
-                    "give --stiffness"
+                    "give one"
                 )
             # Of friction that is next to nothing an estimate may be below it.
             found[name][i] = max(value, 0.0)

@@ -25,15 +25,37 @@ STATIC = (
     NodeParameter("poses_per_joint", 1, "static_rotation: rotations of each joint, with different poses of the others"),
 )
 FOURIER = (
-    NodeParameter("base_frequency", 0.05, "fourier: of the first harmonic, Hz; a period takes 1 / base_frequency"),
-    NodeParameter("harmonics", 10, "fourier: number of harmonics, at least 2"),
-    NodeParameter("periods", 1, "fourier: how often the period is repeated"),
-    NodeParameter("criterion", "determinant", "fourier: what is minimised: determinant, condition, condition_unscaled"),
-    NodeParameter("noise", [math.nan], f"fourier: noise of the torques, N m (N); NaN: as their limits are{EACH}"),
-    NodeParameter("design_time", 30.0, "fourier: time for the search, s; 0: the best of a few random motions"),
-    NodeParameter("starts", 0, "fourier: searches, at most, each from another motion; 0: as many as there is time for"),
-    NodeParameter("workers", 0, "fourier: processes that search; 0: one per core, up to 4"),
+    NodeParameter(
+        "base_frequency",
+        math.nan,
+        "fourier, flexible: of the first harmonic, Hz; a period takes 1 / base_frequency; nan: 0.05, of flexible "
+        "joints by their resonances",
+    ),
+    NodeParameter("harmonics", 10, "fourier, flexible: number of harmonics, at least 2"),
+    NodeParameter("periods", 1, "fourier, flexible: how often the period is repeated"),
+    NodeParameter(
+        "criterion", "determinant", "fourier, flexible: what is minimised: determinant, condition, condition_unscaled"
+    ),
+    NodeParameter(
+        "noise", [math.nan], f"fourier, flexible: noise of the torques, N m (N); NaN: as their limits are{EACH}"
+    ),
+    NodeParameter(
+        "design_time", 30.0, "fourier, flexible: time for the search, s; 0: the best of a few random motions"
+    ),
+    NodeParameter(
+        "starts", 0, "fourier, flexible: searches, at most, each from another motion; 0: as many as there is time for"
+    ),
+    NodeParameter("workers", 0, "fourier, flexible: processes that search; 0: one per core, up to 4"),
     NodeParameter("recordings", [""], "fourier: recordings of the arm, which the motion is to add to; empty: none"),
+)
+FLEXIBLE = (
+    NodeParameter("flexible_file", "", "flexible: identified.yaml with what is known of the joints; empty: none"),
+    NodeParameter("stiffness", [math.nan], f"flexible: of the springs, N m/rad; nan: as in flexible_file{EACH}"),
+    NodeParameter("motor_inertia", [math.nan], f"flexible: at the link, kg m^2; nan: as in flexible_file{EACH}"),
+    NodeParameter("motor_viscous", [math.nan], f"flexible: on the motors' side, N m s/rad; nan: as in the file{EACH}"),
+    NodeParameter("coulomb", [math.nan], f"flexible: on the links' side, N m; nan: as in flexible_file{EACH}"),
+    NodeParameter("viscous", [math.nan], f"flexible: on the links' side, N m s/rad; nan: as in flexible_file{EACH}"),
+    NodeParameter("held", [math.nan], "flexible: where brakes hold a joint, rad, one per joint; nan: it moves"),
 )
 SINGLE = (
     NodeParameter("joint_motion", "sinusoid", "joint_by_joint: sinusoid or steps"),
@@ -57,14 +79,15 @@ MOTION_PARAMETERS = tuple(
             "motion",
             "static_rotation",
             "static_rotation or poses, for gravity; fourier, for links; joint_by_joint, for friction; payload, for a "
-            "load; file: one that was designed before",
+            "load; flexible, for flexible joints; file: one that was designed before",
         ),
         NodeParameter("motion_file", "", "file: dynid-trajectory/1, as trajectory_file, or dynid-fourier/1, as ~/plan"),
         NodeParameter("repeats", 1, "how often the whole motion is made, with a safe way back in between"),
         NodeParameter("target", "", "fourier, poses: links, gravity or load; empty: links (fourier), gravity (poses)"),
         *STATIC,
         *FOURIER,
-        NodeParameter("seed", 0, "fourier, poses: of the random numbers; another one gives another motion"),
+        *FLEXIBLE,
+        NodeParameter("seed", 0, "fourier, flexible, poses: of the random numbers; another one gives another motion"),
         *SINGLE,
         NodeParameter(
             "pose", [math.nan], "joint_by_joint, payload: where the others hold, rad (m), one per joint; nan: choose"

@@ -2,8 +2,11 @@
 
 import math
 from dataclasses import dataclass
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+
+import numpy as np
 
 from dynid_ros.design.parallel_search import Progress
 from dynid_ros.errors import DynidError
@@ -13,11 +16,15 @@ from dynid_ros.excitation.joint_by_joint import SINUSOID, STEPS
 from dynid_ros.excitation.repeated_plan import repeated
 from dynid_ros.jobs.checking import checked
 from dynid_ros.jobs.exciting.experiments import KINDS, make_experiment
+from dynid_ros.jobs.exciting.flexible_motion import FLEXIBLE, KEYS, flexible_motion, flexible_prior
 from dynid_ros.jobs.exciting.recorded_motion import recorded_information
 from dynid_ros.model import RobotModel
 from dynid_ros.nodes.experiment.safety import Safety
 from dynid_ros.recording import Recording
+from dynid_ros.trajectories.limits import per_joint
 
+BASE_FREQUENCY = 0.05
+"""Of the first harmonic where none is given, Hz."""
 POINTS_PER_CYCLE = 10
 """Of the fastest harmonic: what a controller needs to follow it."""
 FOURIER, JOINT_BY_JOINT, PAYLOAD, FILE = "fourier", "joint_by_joint", "payload", "file"
@@ -70,8 +77,9 @@ class Design:
 
         """
         settings, kind = self.settings, self.settings.motion
-        if kind not in (*KINDS, FILE):
-            raise DynidError(f"Parameter motion is '{kind}'; expected {', '.join((*KINDS, FILE))}")
+        kinds = (*KINDS, FLEXIBLE, FILE)
+        if kind not in kinds:
+            raise DynidError(f"Parameter motion is '{kind}'; expected {', '.join(kinds)}")
         for name in ("repeats", "turns"):
             if getattr(settings, name) < 1:
                 raise DynidError(f"Parameter {name} is {getattr(settings, name)}; it must be at least 1")
@@ -86,19 +94,17 @@ class Design:
         arm = self.robot, self.safety.limits, self.safety.workspace
         if kind == FILE:
             return self._file(arm)
+        if kind == FLEXIBLE:
+            return self._flexible(arm)
         given = {name: getattr(settings, name) for name in KINDS[kind].settings if hasattr(settings, name)}
         return make_experiment(kind, *arm, settings.target or None, **(given | self._translated() | more))
 
     def _translated(self) -> dict[str, Any]:
         """Settings that are not named or written as the parameters are."""
         settings, kind = self.settings, self.settings.motion
-        pose = None if all(math.isnan(value) for value in settings.pose) else settings.pose
+        pose = _known(settings.pose)
         if kind == FOURIER:
-            self._check_rate(
-                settings.harmonics * settings.base_frequency, f"the fastest of {settings.harmonics} harmonics"
-            )
-            noise = None if all(math.isnan(value) for value in settings.noise) else settings.noise
-            return {"starts": settings.starts or None, "noise": noise}
+            return self._series(BASE_FREQUENCY)
         if kind == JOINT_BY_JOINT:
             if settings.joint_motion not in (SINUSOID, STEPS):
                 raise DynidError(f"Parameter joint_motion is '{settings.joint_motion}'; expected {SINUSOID} or {STEPS}")
@@ -106,6 +112,28 @@ class Design:
                 self._check_rate(max(settings.frequencies), "the fastest of frequencies")
             return {"motion": settings.joint_motion, "joints": tuple(_given(settings.joints)) or None, "pose": pose}
         return {"repeats": settings.turns, "pose": pose} if kind == PAYLOAD else {}
+
+    def _series(self, usual: float | None) -> dict[str, Any]:
+        """Of a sum of sines, with the usual base frequency where none is given."""
+        settings = self.settings
+        base = usual if math.isnan(settings.base_frequency) else settings.base_frequency
+        if base is not None:
+            self._check_rate(settings.harmonics * base, f"the fastest of {settings.harmonics} harmonics")
+        return {"base_frequency": base, "starts": settings.starts or None, "noise": _known(settings.noise)}
+
+    def _flexible(self, arm: tuple) -> Experiment:
+        settings = self.settings
+        if settings.target:
+            raise DynidError(f"Parameter target is '{settings.target}'; motion {FLEXIBLE} has none, leave it empty")
+        known = {name: _known(getattr(settings, name)) for name in KEYS}
+        path = Path(settings.flexible_file) if settings.flexible_file else None
+        joints = flexible_prior(self.robot, {k: None if v is None else np.array(v) for k, v in known.items()}, path)
+        held = None if _known(settings.held) is None else per_joint(settings.held, self.robot.joint_names, "held")
+        names = [name for name in KINDS[FOURIER].settings if hasattr(settings, name)]
+        given = {name: getattr(settings, name) for name in names} | self._series(None)
+        experiment = flexible_motion(*arm, joints, held, **given)
+        self._check_rate(experiment.fastest, f"the fastest of {settings.harmonics} harmonics")
+        return experiment
 
     def _file(self, arm: tuple) -> Experiment:
         settings = self.settings
@@ -149,6 +177,11 @@ def controller_joints(settings: SimpleNamespace, joint_names: tuple[str, ...]) -
             f"Parameter controller_joints is {', '.join(given)}; expected {', '.join(joint_names)} in any order"
         )
     return given
+
+
+def _known(values: list[float]) -> list[float] | None:
+    """A parameter that is a list of numbers: None where all are NaN."""
+    return None if all(map(math.isnan, values)) else values
 
 
 def _given(values: list[str]) -> list[str]:

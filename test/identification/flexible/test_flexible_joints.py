@@ -12,6 +12,7 @@ from spring_experiments import spring_experiment
 
 from dynid_ros.errors import DynidError, IdentificationError
 from dynid_ros.identification.flexible import FlexibleJointIdentification
+from dynid_ros.identification.flexible.remarks import remarks
 from dynid_ros.model import RobotModel
 
 LIMITS = {"stiffness": 0.03, "inertia": 0.05, "motor_inertia": 0.05, "coulomb": 0.05}
@@ -83,6 +84,20 @@ def test_springs_that_are_not_linear(law, values):
     truth, inertia = experiment.truth, result.names.index("Iyy1")
     assert result.parameters[inertia] == pytest.approx(truth.inertia, rel=0.05)
     assert result.term("motor_inertia").values[0] == pytest.approx(truth.motor_inertia, rel=0.05)
+
+
+@pytest.mark.slow
+def test_a_linear_law_for_a_cubic_spring_does_not_make_the_joint_rigid():
+    experiment = spring_experiment(2, lambda d: 3e3 * d + 5e8 * d**3, seconds=3.0)
+    result = FlexibleJointIdentification(experiment.robot).fit(experiment.recording)
+    assert any("--spring auto tries them" in remark for remark in result.remarks)
+    # As where the law fits so badly that no stiffness is left.
+    at, covariance = result.layout.index("stiffness")[0], result.covariance.copy()
+    covariance[at, at] = (10 * result.parameters[at]) ** 2
+    (told,) = [r for r in remarks(replace(result, covariance=covariance)) if "stiffness is not decided" in r]
+    assert "it is not rigid" in told
+    assert "set spring='cubic' (--spring cubic)" in told
+    assert "take the joint as rigid" not in told
 
 
 @pytest.mark.slow

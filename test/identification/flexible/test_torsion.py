@@ -8,8 +8,10 @@ from real_recordings import DATA, MISSING
 from torsion_recordings import KUKA, flexible_joint, kuka_parts, kuka_recording
 
 from dynid_ros.errors import IdentificationError
+from dynid_ros.identification.flexible.spring_stiffness import Stiffness
 from dynid_ros.identification.flexible.torsion import TorsionIdentification
 from dynid_ros.identification.flexible.torsion_result import MDEG
+from dynid_ros.identification.flexible.torsion_stiffness import of_all
 from dynid_ros.recording import Recording
 
 real = pytest.mark.skipif(not DATA.is_dir(), reason=MISSING)
@@ -143,3 +145,37 @@ def test_kuka_torsion_of_other_parts(kuka, part):
     assert np.all(found.residual_rms[:3] * MDEG < 5.3)
     assert np.all(found.residual_rms[:3] < 0.25 * found.torsion_rms[:3])
     assert np.isnan(found.residual_rms[3:]).all()
+
+
+def test_recordings_that_say_little_take_nothing_away():
+    """Where the common fit leaves the stiffness open, recordings that agree say together what each says alone."""
+    good, vague = Stiffness.of(1e-5, 1e-6, 9), Stiffness.of(1.5e-5, 1e-5, 9)
+    assert good.determined
+    assert not vague.determined
+    together = of_all(vague, {"a": good, "b": vague, "c": vague})
+    assert together.determined
+    assert together.interval[0] > 0.9 * good.interval[0]
+    assert together.interval[1] < 1.1 * good.interval[1]
+    assert of_all(good, {"a": vague}) is good
+    assert of_all(vague, {"a": vague, "b": vague}) is vague
+
+
+def test_recordings_that_contradict_each_other_are_named():
+    vague, soft, stiff = Stiffness.of(1e-5, 1e-5, 9), Stiffness.of(1e-5, 1e-6, 9), Stiffness.of(2e-6, 1e-6, 9)
+    refused = of_all(vague, {"first": soft, "second": stiff})
+    assert not refused.determined
+    assert refused.compliance_interval == vague.compliance_interval
+    assert "contradict each other: first: 1e+05 N m/rad" in refused.reason
+    assert "second: undetermined" in refused.reason
+
+
+@real
+def test_parts_of_a_real_recording_that_contradict_each_other():
+    """One says 5.3e6 N m/rad, another 1.1e7 at least: their common fit said no more than "undetermined"."""
+    recording = kuka_recording(KUKA)
+    third = recording.n_samples // 3
+    parts = [recording.slice(slice(k * third, (k + 1) * third)) for k in range(3)]
+    alone = [TorsionIdentification().fit(part).joints["axis_3"].stiffness for part in parts]
+    together = TorsionIdentification().fit(*parts).joints["axis_3"].stiffness
+    assert any(stiffness.determined for stiffness in alone)
+    assert together.determined or "recordings contradict each other: recording 1" in together.reason

@@ -100,6 +100,30 @@ def test_drift_is_seen_and_its_error_is_honest():
     assert drifting.mass_error < 0.3 * result.mass_error
 
 
+def test_drift_is_predicted_too():
+    """By the time of each pose; beyond the calibration the bias stays as it was at its end."""
+    rng = np.random.default_rng(13)
+    time = 10.0 + np.cumsum(rng.uniform(5.0, 15.0, 40))
+    course = 2 * (time - time[0]) / np.ptp(time) - 1
+    drift = np.outer(course + 0.5 * course**2, [1.0, -2.0, 3.0, 0.05, 0.02, -0.04])
+    wrench = readings(40, 2).read(rng) + drift
+    rotations = readings(40, 2).rotations
+    for convention, sign in (("load_on_sensor", 1.0), ("sensor_on_load", -1.0)):
+        calibration = ForceSensorCalibration(drift=2, convention=convention)
+        result = calibration.fit(rotations, sign * wrench, time)
+        assert np.all(result.validate(rotations, sign * wrench, time) < 1.3 * np.repeat([0.05, 0.002], 3))
+        np.testing.assert_allclose(result.contact(rotations, sign * wrench, time), result.residuals, atol=1e-9)
+        end = result.predict(rotations[:1], [time[-1]])
+        np.testing.assert_allclose(result.predict(rotations[:1], [time[-1] + 1e4]), end)
+        with pytest.raises(IdentificationError, match="the bias drifts, and no time is given"):
+            result.predict(rotations)
+        with pytest.raises(IdentificationError, match=r"times of shape \(3,\) for 40 poses"):
+            result.validate(rotations, wrench, time[:3])
+    assert len(result.document()["drift"]["force x"]) == 2
+    still = ForceSensorCalibration().fit(rotations, wrench - drift, time)
+    np.testing.assert_array_equal(still.predict(rotations, time), still.predict(rotations))
+
+
 def test_turned_sensor_and_tilted_base():
     rng = np.random.default_rng(4)
     turn, tilt = Rotation.from_rotvec([0.02, -0.01, 0.03]), Rotation.from_rotvec([0.01, 0.02, 0.0])

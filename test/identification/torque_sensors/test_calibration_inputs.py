@@ -131,7 +131,7 @@ def test_mass_that_was_forgotten(again, center):
     plain = bench.recording(truth, rng)
     other = bench.recording(truth, rng) if again else plain
     calibration = TorqueSensorCalibration(bench.aslant_robot(), reference_mass=bench.MASS, reference_center=center)
-    with pytest.raises(IdentificationError, match="the reference mass of 2 kg is not seen.* attach it"):
+    with pytest.raises(IdentificationError, match=r"the reference mass of 2 kg is not seen.* attach it"):
         calibration.fit(plain, other)
 
 

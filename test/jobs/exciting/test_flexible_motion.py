@@ -55,7 +55,7 @@ def test_held_joints_stand_still():
 
 
 def test_bad_input_is_refused(tmp_path):
-    with pytest.raises(TrajectoryError, match="--motor-inertia of the joints is not known"):
+    with pytest.raises(TrajectoryError, match="motor_inertia of the joints is not known"):
         flexible_prior(ROBOT, {"stiffness": np.array([1e4])})
     with pytest.raises(IdentifiedFileError, match="stiffness of joint 'joint_2' is not decided"):
         flexible_prior(ROBOT, {}, identified(tmp_path, decided=False))

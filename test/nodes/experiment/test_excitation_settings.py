@@ -1,3 +1,4 @@
+import math
 import re
 from types import SimpleNamespace
 
@@ -77,3 +78,25 @@ def test_the_controller_has_the_same_joints_in_any_order():
     assert controller_joints(settings(), ROBOT.joint_names) == ROBOT.joint_names
     with pytest.raises(DynidError, match=re.escape("expected joint_1, joint_2, joint_3 in any order")):
         controller_joints(settings(controller_joints=[*order, "finger"]), ROBOT.joint_names)
+
+
+FLEXIBLE = {"motion": "flexible", "stiffness": [3e3], "motor_inertia": [2.0], "harmonics": 3, "design_time": 0.0}
+
+
+def test_motion_for_flexible_joints(tmp_path):
+    plan = planned(**FLEXIBLE, base_frequency=1.0, point_rate=100.0, viscous=[2.0])
+    assert plan.series.base_frequency == 1.0
+    assert np.all(np.ptp(plan.trajectory.position, axis=0) > 0.01)
+    held = planned(**FLEXIBLE, base_frequency=1.0, point_rate=100.0, held=[0.2, math.nan, -0.3])
+    np.testing.assert_allclose(np.ptp(held.trajectory.position, axis=0)[[0, 2]], 0.0, atol=1e-9)
+    assert held.trajectory.position[0, 0] == pytest.approx(0.2)
+    with pytest.raises(DynidError, match=r"harmonics is .* Hz; with point_rate 10 it may be 1 Hz"):
+        design(**SERIES | FLEXIBLE | {"base_frequency": math.nan, "point_rate": 10.0}).experiment()
+    with pytest.raises(DynidError, match="motor_inertia of the joints is not known"):
+        design(**FLEXIBLE | {"motor_inertia": [math.nan]}).experiment()
+    with pytest.raises(DynidError, match="stiffness"):
+        design(**FLEXIBLE | {"stiffness": [1e4, 1e4]}).experiment()
+    with pytest.raises(DynidError, match=r"nowhere\.yaml"):
+        design(**FLEXIBLE, flexible_file=str(tmp_path / "nowhere.yaml")).experiment()
+    with pytest.raises(DynidError, match="target is 'links'; motion flexible has none"):
+        design(**FLEXIBLE, target="links").experiment()
