@@ -95,7 +95,7 @@ class Design:
         if kind == FILE:
             return self._file(arm)
         if kind == FLEXIBLE:
-            return self._flexible(arm)
+            return self._flexible()
         given = {name: getattr(settings, name) for name in KINDS[kind].settings if hasattr(settings, name)}
         return make_experiment(kind, *arm, settings.target or None, **(given | self._translated() | more))
 
@@ -121,7 +121,7 @@ class Design:
             self._check_rate(settings.harmonics * base, f"the fastest of {settings.harmonics} harmonics")
         return {"base_frequency": base, "starts": settings.starts or None, "noise": _known(settings.noise)}
 
-    def _flexible(self, arm: tuple) -> Experiment:
+    def _flexible(self) -> Experiment:
         settings = self.settings
         if settings.target:
             raise DynidError(f"Parameter target is '{settings.target}'; motion {FLEXIBLE} has none, leave it empty")
@@ -131,7 +131,7 @@ class Design:
         held = None if _known(settings.held) is None else per_joint(settings.held, self.robot.joint_names, "held")
         names = [name for name in KINDS[FOURIER].settings if hasattr(settings, name)]
         given = {name: getattr(settings, name) for name in names} | self._series(None)
-        experiment = flexible_motion(*arm, joints, held, **given)
+        experiment = flexible_motion(self.robot, self.safety.limits, self.safety.workspace, joints, held, **given)
         self._check_rate(experiment.fastest, f"the fastest of {settings.harmonics} harmonics")
         return experiment
 
