@@ -129,7 +129,7 @@ def widened(own: NDArray, other: NDArray) -> NDArray:
 
 def _pieces(grams: Sequence[tuple[int, NDArray, NDArray]], solution: NDArray) -> tuple[NDArray, list[_Piece]]:
     """Half inverse (k, r) of the normal equations, and all pieces."""
-    inverse = half_inverse(sum(matrix for _, matrix, _ in grams))
+    inverse = half_inverse(np.sum([matrix for _, matrix, _ in grams], axis=0))
     pieces = []
     for j, matrix, right in grams:
         share, axes = np.linalg.eigh(inverse.T @ matrix @ inverse)
