@@ -145,7 +145,7 @@ def run_undisturbed(
             if not ended(thread, PATIENCE):
                 # it waits, and would be in the way of what is destroyed
                 sys.stderr.flush()
-                os._exit(0)
+                os._exit(int(bool(failures or node.steady.failure)))
             node.destroy_node()
             for number in numbers:
                 signal.signal(number, signal.SIG_IGN)  # handlers end before the process does
