@@ -167,24 +167,33 @@ def traced(copy: Path, room: str, jobs: int) -> Tests:
             seconds[name] += float(duration)
     data = CoverageData(str(copy / ".coverage"))
     data.read()
+    by_file: dict[str, set[str]] = defaultdict(set)
+    for name in seconds:
+        by_file[name.partition("::")[0]].add(name)
+
+    def names(context: str) -> set[str]:
+        """The test; all of its file if it ran in a fixture, which is made for the first that asks and serves others."""
+        name, _, phase = context.rpartition("|")
+        beside = by_file.get(name.partition("::")[0], set())
+        return beside if phase == "setup" else beside & {name}
+
     by_line = {}
     for path in data.measured_files():
         lines = data.contexts_by_lineno(path)
         by_line[str(Path(path).relative_to(copy / "dynid_ros"))] = {
-            line: {name for context in contexts if (name := context.rpartition("|")[0]) in seconds}
-            for line, contexts in lines.items()
+            line: set().union(*map(names, contexts)) for line, contexts in lines.items()
         }
     return Tests(by_line, seconds)
 
 
 def met(copies: Queue[Path], tests: Tests, mutant: Mutant) -> str:
     """What became of a mutant: seen, equivalent, NOT SEEN."""
-    if mutant.key in EQUIVALENT:
-        return "equivalent"
     copy = copies.get()
     path = copy / "dynid_ros" / mutant.file
     whole = path.read_text(encoding="utf-8")
     try:
+        if mutant.key in EQUIVALENT or (mutant.file, *_lines(mutant, whole)) in EQUIVALENT:
+            return "equivalent"
         names = tests.of(mutant)
         for batch in (names[:FIRST], names[FIRST:]):
             path.write_text(mutant.mutation.applied(whole), encoding="utf-8")
@@ -206,6 +215,13 @@ def met(copies: Queue[Path], tests: Tests, mutant: Mutant) -> str:
     finally:
         path.write_text(whole, encoding="utf-8")
         copies.put(copy)
+
+
+def _lines(mutant: Mutant, whole: str) -> tuple[str, str]:
+    """The line that it changes first, before and after."""
+    pairs = zip(whole.splitlines(), mutant.mutation.applied(whole).splitlines(), strict=False)
+    before, after = next(pair for pair in pairs if pair[0] != pair[1])
+    return before.strip(), after.strip()
 
 
 def _slow(copy: Path, mutant: Mutant) -> list[str]:

@@ -57,8 +57,8 @@ class DesignProblem:
             return np.zeros(self._basis.size)
         by_room, by_torque = self._room.gradient(by_excess)
         regressor = self._rows.regressor
-        flat = (2.0 / regressor.shape[-1]) * (self._by_information @ regressor.reshape(len(regressor), -1))
-        by_rows = self._source.gradient(Rows(flat.reshape(regressor.shape), by_torque))
+        by_regressor = (2.0 / regressor.shape[-1]) * np.tensordot(self._by_information, regressor, axes=1)
+        by_rows = self._source.gradient(Rows(by_regressor, by_torque))
         return self._basis.gradient(Motion(*(a + b for a, b in zip(by_room, by_rows, strict=True))))
 
     def information(self, vector: NDArray) -> NDArray:

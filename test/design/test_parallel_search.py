@@ -1,10 +1,15 @@
-"""Processes that search run the search, not the program that asked for it."""
+"""Searches end when told to and tell what they found; their processes run the search, not the program that asked."""
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+
+from dynid_ros.design import parallel_search
+from dynid_ros.design.motion_search import Candidate
+from dynid_ros.design.parallel_search import Enough, best_motion
 
 # As a notebook or a script of five lines: no `if __name__ == "__main__":`.
 PROGRAM = """
@@ -30,3 +35,36 @@ def test_a_program_without_a_main_guard_gets_its_motion(tmp_path):
     words = [sys.executable, program, Path(__file__).parents[1]]
     done = subprocess.run(words, capture_output=True, text=True, timeout=120, check=False)
     assert done.stdout == "the program runs\ndesigned True\n", done.stderr
+
+
+class Improving:
+    """A search that makes each start better by 5."""
+
+    def candidate(self, number):
+        return Candidate(None, 10.0 + number, -1.0, "", number)
+
+    def improved(self, start, deadline, stopped):
+        stopped()
+        return replace(start, value=start.value - 5.0)
+
+
+def test_the_last_that_is_told_is_the_motion_that_is_returned():
+    told = []
+    outcome = best_motion(Improving(), seconds=60.0, starts=2, progress=lambda _, best: told.append(best.value))
+    assert told == [10.0, 5.0, 5.0, 5.0]
+    assert outcome.best.value == 5.0
+    assert [value for _, value in outcome.history] == [10.0, 5.0]
+
+
+def test_who_had_enough_is_told_no_more_and_gets_the_best_so_far(monkeypatch):
+    monkeypatch.setattr(parallel_search, "TICK", -1.0)
+    told = []
+
+    def progress(part, best):
+        told.append(best.value)
+        if len(told) == 2:
+            raise Enough
+
+    outcome = best_motion(Improving(), seconds=60.0, progress=progress)
+    assert told == [10.0, 10.0]
+    assert (outcome.starts, outcome.best.value) == (1, 5.0)

@@ -1,6 +1,8 @@
 """Planned Fourier motion: within all limits wherever one looks, better conditioned than by chance, the same again."""
 
 from dataclasses import replace
+from inspect import signature
+from pathlib import Path
 
 import numpy as np
 import planar_arm
@@ -143,6 +145,13 @@ def test_search_is_far_better_than_chance_by_its_own_criterion(criterion):
     values = [value for _, value in sought.history]
     assert values == sorted(values, reverse=True)
     assert values[-1] == sought.value
+
+
+@pytest.mark.parametrize("setting", ["harmonics", "periods", "criterion", "design_time", "workers", "seed"])
+def test_what_is_not_said_is_as_in_the_parameter_file(setting):
+    text = (Path(__file__).parents[2] / "config" / "excitation.yaml").read_text()
+    expected = yaml.safe_load(text)["/**"]["ros__parameters"][setting]
+    assert signature(FourierExcitation).parameters[setting].default == expected
 
 
 def test_noise_is_taken_to_be_as_the_torque_limits_are():

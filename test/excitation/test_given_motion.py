@@ -41,6 +41,12 @@ def test_joints_are_matched_by_name(tmp_path):
     assert plan.summary() == f"4.0 s, from {path}\njoint_1: 0° to 46°\njoint_2: -57° to -29°\njoint_3: 17° to 57°"
 
 
+def test_plain_data_names_the_file_and_says_the_duration_to_a_tenth_of_a_millisecond(tmp_path):
+    path = write(tmp_path / "motion.yaml", motion(duration=2.0617284))
+    content = yaml.safe_load(yaml.safe_dump(given(path).plan().as_dict()))
+    assert content == {"format": "dynid-given-motion/1", "duration": 4.1235, "source": str(path), "warnings": []}
+
+
 def test_a_fourier_motion_is_read_from_its_plan(tmp_path):
     experiment = FourierExcitation(ROBOT, LIMITS, WORKSPACE, base_frequency=0.4, harmonics=3, design_time=0.0)
     designed = experiment.plan()

@@ -154,6 +154,11 @@ def test_pose_of_the_caller_that_is_not_allowed_is_named(pose, message):
         planar(poses=[[0.0, -0.5, 0.0], pose]).plan()
 
 
+def test_pose_of_the_caller_needs_room_for_the_approach_and_no_more():
+    poses = np.array([[2.42, -0.5, 0.0], [-2.42, -1.0, 0.3]])  # limits at 2.5, an approach of 0.05
+    assert sorted(planar(poses=poses).plan().poses.tolist()) == sorted(poses.tolist())
+
+
 def test_torque_limits_leave_out_poses_that_need_more():
     weak = MotionLimits.of(PLANAR, 4.0, torque_limits=[50.0, 9.0, 50.0])
     plan = PoseSet(PLANAR, weak, count=4, torque_fraction=1.0).plan()

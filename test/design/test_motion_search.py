@@ -1,0 +1,37 @@
+"""A search goes on as long as a motion that keeps to its limits gets better, and gives up one that is stuck."""
+
+import numpy as np
+import planar_arm
+import pytest
+
+from dynid_ros.design import motion_search
+from dynid_ros.design.augmented_lagrangian import Iterate
+from dynid_ros.design.motion_search import PATIENCE, SHARPNESS, MotionSearch
+from dynid_ros.information.criteria import CRITERIA
+from dynid_ros.information.torque_information import TorqueInformation
+from dynid_ros.model import RobotModel
+from dynid_ros.trajectories import MotionLimits, Workspace
+
+
+@pytest.mark.parametrize(("excess", "expected"), [(0.0, len(SHARPNESS)), (0.5, PATIENCE + 1)])
+def test_only_a_motion_that_is_stuck_is_given_up(monkeypatch, excess, expected):
+    robot = RobotModel.from_urdf(planar_arm.urdf())
+    limits = MotionLimits.of(robot, 10.0)
+    source = TorqueInformation(robot, limits.velocity, noise=1.0)
+    search = MotionSearch(robot, limits, Workspace(robot), source, CRITERIA["determinant"], 0.1, 2)
+    start = search.candidate(0)
+    made = []
+
+    def larger(problem, vector, sharpness, over):
+        """In each round a motion a little larger, and so a little better."""
+        del problem, over
+        for number, _ in enumerate(sharpness, start=1):
+            made.append(search.checked(search._basis.series(vector * (1.0 + 1e-4 * number))))
+            yield Iterate(vector * (1.0 + 1e-4 * number), excess)
+
+    monkeypatch.setattr(motion_search, "rounds", larger)
+    best = search.improved(start)
+    assert len(made) == expected
+    assert best.value == pytest.approx(made[-1].value)
+    assert best.value < start.value
+    assert np.isfinite(best.value)
