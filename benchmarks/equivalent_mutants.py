@@ -22,6 +22,11 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "starts = [greedy, *(list(rng.choice(poses, count, replace=True)) for _ in range(STARTS))]",
     ): "a pose that is drawn twice is the first thing to be exchanged for another",
     (
+        "identification/flexible/rigid_sums.py",
+        "1.0",
+        "3.0",
+    ): "only zeros are divided by it: rows of information of what was not told, and weights that are none",
+    (
         "model/one_sample.py",
         "not kept[0].variables or (len(kept[0].variables) == 1 and abs(kept[0].factor) == 1.0)",
         "(not kept[0].variables)",

@@ -271,6 +271,19 @@ def test_moving_while_disabled_is_no_jump():
     assert arm.compensator.state is State.RAMPING_IN
 
 
+def test_two_drivers_that_disagree_keep_it_from_being_enabled():
+    """One jump may be of an encoder that was set; back again within a second it is another driver."""
+    arm = Arm().run(0.05)
+    for elbow in (1.8, 0.3):
+        arm.position = [1.0, elbow]
+        arm.run(0.01)
+    with pytest.raises(ControlError, match=r"cannot enable: position of joint 'elbow' jumped from 1\.8000 to 0\.3000"):
+        arm.compensator.enable(arm.time)
+    arm.run(1.1)
+    arm.compensator.enable(arm.time)
+    assert arm.compensator.state is State.RAMPING_IN
+
+
 def test_motion_at_the_velocity_limit_with_late_arrivals_is_no_jump():
     arm = Arm(position=(-2.0, 0.0)).enabled()
     for gap in (0.01, 0.01, 0.09, 0.001, 0.001, 0.05):

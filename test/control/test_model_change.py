@@ -63,9 +63,9 @@ def test_an_impossible_moment_is_refused_with_or_without_masses_in_the_urdf(mass
         change(urdf=massless() if masses == "none" else None).check_arm(arm(joint_2=1e5))
 
 
-def massless():
+def massless(masses=planar_arm.MASS):
     text = planar_arm.urdf(EFFORT)
-    for mass in planar_arm.MASS:
+    for mass in masses:
         text = text.replace(f'<mass value="{mass}"/>', '<mass value="0"/>')
     return text
 
@@ -73,6 +73,11 @@ def massless():
 def test_a_urdf_without_masses_says_nothing_but_its_effort_limits():
     change(urdf=massless()).check_arm(arm())
     change(urdf=massless()).check_arm(arm(-1.0))
+
+
+def test_joints_beyond_which_the_urdf_has_no_masses_are_held_against_their_effort_limit_alone():
+    before, _, after = massless(planar_arm.MASS[2:]).rpartition(f'effort="{EFFORT}"')
+    change(urdf=f'{before}effort="5.0"{after}').check_arm(arm())  # of joint 3 0.59 of its limit
 
 
 @pytest.mark.parametrize(("mass", "lever"), [(4.9, 1.9), (4.9, 1.05)])
@@ -104,5 +109,13 @@ def test_any_change_may_be_allowed_and_none_may_not():
 
 def test_an_effort_limit_that_the_urdf_lacks_is_that_of_the_node():
     text = planar_arm.urdf(0.0)
+    with pytest.raises(ControlError, match=r"0\.31 of its effort limit"):
+        change(urdf=text).check_arm(arm(largest_factor(0.31)))
+
+
+def test_joints_without_limits_are_compared_all_round():
+    text = (
+        planar_arm.urdf(EFFORT).replace('type="revolute"', 'type="continuous"').replace('lower="-2.5" upper="2.5" ', "")
+    )
     with pytest.raises(ControlError, match=r"0\.31 of its effort limit"):
         change(urdf=text).check_arm(arm(largest_factor(0.31)))

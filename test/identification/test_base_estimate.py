@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from dynid_ros.identification.base_estimate import BaseEstimate
+from dynid_ros.identification.intervals import KEY
 
 ESTIMATE = BaseEstimate(
     names=("Izz1", "mcx2", "coulomb joint_1"),
@@ -37,9 +38,9 @@ def test_what_is_not_known_does_not_differ():
 
 def test_entries_of_the_file_hold_no_nan():
     assert ESTIMATE.document() == [
-        {"expression": "Izz1 + Ixx2", "value": 2.0, "std": pytest.approx(0.2), "urdf": 2.5},
-        {"expression": "mcx2", "value": None, "std": None, "urdf": 0.3},
-        {"expression": "coulomb joint_1", "value": -0.5, "std": pytest.approx(0.1), "urdf": None},
+        {"expression": "Izz1 + Ixx2", "value": 2.0, "std": pytest.approx(0.2), KEY: 10.0, "urdf": 2.5},
+        {"expression": "mcx2", "value": None, "std": None, KEY: 10.0, "urdf": 0.3},
+        {"expression": "coulomb joint_1", "value": -0.5, "std": pytest.approx(0.1), KEY: 10.0, "urdf": None},
     ]
     json.dumps(ESTIMATE.document(), allow_nan=False)
 

@@ -8,6 +8,7 @@ import pytest
 from scipy.stats import norm
 
 from dynid_ros.identification.flexible import FlexibleJointIdentification
+from dynid_ros.identification.flexible.remarks import remarks
 from dynid_ros.identification.flexible.result import mean_and_variation
 
 
@@ -69,6 +70,15 @@ def test_summary_names_what_was_found(by_camera):
     text = by_camera.result.summary()
     for part in ("joint_2", "Iyy1 + motor_inertia joint_2", "clock of the links' sensor", "± "):
         assert part in text
+
+
+def test_torque_that_is_left_unexplained_is_remarked_on(by_camera):
+    result = by_camera.result
+    (run,) = result.runs
+    size = np.std(run.prediction.measured_torque, axis=0)
+    for share in (0.15, 0.25):
+        found = remarks(replace(result, runs=(replace(run, torque_rms=share * size),)))
+        assert any("25% of the torque of joint_2 is left unexplained" in remark for remark in found) == (share == 0.25)
 
 
 def test_unknown_terms_are_refused(by_camera):

@@ -39,6 +39,14 @@ def test_quick_recordings_are_thinned_out(quick):
     assert 0.35 * 2.0 < left.std() < 0.55 * 2.0
 
 
+def test_torques_that_were_not_recorded_stay_unknown(quick):
+    recording, motor, _ = quick
+    without = replace(recording, torque=np.full_like(motor, np.nan))
+    (run,) = runs(without, recording.time, recording.link_position, same_clock=True)
+    assert np.isnan(run.torque).all()
+    np.testing.assert_allclose(run.motor.position, motor[np.rint(run.time * QUICK).astype(int)], atol=1e-4)
+
+
 def test_the_harmonics_of_a_periodic_motion_are_found(quick):
     recording, *_ = quick
     (run,) = runs(recording, recording.time, recording.link_position, same_clock=True)

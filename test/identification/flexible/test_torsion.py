@@ -11,6 +11,7 @@ from dynid_ros.errors import IdentificationError
 from dynid_ros.identification.flexible.spring_stiffness import Stiffness
 from dynid_ros.identification.flexible.torsion import TorsionIdentification
 from dynid_ros.identification.flexible.torsion_result import MDEG
+from dynid_ros.identification.flexible.torsion_signals import torsion_cutoff
 from dynid_ros.identification.flexible.torsion_stiffness import of_all
 from dynid_ros.recording import Recording
 
@@ -80,6 +81,13 @@ def test_undetermined_with_a_true_bound(name, settings):
     assert stiffness.reason
     low, high = stiffness.interval
     assert low < settings["stiffness"] < high
+
+
+def test_a_slow_recording_is_filtered_well_below_half_its_rate(soft):
+    """At 25 Hz, together with one at 250 Hz."""
+    slow = soft.slice(slice(0, None, 10))
+    assert torsion_cutoff((slow, soft)) == torsion_cutoff((soft, slow)) == pytest.approx(0.3 * 12.5)
+    assert torsion_cutoff((soft,)) >= 5.0
 
 
 def test_several_recordings_with_zeros_of_their_own(soft):

@@ -79,6 +79,19 @@ def test_recursion_equals_own_torque_fit_with_one_pose_per_joint(sarcos):
     np.testing.assert_allclose(recursive.standard_errors, together.standard_errors, rtol=1e-6)
 
 
+def test_recursion_tells_links_beyond_a_joint_without_its_torque(sarcos):
+    rng = np.random.default_rng(5)
+    q, direction = sarcos_experiment(rng, n_holds=3)
+    torque = sarcos_torque(q) + direction + rng.normal(0, 0.3, q.shape)
+    wrong = torque.copy()
+    wrong[:, 0] += rng.normal(0, 5.0, len(q))
+    identification = GravityIdentification(sarcos, estimator="recursive")
+    found = [
+        identification.fit_samples(make_samples(q, t, direction)).parameters.reshape(7, 2) for t in (torque, wrong)
+    ]
+    np.testing.assert_allclose(found[1][1:], found[0][1:], atol=1e-10)
+
+
 def paper_recursion_std(regressor, joint_of_rotation, rows_of_rotation, direction):
     """Standard errors of the recursion as printed, for unit noise: own offset and friction for each sinusoid,
     the mean over the rotations of a joint, distal errors carried along (Ma & Hollerbach, section 4)."""

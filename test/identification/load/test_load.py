@@ -191,6 +191,15 @@ def test_rests_show_mass_and_centre_but_no_inertia():
     assert found.document()["load"]["inertia"] == [None] * 6
 
 
+def test_gains_are_known_to_one_per_cent_unless_said_otherwise():
+    recording, _ = rests()
+    usual, said, less = (
+        LoadIdentification(demo_robot(), exact_arm(demo_robot()), motion="static", **settings).fit(recording)
+        for settings in ({}, {"torque_gain_error": 0.01}, {"torque_gain_error": 0.03})
+    )
+    assert usual.estimate.standard_errors[0] == said.estimate.standard_errors[0] < less.estimate.standard_errors[0]
+
+
 @pytest.mark.slow
 def test_intervals_of_rests_hold_the_load():
     identification = LoadIdentification(demo_robot(), exact_arm(demo_robot()), motion="static", torque_gain_error=0.0)

@@ -90,6 +90,16 @@ def test_a_wrong_gain_counts_as_what_it_does_to_the_load(robot, motion, arm):
         np.testing.assert_allclose(np.diag(counted.covariance - exact.covariance)[:10], expected, rtol=0.05)
 
 
+def test_an_arm_whose_errors_are_known_but_not_how_gains_shift_it(robot, motion, arm):
+    """A wrong gain then counts as with an arm of which nothing is known."""
+    torque, size = _torque(robot, arm, motion), KnownArm(arm).values.size
+    found, expected = (
+        _estimate(robot, known, motion, torque, 0.02).standard_errors
+        for known in (KnownArm(arm, np.zeros((size, size))), KnownArm(arm))
+    )
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+
+
 def test_a_gain_error_that_is_none_is_refused(robot, arm):
     with pytest.raises(IdentificationError, match=r"torque_gain_error is -0\.1"):
         OnlineIdentification(robot, arm=arm, torque_gain_error=-0.1)

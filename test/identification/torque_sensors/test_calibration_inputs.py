@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torque_sensor_bench as bench
 
-from dynid_ros.errors import IdentificationError, RecordingError
+from dynid_ros.errors import IdentificationError, IdentifiedFileError, RecordingError
 from dynid_ros.identification import GravityIdentification, TorqueSensorCalibration
 from dynid_ros.identification.torque_sensors.gravity import KnownGravity
 from dynid_ros.model import RobotModel
@@ -59,6 +59,12 @@ def test_recordings_that_do_not_fit_the_settings():
     resting = replace(recording.slice(slice(100)), position=np.tile(recording.position[:1], (100, 1)))
     with pytest.raises(IdentificationError, match="no joint moved"):
         plain_settings().fit(resting)
+
+
+def test_a_urdf_without_masses_is_no_known_gravity():
+    bare = RobotModel.from_dh([{"a": 1.0, "alpha": 0.0, "d": 0.0, "theta": 0.0, "type": "revolute"}])
+    with pytest.raises(IdentifiedFileError, match="has no masses to be loaded by"):
+        KnownGravity.of_urdf(bare)
 
 
 def test_sensor_at_the_end_of_its_range():

@@ -10,7 +10,7 @@ from clean_recordings import arm
 from scipy.interpolate import CubicSpline
 from wrench_experiments import FT_300, TOPIC, CarriedMotion, Sensor, carried_motion, random_load, with_wrench, wrench_of
 
-from dynid_ros.errors import DynidError
+from dynid_ros.errors import DynidError, IdentificationError
 from dynid_ros.identification.load.body import LoadBody
 from dynid_ros.identification.load.fit import LoadFit, fit_load
 from dynid_ros.identification.wrench.frame import AXES, tip_rotations, turned
@@ -195,6 +195,12 @@ def test_rests_give_mass_and_mass_moments(carried):
     assert np.all(np.abs(estimate.values[:4] - carried.load[:4]) < 4.5 * estimate.standard_errors[:4])
     assert estimate.standard_errors[0] < 0.01
     np.testing.assert_allclose(estimate.values[4:7], [-5, 3, -2], atol=0.1)
+
+
+def test_too_few_rests_are_refused(carried):
+    problem = WrenchSource(sensor_turn=False).resting(carried.robot, [at_rest(carried, 2)])
+    with pytest.raises(IdentificationError, match=r"2 samples of force x.* record longer, or more poses"):
+        fit_load(problem.equations, problem.columns, AXES, arm=problem.gains)
 
 
 @pytest.mark.parametrize("shift", [0.0, 0.006, 0.03])
