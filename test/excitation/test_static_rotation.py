@@ -1,4 +1,5 @@
 import time
+from dataclasses import replace
 
 import numpy as np
 import planar_arm
@@ -10,7 +11,8 @@ from pinocchio_arm import example_urdf
 from dynid_ros.errors import TrajectoryError
 from dynid_ros.excitation import StaticRotation
 from dynid_ros.model import RobotModel
-from dynid_ros.trajectories import MotionLimits, Workspace, check_limits, check_start
+from dynid_ros.trajectories import MotionLimits, Trajectory, Workspace, check_limits, check_start
+from dynid_ros.trajectories.minimum_jerk import move
 
 SETTINGS = {"dwell": 0.35, "sweep": 4.5, "speed_fraction": 0.8, "travel_speed_fraction": 0.6}
 ACCELERATION = [5.0, 5.0, 8.0, 12.0, 12.0, 15.0]
@@ -137,7 +139,10 @@ def test_plan_as_yaml_and_as_text(demo):
     _, plan, _ = demo
     content = yaml.safe_load(yaml.safe_dump(plan.as_dict()))
     assert content["duration"] == pytest.approx(plan.trajectory.duration, abs=5e-5)
-    assert len(str(content["duration"]).partition(".")[2]) <= 4  # a tenth of a millisecond
+    end = plan.trajectory.position[-1]
+    rest = move(plan.trajectory.joint_names, end, end, round(plan.duration) + 1.23456789 - plan.duration)
+    longer = replace(plan, trajectory=Trajectory.join([plan.trajectory, rest])).as_dict()["duration"]
+    assert str(longer).endswith(".2346")  # to a tenth of a millisecond
     assert [dwell["joint"] for dwell in content["dwells"]] == [dwell.joint for dwell in plan.dwells]
     assert content["dwells"][8]["start"] == pytest.approx(plan.dwells[8].start, abs=1e-3)
     assert set(content["rotations"][0]["hold"]) == {f"joint_{i}" for i in range(1, 6)}
