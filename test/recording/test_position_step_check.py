@@ -7,6 +7,7 @@ import planar_arm
 import pytest
 
 from dynid_ros.recording import Recording, check
+from dynid_ros.recording.position_step_check import check_position_steps
 
 RATE = 200
 N = 20 * RATE
@@ -59,3 +60,12 @@ def test_an_arm_that_stops_dead_is_no_step(clean):
     q = clean.position.copy()
     q[:, 0] = np.clip(0.4 * (time - 5.0), 0.0, 2.0)
     assert [finding for finding in check(replace(clean, position=q)) if finding.kind == "position step"] == []
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_the_worst_of_a_shaking_stretch_is_no_step(clean, order):
+    """The joint shakes for 0.4 s, most at the end or at the start of it: the rest of it is on one side only."""
+    position = clean.position.copy()
+    shake = 0.005 * np.linspace(0.3, 1.0, 80) * (-1.0) ** (np.arange(80) // 2)
+    position[2000:2080, 0] += shake[::order]
+    assert list(check_position_steps(replace(clean, position=position))) == []

@@ -63,6 +63,13 @@ def test_another_pose_after_a_pause_is_no_glitch(clean, robot):
     assert found(replace(clean, time=time, position=position), robot) == []
 
 
+@pytest.mark.parametrize(("step", "size"), [(1.0, 0.5), (1e-3, 0.08)])
+def test_to_and_fro_is_no_glitch_if_it_is_slow_or_small(clean, robot, step, size):
+    position = clean.position.copy()
+    position[:, 0] = size * (np.arange(N) % 2)
+    assert found(replace(clean, time=step * np.arange(N), position=position), robot) == []
+
+
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 def test_wild_torques(clean, robot, sign):
     torque = clean.torque.copy()
