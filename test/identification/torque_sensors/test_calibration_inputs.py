@@ -9,6 +9,7 @@ import torque_sensor_bench as bench
 
 from dynid_ros.errors import IdentificationError, IdentifiedFileError, RecordingError
 from dynid_ros.identification import GravityIdentification, TorqueSensorCalibration
+from dynid_ros.identification.identified_file import load_identified
 from dynid_ros.identification.torque_sensors.gravity import KnownGravity
 from dynid_ros.model import RobotModel
 from dynid_ros.simulation import demo_arm_urdf
@@ -83,6 +84,16 @@ def test_no_mass_and_no_gravity_gives_offsets_alone():
     assert np.isnan(result.gain).all()
     assert np.isfinite(result.offset).all()
     assert "attach a reference mass" in result.summary()
+
+
+def test_sensors_are_added_to_what_a_file_says_of_the_arm(tmp_path):
+    result = plain_settings().fit(dwells())
+    alone = load_identified(result.save(tmp_path / "sensors.yaml"))
+    arm = {**alone, "remarks": ["of the arm"], "condition_number": 3.0, "torque_sensors": "old", "links": {"link_1": 1}}
+    both = load_identified(result.save(tmp_path / "both.yaml", arm))
+    assert both["torque_sensors"] == alone["torque_sensors"]
+    assert (both["remarks"], both["condition_number"], both["links"]) == (["of the arm"], 3.0, {"link_1": 1})
+    assert both["torque_sensor_calibration"]["remarks"] == alone["remarks"]
 
 
 def test_recordings_without_and_with_the_mass_then_corrected():
