@@ -90,4 +90,7 @@ def test_readings_that_are_missing():
 def test_clocks_that_do_not_fit():
     series = sound()
     assert "time does not increase" in findings(replace(series, time=series.time[::-1]))[0]
-    assert "are not of the time of the joint states" in findings(replace(series, time=series.time + 1e9))[0]
+    for away in (1e9, -1e9, 10.0, -10.0):
+        assert "are not of the time of the joint states" in findings(replace(series, time=series.time + away))[0]
+    for aside in (5.0, -5.0):
+        assert findings(replace(series, time=series.time + aside)) == []
