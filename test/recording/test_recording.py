@@ -135,3 +135,8 @@ def test_topics_are_not_for_tables(tmp_path, option):
     path.write_text("t,a_position\n0,1\n")
     with pytest.raises(RecordingError, match="for bags, not for tables"):
         Recording.read(path, **option)
+
+
+def test_time_in_another_unit_is_refused():
+    with pytest.raises(RecordingError, match=r"its 30 samples take 2.9e-10 s; time must be in s"):
+        Recording(("a",), 1e-11 * np.arange(30), *np.zeros((3, 30, 1)))
