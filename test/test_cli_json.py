@@ -123,7 +123,7 @@ def fixture_quick(monkeypatch, tmp_path):
     monkeypatch.setattr(demo, "run_demo", played)
 
 
-def played(output, _parameters, _acts):
+def played(output, _parameters, _acts, _domain):
     """As the demo: prints, lets processes print, writes what came out."""
     print("act one")
     subprocess.run([sys.executable, "-c", "print('of a node')"], check=True)

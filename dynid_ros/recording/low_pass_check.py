@@ -44,6 +44,8 @@ def _with_delay(order: int) -> Kind:
 FILTERS = (_without_phase(1), _without_phase(4), _with_delay(1), _with_delay(2))
 SEEN = 0.3
 """Gain from which the model fits better through a low-pass; sound recordings stay below 0.06."""
+SURE = 1.0
+"""Gain beside friction that builds up from which no noise of positions explains it."""
 SHARED = 0.1
 """Gain of the second joint from which it is a filter and not one joint's friction."""
 SAMPLES = 1500
@@ -83,7 +85,8 @@ def low_pass_explanation(model: TorqueModel, samples: MotionSamples) -> Iterator
     # Noise of the positions does too: so the torques, if they were not, through the same low-pass.
     both = search.through(kind, cutoff, search.filtered(samples.torque, kind, cutoff))
     given = min(both, search.given, key=lambda fit: fit.misfit)
-    if given.misfit - fit.misfit > SEEN and given.shared_gain(fit) > SHARED:
+    surely = search.given.misfit - fit.misfit > SURE
+    if surely or (given.misfit - fit.misfit > SEEN and given.shared_gain(fit) > SHARED):
         yield Explanation(
             LOW_PASSED,
             max(gain, plain.given.misfit - plain.through(kind, cutoff).misfit),

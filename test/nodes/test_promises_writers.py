@@ -1,5 +1,6 @@
 """What docs/promises.md says of others who command the same robot, or speak for it: nothing starts or goes on."""
 
+import re
 import time
 from contextlib import contextmanager
 
@@ -106,7 +107,9 @@ def test_another_publisher_while_enabled_is_a_fault(arm):
     wait(lambda: arm.torque == pytest.approx(planar_arm.gravity_torque(POSE), abs=1e-9))
     with publisher(EFFORTS, Float64MultiArray):
         wait(lambda: arm.state.startswith("fault"))
-        assert f"somebody else publishes on {EFFORTS}: node /elsewhere/other" in arm.state
+        assert re.search(
+            rf"somebody else publishes on {EFFORTS}: node (/elsewhere/other|\(name not known\)) ", arm.state
+        )
         arm.check_fade(planar_arm.gravity_torque(POSE))
         assert not arm.enable().success
     wait(lambda: publishers(arm, EFFORTS) == 0)
@@ -182,7 +185,7 @@ def test_another_publisher_while_the_arm_moves_brings_it_to_rest(mover):
     wait(lambda: excitation_bench.moving(mover.robot))
     with publisher(TRAJECTORIES, JointTrajectory):
         wait(lambda: mover.state.startswith("stopped"))
-        assert f"somebody else publishes on {TRAJECTORIES}: node /elsewhere/other" in mover.state
+        assert re.search(rf"else publishes on {TRAJECTORIES}: node (/elsewhere/other|\(name not known\)) ", mover.state)
         excitation_bench.check_smooth(mover.robot)
 
 

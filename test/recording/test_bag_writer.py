@@ -133,10 +133,10 @@ def test_killed_process_leaves_all_up_to_its_last_flush(tmp_path, delay):
         text=True,
     )
     assert process.stdout is not None
-    process.stdout.readline()
+    first = process.stdout.readline()
     time.sleep(delay)
     process.send_signal(signal.SIGKILL)
-    flushed = [int(line) for line in process.communicate()[0].splitlines()]
+    flushed = [int(line) for line in [first, *process.communicate()[0].splitlines()]]
     (bag,) = tmp_path.iterdir()
     it = Recording.read(bag)
     assert it.n_samples >= flushed[-1]

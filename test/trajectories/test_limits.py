@@ -135,9 +135,17 @@ def test_infinite_torque_limit_does_not_undo_the_urdfs():
     ("joint", "arguments", "message"),
     [
         (LIMIT, {"torque_limits": 41.0}, "torque_limits of joint 'j1' is 41, wider than the URDF's 40"),
-        (LIMIT, {"torque_limits": 0.0}, "torque limit of joint 'j1' is 0; it must be positive; give torque_limits"),
+        (
+            LIMIT,
+            {"torque_limits": 0.0},
+            "torque limit of joint 'j1' is 0; it must be positive, at most 1e.09; give torque_limits",
+        ),
         (LIMIT, {"torque_limits": -1.0}, "torque limit of joint 'j1' is -1; it must be positive"),
-        (LIMIT, {"jerk_limits": 0.0}, "jerk limit of joint 'j1' is 0; it must be positive; give jerk_limits"),
+        (
+            LIMIT,
+            {"jerk_limits": 0.0},
+            "jerk limit of joint 'j1' is 0; it must be positive, at most 1e.09; give jerk_limits",
+        ),
         (LIMIT, {"jerk_limits": [1.0, 2.0]}, "jerk_limits: 2 values; give one"),
         (LIMIT, {"velocity_limits": -1.0}, "velocity limit of joint 'j1' is -1; .* give velocity_limits"),
         (LIMIT, {"position_lower": 1.0, "position_upper": 0.5}, "1 to 0.5 rad, leave it no room; give position_lower"),

