@@ -28,8 +28,8 @@ HEADS = {
     "viscous": "v [N m s]",
 }
 """Columns of the summary."""
-DECIDED = 0.3
-"""Standard error of a value, in parts of it, up to which it counts as decided."""
+DECIDED = 0.25
+"""Standard error of a value, in parts of it, up to which it counts as decided: an interval of half the value."""
 
 
 class Term(NamedTuple):
