@@ -65,8 +65,9 @@ def joint_rows(model: IdentifiedGravity, samples: Samples, truth: NDArray | None
         moments = [
             Moment(model.gravity.names[c].split()[0], model.moments[c], half[c], truth[c], weight[i]) for c in columns
         ]
-        friction = *model.moving[i], model.viscous[i]
-        rows.append(JointRow(joint, joint_units(model.robot)[i], moments, *friction, absent))
+        positive, negative = model.moving[i]
+        unit = joint_units(model.robot)[i]
+        rows.append(JointRow(joint, unit, moments, positive, negative, model.viscous[i], absent))
     return rows
 
 
