@@ -23,7 +23,7 @@ from queue import Queue
 from benchmarks.promise_breaks import BREAKS, Break
 
 ROOT = Path(__file__).parents[1]
-LEFT_OUT = shutil.ignore_patterns(".*", "*.egg-info", "docs")
+LEFT_OUT = shutil.ignore_patterns(".*", "*.egg-info")
 FAILED = 1
 """Exit code of pytest when a test failed; others mean that it could not run."""
 HUNG = -1

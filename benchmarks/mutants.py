@@ -3,8 +3,9 @@
 Operators are turned round, limits moved, checks dropped, one side of a two-sided check forgotten, indices shifted.
 Which mutants are made depends on `--seed` and the sources alone: of each kind as many as of every other, as far as a
 room has them. A mutant meets the quick tests that run its line, those of its own file and the quickest first; where
-none runs it in the tests' own process, all that run its file; then the slow tests of its file, or of its room where it
-has none. The demo's nodes are left out: a slow test plays them.
+none runs it in the tests' own process, all that run its file; with them those that start nodes as processes; then the
+slow tests of its file, or of its room where it has none. What may fail by chance, or as it is, must pass on the whole
+sources in between. The demo's nodes are left out: a slow test plays them.
 
 Cosmic Ray and mutmut do not serve: the former has one test command for all mutants, and a room's whole tests for each
 take days; the latter runs what it mutates in its own process, where nodes and commands are processes of their own;
@@ -21,7 +22,7 @@ import sys
 import tempfile
 import time
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -30,7 +31,7 @@ from typing import NamedTuple
 
 from coverage import CoverageData
 
-from benchmarks.break_promises import FAILED, HUNG, LEFT_OUT, ROOT, run
+from benchmarks.break_promises import FAILED, LEFT_OUT, ROOT, run
 from benchmarks.equivalent_mutants import EQUIVALENT
 from benchmarks.mutations import KINDS, Mutation, mutations
 
@@ -43,8 +44,10 @@ ROOMS = {
     "nodes": ("nodes",),
 }
 ASKED = 0.95
-SLOW_TIMEOUT = 900.0
-"""s; no room's slow tests take as long."""
+SLOW = 30.0
+"""Time that a slow test may take, s; what it takes is not measured."""
+APART = re.compile("node_process|recorder_bench")
+"""Modules by which tests start nodes as processes."""
 FIRST = 25
 """Tests that a mutant meets first; the others are run where these see nothing."""
 
@@ -68,19 +71,33 @@ class Mutant(NamedTuple):
 
 
 class Tests(NamedTuple):
-    """What the quick tests of a room run: by file and line their names, and how long each takes."""
+    """What the tests of a room run.
 
-    by_line: Mapping[str, Mapping[int, Sequence[str]]]
+    Attributes:
+        by_line: names of quick tests by file and line.
+        seconds: that each takes.
+        apart: those that start nodes as processes of their own, where no line is traced.
+        slow: the slow ones.
+
+    """
+
+    by_line: Mapping[str, Mapping[int, Collection[str]]]
     seconds: Mapping[str, float]
+    apart: frozenset[str]
+    slow: Sequence[str]
 
     def of(self, mutant: Mutant) -> list[str]:
         """Names of the tests that the mutant must meet, in order."""
         lines = self.by_line.get(mutant.file, {})
         node = mutant.mutation.node
-        names = {name for line in range(node.lineno, node.end_lineno + 1) for name in lines.get(line, ())}
-        names = names or {name for names in lines.values() for name in names}
+        traced = {name for line in range(node.lineno, node.end_lineno + 1) for name in lines.get(line, ())}
+        traced = traced or {name for names in lines.values() for name in names}
         own = Path(mutant.file).stem
-        return sorted(names, key=lambda name: (own not in name.partition("::")[0], self.seconds.get(name, 0.0), name))
+
+        def place(name: str) -> tuple[object, ...]:
+            return own not in name.partition("::")[0], name not in traced, self.seconds.get(name, 0.0), name
+
+        return sorted(traced | self.apart, key=place)
 
 
 def main() -> None:
@@ -183,7 +200,10 @@ def traced(copy: Path, room: str, jobs: int) -> Tests:
         by_line[str(Path(path).relative_to(copy / "dynid_ros"))] = {
             line: set().union(*map(names, contexts)) for line, contexts in lines.items()
         }
-    return Tests(by_line, seconds)
+    _, output = run(copy, ["--collect-only", "-m", "slow", *folders])
+    slow = re.findall(r"^test/\S+\.py::.*$", output, flags=re.MULTILINE)
+    apart = frozenset(name for name in seconds if APART.search((copy / name.partition("::")[0]).read_text()))
+    return Tests(by_line, seconds, apart, slow)
 
 
 def met(copies: Queue[Path], tests: Tests, mutant: Mutant) -> str:
@@ -195,26 +215,41 @@ def met(copies: Queue[Path], tests: Tests, mutant: Mutant) -> str:
         if mutant.key in EQUIVALENT or (mutant.file, *_lines(mutant, whole)) in EQUIVALENT:
             return "equivalent"
         names = tests.of(mutant)
-        for batch in (names[:FIRST], names[FIRST:]):
-            path.write_text(mutant.mutation.applied(whole), encoding="utf-8")
-            code, output = _run(copy, batch, tests)
-            path.write_text(whole, encoding="utf-8")
-            if code == HUNG:
-                return "seen"
-            if code == 0 or not batch:
-                continue
-            failing = re.findall(r"^(?:FAILED|ERROR) (\S.*?)(?: - .*)?$", output, flags=re.MULTILINE)
-            # what runs in real time also fails by chance
-            if mutant.room != "nodes" or code != FAILED or not failing or _run(copy, failing, tests)[0] == 0:
-                return "seen"
-        if mutant.room == "nodes":
-            return "NOT SEEN"
-        path.write_text(mutant.mutation.applied(whole), encoding="utf-8")
-        code, _ = run(copy, ["-x", "--tb=no", "-m", "slow", *_slow(copy, mutant)], timeout=SLOW_TIMEOUT)
-        return "seen" if code in (FAILED, HUNG) else "NOT SEEN"
+        nodes = mutant.room == "nodes"
+        sees = partial(_sees, copy, path, mutant.mutation.applied(whole), tests)
+        seen = any(sees(batch, twice=nodes) for batch in (names[:FIRST], names[FIRST:]))
+        return "seen" if seen or (not nodes and sees(_slow(mutant, tests), twice=True)) else "NOT SEEN"
     finally:
         path.write_text(whole, encoding="utf-8")
         copies.put(copy)
+
+
+def _sees(copy: Path, path: Path, applied: str, tests: Tests, names: Sequence[str], *, twice: bool) -> bool:
+    """Whether the tests see what is put into the file.
+
+    `twice`: they may fail by chance, or as they are. A failure then counts if the test passes with the whole file
+    and fails again without; else the others are run.
+    """
+    whole = path.read_text(encoding="utf-8")
+
+    def outcome(names: Sequence[str], text: str) -> tuple[int, str]:
+        path.write_text(text, encoding="utf-8")
+        try:
+            return _run(copy, names, tests)
+        finally:
+            path.write_text(whole, encoding="utf-8")
+
+    while names:
+        code, output = outcome(names, applied)
+        if code == 0 or not twice:
+            return code != 0
+        failing = [name for name in names if re.search(rf"^(FAILED|ERROR) {re.escape(name)}( - |$)", output, re.M)]
+        if code != FAILED or not failing:
+            return outcome(names, whole)[0] != code
+        if outcome(failing, whole)[0] == 0 and outcome(failing, applied)[0] != 0:
+            return True
+        names = [name for name in names if name not in failing]
+    return False
 
 
 def _lines(mutant: Mutant, whole: str) -> tuple[str, str]:
@@ -224,20 +259,16 @@ def _lines(mutant: Mutant, whole: str) -> tuple[str, str]:
     return before.strip(), after.strip()
 
 
-def _slow(copy: Path, mutant: Mutant) -> list[str]:
-    """Where the slow tests of a mutant's file are; else those of its room."""
-    folders = [copy / "test" / name for name in ROOMS[mutant.room]]
-    own = [path for folder in folders for path in folder.rglob(f"test_{Path(mutant.file).stem}.py")]
-    return [str(path.relative_to(copy)) for path in own or folders]
+def _slow(mutant: Mutant, tests: Tests) -> list[str]:
+    """The slow tests of a mutant's file; else those of its room."""
+    own = [name for name in tests.slow if f"/test_{Path(mutant.file).stem}.py::" in name]
+    return own or list(tests.slow)
 
 
 def _run(copy: Path, names: Sequence[str], tests: Tests) -> tuple[int, str]:
-    if not names:
-        return 0, ""
     (copy / "chosen").write_text("\n".join(names))
-    return run(
-        copy, ["-x", "--tb=no", "@chosen"], timeout=60.0 + 6.0 * sum(tests.seconds.get(name, 1.0) for name in names)
-    )
+    seconds = sum(tests.seconds.get(name, SLOW) for name in names)
+    return run(copy, ["-x", "--tb=no", "@chosen"], timeout=60.0 + 6.0 * seconds)
 
 
 if __name__ == "__main__":

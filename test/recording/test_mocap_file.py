@@ -209,6 +209,9 @@ BROKEN = {
     "line 12: unit of length 'px' is unknown": [*VICON[:11], ",,px,px,px,mm,mm,mm", *VICON[12:]],
     "line 12: 5 columns for 2 markers; expected 6": qualisys("1\t2\t3\t4\t5"),
     "line 2: no line MARKER_NAMES": ["NO_OF_FRAMES\t2", "FREQUENCY\t100", "1\t2\t3"],
+    "line 1: neither times nor a frequency": [
+        row for row in qualisys("1\t2\t3\t4\t5\t6") if not row.startswith("FREQ")
+    ],
     "line 10: tracks Hip come twice": qualisys("1\t2\t3\t4\t5\t6", names="Hip\tHip"),
     "line 4: 'Frame', 'Zeit'; expected 'Frame#', 'Time'": [*trc()[:3], "Frame\tZeit\tknee", *trc()[4:]],
     "line 5: 3 axes of 2 markers": [*trc()[:4], "\t\tX1\tY1\tZ1", *trc()[5:]],

@@ -4,6 +4,7 @@ import flexible_experiments as experiments
 import numpy as np
 import pa10
 import pytest
+import urdf_parts
 from flexible_experiments import shortened
 from spring_experiments import spring_experiment
 
@@ -12,6 +13,7 @@ from dynid_ros.identification.flexible.linear_steps import LinearSteps
 from dynid_ros.identification.flexible.run import runs
 from dynid_ros.identification.flexible.spring import LinearSpring
 from dynid_ros.model import RobotModel
+from dynid_ros.recording import Recording
 
 TERMS = ("stiffness", "motor_inertia", "motor_viscous", "coulomb", "viscous")
 
@@ -78,3 +80,43 @@ def test_noise_of_the_deflection_does_not_make_a_stiff_spring_soft():
     assert values["stiffness joint_2"] > 0.1 * experiment.truth.stiffness
     total = experiment.truth.inertia + experiment.truth.motor_inertia
     assert values["Iyy1"] + values["motor_inertia joint_2"] == pytest.approx(total, rel=0.05)
+
+
+@pytest.mark.parametrize(("light", "taken"), [(0.08, True), (0.02, False)])
+def test_links_that_hardly_have_inertia_are_drawn_to_the_nominal_ones(light, taken):
+    """Two links on one axis, of `light` and 1 - `light` kg m²: joint 1 moves both, joint 2 the second.
+
+    The inertia matrix scaled to ones on its diagonal has the least eigenvalue 1 - sqrt(1 - `light`): 0.041 and 0.010.
+    """
+    inertia = np.array([[1.0, 1.0 - light], [1.0 - light, 1.0 - light]])
+    stiffness, motor_inertia, motor_viscous = 4000.0, 0.5, 2.0
+    time, pulses = np.arange(1500) / 250.0, 2 * np.pi * np.array([0.5, 1.0, 1.5, 2.5])
+    phases = np.array([[0.0, 2.0], [1.0, 5.0], [2.0, 8.0], [3.0, 11.0]])
+
+    def derivative(order):
+        """(N, 2), of the links' motion."""
+        turned = np.multiply.outer(time, pulses)[:, :, None] + phases + order * np.pi / 2
+        return np.einsum("nki,k->ni", np.sin(turned), 0.5 * pulses ** (order - 1))
+
+    motor, velocity, acceleration = (
+        derivative(order) + derivative(order + 2) @ inertia / stiffness for order in range(3)
+    )
+    torque = derivative(2) @ inertia + motor_inertia * acceleration + motor_viscous * velocity
+    recording = Recording(
+        ("a", "b"), time, motor, np.full_like(motor, np.nan), torque, link_position=derivative(0), source="one axis"
+    )
+    robot = RobotModel.from_urdf(one_axis(0.5))
+    found = runs(recording, recording.time, recording.link_position, same_clock=True)
+    layout = Layout(robot, robot.base_parameters(), [LinearSpring()] * 2, MOTOR_TERMS[:2])
+    values = LinearSteps(layout, found).solve()[: layout.n_links]
+    matrix = layout.base.reduce(layout.inertia_regressor(np.zeros((1, 2))))[0] @ values
+    assert np.allclose(matrix, inertia, rtol=0.01) == taken
+    scaled = matrix / np.sqrt(np.outer(np.diag(matrix), np.diag(matrix)))
+    assert np.linalg.eigvalsh(scaled).min() > 0.02
+
+
+def one_axis(inertia):
+    """Two links that turn about the same axis, kg m² each."""
+    body = f'<inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="{inertia}" ixy="0" ixz="0" iyz="0"/></inertial>'
+    links = urdf_parts.link("base", ""), urdf_parts.link("A", body), urdf_parts.link("B", body)
+    return urdf_parts.robot(*links, urdf_parts.joint("a", "base", "A"), urdf_parts.joint("b", "A", "B"))
