@@ -11,16 +11,10 @@ from pathlib import Path
 from typing import BinaryIO
 
 from dynid_ros.errors import DynidError
+from dynid_ros.files.bounded import kind_in_words
 
 LONGEST_CHAIN = 40
 """Links that lead from one to the next, as many as Linux follows."""
-_KINDS = {
-    stat.S_IFDIR: "it is a folder",
-    stat.S_IFIFO: "it is a pipe, no file",
-    stat.S_IFCHR: "it is a device, no file",
-    stat.S_IFBLK: "it is a device, no file",
-    stat.S_IFSOCK: "it is a socket, no file",
-}
 _open: ContextVar[list[tuple[Path | None, Path]] | None] = ContextVar("_open", default=None)
 """Within `all_or_none`: new files, None for none, and whose places they are to take."""
 
@@ -160,7 +154,7 @@ def _file_behind(path: Path) -> Path:
     except ValueError as error:  # a zero byte or half a character
         raise OSError(errno.EINVAL, str(error)) from error
     if not stat.S_ISREG(mode):
-        raise OSError(errno.EINVAL, _KINDS.get(stat.S_IFMT(mode), "it is no regular file"))
+        raise OSError(errno.EINVAL, kind_in_words(mode))
     return place
 
 

@@ -12,7 +12,7 @@ from dynid_ros.files.pipes import read_pipe
 MEGABYTE = 1_000_000
 _KINDS = {
     stat.S_IFDIR: "it is a folder",
-    stat.S_IFIFO: "it is a pipe, which may never end: write its content to a file first",
+    stat.S_IFIFO: "it is a pipe, no file",
     stat.S_IFCHR: "it is a device, no file",
     stat.S_IFBLK: "it is a device, no file",
     stat.S_IFSOCK: "it is a socket, no file",
@@ -31,9 +31,15 @@ def require_file(path: str | Path, largest: int | None = None) -> None:
     except ValueError as error:  # a zero byte or half a character in the name
         raise OSError(errno.EINVAL, f"no file can have this name: {error}") from error
     if not stat.S_ISREG(status.st_mode):
-        raise OSError(errno.EINVAL, _KINDS.get(stat.S_IFMT(status.st_mode), "it is no regular file"))
+        way_out = ", and may never end: write its content to a file first" if stat.S_ISFIFO(status.st_mode) else ""
+        raise OSError(errno.EINVAL, kind_in_words(status.st_mode) + way_out)
     if largest is not None and status.st_size > largest:
         raise _too_large(largest)
+
+
+def kind_in_words(mode: int) -> str:
+    """What is there, by its `st_mode`, that is no regular file."""
+    return _KINDS.get(stat.S_IFMT(mode), "it is no regular file")
 
 
 def read_bytes(path: str | Path, largest: int, pipes: bool = False) -> bytes:

@@ -22,7 +22,7 @@ def odd(tmp_path):
     ("name", "reason"),
     [
         (".", "it is a folder"),
-        ("pipe", "it is a pipe, which may never end"),
+        ("pipe", "it is a pipe, no file, and may never end"),
         ("to pipe", "it is a pipe"),
         ("loop", "Too many levels of symbolic links"),
         ("closed", "No such file"),
