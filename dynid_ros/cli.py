@@ -1,20 +1,49 @@
 """`dynid`: experiments and identification without ROS, the demo, and the nodes."""
 
+import re
 import sys
 import traceback
 from argparse import ArgumentParser
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import nullcontext
 from importlib import import_module
 from itertools import takewhile
+from typing import Any, NoReturn
 
 import dynid_ros.one_thread  # noqa: F401 - before numpy
 from dynid_ros import __version__
 from dynid_ros.errors import DynidError
 from dynid_ros.processes import INTERRUPTED, interruptible
 
-COMMANDS = ("demo", "excite", "check", "identify", "validate", "report", "node")
+COMMANDS = {
+    "demo": "a simulated arm: excite, record, identify, compensate, over real ROS 2",
+    "excite": "design the motion to record, or judge one",
+    "check": "look for faults in a recording before anything is fitted to it",
+    "identify": "recordings in, identified.yaml and report.html out",
+    "validate": "measured beside predicted torque of every recorded sample",
+    "report": "report.html anew from an identified.yaml",
+    "node": "run a node of ROS 2, as `ros2 run dynid_ros` does",
+}
+"""Modules of `dynid_ros.commands`, and what they do; here, since none is imported to list them."""
 BAD_INPUT, BROKEN = 2, 1
+
+
+class UsageError(DynidError):
+    """Options that do not exist, are missing, or have no such value."""
+
+
+class Parser(ArgumentParser):
+    """Says in one line what is wrong, as all errors are said."""
+
+    def __init__(self, *arguments: Any, **settings: Any) -> None:
+        settings.setdefault("allow_abbrev", False)  # a half-typed option is a mistake
+        super().__init__(*arguments, **settings)
+        # So that lists such as -1,-2 are values as -1 is, not options.
+        self._negative_number_matcher = re.compile(r"-(\.?\d|inf)")
+
+    def error(self, message: str) -> NoReturn:
+        """Raise, as all that refuses bad input does."""
+        raise UsageError(f"{message}; see {self.prog} --help")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -24,7 +53,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     as_json = "--json" in given
     try:
         with interruptible() as started:
-            options = _parser().parse_args(given or ["--help"])
+            chosen = next((word for word in given if not word.startswith("-")), "")
+            options = _parser([chosen]).parse_args(given or ["--help"])
             # imported here: Ctrl-C ends that too, which takes seconds
             only_document_on_stdout = import_module("dynid_ros.commands.answers").only_document_on_stdout
             started()
@@ -61,14 +91,15 @@ def _end(command: str, error: BaseException, code: int, as_json: bool) -> None:
     sys.exit(code)
 
 
-def _parser() -> ArgumentParser:
-    parser: ArgumentParser = import_module("dynid_ros.commands.options").Parser(
-        prog="dynid", description="Identify the dynamics of a serial arm from recordings."
-    )
+def _parser(chosen: Collection[str] = tuple(COMMANDS)) -> Parser:
+    """All commands; only those chosen have their options, for which numerics must be imported."""
+    parser = Parser(prog="dynid", description="Identify the dynamics of a serial arm from recordings.")
     parser.add_argument("--version", action="version", version=f"dynid_ros {__version__}")
     commands = parser.add_subparsers(required=True, metavar="command")
-    for name in COMMANDS:
-        import_module(f"dynid_ros.commands.{name}").add(commands)
+    for name, purpose in COMMANDS.items():
+        command = commands.add_parser(name, help=purpose)
+        if name in chosen:
+            import_module(f"dynid_ros.commands.{name}").add(command)
     return parser
 
 

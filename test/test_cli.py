@@ -157,3 +157,26 @@ def test_a_node_without_ros_says_what_it_needs():
 def test_a_node_that_is_none_is_refused(capsys):
     code, _, err = run(capsys, "node", "recorder2", "--ros-args")
     assert (code, "'recorder'" in err) == (2, True)
+
+
+def loaded(module, *words):
+    """Exit code and output of `dynid` in a process of its own, and whether it has imported a module in the end."""
+    program = (
+        f"import atexit, sys; atexit.register(lambda: print({module!r} in sys.modules))\n"
+        f"from dynid_ros.cli import main; main({[*words]!r})"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    *output, last = done.stdout.splitlines()
+    return done.returncode, output, {"True": True, "False": False}[last]
+
+
+@pytest.mark.parametrize(("words", "code"), [("--help", 0), ("--version", 0), ("--check", 2), ("inspect", 2)])
+def test_what_runs_no_command_imports_no_numerics(words, code):
+    assert (code, False) == loaded("numpy", words)[::2]
+
+
+def test_a_command_is_imported_when_it_is_chosen():
+    code, output, imported = loaded("dynid_ros.commands.validate", "validate", "--help")
+    assert (code, imported) == (0, True)
+    assert any("--recording R" in line for line in output)
+    assert loaded("dynid_ros.commands.excite", "validate", "--help")[::2] == (0, False)

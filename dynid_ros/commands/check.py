@@ -12,9 +12,8 @@ from dynid_ros.recording import Recording
 from dynid_ros.recording.checks import check
 
 
-def add(commands: argparse._SubParsersAction) -> None:
-    """Add the command."""
-    parser = commands.add_parser("check", help="look for faults in a recording before anything is fitted to it")
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add its options."""
     add_robot(parser)
     add_recording(parser)
     parser.add_argument(

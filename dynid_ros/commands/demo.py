@@ -10,9 +10,8 @@ from dynid_ros.commands.options import add_json
 from dynid_ros.demo import run_demo
 
 
-def add(commands: argparse._SubParsersAction) -> None:
-    """Add the command."""
-    parser = commands.add_parser("demo", help="a simulated arm: excite, record, identify, compensate, over real ROS 2")
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add its options."""
     parser.add_argument("--output", type=Path, default=Path("demo_results"), help="folder for bag, model and report")
     parser.add_argument("--parameters", type=Path, help="ROS parameter file of all nodes; default: config/demo.yaml")
     parser.add_argument(

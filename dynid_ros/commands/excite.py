@@ -66,14 +66,12 @@ NUMBERS = {
 }
 
 
-def add(commands: argparse._SubParsersAction) -> None:
-    """Add the command."""
-    parser = commands.add_parser(
-        "excite",
-        help="design the motion to record, or judge one",
-        description="Design a motion that shows the parameters of an arm, within limits and workspace; or, with "
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add its options."""
+    parser.description = (
+        "Design a motion that shows the parameters of an arm, within limits and workspace; or, with "
         "--judge, say whether a motion is enough. Values per joint: one for all, one for each with commas between, or "
-        "joint=value,joint=value.",
+        "joint=value,joint=value."
     )
     add_robot(parser)
     parser.add_argument("--output", type=Path, help="folder for trajectory.yaml and .csv, plan.yaml, report.html")

@@ -15,10 +15,9 @@ from dynid_ros.jobs.identifying.gravity import identify_gravity
 from dynid_ros.jobs.identifying.links import identify_links
 
 
-def add(commands: argparse._SubParsersAction) -> None:
-    """Add the command, with what there is to identify."""
-    identify = commands.add_parser("identify", help="recordings in, identified.yaml and report.html out")
-    kinds = identify.add_subparsers(required=True, metavar="what")
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add what there is to identify."""
+    kinds = parser.add_subparsers(required=True, metavar="what")
     _add_gravity(kinds.add_parser("gravity", help="gravity parameters, torque offsets and Coulomb friction"))
     _add_links(kinds.add_parser("links", help="masses, mass moments and inertias of all links, friction, rotors"))
     identify_load.add(kinds)

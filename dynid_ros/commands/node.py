@@ -13,13 +13,9 @@ from dynid_ros.processes import uninterruptible
 NAMES = sorted(module.name for module in iter_modules(dynid_ros.nodes.__path__) if not module.ispkg)
 
 
-def add(commands: argparse._SubParsersAction) -> None:
-    """Add the command."""
-    parser = commands.add_parser(
-        "node",
-        help="run a node of ROS 2, as `ros2 run dynid_ros` does",
-        description=f"Run a node of ROS 2: {', '.join(NAMES)}. Its parameters: docs/parameters.md.",
-    )
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add its options."""
+    parser.description = f"Run a node of ROS 2: {', '.join(NAMES)}. Its parameters: docs/parameters.md."
     parser.add_argument("name", choices=NAMES, metavar="NAME")
     parser.add_argument(
         "arguments",

@@ -1,13 +1,10 @@
 """Options that several commands share, and what they stand for."""
 
 import argparse
-import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NoReturn
 
-from dynid_ros.errors import DynidError
 from dynid_ros.identification.identified_file import load_identified
 from dynid_ros.identification.torque_sensors.correction import TorqueSensors
 from dynid_ros.jobs.progress import progress
@@ -15,24 +12,6 @@ from dynid_ros.model import RobotModel
 from dynid_ros.model.flange import arm_from_urdf
 from dynid_ros.recording import Recording
 from dynid_ros.recording.effort import EffortConvention
-
-
-class Parser(argparse.ArgumentParser):
-    """Says in one line what is wrong, as all errors are said."""
-
-    def __init__(self, *arguments: Any, **settings: Any) -> None:
-        settings.setdefault("allow_abbrev", False)  # a half-typed option is a mistake
-        super().__init__(*arguments, **settings)
-        # So that lists such as -1,-2 are values as -1 is, not options.
-        self._negative_number_matcher = re.compile(r"-(\.?\d|inf)")
-
-    def error(self, message: str) -> NoReturn:
-        """Raise, as all that refuses bad input does."""
-        raise UsageError(f"{message}; see {self.prog} --help")
-
-
-class UsageError(DynidError):
-    """Options that do not exist, are missing, or have no such value."""
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:

@@ -10,13 +10,11 @@ from dynid_ros.identification.identified_file import load_identified
 from dynid_ros.jobs.file_report import report_file
 
 
-def add(commands: argparse._SubParsersAction) -> None:
-    """Add the command."""
-    parser = commands.add_parser(
-        "report",
-        help="report.html anew from an identified.yaml",
-        description="The page of all that an identified.yaml holds. With --urdf and --recording, of a gravity "
-        "identification the whole report of the fit; of links how well they predict the recordings.",
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add its options."""
+    parser.description = (
+        "The page of all that an identified.yaml holds. With --urdf and --recording, of a gravity "
+        "identification the whole report of the fit; of links how well they predict the recordings."
     )
     parser.add_argument("--model", type=Path, required=True, help="identified.yaml")
     add_robot(parser, required=False)

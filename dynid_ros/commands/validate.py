@@ -9,15 +9,14 @@ from dynid_ros.errors import RecordingError
 from dynid_ros.jobs.prediction import predict
 
 
-def add(commands: argparse._SubParsersAction) -> None:
-    """Add the command."""
-    validate = commands.add_parser("validate", help="measured beside predicted torque of every recorded sample")
-    add_robot(validate)
-    add_recording(validate)
-    validate.add_argument("--model", type=Path, required=True, help="identified.yaml")
-    validate.add_argument("--output", type=Path, required=True, help="the CSV file")
-    add_json(validate)
-    validate.set_defaults(command=_validate)
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add its options."""
+    add_robot(parser)
+    add_recording(parser)
+    parser.add_argument("--model", type=Path, required=True, help="identified.yaml")
+    parser.add_argument("--output", type=Path, required=True, help="the CSV file")
+    add_json(parser)
+    parser.set_defaults(command=_validate)
 
 
 def _validate(options: argparse.Namespace) -> Answer:
