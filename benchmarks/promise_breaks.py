@@ -25,7 +25,8 @@ RUNNING, RECORDER, TOPIC, BAG = (
     "recording/bag_writer.py",
 )
 DESCRIPTION = "nodes/shared/robot_description.py"
-IDENTIFICATION, SIMULATOR, CONTROLLERS = (
+LINKS, IDENTIFICATION, SIMULATOR, CONTROLLERS = (
+    "identification/links/result.py",
     "nodes/identifying/identification_node.py",
     "nodes/simulator.py",
     "nodes/simulated_arm/controllers.py",
@@ -518,7 +519,7 @@ def _excitation() -> list[Break]:
 
 
 def _identification() -> list[Break]:
-    here = "test_promises_identification.py::"
+    here, few = "test_promises_identification.py::", "test_cli_not_enough.py::"
     node = "test_load_identification_node.py::"
     return [
         Break(
@@ -560,6 +561,43 @@ def _identification() -> list[Break]:
                     IDENTIFICATION,
                     "        path = self.chosen().recording or self.bag",
                     "        time.sleep(1.0)\n        path = self.chosen().recording or self.bag",
+                ),
+            ),
+        ),
+        Break(
+            "test_gravity_identification_node.py::test_joints_that_never_turned_are_no_success",
+            "what is known is enough",
+            ((IDENTIFICATION, "        if missing:\n            words", "        if False:\n            words"),),
+        ),
+        Break(
+            few + "test_links_of_a_short_recording",
+            "links are written all the same",
+            (
+                (
+                    LINKS,
+                    '        if not self.missing:\n            document["links"]',
+                    '        if True:\n            document["links"]',
+                ),
+            ),
+        ),
+        Break(
+            few + "test_links_of_a_short_recording",
+            "the URDF of an earlier run stays",
+            (("jobs/identifying/links.py", "        remove(path)\n", ""),),
+        ),
+        Break(
+            few + "test_gravity_where_some_joints_never_turned",
+            "what is known is enough",
+            (("commands/answers.py", "int(bool(missing))", "0"),),
+        ),
+        Break(
+            few + "test_a_load_that_hardly_turned",
+            "what is not known is not told",
+            (
+                (
+                    "identification/load/result.py",
+                    "if not unknown or not (self.is_loaded",
+                    "if True or not (self.is_loaded",
                 ),
             ),
         ),
