@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import comb, erf
 from typing import Final
 
 import numpy as np
@@ -18,11 +19,13 @@ MOVED = 0.01
 """The arm moves by more meanwhile, rad or m."""
 AROUND = 40
 """Samples on each side that tell how the channel varies there."""
-LIVELY, ZIGZAG = 0.05, 0.2
-"""A channel has noise where fewer of its steps are none, and more of them turn back."""
+ORDER, ZIGZAG = 3, 0.5
+"""Noise is what the differences of this order show; they are noise where more of them turn back."""
+BY_CHANCE = 1e-8
+"""A stretch is of noise that stood still if noise repeats itself so long with less probability."""
 JUMP, TURN = 4.0, 3
-"""Without noise: after a stretch the torque jumps by more than so many of its usual steps, and the joint does not turn
-back within so many samples."""
+"""With less noise: after a stretch the torque jumps by more than so many of its usual steps, and no joint that could
+make it jump turns back, starts or stops within so many samples."""
 FAR = 8.0
 """Drops to zero come from torques so many usual steps away."""
 DROPS = 3
@@ -75,18 +78,44 @@ def _is_frozen(recording: Recording, j: int, first: int, last: int) -> bool:
     fresh = np.count_nonzero(np.any(np.diff(position, axis=0) != 0, axis=1)) >= SAMPLES // 2
     if not fresh or moved.max() < MOVED:
         return False
-    around = np.concatenate([np.diff(torque[max(0, first - AROUND) : first]), np.diff(torque[last : last + AROUND])])
-    around = around[np.isfinite(around)]
-    steps = around[around != 0]
-    if len(around) < AROUND // 2 or not steps.size:
+    beside = [torque[max(0, first - AROUND) : first], torque[last : last + AROUND]]
+    beside = [values for values in beside if len(values) > AROUND // 4 and np.isfinite(values).all()]
+    if not beside:
         return False
-    if np.mean(around == 0) < LIVELY and np.mean(steps[1:] * steps[:-1] < 0) > ZIGZAG:
+    if max(_chance(values, _resolution(torque), last - first) for values in beside) < BY_CHANCE:
         return True
-    # Few steps, or smooth: then it stood still if it jumps afterwards, but not because the joint turns back.
-    moves = np.diff(recording.position[max(first, last - TURN) : last + TURN, j])
-    turns = moves.min() * moves.max() <= 0
-    after = abs(torque[min(last, len(torque) - 1)] - torque[first])
-    return bool(moved[j] > MOVED and not turns and after > JUMP * np.median(np.abs(steps)))
+    # Little noise, or none: then it stood still if it jumps afterwards, but not because a joint turns back.
+    steps = np.abs(np.concatenate([np.diff(values) for values in beside]))
+    if last == len(torque) or not np.any(steps):
+        return False
+    near = np.diff(recording.position[max(first, last - TURN) : last + TURN], axis=0)
+    turns = (near.min(axis=0) * near.max(axis=0) <= 0) & (near.min(axis=0) < near.max(axis=0))
+    quiet = not turns[j] if moved[j] > MOVED else not turns.any()
+    return bool(quiet and abs(torque[last] - torque[first]) > JUMP * np.median(steps[steps > 0]))
+
+
+def _resolution(torque: NDArray) -> float:
+    """Smallest step."""
+    steps = np.abs(np.diff(torque))
+    return float(np.min(steps[steps > 0]))
+
+
+def _chance(values: NDArray, resolution: float, length: int) -> float:
+    """Probability that a channel with the noise of these values repeats one value so often; 1 without noise.
+
+    Whatever the mean, independent Gaussian noise rounds to the same value with erf(resolution / (2 sqrt(2) sigma)) at
+    most.
+    """
+    steps = np.diff(values)
+    high = np.diff(steps, ORDER - 1)
+    if np.mean(high[1:] * high[:-1] < 0) < ZIGZAG:
+        return 1.0
+    sigma = np.median(np.abs(high)) / 0.6745 / np.sqrt(comb(2 * ORDER, ORDER))
+    if not sigma:
+        return 1.0
+    # Values that the sensor gives several times are one.
+    held = len(values) / (1 + np.count_nonzero(steps))
+    return float(erf(resolution / (2 * np.sqrt(2) * sigma)) ** (length / held))
 
 
 def _drops(recording: Recording, torque: NDArray) -> list[tuple[int, int]]:

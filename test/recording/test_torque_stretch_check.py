@@ -37,6 +37,41 @@ def test_a_torque_that_stands_still(clean, quantum):
     assert float(finding.message.split("t = ")[1].split()[0]) == pytest.approx(5.0, abs=0.05)
 
 
+def held_middle(clean, quantum):
+    """The second joint held while the others turn slowly: its torque creeps through few levels."""
+    position = np.sin(np.outer(clean.time, [0.2, 0.0, 0.3]))
+    torque = planar_arm.holding_torque(position) + 0.05 * np.random.default_rng(1).standard_normal(position.shape)
+    return replace(clean, position=position, torque=np.round(torque / quantum) * quantum)
+
+
+@pytest.mark.parametrize("quantum", [0.02, 0.06])
+def test_a_torque_that_creeps_and_stands_still(clean, quantum):
+    """Nothing jumps: only the noise is gone, which is no more than a level or two."""
+    held = held_middle(clean, quantum)
+    assert np.mean(np.diff(held.torque[:, 1]) == 0) > 0.1
+    torque = held.torque.copy()
+    middle = np.median(torque[2000:2080, 1])
+    torque[2000:2060, 1] = torque[2060, 1] = middle
+    (finding,) = [found for found in check(with_torque(held, torque)) if found.kind == "frozen torque"]
+    assert finding.where == "run, joint 'joint_2'"
+    assert finding.message.startswith("its torque stands still in 1 stretch, ")
+
+
+@pytest.mark.parametrize("quantum", [0.02, 0.06, 0.1, 0.2, 0.5, 2.0])
+def test_a_torque_that_creeps_through_coarse_levels_is_sound(clean, quantum):
+    held = held_middle(clean, quantum)
+    assert [found for found in check(held) if found.kind == "frozen torque"] == []
+
+
+def test_a_held_joint_without_noise_jumps_as_another_turns_back(clean):
+    """Coulomb friction of one joint moves the torque of its neighbour."""
+    phase = np.outer(clean.time, [0.5, 0.0, 0.0])
+    torque = clean.torque.copy()
+    torque[:, 1] = np.sign(np.cos(0.5 * clean.time)) + np.where(np.arange(N) % 400 < 20, 0.01 * (np.arange(N) % 20), 0)
+    sound = replace(clean, position=np.sin(phase), torque=torque)
+    assert [found for found in check(sound) if found.kind == "frozen torque"] == []
+
+
 @pytest.mark.parametrize("length", [1, 30])
 def test_a_torque_that_drops_to_zero(clean, length):
     torque = clean.torque + np.array([30.0, 0.0, 0.0])
