@@ -3,9 +3,9 @@
 Operators are turned round, limits moved, checks dropped, one side of a two-sided check forgotten, indices shifted.
 Which mutants are made depends on `--seed` and the sources alone: of each kind as many as of every other, as far as a
 room has them. A mutant meets the quick tests that run its line, those of its own file and the quickest first; where
-none runs it in the tests' own process, all that run its file; with them those that start nodes as processes; then the
-slow tests of its file, or of its room where it has none. What may fail by chance, or as it is, must pass on the whole
-sources in between. The demo's nodes are left out: a slow test plays them.
+none runs it in the tests' own process, all that run its file; with them those that start its nodes as processes; then
+the slow tests of its file, or of its room where it has none. What may fail by chance, or as it is, must pass on the
+whole sources in between. The demo's nodes are left out: a slow test plays them.
 
 Cosmic Ray and mutmut do not serve: the former has one test command for all mutants, and a room's whole tests for each
 take days; the latter runs what it mutates in its own process, where nodes and commands are processes of their own;
@@ -24,7 +24,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from queue import Queue
 from typing import NamedTuple
@@ -76,14 +76,14 @@ class Tests(NamedTuple):
     Attributes:
         by_line: names of quick tests by file and line.
         seconds: that each takes.
-        apart: those that start nodes as processes of their own, where no line is traced.
+        apart: those that start nodes as processes of their own, where no line is traced, with the text of their file.
         slow: the slow ones.
 
     """
 
     by_line: Mapping[str, Mapping[int, Collection[str]]]
     seconds: Mapping[str, float]
-    apart: frozenset[str]
+    apart: Mapping[str, str]
     slow: Sequence[str]
 
     def of(self, mutant: Mutant) -> list[str]:
@@ -97,7 +97,21 @@ class Tests(NamedTuple):
         def place(name: str) -> tuple[object, ...]:
             return own not in name.partition("::")[0], name not in traced, self.seconds.get(name, 0.0), name
 
-        return sorted(traced | self.apart, key=place)
+        named = re.compile(rf"\b({'|'.join(nodes_with(mutant.file))})\b")
+        return sorted(traced | {name for name, text in self.apart.items() if named.search(text)}, key=place)
+
+
+@cache
+def nodes_with(file: str) -> tuple[str, ...]:
+    """Names of the nodes that import a file below dynid_ros, itself or through others."""
+    texts = {path: path.read_text(encoding="utf-8") for path in (ROOT / "dynid_ros").rglob("*.py")}
+    found, before = {ROOT / "dynid_ros" / file}, set()
+    while found != before:
+        before = set(found)
+        names = [re.escape(".".join(path.relative_to(ROOT).with_suffix("").parts)) for path in found]
+        imports = re.compile(rf"^\s*from ({'|'.join(names)}) import", re.MULTILINE)
+        found |= {path for path, text in texts.items() if imports.search(text)}
+    return tuple(path.stem for path in found if path.parent == ROOT / "dynid_ros" / "nodes") or ("no_node",)
 
 
 def main() -> None:
@@ -202,7 +216,8 @@ def traced(copy: Path, room: str, jobs: int) -> Tests:
         }
     _, output = run(copy, ["--collect-only", "-m", "slow", *folders])
     slow = re.findall(r"^test/\S+\.py::.*$", output, flags=re.MULTILINE)
-    apart = frozenset(name for name in seconds if APART.search((copy / name.partition("::")[0]).read_text()))
+    texts = {name: (copy / name.partition("::")[0]).read_text(encoding="utf-8") for name in seconds}
+    apart = {name: text for name, text in texts.items() if APART.search(text)}
     return Tests(by_line, seconds, apart, slow)
 
 

@@ -56,7 +56,12 @@ PARAMETERS = (
     NodeParameter("acts", list(ACTS), "those to play; a later one needs what the ones before left in the folder"),
     NodeParameter("drop_pose", [0.3, 0.6, 0.9, 0.4, 0.5, 0.3], "pose from which the arm is let go, rad"),
     NodeParameter("drop_time", 5.0, "how long it is watched, s"),
-    NodeParameter("command_topic", "joint_trajectory_controller/joint_trajectory", "where the arm takes trajectories"),
+    NodeParameter(
+        "command_topic",
+        "joint_trajectory_controller/joint_trajectory",
+        "where the arm takes trajectories",
+        required=True,
+    ),
 )
 SERVICES = (
     "/simulator/effort_mode",

@@ -34,7 +34,9 @@ from dynid_ros.nodes.shared.running import run
 PARAMETERS = (
     *ROBOT_PARAMETERS,
     NodeParameter("model_file", "", "identified.yaml; empty: what the URDF says"),
-    NodeParameter("load_topic", "load", "latched geometry_msgs/InertiaStamped, the load in the tip link's frame"),
+    NodeParameter(
+        "load_topic", "load", "latched geometry_msgs/InertiaStamped, the load in the tip link's frame; empty: none"
+    ),
     NodeParameter("marker_topic", "gravity_markers", "visualization_msgs/MarkerArray", required=True),
     NodeParameter("rate", 10.0, "pictures per second, 0.1 to 60"),
     NodeParameter("size", 0.12, "radius of the arcs, 0.001 to 10 m; all else is in proportion"),

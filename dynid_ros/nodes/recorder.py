@@ -32,7 +32,9 @@ PARAMETERS = (
     ),
     NodeParameter("wrench_topics", [""], "force/torque sensors: geometry_msgs/WrenchStamped"),
     NodeParameter("pose_topics", [""], "motion capture: geometry_msgs/PoseStamped per body, PoseArray of markers"),
-    NodeParameter("robot_description_topic", "robot_description", "std_msgs/String with the URDF; kept with the data"),
+    NodeParameter(
+        "robot_description_topic", "robot_description", "std_msgs/String with the URDF, kept with the data; empty: none"
+    ),
     NodeParameter("extra_topics", [""], "further topics of any installed type"),
     NodeParameter("autostart", False, "record from the start, without ~/start"),
 )

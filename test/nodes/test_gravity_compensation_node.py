@@ -214,6 +214,12 @@ def test_services_in_the_wrong_state_say_what_to_do(bench):
     assert bench.call(GetState, "get_state", GetState.Request()).current_state.label == "inactive"
 
 
+@pytest.mark.parametrize("end", ["base_link", "tip_link"])
+def test_the_ends_of_the_chain_are_the_parameters(bench, capfd, end):
+    assert not bench(**{end: "nowhere"}).configure()
+    assert "'nowhere'" in capfd.readouterr().err
+
+
 def test_after_a_failed_configuration_enable_repeats_the_reason(bench, model_file, monkeypatch):
     content = model_file.read_text()
     model_file.write_text("none")

@@ -10,12 +10,13 @@ rclpy = pytest.importorskip("rclpy")
 
 import weighed_loads as known  # noqa: E402
 import wrench_experiments  # noqa: E402
-from diagnostic_msgs.msg import DiagnosticArray  # noqa: E402
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus  # noqa: E402
 from geometry_msgs.msg import InertiaStamped  # noqa: E402
 from identification_bench import TIMEOUT, IdentificationBench  # noqa: E402
 from rclpy.qos import QoSProfile  # noqa: E402
 from rclpy.time import Time  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
+from std_msgs.msg import String  # noqa: E402
 
 from dynid_ros.errors import DynidError  # noqa: E402
 from dynid_ros.identification.identified_file import load_identified  # noqa: E402
@@ -190,6 +191,27 @@ def test_live_gaps_are_counted_and_faults_named(start):
     assert "effort of joint 'joint_3' is nan" in bench.live()[1].message
 
 
+def test_live_estimates_come_as_often_as_asked(start):
+    bench = start(live=True, publish_rate=20.0)
+    estimates = []
+    bench.client.create_subscription(String, "load_identification/estimate", estimates.append, 10)
+    recording = known.at_work(3.0)
+    bench.publish(recording)
+    bench.wait(lambda: estimates)
+    began, count = time.monotonic(), len(estimates)
+    bench.wait(lambda: len(estimates) >= count + 20)
+    assert 0.5 < time.monotonic() - began < 10.0, "a second, on a machine that is not busy"
+
+
+def test_live_joint_states_of_a_wrong_type_are_an_error(start):
+    bench = start(live=True)
+    bench.client.destroy_publisher(bench.states)
+    bench.client.create_publisher(String, "joint_states", 10)
+    words = "topic /joint_states has type std_msgs/msg/String; expected sensor_msgs/msg/JointState"
+    bench.wait(lambda: bench.node.live.status()[1] == words)
+    assert bench.live()[1].level == DiagnosticStatus.ERROR
+
+
 def test_live_a_clock_that_is_set_back(start):
     bench = start(live=True)
     recording = known.at_work(6.0)
@@ -197,6 +219,19 @@ def test_live_a_clock_that_is_set_back(start):
         bench.publish(recording)
     bench.wait(lambda: bench.node.live.status()[2]["samples"] == 2 * recording.n_samples)
     assert bench.node.live.identification.estimate().time < 6.0
+
+
+def test_live_states_that_come_in_another_order_are_no_clock_that_was_set_back(start, capfd):
+    """Half a second back is late, and no news; one and a half are another clock."""
+    bench = start(live=True)
+    recording = known.at_work(6.0)
+    parts = [recording.slice(recording.time >= begin) for begin in (0.0, 5.5, 4.5)]
+    for part in parts:
+        bench.publish(part)
+    expected = parts[0].n_samples + parts[2].n_samples
+    bench.wait(lambda: bench.node.live.status()[2]["samples"] == expected)
+    assert bench.node.live.identification.estimate().time < 1.5
+    assert "its clock was set back by 1.5 s" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,14 @@ def test_no_default_names_what_is_outside_of_the_namespace(node):
     assert not {p.name: p.default for p in parameters if any(text.startswith("/") for text in names(p.default))}
 
 
+@pytest.mark.parametrize("node", NODES)
+def test_a_topic_that_may_be_left_out_says_what_then(node):
+    for parameter in import_module(f"dynid_ros.nodes.{node}").PARAMETERS:
+        if parameter.names_topics:
+            may = parameter.default in ("", [""]) or "empty: " in parameter.description
+            assert parameter.required != may, parameter.name
+
+
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_no_ready_file_names_what_is_outside_of_the_namespace(path):
     document = yaml.safe_load(path.read_text(encoding="utf-8"))

@@ -10,6 +10,8 @@ rclpy = pytest.importorskip("rclpy")
 from diagnostic_msgs.msg import DiagnosticStatus  # noqa: E402
 from geometry_msgs.msg import Pose, PoseArray, PoseStamped, WrenchStamped  # noqa: E402
 from node_process import NodeProcess  # noqa: E402
+from rclpy.duration import Duration  # noqa: E402
+from rclpy.qos import LivelinessPolicy, QoSProfile, ReliabilityPolicy  # noqa: E402
 from recorder_bench import LATCHED, RELIABLE, SENSOR, Bench  # noqa: E402
 from rosbags.rosbag2 import Reader  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
@@ -112,8 +114,8 @@ def test_wrong_state(tmp_path):
 
 
 def test_recording_without_joint_states_says_so(tmp_path):
-    with Bench(tmp_path) as bench:
-        assert "not published yet: /joint_states" in bench.call("start").message
+    with Bench(tmp_path, {"extra_topics": ["note"]}) as bench:
+        assert "not published yet: /joint_states, /robot_description, /note" in bench.call("start").message
         assert bench.status().level in (DiagnosticStatus.OK, DiagnosticStatus.WARN)
         bench.spin(1.0)
         status = bench.status()
@@ -127,7 +129,9 @@ def test_recording_without_joint_states_says_so(tmp_path):
 
 def test_publisher_that_comes_late_or_again_with_other_qos(tmp_path):
     with Bench(tmp_path) as bench:
+        began = time.monotonic()
         assert bench.call("start").success
+        started = time.monotonic()
         for qos in (RELIABLE, SENSOR, RELIABLE):
             publisher = bench.publisher(JointState, qos=qos)
             bench.spin(0.5)  # the recorder looks for publishers every 0.2 s
@@ -135,8 +139,34 @@ def test_publisher_that_comes_late_or_again_with_other_qos(tmp_path):
             bench.spin(0.2)
             bench.robot.destroy_publisher(publisher)
             bench.spin(0.5)
-        assert "/joint_states 60" in bench.call("stop").message
+        shortest = time.monotonic() - started
+        message = bench.call("stop").message
+        assert "/joint_states 60" in message
+        assert shortest - 0.1 < float(message.split()[1]) < time.monotonic() - began + 0.1
     np.testing.assert_array_equal(read(bench, joint_names=["a"]).position[:, 0], np.arange(1, 61))
+
+
+def test_a_bag_offers_what_the_publishers_did(tmp_path):
+    qos = QoSProfile(
+        depth=7,
+        reliability=ReliabilityPolicy.BEST_EFFORT,
+        deadline=Duration(seconds=3, nanoseconds=250_000_000),
+        lifespan=Duration(seconds=4, nanoseconds=500_000_000),
+        liveliness=LivelinessPolicy.AUTOMATIC,
+        liveliness_lease_duration=Duration(seconds=5, nanoseconds=750_000_000),
+    )
+    with Bench(tmp_path) as bench:
+        publisher = bench.publisher(JointState, qos=qos)
+        bench.spin(0.5)
+        assert bench.call("start").success
+        bench.publish(publisher, 20)
+        bench.spin(0.2)
+        assert bench.call("stop").success
+        with Reader(bench.bags[-1]) as reader:
+            (offered,) = reader.connections[0].ext.offered_qos_profiles
+    assert (offered.reliability.name, offered.durability.name) == ("BEST_EFFORT", "VOLATILE")
+    times = offered.deadline, offered.lifespan, offered.liveliness_lease_duration
+    assert [(time.sec, time.nsec) for time in times] == [(3, 250_000_000), (4, 500_000_000), (5, 750_000_000)]
 
 
 def test_topic_of_a_wrong_type(tmp_path):

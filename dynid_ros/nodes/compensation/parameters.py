@@ -18,7 +18,9 @@ PARAMETERS = (
     *ROBOT_PARAMETERS,
     NodeParameter("model_file", "", "identified.yaml, written by the gravity identification"),
     NodeParameter("use_load", True, "count with a load: that of model_file, and what load_topic says"),
-    NodeParameter("load_topic", "load", "latched geometry_msgs/InertiaStamped, the load in the tip link's frame"),
+    NodeParameter(
+        "load_topic", "load", "latched geometry_msgs/InertiaStamped, the load in the tip link's frame; empty: none"
+    ),
     NodeParameter("largest_load", 5.0, "largest mass of a load that is believed, kg"),
     NodeParameter(
         "max_model_change",

@@ -103,8 +103,9 @@ def test_a_controller_that_does_not_fit_is_refused(bench, capfd, values, control
     assert message in capfd.readouterr().err
 
 
-def test_gains_beside_a_position_controller_are_refused(bench, capfd):
-    bench = bench(FOLLOWED, TRAJECTORY, output="trajectory", stiffness=[10.0], damping=[1.0])
+@pytest.mark.parametrize("gains", [{"stiffness": [10.0], "damping": [1.0]}, {"damping": [1.0]}])
+def test_gains_beside_a_position_controller_are_refused(bench, capfd, gains):
+    bench = bench(FOLLOWED, TRAJECTORY, output="trajectory", **gains)
     assert not bench.configure()
     assert "stiffness, damping and friction_scale are for output effort" in capfd.readouterr().err
 

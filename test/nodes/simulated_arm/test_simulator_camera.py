@@ -163,6 +163,12 @@ def test_a_camera_that_makes_no_sense_is_refused(given, message):
         camera_of(settings_of(**given))
 
 
+@pytest.mark.parametrize(("rate", "timestep", "parts"), [(100.0, 0.001, 10), (100.0, 0.003, 4), (250.0, 0.01, 1)])
+def test_steps_are_no_longer_than_asked_and_a_whole_number_between_samples(rate, timestep, parts):
+    arm = make_arm(settings_of(rate=rate, timestep=timestep), demo_arm_urdf())
+    assert arm.timestep == pytest.approx(1.0 / (rate * parts), rel=1e-12)
+
+
 def test_springs_are_those_of_the_parameters_and_without_any_the_arm_is_rigid():
     given = {"stiffness": STIFFNESS, "rotor_inertia": [1.0], "spring_dead_zone": [1e-3], "spring_cubic": [1e6]}
     springs = make_arm(settings_of(**given), demo_arm_urdf()).springs
