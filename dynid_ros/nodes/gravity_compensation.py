@@ -27,12 +27,12 @@ from std_srvs.srv import SetBool, Trigger
 
 from dynid_ros.control import State
 from dynid_ros.errors import ControlError, DynidError
-from dynid_ros.nodes.compensation.controller_query import ControllerAnswer, ControllerQuery
 from dynid_ros.nodes.compensation.loop import WATCH_PERIOD, CompensationLoop
 from dynid_ros.nodes.compensation.model import CompensationModel
 from dynid_ros.nodes.compensation.parameters import PARAMETERS
 from dynid_ros.nodes.compensation.setup import make_loop
 from dynid_ros.nodes.compensation.status import CompensationStatus
+from dynid_ros.nodes.shared.controller_query import ControllerAnswer, ControllerQuery
 from dynid_ros.nodes.shared.diagnostics import ERROR, OK, Diagnostics, Status
 from dynid_ros.nodes.shared.lifecycle import guard_transitions, transition
 from dynid_ros.nodes.shared.parameters import declare
@@ -192,8 +192,10 @@ class GravityCompensation(LifecycleNode):
 
     def _stranger(self) -> str:
         """Whether the controller is no longer the one that the loop was made for; empty: it is."""
-        if self._query is None or self._query.latest in (None, self._controller):
+        latest = self._query.latest if self._query else None
+        if latest is None or self._controller is None or latest.claims == self._controller.claims:
             return ""
+        assert self._query
         return f"controller '{self._query.controller}' has other joints or interfaces now; configure anew"
 
     def _reload(self) -> str:

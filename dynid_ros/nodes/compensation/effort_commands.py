@@ -9,8 +9,8 @@ from std_msgs.msg import Float64MultiArray
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from dynid_ros.errors import ControlError
-from dynid_ros.nodes.compensation.controller_query import ControllerAnswer
 from dynid_ros.nodes.shared.command_topic import CommandTopic
+from dynid_ros.nodes.shared.controller_query import ControllerAnswer
 
 NEWEST = QoSProfile(depth=1)
 

@@ -7,13 +7,13 @@ from rclpy.lifecycle import LifecycleNode
 
 from dynid_ros.control import GravityCompensator, JointSettings, LoadedGravity, ModelChange
 from dynid_ros.errors import ControlError
-from dynid_ros.nodes.compensation.controller_query import ControllerAnswer
 from dynid_ros.nodes.compensation.effort_commands import ROUTES, EffortCommands
 from dynid_ros.nodes.compensation.links import CompensationLinks
 from dynid_ros.nodes.compensation.load import CompensationLoad
 from dynid_ros.nodes.compensation.loop import CompensationLoop
 from dynid_ros.nodes.compensation.parameters import timing
 from dynid_ros.nodes.compensation.setpoint import CompensationSetpoint
+from dynid_ros.nodes.shared.controller_query import ControllerAnswer
 
 
 def make_loop(

@@ -1,7 +1,7 @@
 """What a running controller of ros2_control says of itself through its parameter service."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,11 @@ from dynid_ros.errors import ControlError
 
 ASK_PERIOD = 0.25
 ANSWER_TIMEOUT = 2.0
-ASKED = ("joints", "interface_name", "command_interfaces", "cmd_timeout")
+RESTORES = "set_last_command_interface_value_as_state_on_activation"
+INTERPOLATES = ("interpolate_from_desired_state", "open_loop_control")
+"""Of `joint_trajectory_controller` since 4.22, and before."""
+GOAL_TIME = "constraints.goal_time"
+ASKED = ("joints", "interface_name", "command_interfaces", "cmd_timeout", GOAL_TIME, RESTORES, *INTERPOLATES)
 
 
 @dataclass(frozen=True)
@@ -29,7 +33,11 @@ class ControllerAnswer:
         interfaces: that it commands.
         follows_trajectories: as `joint_trajectory_controller` does; false: forwards commands.
         tolerant: it gives up no trajectory on its way, however far the arm is.
-        command_timeout: s after which it drops a command that is not repeated; 0: never.
+        command_timeout: s after which it drops a command that is not repeated; 0: never. `cmd_timeout` counts only
+            where it exceeds `constraints.goal_time` (ros2_controllers 4.42.1, joint_trajectory_controller.cpp,
+            `on_activate`).
+        interpolates_from_desired: a new trajectory begins at the last command, not at the measured pose.
+        restores_last_command: once activated it goes to the position that was commanded last, not to the measured one.
 
     """
 
@@ -39,6 +47,29 @@ class ControllerAnswer:
     follows_trajectories: bool
     tolerant: bool = True
     command_timeout: float = 0.0
+    interpolates_from_desired: bool = False
+    restores_last_command: bool = False
+
+    @classmethod
+    def of(cls, name: str, values: Mapping[str, Any]) -> "ControllerAnswer":
+        """What the values of its parameters say, None where it has no such parameter."""
+        joints, several = tuple(values["joints"]), tuple(values["command_interfaces"] or ())
+        timeout = values["cmd_timeout"] or 0.0
+        return cls(
+            name,
+            joints,
+            several or tuple(filter(None, [values["interface_name"]])),
+            follows_trajectories=bool(several),
+            tolerant=not any(values[_tolerance(joint)] for joint in joints),
+            command_timeout=timeout if timeout > (values[GOAL_TIME] or 0.0) else 0.0,
+            interpolates_from_desired=any(values[each] for each in INTERPOLATES),
+            restores_last_command=bool(values[RESTORES]),
+        )
+
+    @property
+    def claims(self) -> tuple[tuple[str, ...], tuple[str, ...], bool]:
+        """What it cannot change but by being loaded anew: joints, interfaces, and whether it follows trajectories."""
+        return self.joints, self.interfaces, self.follows_trajectories
 
     @property
     def commands(self) -> str:
@@ -69,8 +100,8 @@ class ControllerQuery:
         self._answer: ControllerAnswer | None = None
         self._problem = f"controller '{controller}' has not answered yet"
         self._asked = self._answered = time.monotonic()
-        self._pending: dict[str, Future] = {}
-        self._joints: tuple[str, ...] = ()
+        self._pending: Future | None = None
+        self._values: dict[str, Any] = {}
         # simulated time may stand still
         node.create_timer(ASK_PERIOD, self._ask, clock=Clock(clock_type=ClockType.STEADY_TIME))
 
@@ -99,49 +130,44 @@ class ControllerQuery:
         return self._answer
 
     def _ask(self) -> None:
+        """Begin another round, unless one is under way."""
         now = time.monotonic()
-        if self._pending and now - self._asked < ANSWER_TIMEOUT:
-            return
-        for future in self._pending.values():
-            self._client.remove_pending_request(future)
-        self._pending = {}
+        if self._pending is not None:
+            if now - self._asked < ANSWER_TIMEOUT:
+                return
+            self._client.remove_pending_request(self._pending)
+            self._pending = None
         if not self._client.service_is_ready():
             self._problem = f"there is no controller '{self.controller}' (no service {self._service})"
             return
         if now - self._answered > ANSWER_TIMEOUT:
             self._problem = f"controller '{self.controller}' does not answer on {self._service}"
-        self._asked = now
-        # One by one: rclcpp answers nothing at all where one of several names is not declared.
-        names = (*ASKED, *map(_tolerance, self._joints))
-        self._pending = {name: self._client.call_async(GetParameters.Request(names=[name])) for name in names}
-        for future in self._pending.values():
-            future.add_done_callback(self._on_answer)
+        self._values = {}
+        self._ask_for(ASKED[0])
 
-    def _on_answer(self, _future: Future) -> None:
-        if not self._pending or not all(future.done() for future in self._pending.values()):
+    def _ask_for(self, name: str) -> None:
+        # One by one: rclcpp answers nothing at all where one of several names is not declared; and one after the other:
+        # the queue of a service holds ten requests.
+        self._asked = time.monotonic()
+        self._pending = self._client.call_async(GetParameters.Request(names=[name]))
+        self._pending.add_done_callback(lambda future: self._on_answer(future, name))
+
+    def _on_answer(self, future: Future, name: str) -> None:
+        if future is not self._pending:
             return
-        values = {name: _value(future.result()) for name, future in self._pending.items()}
-        self._pending = {}
-        self._answered = time.monotonic()
-        joints = tuple(values["joints"] or ())
+        self._pending = None
+        self._values[name] = _value(future.result())
+        joints = tuple(self._values["joints"] or ())
         if not joints:
+            self._answered = time.monotonic()
             self._problem = f"'{self.controller}' has no parameter joints, so it is no controller that can be used here"
             return
-        if joints != self._joints:
-            self._joints = joints  # whose tolerances are still to be asked for
+        remaining = (each for each in (*ASKED, *map(_tolerance, joints)) if each not in self._values)
+        if (following := next(remaining, None)) is not None:
+            self._ask_for(following)
             return
-        several = tuple(values["command_interfaces"] or ())
-        answer, before = (
-            ControllerAnswer(
-                self.controller,
-                joints,
-                several or tuple(filter(None, [values["interface_name"]])),
-                follows_trajectories=bool(several),
-                tolerant=not any(values[_tolerance(joint)] for joint in joints),
-                command_timeout=values["cmd_timeout"] or 0.0,
-            ),
-            self._answer,
-        )
+        self._answered = time.monotonic()
+        answer, before = ControllerAnswer.of(self.controller, self._values), self._answer
         self._problem, self._answer = "", answer
         if answer != before:
             self._changed(answer)
