@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid_ros.recording.explanation import LIKELY, Explanation
+from dynid_ros.recording.explanation import Explanation
 from dynid_ros.recording.motion_samples import MotionSamples
 from dynid_ros.recording.torque_fit import Terms, TorqueEquations, TorqueFit, TorqueModel
 
@@ -17,10 +17,12 @@ if TYPE_CHECKING:
     from dynid_ros.model import RobotModel
 
 ORIGIN: Final = "link origin"
-SEEN = LIKELY
-"""Gain from which a shift is worth a warning."""
-SMALLEST, LARGEST = 0.03, 0.3
+SEEN = 0.2
+"""Gain from which a shift is worth a warning: less than other hypotheses need, since its size must be plausible too."""
+SMALLEST, LARGEST = 0.05, 0.3
 """Shifts that are reported, m: a larger one stands for something else that the model lacks."""
+COST = 0.1
+"""Gain that a shift of LARGEST must bring: else one that hardly shows, as along the joint's axis, grows to any size."""
 SMALL = 1e-4
 """Shift of the numerical derivative, m."""
 SAMPLES = 400
@@ -48,8 +50,7 @@ def origin_explanations(model: TorqueModel, samples: MotionSamples) -> Iterator[
     shift, found, fit = np.zeros(3), model, before
     for _ in range(STEPS):
         columns = _shift_columns(found, few, fit.rigid, [joint])
-        step = _with(model.robot, found.terms(few), columns, few).rigid[-3:]
-        shift = shift + step
+        shift = shift + _step(found, columns, few, fit, shift)
         found = TorqueModel(_shifted(model.robot, joint, shift))
         fit = TorqueEquations(found.terms(few), few.torque, model.robot.chain.prismatic).fit()
     gain, size = before.misfit - fit.misfit, float(np.linalg.norm(shift))
@@ -68,6 +69,22 @@ def origin_explanations(model: TorqueModel, samples: MotionSamples) -> Iterator[
 def _with(robot: RobotModel, terms: Terms, columns: NDArray, samples: MotionSamples) -> TorqueFit:
     rigid = np.concatenate([terms.rigid, columns], axis=2)
     return TorqueEquations(Terms(rigid, terms.drive, terms.moving), samples.torque, robot.chain.prismatic).fit()
+
+
+def _step(model: TorqueModel, columns: NDArray, samples: MotionSamples, now: TorqueFit, shift: NDArray) -> NDArray:
+    """(3,) how much further to shift, if a shift has its cost."""
+    terms, robot = model.terms(samples), model.robot
+    rigid = np.concatenate([terms.rigid, columns], axis=2)
+    equations = TorqueEquations(Terms(rigid, terms.drive, terms.moving), samples.torque, robot.chain.prismatic)
+    # A sum of squares of a joint that is 1 + x times as large is a misfit that is x / 2 more.
+    judged = equations.judged
+    squares = equations.count[judged] * np.hypot(now.rms, equations.floor)[judged] ** 2
+    costs = 2 * COST / LARGEST**2 / len(judged) * squares
+    for k in range(3):
+        at = equations.n_rigid - 3 + k
+        equations.normal[judged, at, at] += costs
+        equations.right[judged, judged, at] -= costs * shift[k]
+    return equations.fit().rigid[-3:]
 
 
 def _shifted(robot: RobotModel, joint: int, shift: NDArray) -> RobotModel:

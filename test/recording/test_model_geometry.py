@@ -60,6 +60,19 @@ def test_a_link_that_is_10_cm_longer_than_its_urdf_has_it():
     assert finding.where.endswith("joint 'elbow_joint'")
 
 
+def test_what_hardly_shows_of_a_wrong_origin_does_not_hide_the_rest():
+    """Parallel axes: along them, parameters absorb nearly all; no large shift that way is taken for another fault."""
+    fast = sound_case(np.random.default_rng(1), "develop", "fast", "ur3", "coulomb", friction=0.02)
+    chain = fast.robot.chain
+    placements = chain.placements.copy()
+    placements[2, :3, 3] += [0.05, 0.05, 0.07]
+    wrong = RobotModel(replace(chain, placements=placements), fast.robot.parameters, fast.robot.gravity)
+    assert kinds(fast) == []
+    (finding,) = check(fast.recording, wrong)
+    assert (finding.kind, finding.severity) == ("link origin", "warning")
+    assert finding.where.endswith("joint 'elbow_joint'")
+
+
 @pytest.mark.parametrize(("arm", "seed", "order"), [("ur10", 310, 2), ("panda", 311, 1)])
 def test_the_cut_off_of_a_low_pass_is_stated(arm, seed, order):
     case = sound_case(np.random.default_rng(seed), "develop", "fourier", arm, "stribeck")
