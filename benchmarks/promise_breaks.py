@@ -15,6 +15,7 @@ class Break(NamedTuple):
 
 
 COMPENSATOR, LOOP = "control/gravity_compensator.py", "nodes/compensation/loop.py"
+RAMP = "control/torque_ramp.py"
 COMPENSATION, ORDER = "nodes/gravity_compensation.py", "nodes/shared/joint_states.py"
 COMMANDS, CHANGE = "nodes/shared/command_topic.py", "control/model_change.py"
 ARM, EXCITATION, TIME = "nodes/experiment/arm.py", "nodes/excitation.py", "nodes/experiment/motion_time.py"
@@ -340,21 +341,21 @@ def _compensation() -> list[Break]:
         Break(
             here + "test_a_process_that_is_halted_or_killed",
             "the fault ramp counts the time before it",
-            ((COMPENSATOR, "self._time = time  # the ramp begins now", "pass  # the ramp begins now"),),
+            ((RAMP, "self._time = time  # the ramp begins now", "pass  # the ramp begins now"),),
         ),
         Break(
             here + "test_a_process_that_is_halted_or_killed",
             "the first torque is not zero",
-            ((COMPENSATOR, "self._torque = [0.0] * len(joints.names)", "self._torque = [10.0] * len(joints.names)"),),
+            ((RAMP, "self.torque = [0.0] * joints", "self.torque = [10.0] * joints"),),
         ),
         Break(
             here + "test_a_storm_of_bad_joint_states",
             "the rate is not limited",
             (
                 (
-                    COMPENSATOR,
-                    "self._torque[i] = min(max(self._scale * value, last - step), last + step)",
-                    "self._torque[i] = self._scale * value",
+                    RAMP,
+                    "self.torque[i] = min(max(wanted, last - step), last + step)",
+                    "self.torque[i] = wanted",
                 ),
             ),
         ),

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dynid_ros.control.joint_feedback import JointFeedback
 from dynid_ros.control.joint_settings import JointSettings
 from dynid_ros.control.timing import Timing
+from dynid_ros.control.torque_ramp import TorqueRamp
 from dynid_ros.errors import ControlError
 
 GravityTorque = Callable[..., Sequence[float]]
@@ -32,12 +33,14 @@ class GravityCompensator:
     `ramp_time`, and back to 0 when disabled; feedback is PD about a desired pose, the one at which the arm was enabled
     until it is aimed elsewhere, and friction, as far as the settings have gains for them. The torque follows its target
     by at most `rate · dt` between two commands, in every state and through every change: ramps, jumps of the pose,
-    another model, other limits.
+    another model, other limits. It begins at zero, or at the torque that acts already, as after a process that was
+    killed: then it goes from there to the target within `ramp_time`.
 
     Fault: the state is no longer believed, so neither is a torque computed from it. The last command, which came from
     the last good state, goes to zero on a straight line within `fault_ramp_time` of the fault's detection (the rates
-    allow it, see `JointSettings.of`). A fault stays until `enable` is called again, even if good states return: the
-    arm may have moved, and somebody may have come close to it. Faults are
+    allow it, see `JointSettings.of`); after silence alone it may be held for `hold_on_silence` before. A fault stays
+    until `enable` is called again, even if good states return: the arm may have moved, and somebody may have come close
+    to it. Faults are
 
     - no good joint state for longer than `timeout`, whoever was too slow;
     - a joint that is missing, not finite, or beyond its position limits by more than the margin;
@@ -68,9 +71,7 @@ class GravityCompensator:
         self._gravity = gravity
         self._feedback = JointFeedback()
         self._timing = timing
-        self._torque = [0.0] * len(joints.names)
-        self._time = -math.inf
-        self._scale = 0.0
+        self._ramp = TorqueRamp(len(joints.names))
         self._held: list[float] | None = None  # torque that fades out without regard to the pose
         self._state_time = -math.inf
         self._stamp: float | None = None
@@ -81,7 +82,7 @@ class GravityCompensator:
     @property
     def torque(self) -> tuple[float, ...]:
         """The last command, N m (N)."""
-        return tuple(self._torque)
+        return tuple(self._ramp.torque)
 
     @property
     def desired(self) -> tuple[float, ...]:
@@ -91,18 +92,24 @@ class GravityCompensator:
     @property
     def at_rest(self) -> bool:
         """Whether the output is zero and stays there."""
-        return self.state in (State.DISABLED, State.FAULT) and not any(self._torque)
+        return self.state in (State.DISABLED, State.FAULT) and not any(self._ramp.torque)
 
     @property
     def _following(self) -> bool:
         """Whether the torque follows the pose; the pose must then be trusted."""
         return self.state is not State.DISABLED and self._held is None
 
-    def enable(self, time: float) -> None:
+    def enable(self, time: float, start: Sequence[float] | None = None, desired: Sequence[float] | None = None) -> None:
         """Ramp in; also the way out of a fault.
 
+        Args:
+            time: now.
+            start: (n,) torque that acts, N m (N), where it is not the last command; None: that, or zero.
+            desired: (n,) position to hold, rad (m); None: the measured one.
+
         Raises:
-            ControlError: the newest joint state is unfit or too old, or those of the last second disagree.
+            ControlError: the newest joint state is unfit or too old, those of the last second disagree, or the torque
+                that acts is more than may be commanded.
 
         """
         if self.state in (State.RAMPING_IN, State.ACTIVE):
@@ -114,10 +121,9 @@ class GravityCompensator:
         if time - self._jumps[0] < ALTERNATION:
             raise ControlError(f"cannot enable: {self._jumped}")
         if not self._following:
-            self._scale = 0.0
-            self._time = math.inf  # the ramp begins with the next joint state, however late that is
+            self._ramp.begin(self.torque if start is None or any(self.torque) else self.joints.checked_start(start))
             self._held = None
-            self._feedback.hold(self.position)
+            self._feedback.hold(self.position if desired is None else desired)
         self.fault_reason = ""
         self.state = State.RAMPING_IN
 
@@ -131,6 +137,7 @@ class GravityCompensator:
         """Ramp out; acknowledges a fault, whose own ramp goes on."""
         if self.state is not State.DISABLED:
             self.fault_reason = ""
+            self._ramp.hold()
             self.state = State.DISABLED if self.at_rest else State.RAMPING_OUT
 
     def stop(self, time: float) -> None:
@@ -140,7 +147,8 @@ class GravityCompensator:
             self.state = State.DISABLED
             return
         if self._held is None:
-            self._hold(time)
+            self._fade_out(time)
+        self._ramp.hold()
         self.state = State.RAMPING_OUT
 
     def fault(self, time: float, reason: str) -> None:
@@ -151,10 +159,18 @@ class GravityCompensator:
     def interrupt(self, time: float, reason: str) -> None:
         """While enabled, begin the way to zero for a reason that is not of the joint states."""
         if self._following:
-            self._hold(time)
+            self._fade_out(time)
             self.fault_reason = reason
             self.faults += 1
             self.state = State.FAULT
+        self._ramp.hold()
+
+    def drop(self, time: float, reason: str) -> None:
+        """Be silent from now on, while enabled for this reason: commands do not act, nor would those of a ramp."""
+        self.interrupt(time, reason)
+        self._ramp.clear()
+        if self.state is State.RAMPING_OUT:
+            self.state, self._held = State.DISABLED, None
 
     def replace(self, gravity: GravityTorque, joints: JointSettings) -> None:
         """Use another model, and the limits that belong to it, from the next joint state on.
@@ -204,19 +220,20 @@ class GravityCompensator:
             return self._fade(time)
         try:
             gravity = self._gravity(position) if links is None else self._gravity(position, links)
-            feedback = self._feedback.torque(self.joints.feedback, max(time - self._time, 0.0), position, velocity)
+            feedback = self._feedback.torque(self.joints.feedback, self._ramp.elapsed(time), position, velocity)
         except ControlError as error:
             self.fault(time, str(error))
             return self._fade(time)
         if not all(map(math.isfinite, gravity)):
             self.fault(time, f"gravity torque {list(gravity)} is not finite at position {list(position)}")
             return self._fade(time)
-        return self._step(time, self._clip(gravity, feedback))
+        return self._step(time, self._clip(gravity, feedback), self._timing.ramp_time)
 
     def watch(self, time: float) -> list[float] | None:
         """Torque between joint states, to be asked for regularly: finds stale states and drives the fault ramp."""
         if self._following and (stale := self._stale(time)):
             self.fault(time, stale)
+            self._ramp.hold(time + self._timing.hold_on_silence)
         return self._fade(time)
 
     def _stale(self, time: float) -> str:
@@ -261,30 +278,22 @@ class GravityCompensator:
         )
         return [min(max(value, -limit), limit) for value, limit in zip(wanted, joints.torque, strict=True)]
 
-    def _hold(self, time: float) -> None:
-        self._held = list(self._torque)
-        self._scale = 1.0
-        self._time = time  # the ramp begins now: the time since the last command would be a step
+    def _fade_out(self, time: float) -> None:
+        self._held = self._ramp.fade(time)
         self.limited = ()
 
     def _fade(self, time: float) -> list[float] | None:
         if self._held is None or self.at_rest:
             return None
-        return self._step(time, self._held)
+        return self._step(time, self._held, self._timing.fault_ramp_time)
 
-    def _step(self, time: float, full: list[float]) -> list[float]:
-        """Move the scale and then the torque towards its target by what the time since the last command allows."""
-        elapsed = max(time - self._time, 0.0)
-        self._time = time if math.isinf(self._time) else max(time, self._time)
-        ramp_time = self._timing.ramp_time if self._held is None else self._timing.fault_ramp_time
-        direction = 1.0 if self.state in (State.RAMPING_IN, State.ACTIVE) else -1.0
-        self._scale = min(max(self._scale + direction * elapsed / ramp_time, 0.0), 1.0)
-        for i, (last, value, rate) in enumerate(zip(self._torque, full, self.joints.rate, strict=True)):
-            step = rate * elapsed
-            self._torque[i] = min(max(self._scale * value, last - step), last + step)
-        if self.state is State.RAMPING_IN and self._scale == 1.0:
+    def _step(self, time: float, full: list[float], ramp_time: float) -> list[float]:
+        """Move the torque towards its target, or to zero, by what the time since the last command allows."""
+        inwards = self.state in (State.RAMPING_IN, State.ACTIVE)
+        torque = self._ramp.step(time, full, self.joints, ramp_time if inwards else -ramp_time)
+        if self.state is State.RAMPING_IN and self._ramp.scale == 1.0:
             self.state = State.ACTIVE
-        elif self.state is State.RAMPING_OUT and self._scale == 0.0 and not any(self._torque):
+        elif self.state is State.RAMPING_OUT and self._ramp.scale == 0.0 and not any(torque):
             self.state = State.DISABLED
             self._held = None
-        return list(self._torque)
+        return torque

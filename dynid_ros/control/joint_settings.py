@@ -9,6 +9,7 @@ from dynid_ros.control.per_joint import per_joint
 from dynid_ros.errors import ControlError
 from dynid_ros.model import RobotModel
 
+START_MARGIN = 0.05  # part of its limit by which a torque that acts may exceed it, by noise of its sensor
 MAX_GAIN = 1.5  # a feed-forward well above the gravity torque lifts the arm by itself
 
 
@@ -102,6 +103,21 @@ class JointSettings:
             if not (math.isnan(value) or least <= value <= most):
                 raise ControlError(f"joint '{name}' is to go to {value:.4f}; its limits are {least:.4f} to {most:.4f}")
         return position
+
+    def checked_start(self, torque: Sequence[float]) -> list[float]:
+        """Torque (n,), N m (N), that acts before the first command, within the limits.
+
+        Raises:
+            ControlError: it is not finite, or so far beyond them that getting there would be a step.
+
+        """
+        for name, value, limit in zip(self.names, torque, self.torque, strict=True):
+            if not abs(value) <= (1.0 + START_MARGIN) * limit:
+                raise ControlError(
+                    f"cannot enable: on joint '{name}' {value:.3g} N m (N) act already, and its limit is {limit:.3g}; "
+                    "raise torque_limits, or take that torque off first"
+                )
+        return [min(max(value, -limit), limit) for value, limit in zip(torque, self.torque, strict=True)]
 
 
 def _torque_limits(names: tuple[str, ...], limits: tuple[float, ...]) -> tuple[float, ...]:

@@ -1,69 +1,12 @@
 import math
 
 import pytest
+from driven_pendulum import LIMIT, TIMING, Arm, biased, gains, joint_settings, pendulum
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dynid_ros.control import FeedbackGains, GravityCompensator, JointSettings, State, Timing
+from dynid_ros.control import GravityCompensator, State, Timing
 from dynid_ros.errors import ControlError
-
-TIMING = Timing(ramp_time=1.0, fault_ramp_time=0.5, timeout=0.1)
-LIMIT = (20.0, 10.0)
-
-
-def gains(**changes):
-    values = dict.fromkeys(("stiffness", "damping", "coulomb", "viscous"), (0.0, 0.0))
-    return FeedbackGains(**({"setpoint_velocity": (0.5, 1.0)} | values | changes))
-
-
-def joint_settings(**changes):
-    values = {
-        "names": ("shoulder", "elbow"),
-        "gain": (1.0, 1.0),
-        "torque": LIMIT,
-        "rate": tuple(limit / TIMING.fault_ramp_time for limit in LIMIT),
-        "lower": (-3.0, -math.inf),
-        "upper": (3.0, math.inf),
-        "velocity": (2.0, 4.0),
-        "feedback": gains(),
-        "margin": 0.1,
-    }
-    return JointSettings(**(values | changes))
-
-
-def pendulum(q):
-    return [12.0 * math.sin(q[0]) + 4.0 * math.sin(q[0] + q[1]), 4.0 * math.sin(q[0] + q[1])]
-
-
-def biased(bias):
-    return lambda q: [torque + bias for torque in pendulum(q)]
-
-
-class Arm:
-    """Feeds a compensator with joint states every 10 ms."""
-
-    def __init__(self, gravity=pendulum, joints=None, position=(1.0, 0.3)):
-        self.compensator = GravityCompensator(gravity, joints or joint_settings(), TIMING)
-        self.position = list(position)
-        self.time = 100.0
-        self.commands = []
-
-    def run(self, seconds, dt=0.01):
-        for _ in range(round(seconds / dt)):
-            self.time += dt
-            self.commands.append(self.compensator.update(self.time, self.position))
-        return self
-
-    def watch(self, seconds, dt=0.01):
-        for _ in range(round(seconds / dt)):
-            self.time += dt
-            self.commands.append(self.compensator.watch(self.time))
-        return self
-
-    def enabled(self):
-        self.run(0.02)
-        self.compensator.enable(self.time)
-        return self.run(1.5)
 
 
 def test_ramp_in_is_linear_and_ends_at_the_gravity_torque():
@@ -218,7 +161,8 @@ def test_enable_during_a_fault_ramp_starts_from_the_torque_that_is_left():
     steps = [abs(a - b) for a, b in zip(arm.commands[-1], left, strict=True)]
     assert all(step <= rate * 0.02 + 1e-12 for step, rate in zip(steps, joint_settings().rate, strict=True))
     arm.run(0.29)
-    assert arm.commands[-1] == pytest.approx([0.29 * torque for torque in pendulum(arm.position)]), "a ramp from zero"
+    from_left = [0.71 * a + 0.29 * b for a, b in zip(left, pendulum(arm.position), strict=True)]
+    assert arm.commands[-1] == pytest.approx(from_left, rel=0.02)
     arm.run(1.5)
     assert arm.commands[-1] == pytest.approx(pendulum(arm.position))
 
@@ -348,6 +292,7 @@ EVENTS = st.one_of(
         st.none(),
         st.none(),
     ),
+    st.tuples(st.just("start"), st.floats(-22.0, 22.0) | st.just(math.nan), st.floats(-12.0, 12.0)),
     st.tuples(st.just("reload"), st.floats(-60.0, 60.0) | st.just(math.nan), st.sampled_from([1.0, 0.3])),
 )
 
@@ -368,10 +313,14 @@ def test_no_sequence_of_events_makes_a_step_or_passes_a_limit(events):
             command = compensator.update(time, [position[0] + first, position[1] + second])
         elif kind == "watch":
             command = compensator.watch(time)
-        elif kind == "enable":
+        elif kind in ("enable", "start"):
             record.check(time, joints, compensator.update(time, position))
             try:
-                compensator.enable(time)
+                rested = compensator.at_rest
+                compensator.enable(time, [first, second] if kind == "start" else None)
+                if kind == "start" and rested:  # no step: it acts already
+                    assert compensator.torque == pytest.approx((first, second), rel=0.05)
+                    record.last = compensator.torque
             except ControlError:
                 assert compensator.state in (State.DISABLED, State.FAULT, State.RAMPING_OUT)
         elif kind == "disable":
@@ -434,6 +383,13 @@ def test_feedback_is_about_the_pose_at_which_the_arm_is_enabled():
     assert arm.compensator.state is State.DISABLED
     arm.compensator.enable(arm.time)
     assert arm.compensator.desired == tuple(arm.position)
+
+
+def test_the_pose_to_hold_may_be_given():
+    arm = MovingArm(joints=pd_settings())
+    arm.run(0.02)
+    arm.compensator.enable(arm.time, desired=[1.05, 0.3])
+    assert arm.compensator.desired == (1.05, 0.3)
 
 
 def test_feedback_stays_within_the_torque_limit_and_the_rate():
