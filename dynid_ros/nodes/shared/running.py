@@ -142,8 +142,8 @@ def run_undisturbed(
             node.end()
             executor.wake()
             wake(node)
-            if not ended(thread, PATIENCE):
-                # it waits, and would be in the way of what is destroyed
+            if not ended(thread, PATIENCE) or node.steady.is_alive:
+                # one waits in the middleware, whose objects must not be destroyed under it
                 sys.stderr.flush()
                 os._exit(int(bool(failures or node.steady.failure)))
             node.destroy_node()

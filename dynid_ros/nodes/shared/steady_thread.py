@@ -35,8 +35,13 @@ class SteadyThread:
         self._thread = Thread(target=self._run, daemon=True)
         self._thread.start()
 
+    @property
+    def is_alive(self) -> bool:
+        """Whether it may call `action`, or has not returned from it: one may be kept by the middleware."""
+        return self._thread.is_alive()
+
     def end(self) -> None:
-        """Call no more, and wait for a call that is under way."""
+        """Call no more, and wait for a call that is under way, not for ever."""
         self._ending = True
         if self._thread is not current_thread():
             ended(self._thread, PATIENCE)
