@@ -20,7 +20,8 @@ from dynid_ros.nodes.shared.parameters import current, declare
 from dynid_ros.nodes.shared.robot_description import LATCHED, robot_description
 from dynid_ros.nodes.shared.running import answer, run
 from dynid_ros.nodes.simulated_arm.camera import SimulatorCamera
-from dynid_ros.nodes.simulated_arm.controllers import CONTROLLERS
+from dynid_ros.nodes.simulated_arm.controllers import commanded
+from dynid_ros.nodes.simulated_arm.hardware_topics import STATES
 from dynid_ros.nodes.simulated_arm.parameters import (
     LOAD_PARAMETERS,
     PARAMETERS,
@@ -33,7 +34,8 @@ from dynid_ros.nodes.simulated_arm.parameters import (
 from dynid_ros.nodes.simulated_arm.push import SimulatorPush
 from dynid_ros.simulation import demo_arm_urdf, truth_table
 
-LARGEST_BACKLOG = 0.5  # s of simulation that are caught up at once; what is beyond is lost and reported
+TURN = 0.02  # s of simulation, two cycles at least, that are caught up before commands are heard again
+LARGEST_BACKLOG = 0.5  # s of simulation that are caught up; what is beyond is lost and reported
 
 
 class SimulatorNode(Node):
@@ -51,7 +53,8 @@ class SimulatorNode(Node):
         self._refusal = ""
         self._status_time, self._status_samples, self._status_lost = time.monotonic(), 0, 0.0
 
-        self._joint_states = self.create_publisher(JointState, "joint_states", 1000)
+        joint_states = STATES if self.settings.controller == "ros2_control" else "joint_states"
+        self._joint_states = self.create_publisher(JointState, joint_states, 1000)
         self._wrench = (
             self.create_publisher(WrenchStamped, self.settings.wrench_topic, 1000)
             if self.settings.wrench_topic
@@ -76,14 +79,14 @@ class SimulatorNode(Node):
 
         self._period = round(1e9 / self.settings.rate)
         self._stamp = self.get_clock().now().nanoseconds
-        self._controller = CONTROLLERS[self.settings.controller](
-            self, self.arm, self.settings, self._refuse, lambda: self._stamp
+        self._controller = commanded(
+            self, self.arm, self.settings, refused=self._refuse, told=self._tell, stamp=lambda: self._stamp
         )
         # the node's clock may be set back, and would keep a timer of its own waiting
         self.create_timer(1.0 / self.settings.rate, self._catch_up, clock=Clock(clock_type=ClockType.STEADY_TIME))
 
     def reset(self) -> str:
-        """Back to the start pose, at rest, in position mode; a load stays."""
+        """Back to the start pose, at rest, in position mode, with controllers that begin anew; a load stays."""
         self.arm.reset()
         self._controller.reset()
         return "at rest in the start pose, position mode"
@@ -128,9 +131,11 @@ class SimulatorNode(Node):
             self._lost += abs(backlog) / 1e9
             self.get_logger().warning(f"{backlog / 1e9:.3f} s behind the clock; the simulation goes on from now")
             self._stamp = now - self._period
-        while self._stamp + self._period <= now:
+        for _ in range(max(2, round(TURN * self.settings.rate))):
+            if self._stamp + self._period > now:
+                break
             try:
-                self._controller.update()
+                self._controller.update(1.0 / self.settings.rate)
                 self.arm.step(1.0 / self.settings.rate)
             except DynidError as error:
                 self._refuse(f"{error}; {self.reset()}")
@@ -175,6 +180,9 @@ class SimulatorNode(Node):
 
     def _refuse(self, what: str) -> None:
         self._refused += 1
+        self._tell(what)
+
+    def _tell(self, what: str) -> None:
         self._refusal = what
         self.get_logger().warning(what, throttle_duration_sec=1.0)
 

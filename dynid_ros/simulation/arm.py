@@ -12,7 +12,7 @@ from dynid_ros.model import RobotModel
 from dynid_ros.simulation.commands import checked_effort, checked_pose
 from dynid_ros.simulation.drives import Drives
 from dynid_ros.simulation.following import TrajectoryPoints
-from dynid_ros.simulation.joint_spline import JointSpline
+from dynid_ros.simulation.joint_spline import JointSpline, SetPoint
 from dynid_ros.simulation.load_body import checked_load
 from dynid_ros.simulation.physics import compile_arm
 from dynid_ros.simulation.plant import FlexiblePlant, Plant
@@ -210,7 +210,9 @@ class SimulatedArm:
     def hold(self) -> None:
         """Go to position mode, holding the place where the arm is now."""
         self._effort = None
-        self._motion = JointSpline(np.zeros(1), self._plant.position[np.newaxis, np.newaxis].copy())
+        self._motion: JointSpline | SetPoint = JointSpline(
+            np.zeros(1), self._plant.position[np.newaxis, np.newaxis].copy()
+        )
         self._plant.brake(self._servo.gains.damping)
 
     def release(self) -> None:
@@ -255,6 +257,24 @@ class SimulatedArm:
         if self.effort_mode:
             raise TrajectoryError("the arm follows trajectories in position mode only; it is in effort mode")
         self._motion = points.join(self.robot, self.time, delay, self._motion.at(self.time))
+
+    def track(self, desired: np.ndarray, ahead: float) -> None:
+        """Have the servo reach a set-point; a drive that gets one in each cycle interpolates so between them.
+
+        Args:
+            desired: (3, n) position, velocity and acceleration; a joint whose position is NaN stays where it was to be.
+            ahead: s from now at which it is to be reached; until the next set-point the arm holds its position.
+
+        Raises:
+            DynidError: effort mode.
+
+        """
+        if self.effort_mode:
+            raise DynidError("the arm takes set-points in position mode only; it is in effort mode")
+        missing = np.isnan(desired[0])
+        if missing.any():
+            desired = np.where(missing, [[1.0], [0.0], [0.0]] * self._motion.at(self.time)[0], desired)
+        self._motion = SetPoint(self.time + ahead, desired)
 
     def step(self, duration: float) -> None:
         """Let `duration` seconds pass, a multiple of the timestep.

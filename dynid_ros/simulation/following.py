@@ -13,8 +13,6 @@ from dynid_ros.model import RobotModel
 from dynid_ros.simulation.joint_spline import JointSpline
 
 TOLERANCE = 1e-6
-HERE = 0.01  # rad or m; a point nearer than this is where the arm is
-AT_ONCE = 0.1  # s to a point that is due at once
 
 
 @dataclass(frozen=True)
@@ -41,39 +39,32 @@ class TrajectoryPoints:
     def join(self, robot: RobotModel, now: float, delay: float, desired: np.ndarray) -> JointSpline:
         """Spline from the desired state (3, n) at `now` through the points, whose time starts `delay` after now.
 
-        Only the first point may be due already; the arm then heads for the next one. If it is the only one, it must be
-        where the arm is.
+        Only the first point may be due already; the arm then heads for the next one.
 
         Raises:
-            TrajectoryError: joints that are not the robot's, shapes that do not fit, numbers that are not finite,
-                time that does not increase, points in the past, positions or speeds beyond the limits, no rest at the
+            TrajectoryError: as of `arrays`; points in the past, positions or speeds beyond the limits, no rest at the
                 end. Nothing is moved.
 
         """
-        time, derivatives = self._arrays(robot)
+        time, derivatives = self.arrays(robot)
         time = time + now + delay
         if not np.isfinite(time).all():
             raise TrajectoryError(f"the trajectory begins {delay:g} s from now; expected a finite time")
-        if time[-1] == now and np.all(np.abs(derivatives[-1, 0] - desired[0]) <= HERE):
-            time[-1] += AT_ONCE
         due = int(np.searchsorted(time, now, side="right"))
-        if due == len(time):
-            raise TrajectoryError(
-                f"the last point of the trajectory lies {now - time[-1]:.3g} s in the past and the arm is elsewhere; "
-                f"give it more time_from_start, or stamp 0 to start on arrival"
-            )
-        if due > 1:
-            raise TrajectoryError(
-                f"point {due} of the trajectory lies {now - time[due - 1]:.3g} s in the past; publish it earlier, or "
-                f"with stamp 0 to start on arrival"
-            )
-        time = np.concatenate([[now], time[due:]])
-        derivatives = np.concatenate([desired[np.newaxis, : derivatives.shape[1]], derivatives[due:]])
-        _check_limits(robot, time, derivatives)
+        if due == len(time) or due > 1:
+            raise TrajectoryError(f"point {due} of the trajectory lies {now - time[due - 1]:.3g} s in the past")
+        time, derivatives = from_state(now, desired, time, derivatives)
+        check_limits(robot, time, derivatives)
         return JointSpline(time, derivatives)
 
-    def _arrays(self, robot: RobotModel) -> tuple[np.ndarray, np.ndarray]:
-        """Time (K,) and derivatives (K, m, n) in the robot's joint order."""
+    def arrays(self, robot: RobotModel) -> tuple[np.ndarray, np.ndarray]:
+        """Time (K,) and derivatives (K, m, n) in the robot's joint order.
+
+        Raises:
+            TrajectoryError: joints that are not the robot's, shapes that do not fit, numbers that are not finite, time
+                that does not increase.
+
+        """
         names = list(self.joint_names)
         if sorted(names) != sorted(robot.joint_names):
             raise TrajectoryError(
@@ -106,14 +97,51 @@ class TrajectoryPoints:
         order = [names.index(name) for name in robot.joint_names]
         return time, np.stack(derivatives, axis=1)[:, :, order]
 
+    def efforts(self, robot: RobotModel) -> np.ndarray:
+        """(K, n) N m in the robot's joint order; zero where the trajectory has none.
 
-def _check_limits(robot: RobotModel, time: np.ndarray, derivatives: np.ndarray) -> None:
+        Raises:
+            TrajectoryError: shapes that do not fit, numbers that are not finite.
+
+        """
+        shape = (np.size(self.time), robot.n_joints)
+        if self.effort is None:
+            return np.zeros(shape)
+        effort = np.asarray(self.effort, dtype=float)
+        if effort.shape != shape or not np.isfinite(effort).all():
+            raise TrajectoryError(f"effort of the trajectory is {effort.tolist()}; expected {shape} finite numbers")
+        return effort[:, [list(self.joint_names).index(name) for name in robot.joint_names]]
+
+
+def from_state(
+    now: float, state: np.ndarray, time: np.ndarray, derivatives: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Time and derivatives of the points that are not yet due, after the state (3, n) of now."""
+    due = int(np.searchsorted(time, now, side="right"))
+    start = state[np.newaxis, : derivatives.shape[1]]
+    return np.concatenate([[now], time[due:]]), np.concatenate([start, derivatives[due:]])
+
+
+def check_limits(robot: RobotModel, time: np.ndarray, derivatives: np.ndarray, first: int = 1) -> None:
+    """Refuse a motion through derivatives (K, m, n) at time (K,) that no drive could follow.
+
+    Args:
+        robot: whose limits they are.
+        time: s.
+        derivatives: of the states.
+        first: of them that is checked; those before are where the arm is, whatever that is.
+
+    Raises:
+        TrajectoryError: positions or speeds beyond the limits, no rest at the end.
+
+    """
     limits = robot.limits
-    position = derivatives[1:, 0]
+    position = derivatives[first:, 0]
     for point, joint in np.argwhere((position < limits.lower - TOLERANCE) | (position > limits.upper + TOLERANCE)):
         raise TrajectoryError(
             f"joint '{robot.joint_names[joint]}' would go to {position[point, joint]:.6g} at t = "
-            f"{time[point + 1] - time[0]:.6g} s; its limits are {limits.lower[joint]:.6g} to {limits.upper[joint]:.6g}"
+            f"{time[point + first] - time[0]:.6g} s; its limits are "
+            f"{limits.lower[joint]:.6g} to {limits.upper[joint]:.6g}"
         )
     speeds = [np.diff(derivatives[:, 0], axis=0) / np.diff(time)[:, np.newaxis]]
     if derivatives.shape[1] > 1:

@@ -10,7 +10,7 @@ class JointSpline:
     """Linear, cubic or quintic segments, as `joint_trajectory_controller` joins its points; at rest after the last.
 
     Args:
-        time: (K,) strictly increasing, K >= 2, s.
+        time: (K,) strictly increasing, K >= 1, s.
         derivatives: (K, m, n) positions (m = 1), and velocities (m = 2), and accelerations (m = 3).
 
     """
@@ -35,6 +35,33 @@ class JointSpline:
         duration = self._durations[segment]
         s = (time - self._time[segment]) / duration
         return _basis(s, duration, self._coefficients.shape[1]) @ self._coefficients[segment]
+
+
+class SetPoint:
+    """One state, reached with constant acceleration, and kept at rest after its time.
+
+    Args:
+        time: s.
+        state: (3, n) position, velocity and acceleration.
+
+    Attributes:
+        end: its time.
+
+    """
+
+    def __init__(self, time: float, state: np.ndarray) -> None:
+        self.end = time
+        self._state = state
+        self._rest = np.zeros_like(state)
+        self._rest[0] = state[0]
+
+    def at(self, time: float) -> np.ndarray:
+        """(3, n) position, velocity and acceleration at `time`."""
+        s = time - self.end
+        if s > 0.0:
+            return self._rest
+        position, velocity, acceleration = self._state
+        return np.array([position + s * (velocity + 0.5 * s * acceleration), velocity + s * acceleration, acceleration])
 
 
 def _basis(s: float, duration: float, degrees: int) -> np.ndarray:

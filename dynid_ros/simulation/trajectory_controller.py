@@ -1,115 +1,270 @@
-"""`joint_trajectory_controller` with the command interfaces position and effort, and hardware that sums them."""
+"""`joint_trajectory_controller`: what it writes to the command interfaces position and effort, cycle by cycle."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from enum import Enum
+
 import numpy as np
 
-from dynid_ros.errors import TrajectoryError
-from dynid_ros.simulation.arm import SimulatedArm
-from dynid_ros.simulation.following import AT_ONCE, TrajectoryPoints
+from dynid_ros.errors import DynidError, TrajectoryError
+from dynid_ros.model import RobotModel
+from dynid_ros.simulation.command_interfaces import CommandInterfaces
+from dynid_ros.simulation.following import TrajectoryPoints, check_limits, from_state
+from dynid_ros.simulation.joint_spline import JointSpline
+from dynid_ros.simulation.trajectory_settings import GoalTolerances, TrajectorySettings
+
+
+class Goal(Enum):
+    """How an action goal stands."""
+
+    EXECUTING = "executing"
+    SUCCEEDED = "succeeded"
+    CANCELED = "canceled"
+    ABORTED = "aborted"
+
+
+class _Course:
+    """A trajectory from its first sample on: states, efforts, and where it ends."""
+
+    def __init__(self, time: np.ndarray, derivatives: np.ndarray, effort: np.ndarray) -> None:
+        self._spline = JointSpline(time, derivatives)
+        self._time, self._effort = time, effort
+        self.last_position, self.last_effort, self.end = derivatives[-1, 0], effort[-1], float(time[-1])
+
+    def at(self, time: float) -> np.ndarray:
+        """(3, n) position, velocity and acceleration."""
+        return self._spline.at(time)
+
+    def effort_at(self, time: float) -> np.ndarray:
+        """(n,) N m, linear between the points."""
+        return np.array([np.interp(time, self._time, column) for column in self._effort.T])
 
 
 class TrajectoryController:
-    """Has an arm follow trajectories whose points may have efforts; to be updated at the controller's rate.
+    """Reads trajectories and action goals, writes set-points; what holds after each of them is the real one's.
 
-    From that of now, effort goes linearly from point to point and stays at the last one's; a trajectory without efforts
-    makes it zero at once. An abort holds the place where the arm is then. The effort at that is zero, or once an action
-    goal has succeeded the last of that goal, which belongs to no pose of now; here it is the last one commanded, the
-    like of it.
+    From the sources of ros2_controllers 4.42.1 (joint_trajectory_controller.cpp, trajectory.cpp, tolerances.hpp):
+
+    - An activation holds the position that its command interface has (`set_last_…`) or the measured one, with the
+      effort of the *hold message*.
+    - The hold message has no effort until an action goal has succeeded, then that goal's last; only `configure` makes
+      it zero again. Each abort, timeout and activation commands it.
+    - The tolerances that are checked are those of the last action goal, or of the parameters at `configure`. Neither a
+      trajectory of the topic nor an activation nor a parameter restores them.
+    - A trajectory begins at the measured state, or at the desired one (`interpolate_from_desired_state`); where its
+      first point is due already, it begins there.
+    - A violated tolerance writes nothing in its cycle; the next one holds the place measured then.
+    - The end of `cmd_timeout` is no end while it holds, which it does after an activation, a hold and a goal's success.
+    - A deactivation leaves the position in its interface and makes the effort zero at once.
+
+    Not as the real one's: positions and speeds beyond the limits of the URDF are refused; the velocity and acceleration
+    of the set-point go to the drive, which interpolates between two of them.
 
     Args:
-        arm: in position mode.
-        tolerance: rad or m from the desired position at which a trajectory is aborted, that is its way and its
-            beginning; 0: none.
-        timeout: s after the last point at which it is aborted; 0: none.
-        keeps_effort: what an abort does with the effort, as above; False: zero.
+        robot: joints and limits.
+        interfaces: of its hardware.
+        settings: parameters; may be replaced while it runs, and each takes effect when the real one's does.
+        told: of aborts, in words.
 
     Attributes:
-        aborts: their number.
+        settings: as given.
+        aborts: number of trajectories that it gave up.
+        active: whether it commands.
+        goals: states of the action goals since `configure`, in their order.
 
     """
 
     def __init__(
-        self, arm: SimulatedArm, *, tolerance: float = 0.0, timeout: float = 0.0, keeps_effort: bool = True
+        self,
+        robot: RobotModel,
+        interfaces: CommandInterfaces,
+        settings: TrajectorySettings | None = None,
+        told: Callable[[str], None] = lambda _what: None,
     ) -> None:
+        self.settings = settings or TrajectorySettings()
         self.aborts = 0
-        self._arm = arm
-        self._tolerance = tolerance or np.inf
-        self._timeout = timeout or np.inf
-        self._keeps_effort = keeps_effort
-        self.reset()
+        self.active = False
+        self._robot = robot
+        self._interfaces = interfaces
+        self._told = told
+        self.configure()
 
-    def reset(self) -> None:
-        """Forget the trajectory; the arm has been reset."""
-        self._holding, self._new = True, False
-        self._time, self._effort = np.zeros(1), np.zeros((1, self._arm.robot.n_joints))
-        self._goal = self._arm.position
+    @property
+    def reference(self) -> np.ndarray:
+        """(n,) desired position of the last cycle."""
+        return self._reference[0].copy()
 
-    def follow(self, points: TrajectoryPoints, delay: float = 0.0) -> None:
-        """Follow a trajectory in place of the one before; see `SimulatedArm.follow`.
+    def configure(self) -> None:
+        """Begin anew, as after a cleanup: tolerances of the parameters, no effort in the hold message, no goals.
 
         Raises:
-            TrajectoryError: one that a controller would refuse; the one before goes on.
+            DynidError: it is active.
 
         """
-        effort = self._efforts(points)
-        self._arm.follow(self._within_reach(points, delay), delay)
-        order = [list(points.joint_names).index(name) for name in self._arm.robot.joint_names]
-        goal = np.asarray(points.position, dtype=float)[-1, order]
-        now = self._arm.time
-        time = np.asarray(points.time, dtype=float) + now + delay
-        if points.effort is not None and time[0] > now:
-            time, effort = np.append(now, time), np.vstack([self._at(now), effort])
-        self._time, self._effort, self._goal = time, effort, goal
-        self._holding, self._new = False, True
-
-    def update(self) -> None:
-        """Command the effort of now, or abort."""
-        now, new = self._arm.time, self._new
-        self._new = False
-        if self._holding:
-            return
-        on_the_way = now < self._time[-1]
-        error = self._arm.position_error if on_the_way else self._goal - self._arm.position
-        far = (on_the_way or new) and np.abs(error).max() > self._tolerance
-        if far or now - self._time[-1] > self._timeout:
-            self._abort()
-        else:
-            self._arm.add_effort(self._at(now))
-
-    def _within_reach(self, points: TrajectoryPoints, delay: float) -> TrajectoryPoints:
-        """The same, but to a last point that is due the servo is given the time that it needs: it does not jump."""
-        time, position = np.asarray(points.time, dtype=float), np.asarray(points.position, dtype=float)
-        names, limits = list(self._arm.robot.joint_names), self._arm.robot.limits
-        known = sorted(points.joint_names) == sorted(names) and position.shape == (1, len(names))
-        if not known or time.shape != (1,) or time[0] + delay > 0.0 or not np.isfinite(position).all():
-            return points
-        order = [names.index(name) for name in points.joint_names]
-        way = np.abs(position[0] - (self._arm.position + self._arm.position_error)[order])
-        needed = max(AT_ONCE, 1.01 * float(np.max(way / limits.velocity[order])))
-        return TrajectoryPoints(points.joint_names, [needed - delay], position)
-
-    def _at(self, now: float) -> np.ndarray:
-        return np.array([np.interp(now, self._time, column) for column in self._effort.T])
-
-    def _abort(self) -> None:
-        self.aborts += 1
-        now = self._arm.time
-        self._arm.hold()
-        kept = self._at(now) if self._keeps_effort else np.zeros(self._effort.shape[1])
-        self._time, self._effort = np.array([now]), kept[np.newaxis]
-        self._arm.add_effort(kept)
+        if self.active:
+            raise DynidError("the trajectory controller can not be configured from 'active' state; deactivate it first")
+        n = self._robot.n_joints
+        self._tolerances = self.settings.tolerances(n)
+        self._timeout = self.settings.timeout
+        self._hold_effort = np.zeros(n)
+        self.goals: list[Goal] = []
+        self._reference = np.zeros((3, n))
+        self._course: _Course | None = None
+        self._next: tuple[TrajectoryPoints, float | None] | np.ndarray | None = None
         self._holding = True
 
-    def _efforts(self, points: TrajectoryPoints) -> np.ndarray:
-        """(K, n) in the robot's joint order; zero where the trajectory has none."""
-        robot = self._arm.robot
-        shape = (np.size(points.time), robot.n_joints)
-        if points.effort is None:
-            return np.zeros(shape)
-        effort = np.asarray(points.effort, dtype=float)
-        if effort.shape != shape or not np.isfinite(effort).all():
-            raise TrajectoryError(f"effort of the trajectory is {effort.tolist()}; expected {shape} finite numbers")
-        if sorted(points.joint_names) != sorted(robot.joint_names):
-            return np.zeros(shape)  # refused with a better message
-        return effort[:, [list(points.joint_names).index(name) for name in robot.joint_names]]
+    def activate(self, position: np.ndarray) -> None:
+        """Hold the place, see above.
+
+        Args:
+            position: (n,) measured.
+
+        """
+        self.active = True
+        self._timeout = self.settings.timeout
+        commanded = self._interfaces.position
+        last = self.settings.set_last_command_interface_value_as_state_on_activation and np.isfinite(commanded).all()
+        self._reference = np.zeros((3, self._robot.n_joints))
+        self._reference[0] = commanded if last else position
+        self._course, self._holding = None, True
+        self._next = self._reference[0].copy()
+
+    def deactivate(self) -> None:
+        """Command no more; an action goal is aborted."""
+        self.active = False
+        self._course = self._next = None
+        self._end_goal(Goal.ABORTED)
+        self._interfaces.rest()
+        if self.settings.has_effort:
+            self._interfaces.effort = np.zeros(self._robot.n_joints)
+
+    def topic(self, points: TrajectoryPoints, now: float, start: float | None = None) -> None:
+        """Take a trajectory of the topic in place of the one before; an action goal goes on and is judged by it.
+
+        Args:
+            points: in any order of joints.
+            now: time, s.
+            start: of the trajectory; None: the next cycle.
+
+        Raises:
+            TrajectoryError: one that is refused, or the controller is inactive; the one before goes on.
+
+        """
+        self._check(points, now, start)
+        self._next = points, start
+        self._holding = False
+
+    def goal(
+        self,
+        points: TrajectoryPoints,
+        now: float,
+        start: float | None = None,
+        tolerances: GoalTolerances | None = None,
+    ) -> None:
+        """Take an action goal in place of the one before, and of any trajectory; raises as `topic`."""
+        in_force = (tolerances or GoalTolerances()).over(self.settings.tolerances(self._robot.n_joints))
+        self.topic(points, now, start)
+        self._end_goal(Goal.CANCELED)
+        self.goals.append(Goal.EXECUTING)
+        self._tolerances = in_force
+
+    def cancel(self, position: np.ndarray) -> None:
+        """Cancel the action goal, if there is one, and hold the measured `position` (n,)."""
+        if self._end_goal(Goal.CANCELED):
+            self._hold(position)
+
+    def update(self, now: float, period: float, position: np.ndarray, velocity: np.ndarray) -> None:
+        """One cycle: check what was reached, command what is due at its end.
+
+        Args:
+            now: time, s.
+            period: of the cycle, s.
+            position: (n,) measured.
+            velocity: (n,) likewise.
+
+        """
+        if not self.active:
+            return
+        new = self._next is not None
+        if new:
+            self._course = self._begin(now, position, velocity)
+            self._next = None
+        course = self._course
+        if course is None:
+            return
+        desired = course.at(now)
+        on_the_way, late = now < course.end, now - course.end
+        if not on_the_way and not self._holding and late > self._timeout:
+            self._abort("Aborted due to command timeout", position)
+        error = desired[0] - position
+        speed = desired[1] - velocity if self.settings.has_effort else np.zeros_like(velocity)
+        free = not self._holding
+        astray = free and (on_the_way or new) and not self._tolerances.on_the_way(error)
+        missed = free and not on_the_way and not self._tolerances.at_the_end(error, speed)
+        too_late = missed and 0.0 < self._tolerances.goal_time < late
+        if astray or too_late:
+            self._end_goal(Goal.ABORTED)
+            why = "state tolerance violation" if astray else "exceeded goal_time_tolerance"
+            self._abort(f"Holding position due to {why}", position)
+            return
+        self._command(course.at(now + period), course.effort_at(now))
+        if free and not on_the_way and not missed and self._end_goal(Goal.SUCCEEDED):
+            self._hold_effort = course.last_effort
+            self._hold(course.last_position)
+
+    def _command(self, desired: np.ndarray, effort: np.ndarray) -> None:
+        self._reference = desired
+        self._interfaces.position, self._interfaces.velocity, self._interfaces.acceleration = desired.copy()
+        if self.settings.has_effort:
+            self._interfaces.effort = effort
+
+    def _begin(self, now: float, position: np.ndarray, velocity: np.ndarray) -> _Course:
+        if not isinstance(self._next, tuple):
+            assert self._next is not None
+            return _Course(np.array([now]), self._next[np.newaxis, np.newaxis], self._hold_effort[np.newaxis])
+        points, start = self._next
+        time, derivatives = points.arrays(self._robot)
+        time, effort = time + (now if start is None else start), points.efforts(self._robot)
+        if time[0] > now:
+            state = np.array([position, velocity, np.zeros_like(position)])
+            if self.settings.interpolate_from_desired_state:
+                state = self._reference
+            time, derivatives = from_state(now, state, time, derivatives)
+            effort = np.vstack([np.nan_to_num(self._interfaces.effort), effort])
+        return _Course(time, derivatives, effort)
+
+    def _check(self, points: TrajectoryPoints, now: float, start: float | None) -> None:
+        if not self.active:
+            raise TrajectoryError("the trajectory controller is inactive; activate it first")
+        if points.effort is not None and not self.settings.has_effort:
+            raise TrajectoryError("it has efforts, and this controller no effort interface")
+        time, derivatives = points.arrays(self._robot)
+        points.efforts(self._robot)
+        time = time + (now if start is None else start)
+        if not np.isfinite(time).all():
+            raise TrajectoryError(f"the trajectory begins {time[0] - now:g} s from now; expected a finite time")
+        if time[-1] < now:
+            raise TrajectoryError(
+                f"the last point of the trajectory lies {now - time[-1]:.3g} s in the past; give it more "
+                f"time_from_start, or stamp 0 to start on arrival"
+            )
+        if time[0] > now:
+            check_limits(self._robot, *from_state(now, self._reference, time, derivatives))
+        else:
+            check_limits(self._robot, time, derivatives, first=0)
+
+    def _abort(self, why: str, position: np.ndarray) -> None:
+        self.aborts += 1
+        self._told(why)
+        self._hold(position)
+
+    def _hold(self, position: np.ndarray) -> None:
+        """From the next cycle on, with the effort of the hold message; unless another trajectory comes first."""
+        self._next, self._holding = position.copy(), True
+
+    def _end_goal(self, state: Goal) -> bool:
+        if not self.goals or self.goals[-1] is not Goal.EXECUTING:
+            return False
+        self.goals[-1] = state
+        return True

@@ -7,7 +7,7 @@ import pytest
 pytest.importorskip("mujoco")
 
 from dynid_ros.control import FeedbackGains, GravityCompensator, JointSettings, State, Timing, load_gravity_torque
-from dynid_ros.simulation import Drives, Sensors, SimulatedArm, TrajectoryController, TrajectoryPoints
+from dynid_ros.simulation import ControlledArm, Drives, Sensors, SimulatedArm, TrajectoryPoints, TrajectorySettings
 
 START = np.array([0.0, 0.5, 1.0, 0.0, 0.8, 0.0])
 ROTORS = [0.8, 0.8, 0.4, 0.04, 0.04, 0.02]
@@ -160,53 +160,58 @@ def test_a_position_controller_follows_a_motion_better_by_a_ratio(model_file):
 def trajectory_route(model_file, **settings):
     """Route trajectory: a one-point trajectory with efforts at the desired pose for each joint state."""
     bench = Bench(model_file, servo_model=False)
-    controller = TrajectoryController(bench.arm, **settings)
+    settings = TrajectorySettings(command_interfaces=("position", "effort"), **settings)
+    controlled = ControlledArm(bench.arm, settings, sums=True)
     names = bench.arm.robot.joint_names
 
     def send(torque):
         desired = np.array([bench.compensator.desired])
-        controller.follow(TrajectoryPoints(names, [0.0], desired, effort=[torque]))
+        controlled.trajectory.topic(TrajectoryPoints(names, [0.0], desired, effort=[torque]), bench.arm.time)
 
-    bench.take, bench.before_step = send, controller.update
-    return bench, controller
+    bench.take, bench.before_step = send, lambda: controlled.update(PERIOD)
+    return bench, controlled
 
 
 def test_efforts_of_trajectories_lift_the_arm(model_file):
-    bench, controller = trajectory_route(model_file)
+    bench, controlled = trajectory_route(model_file)
     bench.run(1.5)
     bench.enable()
     held = np.array(bench.compensator.desired)
     assert np.abs(bench.run(1.5) - held).max() < 1e-3
-    assert controller.aborts == 0
+    assert controlled.trajectory.aborts == 0
 
 
-@pytest.mark.parametrize("keeps", [True, False])
-def test_what_an_abort_leaves_of_the_effort_is_gone_with_the_next_joint_state(model_file, keeps):
-    """The controller aborts for the lack of commands, while the arm is carried elsewhere."""
-    bench, controller = trajectory_route(model_file, timeout=0.1, keeps_effort=keeps)
-    send = bench.take
+@pytest.mark.parametrize("goal", [True, False])
+def test_what_an_abort_leaves_of_the_effort_is_gone_with_the_next_joint_state(model_file, goal):
+    """The controller aborts for the lack of commands; it holds with the effort of the last action goal, or none."""
+    bench, controlled = trajectory_route(model_file, cmd_timeout=0.1)
+    send, trajectory = bench.take, controlled.trajectory
+    stale = np.array([0.0, -40.0, -20.0, 0.0, 0.0, 0.0])
+    if goal:
+        names = bench.arm.robot.joint_names
+        trajectory.goal(TrajectoryPoints(names, [0.1], [bench.arm.position], effort=[stale]), bench.arm.time)
+        bench.run(1.0)
     bench.enable()
-    assert controller.aborts == 0
-    before = bench.arm._added
+    assert trajectory.aborts == 0
     bench.take = lambda _torque: None
     bench.run(0.2)
-    assert controller.aborts == 1
-    assert bench.arm._added == pytest.approx(before if keeps else np.zeros(6), abs=1e-6)
+    assert trajectory.aborts == 1
+    assert controlled.interfaces.effort == pytest.approx(stale if goal else np.zeros(6), abs=1e-6)
     bench.compensator.aim(START + 0.2)
     bench.run(1.0)
     bench.take = send
     bench.run(PERIOD)
-    assert bench.arm._added == pytest.approx(bench.compensator.torque, abs=1e-9)
+    assert controlled.interfaces.effort == pytest.approx(bench.compensator.torque, abs=1e-9)
     assert np.abs(bench.run(2.0) - START - 0.2).max() < 5e-3
-    assert controller.aborts == 1
+    assert trajectory.aborts == 1
 
 
 def test_the_last_effort_of_a_trajectory_is_zero(model_file):
     """Nothing stale is left in the controller, which keeps the last one for ever."""
-    bench, _ = trajectory_route(model_file)
+    bench, controlled = trajectory_route(model_file)
     bench.enable().run(0.5)
-    assert np.abs(bench.arm._added).max() > 20.0
+    assert np.abs(controlled.interfaces.effort).max() > 20.0
     bench.compensator.stop(bench.time)
     bench.run(0.7)
     assert bench.compensator.state is State.DISABLED
-    assert not bench.arm._added.any()
+    assert not controlled.interfaces.effort.any()

@@ -130,7 +130,7 @@ def judge_simulator(node: SimulatorNode) -> None:
     require(0 < arm.timestep <= 0.005 and 10**6 <= node._period <= 10**9, "time")
     node.pick_up()
     for _ in range(3):
-        node._controller.update()
+        node._controller.update(arm.timestep)
         arm.step(arm.timestep)
         if node._camera is not None:
             node._stamp += round(arm.timestep * 1e9)

@@ -22,8 +22,8 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from dynid_ros.errors import DynidError
 from dynid_ros.nodes.simulated_arm.trajectory_points import trajectory_points
-from dynid_ros.simulation import SimulatedArm, TrajectoryController
-from dynid_ros.simulation.commands import checked_effort
+from dynid_ros.simulation import ControlledArm, GoalTolerances, SimulatedArm, TrajectorySettings
+from dynid_ros.simulation.controlled_arm import FORWARD, TRAJECTORY
 
 NAMES = list(planar_arm.JOINTS)
 GOAL = (0.05, -0.1, 0.15)
@@ -40,7 +40,8 @@ _POINT = st.tuples(
     _TIME, st.just("goal") | _FIELD, st.just("none") | _FIELD, st.just("none") | _FIELD, st.just("none") | _FIELD
 )
 _DELAY = st.sampled_from([0.0] * 6 + [0.3, -0.3, -1e9, 1e9, math.nan, math.inf])
-_TRAJECTORY = st.tuples(st.just("trajectory"), _NAMES, st.lists(_POINT, max_size=4), _DELAY)
+_KIND = st.sampled_from(["trajectory", "trajectory", "goal"])
+_TRAJECTORY = st.tuples(_KIND, _NAMES, st.lists(_POINT, max_size=4), _DELAY)
 _PUSH = st.tuples(
     st.just("push"), st.lists(_NUMBER, min_size=6, max_size=6), st.sampled_from([None, "link_2", "tool", "", "\n", "world"]),
     st.sampled_from([None, "link_1", "base_link", "x"]), st.sampled_from([0.2, 0.01, 0.0, -1.0, math.nan, math.inf, 1e308, 1e-9]),
@@ -52,7 +53,7 @@ _LOAD = st.tuples(
     | st.lists(_NUMBER, min_size=10, max_size=10),
 )
 EVENTS = st.lists(
-    st.one_of(_TRAJECTORY, _TRAJECTORY, _PUSH, _EFFORT, _LOAD, st.tuples(st.sampled_from(["hold", "release", "drop", "reset"]))),
+    st.one_of(_TRAJECTORY, _TRAJECTORY, _PUSH, _EFFORT, _LOAD, st.tuples(st.sampled_from(["follow", "effort mode", "drop", "reset"]))),
     min_size=1, max_size=4,
 )  # fmt: skip
 
@@ -95,59 +96,76 @@ class Simulation:
         arm = self._arm = self._arm or SimulatedArm(arms.robot(), timestep=0.002)
         arm.detach_load()
         arm.reset()
-        controller = TrajectoryController(arm, tolerance=0.5)
+        forwards = any(kind in {"effort", "effort mode"} for kind, *_ in events)
+        interfaces = ("position",) if forwards else ("position", "effort")
+        settings = TrajectorySettings(command_interfaces=interfaces, trajectory=[0.5], cmd_timeout=0.02)
+        controlled = ControlledArm(arm, settings, sums=not forwards)
         refused = []
         for kind, *details in events:
             try:
-                self._act(arm, controller, kind, details)
+                self._act(controlled, kind, details)
             except DynidError as error:
                 refused.append(error)
             for _ in range(3):
                 try:
-                    controller.update()
+                    controlled.update(STEP)
                     arm.step(STEP)
                 except DynidError as error:  # torques that cannot be followed: it begins anew, as the node does
                     refused.append(error)
                     arm.reset()
-                    controller.reset()
-                self._judge(arm)
+                    controlled.reset()
+                self._judge(controlled)
         if refused:
             raise refused[0]
 
-    def _act(self, arm: SimulatedArm, controller: TrajectoryController, kind: str, details: list[Any]) -> None:
-        if kind == "trajectory":
+    def _act(self, controlled: ControlledArm, kind: str, details: list[Any]) -> None:
+        arm, controller = controlled.arm, controlled.trajectory
+        if kind in {"trajectory", "goal"}:
             names, points, delay = details
             message = message_of(names, points)
-            before = arm._motion
+            before = controller._next, controller._holding, len(controller.goals)
             try:
-                controller.follow(trajectory_points(message), delay)
+                if kind == "goal":
+                    tolerances = GoalTolerances([0.3], [-1.0], 0.05)
+                    controller.goal(trajectory_points(message), arm.time, arm.time + delay, tolerances)
+                else:
+                    controller.topic(trajectory_points(message), arm.time, arm.time + delay)
             except DynidError:
-                require(arm._motion is before, "a trajectory that is refused changes the motion")
+                after = controller._next, controller._holding, len(controller.goals)
+                require(after[0] is before[0] and after[1:] == before[1:], "a refused trajectory changes the motion")
                 raise
-            self._judge_motion(arm, message)
+            self._judge_motion(controlled, message)
         elif kind == "push":
             arm.push(*details)
         elif kind == "effort":
-            arm.command_effort(checked_effort(arm.robot, details[0]))
+            assert controlled.forward is not None
+            controlled.forward.command(details[0])
         elif kind == "load":
             arm.attach_load(details[0])
             require((arm.truth.load[0] >= 0) and np.isfinite(arm.truth.load).all(), "a load is none")
         elif kind == "reset":
             arm.reset()
-            controller.reset()
+            controlled.reset()
+        elif kind == "drop":
+            arm.detach_load()
         else:
-            {"hold": arm.hold, "release": arm.release, "drop": arm.detach_load}[kind]()
+            controlled.exchange(FORWARD if kind == "effort mode" else TRAJECTORY)
 
-    def _judge_motion(self, arm: SimulatedArm, message: JointTrajectory) -> None:
+    def _judge_motion(self, controlled: ControlledArm, message: JointTrajectory) -> None:
+        arm = controlled.arm
+        course = controlled.trajectory._begin(arm.time, arm.position, arm.velocity)
         last = dict(zip(message.joint_names, message.points[-1].positions, strict=True))
-        end = arm._motion.at(arm._motion.end)[0]
+        end = course.at(course.end)[0]
         require(np.abs(end - [last[name] for name in arm.robot.joint_names]).max() < 1e-9, "it ends elsewhere")
         limits = arm.robot.limits
         require((end >= limits.lower - 1e-6).all() and (end <= limits.upper + 1e-6).all(), "it ends beyond the limits")
-        for time in np.linspace(arm.time, arm._motion.end, 9):
-            require(np.isfinite(arm._motion.at(time)).all(), "a motion is not finite")
+        for time in np.linspace(arm.time, course.end, 9):
+            require(np.isfinite(course.at(time)).all(), "a motion is not finite")
 
-    def _judge(self, arm: SimulatedArm) -> None:
+    def _judge(self, controlled: ControlledArm) -> None:
+        arm = controlled.arm
+        commanded = np.isfinite(controlled.interfaces.position)
+        require(commanded.all() or not commanded.any(), "a command is no position")
         for values in (arm.position, arm.velocity, arm.torque, arm.wrench, arm.link_position, *arm.measure()):
             require(np.isfinite(values).all(), "the arm is nowhere")
         require(arm.time >= 0, "time")

@@ -43,7 +43,10 @@ class Watcher(Node):
         self.create_subscription(
             JointTrajectory, "/joint_trajectory_controller/joint_trajectory", self.trajectory.append, 100
         )
-        self.effort_mode = self.create_client(SetBool, "/simulator/effort_mode")
+        self.switches = {
+            name: self.create_client(SetBool, f"/simulator/activate_{name}_controller")
+            for name in ("effort", "trajectory")
+        }
         self.change_state = self.create_client(ChangeState, "/gravity_compensation/change_state")
 
     def _on_state(self, message):
@@ -103,9 +106,12 @@ def enable(node):
 def test_alone_the_torque_holds_the_arm(route):
     node, watcher = route("effort", controller="forward_effort_controller")
     enable(node)
-    answer = watcher.effort_mode.call_async(SetBool.Request(data=True))
-    wait(answer.done)
-    assert "with the torque commanded last" in answer.result().message
+    # the effort controller first: switched at once the arm falls until the next command
+    for name, active in (("effort", True), ("trajectory", False)):
+        answer = watcher.switches[name].call_async(SetBool.Request(data=active))
+        wait(answer.done)
+        assert answer.result().success
+        time.sleep(0.3)
     assert watcher.error(1.0) < 0.02
 
 

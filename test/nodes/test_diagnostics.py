@@ -1,6 +1,7 @@
 """Every node says on /diagnostics how it is: all of them beside one simulated arm, then each in a fault."""
 
 import importlib
+import math
 import re
 import threading
 import time
@@ -236,7 +237,7 @@ def test_simulator_that_refuses_a_command(robot):
     publisher = robot.listener.create_publisher(Float64MultiArray, "/gravity_compensation/commands", 1)
     while not publisher.get_subscription_count():
         robot.spin(0.05)
-    publisher.publish(Float64MultiArray(data=[1.0]))
+    publisher.publish(Float64MultiArray(data=[math.nan]))
     status = robot.until("simulator", lambda status: "effort command refused" in status.message)
     assert status.level == WARN
 

@@ -59,6 +59,7 @@ class Client(Node):
         self.reset = self.create_client(Trigger, "/simulator/reset")
         self.pick_up = self.create_client(SetBool, "/simulator/pick_up")
         self.parameters = self.create_client(SetParameters, "/simulator/set_parameters")
+        self.controller = self.create_client(SetParameters, "/joint_trajectory_controller/set_parameters")
 
     def _on_diagnostics(self, message):
         self.diagnostics += [status for status in message.status if status.name == "simulator"]
@@ -91,9 +92,9 @@ class Client(Node):
     def carry(self, load):
         return self.call(self.pick_up, SetBool.Request(data=load))
 
-    def set(self, name, value):
+    def set(self, name, value, service=None):
         parameter = Parameter(name, value=value).to_parameter_msg()
-        return self.call(self.parameters, SetParameters.Request(parameters=[parameter])).results[0]
+        return self.call(service or self.parameters, SetParameters.Request(parameters=[parameter])).results[0]
 
     def start_again(self):
         assert self.carry(False).success
@@ -146,7 +147,7 @@ def shared_client(simulator):
     client.wait(lambda: client.states, START_TIME)
     client.wait(lambda: client.trajectory.get_subscription_count() and client.effort.get_subscription_count())
     client.wait(client.push.get_subscription_count)
-    for service in (client.effort_mode, client.reset, client.pick_up, client.parameters):
+    for service in (client.effort_mode, client.reset, client.pick_up, client.parameters, client.controller):
         assert service.wait_for_service(START_TIME)
     yield client
     client.destroy_node()
@@ -281,17 +282,35 @@ def test_refuses_bad_trajectories_and_stays(client):
     assert client.fresh().position == pytest.approx(START, abs=1e-3)
 
 
-def test_without_torque_the_arm_falls_and_hold_stops_it(client):
+def falls(client):
+    """Let go of the arm without any torque."""
     answer = client.switch(True)
     assert answer.success
     assert "no torque until the first command" in answer.message
     client.wait(lambda: client.states[-1].position[1] > START[1] + 0.1)
+
+
+def test_without_torque_the_arm_falls_and_the_switch_back_snaps_it_to_the_pose_of_before(client):
+    """As the real controller does by default, whose position command outlives its deactivation."""
+    falls(client)
     assert "already" in client.switch(True).message
-    assert client.switch(False).success
-    client.let_pass(1.0)
-    held = client.fresh().position
-    client.let_pass(0.5)
-    assert client.fresh().position == pytest.approx(list(held), abs=1e-3)
+    assert client.switch(False).message == "position mode, going back to the position commanded last"
+    client.wait(lambda: client.states[-1].position == pytest.approx(START, abs=1e-2))
+
+
+def test_with_the_parameter_the_switch_back_holds_the_measured_pose(client):
+    name = "set_last_command_interface_value_as_state_on_activation"
+    try:
+        assert client.set(name, False, client.controller).successful
+        falls(client)
+        assert client.switch(False).message == "position mode, holding the present place"
+        client.let_pass(1.0)
+        held = client.fresh().position
+        assert held[1] > START[1] + 0.05
+        client.let_pass(0.5)
+        assert client.fresh().position == pytest.approx(list(held), abs=1e-3)
+    finally:
+        assert client.set(name, True, client.controller).successful
 
 
 def gravity_torque(client):
@@ -302,40 +321,54 @@ def gravity_torque(client):
 
 
 def hold_through_the_switch(client, torque):
-    """Timer that commands the torque; the switch is tried again where a busy machine let the last command grow old."""
+    """Timer that commands the torque; the switch is tried again where a busy machine let the arm fall too long.
+
+    The controller forgets what came before its activation: until the next message the arm has no torque.
+    """
     timer = client.create_timer(0.01, lambda: client.effort.publish(Float64MultiArray(data=torque.tolist())))
     for _ in range(10):
         client.let_pass(0.3)
-        answer = client.switch(True).message
-        if "commanded last" in answer:
+        assert client.switch(True).success
+        client.let_pass(0.5)
+        if np.abs(client.fresh().position - START).max() < 0.01:
             return timer
         client.start_again()
-    raise AssertionError(answer)
+    raise AssertionError("the arm falls")
 
 
-def test_a_running_compensation_holds_the_arm_through_the_switch(client):
+def test_a_running_compensation_holds_the_arm_after_the_switch(client):
     timer = hold_through_the_switch(client, gravity_torque(client))
     client.let_pass(1.0)
-    assert client.fresh().position == pytest.approx(START, abs=2e-3)
+    assert client.fresh().position == pytest.approx(START, abs=0.01)
     client.destroy_timer(timer)
 
 
-def test_a_stale_effort_command_is_forgotten(client):
+def test_an_effort_command_before_the_switch_is_forgotten_and_one_of_an_earlier_time_acts(client):
     client.effort.publish(Float64MultiArray(data=[50.0] * 6))
     client.let_pass(0.5)
-    assert "no torque" in client.switch(True).message
+    torque = gravity_torque(client)
+    client.destroy_timer(hold_through_the_switch(client, torque))
+    client.switch(False)
+    assert f"the torque of before, up to {np.abs(torque).max():.3g} N m," in client.switch(True).message
 
 
-def test_refuses_bad_effort_commands_and_keeps_the_last(client):
+def test_refuses_an_effort_that_is_not_finite_and_a_wrong_size_ends_the_controller(client):
     torque = gravity_torque(client)
     refused = client.refused()
     client.destroy_timer(hold_through_the_switch(client, torque))
     before = client.fresh()
-    client.effort.publish(Float64MultiArray(data=[1.0, 2.0]))
     client.effort.publish(Float64MultiArray(data=[0.0, np.nan, 0.0, 0.0, 0.0, 0.0]))
+    client.effort.publish(Float64MultiArray())
     client.move(START, 1.0)
-    client.wait(lambda: client.refused() == refused + 3)
+    client.wait(lambda: client.refused() == refused + 2)
     assert client.fresh().position == pytest.approx(list(before.position), abs=2e-3)
+    client.diagnostics.clear()
+    client.effort.publish(Float64MultiArray(data=[1.0, 2.0]))
+    client.wait(lambda: any("deactivated" in status.message for status in client.diagnostics))
+    assert client.diagnostics[-1].message.startswith("effort mode, both controllers are inactive")
+    client.effort.publish(Float64MultiArray(data=[50.0] * 6))
+    client.let_pass(0.5)
+    assert client.fresh().position == pytest.approx(list(before.position), abs=2e-3), "the last torque stays"
 
 
 def push(client, frame="", **force):
@@ -477,6 +510,8 @@ def test_a_stopped_process_reports_the_time_it_lost(client, simulator):
         ("start_position:=[0.0, 9.0, 0.0, 0.0, 0.0, 0.0]", "joint 'joint_2' at 9; its limits are"),
         ("coulomb_friction:=[-1.0]", "coulomb is [-1.0]; expected one finite number of at least 0"),
         ("controller:=pid", "Parameter 'controller' is 'pid'; expected effort, position_and_effort, trajectory_effort"),
+        ("cmd_timeout:=-1.0", "Parameter 'cmd_timeout' is -1; expected 0 or more"),
+        ("constraints.trajectory:=[0.1, 0.2]", "constraints.trajectory is [0.1, 0.2]; expected one finite number"),
         ("controller_joints:=[joint_1]", "Parameter 'controller_joints' is joint_1; expected the joints joint_1, "),
         ("wrench_noise:=[-0.1]", "noise of the wrench sensor is [-0.1]"),
         ("torque_noise:=[0.1, 0.2]", "torque_noise is [0.1, 0.2]"),

@@ -159,7 +159,9 @@ def test_only_the_arm_that_is_asked_moves_and_both_are_identified_and_compensate
     assert right.publishers("forward_effort_controller/commands") == []
     right.compensate()
     for arm in arms.both:
-        arm.ask("simulator/effort_mode", SetBool, data=True)
+        arm.ask("simulator/activate_effort_controller", SetBool, data=True)
+        time.sleep(0.5)  # for the first command
+        arm.ask("simulator/activate_trajectory_controller", SetBool, data=False)
     floating = left.latest, right.latest
     push = left.client.create_publisher(WrenchStamped, "/left/simulator/push", 1)
     wait(push.get_subscription_count)

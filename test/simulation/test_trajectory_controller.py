@@ -1,108 +1,384 @@
-"""Efforts as joint_trajectory_controller commands them, on an arm whose joint hangs out by a weight known by hand."""
+"""What joint_trajectory_controller writes to its interfaces, cycle by cycle; numbers follow from its sources."""
 
 import numpy as np
 import pytest
-from pendulum import LENGTH, MASS
 
-from dynid_ros.errors import TrajectoryError
-from dynid_ros.simulation import Drives, SimulatedArm, TrajectoryController, TrajectoryPoints
+from dynid_ros.errors import DynidError, TrajectoryError
+from dynid_ros.simulation import CommandInterfaces, GoalTolerances, TrajectoryController, TrajectoryPoints
+from dynid_ros.simulation import TrajectorySettings as Settings
+from dynid_ros.simulation.trajectory_controller import Goal
 
-WEIGHT = -MASS * LENGTH * 9.80665
-"""Torque that holds the pendulum at zero, where it hangs out horizontally and falls towards positive angles."""
-STEP = 0.004
+PERIOD = 0.004
+LAG = 0.05
+BOTH = ("position", "effort")
 
 
 class Bench:
-    def __init__(self, robot, **settings):
-        drives = Drives(coulomb=0.0, viscous=0.0)
-        self.arm = SimulatedArm(robot, drives=drives, start=[0.0], servo_model=False)
-        self.controller = TrajectoryController(self.arm, **settings)
-        self.robot = robot
+    """A controller of one joint whose hardware lags behind by a constant, or is where a test says."""
 
-    def follow(self, *points, delay=0.0):
-        """Points of time, position and effort, or of time and position."""
+    def __init__(self, robot, lag=0.0, **settings):
+        self.interfaces = CommandInterfaces(1)
+        self.told = []
+        self.controller = TrajectoryController(robot, self.interfaces, Settings(**settings), self.told.append)
+        self.names, self.lag = robot.joint_names, lag
+        self.now = 0.0
+        self.measured = 0.0
+        self.speed = 0.0
+
+    def points(self, *points):
+        """Of time and position, and velocity if "v" is given by a tuple (time, position, effort)."""
         columns = list(zip(*points, strict=True))
         effort = [[value] for value in columns[2]] if len(columns) > 2 else None
-        self.controller.follow(
-            TrajectoryPoints(self.robot.joint_names, columns[0], [[p] for p in columns[1]], effort=effort), delay
-        )
+        return TrajectoryPoints(self.names, columns[0], [[p] for p in columns[1]], effort=effort)
+
+    def topic(self, *points, start=None):
+        self.controller.topic(self.points(*points), self.now, start)
+
+    def goal(self, *points, **tolerances):
+        self.controller.goal(self.points(*points), self.now, tolerances=GoalTolerances(**tolerances))
+
+    def activate(self):
+        self.controller.activate(np.array([self.measured]))
+
+    def cycle(self, measured=None):
+        """One cycle; position and effort in the interfaces after it."""
+        if measured is not None:
+            self.measured = measured
+        self.controller.update(self.now, PERIOD, np.array([self.measured]), np.array([self.speed]))
+        self.now += PERIOD
+        return float(self.interfaces.position[0]), float(self.interfaces.effort[0])
 
     def run(self, seconds):
-        for _ in range(round(seconds / STEP)):
-            self.controller.update()
-            self.arm.step(STEP)
-        return float(self.arm.position[0])
-
-    @property
-    def effort(self):
-        """Of the trajectory alone, at rest: what the servo's position error does not hold."""
-        stiffness = self.arm._servo.gains.stiffness[0]
-        return float(self.arm.torque[0] + stiffness * (self.arm.position[0] - self.arm._motion.at(self.arm.time)[0][0]))
+        """Follow the command, behind by the lag; position and effort at the end."""
+        for _ in range(round(seconds / PERIOD)):
+            found = self.cycle()
+            self.measured = found[0] - self.lag
+        return found
 
 
 @pytest.fixture
 def bench(pendulum):
-    return lambda **settings: Bench(pendulum, **settings)
+    def make(active=True, **settings):
+        bench = Bench(pendulum, **settings)
+        if active:
+            bench.activate()
+            bench.cycle()
+        return bench
+
+    return make
 
 
-def test_the_servo_without_model_sags_by_weight_over_stiffness_and_effort_lifts_it(bench):
+def test_nothing_is_commanded_before_the_first_activation(bench):
+    bench = bench(active=False)
+    assert np.isnan(bench.cycle()).all()
+    with pytest.raises(TrajectoryError, match="inactive"):
+        bench.topic((1.0, 0.5))
+
+
+@pytest.mark.parametrize(("last", "held"), [(True, 0.5), (False, 0.8)])
+def test_an_activation_holds_the_last_command_or_the_measured_pose(bench, last, held):
+    """The arm was led from 0.5 to 0.8 rad while another controller was active."""
+    bench = bench(set_last_command_interface_value_as_state_on_activation=last)
+    bench.topic((1.0, 0.5))
+    bench.run(1.5)
+    bench.controller.deactivate()
+    assert bench.cycle(0.8)[0] == 0.5, "a deactivation leaves the position in its interface"
+    bench.activate()
+    assert bench.cycle()[0] == pytest.approx(held)
+
+
+def test_a_value_that_was_never_commanded_is_not_held(bench):
+    bench = bench(active=False)
+    bench.measured = 0.3
+    bench.activate()
+    assert bench.cycle()[0] == 0.3
+
+
+def test_the_parameter_is_read_again_at_each_activation(bench):
     bench = bench()
-    stiffness = bench.arm._servo.gains.stiffness[0]
-    assert bench.run(2.0) == pytest.approx(-WEIGHT / stiffness, rel=0.01)
-    bench.follow((0.0, 0.0, WEIGHT))
-    assert bench.run(2.0) == pytest.approx(0.0, abs=-WEIGHT / stiffness * 1e-3)
+    bench.controller.settings = Settings(set_last_command_interface_value_as_state_on_activation=False)
+    bench.controller.deactivate()
+    bench.measured = 0.8
+    bench.activate()
+    assert bench.cycle()[0] == 0.8
 
 
-def test_effort_goes_linearly_from_point_to_point_and_stays(bench):
+@pytest.mark.parametrize(("desired", "jump"), [(False, LAG), (True, 0.0)])
+def test_a_new_trajectory_begins_at_the_measured_pose_or_at_the_desired_one(bench, desired, jump):
+    bench = bench(interpolate_from_desired_state=desired, lag=LAG)
+    bench.measured = -LAG
+    before = bench.cycle()[0]
+    bench.topic((2.0, 0.0))
+    assert bench.cycle()[0] == pytest.approx(before - jump, abs=2e-4)
+
+
+def test_a_first_point_that_is_due_is_gone_to_at_once_wherever_the_arm_is(bench):
+    bench = bench(lag=LAG)
+    bench.measured = -LAG
+    bench.topic((0.0, 0.01), (1.0, 0.5))
+    assert bench.cycle()[0] == pytest.approx(0.01 + 0.49 * PERIOD, abs=1e-9)
+    bench.topic((0.0, 0.3))
+    assert bench.cycle()[0] == 0.3
+
+
+def test_a_stamp_of_the_past_skips_what_is_due(bench):
     bench = bench()
+    bench.now = 10.0
+    bench.topic((0.5, 0.0), (1.0, 0.1), (2.0, 0.2), start=8.5)
+    assert bench.cycle()[0] == pytest.approx(0.15 + 0.1 * PERIOD, abs=1e-9)
+    with pytest.raises(TrajectoryError, match="lies 1 s in the past"):
+        bench.topic((0.5, 0.0), start=bench.now - 1.5)
+    assert bench.run(1.0)[0] == pytest.approx(0.2)
+
+
+def test_position_comes_one_period_ahead_and_effort_does_not(bench):
+    bench = bench(command_interfaces=BOTH)
+    bench.topic((1.0, 1.0, 10.0))
+    assert bench.cycle() == pytest.approx((PERIOD, 0.0))
+    assert bench.cycle() == pytest.approx((2 * PERIOD, 10.0 * PERIOD))
     bench.run(1.0)
-    bench.follow((1.0, 0.0, WEIGHT), (2.0, 0.0, 0.5 * WEIGHT))
-    found = [(bench.run(0.5), bench.effort)[1] for _ in range(6)]
-    expected = [0.5, 1.0, 0.75, 0.5, 0.5, 0.5]
-    assert found == pytest.approx(WEIGHT * np.array(expected), abs=0.05 * -WEIGHT)  # it moves meanwhile
+    bench.topic((1.0, 1.0))
+    assert bench.cycle()[1] == pytest.approx(10.0), "a trajectory without effort takes it away on its first segment"
+    assert bench.run(0.5)[1] == pytest.approx(5.0, abs=0.1)
+    assert bench.run(1.0)[1] == 0.0
 
 
-def test_a_trajectory_without_effort_takes_it_away(bench):
+def test_a_deactivation_makes_the_effort_zero_at_once(bench):
+    bench = bench(command_interfaces=BOTH)
+    bench.topic((0.0, 0.0, 40.0))
+    assert bench.cycle()[1] == 40.0
+    bench.controller.deactivate()
+    assert bench.interfaces.effort[0] == 0.0
+
+
+def test_a_controller_of_positions_leaves_the_effort_to_others(bench):
     bench = bench()
-    bench.follow((0.0, 0.0, WEIGHT))
-    bench.run(0.5)
-    bench.follow((1.0, 0.0))
-    bench.run(0.2)
-    assert bench.effort == pytest.approx(0.0, abs=0.02 * -WEIGHT)
+    bench.interfaces.effort = np.array([7.0])
+    with pytest.raises(TrajectoryError, match="no effort interface"):
+        bench.topic((1.0, 0.0, 1.0))
+    bench.run(0.1)
+    bench.controller.deactivate()
+    assert bench.interfaces.effort[0] == 7.0
 
 
-@pytest.mark.parametrize("keeps", [True, False])
-def test_an_abort_holds_the_place_and_a_stale_effort_or_none(bench, keeps):
-    bench = bench(tolerance=0.005, keeps_effort=keeps)
-    bench.follow((0.0, 0.0, WEIGHT))
-    bench.run(0.5)
-    assert bench.controller.aborts == 0
-    bench.arm.push([0.0, 0.0, 0.0, 0.0, 70.0, 0.0], duration=0.2)
-    bench.follow((2.0, 0.0, WEIGHT))
-    bench.run(0.3)
+def test_a_violation_writes_nothing_and_the_next_cycle_holds_the_measured_pose(bench):
+    bench = bench(command_interfaces=BOTH, trajectory=[0.1])
+    bench.topic((0.0, 0.0, 40.0))
+    bench.run(0.1)
+    bench.topic((1.0, 0.2, 40.0))
+    before = bench.cycle(0.0)
+    assert bench.cycle(0.15) == before
+    assert bench.told == ["Holding position due to state tolerance violation"]
+    assert bench.cycle(0.17) == (0.15, 0.0), "measured at the violation; no goal has left an effort"
     assert bench.controller.aborts == 1
-    place = bench.run(0.5)
-    assert place > 0.002
-    assert bench.effort == pytest.approx(WEIGHT if keeps else 0.0, abs=0.02 * -WEIGHT)
-    bench.follow((0.5, place, 0.3 * WEIGHT))
-    bench.run(1.0)
-    assert bench.effort == pytest.approx(0.3 * WEIGHT, abs=0.02 * -WEIGHT)
+    bench.topic((0.0, 0.0, 40.0))
+    bench.cycle()
+    bench.cycle(0.2)
+    assert bench.controller.aborts == 2, "each message is checked anew"
+    assert bench.cycle()[0] == 0.17
 
 
-def test_a_command_that_is_not_repeated_is_dropped_after_the_timeout(bench):
-    bench = bench(timeout=0.5, keeps_effort=False)
+def test_a_hold_violates_nothing(bench):
+    bench = bench(trajectory=[0.1])
+    bench.run(0.1)
+    bench.cycle(1.0)
+    assert bench.controller.aborts == 0
+
+
+def test_tolerances_of_a_goal_stay_in_force_for_the_topic(bench):
+    """Though the parameters say 0 all the while: through its end, an activation, and other parameters."""
+    bench = bench()
+    bench.topic((0.0, 0.5))
+    bench.cycle(0.0)
+    assert bench.controller.aborts == 0
+    bench.goal((0.1, 0.0), trajectory=[0.2])
+    bench.run(0.2)
+    assert bench.controller.goals == [Goal.SUCCEEDED]
+    bench.controller.deactivate()
+    bench.controller.settings = Settings(trajectory=[10.0])
+    bench.activate()
+    bench.cycle(0.0)
+    for number in range(3):
+        bench.topic((0.0, 0.5))
+        bench.cycle(0.0)
+        assert bench.controller.aborts == number + 1
+
+
+@pytest.mark.parametrize(
+    ("path", "aborts"), [([0.0], 1), ([-1.0], 0), ([0.6], 0), ([0.2], 1), ([-2.0], 1), ([np.nan], None)]
+)
+def test_what_a_goal_may_say_of_its_tolerances(bench, path, aborts):
+    """0: the parameter, here 0.4; -1: none; what means nothing: the parameter."""
+    bench = bench(trajectory=[0.4])
+    if aborts is None:
+        with pytest.raises(DynidError, match="path tolerance"):
+            bench.goal((0.0, 0.0), trajectory=path)
+        return
+    bench.goal((0.0, 0.0), trajectory=path)
+    bench.cycle(0.0)
+    bench.cycle(0.0)
+    bench.topic((0.0, 0.5))
+    bench.cycle(0.0)
+    assert bench.controller.aborts == aborts
+
+
+def test_only_a_new_goal_or_a_configuration_resets_tolerances(bench):
+    bench = bench()
+    bench.goal((0.0, 0.0), trajectory=[0.2])
+    bench.run(0.1)
+    bench.goal((0.0, 0.0))
+    bench.run(0.1)
+    bench.topic((0.0, 0.5))
+    bench.cycle(0.0)
+    assert bench.controller.aborts == 0
+    bench.goal((0.0, 0.5), trajectory=[0.2])
+    with pytest.raises(DynidError, match="can not be configured from 'active' state"):
+        bench.controller.configure()
+    bench.controller.deactivate()
+    assert bench.controller.goals[-1] is Goal.ABORTED
+    bench.controller.configure()
+    bench.activate()
+    bench.cycle(0.0)
+    bench.topic((0.0, 0.5))
+    bench.cycle(0.0)
+    assert bench.controller.aborts == 0
+    assert bench.controller.goals == []
+
+
+def test_a_goal_that_succeeds_leaves_its_last_effort_in_the_hold_message(bench):
+    """It comes back with an abort, a timeout and an activation, wherever the arm is then."""
+    bench = bench(command_interfaces=BOTH, trajectory=[0.1], cmd_timeout=0.5)
+    bench.goal((0.1, 0.0, -86.0))
+    assert bench.run(0.2) == (0.0, -86.0)
+    assert bench.controller.goals == [Goal.SUCCEEDED]
+    assert bench.run(2.0) == (0.0, -86.0), "it holds, so the timeout never comes"
+    assert bench.controller.aborts == 0
+    bench.topic((0.0, 0.0, -20.0))
+    assert bench.cycle()[1] == -20.0
+    assert bench.run(0.7)[1] == -86.0, "the timeout brings it back"
+    assert bench.told[-1] == "Aborted due to command timeout"
+    bench.topic((0.0, 0.0, -20.0))
+    bench.run(0.1)
+    bench.controller.deactivate()
+    assert bench.interfaces.effort[0] == 0.0
+    bench.activate()
+    assert bench.cycle()[1] == -86.0, "and an activation"
+    bench.goal((0.1, 0.0))
+    bench.run(0.2)
+    bench.topic((0.0, 0.0, -20.0))
+    bench.run(0.7)
+    assert bench.interfaces.effort[0] == 0.0, "a goal without effort that succeeds takes it away"
+
+
+def test_a_message_beside_a_goal_is_what_the_goal_is_judged_by(bench):
+    bench = bench(command_interfaces=BOTH, goal=[0.1])
+    bench.goal((10.0, 1.0, 5.0))
+    bench.run(0.1)
+    assert bench.controller.goals == [Goal.EXECUTING]
+    bench.topic((0.0, bench.measured, -33.0))
+    bench.cycle()
+    assert bench.controller.goals == [Goal.SUCCEEDED]
+    assert bench.run(1.0)[1] == -33.0
+
+
+def test_a_goal_with_effort_succeeds_only_at_rest(bench):
+    bench = bench(command_interfaces=BOTH)
+    bench.goal((0.0, 0.0, 1.0))
+    bench.speed = 0.02
+    bench.run(0.5)
+    assert bench.controller.goals == [Goal.EXECUTING]
+    bench.speed = 0.005
+    bench.cycle()
+    assert bench.controller.goals == [Goal.SUCCEEDED]
+
+
+def test_a_goal_that_is_not_reached_in_time_is_aborted(bench):
+    bench = bench(goal=[0.1], lag=0.5)
+    bench.goal((0.1, 0.0), goal_time=0.3)
+    bench.run(0.35)
+    assert bench.controller.goals == [Goal.EXECUTING]
+    bench.run(0.1)
+    assert bench.controller.goals == [Goal.ABORTED]
+    assert bench.told == ["Holding position due to exceeded goal_time_tolerance"]
+
+
+def test_a_goal_is_canceled_by_the_next_or_by_hand(bench):
+    bench = bench()
+    bench.goal((1.0, 0.5))
+    bench.run(0.5)
+    bench.goal((1.0, 0.5))
+    assert bench.controller.goals == [Goal.CANCELED, Goal.EXECUTING]
+    bench.run(0.1)
+    bench.controller.cancel(np.array([0.1]))
+    assert bench.controller.goals == [Goal.CANCELED, Goal.CANCELED]
+    assert bench.cycle()[0] == 0.1
+
+
+def test_the_timeout_drops_what_is_not_repeated_and_moves_to_the_measured_pose(bench):
+    bench = bench(command_interfaces=BOTH, cmd_timeout=0.5)
     for _ in range(5):
-        bench.follow((0.0, 0.0, WEIGHT))
+        bench.topic((0.0, 0.0, 40.0))
         bench.run(0.4)
     assert bench.controller.aborts == 0
-    assert bench.effort == pytest.approx(WEIGHT, abs=0.02 * -WEIGHT)
-    bench.run(0.6)
+    assert bench.interfaces.effort[0] == 40.0
+    bench.cycle(-0.02)
+    for _ in range(round(0.2 / PERIOD)):
+        found = bench.cycle()
+    assert found == (-0.02, 0.0)
     assert bench.controller.aborts == 1
-    assert bench.effort == pytest.approx(0.0, abs=0.02 * -WEIGHT)
 
 
-@pytest.mark.parametrize("effort", [[[1.0, 2.0]], [[np.nan]]])
-def test_efforts_that_are_none_are_refused(bench, effort):
+@pytest.mark.parametrize(("timeout", "goal_time", "aborts"), [(0.5, 0.0, 1), (0.5, 0.5, 0), (0.5, 0.6, 0)])
+def test_the_timeout_counts_only_above_goal_time(bench, timeout, goal_time, aborts):
+    bench = bench(cmd_timeout=timeout, goal_time=goal_time)
+    bench.topic((0.0, 0.0))
+    bench.run(2.0)
+    assert bench.controller.aborts == aborts
+
+
+def test_the_timeout_is_latched_at_activation(bench):
+    bench = bench(cmd_timeout=0.5)
+    bench.controller.settings = Settings()
+    bench.topic((0.0, 0.0))
+    bench.run(1.0)
+    assert bench.controller.aborts == 1
+    bench.controller.deactivate()
+    bench.activate()
+    bench.topic((0.0, 0.0))
+    bench.run(1.0)
+    assert bench.controller.aborts == 1
+
+
+def test_a_trajectory_that_is_refused_changes_nothing(bench):
+    bench = bench(command_interfaces=BOTH)
+    bench.topic((1.0, 1.0, 10.0))
+    bench.run(0.5)
+    for points, why in (
+        ([(1.0, np.nan, 0.0)], "position of joint 'swing' at point 1 is nan"),
+        ([(1.0, 0.0, np.nan)], "effort of the trajectory"),
+        ([(0.0, 11.0, 0.0)], "would go to 11 at t = 0 s; its limits"),
+        ([(0.01, 1.0, 0.0)], "would move at"),
+        ([], "no points"),
+    ):
+        with pytest.raises((TrajectoryError, IndexError), match=why):
+            bench.controller.topic(
+                TrajectoryPoints(
+                    bench.names, [p[0] for p in points], [[p[1]] for p in points], effort=[[p[2]] for p in points]
+                ),
+                bench.now,
+            )
+    assert bench.run(0.6) == pytest.approx((1.0, 10.0))
+
+
+def test_an_end_in_motion_is_refused(bench):
     bench = bench()
-    with pytest.raises(TrajectoryError, match="effort of the trajectory"):
-        bench.controller.follow(TrajectoryPoints(bench.robot.joint_names, [0.0], [[0.0]], effort=effort))
+    with pytest.raises(TrajectoryError, match=r"has velocity 0\.1 at the last point"):
+        bench.controller.topic(TrajectoryPoints(bench.names, [1.0], [[0.0]], [[0.1]]), bench.now)
+
+
+@pytest.mark.parametrize(
+    "settings", [{"cmd_timeout": -1.0}, {"goal_time": np.nan}, {"command_interfaces": ("effort",)}]
+)
+def test_settings_that_make_no_sense(settings):
+    with pytest.raises(DynidError, match=r"expected"):
+        Settings(**settings)

@@ -118,7 +118,10 @@ class DemoArm:
     def let_go(self) -> Iterator[None]:
         """Effort mode for a while; the arm is listened to."""
         with self.listening():
-            self._call.set("/simulator/effort_mode", True)
+            # in this order: switched at once the arm would fall until the next command, or by a torque of another pose
+            self._call.set("/simulator/activate_effort_controller", True)
+            self.wait(DISCOVERY)
+            self._call.set("/simulator/activate_trajectory_controller", False)
             yield
             self._call.set("/simulator/effort_mode", False)
 

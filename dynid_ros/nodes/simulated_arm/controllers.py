@@ -1,31 +1,39 @@
 """The controllers of the simulated arm, as ros2_controllers would command a robot's hardware."""
 
-import time
 from collections.abc import Callable, Mapping
 from types import SimpleNamespace
+from typing import Protocol
 
 import numpy as np
-from rcl_interfaces.srv import GetParameters
 from rclpy.node import Node
-from rclpy.parameter import Parameter
 from std_msgs.msg import Float64MultiArray
-from std_srvs.srv import SetBool
+from std_srvs.srv import SetBool, Trigger
 from trajectory_msgs.msg import JointTrajectory
 
 from dynid_ros.errors import DynidError
-from dynid_ros.nodes.shared.parameters import NodeParameter
+from dynid_ros.nodes.shared.parameters import NodeParameter, current
+from dynid_ros.nodes.shared.running import answer
+from dynid_ros.nodes.simulated_arm.controller_node import ControllerNode
+from dynid_ros.nodes.simulated_arm.hardware_topics import HardwareTopics
 from dynid_ros.nodes.simulated_arm.trajectory_points import trajectory_points
-from dynid_ros.simulation import SimulatedArm, TrajectoryController, TrajectoryPoints
-from dynid_ros.simulation.commands import checked_effort
+from dynid_ros.simulation import ControlledArm, GoalTolerances, SimulatedArm, TrajectorySettings
+from dynid_ros.simulation.controlled_arm import FORWARD, TRAJECTORY
 
-FRESH = 0.1  # s for which an effort command that came in position mode is valid after the switch
+EACH = "; one value for all joints, or one per joint"
+GOAL_PARAMETERS = (
+    NodeParameter("goal.path_tolerance", [0.0], f"rad, of the next action goal; 0: the default, -1: none{EACH}", True),
+    NodeParameter("goal.goal_tolerance", [0.0], f"rad, likewise, where it ends{EACH}", True),
+    NodeParameter("goal.goal_time_tolerance", 0.0, "s, likewise, until it is reached", True),
+)
+"""Of the message on `~/goal`, which stands for an action goal."""
 CONTROLLER_PARAMETERS = (
     NodeParameter(
         "controller",
         "effort",
         "effort: a position servo that knows the arm's model, or in effort mode forwarded torques alone; "
         "position_and_effort: a servo without model, forwarded torques added; "
-        "trajectory_effort: the same, torques in the trajectories",
+        "trajectory_effort: the same, torques in the trajectories; "
+        "ros2_control: none of its own, the servo without model is hardware for ros2_control",
     ),
     NodeParameter("controller_joints", [""], 'joints of the controllers in their order; [""]: those of the model'),
     NodeParameter(
@@ -40,175 +48,247 @@ CONTROLLER_PARAMETERS = (
         "torques, in the controller's joint order",
         required=True,
     ),
-    NodeParameter("path_tolerance", 0.0, "rad at which trajectory_effort aborts a trajectory; 0: never"),
-    NodeParameter("command_timeout", 0.0, "s after the last point at which trajectory_effort aborts; 0: never"),
-    NodeParameter("abort_keeps_effort", True, "an abort keeps the last effort, as after a goal; false: zero"),
+    NodeParameter(
+        "set_last_command_interface_value_as_state_on_activation",
+        True,
+        "the trajectory controller goes back to the position commanded last; false: holds the measured one",
+    ),
+    NodeParameter(
+        "interpolate_from_desired_state",
+        False,
+        "a new trajectory begins where the arm was to be; false: where it is measured",
+    ),
+    NodeParameter(
+        "cmd_timeout", 0.0, "s after the last point at which it aborts, if > constraints.goal_time; 0: never"
+    ),
+    NodeParameter("constraints.goal_time", 0.0, "s after the end within which a goal is to be reached; 0: for ever"),
+    NodeParameter("constraints.stopped_velocity_tolerance", 0.01, "rad/s at which a goal with effort has come to rest"),
+    NodeParameter("constraints.trajectory", [0.0], f"rad at which a trajectory is aborted on its way; 0: never{EACH}"),
+    NodeParameter("constraints.goal", [0.0], f"rad to its end at which a goal is reached; 0: anywhere{EACH}"),
+    *GOAL_PARAMETERS,
 )
+CONTROLLERS = ("effort", "position_and_effort", "trajectory_effort", "ros2_control")
+CHANGEABLE = {
+    "set_last_command_interface_value_as_state_on_activation",
+    "cmd_timeout",
+    "constraints.goal_time",
+    "constraints.stopped_velocity_tolerance",
+}
 
 
-class EffortController:
-    """A position servo, and beside it `forward_command_controller`, one active at a time: `~/effort_mode` switches.
+class Commanded(Protocol):
+    """What has the arm move."""
 
-    As that controller does it drops commands with numbers that are not finite, acts on none of another size, and holds
-    the last one for ever.
+    @property
+    def mode(self) -> str:
+        """In words."""
+
+    def update(self, period: float) -> None:
+        """Command what is due in a cycle of `period` s."""
+
+    def reset(self) -> None:
+        """Forget all commands; the arm has been reset."""
+
+
+class Controllers:
+    """`joint_trajectory_controller`, and beside it `forward_command_controller` unless trajectories have the efforts.
+
+    Parameters, lifecycle and action goals as those of ros2_controllers 4.42.1. An action goal is a message on `~/goal`;
+    a switch of controllers a call of `~/effort_mode`, or of `~/activate_trajectory_controller` and
+    `~/activate_effort_controller`; `~/configure_trajectory_controller` loads one that is inactive anew.
 
     Args:
-        node: listens and answers.
+        node: listens and answers; has declared `CONTROLLER_PARAMETERS`.
         arm: that is moved.
         settings: values of `CONTROLLER_PARAMETERS`.
         refused: told why a command is not acted on.
+        told: of what a controller does by itself.
         stamp: of the arm's present state, ns of the node's clock.
 
     Raises:
-        DynidError: `controller_joints` are not the arm's.
+        DynidError: `controller_joints` are not the arm's, or settings that a controller does not take.
 
     """
-
-    trajectory_interfaces: tuple[str, ...] = ("position",)
 
     def __init__(
         self,
         node: Node,
         arm: SimulatedArm,
         settings: SimpleNamespace,
+        *,
         refused: Callable[[str], None],
+        told: Callable[[str], None],
         stamp: Callable[[], int],
     ) -> None:
-        self._arm = arm
+        self._node = node
         self._refused = refused
         self._stamp = stamp
-        self._commanded: tuple[float, np.ndarray] | None = None
-        names = [name for name in settings.controller_joints if name] or list(arm.robot.joint_names)
-        if sorted(names) != sorted(arm.robot.joint_names):
+        names = list(arm.robot.joint_names)
+        joints = [name for name in settings.controller_joints if name] or names
+        if sorted(joints) != sorted(names):
             raise DynidError(
-                f"Parameter 'controller_joints' is {', '.join(names)}; expected the joints "
-                f"{', '.join(arm.robot.joint_names)} in any order"
+                f"Parameter 'controller_joints' is {', '.join(joints)}; expected the joints {', '.join(names)} "
+                "in any order"
             )
-        self._order = [names.index(name) for name in arm.robot.joint_names]
-        self._names = names
+        self._joints = names
+        has_effort = settings.controller == "trajectory_effort"
+        self._fixed = {
+            "command_interfaces": ("position", "effort") if has_effort else ("position",),
+            "interpolate_from_desired_state": settings.interpolate_from_desired_state,
+        }
+        first = TrajectorySettings(
+            trajectory=vars(settings)["constraints.trajectory"], goal=vars(settings)["constraints.goal"]
+        ).tolerances(len(names))
+        values = {name: vars(settings)[name] for name in sorted(CHANGEABLE)}
+        for kind, tolerance in (("trajectory", first.trajectory), ("goal", first.goal)):
+            values |= {constraint(name, kind): value for name, value in zip(names, tolerance.tolist(), strict=True)}
+        rate = {"update_rate": round(settings.rate), "is_async": False}
+        lists = {"joints": joints, "command_joints": joints, "state_interfaces": ["position", "velocity"]}
+        self._trajectory_node = ControllerNode(
+            node,
+            settings.trajectory_topic,
+            lists | rate | self._fixed | values,
+            adjustable=self._on_settings,
+            changeable=frozenset(values),
+            goals=True,
+        )
+        nodes = {TRAJECTORY: self._trajectory_node}
+        if not has_effort:
+            parameters = {"joints": joints, "interface_name": "effort"} | rate
+            nodes[FORWARD] = ControllerNode(node, settings.effort_topic, parameters)
+            node.create_subscription(Float64MultiArray, settings.effort_topic, self._on_effort, 10)
+        self.controlled = ControlledArm(
+            arm,
+            self._settings(values),
+            sums=settings.controller != "effort",
+            joints=joints,
+            told=told,
+            changed=lambda name, active: nodes[name].tell_active(active),
+        )
+        self._has_modes = settings.controller == "effort"
         node.create_subscription(JointTrajectory, settings.trajectory_topic, self._on_trajectory, 10)
-        tolerances = {f"constraints.{joint}.trajectory": settings.path_tolerance for joint in names}
-        parameters = {"joints": names, "command_interfaces": self.trajectory_interfaces} | tolerances
-        answer_parameters(node, settings.trajectory_topic, parameters | {"cmd_timeout": settings.command_timeout})
-        self._take_effort(node, settings)
-        node.create_service(SetBool, "~/effort_mode", self._on_effort_mode)
+        node.create_subscription(JointTrajectory, "~/goal", self._on_goal, 10)
+        for service, name in (
+            ("~/effort_mode", None),
+            ("~/activate_trajectory_controller", TRAJECTORY),
+            ("~/activate_effort_controller", FORWARD),
+        ):
+            node.create_service(SetBool, service, self._switch(name))
+        node.create_service(Trigger, "~/configure_trajectory_controller", answer(node, self.configure))
+        node.create_service(Trigger, "~/cancel_goal", answer(node, self.cancel))
 
     @property
     def mode(self) -> str:
         """In words."""
-        return "effort mode" if self._arm.effort_mode else "position mode"
+        controlled = self.controlled
+        modes = "effort mode" if controlled.hardware.effort_mode else "position mode"
+        name = modes if self._has_modes else "position and effort"
+        if controlled.forward is None:
+            name = "trajectories with effort"
+        aborts = controlled.trajectory.aborts
+        idle = [
+            f"the {one} is inactive"
+            for one in (TRAJECTORY, FORWARD)
+            if not controlled.active(one) and not self._has_modes and (one == TRAJECTORY or controlled.forward)
+        ]
+        if self._has_modes and not any(map(controlled.active, (TRAJECTORY, FORWARD))):
+            idle = ["both controllers are inactive"]
+        return ", ".join([name, *idle, *([f"{aborts} aborted"] if aborts else [])])
 
-    def update(self) -> None:
-        """Command what is due now."""
+    def update(self, period: float) -> None:
+        """Command what is due in a cycle of `period` s."""
+        self.controlled.update(period)
+        self._trajectory_node.tell_goals(self.controlled.trajectory.goals)
 
     def reset(self) -> None:
         """Forget all commands; the arm has been reset."""
-        self._commanded = None
+        self.controlled.reset()
+        self._trajectory_node.tell_configured()
 
-    def _take_effort(self, node: Node, settings: SimpleNamespace) -> None:
-        node.create_subscription(Float64MultiArray, settings.effort_topic, self._on_effort, 10)
-        answer_parameters(node, settings.effort_topic, {"joints": self._names, "interface_name": "effort"})
+    def configure(self) -> str:
+        """Load the trajectory controller anew, which must be inactive."""
+        self.controlled.trajectory.configure()
+        self._trajectory_node.tell_configured()
+        return f"{TRAJECTORY} configured"
+
+    def cancel(self) -> str:
+        """Cancel the action goal."""
+        self.controlled.trajectory.cancel(self.controlled.arm.position)
+        return "no goal is executed"
+
+    def _on_settings(self, values: Mapping[str, object]) -> None:
+        self.controlled.trajectory.settings = self._settings(values)
+
+    def _settings(self, values: Mapping) -> TrajectorySettings:
+        made = TrajectorySettings(
+            set_last_command_interface_value_as_state_on_activation=values[
+                "set_last_command_interface_value_as_state_on_activation"
+            ],
+            cmd_timeout=values["cmd_timeout"],
+            goal_time=values["constraints.goal_time"],
+            stopped_velocity_tolerance=values["constraints.stopped_velocity_tolerance"],
+            trajectory=[values[constraint(name, "trajectory")] for name in self._joints],
+            goal=[values[constraint(name, "goal")] for name in self._joints],
+            **self._fixed,
+        )
+        made.tolerances(len(self._joints))
+        return made
 
     def _on_trajectory(self, message: JointTrajectory) -> None:
         try:
-            points = trajectory_points(message)
-            if points.effort is not None and "effort" not in self.trajectory_interfaces:
-                raise DynidError("it has efforts, and this controller no effort interface")
-            stamp = message.header.stamp.sec * 10**9 + message.header.stamp.nanosec
-            self._follow(points, (stamp - self._stamp()) * 1e-9 if stamp else 0.0)
+            self.controlled.trajectory.topic(trajectory_points(message), self._now, self._start(message))
         except DynidError as error:
             self._refused(f"trajectory refused: {error}")
 
-    def _follow(self, points: TrajectoryPoints, delay: float) -> None:
-        self._arm.follow(points, delay)
+    def _on_goal(self, message: JointTrajectory) -> None:
+        given = vars(current(self._node, GOAL_PARAMETERS)).values()
+        try:
+            points, start = trajectory_points(message), self._start(message)
+            self.controlled.trajectory.goal(points, self._now, start, GoalTolerances(*given))
+        except DynidError as error:
+            self._refused(f"goal refused: {error}")
+
+    @property
+    def _now(self) -> float:
+        return self.controlled.arm.time
+
+    def _start(self, message: JointTrajectory) -> float | None:
+        """Of the trajectory, by the arm's time; None: at once."""
+        stamp = message.header.stamp.sec * 10**9 + message.header.stamp.nanosec
+        return self._now + (stamp - self._stamp()) * 1e-9 if stamp else None
 
     def _on_effort(self, message: Float64MultiArray) -> None:
+        assert self.controlled.forward is not None
         try:
-            torque = checked_effort(self._arm.robot, message.data)[self._order]
+            self.controlled.forward.command(message.data)
         except DynidError as error:
             self._refused(f"effort command refused: {error}")
-            return
-        self._commanded = time.monotonic(), torque
-        self._command(torque)
 
-    def _command(self, torque: np.ndarray) -> None:
-        if self._arm.effort_mode:
-            self._arm.command_effort(torque)
+    def _switch(self, name: str | None) -> Callable[[SetBool.Request, SetBool.Response], SetBool.Response]:
+        def callback(request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:
+            def act() -> str:
+                return self.controlled.switch(name, request.data) if name else self._exchange(request.data)
 
-    def _on_effort_mode(self, request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:
-        try:
-            response.success, response.message = True, self._switch(request.data)
-        except DynidError as error:
-            response.success, response.message = False, str(error)
-        return response
+            return answer(self._node, act)(request, response)
 
-    def _switch(self, to_effort: bool) -> str:
-        arm = self._arm
-        if to_effort == arm.effort_mode:
-            return f"in {self.mode} already"
-        if not to_effort:
-            arm.hold()
-            return "position mode, holding the present place"
-        arm.release()
-        if self._commanded is None or time.monotonic() - self._commanded[0] > FRESH:
-            return "effort mode, no torque until the first command"
-        arm.command_effort(self._commanded[1])
-        return "effort mode, with the torque commanded last"
+        return callback
 
-
-class PositionAndEffortController(EffortController):
-    """A position servo that knows nothing of the arm, and torques that `forward_command_controller` adds to its own."""
-
-    @property
-    def mode(self) -> str:
-        """In words."""
-        return "position and effort"
-
-    def _command(self, torque: np.ndarray) -> None:
-        self._arm.add_effort(torque)
-
-    def _switch(self, to_effort: bool) -> str:
-        if not to_effort:
+    def _exchange(self, to_effort: bool) -> str:
+        controlled = self.controlled
+        if not self._has_modes and not to_effort:
             return f"{self.mode}: the servo is on"
-        raise DynidError("the servo and torques act together here; only controller 'effort' has an effort mode")
-
-
-class TrajectoryEffortController(PositionAndEffortController):
-    """The same servo, and torques from the points of trajectories; see `TrajectoryController`."""
-
-    trajectory_interfaces = ("position", "effort")
-
-    @property
-    def mode(self) -> str:
-        """In words."""
-        aborts = self._trajectories.aborts
-        return f"trajectories with effort{f', {aborts} aborted' if aborts else ''}"
-
-    def update(self) -> None:
-        """Command what is due now."""
-        self._trajectories.update()
-
-    def reset(self) -> None:
-        """Forget all commands; the arm has been reset."""
-        self._trajectories.reset()
-
-    def _take_effort(self, _node: Node, settings: SimpleNamespace) -> None:
-        self._trajectories = TrajectoryController(
-            self._arm,
-            tolerance=settings.path_tolerance,
-            timeout=settings.command_timeout,
-            keeps_effort=settings.abort_keeps_effort,
-        )
-
-    def _follow(self, points: TrajectoryPoints, delay: float) -> None:
-        self._trajectories.follow(points, delay)
-
-
-CONTROLLERS: dict[str, type[EffortController]] = {
-    "effort": EffortController,
-    "position_and_effort": PositionAndEffortController,
-    "trajectory_effort": TrajectoryEffortController,
-}
+        name = FORWARD if to_effort else TRAJECTORY
+        if controlled.hardware.effort_mode == to_effort and controlled.active(name):
+            return f"in {self.mode} already"
+        before = controlled.interfaces.position
+        controlled.exchange(name)
+        if to_effort:
+            left = float(np.abs(controlled.torque()).max())
+            what = f"the torque of before, up to {left:.3g} N m," if left else "no torque"
+            return f"effort mode, {what} until the first command"
+        last = controlled.trajectory.settings.set_last_command_interface_value_as_state_on_activation
+        away = last and np.isfinite(before).all()
+        return f"position mode, {'going back to the position commanded last' if away else 'holding the present place'}"
 
 
 def checked_controller(name: str) -> str:
@@ -223,14 +303,21 @@ def checked_controller(name: str) -> str:
     return name
 
 
-def answer_parameters(node: Node, topic: str, values: Mapping[str, object]) -> None:
-    """Answer for the controller of a topic `<controller>/...`, as its node would, what its parameters are."""
-    controller = topic.rpartition("/")[0]
+def constraint(joint: str, kind: str) -> str:
+    """Name of a joint's tolerance, `kind` trajectory or goal."""
+    return f"constraints.{joint}.{kind}"
 
-    def callback(request: GetParameters.Request, response: GetParameters.Response) -> GetParameters.Response:
-        named = [Parameter(name, value=values.get(name)) for name in request.names]
-        response.values = [parameter.to_parameter_msg().value for parameter in named]
-        return response
 
-    if controller:
-        node.create_service(GetParameters, f"{controller}/get_parameters", callback)
+def commanded(
+    node: Node,
+    arm: SimulatedArm,
+    settings: SimpleNamespace,
+    *,
+    refused: Callable[[str], None],
+    told: Callable[[str], None],
+    stamp: Callable[[], int],
+) -> Commanded:
+    """What `settings.controller` names; arguments and errors as of `Controllers`."""
+    if settings.controller == "ros2_control":
+        return HardwareTopics(node, arm, refused)
+    return Controllers(node, arm, settings, refused=refused, told=told, stamp=stamp)

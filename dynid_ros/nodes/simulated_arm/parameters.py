@@ -13,13 +13,13 @@ from dynid_ros.model.inertia import PARAMETERS_PER_LINK, from_center_of_mass, in
 from dynid_ros.nodes.shared.parameters import NodeParameter
 from dynid_ros.nodes.shared.robot_description import ROBOT_PARAMETERS
 from dynid_ros.nodes.simulated_arm.camera import CAMERA_PARAMETERS
-from dynid_ros.nodes.simulated_arm.controllers import CONTROLLER_PARAMETERS, checked_controller
+from dynid_ros.nodes.simulated_arm.controllers import CONTROLLER_PARAMETERS, EACH, checked_controller
+from dynid_ros.nodes.simulated_arm.hardware_topics import with_hardware
 from dynid_ros.nodes.simulated_arm.push import PUSH_PARAMETERS
 from dynid_ros.simulation import Drives, Sensors, SimulatedArm, Springs, WrenchSensor, misjudged_urdf
 from dynid_ros.simulation.per_joint import per_joint
 
 SHORTEST_TIMESTEP = 1e-5
-EACH = "; one value for all joints, or one per joint"
 BOTH = "; one for force and one for torque, or one per axis"
 SENSOR_PARAMETERS = (
     NodeParameter("torque_offset", [0.02], f"fraction of the range, its sign drawn{EACH}", adjustable=True),
@@ -124,11 +124,12 @@ def make_sensors(settings: SimpleNamespace, robot: RobotModel) -> Sensors:
 
 
 def published_description(settings: SimpleNamespace, robot: RobotModel) -> str | None:
-    """URDF of `robot`, wrong by as much as the parameter says."""
+    """URDF of `robot`, wrong by as much as the parameter says; with the hardware's element for ros2_control."""
     error = settings.description_error
     if not 0.0 <= error < 1.0:
         raise DynidError(f"Parameter 'description_error' is {error:g}; expected 0 or more, below 1")
-    return misjudged_urdf(robot, error, np.random.default_rng((settings.seed, 2))) if error else robot.urdf
+    urdf = misjudged_urdf(robot, error, np.random.default_rng((settings.seed, 2))) if error else robot.urdf
+    return with_hardware(urdf, robot) if urdf and settings.controller == "ros2_control" else urdf
 
 
 def load_of(settings: SimpleNamespace) -> NDArray:

@@ -1,0 +1,154 @@
+"""What the node of a simulated controller offers besides its commands: parameters, lifecycle, state of its goals."""
+
+from collections.abc import Callable, Mapping
+from itertools import pairwise
+from uuid import uuid4
+
+from action_msgs.msg import GoalStatus, GoalStatusArray
+from lifecycle_msgs.msg import State, Transition, TransitionEvent
+from rcl_interfaces.msg import SetParametersResult
+from rcl_interfaces.srv import GetParameters, SetParameters
+from rclpy.node import Node
+from rclpy.parameter import Parameter
+from rclpy.publisher import Publisher
+from rclpy.qos import DurabilityPolicy, QoSProfile
+
+from dynid_ros.errors import DynidError
+from dynid_ros.simulation.trajectory_controller import Goal
+
+GOAL_STATUS = {
+    Goal.EXECUTING: GoalStatus.STATUS_EXECUTING,
+    Goal.SUCCEEDED: GoalStatus.STATUS_SUCCEEDED,
+    Goal.CANCELED: GoalStatus.STATUS_CANCELED,
+    Goal.ABORTED: GoalStatus.STATUS_ABORTED,
+}
+ACTIVATION = (
+    (Transition.TRANSITION_ACTIVATE, "activate"),
+    ((2, "inactive"), (State.TRANSITION_STATE_ACTIVATING, "activating"), (3, "active")),
+)
+DEACTIVATION = (
+    (Transition.TRANSITION_DEACTIVATE, "deactivate"),
+    ((3, "active"), (State.TRANSITION_STATE_DEACTIVATING, "deactivating"), (2, "inactive")),
+)
+CLEANUP = (
+    (Transition.TRANSITION_CLEANUP, "cleanup"),
+    ((2, "inactive"), (State.TRANSITION_STATE_CLEANINGUP, "cleaningup"), (1, "unconfigured")),
+)
+CONFIGURATION = (
+    (Transition.TRANSITION_CONFIGURE, "configure"),
+    ((1, "unconfigured"), (State.TRANSITION_STATE_CONFIGURING, "configuring"), (2, "inactive")),
+)
+_Transition = tuple[tuple[int, str], tuple[tuple[int, str], ...]]
+
+
+class ControllerNode:
+    """Answers and tells in the name of a controller, as its node would, under the topic `<controller>/...`.
+
+    Controllers have no lifecycle services; they tell transitions, to whom listens then. With rclcpp a request for
+    several parameters of which one is not declared has an empty answer.
+
+    Args:
+        node: has the services and publishers.
+        topic: of the controller's commands; without a controller's name in it there is nothing to ask.
+        parameters: values by name.
+        adjustable: called with all values where some of those named in `changeable` are set; what it raises refuses.
+        changeable: names of parameters that are not read-only.
+        goals: it takes action goals, and tells how they stand.
+
+    """
+
+    def __init__(
+        self,
+        node: Node,
+        topic: str,
+        parameters: Mapping[str, object],
+        *,
+        adjustable: Callable[[Mapping[str, object]], None] = lambda _values: None,
+        changeable: frozenset[str] = frozenset(),
+        goals: bool = False,
+    ) -> None:
+        self._node = node
+        self._name = topic.rpartition("/")[0]
+        self._values = dict(parameters)
+        self._adjustable, self._changeable = adjustable, changeable
+        self._with_goals = goals
+        self._goals: list[tuple[GoalStatus, Goal]] = []
+        self._status: Publisher | None = None
+        self._transitions: Publisher | None = None
+        if not self._name:
+            return
+        node.create_service(GetParameters, f"{self._name}/get_parameters", self._on_get)
+        node.create_service(SetParameters, f"{self._name}/set_parameters", self._on_set)
+        self._transitions = node.create_publisher(TransitionEvent, f"{self._name}/transition_event", 10)
+        self._serve_goals()
+
+    def tell_active(self, active: bool) -> None:
+        """Publish that it was activated or deactivated."""
+        self._tell(ACTIVATION if active else DEACTIVATION)
+
+    def tell_configured(self) -> None:
+        """Publish that it was cleaned up and configured; a new action server knows of no goals."""
+        self._tell(CLEANUP)
+        self._tell(CONFIGURATION)
+        self._serve_goals()
+
+    def tell_goals(self, goals: list[Goal]) -> None:
+        """Publish how the action goals stand, where that has changed."""
+        if [state for _, state in self._goals] == goals or self._status is None:
+            return
+        for _ in goals[len(self._goals) :]:
+            status = GoalStatus()
+            status.goal_info.goal_id.uuid = list(uuid4().bytes)
+            status.goal_info.stamp = self._node.get_clock().now().to_msg()
+            self._goals.append((status, Goal.EXECUTING))
+        self._goals = [(status, state) for (status, _), state in zip(self._goals, goals, strict=True)]
+        for status, state in self._goals:
+            status.status = GOAL_STATUS[state]
+        self._status.publish(GoalStatusArray(status_list=[status for status, _ in self._goals]))
+
+    def _serve_goals(self) -> None:
+        if not self._with_goals:
+            return
+        if self._status is not None:
+            self._node.destroy_publisher(self._status)
+        # as rcl_action_qos_profile_status_default: the last array reaches who comes later
+        latest = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+        self._status = self._node.create_publisher(
+            GoalStatusArray, f"{self._name}/follow_joint_trajectory/_action/status", latest
+        )
+        self._goals = []
+
+    def _tell(self, transition: _Transition) -> None:
+        if self._transitions is None:
+            return
+        (number, label), states = transition
+        for start, goal in pairwise(states):
+            event = TransitionEvent(timestamp=self._node.get_clock().now().nanoseconds)
+            event.transition.id, event.transition.label = number, label
+            event.start_state.id, event.start_state.label = start
+            event.goal_state.id, event.goal_state.label = goal
+            self._transitions.publish(event)
+
+    def _on_get(self, request: GetParameters.Request, response: GetParameters.Response) -> GetParameters.Response:
+        if all(name in self._values for name in request.names):
+            named = [Parameter(name, value=self._values[name]) for name in request.names]
+            response.values = [parameter.to_parameter_msg().value for parameter in named]
+        return response
+
+    def _on_set(self, request: SetParameters.Request, response: SetParameters.Response) -> SetParameters.Response:
+        response.results = [self._set(Parameter.from_parameter_msg(message)) for message in request.parameters]
+        return response
+
+    def _set(self, parameter: Parameter) -> SetParametersResult:
+        name, value = parameter.name, parameter.value
+        if name not in self._changeable:
+            what = "is read-only" if name in self._values else "was not declared"
+            return SetParametersResult(successful=False, reason=f"parameter '{name}' {what}")
+        if type(value) is not type(self._values[name]):
+            return SetParametersResult(successful=False, reason=f"parameter '{name}' has another type")
+        try:
+            self._adjustable(self._values | {name: value})
+        except DynidError as error:
+            return SetParametersResult(successful=False, reason=str(error))
+        self._values[name] = value
+        return SetParametersResult(successful=True)

@@ -1,0 +1,145 @@
+"""The simulated arm with its controllers, in the cycle of `controller_manager`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from dynid_ros.errors import DynidError
+from dynid_ros.simulation.arm import SimulatedArm
+from dynid_ros.simulation.command_interfaces import CommandInterfaces
+from dynid_ros.simulation.forward_controller import ForwardController
+from dynid_ros.simulation.hardware import ArmHardware
+from dynid_ros.simulation.trajectory_controller import TrajectoryController
+from dynid_ros.simulation.trajectory_settings import TrajectorySettings
+
+TRAJECTORY, FORWARD = "trajectory controller", "effort controller"
+
+
+class ControlledArm:
+    """An arm whose hardware obeys two controllers.
+
+    Args:
+        arm: that is moved; to be stepped by who calls `update`.
+        settings: of the trajectory controller; with the command interface effort there is no other controller.
+        sums: the hardware adds efforts to the servo's torque; False: it has modes, and effort acts where the trajectory
+            controller is not active; where neither is the mode stays.
+        joints: of the controllers in their order; None: the arm's.
+        told: of what controllers log.
+        changed: called with the controller's name (`TRAJECTORY`, `FORWARD`) and whether it is active now.
+
+    Attributes:
+        arm: as given.
+        interfaces: of the hardware.
+        hardware: obeys them.
+        trajectory: the trajectory controller.
+        forward: the effort controller, or None.
+
+    """
+
+    def __init__(
+        self,
+        arm: SimulatedArm,
+        settings: TrajectorySettings,
+        *,
+        sums: bool,
+        joints: Sequence[str] | None = None,
+        told: Callable[[str], None] = lambda _what: None,
+        changed: Callable[[str, bool], None] = lambda _name, _active: None,
+    ) -> None:
+        names = list(arm.robot.joint_names)
+        self.arm = arm
+        self.interfaces = CommandInterfaces(len(names))
+        self.hardware = ArmHardware(arm, self.interfaces, sums=sums)
+        self.trajectory = TrajectoryController(arm.robot, self.interfaces, settings, told)
+        self.forward = None if settings.has_effort else ForwardController(joints or names, names, self.interfaces)
+        self._sums = sums
+        self._told = told
+        self._changed = changed
+        self._active: set[str] = set()
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin anew, as after a start of hardware and controllers: nothing was commanded; the arm has been reset."""
+        self.interfaces.forget()
+        self._set(TRAJECTORY, False)
+        self._set(FORWARD, False)
+        self.trajectory.configure()
+        self.hardware.effort_mode = False
+        self._set(TRAJECTORY, True)
+        if self._sums and self.forward is not None:
+            self._set(FORWARD, True)
+
+    def active(self, name: str) -> bool:
+        """Whether a controller commands."""
+        return name in self._active
+
+    def switch(self, name: str, active: bool) -> str:
+        """Activate or deactivate one controller; what came of it, in words.
+
+        Raises:
+            DynidError: there is none of that name.
+
+        """
+        self._require(name)
+        if active == self.active(name):
+            return f"{name} is {_word(active)} already"
+        self._set(name, active)
+        return f"{name} {_word(active)}"
+
+    def exchange(self, name: str) -> str:
+        """Activate one controller and deactivate the other in the same cycle.
+
+        Raises:
+            DynidError: there is none of that name, or the two act together.
+
+        """
+        self._require(name)
+        if self._sums:
+            raise DynidError("the servo and torques act together here; only controller 'effort' has an effort mode")
+        other = FORWARD if name == TRAJECTORY else TRAJECTORY
+        if self.active(name) and not self.active(other):
+            return f"{name} is active already"
+        self._set(other, False)
+        self._set(name, True)
+        return f"{name} active, {other} inactive"
+
+    def update(self, period: float) -> None:
+        """One cycle of `period` s: controllers, then hardware; one that fails is deactivated."""
+        arm = self.arm
+        self.trajectory.update(arm.time, period, arm.position, arm.velocity)
+        if self.forward is not None and self.active(FORWARD):
+            try:
+                self.forward.update()
+            except DynidError as error:
+                self._told(f"{error}; {FORWARD} deactivated, as its update resulted in an error")
+                self._set(FORWARD, False)
+        self.hardware.write(period)
+
+    def torque(self) -> np.ndarray:
+        """(n,) N m in the effort interfaces, zero where nothing was commanded."""
+        return np.nan_to_num(self.interfaces.effort)
+
+    def _require(self, name: str) -> None:
+        if name == FORWARD and self.forward is None:
+            raise DynidError(f"there is no {FORWARD} here: efforts are in the points of trajectories")
+
+    def _set(self, name: str, active: bool) -> None:
+        if active == self.active(name):
+            return
+        self._active ^= {name}
+        if name == TRAJECTORY:
+            if active:
+                self.trajectory.activate(self.arm.position)
+            else:
+                self.trajectory.deactivate()
+        elif self.forward is not None:
+            (self.forward.activate if active else self.forward.deactivate)()
+        if self._active and not self._sums:
+            self.hardware.effort_mode = not self.active(TRAJECTORY)
+        self._changed(name, active)
+
+
+def _word(active: bool) -> str:
+    return "active" if active else "inactive"

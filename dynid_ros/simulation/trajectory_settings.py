@@ -1,0 +1,147 @@
+"""Parameters of `joint_trajectory_controller` that decide what a command does, and its tolerances."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dynid_ros.errors import DynidError
+from dynid_ros.simulation.per_joint import per_joint
+
+INTERFACES = (("position",), ("position", "effort"))
+
+
+@dataclass(frozen=True)
+class Tolerances:
+    """What a trajectory is held to.
+
+    Attributes:
+        trajectory: (n,) rad or m from the desired position on the way; 0: not checked.
+        goal: (n,) likewise at the end.
+        stopped_velocity: per s, at the end, where the controller commands effort; 0: not checked.
+        goal_time: s after the end within which the goal is to be reached; 0: for ever.
+
+    """
+
+    trajectory: np.ndarray
+    goal: np.ndarray
+    stopped_velocity: float
+    goal_time: float
+
+    def on_the_way(self, error: np.ndarray) -> bool:
+        """Whether position errors (n,) are within."""
+        return _within(error, self.trajectory)
+
+    def at_the_end(self, error: np.ndarray, velocity: np.ndarray) -> bool:
+        """Whether errors of position and velocity, each (n,), are within."""
+        return _within(error, self.goal) and _within(velocity, np.full_like(velocity, self.stopped_velocity))
+
+
+@dataclass(frozen=True)
+class TrajectorySettings:
+    """Parameters by their real names and with their real defaults (ros2_controllers 4.42.1).
+
+    Attributes:
+        command_interfaces: `("position",)` or `("position", "effort")`.
+        interpolate_from_desired_state: a new trajectory begins where the arm was to be; false: where it is measured.
+        set_last_command_interface_value_as_state_on_activation: an activation holds the position that was commanded
+            last, by whomever; false: the measured one.
+        cmd_timeout: s after the last point at which a command that is not repeated is dropped; in force only where it
+            is longer than `goal_time`.
+        goal_time: `constraints.goal_time`, see `Tolerances`, as the three below.
+        stopped_velocity_tolerance: `constraints.stopped_velocity_tolerance`.
+        trajectory: `constraints.<joint>.trajectory`, one for all joints or one per joint.
+        goal: `constraints.<joint>.goal`, likewise.
+
+    """
+
+    command_interfaces: tuple[str, ...] = ("position",)
+    interpolate_from_desired_state: bool = False
+    set_last_command_interface_value_as_state_on_activation: bool = True
+    cmd_timeout: float = 0.0
+    goal_time: float = 0.0
+    stopped_velocity_tolerance: float = 0.01
+    trajectory: Sequence[float] = field(default=(0.0,))
+    goal: Sequence[float] = field(default=(0.0,))
+
+    def __post_init__(self) -> None:
+        """Raises `DynidError` for command interfaces or times that the controller does not take."""
+        if self.command_interfaces not in INTERFACES:
+            raise DynidError(f"command_interfaces are {list(self.command_interfaces)}; expected one of {INTERFACES}")
+        for name, value in (
+            ("cmd_timeout", self.cmd_timeout),
+            ("constraints.goal_time", self.goal_time),
+            ("constraints.stopped_velocity_tolerance", self.stopped_velocity_tolerance),
+        ):
+            if not 0.0 <= value < np.inf:
+                raise DynidError(f"Parameter '{name}' is {value:g}; expected 0 or more")
+
+    @property
+    def has_effort(self) -> bool:
+        """Whether the controller commands effort."""
+        return "effort" in self.command_interfaces
+
+    @property
+    def timeout(self) -> float:
+        """What `cmd_timeout` comes to, s; infinity: nothing is dropped."""
+        return self.cmd_timeout if self.cmd_timeout > self.goal_time else np.inf
+
+    def tolerances(self, n_joints: int) -> Tolerances:
+        """Those in force where an action goal says nothing else.
+
+        Raises:
+            DynidError: neither one value nor one per joint, or a negative one.
+
+        """
+        return Tolerances(
+            per_joint("constraints.trajectory", self.trajectory, n_joints, minimum=0.0),
+            per_joint("constraints.goal", self.goal, n_joints, minimum=0.0),
+            self.stopped_velocity_tolerance,
+            self.goal_time,
+        )
+
+
+@dataclass(frozen=True)
+class GoalTolerances:
+    """What an action goal says of its tolerances: 0: as the parameters; -1: none; one for all joints or one each.
+
+    Attributes:
+        trajectory: rad or m on the way (`path_tolerance`).
+        goal: rad or m at the end (`goal_tolerance`).
+        goal_time: s (`goal_time_tolerance`).
+
+    """
+
+    trajectory: Sequence[float] = (0.0,)
+    goal: Sequence[float] = (0.0,)
+    goal_time: float = 0.0
+
+    def over(self, default: Tolerances) -> Tolerances:
+        """Those in force from then on; a value that means nothing leaves all of the default (tolerances.hpp).
+
+        Raises:
+            DynidError: neither one value nor one per joint.
+
+        """
+        n = len(default.trajectory)
+        trajectory = per_joint("the goal's path tolerance", self.trajectory, n)
+        goal = per_joint("the goal's tolerance", self.goal, n)
+        given = np.concatenate([trajectory, goal, [self.goal_time]])
+        if np.any((given < 0.0) & (given != -1.0)) or not np.isfinite(given).all():
+            return default
+        return Tolerances(
+            _over(trajectory, default.trajectory),
+            _over(goal, default.goal),
+            default.stopped_velocity,
+            float(_over(np.array([self.goal_time]), np.array([default.goal_time]))[0]),
+        )
+
+
+def _within(error: np.ndarray, tolerance: np.ndarray) -> bool:
+    return not np.any((tolerance > 0.0) & (np.abs(error) > tolerance))
+
+
+def _over(given: np.ndarray, default: np.ndarray) -> np.ndarray:
+    return np.where(given > 0.0, given, np.where(given < 0.0, 0.0, default))
