@@ -46,8 +46,10 @@ ROOMS = {
 ASKED = 0.95
 SLOW = 30.0
 """Time that a slow test may take, s; what it takes is not measured."""
-APART = re.compile("node_process|recorder_bench")
-"""Modules by which tests start nodes as processes."""
+APART = re.compile("node_process|recorder_bench|generate_parameters")
+"""Modules by which tests start nodes as processes, or read what they declare."""
+BESIDE = {"nodes": ("test/docs/test_generate_parameters.py",)}
+"""Tests that see a room from outside."""
 FIRST = 25
 """Tests that a mutant meets first; the others are run where these see nothing."""
 
@@ -97,7 +99,7 @@ class Tests(NamedTuple):
         def place(name: str) -> tuple[object, ...]:
             return own not in name.partition("::")[0], name not in traced, self.seconds.get(name, 0.0), name
 
-        named = re.compile(rf"\b({'|'.join(nodes_with(mutant.file))})\b")
+        named = re.compile(rf"\b({'|'.join((*nodes_with(mutant.file), 'generate_parameters'))})\b")
         return sorted(traced | {name for name, text in self.apart.items() if named.search(text)}, key=place)
 
 
@@ -111,7 +113,7 @@ def nodes_with(file: str) -> tuple[str, ...]:
         names = [re.escape(".".join(path.relative_to(ROOT).with_suffix("").parts)) for path in found]
         imports = re.compile(rf"^\s*from ({'|'.join(names)}) import", re.MULTILINE)
         found |= {path for path, text in texts.items() if imports.search(text)}
-    return tuple(path.stem for path in found if path.parent == ROOT / "dynid_ros" / "nodes") or ("no_node",)
+    return tuple(path.stem for path in found if path.parent == ROOT / "dynid_ros" / "nodes")
 
 
 def main() -> None:
@@ -184,7 +186,7 @@ def drawn(room: str, count: int, rng: random.Random) -> list[Mutant]:
 
 def traced(copy: Path, room: str, jobs: int) -> Tests:
     """Run the quick tests of a room once, on the whole sources."""
-    folders = [f"test/{name}" for name in ROOMS[room]]
+    folders = [*(f"test/{name}" for name in ROOMS[room]), *BESIDE.get(room, ())]
     spread = ["--numprocesses", str(jobs), "--dist", "loadfile"]
     traces = ["--cov=dynid_ros", "--cov-context=test", "--cov-report=", "--durations=0", "--durations-min=0", "-vv"]
     (copy / ".coveragerc").write_text("[run]\nconcurrency = thread\n")
