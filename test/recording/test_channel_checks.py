@@ -68,6 +68,15 @@ def test_velocities_of_another_unit_or_sign_are_found(clean, gain, said):
     assert said in finding.message
 
 
+def test_of_two_samples_no_velocities_are_told(clean):
+    assert "only 2 samples" in the_finding(clean.slice(slice(0, 80, 40))).message
+
+
+def test_of_a_joint_that_stands_the_velocity_is_not_looked_at(clean):
+    stands = changed(clean, "position", 0, 0.3 + 1e-5 * np.sin(np.arange(N)))
+    assert not [finding for finding in check(changed(stands, "velocity", 0, 0.0)) if "velocity" in finding.message]
+
+
 def test_velocity_of_another_joint_is_found(clean):
     finding = the_finding(changed(clean, "velocity", 2, clean.velocity[:, 0]))
     assert "its velocity is not that of its position" in finding.message

@@ -116,6 +116,13 @@ def test_binary_file(tmp_path):
         Recording.read(path)
 
 
+def test_what_the_system_cannot_read_is_told_in_its_words(tmp_path):
+    path = tmp_path / "run.csv"
+    path.symlink_to("/proc/self/mem")
+    with pytest.raises(RecordingError, match=r"cannot read .*run\.csv as a CSV table \(Input/output error\); expected"):
+        Recording.read(path)
+
+
 def test_written_table_is_read_back(tmp_path):
     values = np.random.default_rng(1).normal(size=(20, 3))
     time = np.linspace(0, 1, 20)

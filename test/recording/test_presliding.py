@@ -1,0 +1,30 @@
+"""Friction that builds up after a reversal, as the checks of torques have it."""
+
+from types import SimpleNamespace
+
+import numpy as np
+
+from dynid_ros.recording.presliding import DISTANCES, with_presliding
+from dynid_ros.recording.torque_fit import Terms
+from dynid_ros.signals import LowPass
+
+RATE, CUTOFF = 200.0, 8.0
+ROWS = slice(100, 700, 3)
+
+
+def test_it_is_dahls_and_passes_the_low_pass_of_the_torques():
+    """To and fro at 0.1 rad/s: towards one in the direction of motion by exp(-way / distance), from where it was."""
+    time = np.arange(801) / RATE
+    way = 0.1 * np.where(time <= 2.0, time, time - 2.0)
+    position = np.where(time <= 2.0, way, 0.2 - way)[:, None]
+    stretch = SimpleNamespace(time=time, position=position, direction=np.zeros_like(position), kept=ROWS)
+    velocity = np.full((len(time[ROWS]), 1), 0.1)
+    samples = SimpleNamespace(stretches=[stretch], velocity=velocity, wide=lambda rate: LowPass(CUTOFF, rate))
+    nothing = np.zeros((len(velocity), 1, 0))
+    found = with_presliding(Terms(nothing, nothing, np.ones_like(velocity)), samples)
+    for k, distance in enumerate(DISTANCES):
+        forgotten = np.exp(-way / distance)
+        friction = np.where(time <= 2.0, 1.0 - forgotten, 2.0 * forgotten - 1.0)
+        expected = LowPass(CUTOFF, RATE).filter(friction[:, None])[ROWS]
+        np.testing.assert_allclose(found.drive[:, :, k], expected, atol=0.02)
+    np.testing.assert_allclose(found.rigid[:, 0], np.column_stack([np.zeros(len(velocity)), velocity]))
