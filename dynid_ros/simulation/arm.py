@@ -15,14 +15,12 @@ from dynid_ros.simulation.following import TrajectoryPoints
 from dynid_ros.simulation.joint_spline import JointSpline, SetPoint
 from dynid_ros.simulation.load_body import checked_load
 from dynid_ros.simulation.physics import compile_arm
-from dynid_ros.simulation.plant import FlexiblePlant, Plant
+from dynid_ros.simulation.plant import DIVERGED, FlexiblePlant, Plant
 from dynid_ros.simulation.sensors import Sensors
 from dynid_ros.simulation.servo import PositionServo
 from dynid_ros.simulation.springs import Springs
 from dynid_ros.simulation.truth import ArmTruth
 from dynid_ros.simulation.wrench_sensor import WrenchSensor
-
-DIVERGED = 1e4  # rad/s or m/s; no arm moves so fast, and MuJoCo still can
 
 
 class SimulatedArm:
@@ -155,9 +153,7 @@ class SimulatedArm:
         return reading[:3], reading[3:]
 
     def attach_load(self, parameters: ArrayLike) -> None:
-        """Fix a load to the tip link, in place of the one before; position and velocity stay.
-
-        It stays attached through `reset`.
+        """Fix a load to the tip link, in place of the one before, through resets; position and velocity stay.
 
         Args:
             parameters: (10,) `[m, mcx, mcy, mcz, Ixx, Ixy, Ixz, Iyy, Iyz, Izz]` about the tip link's frame.
@@ -166,11 +162,14 @@ class SimulatedArm:
             DynidError: no body has these parameters; the load before stays.
 
         """
-        self._carry(checked_load(parameters))
+        load = checked_load(parameters)
+        self.truth.carry(load)
+        self._plant.carry(load)
 
     def detach_load(self) -> None:
         """Let go of the load, if there is one; position and velocity stay."""
-        self._carry(None)
+        self.truth.carry(None)
+        self._plant.carry(None)
 
     def push(self, wrench: ArrayLike, link: str | None = None, axes: str | None = None, duration: float = 0.1) -> None:
         """Push a link from outside, as a hand does; a new push takes the place of the one before, a reset ends it.
@@ -188,10 +187,6 @@ class SimulatedArm:
 
         """
         self._plant.push(link or self.robot.tip, wrench, axes or self.robot.base, duration)
-
-    def _carry(self, load: np.ndarray | None) -> None:
-        self.truth.carry(load)
-        self._plant.carry(load)
 
     def reset(self, position: ArrayLike | None = None) -> None:
         """Put the arm at rest in `position` (None: the start), in position mode, at time 0; noise and load go on.
@@ -259,11 +254,11 @@ class SimulatedArm:
         self._motion = points.join(self.robot, self.time, delay, self._motion.at(self.time))
 
     def track(self, desired: np.ndarray, ahead: float) -> None:
-        """Have the servo reach a set-point; a drive that gets one in each cycle interpolates so between them.
+        """Have the servo reach a set-point, and hold it; a drive that gets one in each cycle interpolates so.
 
         Args:
             desired: (3, n) position, velocity and acceleration; a joint whose position is NaN stays where it was to be.
-            ahead: s from now at which it is to be reached; until the next set-point the arm holds its position.
+            ahead: s from now at which it is to be reached.
 
         Raises:
             DynidError: effort mode.
@@ -271,10 +266,8 @@ class SimulatedArm:
         """
         if self.effort_mode:
             raise DynidError("the arm takes set-points in position mode only; it is in effort mode")
-        missing = np.isnan(desired[0])
-        if missing.any():
-            desired = np.where(missing, [[1.0], [0.0], [0.0]] * self._motion.at(self.time)[0], desired)
-        self._motion = SetPoint(self.time + ahead, desired)
+        held = [[1.0], [0.0], [0.0]] * self._motion.at(self.time)[0]
+        self._motion = SetPoint(self.time + ahead, np.where(np.isnan(desired[0]), held, desired))
 
     def step(self, duration: float) -> None:
         """Let `duration` seconds pass, a multiple of the timestep.
@@ -289,17 +282,16 @@ class SimulatedArm:
         for _ in range(steps):
             self._advance()
         if not np.abs(self._velocity).max() < DIVERGED:
-            raise DynidError(
-                f"the simulation diverged at {self.time:.3f} s; command smaller efforts or take a shorter timestep"
-            )
+            where = f"the simulation diverged at {self.time:.3f} s"
+            raise DynidError(f"{where}; command smaller efforts or take a shorter timestep")
 
     def _advance(self) -> None:
         plant = self._plant
         self._position, self._velocity = plant.position.copy(), plant.velocity.copy()
         self._link_position, self._link_velocity = plant.link_position.copy(), plant.link_velocity.copy()
         if self._effort is None:
-            desired = self._motion.at(self._steps * self.timestep)
-            drive = self._servo.drive(desired, self._position, self._velocity, self._added)
+            at = self._steps * self.timestep
+            drive = self._servo.drive(self._motion.at(at), self._position, self._velocity, self._added)
             plant.step(drive)
             self._torque = drive - self._servo.gains.damping * plant.velocity
         else:

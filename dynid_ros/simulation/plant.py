@@ -13,6 +13,8 @@ from dynid_ros.simulation.physics import compile_arm, derive_constants, mass_mat
 from dynid_ros.simulation.push import Push
 from dynid_ros.simulation.springs import Springs
 
+DIVERGED = 1e4
+"""rad/s or m/s; no arm moves so fast, and MuJoCo still can."""
 SETTLING = 20
 """Looks at how far the links sag; each comes nearer by the weight's torque per radian over the stiffness."""
 

@@ -11,69 +11,19 @@ from std_srvs.srv import SetBool, Trigger
 from trajectory_msgs.msg import JointTrajectory
 
 from dynid_ros.errors import DynidError
-from dynid_ros.nodes.shared.parameters import NodeParameter, current
+from dynid_ros.nodes.shared.parameters import current
 from dynid_ros.nodes.shared.running import answer
 from dynid_ros.nodes.simulated_arm.controller_node import ControllerNode
+from dynid_ros.nodes.simulated_arm.controller_parameters import (
+    CHANGEABLE,
+    GOAL_PARAMETERS,
+    tolerance_values,
+    trajectory_settings,
+)
 from dynid_ros.nodes.simulated_arm.hardware_topics import HardwareTopics
 from dynid_ros.nodes.simulated_arm.trajectory_points import trajectory_points
-from dynid_ros.simulation import ControlledArm, GoalTolerances, SimulatedArm, TrajectorySettings
+from dynid_ros.simulation import ControlledArm, GoalTolerances, SimulatedArm
 from dynid_ros.simulation.controlled_arm import FORWARD, TRAJECTORY
-
-EACH = "; one value for all joints, or one per joint"
-GOAL_PARAMETERS = (
-    NodeParameter("goal.path_tolerance", [0.0], f"rad, of the next action goal; 0: the default, -1: none{EACH}", True),
-    NodeParameter("goal.goal_tolerance", [0.0], f"rad, likewise, where it ends{EACH}", True),
-    NodeParameter("goal.goal_time_tolerance", 0.0, "s, likewise, until it is reached", True),
-)
-"""Of the message on `~/goal`, which stands for an action goal."""
-CONTROLLER_PARAMETERS = (
-    NodeParameter(
-        "controller",
-        "effort",
-        "effort: a position servo that knows the arm's model, or in effort mode forwarded torques alone; "
-        "position_and_effort: a servo without model, forwarded torques added; "
-        "trajectory_effort: the same, torques in the trajectories; "
-        "ros2_control: none of its own, the servo without model is hardware for ros2_control",
-    ),
-    NodeParameter("controller_joints", [""], 'joints of the controllers in their order; [""]: those of the model'),
-    NodeParameter(
-        "trajectory_topic",
-        "joint_trajectory_controller/joint_trajectory",
-        "trajectories for position mode",
-        required=True,
-    ),
-    NodeParameter(
-        "effort_topic",
-        "forward_effort_controller/commands",
-        "torques, in the controller's joint order",
-        required=True,
-    ),
-    NodeParameter(
-        "set_last_command_interface_value_as_state_on_activation",
-        True,
-        "the trajectory controller goes back to the position commanded last; false: holds the measured one",
-    ),
-    NodeParameter(
-        "interpolate_from_desired_state",
-        False,
-        "a new trajectory begins where the arm was to be; false: where it is measured",
-    ),
-    NodeParameter(
-        "cmd_timeout", 0.0, "s after the last point at which it aborts, if > constraints.goal_time; 0: never"
-    ),
-    NodeParameter("constraints.goal_time", 0.0, "s after the end within which a goal is to be reached; 0: for ever"),
-    NodeParameter("constraints.stopped_velocity_tolerance", 0.01, "rad/s at which a goal with effort has come to rest"),
-    NodeParameter("constraints.trajectory", [0.0], f"rad at which a trajectory is aborted on its way; 0: never{EACH}"),
-    NodeParameter("constraints.goal", [0.0], f"rad to its end at which a goal is reached; 0: anywhere{EACH}"),
-    *GOAL_PARAMETERS,
-)
-CONTROLLERS = ("effort", "position_and_effort", "trajectory_effort", "ros2_control")
-CHANGEABLE = {
-    "set_last_command_interface_value_as_state_on_activation",
-    "cmd_timeout",
-    "constraints.goal_time",
-    "constraints.stopped_velocity_tolerance",
-}
 
 
 class Commanded(Protocol):
@@ -132,22 +82,17 @@ class Controllers:
             )
         self._joints = names
         has_effort = settings.controller == "trajectory_effort"
-        self._fixed = {
+        values = {name: vars(settings)[name] for name in sorted(CHANGEABLE)} | tolerance_values(vars(settings), names)
+        fixed = {
             "command_interfaces": ("position", "effort") if has_effort else ("position",),
             "interpolate_from_desired_state": settings.interpolate_from_desired_state,
         }
-        first = TrajectorySettings(
-            trajectory=vars(settings)["constraints.trajectory"], goal=vars(settings)["constraints.goal"]
-        ).tolerances(len(names))
-        values = {name: vars(settings)[name] for name in sorted(CHANGEABLE)}
-        for kind, tolerance in (("trajectory", first.trajectory), ("goal", first.goal)):
-            values |= {constraint(name, kind): value for name, value in zip(names, tolerance.tolist(), strict=True)}
         rate = {"update_rate": round(settings.rate), "is_async": False}
         lists = {"joints": joints, "command_joints": joints, "state_interfaces": ["position", "velocity"]}
         self._trajectory_node = ControllerNode(
             node,
             settings.trajectory_topic,
-            lists | rate | self._fixed | values,
+            lists | rate | fixed | values,
             adjustable=self._on_settings,
             changeable=frozenset(values),
             goals=True,
@@ -159,7 +104,7 @@ class Controllers:
             node.create_subscription(Float64MultiArray, settings.effort_topic, self._on_effort, 10)
         self.controlled = ControlledArm(
             arm,
-            self._settings(values),
+            trajectory_settings(fixed | values, names),
             sums=settings.controller != "effort",
             joints=joints,
             told=told,
@@ -217,22 +162,7 @@ class Controllers:
         return "no goal is executed"
 
     def _on_settings(self, values: Mapping[str, object]) -> None:
-        self.controlled.trajectory.settings = self._settings(values)
-
-    def _settings(self, values: Mapping) -> TrajectorySettings:
-        made = TrajectorySettings(
-            set_last_command_interface_value_as_state_on_activation=values[
-                "set_last_command_interface_value_as_state_on_activation"
-            ],
-            cmd_timeout=values["cmd_timeout"],
-            goal_time=values["constraints.goal_time"],
-            stopped_velocity_tolerance=values["constraints.stopped_velocity_tolerance"],
-            trajectory=[values[constraint(name, "trajectory")] for name in self._joints],
-            goal=[values[constraint(name, "goal")] for name in self._joints],
-            **self._fixed,
-        )
-        made.tolerances(len(self._joints))
-        return made
+        self.controlled.trajectory.settings = trajectory_settings(values, self._joints)
 
     def _on_trajectory(self, message: JointTrajectory) -> None:
         try:
@@ -289,23 +219,6 @@ class Controllers:
         last = controlled.trajectory.settings.set_last_command_interface_value_as_state_on_activation
         away = last and np.isfinite(before).all()
         return f"position mode, {'going back to the position commanded last' if away else 'holding the present place'}"
-
-
-def checked_controller(name: str) -> str:
-    """One of `CONTROLLERS`.
-
-    Raises:
-        DynidError: another name.
-
-    """
-    if name not in CONTROLLERS:
-        raise DynidError(f"Parameter 'controller' is '{name}'; expected {', '.join(CONTROLLERS)}")
-    return name
-
-
-def constraint(joint: str, kind: str) -> str:
-    """Name of a joint's tolerance, `kind` trajectory or goal."""
-    return f"constraints.{joint}.{kind}"
 
 
 def commanded(

@@ -13,7 +13,7 @@ from dynid_ros.model.inertia import PARAMETERS_PER_LINK, from_center_of_mass, in
 from dynid_ros.nodes.shared.parameters import NodeParameter
 from dynid_ros.nodes.shared.robot_description import ROBOT_PARAMETERS
 from dynid_ros.nodes.simulated_arm.camera import CAMERA_PARAMETERS
-from dynid_ros.nodes.simulated_arm.controllers import CONTROLLER_PARAMETERS, EACH, checked_controller
+from dynid_ros.nodes.simulated_arm.controller_parameters import CONTROLLER_PARAMETERS, EACH, checked_controller
 from dynid_ros.nodes.simulated_arm.hardware_topics import with_hardware
 from dynid_ros.nodes.simulated_arm.push import PUSH_PARAMETERS
 from dynid_ros.simulation import Drives, Sensors, SimulatedArm, Springs, WrenchSensor, misjudged_urdf
