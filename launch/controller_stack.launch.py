@@ -11,12 +11,15 @@ from launch import LaunchDescription
 from dynid_ros.nodes.shared.launching import Choice, Option, describe_nodes
 
 FORWARDED = {"output": "effort", "controller": "forward_effort_controller"}
+# The position controller keeps the arm: a torque that a killed process left is no reason to refuse, and effort in
+# joint_states is that of both.
+BESIDE = {"position_controller": "", "assume_no_effort": "true"}
 ROUTES = Choice(
     "route",
     "how torque comes to the arm: alone, beside a position controller, or in trajectories",
     {
         "effort": Option("gravity_compensation", FORWARDED),
-        "feedforward": Option("gravity_compensation", FORWARDED),
+        "feedforward": Option("gravity_compensation", FORWARDED | BESIDE),
         "trajectory": Option(
             "gravity_compensation", {"output": "trajectory", "controller": "joint_trajectory_controller"}
         ),

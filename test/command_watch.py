@@ -1,5 +1,6 @@
 """Torques as a controller gets them, and the proof that they never step."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -22,8 +23,8 @@ class CommandWatch:
         """One row for each command, N m."""
         return [torque_of(message) for _, message in list(self.commands)]
 
-    def check(self, rate: float, limit: float, late: float = 0.0) -> None:
-        """All torques are finite and within the limit, none went faster than the rate.
+    def check(self, rate: float, limit: float, late: float = 0.0, start: Sequence[float] | None = None) -> None:
+        """All torques are finite and within the limit, none went faster than the rate, from what acted before them.
 
         Between any two commands, not just neighbours: the jitter of many small steps does not add up. Commands that a
         busy machine loses do no harm, the torque had time meanwhile.
@@ -32,6 +33,7 @@ class CommandWatch:
             rate: N m/s.
             limit: N m.
             late: by how much the machine was seen to be late in the same run, s.
+            start: torques that acted before the first command, N m; None: zero.
 
         """
         if not self.commands:
@@ -42,6 +44,8 @@ class CommandWatch:
         assert np.abs(torques).max() <= limit + 1e-9, (
             f"{np.abs(torques).max()} N m were commanded, the limit is {limit}"
         )
+        first = np.abs(torques[0] - (0.0 if start is None else np.array(start))).max()
+        assert first <= rate * (JITTER + late), f"the first torque is {first:.3f} N m from the one that acted before"
         for sign in (1.0, -1.0):
             ahead = sign * torques - rate * (times - times[0])[:, np.newaxis]
             faster = np.max(ahead - np.minimum.accumulate(ahead, axis=0))

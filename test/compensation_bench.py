@@ -88,8 +88,11 @@ class Bench:
             "ramp_time": RAMP,
             "fault_ramp_time": FAULT_RAMP,
             "timeout": CALM,
+            "unchecked_controller": True,
+            "position_controller": "",
         } | parameters
         self.limit = max(values.get("torque_limits", [EFFORT]))
+        self.start: list[float] | None = None  # the torque that acts before the first command, where that is not zero
         self.rate = max(values.get("max_rate", [self.limit / values["fault_ramp_time"]]))
         self.robot = Robot(message, topic)
         self.node = GravityCompensation(parameter_overrides=[Parameter(k, value=v) for k, v in values.items()])
@@ -100,7 +103,7 @@ class Bench:
         self.node.end()
         self.node.destroy_node()
         self.robot.destroy_node()
-        self.robot.watch.check(self.rate, self.limit, self.robot.late)
+        self.robot.watch.check(self.rate, self.limit, self.robot.late, start=self.start)
 
     def call(self, kind, name, request):
         return call(self.robot, kind, f"/gravity_compensation/{name}", request)

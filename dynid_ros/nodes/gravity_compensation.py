@@ -27,12 +27,12 @@ from std_srvs.srv import SetBool, Trigger
 
 from dynid_ros.control import State
 from dynid_ros.errors import ControlError, DynidError
+from dynid_ros.nodes.compensation.controller import CompensationController
 from dynid_ros.nodes.compensation.loop import WATCH_PERIOD, CompensationLoop
 from dynid_ros.nodes.compensation.model import CompensationModel
 from dynid_ros.nodes.compensation.parameters import PARAMETERS
 from dynid_ros.nodes.compensation.setup import make_loop
 from dynid_ros.nodes.compensation.status import CompensationStatus
-from dynid_ros.nodes.shared.controller_query import ControllerAnswer, ControllerQuery
 from dynid_ros.nodes.shared.diagnostics import ERROR, OK, Diagnostics, Status
 from dynid_ros.nodes.shared.lifecycle import guard_transitions, transition
 from dynid_ros.nodes.shared.parameters import declare
@@ -65,9 +65,7 @@ class GravityCompensation(LifecycleNode):
         self.create_service(SetBool, "~/enable", self._on_enable)
         self.create_service(Trigger, "~/reload", answer(self, self._reload))
         self._model = CompensationModel(self, self._settings, self._on_description)
-        asked = self._settings.controller and not any(self._settings.controller_joints)
-        self._query = ControllerQuery(self, self._settings.controller, self._on_controller) if asked else None
-        self._controller: ControllerAnswer | None = None
+        self._controller = CompensationController(self, self._settings, self._on_controller, self._interrupt)
         Diagnostics(self, self._status, hardware=lambda: self._model.robot)
         if self._settings.autostart:
             # simulated time may stand still
@@ -89,7 +87,6 @@ class GravityCompensation(LifecycleNode):
 
     def _configure(self) -> None:
         model = self._model.read()
-        self._controller = self._query.answer() if self._query else None
         self._loop = make_loop(self, self._settings, *model, controller=self._controller, changed=self._report)
         self._enter("inactive")
 
@@ -174,29 +171,31 @@ class GravityCompensation(LifecycleNode):
         """What a configuration would lack; empty: nothing."""
         if self._model.waits:
             return "there is no URDF on the topic robot_description yet"
-        return self._query.problem if self._query else ""
+        return self._controller.missing
 
     def _on_description(self) -> None:
         if self._loop is not None:
             self.get_logger().warning(
                 "another URDF came on robot_description; the model in force stays until ~/reload or a new configuration"
             )
-        elif self._refusal and self._settings.autostart:
+        else:
+            self._start_again()
+
+    def _start_again(self) -> None:
+        if self._refusal and self._settings.autostart:
             self._autostart_timer.reset()
 
-    def _on_controller(self, _answer: ControllerAnswer) -> None:
-        if self._loop is not None and (stranger := self._stranger()):
-            self._loop.interrupt(stranger)
-        elif self._loop is None and self._refusal and self._settings.autostart:
-            self._autostart_timer.reset()
+    def _interrupt(self, reason: str) -> None:
+        if self._loop is not None:
+            self._loop.interrupt(reason)
 
-    def _stranger(self) -> str:
-        """Whether the controller is no longer the one that the loop was made for; empty: it is."""
-        latest = self._query.latest if self._query else None
-        if latest is None or self._controller is None or latest.claims == self._controller.claims:
-            return ""
-        assert self._query
-        return f"controller '{self._query.controller}' has other joints or interfaces now; configure anew"
+    def _on_controller(self) -> None:
+        if self._loop is not None:
+            if stranger := self._controller.stranger:
+                self._loop.interrupt(stranger)
+            self._report()
+        else:
+            self._start_again()
 
     def _reload(self) -> str:
         loop = self._configured_loop()
@@ -222,13 +221,12 @@ class GravityCompensation(LifecycleNode):
 
     def _enable(self) -> str:
         loop = self._active_loop()
-        if stranger := self._stranger():
-            raise ControlError(f"cannot enable: {stranger}")
+        self._controller.check()
         self._serve_until(lambda: loop.has_listener and not loop.commands.topic.unnamed, LISTENER_TIMEOUT)
         loop.prepare()
         self._serve_until(lambda: loop.has_listener, LISTENER_TIMEOUT)
         loop.enable()
-        return f"{loop.compensator.state.value}; {self._settings.ramp_time:g} s from zero to all"
+        return f"{loop.compensator.state.value}; {self._settings.ramp_time:g} s until all of it acts"
 
     def _disable(self) -> str:
         loop = self._active_loop()
@@ -258,7 +256,10 @@ class GravityCompensation(LifecycleNode):
             return self._phase
         compensator = self._loop.compensator
         state = compensator.state
-        return f"{state.value}: {compensator.fault_reason}" if state is State.FAULT else state.value
+        if state is State.FAULT:
+            return f"{state.value}: {compensator.fault_reason}"
+        unheard = state is not State.DISABLED and self._controller.inactive
+        return f"{state.value}; {unheard}" if unheard else state.value
 
     def _report(self) -> None:
         with self._reporting:
@@ -274,9 +275,7 @@ class GravityCompensation(LifecycleNode):
 
     def _status(self) -> Status:
         state = self._state()
-        model = {"model_file": self._settings.model_file}
-        if self._query:
-            model["controller"] = self._query.problem or self._query.controller
+        model = {"model_file": self._settings.model_file, "controller": self._controller.described}
         if self._loop is None:
             return (ERROR, self._refusal, {**model}) if self._refusal else (OK, state, {**model})
         limited = bool(self._loop.limited)

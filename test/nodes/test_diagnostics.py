@@ -67,6 +67,7 @@ def parameters(folder):
         "effort_topic": "/gravity_compensation/commands",
         "gravity_compensation:command_topic": "/gravity_compensation/commands",
         "gravity_compensation:autostart": True,
+        "unchecked_controller": True,
         "observe": True,
     }
 

@@ -192,7 +192,7 @@ def test_enable_is_refused_while_the_state_is_bad(bench):
     bench = bench()
     bench.robot.position[0] = math.nan
     bench.activate()
-    wait(lambda: bench.node._loop.states)
+    wait(lambda: bench.node._loop.states.states)
     answer = bench.enable()
     assert not answer.success
     assert "joint_1" in answer.message
@@ -586,6 +586,7 @@ def test_a_signal_brings_the_output_to_zero_before_the_process_ends(model_file, 
         "ramp_time": RAMP,
         "fault_ramp_time": FAULT_RAMP,
         "timeout": CALM,
+        "unchecked_controller": "true",
     }
     robot = Robot()
     threads = NodeThreads(robot)

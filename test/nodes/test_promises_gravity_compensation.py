@@ -150,8 +150,8 @@ def test_a_fault_fades_the_torque_and_waits_for_enable(bench, fault):
     count = len(bench.robot.commands)
     bench.robot.spoil = lambda message: None
     bench.robot.silent, bench.robot.stamp = False, None
-    heard = bench.node._loop.heard
-    wait(lambda: bench.node._loop.heard > heard + 0.1)
+    heard = bench.node._loop.states.heard
+    wait(lambda: bench.node._loop.states.heard > heard + 0.1)
     assert bench.state.startswith("fault"), "good states do not end it"
     assert len(bench.robot.commands) == count, "at zero, nothing is published"
 
@@ -406,6 +406,7 @@ def process(model_file, tmp_path):
         "ramp_time": RAMP,
         "fault_ramp_time": FAULT_RAMP,
         "timeout": TIMEOUT,
+        "unchecked_controller": "true",
     }
     return NodeProcess("gravity_compensation", parameters)
 
@@ -436,6 +437,7 @@ def test_a_fault_of_the_code_in_the_loop_ends_the_process_at_zero(model_file, mo
     monkeypatch.setattr(GravityCompensator, "update", lambda *a: update(*a) if next(turns) < 150 else 1 / 0)
     values = {"robot_description": planar_arm.urdf(), "model_file": str(model_file), "ramp_time": RAMP}
     values |= {"fault_ramp_time": FAULT_RAMP, "timeout": CALM, "autostart": True, "enable_on_activate": True}
+    values |= {"unchecked_controller": True}
     overrides = [Parameter(name, value=value) for name, value in values.items()]
     node = partial(gravity_compensation.GravityCompensation, parameter_overrides=overrides)
     monkeypatch.setattr(gravity_compensation, "GravityCompensation", node)

@@ -119,6 +119,7 @@ def test_another_publisher_while_enabled_is_a_fault(arm):
 
 def test_of_two_compensations_one_may_command(arm, model_file):
     values = {"robot_description": planar_arm.urdf(), "model_file": str(model_file), "timeout": compensation_bench.CALM}
+    values |= {"unchecked_controller": True}
     second = GravityCompensation(
         namespace="second",
         cli_args=["--ros-args", "-r", "joint_states:=/joint_states"],
@@ -216,7 +217,7 @@ def test_a_killed_one_is_named_until_the_middleware_finds_out(arm, model_file, t
     description = tmp_path / "arm.urdf"
     description.write_text(planar_arm.urdf())
     values = {"robot_description": description, "model_file": model_file, "timeout": compensation_bench.CALM}
-    values |= {"autostart": "true", "enable_on_activate": "true"}
+    values |= {"autostart": "true", "enable_on_activate": "true", "unchecked_controller": "true"}
     with NodeProcess("gravity_compensation", values, "-r", "__ns:=/first", "-r", "joint_states:=/joint_states",
                      "-p", f"command_topic:={EFFORTS}"):  # fmt: skip
         wait(lambda: arm.robot.commands, START_TIME)

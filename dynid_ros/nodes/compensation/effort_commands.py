@@ -19,6 +19,7 @@ class EffortCommands(Protocol):
     """Publishes torques that come in the model's joint order."""
 
     topic: CommandTopic
+    order: list[int]
 
     def publish(self, torque: Sequence[float], desired: Sequence[float]) -> None:
         """Send torques, N m (N), at the desired positions, rad (m)."""
@@ -35,7 +36,7 @@ class ForwardedEffort:
     TOPIC = "commands"
 
     def __init__(self, node: Node, topic: str, joints: Sequence[str], controller_joints: Sequence[str]) -> None:
-        self._order = command_order(joints, controller_joints)
+        self.order = command_order(joints, controller_joints)
         self.topic = CommandTopic(node, Float64MultiArray, topic, NEWEST)
 
     @staticmethod
@@ -49,7 +50,7 @@ class ForwardedEffort:
 
     def publish(self, torque: Sequence[float], _desired: Sequence[float]) -> None:
         """Send torques, N m (N); this route commands no position."""
-        self.topic.publish(Float64MultiArray(data=[torque[i] for i in self._order]))
+        self.topic.publish(Float64MultiArray(data=[torque[i] for i in self.order]))
 
 
 class TrajectoryEffort:
@@ -70,8 +71,8 @@ class TrajectoryEffort:
     TOPIC = "joint_trajectory"
 
     def __init__(self, node: Node, topic: str, joints: Sequence[str], controller_joints: Sequence[str]) -> None:
-        self._order = command_order(joints, controller_joints)
-        self._names = [joints[i] for i in self._order]
+        self.order = command_order(joints, controller_joints)
+        self._names = [joints[i] for i in self.order]
         self.topic = CommandTopic(node, JointTrajectory, topic, NEWEST)
         node.get_logger().warning(
             "output trajectory must not be the only thing that holds the arm: joint_trajectory_controller drops the "
@@ -94,7 +95,7 @@ class TrajectoryEffort:
 
     def publish(self, torque: Sequence[float], desired: Sequence[float]) -> None:
         """Send torques, N m (N), at the desired positions, rad (m)."""
-        positions, effort = ([values[i] for i in self._order] for values in (desired, torque))
+        positions, effort = ([values[i] for i in self.order] for values in (desired, torque))
         point = JointTrajectoryPoint(positions=positions, effort=effort)
         self.topic.publish(JointTrajectory(joint_names=self._names, points=[point]))
 

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import wraps
 from threading import RLock
 from typing import Any, TypeVar, cast
@@ -9,23 +10,18 @@ from typing import Any, TypeVar, cast
 from rclpy.clock import Clock
 from rclpy.clock_type import ClockType
 from rclpy.lifecycle import LifecycleNode
-from rclpy.qos import QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import JointState
 
-from dynid_ros.control import GravityCompensator
+from dynid_ros.control import GravityCompensator, State
 from dynid_ros.errors import ControlError, DynidError
+from dynid_ros.nodes.compensation.controller import CompensationController
 from dynid_ros.nodes.compensation.effort_commands import EffortCommands
+from dynid_ros.nodes.compensation.joint_state_input import JointStateInput
 from dynid_ros.nodes.compensation.links import CompensationLinks
 from dynid_ros.nodes.compensation.load import CompensationLoad
 from dynid_ros.nodes.compensation.setpoint import CompensationSetpoint
 from dynid_ros.nodes.shared.command_topic import publishers_of
-from dynid_ros.nodes.shared.joint_states import JointOrder
-from dynid_ros.nodes.shared.prompt_wait import PromptWait
 
-QUEUE = 10
-# Best effort matches every publisher and never delays a new state to repeat an old one. The queue is deeper than one
-# only because a gripper's states, on the same topic, would otherwise push out the arm's.
-JOINT_STATES = QoSProfile(depth=QUEUE, reliability=ReliabilityPolicy.BEST_EFFORT)
 WATCH_PERIOD = 0.01
 LEAVE_PERIOD = 0.05
 ACKNOWLEDGEMENT = 0.5
@@ -60,26 +56,23 @@ class CompensationLoop:
         commands: EffortCommands,
         changed: Callable[[], None],
         *,
+        controller: CompensationController,
         load: CompensationLoad,
         links: CompensationLinks,
         setpoint: CompensationSetpoint,
     ) -> None:
         self.compensator = compensator
+        self.controller = controller
         self.load = load
         self.links = links
         self.setpoint = setpoint
         self.commands = commands
         self.joint_names = list(joint_names)
-        self.heard = time.monotonic()
-        self.states = 0
         self.largest = 0.0
         self.limited: set[str] = set()
         self._node = node
-        self._joints = frozenset(joint_names)
-        self._order = JointOrder(joint_names)
         self._changed = changed
         self._enable_pending = False
-        self._stamp: float | None = None
         self._enabling = False
         self._rests_since: float | None = None
         self.lock = RLock()
@@ -87,13 +80,7 @@ class CompensationLoop:
         # simulated time may stand still
         steady = Clock(clock_type=ClockType.STEADY_TIME)
         self._timer = node.create_timer(LEAVE_PERIOD, self._leave, clock=steady)
-        self._subscription = node.create_subscription(JointState, "joint_states", self._on_joint_state, JOINT_STATES)
-        self._state_comes = PromptWait(node, self._subscription)
-
-    @property
-    def joint_states_topic(self) -> str:
-        """Full name."""
-        return self._subscription.topic_name
+        self.states = JointStateInput(node, joint_names, self._on_joint_state)
 
     @property
     def running(self) -> bool:
@@ -103,7 +90,7 @@ class CompensationLoop:
     @locked
     def start(self, enable: bool) -> None:
         """Allow commands; `enable`: ramp in with the first good joint state."""
-        self.heard = time.monotonic()
+        self.states.heard = time.monotonic()
         self._enable_pending = enable
         self._running = True
 
@@ -115,7 +102,7 @@ class CompensationLoop:
         self._running = self._enable_pending = False
         self.compensator.stop(time.monotonic())
         while (torque := self.compensator.watch(time.monotonic())) is not None:
-            self.commands.publish(torque, self.compensator.desired)
+            self._publish(torque)
             time.sleep(WATCH_PERIOD)
         if not self.commands.topic.acknowledged(ACKNOWLEDGEMENT):
             self._node.get_logger().warning("the controller did not acknowledge the last command, which was zero")
@@ -125,8 +112,9 @@ class CompensationLoop:
     def destroy(self) -> None:
         """Remove the topics and the timer from the node."""
         self._node.destroy_timer(self._timer)
-        self._node.destroy_subscription(self._subscription)
+        self.states.destroy()
         self.commands.topic.close()
+        self.controller.release()
         self.load.destroy()
         self.links.destroy()
         self.setpoint.destroy()
@@ -158,7 +146,8 @@ class CompensationLoop:
             if not self.has_listener:
                 raise ControlError(f"cannot enable: {self._deaf()}")
             self._check_model()
-            self.compensator.enable(time.monotonic())
+            self.controller.check()
+            self._begin(time.monotonic())
         except ControlError as error:
             raise ControlError(f"{error}{publishers_of(self._node, 'joint_states')}") from error
         finally:
@@ -181,14 +170,14 @@ class CompensationLoop:
 
     def follow(self, seconds: float) -> bool:
         """Act on the next joint state as soon as it comes, no later than after `seconds`; whether one came."""
-        if not self._state_comes(seconds):
+        if not self.states.wait(seconds):
             return False
-        self._act_on(self._newest(None))
+        self._act_on(self.states.newest(None))
         return True
 
     def serve(self) -> None:
         """Act on what is queued, from within a callback that takes long."""
-        self._act_on(self._newest(None))
+        self._act_on(self.states.newest(None))
         self.watch()
 
     @locked
@@ -199,7 +188,7 @@ class CompensationLoop:
 
     def wake(self) -> None:
         """End a wait of `follow` that is under way, from another thread."""
-        self._state_comes.wake()
+        self.states.wake()
 
     @locked
     def watch(self) -> None:
@@ -210,45 +199,46 @@ class CompensationLoop:
                 self.compensator.interrupt(now, self._deaf())
             elif (others := self.commands.topic.others) and not self.commands.topic.unnamed:
                 self.compensator.interrupt(now, others)
+            elif problem := self.controller.unheeded:
+                self.compensator.drop(now, problem)
         self._command(self.compensator.watch(now))
 
     def _on_joint_state(self, message: JointState) -> None:
-        self._act_on(self._newest(message))
-
-    def _newest(self, message: JointState | None) -> JointState | None:
-        """The newest queued joint state that speaks of this arm; older ones are passed over."""
-        newest = None
-        for _ in range(QUEUE + 1):
-            if message is not None and not self._joints.isdisjoint(message.name):
-                newest = message
-            with self._subscription.handle:
-                taken = self._subscription.handle.take_message(JointState, False)
-            if taken is None:
-                break
-            message = taken[0]
-        return newest
+        self._act_on(self.states.newest(message))
 
     @locked
     def _act_on(self, message: JointState | None) -> None:
-        if message is None:
+        now, order = time.monotonic(), self.states.order
+        if message is None or not self.states.is_news(message, now):
             return
-        stamp = message.header.stamp.sec + 1e-9 * message.header.stamp.nanosec or None
-        if stamp is not None and stamp == self._stamp:
-            return  # the same state sent again is no news of the arm
-        self._stamp = stamp
-        self.states += 1
-        self.heard = now = time.monotonic()
         try:
-            position = self._order.pick(message, "position")
+            position = order.pick(message, "position")
             needed = self.compensator.joints.feedback.needs_velocity
-            velocity = self._order.pick(message, "velocity") if needed else None
+            velocity = order.pick(message, "velocity") if needed else None
         except DynidError as error:
             self.compensator.fault(now, str(error))
             self._command(self.compensator.watch(now))
             return
-        self._command(self.compensator.update(now, position, stamp, self.links.at(now, position), velocity))
+        links = self.links.at(now, position)
+        self._command(self.compensator.update(now, position, self.states.stamp, links, velocity))
         if self._enable_pending:
             self._enable_when_fit()
+
+    def _begin(self, now: float) -> None:
+        """Enable from the torque that acts, at the pose that the controller holds."""
+        compensator = self.compensator
+        if compensator.state in (State.RAMPING_IN, State.ACTIVE):
+            return
+        start = self.controller.start(now, self.states.effort) if compensator.at_rest else None
+        begin, then = self.controller.pose(now, compensator.position)
+        compensator.enable(now, start, begin)
+        if then is not None:
+            with suppress(ControlError):  # it is where the limits are
+                compensator.aim(then)
+
+    def _publish(self, torque: Sequence[float]) -> None:
+        self.commands.publish(torque, self.compensator.desired)
+        self.controller.sent(time.monotonic(), torque, self.compensator.desired)
 
     def _deaf(self) -> str:
         return f"no controller listens on {self.commands.topic.name}; start it, or set command_topic"
@@ -266,6 +256,7 @@ class CompensationLoop:
         In the executor's thread, which may be about to wait for an event of the publisher.
         """
         now, topic = time.monotonic(), self.commands.topic
+        self.controller.look(commands=topic.is_open, others=not topic.is_open and bool(topic.others))
         if not topic.is_open or self._enabling or self._enable_pending or not self.compensator.at_rest:
             self._rests_since = None
         elif self._rests_since is None:
@@ -281,7 +272,7 @@ class CompensationLoop:
 
     def _command(self, torque: list[float] | None) -> None:
         if torque is not None and self.running:
-            self.commands.publish(torque, self.compensator.desired)
+            self._publish(torque)
             self.largest = max(self.largest, *map(abs, torque))
             self.limited.update(self.compensator.limited)
         self._changed()

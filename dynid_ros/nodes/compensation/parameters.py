@@ -33,9 +33,15 @@ PARAMETERS = (
     NodeParameter(
         "output", "effort", "effort: Float64MultiArray for forward_command_controller; trajectory: JointTrajectory"
     ),
-    NodeParameter("controller", "", "name of the controller, which is asked for its joints; empty: nobody is asked"),
+    NodeParameter("controller", "", "name of the controller, which is asked for its joints; empty: by command_topic"),
     NodeParameter("command_topic", "", "topic of the commands; empty: that of the controller"),
-    NodeParameter("controller_joints", [""], 'joints of the controller in its order; [""]: it is asked'),
+    NodeParameter("controller_joints", [""], 'joints that the controller must have, in its order; [""]: any'),
+    NodeParameter("unchecked_controller", False, "command a controller that cannot be asked, in this order of joints"),
+    NodeParameter("position_controller", "joint_trajectory_controller", "beside output effort; empty: there is none"),
+    NodeParameter(
+        "effort_convention", "", "torque: effort in joint_states is what output effort commands; empty: it is not"
+    ),
+    NodeParameter("assume_no_effort", False, "the controller holds no torque at ~/enable, whether it is seen or not"),
     NodeParameter("scale", [1.0], "factor on the gravity torque, 0 to 1.5; one value, or one per joint"),
     NodeParameter("stiffness", [0.0], "N m/rad (N/m) towards the desired pose; one value, or one per joint"),
     NodeParameter("damping", [0.0], "N m s/rad (N s/m); one value, or one per joint"),
@@ -49,6 +55,7 @@ PARAMETERS = (
     NodeParameter("ramp_time", 2.0, "s, of the ramps after enable and disable"),
     NodeParameter("fault_ramp_time", 0.5, "s, of the ramp to zero at a fault, at deactivation and at the end, up to 3"),
     NodeParameter("timeout", 0.2, "s, oldest joint state that is still acted on"),
+    NodeParameter("hold_on_silence", 0.0, "s for which the torque stays where joint states alone are late, up to 1"),
     NodeParameter("limit_margin", 0.1, "rad (m) beyond the position limits that are not yet a fault"),
     NodeParameter("enable_on_activate", False, "ramp in with the first good joint state after activation"),
     NodeParameter("autostart", False, "configure and activate at the start, without a lifecycle manager"),
@@ -59,7 +66,7 @@ FROM_URDF = [0.0]
 
 def timing(settings: SimpleNamespace) -> Timing:
     """Ramps and timeout."""
-    return Timing(settings.ramp_time, settings.fault_ramp_time, settings.timeout)
+    return Timing(settings.ramp_time, settings.fault_ramp_time, settings.timeout, settings.hold_on_silence)
 
 
 def feedforward(settings: SimpleNamespace, urdf: str) -> tuple[LoadedGravity, JointSettings]:

@@ -6,6 +6,9 @@ from dynid_ros.control import State
 from dynid_ros.nodes.compensation.loop import CompensationLoop
 from dynid_ros.nodes.shared.diagnostics import ERROR, OK, WARN, Status, silence
 
+FELT = 0.05
+"""Part of its limit from which on a torque that nobody commanded is told of."""
+
 
 class CompensationStatus:
     """Looks at the loop; rates and largest values are those since the last look."""
@@ -19,10 +22,12 @@ class CompensationStatus:
         seconds, self._time = now - self._time, now
         commands = loop.commands.topic
         values: dict[str, object] = {
-            "joint_states_per_second": f"{loop.states / max(seconds, 1e-3):.1f}",
-            "seconds_since_joint_state": f"{now - loop.heard:.2f}",
+            "joint_states_per_second": f"{loop.states.states / max(seconds, 1e-3):.1f}",
+            "seconds_since_joint_state": f"{now - loop.states.heard:.2f}",
             "largest_torque": f"{loop.largest:.3f}",
             "at_torque_limit": ", ".join(sorted(loop.limited)) or "none",
+            "longest_gap_of_joint_states": f"{loop.states.longest_gap:.3f}",
+            "controller_state": loop.controller.watch.state if loop.controller.watch else "unknown",
             "faults": loop.compensator.faults,
             "load": loop.load.load or "none",
             "loads_refused": loop.load.refused,
@@ -34,7 +39,7 @@ class CompensationStatus:
         for name, torque in zip(loop.joint_names, loop.compensator.torque, strict=True):
             values[f"torque {name}"] = f"{torque:.3f}"
         complaint = self._complaint(loop)
-        loop.states, loop.largest = 0, 0.0
+        loop.states.states, loop.largest = 0, 0.0
         loop.limited.clear()
         if loop.compensator.state is State.FAULT:
             return ERROR, state, values
@@ -48,7 +53,19 @@ class CompensationStatus:
             return problem
         if loop.links.problem:
             return f"links not measured: {loop.links.problem}"
+        if problem := loop.controller.complaint or self._acting(loop):
+            return problem
         commands = loop.commands.topic
         if loop.compensator.state is not State.DISABLED and not commands.listeners:
             return f"nobody listens on {commands.name}: the torque reaches no controller"
-        return (loop.running and silence(loop.joint_states_topic, loop.heard)) or commands.others
+        return (loop.running and silence(loop.states.topic, loop.states.heard)) or commands.others
+
+    def _acting(self, loop: CompensationLoop) -> str:
+        """Torque that acts although none is commanded, in words; empty: none, or nobody knows."""
+        if loop.compensator.state is not State.DISABLED:
+            return ""
+        joints, efforts = loop.compensator.joints, loop.controller.acts(time.monotonic(), loop.states.effort)
+        for name, effort, limit in zip(joints.names, efforts, joints.torque, strict=False):
+            if abs(effort) > FELT * limit:
+                return f"{effort:.3g} N m (N) act on joint '{name}' although disabled, from a command before"
+        return ""

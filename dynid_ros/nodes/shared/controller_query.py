@@ -123,10 +123,7 @@ class ControllerQuery:
 
         """
         if self._answer is None or self._problem:
-            raise ControlError(
-                f"{self._problem}; start it (ros2 control list_controllers), then configure again, or give "
-                "controller_joints and it is not asked"
-            )
+            raise ControlError(f"{self._problem}; start it (ros2 control list_controllers), then configure again")
         return self._answer
 
     def _ask(self) -> None:

@@ -77,9 +77,9 @@ def describe_nodes(*names: str, choice: Choice | None = None, **defaults: str) -
                 parameters=[
                     given["params_file"] or str(share_path(f"config/{name}.yaml")),
                     *(
-                        _argument(parameter, value)
+                        _argument(parameter, given[parameter.name] or filled[parameter.name])
                         for parameter in tables[name]
-                        if (value := given[parameter.name] or filled.get(parameter.name, ""))
+                        if given[parameter.name] or parameter.name in filled
                     ),
                 ],
             )

@@ -25,12 +25,16 @@ pytestmark = pytest.mark.usefixtures("ros")
 def bench(tmp_path, keep):
     def make(values=None, controller=FORWARD, **arguments):
         model_file = planar_arm.write(tmp_path / "identified.yaml", planar_arm.document())
-        made = keep(Bench(model_file, controller=controller, **arguments))
+        made = keep(Bench(model_file, controller=controller, **({"unchecked_controller": False} | arguments)))
         if values is not None:
             serve(made, controller, values)
         return made
 
     return make
+
+
+def query_of(bench):
+    return bench.node._controller._query
 
 
 def serve(bench, controller, values):
@@ -42,7 +46,7 @@ def serve(bench, controller, values):
         return response
 
     bench.robot.create_service(GetParameters, f"{controller}/get_parameters", callback)
-    wait(lambda: bench.node._query.latest or bench.node._query.problem.startswith("'"))
+    wait(lambda: query_of(bench).latest or query_of(bench).problem.startswith("'"))
 
 
 def test_commands_have_the_order_that_the_controller_tells(bench):
@@ -59,7 +63,7 @@ def test_trajectories_go_to_a_controller_of_trajectories(bench):
 
 def test_autostart_waits_for_the_controller(bench):
     bench = bench(autostart=True)
-    wait(lambda: "there is no controller" in bench.node._query.problem)
+    wait(lambda: "there is no controller" in query_of(bench).problem)
     assert bench.state == "unconfigured"
     serve(bench, FORWARD, FORWARDED)
     wait(lambda: bench.state == "disabled")
@@ -67,11 +71,11 @@ def test_autostart_waits_for_the_controller(bench):
 
 def test_a_controller_that_is_not_there_fails_the_transition_at_once(bench, capfd):
     bench = bench()
-    wait(lambda: "there is no controller" in bench.node._query.problem)
+    wait(lambda: "there is no controller" in query_of(bench).problem)
     assert not bench.configure()
     said = capfd.readouterr().err
     assert "there is no controller 'forward_effort_controller' (no service forward_effort_controller/get_par" in said
-    assert "give controller_joints" in said
+    assert "or, where it is none that answers, set unchecked_controller to true" in said
 
 
 @pytest.mark.parametrize(
@@ -110,10 +114,60 @@ def test_gains_beside_a_position_controller_are_refused(bench, capfd, gains):
     assert "stiffness, damping and friction_scale are for output effort" in capfd.readouterr().err
 
 
-def test_explicit_joints_need_no_controller_that_answers(bench):
-    bench = bench(controller_joints=["joint_2", "joint_3"], topic=EFFORT_TOPIC).run()
+def test_unchecked_no_controller_need_answer(bench):
+    bench = bench(controller_joints=["joint_2", "joint_3"], unchecked_controller=True, topic=EFFORT_TOPIC).run()
     _, second, third = planar_arm.gravity_torque(POSE)
     wait(lambda: bench.torque == pytest.approx([second, third], abs=1e-9))
+
+
+def test_of_an_answering_controller_the_joints_win_and_others_are_refused(bench, capfd):
+    bench = bench(FORWARDED, controller_joints=planar_arm.JOINTS, unchecked_controller=True)
+    assert not bench.configure()
+    expected = (
+        "controller_joints is joint_1, joint_2, joint_3, and controller 'forward_effort_controller' has joint_3, "
+    )
+    assert f"{expected}joint_1, joint_2; give these in this order" in capfd.readouterr().err
+
+
+def test_joints_may_be_left_out_where_the_controller_has_no_others(bench):
+    some = ["joint_3", "joint_2"]
+    bench = bench(FORWARDED | {"joints": some}, controller_joints=some).run()
+    _, second, third = planar_arm.gravity_torque(POSE)
+    wait(lambda: bench.torque == pytest.approx([third, second], abs=1e-9))
+
+
+def test_a_controller_that_answers_late_with_other_joints_is_a_fault(bench):
+    bench = bench(unchecked_controller=True).run()
+    serve(bench, FORWARD, FORWARDED)
+    wait(lambda: bench.state.startswith("fault: controller 'forward_effort_controller' has other joints"))
+
+
+def test_one_that_answers_late_with_the_same_joints_is_taken(bench):
+    bench = bench(unchecked_controller=True, controller_joints=ORDER).run()
+    serve(bench, FORWARD, FORWARDED)
+    wait(lambda: bench.node._controller.described == FORWARD)
+    assert bench.state == "active"
+    assert bench.enable().success
+
+
+@pytest.mark.parametrize(
+    ("topic", "asked"),
+    [
+        ("", FORWARD),
+        ("/left/arm_controller/commands", "/left/arm_controller"),
+        ("arm_controller/commands", "arm_controller"),
+    ],
+)
+def test_without_a_name_the_controller_of_the_topic_is_asked(bench, topic, asked):
+    bench = bench(controller="", command_topic=topic)
+    assert bench.node._controller.name == asked
+    wait(lambda: f"there is no controller '{asked}'" in query_of(bench).problem)
+
+
+def test_a_topic_of_no_controller_needs_it_unchecked(bench, capfd):
+    bench = bench(controller="", command_topic="commands")
+    assert not bench.configure()
+    assert "no controller can be asked: set controller to its name, or unchecked" in capfd.readouterr().err
 
 
 def test_a_controller_that_comes_back_with_other_joints_is_a_fault(bench):

@@ -1,0 +1,114 @@
+"""Whether a controller is active, told by messages as the controller manager and an action server publish them."""
+
+from types import SimpleNamespace
+
+import pytest
+
+rclpy = pytest.importorskip("rclpy")
+
+from action_msgs.msg import GoalStatus, GoalStatusArray  # noqa: E402
+from lifecycle_msgs.msg import State, TransitionEvent  # noqa: E402
+from node_threads import NodeThreads  # noqa: E402
+from waiting import wait  # noqa: E402
+
+from dynid_ros.nodes.shared.controller_watch import LATCHED, ControllerWatch, message_type  # noqa: E402
+
+pytestmark = pytest.mark.usefixtures("ros")
+ACTIVATION = (State.TRANSITION_STATE_ACTIVATING, State.PRIMARY_STATE_ACTIVE)
+DEACTIVATION = (State.TRANSITION_STATE_DEACTIVATING, State.PRIMARY_STATE_INACTIVE)
+CONFIGURATION = (State.TRANSITION_STATE_CONFIGURING, State.PRIMARY_STATE_INACTIVE)
+STATUS = "jtc/follow_joint_trajectory/_action/status"
+
+
+class Manager:
+    """What a controller manager publishes, and the watch that listens."""
+
+    def __init__(self):
+        self.node, self.listener = rclpy.create_node("manager"), rclpy.create_node("listener")
+        self.told = []
+        self.events = self.node.create_publisher(TransitionEvent, "jtc/transition_event", 10)
+        self.watch = ControllerWatch(self.listener, "jtc", self.told.append)
+        self.threads = NodeThreads(self.node, self.listener)
+        wait(self.events.get_subscription_count)
+
+    def transition(self, states):
+        for state in states:
+            self.events.publish(TransitionEvent(goal_state=State(id=state)))
+
+    def serve(self, *goals):
+        server = self.node.create_publisher(GoalStatusArray, STATUS, LATCHED)
+        self.accept(server, *goals)
+        return server
+
+    @staticmethod
+    def accept(server, *goals):
+        message = GoalStatusArray(status_list=[GoalStatus() for _ in goals])
+        for status, goal in zip(message.status_list, goals, strict=True):
+            status.goal_info.goal_id.uuid = [goal] * 16
+        server.publish(message)
+
+    def activity(self, state, name="jtc"):
+        named = SimpleNamespace(name=name, state=SimpleNamespace(id=state))
+        self.watch.on_activity(SimpleNamespace(controllers=[named]))
+
+    def close(self):
+        self.threads.close()
+        self.node.destroy_node()
+        self.listener.destroy_node()
+
+
+@pytest.fixture(name="manager")
+def fixture_manager(keep):
+    return keep(Manager())
+
+
+def test_transitions_are_followed(manager):
+    assert manager.watch.state == "unknown"
+    manager.transition(ACTIVATION)
+    wait(lambda: manager.watch.state == "active")
+    assert manager.watch.activated == manager.watch.transitioned
+    manager.transition(DEACTIVATION)
+    wait(lambda: manager.watch.state == "inactive")
+    assert manager.watch.activated < manager.watch.transitioned
+    assert manager.told == ["was activated", "was deactivated"]
+
+
+def test_the_manager_tells_what_was_before_and_that_is_no_event(manager):
+    manager.activity(State.PRIMARY_STATE_ACTIVE, "another")
+    assert manager.watch.state == "unknown"
+    manager.activity(State.PRIMARY_STATE_ACTIVE)
+    assert manager.watch.state == "active"
+    assert manager.watch.activated is None
+    assert manager.told == [""]
+    manager.activity(State.PRIMARY_STATE_INACTIVE)
+    manager.activity(State.PRIMARY_STATE_ACTIVE)
+    assert manager.watch.activated is not None
+    assert manager.told == ["", "was deactivated", "was activated"]
+
+
+def test_a_goal_stays_known_until_the_controller_is_configured_anew(manager):
+    server = manager.serve(1)
+    wait(lambda: manager.watch.had_goal)
+    manager.accept(server, 1)
+    manager.transition(DEACTIVATION + ACTIVATION)
+    wait(lambda: manager.watch.state == "active")
+    assert manager.watch.had_goal, "an activation leaves tolerances as they are"
+    manager.accept(server, 1, 2)
+    wait(lambda: manager.told.count("accepted an action goal") == 2)
+    manager.transition(DEACTIVATION + CONFIGURATION)
+    wait(lambda: not manager.watch.had_goal)
+
+
+def test_a_goal_is_forgotten_with_its_server(manager):
+    server = manager.serve(1)
+    wait(lambda: manager.watch.had_goal)
+    manager.node.destroy_publisher(server)
+    wait(lambda: not manager.watch.had_goal)
+    manager.serve()
+    assert not manager.watch.had_goal
+
+
+def test_messages_that_are_not_installed_are_done_without():
+    assert message_type("no_such_msgs", "State") is None
+    assert message_type("lifecycle_msgs", "NoSuchState") is None
+    assert message_type("lifecycle_msgs", "State") is State
