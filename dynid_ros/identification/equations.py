@@ -42,17 +42,23 @@ class Equations(ABC, Generic[AnyColumns]):
         sizes: equations per joint of each recording.
         spans: first and last time of each recording, s.
         fast: speed from which on a sample is fast, in units of `EquationBlock.speed`.
+        share: (n,) what each joint's equations are worth, all of full weight being one; or one number for all.
 
     """
 
     sizes: Sequence[int] | NDArray
     spans: Sequence[tuple[float, float]]
     fast: float = np.inf
+    share: float | NDArray = 1.0
 
     @property
     def noise_factor(self) -> float:
         """How many times as large independent noise is that tells as little as what the equations share of theirs."""
         return 1.0
+
+    def loosened(self, noise: NDArray) -> Equations[AnyColumns]:  # noqa: ARG002 - for those who need it
+        """The same, with less weight where more than noise (n,) is not known."""
+        return self
 
     @abstractmethod
     def blocks(self, columns: AnyColumns) -> Iterator[EquationBlock]:
@@ -60,7 +66,7 @@ class Equations(ABC, Generic[AnyColumns]):
 
     def factors(self, columns: AnyColumns) -> LinkFactors[AnyColumns]:
         """Compressed equations."""
-        factors = LinkFactors(columns, self.sizes)
+        factors = LinkFactors(columns, self.sizes, self.share)
         first = np.cumsum([0, *factors.stretches])
         for block in self.blocks(columns):
             recording = block.recording

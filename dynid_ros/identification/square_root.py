@@ -131,6 +131,11 @@ class SquareRootInformation:
         return self._factor[:-1, :-1].copy(), self._factor[:-1, -1].copy()
 
     @property
+    def considered(self) -> NDArray:
+        """(k, c) other right-hand sides, as z is to b."""
+        return self._considered[:-1].copy()
+
+    @property
     def solution(self) -> NDArray:
         """(k,) estimate; what the data leave open is as at the start."""
         R, z = self.factor

@@ -12,6 +12,9 @@ which in each kind of motion looks as if all parameters were others. How much of
 Intervals are Student's with the degrees of freedom that the covariance has under that model (Imbens and Kolesar 2016),
 some ten.
 
+Errors that are the same in all samples, as of a gain or of the arm that carries a load, are counted apart. But they
+show in the residuals too, as the motion differs, so what they are expected to show is subtracted.
+
 In simulations (benchmarks/link_coverage.py) standard errors of white noise are too small by a factor of two. Where
 the motion repeats, those from stretches of time, or from the autocorrelation or the spectrum of the residuals, are too
 small too: they see no repetition. Without a working model of what is lacking, few kinds of motion hide a tenth of the
@@ -47,6 +50,7 @@ class _Piece:
         rows: (s, r) orthogonal to each other, of columns in which the sum of all pieces' rowsᵀ rows is one.
         share: (s,) leverage, the rows' squared lengths.
         residual: (s,).
+        known: (s, m) residual that each of the known errors would give, at one standard deviation.
 
     """
 
@@ -54,6 +58,7 @@ class _Piece:
     rows: NDArray
     share: NDArray
     residual: NDArray
+    known: NDArray
 
 
 def robust_covariance(
@@ -83,7 +88,10 @@ def robust_covariance(
 
 
 def clustered_covariance(
-    grams: Sequence[tuple[int, NDArray, NDArray]], white: NDArray, solution: NDArray
+    grams: Sequence[tuple[int, NDArray, NDArray]],
+    white: NDArray,
+    solution: NDArray,
+    known: Sequence[NDArray] | None = None,
 ) -> tuple[NDArray, NDArray]:
     """Covariance (k, k) of a fit, and degrees of freedom (k,) of its variances, from what kinds of motion say.
 
@@ -91,16 +99,24 @@ def clustered_covariance(
         grams: for each joint in each kind of motion the joint, its normal equations (k, k) and right-hand side (k,).
         white: (n,) variance of each joint's noise, in the units of the equations.
         solution: (k,).
+        known: for each of `grams` right-hand sides (k, m): what m independent errors add at one standard deviation.
+            They are the same in all of the data, and whoever asks counts them himself; the covariance is without them.
+            None: there are none.
 
     """
-    inverse, pieces = _pieces(grams, solution)
+    inverse, pieces = _pieces(grams, solution, known)
     variances = _working_model(pieces, white)
     total = sum((p.rows.T * v) @ p.rows for p, v in zip(pieces, variances, strict=True))
     effects = [_effect(p, v, total) @ inverse.T for p, v in zip(pieces, variances, strict=True)]
     scores = np.array([p.residual @ effect for p, effect in zip(pieces, effects, strict=True)])
     alone = sum((p.rows.T * np.where(p.share < ALONE, 0.0, v)) @ p.rows for p, v in zip(pieces, variances, strict=True))
     seen = scores.T @ scores + inverse @ alone @ inverse.T
-    return seen, _freedom(pieces, variances, effects, total)
+    freedom = _freedom(pieces, variances, effects, total)
+    if known is None:
+        return seen, freedom
+    shown = sum(np.sum((p.known.T @ effect) ** 2, axis=0) for p, effect in zip(pieces, effects, strict=True))
+    noise = sum(p.rows.T @ p.rows * white[p.joint] for p in pieces)
+    return _without(seen, freedom, shown, np.sum(inverse @ noise * inverse, axis=1))
 
 
 def white_covariance(
@@ -127,16 +143,32 @@ def widened(own: NDArray, other: NDArray) -> NDArray:
     return own * np.outer(factor, factor)
 
 
-def _pieces(grams: Sequence[tuple[int, NDArray, NDArray]], solution: NDArray) -> tuple[NDArray, list[_Piece]]:
+def _without(seen: NDArray, freedom: NDArray, shown: NDArray, least: NDArray) -> tuple[NDArray, NDArray]:
+    """Covariance (k, k) less variances (k,) that are counted elsewhere, none below `least`; its correlations stay.
+
+    What is subtracted is known, so what is left is as uncertain as all was, with the fewer degrees of freedom.
+    """
+    whole = np.diag(seen)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = np.where(whole > 0.0, np.maximum(whole - shown, np.minimum(least, whole)) / whole, 1.0)
+    return seen * np.sqrt(np.outer(share, share)), freedom * share**2
+
+
+def _pieces(
+    grams: Sequence[tuple[int, NDArray, NDArray]], solution: NDArray, known: Sequence[NDArray] | None
+) -> tuple[NDArray, list[_Piece]]:
     """Half inverse (k, r) of the normal equations, and all pieces."""
     inverse = half_inverse(np.sum([matrix for _, matrix, _ in grams], axis=0))
+    known = [np.zeros((len(solution), 0))] * len(grams) if known is None else known
+    moved = inverse @ (inverse.T @ np.sum(known, axis=0))
     pieces = []
-    for j, matrix, right in grams:
+    for (j, matrix, right), errors in zip(grams, known, strict=True):
         share, axes = np.linalg.eigh(inverse.T @ matrix @ inverse)
         kept = share > NO_SHARE
         share, axes = share[kept], axes[:, kept]
-        residual = (inverse @ axes).T @ (right - matrix @ solution) / np.sqrt(share)
-        pieces.append(_Piece(j, (axes * np.sqrt(share)).T, share, residual))
+        white = (inverse @ axes).T / np.sqrt(share)[:, None]
+        residual, of_known = white @ (right - matrix @ solution), white @ (errors - matrix @ moved)
+        pieces.append(_Piece(j, (axes * np.sqrt(share)).T, share, residual, of_known))
     return inverse, pieces
 
 

@@ -48,7 +48,7 @@ class LinkEquations(Equations[AnyColumns]):
         self.speed_rms = np.sqrt(squares / sum(len(part.time) for part in self.segments))
         self._speed_unit = np.where(self.speed_rms > 0, self.speed_rms, 1.0)
         self._filters = [LowPass(signals.cutoff, part.rate) for part in self.segments]
-        speeds = [self._speed(part, _kept(part, low)) for part, low in self._filtered()]
+        speeds = [self._speed(part, kept_rows(part, low)) for part, low in self._filtered()]
         self.sizes = np.bincount(self._owner, [len(speed) for speed in speeds]).astype(int)
         if not self.sizes.any():
             longest = max(len(part.time) / part.rate for part in self.segments)
@@ -58,12 +58,12 @@ class LinkEquations(Equations[AnyColumns]):
             )
         self.n_samples = int(self.sizes.sum())
         self.fast = float(np.quantile(np.concatenate(speeds), FAST))
-        self._kinds = MotionKinds([self._state(part, _kept(part, low)) for part, low in self._filtered()])
+        self._kinds = MotionKinds([self._state(part, kept_rows(part, low)) for part, low in self._filtered()])
 
     def blocks(self, columns: AnyColumns) -> Iterator[EquationBlock]:
         """All equations, in flat memory."""
         for owner, (part, low_pass) in zip(self._owner, self._filtered(), strict=True):
-            kept = np.arange(len(part.time))[_kept(part, low_pass)]
+            kept = np.arange(len(part.time))[kept_rows(part, low_pass)]
             step = max(1, BLOCK_EDGES * low_pass.edge // low_pass.decimation)
             for start in range(0, len(kept), step):
                 yield self._block(columns, int(owner), part, low_pass, kept[start : start + step])
@@ -101,6 +101,7 @@ class LinkEquations(Equations[AnyColumns]):
         return EquationBlock(recording, part.time[kept], self._speed(part, kept), kind, rows, torque)
 
 
-def _kept(part: LinkSegment, low_pass: LowPass) -> slice:
+def kept_rows(part: LinkSegment, low_pass: LowPass) -> slice:
+    """Samples of a segment that make equations."""
     size = len(part.time)
     return low_pass.kept(size) if size > 2 * low_pass.edge else slice(0, 0)

@@ -43,16 +43,17 @@ class LinkFactors(JointGrams, Generic[AnyColumns]):
     Args:
         columns: what the regressor consists of.
         recordings: number of samples of each recording; none has to be known better than to a factor.
+        share: (n,) what each joint's equations are worth, all of full weight being one; or one number for all.
 
     Attributes:
-        columns: as given.
+        columns, share: as given.
         stretches: number of stretches of time of each recording; S in all.
         parts: (S,) which part of its recording each stretch belongs to.
 
     """
 
-    def __init__(self, columns: AnyColumns, recordings: Sequence[int] | NDArray):
-        self.columns = columns
+    def __init__(self, columns: AnyColumns, recordings: Sequence[int] | NDArray, share: float | NDArray = 1.0):
+        self.columns, self.share = columns, share
         self.stretches = [int(np.clip(size // SAMPLES_PER_STRETCH, 1, STRETCHES)) for size in recordings]
         self.parts = np.concatenate([_parts(i, count) for i, count in enumerate(self.stretches)])
         self._widths = [len(own) for own in columns.of_joint]

@@ -106,7 +106,7 @@ class LinkProblem:
         x = np.asarray(x, dtype=float)
         parts = (self.joint(j, groups) for j in range(self.n_joints))
         squares = [np.sum((right - x @ matrix.T) ** 2, axis=-1) for matrix, right in parts]
-        return np.sqrt(np.stack(squares, axis=-1) / max(self.count(groups), 1))
+        return np.sqrt(np.stack(squares, axis=-1) / np.maximum(self.count(groups) * self.factors.share, 1.0))
 
     def torque_rms(self) -> NDArray:
         """(n,) RMS of the torque per joint, N m."""
@@ -130,7 +130,9 @@ class LinkProblem:
         for _ in range(ROUNDS):
             used, fit = noise, solve(matrix / noise[owner, None], right / noise[owner], tolerance=RANK_TOLERANCE)
             squares = np.bincount(owner, fit.residual**2, self.n_joints) * noise**2
-            freedom = np.maximum(self.count() - np.bincount(owner, fit.leverage, self.n_joints), 1.0)
+            freedom = np.maximum(
+                self.count() * self.factors.share - np.bincount(owner, fit.leverage, self.n_joints), 1.0
+            )
             noise = np.maximum(np.sqrt(squares / freedom), floor)
             if np.allclose(used, noise, rtol=SETTLED, atol=0):
                 break

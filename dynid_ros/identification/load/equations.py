@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from copy import copy
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.identification.equations import EquationBlock, Equations
-from dynid_ros.identification.links.equations import LinkEquations
+from dynid_ros.identification.links.equations import LinkEquations, kept_rows
+from dynid_ros.identification.links.signals import LinkSegment
 from dynid_ros.identification.load.columns import TorqueLoadColumns
 from dynid_ros.identification.load.known_arm import KnownArm
+from dynid_ros.identification.presliding import Presliding, looseness, stiction
 from dynid_ros.identification.samples import SampleRules, Samples, static_samples
 from dynid_ros.recording import Recording
+from dynid_ros.signals import LowPass
+
+LEAST_WORTH = 10.0
+"""Samples of a joint, by weight, below which it does not show how large its noise is."""
 
 
 class LoadEquations(LinkEquations[TorqueLoadColumns]):
@@ -22,6 +30,42 @@ class LoadEquations(LinkEquations[TorqueLoadColumns]):
     def __init__(self, arm: KnownArm, recordings: Sequence[Recording]):
         super().__init__(arm.model.signals, recordings)
         self.segments = [replace(part, torque=part.torque - arm.model.predict(*part.motion)) for part in self.segments]
+        self._stiction = stiction(arm.model)
+        self._weights: list[NDArray] | None = None
+
+    def loosened(self, noise: NDArray) -> LoadEquations:
+        """The same, a joint's equations weighted down where its friction is not known, as it stands or sets off.
+
+        Stiction counts as noise there, and all of a standstill as one sample. Where that leaves a joint nothing to see
+        its noise by, it is left out.
+        """
+        weights = []
+        for part, low_pass in self._filtered():
+            unknown = Presliding().unknown(part.motion.position, part.motion.velocity).astype(float)
+            shares, rests = low_pass.filter(unknown)[kept_rows(part, low_pass)], np.zeros(len(noise))
+            found = np.empty_like(shares)
+            for k, share in enumerate(np.clip(shares, 0.0, 1.0)):
+                loose, rests = looseness(share, rests, self._stiction / noise)
+                found[k] = 1.0 / loose
+            weights.append(found)
+        worth = sum(np.sum(own**2, axis=0) for own in weights)
+        shown = worth >= LEAST_WORTH
+        other = copy(self)
+        other._weights = [np.where(shown, own, 0.0) for own in weights]
+        other.share = np.where(shown, worth / self.n_samples, 0.0)
+        return other
+
+    def _block(
+        self, columns: TorqueLoadColumns, recording: int, part: LinkSegment, low_pass: LowPass, kept: NDArray
+    ) -> EquationBlock:
+        block = super()._block(columns, recording, part, low_pass, kept)
+        if self._weights is None:
+            return block
+        number = next(k for k, other in enumerate(self.segments) if other is part)
+        first = np.arange(len(part.time))[kept_rows(part, low_pass)]
+        weights = self._weights[number][np.searchsorted(first, kept)]
+        rows = [matrix * own[:, None] for matrix, own in zip(block.rows, weights.T, strict=True)]
+        return replace(block, rows=rows, torque=block.torque * weights)
 
 
 class StaticLoadEquations(Equations[TorqueLoadColumns]):

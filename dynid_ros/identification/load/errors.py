@@ -41,17 +41,40 @@ def known_errors(grams: Sequence[NDArray], size: int, gain_error: float, arm: Kn
         arm: whose columns B are; None: there are none.
 
     """
-    total, ends = np.sum(grams, axis=0), slice(size, -1)
-    half = half_inverse(total[:size, :size])
-    inverse = half @ half.T
-    moments = np.stack([gram[:size, -1] for gram in grams])
-    if arm is None or arm.covariance is None:
-        moved = gain_error * moments @ inverse
-        return moved.T @ moved
-    sensitivity = inverse @ total[:size, ends]
-    if arm.gain_shifts is not None:
-        moments = moments + np.stack([gram[:size, ends] @ arm.values for gram in grams])
-        moved = gain_error * (moments @ inverse - arm.gain_shifts @ sensitivity.T)
-    else:
-        moved = gain_error * moments @ inverse
-    return sensitivity @ arm.covariance @ sensitivity.T + moved.T @ moved
+    half = half_inverse(np.sum(grams, axis=0)[:size, :size])
+    sides = known_sides(list(enumerate(grams)), len(grams), size, gain_error, arm)
+    moved = half @ (half.T @ np.sum(sides, axis=0))
+    return moved @ moved.T
+
+
+def known_sides(
+    grams: Sequence[tuple[int, NDArray]], channels: int, size: int, gain_error: float, arm: KnownColumns | None
+) -> list[NDArray]:
+    """Right-hand sides (k, m) that each of these errors adds to normal equations at one standard deviation.
+
+    Args:
+        grams: channel, and its [A B d]ᵀ W [A B d] in some of the data.
+        channels: number c of them.
+        size: k.
+        gain_error: standard deviation of the relative error of each channel's gain.
+        arm: whose columns B are; None: there are none.
+
+    """
+    ends, known = slice(size, -1), arm is not None and arm.covariance is not None
+    root = covariance_root(arm.covariance) if known else np.empty((0, 0))
+    shifts = arm.gain_shifts if known else None
+    sides = []
+    for channel, gram in grams:
+        of_arm, gains = gram[:size, ends], np.zeros((size, channels))
+        gains[:, channel] = gram[:size, -1]
+        if shifts is not None:
+            gains[:, channel] += of_arm @ arm.values
+            gains -= of_arm @ shifts.T
+        sides.append(np.hstack([of_arm @ root, gain_error * gains] if known else [gain_error * gains]))
+    return sides
+
+
+def covariance_root(covariance: NDArray) -> NDArray:
+    """(k, k) whose product with its transpose is the covariance (k, k), which may be singular."""
+    values, axes = np.linalg.eigh(covariance)
+    return axes * np.sqrt(np.maximum(values, 0.0))

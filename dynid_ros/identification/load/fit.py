@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from dynid_ros.identification.equations import Equations
-from dynid_ros.identification.links.covariance import robust_covariance
+from dynid_ros.identification.links.covariance import clustered_covariance
 from dynid_ros.identification.links.problem import LinkProblem
-from dynid_ros.identification.load.errors import KnownColumns, known_errors
+from dynid_ros.identification.load.errors import KnownColumns, known_errors, known_sides
 from dynid_ros.identification.load.estimate import LoadColumns, LoadFit, check_freedom, estimate
 from dynid_ros.identification.load.rests import fit_rests
 from dynid_ros.identification.load.steadiness import require_steady
@@ -47,11 +47,26 @@ def fit_load(
     n_samples = problem.count()
     check_freedom(n_samples * len(channels) - columns.own.size, n_samples, channels, columns)
     fit, noise = problem.weighted()
+    loosened = equations.loosened(noise)
+    if loosened is not equations:
+        equations, problem = loosened, LinkProblem(loosened.factors(columns), columns.own)
+        fit, noise = problem.weighted()
     require_steady(equations, problem, noise, source)
-    seen, freedom = robust_covariance(problem, noise, noise, fit.solution)
+    size = columns.own.size
     both = LinkProblem(problem.factors, np.concatenate([columns.own, columns.of_arm]))
+    kinds = [
+        (j, np.column_stack(both.kind_gram(j, kind)) / sigma**2)
+        for kind in problem.factors.kinds
+        for j, sigma in enumerate(noise)
+    ]
+    seen, freedom = clustered_covariance(
+        [(j, gram[:size, :size], gram[:size, -1]) for j, gram in kinds],
+        np.ones(len(noise)),
+        fit.solution,
+        known_sides(kinds, len(noise), size, gain_error, arm) if arm is not None else None,
+    )
     parts = [np.column_stack(both.joint(j)) / sigma for j, sigma in enumerate(noise)]
-    covariance = seen + known_errors([part.T @ part for part in parts], columns.own.size, gain_error, arm)
+    covariance = seen + known_errors([part.T @ part for part in parts], size, gain_error, arm)
     with np.errstate(divide="ignore", invalid="ignore"):
         # What is known of gains and arm leaves the more degrees of freedom, the more it adds (Satterthwaite 1946).
         freedom = np.where(np.diag(seen) > 0, freedom * (np.diag(covariance) / np.diag(seen)) ** 2, freedom)

@@ -10,11 +10,11 @@ from scipy.stats import f as fisher
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.identification.equations import Equations
-from dynid_ros.identification.links.covariance import half_inverse
+from dynid_ros.identification.links.covariance import clustered_covariance, half_inverse
 from dynid_ros.identification.links.problem import LinkProblem
 from dynid_ros.model.inertia import STATIC
 
-FALSE_ALARM = 1e-5
+FALSE_ALARM = 1e-4
 """Probability of an alarm at one of the moments that are tried, if residuals are as the standard errors say."""
 LEAST_CHANGE, LEAST_SHIFT = 0.03, 0.004
 """Of the mass, relative, and of the centre, m: no identification is spoilt by less, which friction and drift feign."""
@@ -83,28 +83,36 @@ def require_steady(equations: Equations, problem: LinkProblem, noise: NDArray, s
 def likeliest_change(equations: Equations, problem: LinkProblem, noise: NDArray) -> LoadChange | None:
     """The moment at which the parameters before and after differ most, in their standard errors.
 
-    None if no moment leaves enough on both sides to show mass and mass moments. Residuals of a stretch of time may be
-    correlated in any way; they are those of the fits before and after, or a change would hide itself in them.
+    None if no moment leaves enough on both sides to show mass and mass moments. Residuals of a channel in a stretch of
+    time may be correlated in any way; they are those of the fits before and after, or a change would hide itself in
+    them. A fit follows the residuals of few stretches closely, which `clustered_covariance` allows for. That takes
+    time, so the moment is found without, and judged with it.
     """
     factors = problem.factors
     own = np.array([_normal(problem, noise, [2 * s, 2 * s + 1]) for s in range(len(factors.parts))])
     starts, moments = _stretches(equations, factors.stretches)
     grams = np.add.reduceat(own, starts)
-    best = None
+    best: tuple[float, int, _Part, _Part] | None = None
     for s in range(LEAST_PARTS, len(grams) - LEAST_PARTS + 1):
         first, second = _Part.of(grams[:s]), _Part.of(grams[s:])
         if first is None or second is None:
             continue
         difference = second.load - first.load
         covariance = _at_least(first.clustered + second.clustered, first.white + second.white)
-        square = difference @ np.linalg.solve(covariance, difference)
-        # Hotelling's T² of covariances that the stretches have shown.
-        seen = len(grams) - 2
-        rest = seen - STATIC + 1
-        probability = float(fisher.sf(square * rest / (seen * STATIC), STATIC, rest))
-        if best is None or probability < best.probability:
-            best = LoadChange(*moments[s], first.load, second.load, probability)
-    return best
+        square = float(difference @ np.linalg.solve(covariance, difference))
+        if best is None or square > best[0]:
+            best = square, s, first, second
+    if best is None:
+        return None
+    _, s, first, second = best
+    (before, some), (after, others) = first.judged(grams[:s]), second.judged(grams[s:])
+    difference = second.load - first.load
+    square = difference @ np.linalg.solve(_at_least(before + after, first.white + second.white), difference)
+    # Hotelling's T² of covariances that the stretches have shown.
+    seen = some + others
+    rest = max(seen - STATIC + 1, 1.0)
+    probability = float(fisher.sf(square * rest / (seen * STATIC), STATIC, rest))
+    return LoadChange(*moments[s], first.load, second.load, probability)
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,19 +120,25 @@ class _Part:
     """Fit of some stretches of time.
 
     Attributes:
-        load: (4,) mass and mass moments.
+        solution: (k,) mass and mass moments first.
         white: (4, 4) covariance for white noise.
-        clustered: (4, 4) covariance that allows for correlation within each stretch.
+        clustered: (4, 4) covariance that allows for correlation within each stretch, a little too small.
 
     """
 
-    load: NDArray
+    solution: NDArray
     white: NDArray
     clustered: NDArray
 
+    @property
+    def load(self) -> NDArray:
+        """(4,) mass and mass moments."""
+        return self.solution[:STATIC]
+
     @classmethod
     def of(cls, grams: NDArray) -> _Part | None:
-        """From the normal equations (s, k, k + 1) of stretches; None where mass and moments are not shown."""
+        """From the normal equations (s, c, k, k + 1) of stretches; None where mass and moments are not shown."""
+        grams = grams.sum(axis=1)
         normal = grams.sum(axis=0)
         half = half_inverse(normal[:, :-1])
         inverse = half @ half.T
@@ -133,7 +147,13 @@ class _Part:
         solution = inverse @ normal[:, -1]
         scores = (grams[:, :, -1] - grams[:, :, :-1] @ solution) @ inverse[:, :STATIC]
         few = len(grams) / max(len(grams) - 1, 1)
-        return cls(solution[:STATIC], inverse[:STATIC, :STATIC], few * scores.T @ scores)
+        return cls(solution, inverse[:STATIC, :STATIC], few * scores.T @ scores)
+
+    def judged(self, grams: NDArray) -> tuple[NDArray, float]:
+        """(4, 4) covariance that a fit to few stretches (s, c, k, k + 1) has, and its degrees of freedom."""
+        pieces = [(j, gram[:, :-1], gram[:, -1]) for stretch in grams for j, gram in enumerate(stretch)]
+        covariance, freedom = clustered_covariance(pieces, np.ones(grams.shape[1]), self.solution)
+        return covariance[:STATIC, :STATIC], float(freedom[:STATIC].min())
 
 
 def _at_least(covariance: NDArray, least: NDArray) -> NDArray:
@@ -145,11 +165,9 @@ def _at_least(covariance: NDArray, least: NDArray) -> NDArray:
 
 
 def _normal(problem: LinkProblem, noise: NDArray, groups: list[int]) -> NDArray:
-    """(k, k + 1) weighted normal equations of some groups."""
+    """(c, k, k + 1) weighted normal equations of some groups, of each channel."""
     parts = [problem.gram(j, groups) for j in range(problem.n_joints)]
-    matrix = sum(part[0] / sigma**2 for part, sigma in zip(parts, noise, strict=True))
-    right = sum(part[1] / sigma**2 for part, sigma in zip(parts, noise, strict=True))
-    return np.column_stack([matrix, right])
+    return np.array([np.column_stack(part[:2]) / sigma**2 for part, sigma in zip(parts, noise, strict=True)])
 
 
 def _stretches(equations: Equations, counts: list[int]) -> tuple[list[int], list[tuple[int, float]]]:

@@ -11,6 +11,7 @@ from dynid_ros.errors import IdentificationError
 from dynid_ros.identification.base_estimate import BaseEstimate
 from dynid_ros.identification.consistency import ConsistentFit, ConsistentProblem
 from dynid_ros.identification.links.covariance import NORMAL, clustered_covariance, half_inverse
+from dynid_ros.identification.load.errors import covariance_root
 from dynid_ros.identification.load.result import LoadResult
 from dynid_ros.identification.online.kinds import KindSums
 from dynid_ros.identification.online.rows import LinkRows, LoadRows
@@ -143,7 +144,8 @@ def online_estimate(
     R, z = state.factor
     solution = state.solution
     half = np.linalg.solve(R, np.eye(state.size))
-    seen, white, freedom = _seen(kinds, solution)
+    known = _known_errors(rows, gain_error)
+    seen, white, freedom = _seen(kinds, solution, None if rows.known is None else known)
     with np.errstate(divide="ignore", invalid="ignore"):
         inflation = np.diag(seen) / white
         # Where old equations are forgotten, not all of the information is in the kinds of motion.
@@ -151,7 +153,8 @@ def online_estimate(
         seen = seen * np.outer(scale, scale)
         # Data without noise do not make known what they leave open.
         open_ = ~(np.linalg.norm(half, axis=1) * np.sqrt(np.maximum(inflation, 1.0)) < OPEN)
-        covariance = seen + _unseen(rows, state.responses, gain_error)
+        unseen = state.responses @ known
+        covariance = seen + unseen @ unseen.T
         freedom = np.minimum(freedom * np.nan_to_num(np.diag(covariance) / np.diag(seen), nan=1.0) ** 2, NORMAL)
     values = np.where(open_, np.nan, solution)
     decided = state.decomposition()
@@ -184,26 +187,33 @@ def online_estimate(
     )
 
 
-def _seen(kinds: KindSums, solution: NDArray) -> tuple[NDArray, NDArray, NDArray]:
+def _seen(kinds: KindSums, solution: NDArray, known: NDArray | None) -> tuple[NDArray, NDArray, NDArray]:
     """Covariance (k, k) by the residuals, variances (k,) for white unit noise, and degrees of freedom (k,)."""
     sums, weights = kinds.kinds()
-    whole = sums.sum(axis=0)
+    size = len(solution)
+    equations = sums[..., : size + 1]
+    whole = equations.sum(axis=0)
     half = half_inverse(whole[:, :-1, :-1].sum(axis=0))
     taken = np.einsum("kr,njk,jr->n", half, whole[:, :-1, :-1], half)
     signed = np.append(solution, -1.0)
     squares = np.maximum(signed @ whole @ signed, 0.0)
     noise = (squares + FIRST_FREEDOM) / (np.maximum(weights.sum(axis=0) - taken, 0.0) + FIRST_FREEDOM)
-    grams = [(j, gram[:-1, :-1], gram[:-1, -1]) for kind in sums for j, gram in enumerate(kind)]
-    seen, freedom = clustered_covariance(grams, noise, solution)
+    grams = [(j, gram[:-1, :-1], gram[:-1, -1]) for kind in equations for j, gram in enumerate(kind)]
+    errors = None if known is None else list((sums[..., :-1, size + 1 :] @ known).reshape(len(grams), size, -1))
+    seen, freedom = clustered_covariance(grams, noise, solution, errors)
     return seen, np.sum(half**2, axis=1), freedom
 
 
-def _unseen(rows: LoadRows | LinkRows, responses: NDArray, gain_error: float) -> NDArray:
-    """Covariance (k, k) that no residual shows: of what is known of the arm, and of gains; see `known_errors`."""
-    of_arm, of_gains = responses[:, : rows.n_known], responses[:, rows.n_known :]
-    known = rows.known
+def _known_errors(rows: LoadRows | LinkRows, gain_error: float) -> NDArray:
+    """(c, m) what `OnlineRows.considered` are off by, in independent errors of unit standard deviation.
+
+    They are those of what is known of the arm, and of gains; see `known_errors`. What is known of the arm was found
+    with the same gains.
+    """
+    known, n = rows.known, len(rows.stiction)
+    gains = gain_error * np.eye(n)
     if known is None or known.covariance is None:
-        return gain_error**2 * of_gains @ of_gains.T
-    if known.gain_shifts is not None:
-        of_gains = of_gains - of_arm @ known.gain_shifts.T
-    return of_arm @ known.covariance @ of_arm.T + gain_error**2 * of_gains @ of_gains.T
+        return gains
+    of_arm = covariance_root(known.covariance)
+    shifts = np.zeros((len(of_arm), n)) if known.gain_shifts is None else -gain_error * known.gain_shifts.T
+    return np.block([[of_arm, shifts], [np.zeros((n, len(of_arm))), gains]])

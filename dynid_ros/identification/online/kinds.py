@@ -9,12 +9,17 @@ one is needed, and these few when errors are asked for (clustering features: Zha
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
 from dynid_ros.identification.motion_kinds import KINDS
 
 SMALL_KINDS = 40
+
+WAITING = 16
+"""Equations that are multiplied together: they cost a third of what each alone does."""
 
 REFRESH = 16
 """Equations after which it is looked up how far the joints move."""
@@ -29,15 +34,19 @@ class KindSums:
     Args:
         n_joints: n.
         size: number k of parameters.
+        considered: number c of other right-hand sides, as of `SquareRootInformation`.
 
     """
 
-    def __init__(self, n_joints: int, size: int):
+    def __init__(self, n_joints: int, size: int, considered: int = 0):
         self._n_states = 2 * n_joints
         self._counts = np.zeros(SMALL_KINDS)
         self._middles = np.zeros((SMALL_KINDS, self._n_states))
-        self._grams = np.zeros((SMALL_KINDS, n_joints, size + 1, size + 1))
-        self._product = np.empty(self._grams.shape[1:])
+        self._grams = np.zeros((SMALL_KINDS, n_joints, size + 1, size + 1 + considered))
+        # Equations wait until there are some of the same kinds, and are multiplied together.
+        self._waiting = np.empty((WAITING, n_joints, size + 1 + considered))
+        self._labels = np.empty(WAITING, dtype=int)
+        self._n_waiting = 0
         self._weights = np.zeros((SMALL_KINDS, n_joints))
         # What is forgotten is forgotten of all alike: sums are kept in units that shrink instead.
         self._kept = 1.0
@@ -45,7 +54,9 @@ class KindSums:
         self._scale = np.ones(self._n_states)
         self._used, self._nearest = 0, 0.0
 
-    def add(self, state: NDArray, rows: NDArray, weights: NDArray, keep: float = 1.0) -> None:
+    def add(
+        self, state: NDArray, rows: NDArray, weights: NDArray, keep: float = 1.0, considered: NDArray | None = None
+    ) -> None:
         """Take up the equations of one instant.
 
         Args:
@@ -53,6 +64,7 @@ class KindSums:
             rows: (n, k + 1) [A b].
             weights: (n,) of the equations of one joint beside each other.
             keep: share of all before that stays.
+            considered: (n, c) other right-hand sides; None: there are none.
 
         """
         self._total += 1.0
@@ -68,21 +80,42 @@ class KindSums:
             self._level()
         self._counts[kind] += 1.0
         self._middles[kind] += (state - self._middles[kind]) / self._counts[kind]
-        np.multiply((rows / self._kept)[:, :, None], rows[:, None, :], out=self._product)
-        self._grams[kind] += self._product
         self._weights[kind] += weights / self._kept
+        waiting, scale = self._waiting[self._n_waiting], 1.0 / math.sqrt(self._kept)
+        np.multiply(rows, scale, out=waiting[:, : rows.shape[1]])
+        if considered is not None:
+            np.multiply(considered, scale, out=waiting[:, rows.shape[1] :])
+        self._labels[self._n_waiting] = kind
+        self._n_waiting += 1
+        if self._n_waiting == WAITING:
+            self._multiply()
 
-    def forget(self, first: int, R: NDArray, z: NDArray) -> None:
-        """Leave the first parameters free, as `SquareRootInformation.forget` does; R and z as before it."""
-        k = len(z)
-        T = np.eye(k + 1)
+    def forget(self, first: int, R: NDArray, z: NDArray, considered: NDArray | None = None) -> None:
+        """Leave the first parameters free, as `SquareRootInformation.forget` does; all of it as before that.
+
+        Args:
+            first: number of parameters.
+            R: (k, k).
+            z: (k,).
+            considered: (k, c) of the other right-hand sides; None: there are none.
+
+        """
+        self._multiply()
+        others = R[:, :0] if considered is None else considered
+        rest = np.column_stack([R[:, first:], z, others])[:first]
+        T = np.eye(self._grams.shape[-1])
         T[:, :first] = 0.0
-        T[:first, first:] = -np.linalg.solve(R[:first, :first], np.column_stack([R[:first, first:], z[:first]]))
-        used = self._grams[: self._used]
-        used[:] = T.T @ used @ T
+        T[:first, first:] = -np.linalg.solve(R[:first, :first], rest)
+        used, own = self._grams[: self._used], slice(0, len(z) + 1)
+        used[:] = T[own, own].T @ used @ T
 
     def kinds(self) -> tuple[NDArray, NDArray]:
-        """(K, n, k + 1, k + 1) sums of [A b]ᵀ [A b] of each joint in each of at most ten kinds, and weights (K, n)."""
+        """Sums of each joint in each of at most ten kinds, and weights (K, n).
+
+        Returns:
+            (K, n, k + 1, k + 1 + c) sums of [A b]ᵀ [A b C], C being the other right-hand sides, and the weights.
+
+        """
         self._level()
         used = slice(0, self._used)
         counts, middles = self._counts[used].copy(), self._middles[used].copy()
@@ -117,12 +150,23 @@ class KindSums:
             self._counts[one] * self._middles[one] + self._counts[other] * self._middles[other]
         ) / total
         self._counts[one] = total
+        labels = self._labels[: self._n_waiting]
+        labels[labels == other] = one
         self._grams[one] += self._grams[other]
         self._weights[one] += self._weights[other]
         self._counts[other] = self._middles[other] = self._grams[other] = self._weights[other] = 0.0
         return other
 
+    def _multiply(self) -> None:
+        """Add the equations that wait to the sums of their kinds."""
+        labels, size = self._labels[: self._n_waiting], self._grams.shape[2]
+        for kind in set(labels.tolist()):
+            own = self._waiting[: self._n_waiting][labels == kind].transpose(1, 0, 2)
+            self._grams[kind] += own[:, :, :size].transpose(0, 2, 1) @ own
+        self._n_waiting = 0
+
     def _level(self) -> None:
+        self._multiply()
         self._grams *= self._kept
         self._weights *= self._kept
         self._kept = 1.0

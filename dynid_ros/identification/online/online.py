@@ -19,6 +19,7 @@ from dynid_ros.identification.online.kinds import KindSums
 from dynid_ros.identification.online.motion import CausalMotion
 from dynid_ros.identification.online.rows import CHANGES, LinkRows, LoadRows
 from dynid_ros.identification.online.walk import EstimateWalk
+from dynid_ros.identification.presliding import looseness
 from dynid_ros.identification.square_root import SquareRootInformation
 from dynid_ros.model import RobotModel
 from dynid_ros.model.friction import FrictionModel, JointFriction
@@ -105,7 +106,9 @@ class OnlineIdentification:
         self._gain_error = torque_gain_error
         n, size = robot.n_joints, len(self._rows.names)
         self._state = SquareRootInformation(size, considered=self._rows.n_known + n)
-        self._kinds, self._moved = KindSums(n, size), np.zeros(2 * n)
+        # Of links, nothing is known whose error would show in the residuals.
+        others = self._rows.n_known + n if target == "load" else 0
+        self._kinds, self._moved = KindSums(n, size, others), np.zeros(2 * n)
         self._walk = EstimateWalk(size)
         self._detector = (
             LoadChangeDetector(n, self._filter.spacing, stiction=self._rows.stiction / self.noise)
@@ -179,7 +182,7 @@ class OnlineIdentification:
 
     def new_load(self) -> None:
         """Forget the load, but not offsets and friction: it was changed."""
-        self._kinds.forget(self._rows.n_inertial, *self._state.factor)
+        self._kinds.forget(self._rows.n_inertial, *self._state.factor, self._state.considered)
         self._state.forget(self._rows.n_inertial)
         self._walk = EstimateWalk(len(self._rows.names))
         self._squares[:], self.n_equations = 0.0, 0
@@ -217,17 +220,16 @@ class OnlineIdentification:
         rows, considered = sums[:, : size + 1], self._rows.considered(sums)
         unknown, resting = sums[:, -2], sums[:, -1]
         # Friction of a joint at rest, or hardly off, may be anything up to its stiction.
-        # All of a rest tells as much as one sample: its friction stays. The weights 1 / (k (k + 1)) sum to one.
-        still = unknown > 0.5
-        self._rests = np.where(still, self._rests + 1.0, 0.0)
-        again = np.sqrt(np.where(still, self._rests * (self._rests + 1.0), 1.0))
-        looseness = np.hypot(1.0, again * unknown * self._rows.stiction / self.noise)
-        weights = 1.0 / (self.noise * looseness)
+        loose, self._rests = looseness(unknown, self._rests, self._rows.stiction / self.noise)
+        still = self._rests > 0.0
+        weights = 1.0 / (self.noise * loose)
         rows = rows * weights[:, None]
         elapsed = time - self._used if self.n_equations else 0.0
         keep = math.exp(-elapsed / self._forgetting) if self._forgetting else 1.0
-        innovation = self._state.update(rows, keep, considered * weights[:, None])
-        self._kinds.add(self._moved, rows, looseness**-2, keep)
+        considered = considered * weights[:, None]
+        innovation = self._state.update(rows, keep, considered)
+        of_kinds = None if self._rows.known is None else considered
+        self._kinds.add(self._moved, rows, loose**-2, keep, of_kinds)
         self._used = time
         self.n_equations += 1
         self._squares[0] += innovation.error**2 / (1.0 + innovation.spread)
@@ -242,7 +244,7 @@ class OnlineIdentification:
         spread = innovation.spread * self._inflation
         position = self._moved[: self.robot.n_joints]
         change = self._detector.add(
-            time, rows, innovation.error, spread, looseness=looseness, moving=moving, position=position
+            time, rows, innovation.error, spread, looseness=loose, moving=moving, position=position
         )
         if change is not None:
             self.changes.append(change)

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.identification.load.known_arm import KnownArm
+from dynid_ros.identification.presliding import STANDSTILL, Presliding, stiction
 from dynid_ros.model import RobotModel
 from dynid_ros.model.base_parameters import LINK_PARAMETERS, BaseParameters
 from dynid_ros.model.friction import FrictionModel, JointFriction
@@ -21,15 +22,6 @@ from dynid_ros.model.samples import finite_vector
 
 CHANGES = JointFriction(offset=True)
 """Friction is not the same with a load, nor on another day, and torque sensors drift."""
-
-STANDSTILL = 0.02
-"""Speed below which the direction of friction is not known, rad/s or m/s."""
-
-PRESLIDING = 2e-3
-"""Way of a joint after which friction has taken up its direction, rad or m; before, it is what the last one left."""
-
-SURE = 0.9
-"""Share of this way that counts as all of it: noise of positions must not make a joint that moves doubtful."""
 
 _UNUSED = 1e3
 """Noise of a joint at rest, as a multiple of its noise in motion, where its friction is not known at all."""
@@ -76,11 +68,11 @@ class OnlineRows:
             own[range(k * n, (k + 1) * n), range(n), k - 3] = 1.0
         parts = [np.pad(places, ((0, 0), (0, 0), (0, 3))) for _, places in frictions]
         self._places = np.concatenate([*parts, own]).reshape(-1, own[0].size)
-        self._lower: NDArray | None = None
+        self._presliding = Presliding()
 
     def restart(self) -> None:
         """Take it that the joints were elsewhere since the last sample."""
-        self._lower = None
+        self._presliding.restart()
 
     @property
     def n_known(self) -> int:
@@ -100,7 +92,7 @@ class OnlineRows:
         """
         q, qd, qdd, torque = samples
         still = np.abs(qd) < STANDSTILL
-        unknown = still | ~self._taken_up(q, qd)
+        unknown = self._presliding.unknown(q, qd)
         # Noise about zero would give friction a direction that changes from sample to sample.
         sliding = np.where(unknown & (self.stiction > 0.0), 0.0, qd)
         motion = zip(*samples[:3].tolist(), strict=True)
@@ -115,20 +107,6 @@ class OnlineRows:
         rest[:, :, b] -= inertial[:, :, p]
         rest[:, :, b + 1 : -3] += inertial[:, :, p + 1 :]
         return np.concatenate([inertial[:, :, :p], rest], axis=2)
-
-    def _taken_up(self, q: NDArray, qd: NDArray) -> NDArray:
-        """(N, n) whether friction has the direction of the motion: a joint has to go some way for that.
-
-        It drags an interval of this length along, and is at its front.
-        """
-        front = np.empty_like(q)
-        lower = q[0] - PRESLIDING / 2 if self._lower is None else self._lower
-        for k, now in enumerate(q):
-            lower = np.minimum(np.maximum(lower, now - PRESLIDING), now)
-            front[k] = now - lower
-        self._lower = lower
-        front = np.where(qd > 0.0, front, PRESLIDING - front)
-        return front >= SURE * PRESLIDING
 
     def considered(self, sums: NDArray) -> NDArray:
         """(n, e + n) what b may be wrong by: a unit of each column E, and the whole torque of each joint.
@@ -182,13 +160,9 @@ class LoadRows(OnlineRows):
             axis=2,
         )
         of_free = np.pad(free.places, ((0, 0), (0, 0), (0, 1 + errors.shape[1])))
-        terms = [name.split() for name in arm.friction.names(robot)]
-        sticks = np.array([term[0].startswith(("coulomb", "stribeck")) for term in terms], dtype=bool)
-        place = [robot.joint_names.index(term[1]) for term, kept in zip(terms, sticks, strict=True) if kept]
-        stiction = np.zeros(n)
-        np.maximum.at(stiction, place, np.abs(coefficients[sticks]))
         names = (*LINK_PARAMETERS, *changes.names(robot))
-        super().__init__(robot, names, bodies, [(fixed, of_known), (free, of_free)], stiction=stiction, n_inertial=p)
+        frictions = [(fixed, of_known), (free, of_free)]
+        super().__init__(robot, names, bodies, frictions, stiction=stiction(arm), n_inertial=p)
         self.known = known
 
 
@@ -214,9 +188,13 @@ class LinkRows(OnlineRows):
         terms = FrictionTerms(friction, n)
         places = np.pad(terms.places[:, :, self.base.columns[inertial.size :] - size], ((0, 0), (0, 0), (0, 1)))
         sticks = [joint.coulomb or joint.stribeck_velocity is not None for joint in friction.of(n)]
-        stiction = np.where(sticks, _UNUSED * np.asarray(noise), 0.0)
         super().__init__(
-            robot, self.base.expressions, bodies, [(terms, places)], stiction=stiction, n_inertial=inertial.size
+            robot,
+            self.base.expressions,
+            bodies,
+            [(terms, places)],
+            stiction=np.where(sticks, _UNUSED * np.asarray(noise), 0.0),
+            n_inertial=inertial.size,
         )
 
 

@@ -12,7 +12,7 @@ from scipy.stats import t as student_t
 
 from dynid_ros.identification import LinkIdentification
 from dynid_ros.identification.links.columns import LinkColumns
-from dynid_ros.identification.links.covariance import NORMAL, robust_covariance, widened
+from dynid_ros.identification.links.covariance import NORMAL, clustered_covariance, robust_covariance, widened
 from dynid_ros.identification.links.problem import LinkProblem
 from dynid_ros.model.friction import JointFriction
 
@@ -231,3 +231,29 @@ def test_motions_of_a_real_robot_agree_within_their_intervals(name, files):
         agree[errors] = np.mean(held)
     assert agree["robust"] > 0.9
     assert agree["white"] < 0.85
+
+
+def test_errors_that_are_known_do_not_count_again_in_the_residuals():
+    """What they are expected to show is subtracted, but nothing falls below the noise."""
+    rng = np.random.default_rng(0)
+    kinds, samples, size, noise = 10, 40, 4, 0.5
+    rows = rng.normal(size=(kinds, samples, size))
+    errors = np.repeat(rng.normal(size=(kinds, 1, 2)), samples, axis=1)
+    grams = [matrix.T @ matrix for matrix in rows]
+    known = [matrix.T @ other for matrix, other in zip(rows, errors, strict=True)]
+    inverse, found = np.linalg.inv(sum(grams)), []
+    for _ in range(200):
+        right = errors @ rng.standard_normal(2) + noise * rng.standard_normal((kinds, samples))
+        moments = [matrix.T @ b for matrix, b in zip(rows, right, strict=True)]
+        pieces = [(0, gram, moment) for gram, moment in zip(grams, moments, strict=True)]
+        for errors_known in (None, known):
+            covariance, freedom = clustered_covariance(
+                pieces, np.array([noise**2]), inverse @ sum(moments), errors_known
+            )
+            found.append(np.diag(covariance) / (noise**2 * np.diag(inverse)))
+            assert np.all(np.linalg.eigvalsh(covariance) > 0)
+            assert np.all(freedom > 0)
+    without, counted = np.array(found).reshape(200, 2, size).transpose(1, 0, 2)
+    assert counted.mean() < 0.5 * without.mean()
+    assert np.median(counted) < 2.0
+    assert np.all(counted >= 0.999 * np.minimum(without, 1.0))

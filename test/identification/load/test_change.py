@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from online_experiment import believed, block, measured, moves, mujoco_torque, standstills, stuck
+from online_experiment import STANDING, believed, block, measured, moves, mujoco_torque, standstills, stuck
 
 from dynid_ros.identification import OnlineIdentification
 from dynid_ros.identification.load.change import LoadChangeDetector
@@ -107,4 +107,15 @@ def test_an_arm_that_sets_off_slowly_has_dropped_nothing():
     for k, time in enumerate(motion.time):
         online.sample(time, q[k], torque[k])
     assert standstills(motion)
+    assert online.changes == []
+
+
+def test_friction_that_takes_millimetres_to_turn_round_is_no_change():
+    """Slow moves between two poses, after ones in which the arm stood."""
+    robot, rng = RobotModel.from_urdf(demo_arm_urdf()), np.random.default_rng(1)
+    motion = moves(robot, 200.0, RATE, rng, rests=STANDING)
+    q, torque = stuck(robot, motion, mujoco_torque(robot, motion, []), rng)
+    online = OnlineIdentification(robot, arm=believed(robot), forgetting=10.0)
+    for k in range(int(60 * RATE)):
+        online.sample(motion.time[k], q[k], torque[k])
     assert online.changes == []

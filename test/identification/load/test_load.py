@@ -5,7 +5,9 @@ from functools import cache
 
 import numpy as np
 import pytest
+from coverage_experiments import fourier_motion
 from gravity_experiment import demo_robot
+from live_load_experiments import draw_live
 from load_experiments import LoadConditions, draw, draw_load, draw_rests
 
 from dynid_ros.errors import IdentificationError
@@ -14,10 +16,12 @@ from dynid_ros.identification.identified_file import load_identified
 from dynid_ros.identification.links.model import LinkModel
 from dynid_ros.identification.links.signals import LinkSignals
 from dynid_ros.identification.load.body import LoadBody
+from dynid_ros.identification.load.equations import LoadEquations
 from dynid_ros.identification.load.known_arm import KnownArm, known_arm
 from dynid_ros.model import RobotModel
 from dynid_ros.model.friction import FrictionModel, JointFriction
 from dynid_ros.model.inertia import transformed
+from dynid_ros.recording import Recording
 
 FRICTION = JointFriction(offset=True, smoothing=0.02)
 CONDITIONS = LoadConditions("panda", duration=10.0, unloaded=15.0)
@@ -137,6 +141,32 @@ def test_load_that_slips_is_refused_with_the_time():
     with pytest.raises(IdentificationError, match=r"the load changed at about t = 1[123]\.\d s.*slipped"):
         LoadIdentification(robot, arm()).fit(replace(before, torque=torque))
     assert LoadIdentification(robot, arm()).fit(before).mass == pytest.approx(2.0, rel=0.02)
+
+
+@pytest.mark.parametrize("seed", [2, 8])
+def test_dwells_and_friction_that_remembers_feign_no_change(seed):
+    """Between poses joints stand and set off, where their friction is anything up to stiction."""
+    drawn = draw_live("ur5", 24.0, seed)
+    links = LinkIdentification(drawn.robot, friction=FRICTION, prior_weight=1.0).fit(drawn.unloaded)
+    found = LoadIdentification(drawn.robot, links).fit(drawn.loaded)
+    low, high = found.confidence_intervals()[0]
+    assert low < drawn.load[0] < high
+    assert high - low < 0.1 * drawn.load[0]
+
+
+@pytest.mark.parametrize("coulomb", [0.0, 2.0])
+def test_a_joint_that_stands_counts_only_where_it_has_no_stiction(coulomb):
+    robot, rng, time = demo_robot(), np.random.default_rng(1), np.arange(0.0, 12.0, 0.005)
+    motion = np.array(fourier_motion(robot, time, 0.2, rng))
+    motion[:, :, 1] = 0.0
+    friction = FrictionModel(JointFriction(viscous=False, smoothing=0.02))
+    model = LinkModel(robot, robot.parameters, friction, np.full(robot.n_joints, coulomb), LinkSignals(7.0, 17.5))
+    torque = model.predict(*motion) + 0.05 * rng.standard_normal(motion[0].shape)
+    recording = Recording(robot.joint_names, time, motion[0], np.full_like(torque, np.nan), torque)
+    share = LoadEquations(KnownArm(model), [recording]).loosened(np.full(robot.n_joints, 0.05)).share
+    assert share[1] == (0.0 if coulomb else 1.0)
+    # The others stand for moments only, as they turn round.
+    assert np.delete(share, 1).min() > 0.6
 
 
 def test_negative_mass_is_refused():

@@ -48,15 +48,41 @@ def test_what_is_forgotten_decays_in_all_kinds():
     np.testing.assert_allclose(kinds.kinds()[0].sum(axis=0), expected)
 
 
+def test_other_right_hand_sides_are_summed_beside_b():
+    states, rows = _experiment(500)
+    others = np.random.default_rng(1).normal(size=(500, 2, 5))
+    kinds, expected = KindSums(2, 3, considered=5), np.zeros((2, 4, 9))
+    for state, equations, considered in zip(states, rows, others, strict=True):
+        kinds.add(state, equations, np.ones(2), 0.99, considered)
+        expected = 0.99 * expected + equations[:, :, None] * np.hstack([equations, considered])[:, None, :]
+    np.testing.assert_allclose(kinds.kinds()[0].sum(axis=0), expected)
+
+
+def test_equations_that_wait_go_with_the_kind_that_theirs_became():
+    """Sums of a kind are those of its states, whenever they are asked for and whatever was merged meanwhile."""
+    states, _ = _experiment(700)
+    often, seldom = KindSums(2, 1), KindSums(2, 1)
+    rng = np.random.default_rng(0)
+    for k, state in enumerate(states):
+        rows = rng.normal(size=(2, 2))
+        for kinds in (often, seldom):
+            kinds.add(state * (1 + k / 100), rows, np.ones(2))
+        often.kinds()
+    for mine, other in zip(often.kinds(), seldom.kinds(), strict=True):
+        np.testing.assert_allclose(mine, other, rtol=1e-9, atol=1e-9)
+
+
 def test_to_forget_the_first_parameters_is_what_the_factor_does():
     states, rows = _experiment(300)
-    kinds, state = KindSums(2, 3), SquareRootInformation(3, deviation=1e9)
-    for motion, equations in zip(states, rows, strict=True):
-        kinds.add(motion, equations, np.ones(2))
-        state.update(equations)
-    kinds.forget(2, *state.factor)
+    others = np.random.default_rng(1).normal(size=(300, 2, 5))
+    kinds, state = KindSums(2, 3, considered=5), SquareRootInformation(3, deviation=1e9, considered=5)
+    for motion, equations, considered in zip(states, rows, others, strict=True):
+        kinds.add(motion, equations, np.ones(2), considered=considered)
+        state.update(equations, considered=considered)
+    kinds.forget(2, *state.factor, state.considered)
     state.forget(2)
     R, z = state.factor
     total = kinds.kinds()[0].sum(axis=(0, 1))
     np.testing.assert_allclose(total[:3, :3], R.T @ R, atol=1e-8)
     assert total[2, 3] == pytest.approx(R[2] @ z)
+    np.testing.assert_allclose(total[:3, 4:], R.T @ state.considered, atol=1e-8)

@@ -1,0 +1,75 @@
+"""Where the friction of a joint is known: not while it stands, nor before it has gone some way in one direction.
+
+Friction keeps what the motion before left of it, and takes up a new direction over a short way (presliding; Dahl 1968,
+"A solid friction model"). Until then it may be anything up to stiction.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynid_ros.identification.links.model import LinkModel
+
+STANDSTILL = 0.02
+"""Speed below which the direction of friction is not known, rad/s or m/s."""
+
+PRESLIDING = 5e-3
+"""Way of a joint after which friction has taken up its direction, rad or m; before, it is what the last one left."""
+
+SURE = 0.9
+"""Share of this way that counts as all of it: noise of positions must not make a joint that moves doubtful."""
+
+
+class Presliding:
+    """Follows how far joints have gone in their direction: each drags an interval along, and is at its front."""
+
+    def __init__(self) -> None:
+        self._lower: NDArray | None = None
+
+    def restart(self) -> None:
+        """Take it that the joints were elsewhere since the last sample."""
+        self._lower = None
+
+    def unknown(self, q: NDArray, qd: NDArray) -> NDArray:
+        """(N, n) whether the friction at positions and velocities (N, n) is not known; all later than those before."""
+        front = np.empty_like(q)
+        lower = q[0] - PRESLIDING / 2 if self._lower is None else self._lower
+        for k, now in enumerate(q):
+            lower = np.minimum(np.maximum(lower, now - PRESLIDING), now)
+            front[k] = now - lower
+        self._lower = lower
+        way = np.where(qd > 0.0, front, PRESLIDING - front)
+        return (np.abs(qd) < STANDSTILL) | (way < SURE * PRESLIDING)
+
+
+def stiction(model: LinkModel) -> NDArray:
+    """(n,) torque that the friction of a joint at rest may have, either way, N m: its largest dry friction."""
+    robot = model.robot
+    found = np.zeros(robot.n_joints)
+    for name, value in zip(model.friction.names(robot), np.asarray(model.coefficients, dtype=float), strict=True):
+        term, joint = name.split()[:2]
+        if term.startswith(("coulomb", "stribeck")):
+            place = robot.joint_names.index(joint)
+            found[place] = max(found[place], abs(value))
+    return found
+
+
+def looseness(unknown: NDArray, rests: NDArray, stiction: NDArray) -> tuple[NDArray, NDArray]:
+    """Deviation of torques with friction that is not known, over that of their noise.
+
+    All of a rest tells as much as one sample, as its friction stays: the weights 1 / (k (k + 1)) sum to one.
+
+    Args:
+        unknown: (n,) share of a low-passed sample in which friction is not known.
+        rests: (n,) such samples in a row before this one.
+        stiction: (n,) in parts of the noise.
+
+    Returns:
+        (n,) looseness, and (n,) such samples in a row up to this one.
+
+    """
+    still = unknown > 0.5
+    rests = np.where(still, rests + 1.0, 0.0)
+    again = np.sqrt(np.where(still, rests * (rests + 1.0), 1.0))
+    return np.hypot(1.0, again * unknown * stiction), rests
