@@ -36,7 +36,11 @@ NODES = {
 }
 
 
-CHOICES = {"identify": {"identification"}, "controller_stack": {"route"}}
+CHOICES = {
+    "identify": {"identification"},
+    "controller_stack": {"route"},
+    "simulate": {"controllers", "controllers_file"},
+}
 
 
 def description(name: str):
@@ -59,7 +63,7 @@ def nodes_of(name: str, **given: str) -> list:
     nodes = []
     for entity in description(name).entities:
         found = entity.execute(context)
-        nodes += found if isinstance(entity, OpaqueFunction) else []
+        nodes += found or [] if isinstance(entity, OpaqueFunction) else []
     return nodes
 
 
@@ -135,6 +139,19 @@ def test_argument_of_several_nodes_says_what_it_is_to_each():
 @pytest.mark.parametrize("name", ["record", "gravity_compensation", "controller_stack"])
 def test_node_starts_to_work_without_a_service_call(name):
     assert default(arguments(name)["autostart"]) == "true"
+
+
+def test_the_simulated_arm_may_be_hardware_of_real_controllers():
+    assert started("simulate") == ["simulator"]
+    simulator, manager, *spawners = nodes_of("simulate", controllers="ros2_control", namespace="left")
+    assert manager.node_executable == "ros2_control_node"
+    assert [node.node_executable for node in spawners] == ["spawner", "spawner"]
+    assert {node._Node__node_namespace for node in (simulator, manager, *spawners)} == {"left"}
+    context = LaunchContext()
+    context.launch_configurations["controllers"] = "ros2_control"
+    for entity in description("simulate").entities:
+        entity.execute(context)
+    assert context.launch_configurations["controller"] == "ros2_control"
 
 
 def test_demo_has_its_output_folder_to_choose():

@@ -1,0 +1,130 @@
+"""The simulated arm as hardware: what joint_state_topic_hardware_interface sends it, NaN and empty fields included."""
+
+import xml.etree.ElementTree as ET
+
+import numpy as np
+import pytest
+
+rclpy = pytest.importorskip("rclpy")
+pytest.importorskip("mujoco")
+
+from node_threads import NodeThreads  # noqa: E402
+from rclpy.node import Node  # noqa: E402
+from rclpy.qos import DurabilityPolicy, QoSProfile, qos_profile_sensor_data  # noqa: E402
+from sensor_msgs.msg import JointState  # noqa: E402
+from std_msgs.msg import String  # noqa: E402
+from waiting import wait  # noqa: E402
+
+from dynid_ros.errors import DynidError  # noqa: E402
+from dynid_ros.model import RobotModel  # noqa: E402
+from dynid_ros.nodes.simulated_arm.hardware_topics import with_hardware  # noqa: E402
+from dynid_ros.nodes.simulator import SimulatorNode  # noqa: E402
+from dynid_ros.simulation import demo_arm_urdf  # noqa: E402
+
+LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+START = np.array([0.0, 0.5, 1.0, 0.0, 0.8, 0.0])
+
+
+class Bench:
+    """Simulator, and who stands for the controller manager, in a namespace."""
+
+    def __init__(self):
+        words = ["-p", "controller:=ros2_control", "-p", f"start_position:={START.tolist()}", "-p", "rate:=100.0"]
+        rclpy.init(args=["--ros-args", "-r", "__ns:=/left", *words])
+        self.node, self.manager = SimulatorNode(), Node("manager")
+        self.names = list(self.node.arm.robot.joint_names)
+        self.states, self.described = [], []
+        self.manager.create_subscription(
+            JointState, "hardware/joint_states", self.states.append, qos_profile_sensor_data
+        )
+        self.manager.create_subscription(String, "robot_description", self.described.append, LATCHED)
+        self.commands = self.manager.create_publisher(JointState, "hardware/commands", 1)
+        self.threads = NodeThreads(self.node, self.manager)
+        wait(self.commands.get_subscription_count)
+        wait(lambda: self.states and self.described)
+
+    def send(self, position=None, effort=None, names=None):
+        """Values in the order of names; each a number for all joints or a list."""
+        names = names or self.names
+
+        def values(value):
+            return [] if value is None else (np.zeros(len(names)) + value).tolist()
+
+        self.commands.publish(JointState(name=names, position=values(position), effort=values(effort)))
+
+    @property
+    def position(self):
+        return np.array(self.states[-1].position)
+
+    def close(self):
+        self.threads.close()
+        self.node.destroy_node()
+        self.manager.destroy_node()
+        rclpy.shutdown()
+
+
+@pytest.fixture(name="bench")
+def fixture_bench(keep):
+    return keep(Bench())
+
+
+def test_the_description_makes_it_hardware_of_ros2_control(bench):
+    robot = RobotModel.from_urdf(bench.described[0].data)
+    assert robot.joint_names == bench.node.arm.robot.joint_names
+    system = ET.fromstring(bench.described[0].data).find("ros2_control")
+    found = {parameter.get("name"): parameter.text for parameter in system.findall("hardware/param")}
+    assert found == {
+        "joint_commands_topic": "hardware/commands",
+        "joint_states_topic": "hardware/joint_states",
+        "trigger_joint_command_threshold": "-1",
+    }
+    assert [joint.get("name") for joint in system.findall("joint")] == bench.names
+    for joint in system.findall("joint"):
+        assert [one.get("name") for one in joint.findall("command_interface")] == ["position", "effort"]
+        assert [one.get("name") for one in joint.findall("state_interface")] == ["position", "velocity", "effort"]
+
+
+def test_before_any_command_and_with_nan_the_arm_is_held(bench):
+    assert "no command on hardware/commands yet" in bench.node.status()[1]
+    wait(lambda: np.abs(bench.position - START).max() > 4e-3)  # a servo without model sags
+    bench.send(np.nan, np.nan)
+    wait(lambda: bench.node.status()[1] == "hardware of ros2_control, position and effort")
+    bench.states.clear()
+    wait(lambda: len(bench.states) > 50)
+    assert np.abs(bench.position - START).max() < 0.05
+
+
+def test_positions_are_gone_to_and_efforts_added_by_joint_names(bench):
+    goal = START + np.array([0.1, 0.0, 0.0, 0.2, 0.0, 0.0])
+    weight = bench.node.arm.truth.gravity_torque(goal)[0]
+    bench.send(goal[::-1], weight[::-1], bench.names[::-1])
+    wait(lambda: np.abs(bench.position - goal).max() < 2.5e-3)
+    bench.send(goal, np.nan)
+    wait(lambda: np.abs(bench.position - goal).max() > 4e-3)
+
+
+def test_without_position_interfaces_effort_alone_moves_the_arm(bench):
+    bench.send(effort=0.0)
+    wait(lambda: bench.node.status()[1] == "hardware of ros2_control, effort alone")
+    wait(lambda: bench.position[1] > START[1] + 0.1)
+    bench.send(START, 0.0)
+    wait(lambda: np.abs(bench.position - START).max() < 0.05)
+
+
+def test_arrays_that_are_shorter_than_the_names_are_refused(bench):
+    bench.commands.publish(JointState(name=bench.names, position=START[:5].tolist()))
+    found = []
+
+    def refused():
+        found.append(bench.node.status())
+        return "give all joints the same command interfaces" in found[-1][1]
+
+    wait(refused)
+    assert int(found[-1][2]["refused_commands"]) == 1
+
+
+def test_a_description_with_hardware_is_left_alone():
+    text = demo_arm_urdf()
+    robot = RobotModel.from_urdf(text)
+    with pytest.raises(DynidError, match="has a <ros2_control> element already"):
+        with_hardware(with_hardware(text, robot), robot)

@@ -1,0 +1,204 @@
+"""What the simulated controllers offer and tell over DDS: parameters, lifecycle, action goals, switches."""
+
+import numpy as np
+import pytest
+
+rclpy = pytest.importorskip("rclpy")
+pytest.importorskip("mujoco")
+
+from action_msgs.msg import GoalStatus, GoalStatusArray  # noqa: E402
+from lifecycle_msgs.msg import TransitionEvent  # noqa: E402
+from node_threads import NodeThreads, call  # noqa: E402
+from rcl_interfaces.srv import GetParameters, SetParameters  # noqa: E402
+from rclpy.node import Node  # noqa: E402
+from rclpy.parameter import Parameter, parameter_value_to_python  # noqa: E402
+from rclpy.qos import DurabilityPolicy, QoSProfile  # noqa: E402
+from std_msgs.msg import Float64MultiArray  # noqa: E402
+from std_srvs.srv import SetBool, Trigger  # noqa: E402
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint  # noqa: E402
+from waiting import wait  # noqa: E402
+
+from dynid_ros.nodes.simulator import SimulatorNode  # noqa: E402
+
+JTC, FCC = "/joint_trajectory_controller", "/forward_effort_controller"
+STATUS = f"{JTC}/follow_joint_trajectory/_action/status"
+LATEST = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+LAST = "set_last_command_interface_value_as_state_on_activation"
+
+
+class Client(Node):
+    """All that talks to the controllers."""
+
+    def __init__(self):
+        super().__init__("client")
+        self.events, self.statuses = [], []
+        for name in (JTC, FCC):
+            self.create_subscription(
+                TransitionEvent,
+                f"{name}/transition_event",
+                lambda m, name=name: self.events.append((name, m.start_state.label, m.goal_state.label)),
+                10,
+            )
+        self.create_subscription(GoalStatusArray, STATUS, self.statuses.append, LATEST)
+        self.goal = self.create_publisher(JointTrajectory, "/simulator/goal", 10)
+        self.topic = self.create_publisher(JointTrajectory, f"{JTC}/joint_trajectory", 10)
+        self.effort = self.create_publisher(Float64MultiArray, f"{FCC}/commands", 10)
+
+    def parameters(self, controller, *names):
+        response = call(self, GetParameters, f"{controller}/get_parameters", GetParameters.Request(names=list(names)))
+        return [parameter_value_to_python(value) for value in response.values]
+
+    def set(self, node, name, value):
+        parameter = Parameter(name, value=value).to_parameter_msg()
+        request = SetParameters.Request(parameters=[parameter])
+        return call(self, SetParameters, f"{node}/set_parameters", request).results[0]
+
+    def switch(self, service, active):
+        return call(self, SetBool, f"/simulator/{service}", SetBool.Request(data=active))
+
+    def ask(self, service):
+        return call(self, Trigger, f"/simulator/{service}", Trigger.Request())
+
+
+class Bench:
+    """Simulator and client, each in its own thread."""
+
+    def __init__(self, **parameters):
+        words = [word for name, value in parameters.items() for word in ("-p", f"{name}:={value}")]
+        rclpy.init(args=["--ros-args", "-p", "rate:=100.0", *words])
+        self.node, self.client = SimulatorNode(), Client()
+        self.names = list(self.node.arm.robot.joint_names)
+        self.threads = NodeThreads(self.node, self.client)
+        self.controlled = self.node._controller.controlled
+        wait(lambda: all(p.get_subscription_count() for p in (self.client.goal, self.client.topic)))
+
+    def points(self, seconds, offset=0.0, effort=None):
+        position = (self.node.arm.position + offset).tolist()
+        point = JointTrajectoryPoint(positions=position, effort=[] if effort is None else [effort] * len(self.names))
+        point.time_from_start.sec, nanoseconds = divmod(round(seconds * 1e9), 10**9)
+        point.time_from_start.nanosec = nanoseconds
+        return JointTrajectory(joint_names=self.names, points=[point])
+
+    def efforts(self):
+        return self.controlled.interfaces.effort.copy()
+
+    def close(self):
+        self.threads.close()
+        self.node.destroy_node()
+        self.client.destroy_node()
+        rclpy.shutdown()
+
+
+@pytest.fixture(name="bench")
+def fixture_bench(keep):
+    return lambda **parameters: keep(Bench(**parameters))
+
+
+def test_parameters_are_answered_under_their_real_names(bench):
+    bench = bench(controller="trajectory_effort", cmd_timeout="0.5", **{"constraints.trajectory": "[0.1]"})
+    client = bench.client
+    assert client.parameters(JTC, "joints", "command_interfaces", "state_interfaces") == [
+        bench.names,
+        ["position", "effort"],
+        ["position", "velocity"],
+    ]
+    names = ["cmd_timeout", LAST, "interpolate_from_desired_state", "constraints.joint_3.trajectory"]
+    assert client.parameters(JTC, *names, "constraints.goal_time") == [0.5, True, False, 0.1, 0.0]
+    assert client.parameters(JTC, "cmd_timeout", "nonsense") == [], "as rclcpp does it"
+
+
+def test_some_parameters_may_be_set_and_others_not(bench):
+    bench = bench()
+    client = bench.client
+    assert client.set(JTC, LAST, False).successful
+    assert client.parameters(JTC, LAST) == [False]
+    assert not bench.controlled.trajectory.settings.set_last_command_interface_value_as_state_on_activation
+    assert client.set(JTC, "constraints.joint_2.trajectory", 0.3).successful
+    assert bench.controlled.trajectory.settings.trajectory == [0.0, 0.3, 0.0, 0.0, 0.0, 0.0]
+    for name, value, why in (
+        ("interpolate_from_desired_state", True, "read-only"),
+        ("nonsense", 1.0, "was not declared"),
+        ("cmd_timeout", "long", "another type"),
+        ("cmd_timeout", -1.0, "expected 0 or more"),
+    ):
+        refused = client.set(JTC, name, value)
+        assert not refused.successful
+        assert why in refused.reason
+
+
+def test_transitions_are_told(bench):
+    bench = bench()
+    client = bench.client
+    wait(lambda: len(client.get_publishers_info_by_topic(f"{JTC}/transition_event")) == 1)
+    wait(lambda: bench.node.count_subscribers(f"{JTC}/transition_event") == 1)
+    assert client.switch("effort_mode", True).success
+    wait(lambda: len(client.events) >= 4)
+    of = {name: [event for event in client.events if event[0] == name] for name in (JTC, FCC)}
+    assert of[JTC] == [(JTC, "active", "deactivating"), (JTC, "deactivating", "inactive")]
+    assert of[FCC] == [(FCC, "inactive", "activating"), (FCC, "activating", "active")]
+    client.events.clear()
+    wait(client.effort.get_subscription_count)
+    client.effort.publish(Float64MultiArray(data=[1.0]))
+    wait(lambda: client.events == [(FCC, "active", "deactivating"), (FCC, "deactivating", "inactive")])
+    assert bench.node.status()[1].startswith("effort mode, both controllers are inactive")
+
+
+def test_the_trajectory_controller_can_be_loaded_anew_only_while_it_is_inactive(bench):
+    bench = bench()
+    refused = bench.client.ask("configure_trajectory_controller")
+    assert not refused.success
+    assert "can not be configured from 'active' state" in refused.message
+    assert bench.client.switch("activate_trajectory_controller", False).success
+    assert bench.client.ask("configure_trajectory_controller").success
+    bench.client.events.clear()
+    assert bench.client.switch("activate_trajectory_controller", True).message == "trajectory controller active"
+
+
+def test_a_goal_is_told_and_leaves_its_effort_and_its_tolerances(bench):
+    """To whom comes late as well; a controller that was loaded anew tells nothing."""
+    bench = bench(controller="trajectory_effort")
+    client = bench.client
+    assert client.set("/simulator", "goal.path_tolerance", [0.05]).successful
+    client.goal.publish(bench.points(0.2, effort=3.0))
+    wait(lambda: client.statuses and client.statuses[-1].status_list[-1].status == GoalStatus.STATUS_SUCCEEDED)
+    assert client.statuses[-1].status_list[0].goal_info.goal_id.uuid.any()
+    wait(lambda: np.all(bench.efforts() == 3.0))
+    late = []
+    client.create_subscription(GoalStatusArray, STATUS, late.append, LATEST)
+    wait(lambda: late)
+    assert late[0].status_list[-1].status == GoalStatus.STATUS_SUCCEEDED
+    assert client.parameters(JTC, "constraints.joint_1.trajectory") == [0.0]
+    client.topic.publish(bench.points(0.0, offset=0.1, effort=0.0))
+    wait(lambda: bench.controlled.trajectory.aborts == 1)
+    wait(lambda: np.all(bench.efforts() == 3.0))
+    assert bench.client.switch("activate_trajectory_controller", False).success
+    assert not bench.efforts().any()
+    assert bench.client.switch("activate_trajectory_controller", True).success
+    wait(lambda: np.all(bench.efforts() == 3.0))
+    assert bench.client.switch("activate_trajectory_controller", False).success
+    assert bench.client.ask("configure_trajectory_controller").success
+    assert bench.client.switch("activate_trajectory_controller", True).success
+    wait(lambda: not bench.efforts().any())
+    last = []
+    client.create_subscription(GoalStatusArray, STATUS, last.append, LATEST)
+    client.topic.publish(bench.points(0.0, offset=0.1, effort=1.0))
+    wait(lambda: np.all(bench.efforts() == 1.0))
+    assert bench.controlled.trajectory.aborts == 1
+    assert last == []
+
+
+def test_a_goal_is_canceled(bench):
+    bench = bench()
+    bench.client.goal.publish(bench.points(60.0, offset=0.1))
+    wait(lambda: bench.client.statuses)
+    assert bench.client.statuses[-1].status_list[-1].status == GoalStatus.STATUS_EXECUTING
+    assert bench.client.ask("cancel_goal").success
+    wait(lambda: bench.client.statuses[-1].status_list[-1].status == GoalStatus.STATUS_CANCELED)
+
+
+def test_a_switch_of_what_is_not_there_is_refused(bench):
+    bench = bench(controller="trajectory_effort")
+    refused = bench.client.switch("activate_effort_controller", True)
+    assert not refused.success
+    assert "efforts are in the points of trajectories" in refused.message
+    assert bench.client.switch("effort_mode", False).message == "trajectories with effort: the servo is on"
