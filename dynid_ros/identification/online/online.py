@@ -228,8 +228,7 @@ class OnlineIdentification:
         keep = math.exp(-elapsed / self._forgetting) if self._forgetting else 1.0
         considered = considered * weights[:, None]
         innovation = self._state.update(rows, keep, considered)
-        of_kinds = None if self._rows.known is None else considered
-        self._kinds.add(self._moved, rows, loose**-2, keep, of_kinds)
+        self._kinds.add(self._moved, rows, loose**-2, keep, considered if self._rows.known else None)
         self._used = time
         self.n_equations += 1
         self._squares[0] += innovation.error**2 / (1.0 + innovation.spread)
