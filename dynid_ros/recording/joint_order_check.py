@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations
 from typing import Final, NamedTuple
 
@@ -10,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid_ros.recording.effort_check import SIGN
-from dynid_ros.recording.explanation import Explanation
+from dynid_ros.recording.explanation import LIKELY, Explanation
 from dynid_ros.recording.finding import Kind
 from dynid_ros.recording.motion_samples import MotionSamples
 from dynid_ros.recording.torque_fit import TorqueEquations, TorqueFit, TorqueModel
@@ -55,15 +56,34 @@ def order_explanations(
     yield from _ratios(model, samples, moving, given)
     for choice in _choices(robot.n_joints, moving):
         changed = model.terms(samples, choice.order, choice.signs)
-        positions = TorqueEquations(changed, samples.torque, robot.chain.prismatic)
-        fits = {
-            "torque": equations.fit(choice.order, choice.signs),
-            "position": positions.fit(),
-            "both": positions.fit(choice.order, choice.signs),
-        }
+        gains = _gains(equations, TorqueEquations(changed, samples.torque, robot.chain.prismatic), choice, given)
+        if choice.kind == SWAP and max(gains.values()) > LIKELY:
+            # Where one joint moves at a time, the torque of one that rests is the easier to explain; but then it must
+            # also do without the friction of the one that moves.
+            held, changed = (
+                TorqueEquations(replace(terms, moving=alive), samples.torque, robot.chain.prismatic)
+                for terms, alive in (
+                    (model.terms(samples), samples.alive),
+                    (changed, samples.alive[:, choice.order]),
+                )
+            )
+            with_rest = _gains(held, changed, choice, held.fit())
+            gains = {channel: gain if with_rest[channel] > 0.0 else min(gain, 0.0) for channel, gain in gains.items()}
         names = tuple(robot.joint_names[j] for j in choice.joints)
-        for channel, fit in fits.items():
-            yield Explanation(choice.kind, given.misfit - fit.misfit, *choice.texts[channel], names)
+        for channel, gain in gains.items():
+            yield Explanation(choice.kind, gain, *choice.texts[channel], names)
+
+
+def _gains(
+    equations: TorqueEquations, positions: TorqueEquations, choice: _Choice, given: TorqueFit
+) -> dict[str, float]:
+    """Of torques, of positions and of both in another order or with other signs."""
+    fits = {
+        "torque": equations.fit(choice.order, choice.signs),
+        "position": positions.fit(),
+        "both": positions.fit(choice.order, choice.signs),
+    }
+    return {channel: given.misfit - fit.misfit for channel, fit in fits.items()}
 
 
 def _ratios(

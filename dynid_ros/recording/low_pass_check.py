@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.signal import butter, sosfilt, sosfilt_zi, welch
+from scipy.signal import butter, periodogram, sosfilt, sosfilt_zi, welch
 from scipy.signal.windows import hann
 
 from dynid_ros.recording.explanation import Explanation
@@ -50,6 +50,10 @@ SHARED = 0.1
 """Gain of the second joint from which it is a filter and not one joint's friction."""
 SAMPLES = 1500
 """More than elsewhere: thinning would fold what is above the cut-off."""
+MOST = 0.99
+NOISY = 2.5
+"""Part of the power of the velocities that is the motion; the accelerations hold noise if they reach so many times
+further."""
 NOTHING = 1e-9
 """Part of the power that counts as none: sensors have more noise."""
 CLOSE = 4.0
@@ -82,6 +86,10 @@ def low_pass_explanation(model: TorqueModel, samples: MotionSamples) -> Iterator
     # Friction that builds up slowly looks low-passed, and nothing else does.
     search = _Search(with_presliding(plain.terms, samples), samples, model.robot.chain.prismatic)
     kind, cutoff, fit = search.refined()
+    # Noise of positions may be most of their accelerations: what cuts that does not cut the motion.
+    band = _motion_band(samples)
+    if cutoff > band and samples.bandwidth > NOISY * band:
+        return
     # Noise of the positions does too: so the torques, if they were not, through the same low-pass.
     both = search.through(kind, cutoff, search.filtered(samples.torque, kind, cutoff))
     given = min(both, search.given, key=lambda fit: fit.misfit)
@@ -151,6 +159,17 @@ class _Search:
             rate = 1 / (time[1] - time[0]) if len(time) > 1 else np.inf
             parts.append(kind(part, min(cutoff, 0.45 * rate), rate) if len(time) > 1 else part)
         return np.concatenate(parts)
+
+
+def _motion_band(samples: MotionSamples) -> float:
+    """Frequency below which each joint has most of the power of its velocity, Hz."""
+    bands = []
+    for j in np.flatnonzero(samples.moving.any(axis=0)):
+        stretch = max(samples.stretches, key=lambda s: float(np.sum(s.velocity[:, j] ** 2)))
+        frequency, density = periodogram(stretch.velocity[:, j], 1 / (stretch.time[1] - stretch.time[0]))
+        power = np.cumsum(density)
+        bands.append(float(frequency[np.searchsorted(power, MOST * power[-1])]))
+    return max(bands, default=0.0)
 
 
 def _contents(uniform: Resampled) -> float:

@@ -62,7 +62,8 @@ class MotionSamples:
         time: (M,) on the clock of each recording, s.
         part: (M,) which recording.
         position, velocity, acceleration, torque, direction: (M, n); see `Stretch`. A torque that was not recorded is 0.
-        moving: (M, n) True where friction is not that of rest and the torque is neither missing nor a constant.
+        alive: (M, n) True where the torque is neither missing nor a constant.
+        moving: (M, n) True where it is alive and friction is not that of rest.
 
     """
 
@@ -77,9 +78,8 @@ class MotionSamples:
         )
         speed = np.abs(self.velocity)
         alive = {part: _alive(recording) for part, recording in uniform.items()}
-        self.moving = np.array([alive[part] for part in self.part]) & (
-            speed > np.maximum(RESTING[0], RESTING[1] * speed.max(axis=0))
-        )
+        self.alive = np.array([alive[part] for part in self.part])
+        self.moving = self.alive & (speed > np.maximum(RESTING[0], RESTING[1] * speed.max(axis=0)))
 
     def __len__(self) -> int:
         return len(self.time)

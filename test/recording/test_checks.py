@@ -22,13 +22,14 @@ def robot():
 
 
 @pytest.fixture(scope="module")
-def clean():
-    """Slow sinusoids under gravity, Coulomb friction and sensor noise."""
+def clean(robot):
+    """Slow sinusoids with Coulomb friction and sensor noise."""
     rng = np.random.default_rng(0)
     time = np.arange(N) / RATE
-    phase = np.outer(time, [0.5, 0.7, 0.9])
-    q, qd = 1.2 * np.sin(phase), 1.2 * np.array([0.5, 0.7, 0.9]) * np.cos(phase)
-    torque = planar_arm.holding_torque(q) + 0.5 * np.sign(qd) + rng.normal(0, 0.05, q.shape)
+    frequency = np.array([0.5, 0.7, 0.9])
+    phase = np.outer(time, frequency)
+    q, qd = 1.2 * np.sin(phase), 1.2 * frequency * np.cos(phase)
+    torque = robot.inverse_dynamics(q, qd, -(frequency**2) * q) + 0.5 * np.sign(qd) + rng.normal(0, 0.05, q.shape)
     return Recording(planar_arm.JOINTS, time, q + rng.normal(0, 1e-5, q.shape), qd, torque, source="run")
 
 

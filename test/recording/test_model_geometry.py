@@ -98,6 +98,19 @@ def test_joints_that_are_turned_one_by_one_are_not_exchanged(arm):
     assert kinds(turns) == []
 
 
+def test_a_joint_that_rests_does_not_take_the_torque_of_the_one_that_turns():
+    """Its own torque is the easier to explain then, but for the friction of the other."""
+    turns = sound_case(np.random.default_rng([10_000, 102]), "held out")
+    assert turns.recording.source == "5864 turns lugre"
+    assert kinds(turns) == []
+
+
+def test_noise_of_positions_is_no_low_pass_of_torques():
+    turns = sound_case(np.random.default_rng([777, 15]), "develop", "turns")
+    assert turns.recording.source == "14 turns direction"
+    assert kinds(turns) == []
+
+
 def test_what_cannot_be_told_is_said(case):
     slow = sound_case(np.random.default_rng(4), "develop", "slow", "ur10", "coulomb")
     undecided = []
