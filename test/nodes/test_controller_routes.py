@@ -116,7 +116,8 @@ def test_alone_the_torque_holds_the_arm(route):
 
 
 def test_beside_a_position_controller_the_sag_falls(route):
-    node, watcher = route("position_and_effort", controller="forward_effort_controller")
+    beside = {"position_controller": "", "assume_no_effort": True}
+    node, watcher = route("position_and_effort", controller="forward_effort_controller", **beside)
     wait(lambda: watcher.error() > 4e-3)
     sag = watcher.error()
     enable(node)
@@ -124,6 +125,44 @@ def test_beside_a_position_controller_the_sag_falls(route):
     node._loop.disable()
     wait(lambda: watcher.error() > 0.8 * sag)
     assert not any(watcher.effort[-1].data)
+
+
+def test_enabled_where_a_torque_acts_the_arm_stays(route):
+    """As after a process that was killed: what it commanded last acts on."""
+    node, watcher = route("effort", controller="forward_effort_controller", effort_convention="torque")
+    wait(lambda: node._loop.compensator.position)
+    torque = node._loop.compensator._gravity(node._loop.compensator.position)
+    left = Float64MultiArray(data=[torque[i] for i in node._loop.commands.order])
+    killed = watcher.create_publisher(Float64MultiArray, "/forward_effort_controller/commands", 10)
+    wait(lambda: killed.get_subscription_count() == 2)
+    killed.publish(left)
+    for name, active in (("effort", True), ("trajectory", False)):
+        answer = watcher.switches[name].call_async(SetBool.Request(data=active))
+        wait(answer.done)
+        for _ in range(5):
+            killed.publish(left)
+            time.sleep(0.02)
+    watcher.destroy_publisher(killed)
+    wait(lambda: not node._loop.commands.topic.others)
+    count = len(watcher.effort)
+    enable(node)
+    # The simulated sensors measure the torque of the joint: friction and their offsets make a difference.
+    assert list(watcher.effort[count].data) == pytest.approx(list(left.data), abs=8.0)
+    assert watcher.error(1.0) < 0.1, "it falls by that in 0.1 s"
+
+
+def test_in_trajectories_it_does_not_sink_from_one_enable_to_the_next(route):
+    node, watcher = route("trajectory_effort", controller="joint_trajectory_controller", output="trajectory")
+    held = []
+    for _ in range(3):
+        enable(node)
+        held.append(np.array(node._loop.compensator.desired))
+        wait(lambda: np.abs(watcher.position - held[-1]).max() < 2e-3)
+        node._loop.disable()
+        wait(lambda: node._state() == "disabled" and not any(watcher.trajectory[-1].points[0].effort))
+        wait(lambda: np.abs(watcher.position - held[-1]).max() > 4e-3)
+        watcher.error(0.5)
+    assert np.abs(np.diff(held, axis=0)).max() < 5e-3
 
 
 def test_in_trajectories_the_torque_holds_the_pose_and_ends_at_zero(route):

@@ -13,6 +13,7 @@ from dynid_ros.nodes.compensation.controller_output import ControllerOutput
 from dynid_ros.nodes.compensation.effort_commands import ROUTES, ForwardedEffort
 from dynid_ros.nodes.shared.controller_query import RESTORES, ControllerAnswer, ControllerQuery
 from dynid_ros.nodes.shared.controller_watch import ACTIVE, DEACTIVATED, GOAL, INACTIVE, NOTHING, ControllerWatch
+from dynid_ros.nodes.shared.topic_names import require_topic
 
 MOVED = 0.1
 """rad (m) from the pose that was desired last, beyond which somebody has moved the arm."""
@@ -53,9 +54,12 @@ class CompensationController:
         self.name = settings.controller or settings.command_topic.rpartition("/")[0].strip("~")
         if not (self.name or settings.command_topic):
             self.name = self._route.CONTROLLER
+        other = settings.position_controller if self._route is ForwardedEffort else ""
+        for parameter, name in (("controller", self.name), ("position_controller", other)):
+            if name:
+                require_topic(node, f"{name}/transition_event", f"Parameter '{parameter}' of node '{node.get_name()}'")
         self._query = ControllerQuery(node, self.name, lambda _: changed()) if self.name else None
         self.watch = ControllerWatch(node, self.name, self._on_event) if self.name else None
-        other = settings.position_controller if self._route is ForwardedEffort else ""
         self._position_query = ControllerQuery(node, other, self._warn_of_position) if other else None
         self.position = ControllerWatch(node, other, lambda _: None) if other else None
 

@@ -58,21 +58,22 @@ class ControllerWatch:
         self.transitioned: float | None = None
         self.had_goal = False
         self._node, self._told = node, told
+        self._name = controller.rpartition("/")[2]
         self._goals: set[bytes] = set()
         self._servers: set[bytes] = set()
         self._status_topic = node.resolve_topic_name(f"{controller}/follow_joint_trajectory/_action/status")
         node.create_subscription(TransitionEvent, f"{controller}/transition_event", self._on_transition, 10)
         node.create_subscription(GoalStatusArray, self._status_topic, self._on_goals, LATCHED)
         if (activity := message_type("controller_manager_msgs", "ControllerManagerActivity")) is not None:
-            node.create_subscription(activity, "controller_manager/activity", self.on_activity, LATCHED)
+            manager = f"{controller.removesuffix(self._name)}controller_manager"
+            node.create_subscription(activity, f"{manager}/activity", self.on_activity, LATCHED)
         # simulated time may stand still
         node.create_timer(SERVER_PERIOD, self._look_for_server, clock=Clock(clock_type=ClockType.STEADY_TIME))
 
     def on_activity(self, message: Any) -> None:
         """Take `controller_manager_msgs/ControllerManagerActivity`."""
-        name = self.controller.rpartition("/")[2]
         for each in message.controllers:
-            if each.name == name:
+            if each.name == self._name:
                 self._enter(each.state.id, happened=self.state != UNKNOWN)
 
     def _on_transition(self, message: TransitionEvent) -> None:

@@ -11,6 +11,9 @@ from rclpy.parameter import Parameter  # noqa: E402
 from trajectory_msgs.msg import JointTrajectory  # noqa: E402
 from waiting import wait  # noqa: E402
 
+from dynid_ros.errors import DynidError  # noqa: E402
+from dynid_ros.nodes.gravity_compensation import GravityCompensation  # noqa: E402
+
 FORWARD, TRAJECTORY = "forward_effort_controller", "joint_trajectory_controller"
 ORDER = ["joint_3", "joint_1", "joint_2"]
 FORWARDED = {"joints": ORDER, "interface_name": "effort"}
@@ -162,6 +165,13 @@ def test_without_a_name_the_controller_of_the_topic_is_asked(bench, topic, asked
     bench = bench(controller="", command_topic=topic)
     assert bench.node._controller.name == asked
     wait(lambda: f"there is no controller '{asked}'" in query_of(bench).problem)
+
+
+@pytest.mark.parametrize("parameter", ["controller", "position_controller"])
+def test_a_name_that_no_controller_can_have_is_refused(model_file, parameter):
+    values = {"model_file": str(model_file), parameter: "no name"}
+    with pytest.raises(DynidError, match=f"Parameter '{parameter}' of node 'gravity_compensation' is 'no name/"):
+        GravityCompensation(parameter_overrides=[Parameter(name, value=value) for name, value in values.items()])
 
 
 def test_a_topic_of_no_controller_needs_it_unchecked(bench, capfd):
