@@ -95,6 +95,12 @@ def test_watch_raises_an_alarm_and_accepts(start, truth, model):
     assert level == b"\x01"
     assert "drifted" in message
     assert values["samples"] > 40
+    observer = node.node.watch.observer
+    written = node.node.watch.document()["torque_sensors"]
+    stds = [[written[name]["std"][of] for of in ("gain", "offset")] for name in recording.joint_names]
+    known = np.isfinite(observer.standard_errors)
+    assert known.any(axis=0).all()
+    np.testing.assert_allclose(np.array(stds, dtype=float)[known], observer.standard_errors[known], rtol=0.1)
     service = node.client.create_client(Trigger, "/torque_sensor_calibration/accept")
     assert service.wait_for_service(TIMEOUT)
     future = service.call_async(Trigger.Request())

@@ -206,6 +206,8 @@ BROKEN = {
     "line 9: the file ends here; expected the line 'Frame": VICON[:9],
     "line 11: '1'; expected 'Frame'": [*VICON[:10], "1,0,1,2,3", *VICON[11:]],
     "line 11: 'Arm:elbow' has no columns X, Y, Z": [*VICON[:10], "Frame,Sub Frame,A,B,C,X,Y,Z", *VICON[11:]],
+    "line 10: 0 names for 8 columns": [*VICON[:9], ",,,,,,,", *VICON[10:]],
+    "line 10: 3 names for 8 columns": [*VICON[:9], f"{VICON[9]},Arm:tool", *VICON[10:]],
     "line 12: unit of length 'px' is unknown": [*VICON[:11], ",,px,px,px,mm,mm,mm", *VICON[12:]],
     "line 12: 5 columns for 2 markers; expected 6": qualisys("1\t2\t3\t4\t5"),
     "line 2: no line MARKER_NAMES": ["NO_OF_FRAMES\t2", "FREQUENCY\t100", "1\t2\t3"],
@@ -215,6 +217,7 @@ BROKEN = {
     "line 10: tracks Hip come twice": qualisys("1\t2\t3\t4\t5\t6", names="Hip\tHip"),
     "line 4: 'Frame', 'Zeit'; expected 'Frame#', 'Time'": [*trc()[:3], "Frame\tZeit\tknee", *trc()[4:]],
     "line 5: 3 axes of 2 markers": [*trc()[:4], "\t\tX1\tY1\tZ1", *trc()[5:]],
+    "line 1: no file of Motive, Vicon, Qualisys or TRC": ["t,force", "0,1"],
     "line 1: 'hand' has no column z": ["t,hand_x,hand_y", "0,1,2"],
 }
 

@@ -35,6 +35,21 @@ def test_later_torque():
     np.testing.assert_allclose(samples.delayed_torque(0.013), torque_at(samples.time + 0.013), atol=0.02)
 
 
+def test_a_recording_at_a_low_rate_takes_part_beside_a_quick_one():
+    """The band of the quick motion is beyond half the rate of the other."""
+    parts = []
+    for rate, faster in ((100.0, 6.0), (5.0, 0.2)):
+        time = np.arange(400) / rate
+        q = np.sin(np.outer(time, faster * RATES))
+        parts.append(Recording(planar_arm.JOINTS, time, q, np.full_like(q, np.nan), 5 * q))
+    samples = motion_samples(parts)
+    assert samples.bandwidth > 2.5
+    assert {stretch.part for stretch in samples.stretches} == {0, 1}
+    slow = next(stretch for stretch in samples.stretches if stretch.part == 1)
+    expected = np.sin(np.outer(slow.time[slow.kept], 0.2 * RATES))
+    np.testing.assert_allclose(slow.position[slow.kept], expected, atol=0.01)
+
+
 def test_fewer_samples_are_some_of_them():
     samples = motion_samples([recording()])
     fewer = samples.thinned(100)

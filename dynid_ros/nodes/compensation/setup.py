@@ -79,7 +79,7 @@ def _commands(
     if settings.output not in ROUTES:
         raise ControlError(f"parameter output is '{settings.output}'; expected {' or '.join(ROUTES)}")
     route = ROUTES[settings.output]
-    if settings.output == "trajectory" and (joints.feedback.needs_velocity or joints.feedback.holds):
+    if settings.output == "trajectory" and joints.feedback.needs_velocity:
         raise ControlError(
             "stiffness, damping and friction_scale are for output effort; with output trajectory the position "
             "controller holds the arm"

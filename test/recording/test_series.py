@@ -1,0 +1,36 @@
+"""Series of poses and wrenches beside the joints."""
+
+import numpy as np
+import pytest
+
+from dynid_ros.errors import RecordingError
+from dynid_ros.recording.series import PoseSeries, WrenchSeries
+
+TIME = np.arange(4.0)
+POSES = {"position": np.zeros((4, 3)), "quaternion": np.tile([0.0, 0.0, 0.0, 1.0], (4, 1))}
+WRENCHES = {"force": np.zeros((4, 3)), "torque": np.zeros((4, 3))}
+
+
+@pytest.mark.parametrize(
+    ("series", "given", "message"),
+    [
+        (
+            PoseSeries,
+            POSES | {"position": np.zeros((4, 2))},
+            r"position of a series has shape \(4, 2\); expected \(4, 3\)",
+        ),
+        (PoseSeries, POSES | {"quaternion": np.zeros((3, 4))}, r"quaternion of a series has shape \(3, 4\)"),
+        (WrenchSeries, WRENCHES | {"force": np.zeros(4)}, r"force of a series has shape \(4,\); expected \(4, 3\)"),
+        (WrenchSeries, WRENCHES | {"torque": [["a"] * 3] * 4}, "torque of a series does not hold numbers"),
+        (WrenchSeries, WRENCHES | {"time": np.zeros((2, 2))}, r"time of a series has shape \(2, 2\); expected \(4,\)"),
+    ],
+)
+def test_what_does_not_fit_is_refused(series, given, message):
+    with pytest.raises(RecordingError, match=message):
+        series(**{"time": TIME} | given)
+
+
+def test_a_slice_holds_both_ends():
+    found = WrenchSeries(TIME, **WRENCHES).between(1.0, 2.0)
+    assert found.time.tolist() == [1.0, 2.0]
+    assert (found.force.shape, found.torque.shape) == ((2, 3), (2, 3))
