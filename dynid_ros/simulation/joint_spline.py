@@ -5,6 +5,9 @@ from math import comb, factorial
 
 import numpy as np
 
+ROUNDING = 1e-9
+"""s; of times that are sums of periods and multiples of timesteps."""
+
 
 class JointSpline:
     """Linear, cubic or quintic segments, as `joint_trajectory_controller` joins its points; at rest after the last.
@@ -58,7 +61,7 @@ class SetPoint:
     def at(self, time: float) -> np.ndarray:
         """(3, n) position, velocity and acceleration at `time`."""
         s = time - self.end
-        if s > 0.0:
+        if s > ROUNDING:
             return self._rest
         position, velocity, acceleration = self._state
         return np.array([position + s * (velocity + 0.5 * s * acceleration), velocity + s * acceleration, acceleration])
