@@ -415,7 +415,13 @@ def _controllers() -> list[Break]:
         Break(
             activity + "test_an_inactive_controller_may_be_enabled_for_and_is_told_of",
             "inactive ones are not told of",
-            ((COMPENSATION, 'return f"{state.value}; {unheard}" if unheard else state.value', "return state.value"),),
+            (
+                (
+                    "nodes/compensation/status.py",
+                    "State.DISABLED and loop.controller.inactive:",
+                    "State.DISABLED and False:",
+                ),
+            ),
         ),
         Break(
             activity + "test_a_controller_that_drops_the_effort_is_a_fault_and_then_there_is_silence",

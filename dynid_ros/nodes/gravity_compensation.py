@@ -226,7 +226,8 @@ class GravityCompensation(LifecycleNode):
         loop.prepare()
         self._serve_until(lambda: loop.has_listener, LISTENER_TIMEOUT)
         loop.enable()
-        return f"{loop.compensator.state.value}; {self._settings.ramp_time:g} s until all of it acts"
+        told = self._controller.inactive or f"{self._settings.ramp_time:g} s until all of it acts"
+        return f"{loop.compensator.state.value}; {told}"
 
     def _disable(self) -> str:
         loop = self._active_loop()
@@ -258,8 +259,7 @@ class GravityCompensation(LifecycleNode):
         state = compensator.state
         if state is State.FAULT:
             return f"{state.value}: {compensator.fault_reason}"
-        unheard = state is not State.DISABLED and self._controller.inactive
-        return f"{state.value}; {unheard}" if unheard else state.value
+        return state.value
 
     def _report(self) -> None:
         with self._reporting:

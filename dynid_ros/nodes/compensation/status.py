@@ -53,7 +53,8 @@ class CompensationStatus:
             return problem
         if loop.links.problem:
             return f"links not measured: {loop.links.problem}"
-        if problem := loop.controller.complaint or self._acting(loop):
+        unheard = loop.compensator.state is not State.DISABLED and loop.controller.inactive
+        if problem := unheard or loop.controller.complaint or self._acting(loop):
             return problem
         commands = loop.commands.topic
         if loop.compensator.state is not State.DISABLED and not commands.listeners:

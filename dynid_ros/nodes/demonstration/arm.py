@@ -53,6 +53,7 @@ class DemoArm:
         self._order = JointOrder(self.robot.joint_names)
         self._states: Subscription | None = None
         self._compensation_state = ""
+        self._compensated = False
         node.create_subscription(String, f"{COMPENSATION}/state", self._on_compensation, LATCHED)
         self._commands = CommandTopic(node, JointTrajectory, settings.command_topic, 10)
 
@@ -123,7 +124,9 @@ class DemoArm:
             self.wait(DISCOVERY)
             self._call.set("/simulator/activate_trajectory_controller", False)
             yield
-            self._call.set("/simulator/effort_mode", False)
+            self._call.set("/simulator/activate_trajectory_controller", True)
+            if not self._compensated:  # which a deactivation of its controller would end
+                self._call.set("/simulator/activate_effort_controller", False)
 
     def drop(self, duration: float) -> Track:
         """Let go of the arm for a while; where it was from then on."""
@@ -142,11 +145,14 @@ class DemoArm:
         self._call.change_state(COMPENSATION, Transition.TRANSITION_ACTIVATE)
         self._compensation_state = ""
         self._call.set(f"{COMPENSATION}/enable", True)
+        self._compensated = True
         yield
+        self._compensated = False
         if self._compensation_state.startswith("fault"):
             raise DynidError(f"gravity compensation ended early: {self._compensation_state}")
         self._call.set(f"{COMPENSATION}/enable", False)
         self._call.change_state(COMPENSATION, Transition.TRANSITION_DEACTIVATE)
+        self._call.set("/simulator/activate_effort_controller", False)
         self._call.change_state(COMPENSATION, Transition.TRANSITION_CLEANUP)
 
     def compensated(self) -> None:

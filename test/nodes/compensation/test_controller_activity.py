@@ -137,11 +137,14 @@ def test_an_inactive_controller_may_be_enabled_for_and_is_told_of(forward):
     controller = forward()
     bench = controller.bench
     controller.become("inactive")
-    assert bench.enable().success
-    wait(lambda: bench.state == f"active; controller '{FORWARD}' is inactive: the torque goes nowhere")
-    told(bench, "is inactive")
-    controller.become("active")
+    answer = bench.enable()
+    assert answer.success
+    assert f"controller '{FORWARD}' is inactive: the torque goes nowhere" in answer.message
     wait(lambda: bench.state == "active")
+    told(bench, "active; controller 'forward_effort_controller' is inactive")
+    controller.become("active")
+    bench.robot.diagnostics.clear()
+    wait(lambda: any(status.message == "active" for status in bench.robot.diagnostics))
 
 
 # the output of a controller
