@@ -418,8 +418,8 @@ def _controllers() -> list[Break]:
             (
                 (
                     "nodes/compensation/status.py",
-                    "State.DISABLED and loop.controller.inactive:",
-                    "State.DISABLED and False:",
+                    "problem := unheard or",
+                    "problem :=",
                 ),
             ),
         ),
