@@ -54,12 +54,13 @@ class CompensationStatus:
         if loop.links.problem:
             return f"links not measured: {loop.links.problem}"
         unheard = loop.compensator.state is not State.DISABLED and loop.controller.inactive
-        if problem := unheard or loop.controller.complaint or self._acting(loop):
+        if problem := unheard or self._acting(loop):
             return problem
         commands = loop.commands.topic
         if loop.compensator.state is not State.DISABLED and not commands.listeners:
             return f"nobody listens on {commands.name}: the torque reaches no controller"
-        return (loop.running and silence(loop.states.topic, loop.states.heard)) or commands.others
+        quiet = loop.running and silence(loop.states.topic, loop.states.heard)
+        return quiet or commands.others or loop.controller.complaint
 
     def _acting(self, loop: CompensationLoop) -> str:
         """Torque that acts although none is commanded, in words; empty: none, or nobody knows."""
