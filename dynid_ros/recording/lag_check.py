@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dynid_ros.recording.explanation import Explanation
 from dynid_ros.recording.motion_samples import MotionSamples
-from dynid_ros.recording.presliding import with_presliding
+from dynid_ros.recording.presliding import shows_in_rigid_torques, with_presliding
 from dynid_ros.recording.torque_fit import Terms, TorqueEquations, TorqueFit, TorqueModel
 
 LAG: Final = "time lag"
@@ -40,10 +40,16 @@ def lag_explanation(
     if abs(lag) < SMALLEST or gain < SEEN:
         return
     # Is it one of all that moves, or of friction alone?
+    columns = terms.rigid
     terms = with_presliding(terms, samples)
     given = TorqueEquations(terms, samples.torque, prismatic).fit()
     lag, found = _best_lag(terms, samples, prismatic)
-    if abs(lag) >= SMALLEST and given.shared_gain(found) >= SHARED:
+    rigid = columns @ found.rigid[: columns.shape[2]]
+    if (
+        abs(lag) >= SMALLEST
+        and given.shared_gain(found) >= SHARED
+        and shows_in_rigid_torques(samples.shifted(rigid, lag), rigid, found, terms.moving)
+    ):
         later, earlier = ("torques", "positions") if lag > 0 else ("positions", "torques")
         at_least = "at least " if abs(lag) > LONGEST - STEP else ""
         yield Explanation(

@@ -13,7 +13,7 @@ from scipy.signal.windows import hann
 from dynid_ros.recording.explanation import Explanation
 from dynid_ros.recording.finding import Finding
 from dynid_ros.recording.motion_samples import MotionSamples
-from dynid_ros.recording.presliding import with_presliding
+from dynid_ros.recording.presliding import shows_in_rigid_torques, with_presliding
 from dynid_ros.recording.torque_fit import Terms, TorqueEquations, TorqueFit, TorqueModel
 from dynid_ros.signals import LowPass, Resampled
 
@@ -86,6 +86,9 @@ def low_pass_explanation(model: TorqueModel, samples: MotionSamples) -> Iterator
     # Friction that builds up slowly looks low-passed, and nothing else does.
     search = _Search(with_presliding(plain.terms, samples), samples, model.robot.chain.prismatic)
     kind, cutoff, fit = search.refined()
+    rigid = plain.terms.rigid @ fit.rigid[: plain.terms.rigid.shape[2]]
+    if not shows_in_rigid_torques(search.filtered(rigid, kind, cutoff), rigid, fit, search.terms.moving):
+        return
     # Noise of positions may be most of their accelerations: what cuts that does not cut the motion.
     band = _motion_band(samples)
     if cutoff > band and samples.bandwidth > NOISY * band:

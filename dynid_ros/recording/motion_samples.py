@@ -103,6 +103,16 @@ class MotionSamples:
             ]
         )
 
+    def shifted(self, values: NDArray, lag: float) -> NDArray:
+        """(M, n) from values (M, n) at these samples: `lag` s later, linearly in between."""
+        parts, first = [], 0
+        for s in self.stretches:
+            time = s.time[s.kept]
+            part = values[first : first + len(time)]
+            first += len(time)
+            parts.append(np.column_stack([np.interp(time + lag, time, column) for column in part.T]))
+        return np.concatenate(parts)
+
     @cached_property
     def _splines(self) -> list[CubicSpline]:
         return [CubicSpline(s.time, s.torque) for s in self.stretches]

@@ -6,12 +6,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid_ros.recording.motion_samples import MotionSamples
-from dynid_ros.recording.torque_fit import Terms
+from dynid_ros.recording.torque_fit import Terms, TorqueFit
 
 DISTANCES = (0.003, 0.02)
 """Distances over which friction may build up after a reversal, rad or m."""
 WITHIN = 0.01
 """Friction is followed at steps of this time, s."""
+SHOWN = 1.9
+"""Gain that what is done to the torques must bring in two joints by rigid motion alone. In slow motion, friction that
+no model has gets as far as 1.8; faults that matter bring 2 and more."""
 
 
 def with_presliding(terms: Terms, samples: MotionSamples) -> Terms:
@@ -21,6 +24,12 @@ def with_presliding(terms: Terms, samples: MotionSamples) -> Terms:
     own = np.stack([later, np.abs(samples.velocity)], axis=2)
     rigid = np.concatenate([terms.rigid, own_columns(own)], axis=2)
     return Terms(rigid, np.concatenate([terms.drive, built_up], axis=2), terms.moving)
+
+
+def shows_in_rigid_torques(changed: NDArray, rigid: NDArray, fit: TorqueFit, moving: NDArray) -> bool:
+    """Whether what turns the rigid torques (M, n) into `changed` shows in two joints beside what the fit leaves."""
+    square = np.mean((changed - rigid) ** 2, axis=0, where=moving) / fit.rms**2
+    return float(np.sort(np.nan_to_num(0.5 * np.log1p(square)))[-2]) > SHOWN
 
 
 def own_columns(values: NDArray) -> NDArray:

@@ -111,6 +111,14 @@ def test_noise_of_positions_is_no_low_pass_of_torques():
     assert kinds(turns) == []
 
 
+@pytest.mark.parametrize(("number", "source"), [(5, "baxter slow direction"), (89, "kinova slow dahl")])
+def test_friction_in_slow_motion_is_no_lag(number, source):
+    """Where rigid torques change too slowly to tell, what lags may be friction alone."""
+    slow = sound_case(np.random.default_rng([888, number]), "develop", "slow")
+    assert slow.recording.source == source
+    assert kinds(slow) == []
+
+
 def test_what_cannot_be_told_is_said(case):
     slow = sound_case(np.random.default_rng(4), "develop", "slow", "ur10", "coulomb")
     undecided = []
