@@ -418,8 +418,8 @@ def _controllers() -> list[Break]:
             (
                 (
                     "nodes/compensation/status.py",
-                    "problem := unheard or",
-                    "problem :=",
+                    "        if unheard:",
+                    "        if False:",
                 ),
             ),
         ),

@@ -54,13 +54,13 @@ class CompensationStatus:
         if loop.links.problem:
             return f"links not measured: {loop.links.problem}"
         unheard = loop.compensator.state is not State.DISABLED and loop.controller.inactive
-        if problem := unheard or self._acting(loop):
-            return problem
+        if unheard:
+            return unheard
         commands = loop.commands.topic
         if loop.compensator.state is not State.DISABLED and not commands.listeners:
             return f"nobody listens on {commands.name}: the torque reaches no controller"
         quiet = loop.running and silence(loop.states.topic, loop.states.heard)
-        return quiet or commands.others or loop.controller.complaint
+        return quiet or commands.others or self._acting(loop) or loop.controller.complaint
 
     def _acting(self, loop: CompensationLoop) -> str:
         """Torque that acts although none is commanded, in words; empty: none, or nobody knows."""
