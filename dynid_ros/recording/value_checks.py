@@ -22,6 +22,9 @@ FAR = np.pi
 WILD_SPEED = 50.0
 """… and if they change so fast, rad/s or m/s, by more than JUMP from one sample to the next."""
 JUMP = 0.1
+FASTEST, STRETCH = 25.0, 0.1
+"""Speed over a stretch of time, s, that no joint of an arm has, rad/s or m/s: positions in degrees, where a joint has
+no limits that tell."""
 GLITCH = 5
 """Most samples that a glitch of an encoder lasts."""
 WILD_TORQUE = 100.0
@@ -33,6 +36,7 @@ def check_values(recording: Recording, robot: RobotModel) -> Iterator[Finding]:
     low, high = recording.position.min(axis=0), recording.position.max(axis=0)
     beyond = np.maximum(robot.limits.lower - low, high - robot.limits.upper)
     jumps = _jumps(recording)
+    fastest = _fastest(recording)
     largest = WILD_TORQUE * _torque_scale(robot)
     for j, joint in enumerate(recording.joint_names):
         where = f"{recording.source}, joint '{joint}'"
@@ -54,6 +58,14 @@ def check_values(recording: Recording, robot: RobotModel) -> Iterator[Finding]:
                 f"{robot.limits.upper[j]:.4g}",
                 "positions must be in rad (m) and count from the zero of this arm's URDF",
                 ABSURD if beyond[j] > FAR else "beyond limits",
+            )
+        elif fastest[j] > FASTEST:
+            yield Finding(
+                "error",
+                where,
+                f"it moves at up to {fastest[j]:.3g} rad/s (m/s), from {low[j]:.4g} to {high[j]:.4g}",
+                "positions must be in rad (m), and the time in s",
+                ABSURD,
             )
         wild = np.abs(recording.torque[:, j]) > largest[j]
         if wild.any():
@@ -78,6 +90,16 @@ def _jumps(recording: Recording) -> np.ndarray:
         next_steps = steps[rows + 1 : rows + 1 + GLITCH, j]
         taken_back[rows, j] = np.any(np.abs(next_steps + steps[rows, j]) < 0.1 * np.abs(steps[rows, j]))
     return wild & (wrapped | taken_back)
+
+
+def _fastest(recording: Recording) -> np.ndarray:
+    """(n,) highest speed over STRETCH but for a few glitches."""
+    steps = max(1, round(STRETCH * (recording.n_samples - 1) / max(recording.duration, STRETCH)))
+    if recording.n_samples <= steps:
+        return np.zeros(recording.n_joints)
+    time = np.maximum(recording.time[steps:] - recording.time[:-steps], STRETCH)
+    speed = np.abs(recording.position[steps:] - recording.position[:-steps]) / time[:, None]
+    return np.percentile(speed, 99.0, axis=0)
 
 
 def _torque_scale(robot: RobotModel) -> np.ndarray:

@@ -5,6 +5,7 @@ import planar_arm
 import pytest
 
 from dynid_ros.model import RobotModel
+from dynid_ros.model.chain import JointLimits
 from dynid_ros.recording import Recording
 from dynid_ros.recording.value_checks import check_values
 
@@ -39,6 +40,14 @@ def test_sound_values_pass(clean, robot):
 def test_positions_beyond_the_limits_on_either_side(clean, robot, factor, severity, kind, side):
     position = side(factor * clean.position, 0.0)
     assert [finding[:2] for finding in found(replace(clean, position=position), robot)] == [(severity, kind)] * 3
+
+
+def test_positions_in_degrees_of_joints_without_limits(clean, robot):
+    endless = RobotModel(replace(robot.chain, limits=JointLimits.unlimited(3)), robot.parameters, robot.gravity)
+    assert found(replace(clean, position=20.0 * clean.position), endless) == []
+    assert found(replace(clean, position=57.3 * clean.position), endless) == [
+        ("error", "absurd value", f"run, joint '{joint}'") for joint in planar_arm.JOINTS
+    ]
 
 
 def test_a_wrapping_encoder(clean, robot):
