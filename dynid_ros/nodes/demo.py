@@ -64,7 +64,8 @@ PARAMETERS = (
     ),
 )
 SERVICES = (
-    "/simulator/effort_mode",
+    "/simulator/activate_effort_controller",
+    "/simulator/activate_trajectory_controller",
     "/simulator/reset",
     "/excitation/design",
     "/excitation/start",
