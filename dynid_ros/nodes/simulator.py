@@ -34,7 +34,7 @@ from dynid_ros.nodes.simulated_arm.parameters import (
 from dynid_ros.nodes.simulated_arm.push import SimulatorPush
 from dynid_ros.simulation import demo_arm_urdf, truth_table
 
-TURN = 0.02  # s of simulation, two cycles at least, that are caught up before commands are heard again
+TURN = 0.1  # s of simulation, two cycles at least, that are caught up before commands are heard again
 LARGEST_BACKLOG = 0.5  # s of simulation that are caught up; what is beyond is lost and reported
 
 
