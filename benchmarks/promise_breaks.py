@@ -27,11 +27,12 @@ RUNNING, RECORDER, TOPIC, BAG = (
     "recording/bag_writer.py",
 )
 DESCRIPTION = "nodes/shared/robot_description.py"
-LINKS, IDENTIFICATION, SIMULATOR, CONTROLLERS = (
+LINKS, IDENTIFICATION, SIMULATOR, CONTROLLERS, FORWARDED = (
     "identification/links/result.py",
     "nodes/identifying/identification_node.py",
     "nodes/simulator.py",
     "nodes/simulated_arm/controllers.py",
+    "simulation/forward_controller.py",
 )
 
 NOT_FINITE = (ORDER, "            if not math.isfinite(value):", "            if False:")
@@ -770,9 +771,40 @@ def _simulator() -> list[Break]:
             (("nodes/simulated_arm/trajectory_points.py", "        if size != n:", "        if False:"),),
         ),
         Break(
-            node + "test_refuses_bad_effort_commands_and_keeps_the_last",
+            node + "test_refuses_an_effort_that_is_not_finite_and_a_wrong_size_ends_the_controller",
             "efforts need not be finite",
-            (("simulation/commands.py", "for joint in np.flatnonzero(~np.isfinite(torques)):", "for joint in ():"),),
+            ((FORWARDED, "            if not np.isfinite(value):", "            if False:"),),
+        ),
+        Break(
+            node + "test_refuses_an_effort_that_is_not_finite_and_a_wrong_size_ends_the_controller",
+            "a command of another size is nothing",
+            ((FORWARDED, "or not command.size:", "or command.size != len(self._joints):"),),
+        ),
+        Break(
+            node + "test_without_torque_the_arm_falls_and_the_switch_back_snaps_it_to_the_pose_of_before",
+            "an activation begins at the measured pose",
+            (("simulation/trajectory_controller.py", "= commanded if last else position", "= position"),),
+        ),
+        Break(
+            "test_simulated_controllers.py::test_a_goal_is_told_and_leaves_its_effort_and_its_tolerances",
+            "a goal leaves no effort",
+            (("simulation/trajectory_controller.py", "self._hold_effort = course.last_effort", "pass"),),
+        ),
+        Break(
+            "test_hardware_topics.py::test_before_any_command_and_with_nan_the_arm_is_held",
+            "NaN is an effort",
+            (("simulation/hardware.py", "effort = np.nan_to_num(commands.effort)", "effort = commands.effort"),),
+        ),
+        Break(
+            "test_controlled_arm.py::test_beside_a_position_controller_the_torque_outlives_its_controller",
+            "a deactivation takes the torque away",
+            (
+                (
+                    FORWARDED,
+                    '"""The same."""\n',
+                    '"""The same."""\n        self._interfaces.effort = np.zeros(len(self._joints))\n',
+                ),
+            ),
         ),
         Break(
             node + "test_an_impossible_load_is_not_picked_up",
@@ -782,7 +814,7 @@ def _simulator() -> list[Break]:
         Break(
             here + "test_a_publisher_that_is_gone_leaves_its_last_command",
             "torques are not carried out",
-            ((CONTROLLERS, "        self._command(torque)\n", ""),),
+            ((FORWARDED, "self._interfaces.effort = command[self._order]", "pass"),),
         ),
         Break(
             here + "test_a_clock_that_jumps_and_stands_still",
@@ -818,13 +850,7 @@ def _simulator() -> list[Break]:
         Break(
             here + "test_killed_and_started_again",
             "joint states are on another topic",
-            (
-                (
-                    SIMULATOR,
-                    'create_publisher(JointState, "joint_states", 1000)',
-                    'create_publisher(JointState, "j", 1000)',
-                ),
-            ),
+            ((SIMULATOR, '== "ros2_control" else "joint_states"', '== "ros2_control" else "j"'),),
         ),
     ]
 

@@ -99,10 +99,11 @@ def _likeliest(explanations: Sequence[Explanation], effort: list[Finding], sourc
         return [best.finding(source)] if upside_down or better else effort
     if structural:
         return [best.finding(source)]
-    doubtful = [replace(best, severity="warning")] if best.severity == "error" and best.gain > LIKELY else []
+    if best.severity == "error" and best.gain > LIKELY:
+        return [replace(best, severity="warning").finding(source)]
     # A low-pass with a delay shows as both: the likelier.
     lesser = [e for e in explanations if e.severity == "warning"]
-    return [e.finding(source) for e in [*doubtful, *sorted(lesser, key=lambda e: -e.gain)[:1]]]
+    return [e.finding(source) for e in sorted(lesser, key=lambda e: -e.gain)[:1]]
 
 
 def _inconsistent(equations: TorqueEquations, given: TorqueFit, source: str) -> list[Finding]:

@@ -15,13 +15,11 @@ from dynid_ros.identification.links.equations import LinkEquations, kept_rows
 from dynid_ros.identification.links.signals import LinkSegment
 from dynid_ros.identification.load.columns import TorqueLoadColumns
 from dynid_ros.identification.load.known_arm import KnownArm
-from dynid_ros.identification.presliding import STANDSTILL, Presliding, looseness, stiction
+from dynid_ros.identification.presliding import Presliding, looseness, stiction
 from dynid_ros.identification.samples import SampleRules, Samples, static_samples
 from dynid_ros.recording import Recording
 from dynid_ros.signals import LowPass
 
-REST = 0.2
-"""Time for which a joint stands where it does more than turn back, s."""
 LEAST_WORTH = 10.0
 """Samples of a joint, by weight, below which it does not show how large its noise is."""
 
@@ -43,8 +41,8 @@ class LoadEquations(LinkEquations[TorqueLoadColumns]):
         """
         weights = []
         for part, low_pass in self._filtered():
-            unknown = _after_rest(Presliding().unknown(part.motion.position, part.motion.velocity), part)
-            shares, rests = low_pass.filter(unknown.astype(float))[kept_rows(part, low_pass)], np.zeros(len(noise))
+            unknown = Presliding().unknown(part.motion.position, part.motion.velocity).astype(float)
+            shares, rests = low_pass.filter(unknown)[kept_rows(part, low_pass)], np.zeros(len(noise))
             found = np.empty_like(shares)
             for k, share in enumerate(np.clip(shares, 0.0, 1.0)):
                 loose, rests = looseness(share, rests, self._stiction / noise)
@@ -68,26 +66,6 @@ class LoadEquations(LinkEquations[TorqueLoadColumns]):
         weights = self._weights[number][np.searchsorted(first, kept)]
         rows = [matrix * own[:, None] for matrix, own in zip(block.rows, weights.T, strict=True)]
         return replace(block, rows=rows, torque=block.torque * weights)
-
-
-def _after_rest(unknown: NDArray, part: LinkSegment) -> NDArray:
-    """(N, n) of the times (N, n) in which friction is not known, those in which the joint also stands for a while.
-
-    Where it only turns back, friction changes as it did when the arm's own was identified.
-    """
-    longest = round(REST / float(part.time[1] - part.time[0])) if len(part.time) > 1 else 1
-    found = np.zeros_like(unknown)
-    stands = np.abs(part.motion.velocity) < STANDSTILL
-    for j in range(unknown.shape[1]):
-        for first, last in _runs(unknown[:, j]):
-            found[first:last, j] = any(b - a >= longest for a, b in _runs(stands[first:last, j]))
-    return found
-
-
-def _runs(flags: NDArray) -> list[tuple[int, int]]:
-    """First and one past the last of each run of True."""
-    edges = np.flatnonzero(np.diff(np.concatenate([[False], flags, [False]]).astype(int)))
-    return list(zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True))
 
 
 class StaticLoadEquations(Equations[TorqueLoadColumns]):

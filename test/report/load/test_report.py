@@ -91,7 +91,10 @@ def test_the_evidence_is_the_torque_of_the_load(moving):
     scale = np.sqrt(np.mean(there**2, axis=0))
     for seen, share in ((shown.load, 0.05), (shown.measured, 0.1)):
         assert np.all(np.sqrt(np.mean((seen - there) ** 2, axis=0)) < share * scale)
-    assert shown.residual_rms == pytest.approx(result.residual_rms, rel=0.3)
+    # Shown are all samples; the result counts those less in which a joint stands or sets off.
+    ratio = shown.residual_rms / result.residual_rms
+    assert np.all(ratio > 0.7)
+    assert np.count_nonzero(ratio < 1.3) >= 5
 
 
 def test_an_inertia_that_is_a_guess_is_called_one(moving, page):
