@@ -64,10 +64,12 @@ def parameters(folder):
         "load_identification:model_file": "''",
         "output_folder": folder / "bags",
         "recorder:joint_states_topic": "/states_of_nobody",
-        "effort_topic": "/gravity_compensation/commands",
-        "gravity_compensation:command_topic": "/gravity_compensation/commands",
+        "effort_topic": "/forward_effort_controller/commands",
+        "gravity_compensation:command_topic": "/forward_effort_controller/commands",
         "gravity_compensation:autostart": True,
         "unchecked_controller": True,
+        # else the compensation warns that the arm would snap back
+        "set_last_command_interface_value_as_state_on_activation": False,
         "observe": True,
     }
 
@@ -235,7 +237,7 @@ def test_recorder_without_joint_states(robot):
 
 
 def test_simulator_that_refuses_a_command(robot):
-    publisher = robot.listener.create_publisher(Float64MultiArray, "/gravity_compensation/commands", 1)
+    publisher = robot.listener.create_publisher(Float64MultiArray, "/forward_effort_controller/commands", 1)
     while not publisher.get_subscription_count():
         robot.spin(0.05)
     publisher.publish(Float64MultiArray(data=[math.nan]))
