@@ -15,11 +15,15 @@ from dynid_ros.identification.links.equations import LinkEquations, kept_rows
 from dynid_ros.identification.links.signals import LinkSegment
 from dynid_ros.identification.load.columns import TorqueLoadColumns
 from dynid_ros.identification.load.known_arm import KnownArm
-from dynid_ros.identification.presliding import Presliding, looseness, stiction
+from dynid_ros.identification.presliding import STANDSTILL, Presliding, looseness, stiction
 from dynid_ros.identification.samples import SampleRules, Samples, static_samples
 from dynid_ros.recording import Recording
 from dynid_ros.signals import LowPass
 
+DWELLS = 0.05
+"""Share of the time for which all joints stand, from which on a motion dwells; its beginning and end alone are less."""
+HELD = 0.5
+"""Share of the time for which a joint stands that is held."""
 LEAST_WORTH = 10.0
 """Samples of a joint, by weight, below which it does not show how large its noise is."""
 
@@ -37,8 +41,12 @@ class LoadEquations(LinkEquations[TorqueLoadColumns]):
         """The same, a joint's equations weighted down where its friction is not known, as it stands or sets off.
 
         Stiction counts as noise there, and all of a standstill as one sample. Where that leaves a joint nothing to see
-        its noise by, it is left out.
+        its noise by, it is left out. In a motion without dwells nothing changes: there friction turns round as it did
+        when that of the arm was identified.
         """
+        stands = np.concatenate([np.abs(part.motion.velocity) < STANDSTILL for part in self.segments])
+        if np.mean(stands.all(axis=1)) < DWELLS and stands.mean(axis=0).max() < HELD:
+            return self
         weights = []
         for part, low_pass in self._filtered():
             unknown = Presliding().unknown(part.motion.position, part.motion.velocity).astype(float)
