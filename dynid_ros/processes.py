@@ -72,7 +72,7 @@ def interruptible() -> Iterator[Callable[[], None]]:
 
     The first then does what its handler does, raises KeyboardInterrupt that is, so that files and terminal are left
     tidy. A thread counts them: handlers run when the main thread comes to it, count two that come meanwhile as one, and
-    what they raise while modules are imported may be lost there.
+    what they raise while modules are imported may be lost or printed there, so until then they raise nothing.
     """
     if threading.current_thread() is not threading.main_thread():
         yield lambda: None  # only the main thread may handle signals
@@ -81,10 +81,15 @@ def interruptible() -> Iterator[Callable[[], None]]:
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
     threading.Thread(target=_count_interrupts, args=(reading, allowed), daemon=True).start()
-    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    handler = signal.signal(signal.SIGINT, lambda *_: None)
     before = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
+
+    def started() -> None:
+        allowed.append(1)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
     try:
-        yield lambda: allowed.append(1)
+        yield started
     finally:
         signal.set_wakeup_fd(before)
         signal.signal(signal.SIGINT, handler)
