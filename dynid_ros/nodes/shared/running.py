@@ -140,6 +140,7 @@ def run_undisturbed(
         finally:
             ending.append(0)
             node.end()
+            node.steady.end()
             executor.wake()
             wake(node)
             if not ended(thread, PATIENCE) or node.steady.is_alive:
