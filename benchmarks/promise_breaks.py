@@ -312,7 +312,7 @@ def _compensation() -> list[Break]:
         Break(
             here + "test_a_fault_of_the_code_in_the_loop_ends_the_process_at_zero",
             "the process ends as it is",
-            ((RUNNING, "            node.end()\n            executor.wake()", "            executor.wake()"),),
+            ((RUNNING, "            node.end()\n            node.steady.end()", "            node.steady.end()"),),
         ),
         Break(
             node + "test_after_a_failed_configuration_enable_repeats_the_reason",
