@@ -33,6 +33,7 @@ def check_drift(
     recordings: Sequence[Recording], robot: RobotModel, samples: MotionSamples, terms: Terms
 ) -> Iterator[Finding]:
     """Warnings for joints whose friction or offset changes from the beginning to the end of a recording."""
+    with_friction: Terms | None = None
     for part, recording in enumerate(recordings):
         rows = samples.part == part
         if not rows.any() or np.ptp(samples.time[rows]) < SHORTEST:
@@ -41,7 +42,8 @@ def check_drift(
         if not any(change for change, _ in changes):
             continue
         # Friction that builds up slowly may be another in motions that differ.
-        built_up = _changes(robot, samples, with_presliding(terms, samples), rows, recording)
+        with_friction = with_friction or with_presliding(terms, samples)
+        built_up = _changes(robot, samples, with_friction, rows, recording)
         for j, ((change, friction), still) in enumerate(zip(changes, built_up, strict=True)):
             if change and still[0]:
                 unit = "N" if robot.chain.prismatic[j] else "N m"

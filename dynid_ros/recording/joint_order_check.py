@@ -14,7 +14,7 @@ from dynid_ros.recording.effort_check import SIGN
 from dynid_ros.recording.explanation import LIKELY, Explanation
 from dynid_ros.recording.finding import Kind
 from dynid_ros.recording.motion_samples import MotionSamples
-from dynid_ros.recording.torque_fit import TorqueEquations, TorqueFit, TorqueModel
+from dynid_ros.recording.torque_fit import Terms, TorqueEquations, TorqueFit, TorqueModel
 
 SWAP: Final = "swapped joints"
 RATIO: Final = "position ratio"
@@ -54,24 +54,29 @@ def order_explanations(
         "the driver reports the reaction: use effort_convention motor_current with gains of -1",
     )
     yield from _ratios(model, samples, moving, given)
+    held: tuple[TorqueEquations, TorqueFit] | None = None
     for choice in _choices(robot.n_joints, moving):
         changed = model.terms(samples, choice.order, choice.signs)
         gains = _gains(equations, TorqueEquations(changed, samples.torque, robot.chain.prismatic), choice, given)
         if choice.kind == SWAP and max(gains.values()) > LIKELY:
             # Where one joint moves at a time, the torque of one that rests is the easier to explain; but then it must
             # also do without the friction of the one that moves.
-            held, changed = (
-                TorqueEquations(replace(terms, moving=alive), samples.torque, robot.chain.prismatic)
-                for terms, alive in (
-                    (model.terms(samples), samples.alive),
-                    (changed, samples.alive[:, choice.order]),
-                )
-            )
-            with_rest = _gains(held, changed, choice, held.fit())
+            if held is None:
+                every = _every_sample(model.terms(samples), samples.alive, samples.torque, robot.chain.prismatic)
+                held = every, every.fit()
+            every, fit = held
+            alive = samples.alive[:, choice.order]
+            others = _every_sample(changed, alive, samples.torque, robot.chain.prismatic)
+            with_rest = _gains(every, others, choice, fit)
             gains = {channel: gain if with_rest[channel] > 0.0 else min(gain, 0.0) for channel, gain in gains.items()}
         names = tuple(robot.joint_names[j] for j in choice.joints)
         for channel, gain in gains.items():
             yield Explanation(choice.kind, gain, *choice.texts[channel], names)
+
+
+def _every_sample(terms: Terms, alive: NDArray, torque: NDArray, prismatic: NDArray) -> TorqueEquations:
+    """Equations of the joints that rest, too, as far as their torque is alive (M, n)."""
+    return TorqueEquations(replace(terms, moving=alive), torque, prismatic)
 
 
 def _gains(

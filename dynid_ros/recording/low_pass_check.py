@@ -51,9 +51,9 @@ SHARED = 0.1
 SAMPLES = 1500
 """More than elsewhere: thinning would fold what is above the cut-off."""
 MOST = 0.99
+"""Part of the power of the velocities that is the motion."""
 NOISY = 2.5
-"""Part of the power of the velocities that is the motion; the accelerations hold noise if they reach so many times
-further."""
+"""Accelerations hold noise if they reach so many times further."""
 NOTHING = 1e-9
 """Part of the power that counts as none: sensors have more noise."""
 CLOSE = 4.0
@@ -154,11 +154,7 @@ class _Search:
     def filtered(self, columns: NDArray, kind: Kind, cutoff: float) -> NDArray:
         """The same shape (M, …)."""
         parts = []
-        first = 0
-        for stretch in self._samples.stretches:
-            time = stretch.time[stretch.kept]
-            part = columns[first : first + len(time)]
-            first += len(time)
+        for time, part in self._samples.by_stretch(columns):
             rate = 1 / (time[1] - time[0]) if len(time) > 1 else np.inf
             parts.append(kind(part, min(cutoff, 0.45 * rate), rate) if len(time) > 1 else part)
         return np.concatenate(parts)

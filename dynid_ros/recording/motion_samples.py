@@ -105,13 +105,20 @@ class MotionSamples:
 
     def shifted(self, values: NDArray, lag: float) -> NDArray:
         """(M, n) from values (M, n) at these samples: `lag` s later, linearly in between."""
-        parts, first = [], 0
+        return np.concatenate(
+            [
+                np.column_stack([np.interp(time + lag, time, column) for column in part.T])
+                for time, part in self.by_stretch(values)
+            ]
+        )
+
+    def by_stretch(self, values: NDArray) -> Iterator[tuple[NDArray, NDArray]]:
+        """Times (K,) of the samples of each stretch, s, and what belongs to them of values (M, …)."""
+        first = 0
         for s in self.stretches:
             time = s.time[s.kept]
-            part = values[first : first + len(time)]
+            yield time, values[first : first + len(time)]
             first += len(time)
-            parts.append(np.column_stack([np.interp(time + lag, time, column) for column in part.T]))
-        return np.concatenate(parts)
 
     @cached_property
     def _splines(self) -> list[CubicSpline]:

@@ -27,9 +27,15 @@ def with_presliding(terms: Terms, samples: MotionSamples) -> Terms:
 
 
 def shows_in_rigid_torques(changed: NDArray, rigid: NDArray, fit: TorqueFit, moving: NDArray) -> bool:
-    """Whether what turns the rigid torques (M, n) into `changed` shows in two joints beside what the fit leaves."""
-    square = np.mean((changed - rigid) ** 2, axis=0, where=moving) / fit.rms**2
-    return float(np.sort(np.nan_to_num(0.5 * np.log1p(square)))[-2]) > SHOWN
+    """Whether what turns the rigid torques (M, n) into `changed` shows beside what the fit leaves.
+
+    In two of the joints that are judged, or in the only one.
+    """
+    judged = np.isfinite(fit.rms)
+    square = np.mean((changed - rigid)[:, judged] ** 2, axis=0, where=moving[:, judged])
+    gains = np.zeros(len(judged))
+    gains[judged] = 0.5 * np.log1p(square / np.maximum(fit.rms[judged] ** 2, np.finfo(float).tiny))
+    return bool(np.sort(gains)[-2:][0] > SHOWN)
 
 
 def own_columns(values: NDArray) -> NDArray:

@@ -3,9 +3,10 @@
 from types import SimpleNamespace
 
 import numpy as np
+import pytest
 
-from dynid_ros.recording.presliding import DISTANCES, with_presliding
-from dynid_ros.recording.torque_fit import Terms
+from dynid_ros.recording.presliding import DISTANCES, shows_in_rigid_torques, with_presliding
+from dynid_ros.recording.torque_fit import Terms, TorqueFit
 from dynid_ros.signals import LowPass
 
 RATE, CUTOFF = 200.0, 8.0
@@ -28,3 +29,14 @@ def test_it_is_dahls_and_passes_the_low_pass_of_the_torques():
         expected = LowPass(CUTOFF, RATE).filter(friction[:, None])[ROWS]
         np.testing.assert_allclose(found.drive[:, :, k], expected, atol=0.02)
     np.testing.assert_allclose(found.rigid[:, 0], np.column_stack([np.zeros(len(velocity)), velocity]))
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    ("rms", "shown"), [([0.1], True), ([1.0], False), ([0.1, 0.1], True), ([0.1, 1.0], False), ([0.1, np.nan], False)]
+)
+def test_a_change_of_the_torques_shows_in_two_joints_or_the_only_one(rms, shown):
+    n = len(rms)
+    fit = TorqueFit(np.array(rms), np.zeros(n), np.zeros(0), np.zeros(n), np.zeros((n, 0)))
+    moving = np.tile(np.isfinite(rms), (50, 1))
+    assert shows_in_rigid_torques(np.ones((50, n)), np.zeros((50, n)), fit, moving) is shown
