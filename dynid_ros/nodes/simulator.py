@@ -20,8 +20,8 @@ from dynid_ros.nodes.shared.parameters import current, declare
 from dynid_ros.nodes.shared.robot_description import LATCHED, robot_description
 from dynid_ros.nodes.shared.running import answer, run
 from dynid_ros.nodes.simulated_arm.camera import SimulatorCamera
-from dynid_ros.nodes.simulated_arm.controllers import commanded
-from dynid_ros.nodes.simulated_arm.hardware_topics import STATES
+from dynid_ros.nodes.simulated_arm.controllers import Controllers
+from dynid_ros.nodes.simulated_arm.hardware_topics import STATES, HardwareTopics
 from dynid_ros.nodes.simulated_arm.parameters import (
     LOAD_PARAMETERS,
     PARAMETERS,
@@ -79,9 +79,13 @@ class SimulatorNode(Node):
 
         self._period = round(1e9 / self.settings.rate)
         self._stamp = self.get_clock().now().nanoseconds
-        self._controller = commanded(
-            self, self.arm, self.settings, refused=self._refuse, told=self._tell, stamp=lambda: self._stamp
-        )
+        self._controller: HardwareTopics | Controllers
+        if self.settings.controller == "ros2_control":
+            self._controller = HardwareTopics(self, self.arm, self._refuse)
+        else:
+            self._controller = Controllers(
+                self, self.arm, self.settings, refused=self._refuse, told=self._tell, stamp=lambda: self._stamp
+            )
         # the node's clock may be set back, and would keep a timer of its own waiting
         self.create_timer(1.0 / self.settings.rate, self._catch_up, clock=Clock(clock_type=ClockType.STEADY_TIME))
 

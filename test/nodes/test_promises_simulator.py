@@ -12,12 +12,11 @@ from node_threads import NodeThreads, call  # noqa: E402
 from rclpy.node import Node  # noqa: E402
 from rosgraph_msgs.msg import Clock  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
+from simulator_bench import SimulatorBench  # noqa: E402
 from std_msgs.msg import Float64MultiArray  # noqa: E402
 from std_srvs.srv import SetBool, Trigger  # noqa: E402
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint  # noqa: E402
 from waiting import START_TIME, wait  # noqa: E402
-
-from dynid_ros.nodes.simulator import SimulatorNode  # noqa: E402
 
 SPINNER = """<robot name="spinner"><link name="base"/><link name="wheel"><inertial><mass value="0.001"/>
 <inertia ixx="1e-5" iyy="1e-5" izz="1e-5" ixy="0" ixz="0" iyz="0"/></inertial></link>
@@ -50,25 +49,9 @@ class Client(Node):
         self.clock.publish(message)
 
 
-class Bench:
-    """Simulator and client, each in its own thread."""
-
-    def __init__(self, **parameters):
-        words = [word for name, value in parameters.items() for word in ("-p", f"{name}:={value}")]
-        rclpy.init(args=["--ros-args", *words])
-        self.node, self.client = SimulatorNode(), Client()
-        self.threads = NodeThreads(self.node, self.client)
-
-    def close(self):
-        self.threads.close()
-        self.node.destroy_node()
-        self.client.destroy_node()
-        rclpy.shutdown()
-
-
 @pytest.fixture(name="bench")
 def fixture_bench(keep):
-    return lambda **parameters: keep(Bench(**parameters))
+    return lambda **parameters: keep(SimulatorBench(Client, **parameters))
 
 
 def stamp(message):

@@ -10,10 +10,10 @@ from lifecycle_msgs.msg import State, TransitionEvent
 from rclpy.clock import Clock
 from rclpy.clock_type import ClockType
 from rclpy.node import Node
-from rclpy.qos import DurabilityPolicy, QoSProfile
+
+from dynid_ros.nodes.shared.robot_description import LATCHED
 
 UNKNOWN, INACTIVE, ACTIVE = "unknown", "inactive", "active"
-LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 SERVER_PERIOD = 0.25
 """s between two looks at who serves the action."""
 ACTIVATED, DEACTIVATED, GOAL, NOTHING = "was activated", "was deactivated", "accepted an action goal", ""

@@ -11,9 +11,9 @@ from rcl_interfaces.srv import GetParameters, SetParameters
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 from rclpy.publisher import Publisher
-from rclpy.qos import DurabilityPolicy, QoSProfile
 
 from dynid_ros.errors import DynidError
+from dynid_ros.nodes.shared.robot_description import LATCHED
 from dynid_ros.simulation.trajectory_controller import Goal
 
 GOAL_STATUS = {
@@ -112,9 +112,8 @@ class ControllerNode:
         if self._status is not None:
             self._node.destroy_publisher(self._status)
         # as rcl_action_qos_profile_status_default: the last array reaches who comes later
-        latest = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
         self._status = self._node.create_publisher(
-            GoalStatusArray, f"{self._name}/follow_joint_trajectory/_action/status", latest
+            GoalStatusArray, f"{self._name}/follow_joint_trajectory/_action/status", LATCHED
         )
         self._goals = []
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 from types import SimpleNamespace
-from typing import Protocol
 
 import numpy as np
 from rclpy.node import Node
@@ -20,24 +19,9 @@ from dynid_ros.nodes.simulated_arm.controller_parameters import (
     tolerance_values,
     trajectory_settings,
 )
-from dynid_ros.nodes.simulated_arm.hardware_topics import HardwareTopics
 from dynid_ros.nodes.simulated_arm.trajectory_points import trajectory_points
 from dynid_ros.simulation import ControlledArm, GoalTolerances, SimulatedArm
 from dynid_ros.simulation.controlled_arm import FORWARD, TRAJECTORY
-
-
-class Commanded(Protocol):
-    """What has the arm move."""
-
-    @property
-    def mode(self) -> str:
-        """In words."""
-
-    def update(self, period: float) -> None:
-        """Command what is due in a cycle of `period` s."""
-
-    def reset(self) -> None:
-        """Forget all commands; the arm has been reset."""
 
 
 class Controllers:
@@ -219,18 +203,3 @@ class Controllers:
         last = controlled.trajectory.settings.set_last_command_interface_value_as_state_on_activation
         away = last and np.isfinite(before).all()
         return f"position mode, {'going back to the position commanded last' if away else 'holding the present place'}"
-
-
-def commanded(
-    node: Node,
-    arm: SimulatedArm,
-    settings: SimpleNamespace,
-    *,
-    refused: Callable[[str], None],
-    told: Callable[[str], None],
-    stamp: Callable[[], int],
-) -> Commanded:
-    """What `settings.controller` names; arguments and errors as of `Controllers`."""
-    if settings.controller == "ros2_control":
-        return HardwareTopics(node, arm, refused)
-    return Controllers(node, arm, settings, refused=refused, told=told, stamp=stamp)

@@ -8,38 +8,34 @@ import pytest
 rclpy = pytest.importorskip("rclpy")
 pytest.importorskip("mujoco")
 
-from node_threads import NodeThreads  # noqa: E402
 from rclpy.node import Node  # noqa: E402
 from rclpy.qos import DurabilityPolicy, QoSProfile, qos_profile_sensor_data  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
+from simulator_bench import SimulatorBench  # noqa: E402
 from std_msgs.msg import String  # noqa: E402
 from waiting import wait  # noqa: E402
 
 from dynid_ros.errors import DynidError  # noqa: E402
 from dynid_ros.model import RobotModel  # noqa: E402
 from dynid_ros.nodes.simulated_arm.hardware_topics import with_hardware  # noqa: E402
-from dynid_ros.nodes.simulator import SimulatorNode  # noqa: E402
 from dynid_ros.simulation import demo_arm_urdf  # noqa: E402
 
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 START = np.array([0.0, 0.5, 1.0, 0.0, 0.8, 0.0])
 
 
-class Bench:
+class Bench(SimulatorBench):
     """Simulator, and who stands for the controller manager, in a namespace."""
 
     def __init__(self):
-        words = ["-p", "controller:=ros2_control", "-p", f"start_position:={START.tolist()}", "-p", "rate:=100.0"]
-        rclpy.init(args=["--ros-args", "-r", "__ns:=/left", *words])
-        self.node, self.manager = SimulatorNode(), Node("manager")
+        parameters = {"controller": "ros2_control", "start_position": START.tolist(), "rate": 100.0}
+        super().__init__(lambda: Node("manager"), "-r", "__ns:=/left", **parameters)
+        manager = self.client
         self.names = list(self.node.arm.robot.joint_names)
         self.states, self.described = [], []
-        self.manager.create_subscription(
-            JointState, "hardware/joint_states", self.states.append, qos_profile_sensor_data
-        )
-        self.manager.create_subscription(String, "robot_description", self.described.append, LATCHED)
-        self.commands = self.manager.create_publisher(JointState, "hardware/commands", 1)
-        self.threads = NodeThreads(self.node, self.manager)
+        manager.create_subscription(JointState, "hardware/joint_states", self.states.append, qos_profile_sensor_data)
+        manager.create_subscription(String, "robot_description", self.described.append, LATCHED)
+        self.commands = manager.create_publisher(JointState, "hardware/commands", 1)
         wait(self.commands.get_subscription_count)
         wait(lambda: self.states and self.described)
 
@@ -55,12 +51,6 @@ class Bench:
     @property
     def position(self):
         return np.array(self.states[-1].position)
-
-    def close(self):
-        self.threads.close()
-        self.node.destroy_node()
-        self.manager.destroy_node()
-        rclpy.shutdown()
 
 
 @pytest.fixture(name="bench")

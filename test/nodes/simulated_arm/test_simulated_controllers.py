@@ -8,17 +8,16 @@ pytest.importorskip("mujoco")
 
 from action_msgs.msg import GoalStatus, GoalStatusArray  # noqa: E402
 from lifecycle_msgs.msg import TransitionEvent  # noqa: E402
-from node_threads import NodeThreads, call  # noqa: E402
+from node_threads import call  # noqa: E402
 from rcl_interfaces.srv import GetParameters, SetParameters  # noqa: E402
 from rclpy.node import Node  # noqa: E402
 from rclpy.parameter import Parameter, parameter_value_to_python  # noqa: E402
 from rclpy.qos import DurabilityPolicy, QoSProfile  # noqa: E402
+from simulator_bench import SimulatorBench  # noqa: E402
 from std_msgs.msg import Float64MultiArray  # noqa: E402
 from std_srvs.srv import SetBool, Trigger  # noqa: E402
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint  # noqa: E402
 from waiting import wait  # noqa: E402
-
-from dynid_ros.nodes.simulator import SimulatorNode  # noqa: E402
 
 JTC, FCC = "/joint_trajectory_controller", "/forward_effort_controller"
 STATUS = f"{JTC}/follow_joint_trajectory/_action/status"
@@ -60,15 +59,12 @@ class Client(Node):
         return call(self, Trigger, f"/simulator/{service}", Trigger.Request())
 
 
-class Bench:
-    """Simulator and client, each in its own thread."""
+class Bench(SimulatorBench):
+    """With what controllers are sent and have commanded."""
 
     def __init__(self, **parameters):
-        words = [word for name, value in parameters.items() for word in ("-p", f"{name}:={value}")]
-        rclpy.init(args=["--ros-args", "-p", "rate:=100.0", *words])
-        self.node, self.client = SimulatorNode(), Client()
+        super().__init__(Client, rate=100.0, **parameters)
         self.names = list(self.node.arm.robot.joint_names)
-        self.threads = NodeThreads(self.node, self.client)
         self.controlled = self.node._controller.controlled
         wait(lambda: all(p.get_subscription_count() for p in (self.client.goal, self.client.topic)))
 
@@ -81,12 +77,6 @@ class Bench:
 
     def efforts(self):
         return self.controlled.interfaces.effort.copy()
-
-    def close(self):
-        self.threads.close()
-        self.node.destroy_node()
-        self.client.destroy_node()
-        rclpy.shutdown()
 
 
 @pytest.fixture(name="bench")

@@ -1,0 +1,33 @@
+"""A simulator node, and who talks to it."""
+
+from collections.abc import Callable
+
+import rclpy
+from node_threads import NodeThreads
+from rclpy.node import Node
+
+from dynid_ros.nodes.simulator import SimulatorNode
+
+
+class SimulatorBench:
+    """Simulator and client, each in its own thread.
+
+    Args:
+        client: makes the client.
+        arguments: of ROS, beside the parameters.
+        parameters: of the simulator.
+
+    """
+
+    def __init__(self, client: Callable[[], Node], *arguments: str, **parameters: object) -> None:
+        words = [word for name, value in parameters.items() for word in ("-p", f"{name}:={value}")]
+        rclpy.init(args=["--ros-args", *arguments, *words])
+        self.node, self.client = SimulatorNode(), client()
+        self.threads = NodeThreads(self.node, self.client)
+
+    def close(self) -> None:
+        """End both."""
+        self.threads.close()
+        self.node.destroy_node()
+        self.client.destroy_node()
+        rclpy.shutdown()
