@@ -60,17 +60,19 @@ def known_sides(
         arm: whose columns B are; None: there are none.
 
     """
-    ends, known = slice(size, -1), arm is not None and arm.covariance is not None
-    root = covariance_root(arm.covariance) if known else np.empty((0, 0))
-    shifts = arm.gain_shifts if known else None
-    sides = []
+    ends, sides = slice(size, -1), []
+    root = None if arm is None or arm.covariance is None else covariance_root(arm.covariance)
     for channel, gram in grams:
-        of_arm, gains = gram[:size, ends], np.zeros((size, channels))
+        gains = np.zeros((size, channels))
         gains[:, channel] = gram[:size, -1]
-        if shifts is not None:
+        if arm is None or root is None:
+            sides.append(gain_error * gains)
+            continue
+        of_arm = gram[:size, ends]
+        if arm.gain_shifts is not None:
             gains[:, channel] += of_arm @ arm.values
-            gains -= of_arm @ shifts.T
-        sides.append(np.hstack([of_arm @ root, gain_error * gains] if known else [gain_error * gains]))
+            gains -= of_arm @ arm.gain_shifts.T
+        sides.append(np.hstack([of_arm @ root, gain_error * gains]))
     return sides
 
 
