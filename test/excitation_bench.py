@@ -81,7 +81,9 @@ class Robot(Node):
         time_ = [point.time_from_start.sec + 1e-9 * point.time_from_start.nanosec for point in message.points]
         order = [message.joint_names.index(name) for name in self.joints]
         points = np.array([[p.positions, p.velocities, p.accelerations] for p in message.points])[:, :, order]
-        self.spline = BPoly.from_derivatives([0.0, *time_], np.concatenate([[self.state], points]))
+        if time_[0] > 0:
+            time_, points = [0.0, *time_], np.concatenate([[self.state], points])
+        self.spline = BPoly.from_derivatives(time_, points)
         self.spline_start, self.spline_end = sent, time_[-1]
 
     def at(self, time_):

@@ -49,7 +49,8 @@ class Arm:
                 String, f"/{name}/{topic}", lambda m, topic=topic: self.told.update({topic: m.data}), LATCHED
             )
         self.nodes = {
-            "simulator": {"rate": 50.0, "timestep": 0.002, "seed": seed, "start_position": "[0.0,0.5,1.0,0.0,0.8,0.0]"},
+            "simulator": {"rate": 50.0, "timestep": 0.002, "seed": seed, "start_position": "[0.0,0.5,1.0,0.0,0.8,0.0]"}
+            | {"interpolate_from_desired_state": True},
             "excitation": {"motion": "poses", "count": 5, "dwell": 0.4, "seed": seed, "acceleration_limits": "[6.0]"}
             | {"floor_height": 0.1, "speed_fraction": 0.8, "travel_speed_fraction": 0.8}
             | PATIENT,

@@ -16,9 +16,10 @@ from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory
 
 from dynid_ros.errors import DynidError
+from dynid_ros.nodes.experiment.motion_controller import MotionController
 from dynid_ros.nodes.experiment.motion_time import MotionTime
 from dynid_ros.nodes.experiment.settings import controller_joints
-from dynid_ros.nodes.experiment.trajectory_message import trajectory_message
+from dynid_ros.nodes.experiment.trajectory_message import LEAD, trajectory_message
 from dynid_ros.nodes.experiment.watch import MOVING, EffortWatch, disagreement, efforts, moving_joint
 from dynid_ros.nodes.shared.command_topic import CommandTopic, publishers_of
 from dynid_ros.nodes.shared.joint_states import JointOrder
@@ -41,7 +42,8 @@ class Arm:
 
     Args:
         node: whose topics are used; a thread of it calls `watch` at a steady rate, 100 Hz or so.
-        settings: command_topic, controller_joints, tracking_error_limit, effort_limit, effort_grace and stale_after.
+        settings: command_topic, accept_jerk, controller_joints, tracking_error_limit, effort_limit, effort_grace and
+            stale_after.
         limits: of the joints.
         on_halt: told why a motion is stopped, when the stop has been sent.
         on_rest: told when a motion has ended, and whether it was stopped.
@@ -78,6 +80,7 @@ class Arm:
         self._next_look, self._awaited = Future(), False
         self._comparing, self._disagreement = False, ""
         self._compared: tuple[float, NDArray] | None = None
+        self._controller = MotionController(node, settings, self._interrupt)
         self._commands, self._taken = CommandTopic(node, JointTrajectory, settings.command_topic, 10), False
         self._deaf = f"no controller listens on '{self._commands.name}'; start it, or set parameter command_topic"
         self._states = node.create_subscription(
@@ -109,16 +112,20 @@ class Arm:
         """Why no motion could begin now: joint_states of no use, no controller, somebody else; empty: it could."""
         if time.monotonic() - self._received > max(self._stale_after, STATE_TIMEOUT):
             return f"no usable joint_states{self._unusable}"
-        return self._commands.others if self._has_controller() else self._deaf
+        return self._hindrance
+
+    @property
+    def _hindrance(self) -> str:
+        if not self._has_controller():
+            return self._deaf
+        return self._commands.others or self._controller.refusal
 
     async def require_controller(self) -> None:
         """Raise unless something listens to commands of this node alone, and time goes on."""
         while self._commands.unnamed:
             await self._looked()
-        if not self._has_controller():
-            raise DynidError(self._deaf)
-        if others := self._commands.others:
-            raise DynidError(others)
+        if hindrance := self._hindrance:
+            raise DynidError(hindrance)
         with self.lock:
             if self._time.stalled > self._stale_after:
                 raise DynidError("use_sim_time is set and /clock stands still; let the simulation run, or unset it")
@@ -132,7 +139,7 @@ class Arm:
         self._taken = True
         self._commands.open()
         deadline = time.monotonic() + MATCHING
-        while not self._has_controller() and time.monotonic() < deadline:
+        while (not self._has_controller() or self._controller.is_answering) and time.monotonic() < deadline:
             await self._looked()
         await self.require_controller()
 
@@ -214,10 +221,17 @@ class Arm:
             return 0.0
         start = self._time.now()
         slowing = stop(self._motion.trajectory, start - self._motion.start, self._limits)
-        self._follow(trajectory_message(slowing, self._controller_joints, start - self._time.now()), slowing, start)
+        # where it would begin at the measured pose, from where the arm is to be
+        delay, lead = (0.0, 0.0) if self._controller.jerks else (start - self._time.now(), LEAD)
+        self._follow(trajectory_message(slowing, self._controller_joints, delay, lead), slowing, start)
         self.stopping = True
         self._on_halt(reason)
         return slowing.duration
+
+    def _interrupt(self, reason: str) -> None:
+        with self.lock:
+            if self._motion is not None and not self.stopping:
+                self.halt(reason)
 
     def end(self) -> None:
         """Bring a moving arm to rest before the node ends."""

@@ -129,6 +129,11 @@ PARAMETERS = (
     NodeParameter(
         "command_topic", TRAJECTORY_TOPIC, "trajectory_msgs/JointTrajectory for the controller", required=True
     ),
+    NodeParameter(
+        "accept_jerk",
+        False,
+        "move though the controller begins each trajectory at the measured pose (interpolate_from_desired_state false)",
+    ),
     NodeParameter("controller_joints", [""], "the controller's joint order; empty: the model's"),
     NodeParameter("point_rate", 50.0, "points per second in a trajectory, 10 to 1000"),
     NodeParameter("tracking_error_limit", [0.2], f"distance from the motion at which it is stopped, rad (m){EACH}"),

@@ -115,6 +115,11 @@ class ControllerQuery:
         """What the controller said last, though it may be gone; None: nothing yet."""
         return self._answer
 
+    @property
+    def is_served(self) -> bool:
+        """Whether there is a service that answers."""
+        return self._client.service_is_ready()
+
     def answer(self) -> ControllerAnswer:
         """What the controller says.
 
