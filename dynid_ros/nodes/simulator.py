@@ -81,7 +81,8 @@ class SimulatorNode(Node):
         self._stamp = self.get_clock().now().nanoseconds
         self._controller: HardwareTopics | Controllers
         if self.settings.controller == "ros2_control":
-            self._controller = HardwareTopics(self, self.arm, self._refuse)
+            topics = self.settings.trajectory_topic, self.settings.effort_topic
+            self._controller = HardwareTopics(self, self.arm, self._refuse, *topics)
         else:
             self._controller = Controllers(
                 self, self.arm, self.settings, refused=self._refuse, told=self._tell, stamp=lambda: self._stamp

@@ -10,6 +10,7 @@ from sensor_msgs.msg import JointState
 
 from dynid_ros.errors import DynidError
 from dynid_ros.model import RobotModel
+from dynid_ros.nodes.shared.controller_watch import ACTIVE, INACTIVE, ControllerWatch
 from dynid_ros.simulation import ArmHardware, CommandInterfaces, SimulatedArm
 
 COMMANDS, STATES = "hardware/commands", "hardware/joint_states"
@@ -22,21 +23,35 @@ class HardwareTopics:
 
     As the interface publishes them (topic_based_hardware_interfaces 1.1.0, `write`): in each cycle the last value of
     every command interface, claimed or not; NaN where there was none yet. A joint without position command is held, one
-    without effort has none. Without positions at all, that is where the URDF has no such interfaces, effort alone acts.
+    without effort has none. Without positions at all, that is where the URDF has no such interfaces, effort alone acts;
+    so it does while the controller of efforts is active and that of positions is not, as far as that is known: a drive
+    changes its mode then.
 
     Args:
         node: listens.
         arm: that is moved.
         refused: told why a command is not acted on.
+        position_topic: of the controller that claims positions; its namespace is the controller's name.
+        effort_topic: of the one that claims efforts.
 
     """
 
-    def __init__(self, node: Node, arm: SimulatedArm, refused: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        node: Node,
+        arm: SimulatedArm,
+        refused: Callable[[str], None],
+        position_topic: str,
+        effort_topic: str,
+    ) -> None:
         self._names = list(arm.robot.joint_names)
         self._interfaces = CommandInterfaces(len(self._names))
         self._hardware = ArmHardware(arm, self._interfaces, sums=True)
         self._refused = refused
         self._heard = False
+        self._position_controller, self._effort_controller = (
+            ControllerWatch(node, topic.rpartition("/")[0], lambda _: None) for topic in (position_topic, effort_topic)
+        )
         node.create_subscription(JointState, COMMANDS, self._on_commands, 10)
 
     @property
@@ -63,7 +78,8 @@ class HardwareTopics:
             self._refused(f"hardware command refused: {error}")
             return
         self._heard = True
-        self._hardware.effort_mode = position is None and effort is not None
+        let_go = self._position_controller.state == INACTIVE and self._effort_controller.state == ACTIVE
+        self._hardware.effort_mode = effort is not None and (position is None or let_go)
         nothing = np.full(len(self._names), np.nan)
         self._interfaces.position = nothing if position is None else position
         self._interfaces.effort = nothing if effort is None else effort

@@ -17,10 +17,12 @@ from waiting import wait  # noqa: E402
 
 from dynid_ros.errors import DynidError  # noqa: E402
 from dynid_ros.model import RobotModel  # noqa: E402
+from dynid_ros.nodes.simulated_arm.controller_node import ControllerNode  # noqa: E402
 from dynid_ros.nodes.simulated_arm.hardware_topics import with_hardware  # noqa: E402
 from dynid_ros.simulation import demo_arm_urdf  # noqa: E402
 
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+CONTROLLER = "forward_effort_controller"
 START = np.array([0.0, 0.5, 1.0, 0.0, 0.8, 0.0])
 
 
@@ -99,6 +101,26 @@ def test_without_position_interfaces_effort_alone_moves_the_arm(bench):
     wait(lambda: bench.position[1] > START[1] + 0.1)
     bench.send(START, 0.0)
     wait(lambda: np.abs(bench.position - START).max() < 0.05)
+
+
+def test_effort_alone_acts_while_nobody_claims_positions(bench):
+    manager = bench.client
+    position, effort = (
+        ControllerNode(manager, f"{name}/commands", {}) for name in ("joint_trajectory_controller", CONTROLLER)
+    )
+    wait(lambda: manager.count_subscribers(f"/left/{CONTROLLER}/transition_event"))
+    bench.send(START, 0.0)
+    effort.tell_active(True)
+    bench.send(START, 0.0)
+    wait(lambda: bench.node.status()[1] == "hardware of ros2_control, position and effort")
+    position.tell_active(False)
+
+    def floats():
+        bench.send(START, 0.0)
+        return bench.node.status()[1] == "hardware of ros2_control, effort alone"
+
+    wait(floats)
+    wait(lambda: bench.position[1] > START[1] + 0.1)
 
 
 def test_arrays_that_are_shorter_than_the_names_are_refused(bench):
