@@ -60,13 +60,18 @@ def check_effort(recordings: Sequence[Recording], robot: RobotModel) -> Iterator
     fits = []
     for j in range(robot.n_joints):
         others = np.column_stack([inertial[:, j], np.ones(len(effort)), friction[:, j], velocity[:, j]])
-        fits.append(_partial_fit(effort[:, j], gravity[:, j], others))
-    variations = np.array([fit.variation for fit in fits])
-    weight = np.sum(robot.parameters[::PARAMETERS_PER_LINK]) * np.linalg.norm(robot.gravity)
-    loaded = np.flatnonzero(variations > max(LEVER * weight, SHARE * np.max(variations)))
+        fits.append(partial_fit(effort[:, j], gravity[:, j], others))
+    loaded = loaded_joints(robot, fits)
     if loaded.size:
         source = ", ".join(part.source for part in recordings)
         yield from _judge(source, {robot.joint_names[j]: fits[j] for j in loaded})
+
+
+def loaded_joints(robot: RobotModel, fits: Sequence[GravityShare]) -> np.ndarray:
+    """Indices of the joints in which gravity varies enough to be seen, from the fits of all joints."""
+    variations = np.array([fit.variation for fit in fits])
+    weight = np.sum(robot.parameters[::PARAMETERS_PER_LINK]) * np.linalg.norm(robot.gravity)
+    return np.flatnonzero(variations > max(LEVER * weight, SHARE * np.max(variations)))
 
 
 def _terms(recording: Recording, robot: RobotModel) -> tuple[np.ndarray, ...]:
@@ -78,7 +83,7 @@ def _terms(recording: Recording, robot: RobotModel) -> tuple[np.ndarray, ...]:
     return recording.torque[rows], gravity, robot.inverse_dynamics(q, velocity, acceleration) - gravity, velocity
 
 
-class _Fit(NamedTuple):
+class GravityShare(NamedTuple):
     """Share of the nominal gravity torque in the effort of a joint, beside the other terms.
 
     `variation` is the rms of the gravity torque that no other term explains, `rest` that of the effort unexplained.
@@ -90,18 +95,20 @@ class _Fit(NamedTuple):
     rest: float
 
 
-def _partial_fit(effort: np.ndarray, gravity: np.ndarray, others: np.ndarray) -> _Fit:
+def partial_fit(effort: np.ndarray, gravity: np.ndarray, others: np.ndarray) -> GravityShare:
     """Fit of effort (N,) by gravity (N,) and others (N, k): what is left of both without the others is compared."""
     known = np.isfinite(effort)
     both = np.column_stack([effort, gravity])[known]
     if not np.any(both[:, 1]):
-        return _Fit(0.0, 0.0, 0.0, 0.0)
+        return GravityShare(0.0, 0.0, 0.0, 0.0)
     effort, gravity = (both - others[known] @ lstsq(others[known], both)[0]).T
     power, variation = np.sqrt(np.mean(effort**2)), np.sqrt(np.mean(gravity**2))
     if not (power > 0 and variation > 0):
-        return _Fit(0.0, 0.0, variation, power)
+        return GravityShare(0.0, 0.0, variation, power)
     correlation = np.mean(gravity * effort) / (power * variation)
-    return _Fit(correlation * power / variation, correlation, variation, power * np.sqrt(max(0.0, 1 - correlation**2)))
+    return GravityShare(
+        correlation * power / variation, correlation, variation, power * np.sqrt(max(0.0, 1 - correlation**2))
+    )
 
 
 def check_scale(robot: RobotModel, samples: MotionSamples, terms: Terms, source: str) -> Iterator[Finding]:
@@ -116,14 +123,14 @@ def check_scale(robot: RobotModel, samples: MotionSamples, terms: Terms, source:
         rows = terms.moving[:, j]
         if np.sum(rows) >= MINIMUM_SAMPLES:
             others = np.column_stack([np.ones(len(rows)), terms.drive[:, j]])[rows]
-            fits[joint] = _partial_fit(samples.torque[rows, j], nominal[rows, j], others)
+            fits[joint] = partial_fit(samples.torque[rows, j], nominal[rows, j], others)
     largest = max((fit.variation for fit in fits.values()), default=0.0)
     loaded = {joint: fit for joint, fit in fits.items() if fit.variation > SHARE * largest}
     if loaded:
         yield from (finding for finding in _judge(source, loaded) if finding.kind == CURRENT)
 
 
-def _judge(source: str, fits: Mapping[str, _Fit]) -> Iterator[Finding]:
+def _judge(source: str, fits: Mapping[str, GravityShare]) -> Iterator[Finding]:
     shares, correlations, variations, rests = np.array(list(fits.values())).T
     found = ", ".join(f"{joint} {fit.share:.2g}" for joint, fit in fits.items())
     found = f"(share of the URDF's torque: {found})"

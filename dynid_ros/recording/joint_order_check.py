@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from dynid_ros.recording.effort_check import SIGN
 from dynid_ros.recording.explanation import LIKELY, Explanation
 from dynid_ros.recording.finding import Kind
+from dynid_ros.recording.gravity_sign import GravitySigns
 from dynid_ros.recording.motion_samples import MotionSamples
 from dynid_ros.recording.torque_fit import Terms, TorqueEquations, TorqueFit, TorqueModel
 
@@ -28,6 +29,8 @@ SIGN_OF = {
         "turn the joint's axis in the URDF, or its direction in the driver",
     ),
 }
+WITHOUT_GRAVITY = " (judged by inertia and friction: gravity hardly shows in {})"
+"""Said of a torque whose sign gravity does not tell, as of an upright axis."""
 SWAP_OF = {
     "torque": ("their torques are swapped", "the driver fills effort in another order than name: mend it"),
     "position": ("their positions are swapped", "the driver fills position in another order than name: mend it"),
@@ -39,20 +42,22 @@ SWAP_OF = {
 
 
 def order_explanations(
-    model: TorqueModel, samples: MotionSamples, equations: TorqueEquations, given: TorqueFit
+    model: TorqueModel, samples: MotionSamples, equations: TorqueEquations, given: TorqueFit, gravity: GravitySigns
 ) -> Iterator[Explanation]:
     """What wrong signs and swapped joints would explain: of torque, of position and of both.
 
-    Only joints that move enough take part: of the others neither order nor sign can be told.
+    Only joints that move enough take part: of the others neither order nor sign can be told. A sign that gravity
+    contradicts is no explanation: effort that is sampled at one end of the period has friction of the wrong sign.
     """
     robot, moving = model.robot, [int(j) for j in equations.judged]
-    everything = equations.fit(signs=-np.ones(robot.n_joints))
-    yield Explanation(
-        SIGN,
-        given.misfit - everything.misfit,
-        "all torques have the wrong sign",
-        "the driver reports the reaction: use effort_convention motor_current with gains of -1",
-    )
+    turned = -np.ones(robot.n_joints)
+    if not gravity.oppose(turned, np.ones(robot.n_joints)):
+        yield Explanation(
+            SIGN,
+            given.misfit - equations.fit(signs=turned).misfit,
+            "all torques have the wrong sign" + WITHOUT_GRAVITY.format("them") * (not np.any(gravity.as_recorded)),
+            "the driver reports the reaction: use effort_convention motor_current with gains of -1",
+        )
     yield from _ratios(model, samples, moving, given)
     held: tuple[TorqueEquations, TorqueFit] | None = None
     for choice in _choices(robot.n_joints, moving):
@@ -71,7 +76,19 @@ def order_explanations(
             gains = {channel: gain if with_rest[channel] > 0.0 else min(gain, 0.0) for channel, gain in gains.items()}
         names = tuple(robot.joint_names[j] for j in choice.joints)
         for channel, gain in gains.items():
-            yield Explanation(choice.kind, gain, *choice.texts[channel], names)
+            message, fix = choice.texts[channel]
+            if choice.kind == SIGN:
+                if _opposed(gravity, choice.signs, channel):
+                    continue
+                if channel == "torque" and not gravity.as_recorded[choice.joints[0]]:
+                    message += WITHOUT_GRAVITY.format("it")
+            yield Explanation(choice.kind, gain, message, fix, names)
+
+
+def _opposed(gravity: GravitySigns, signs: NDArray, channel: str) -> bool:
+    """Whether gravity contradicts these signs (n,) of torques, positions or both."""
+    same = np.ones(len(signs))
+    return gravity.oppose(same if channel == "position" else signs, same if channel == "torque" else signs)
 
 
 def _every_sample(terms: Terms, alive: NDArray, torque: NDArray, prismatic: NDArray) -> TorqueEquations:

@@ -18,13 +18,14 @@ from dynid_ros.recording.effort_check import SIGN, check_effort, check_scale
 from dynid_ros.recording.explanation import CLEAR, LIKELY, Explanation
 from dynid_ros.recording.finding import Finding
 from dynid_ros.recording.gravity_direction_check import DIRECTION, gravity_explanations
+from dynid_ros.recording.gravity_sign import GravitySigns
 from dynid_ros.recording.joint_order_check import order_explanations
 from dynid_ros.recording.lag_check import LAG, lag_explanation
 from dynid_ros.recording.link_origin_check import origin_explanations
 from dynid_ros.recording.low_pass_check import check_contents, low_pass_explanation
 from dynid_ros.recording.motion_samples import motion_samples
 from dynid_ros.recording.torque_fit import TorqueEquations, TorqueFit, TorqueModel
-from dynid_ros.recording.undecided import undecided_geometry, undecided_hypotheses, undecided_joints
+from dynid_ros.recording.undecided import PUSHING, undecided_geometry, undecided_hypotheses, undecided_joints
 
 if TYPE_CHECKING:
     from dynid_ros.model import RobotModel
@@ -69,11 +70,19 @@ def check_model(
     if scale or not equations.judged.size:
         return scale or effort
     given = equations.fit()
+    gravity = GravitySigns(robot, samples, terms)
+    pushing = gravity.friction_pushes(equations, given)
+    if pushing:
+        # Every hypothesis that turns a velocity would explain it.
+        model = TorqueModel(robot, braking=False)
+        terms = model.terms(samples)
+        equations = TorqueEquations(terms, samples.torque, robot.chain.prismatic)
+        given = equations.fit()
     filtered = list(check_contents(samples, source))
     if filtered:
         return [*effort, *filtered]
     explanations = [
-        *order_explanations(model, samples, equations, given),
+        *order_explanations(model, samples, equations, given, gravity),
         *gravity_explanations(model, samples, terms, given),
         *lag_explanation(model, samples, terms, given),
         *low_pass_explanation(model, everything),
@@ -81,10 +90,11 @@ def check_model(
     ]
     findings = _likeliest(explanations, effort, source) or _inconsistent(equations, given, source)
     if undecided is not None and not any(finding.severity == "error" for finding in findings):
+        undecided += [PUSHING] * pushing
         undecided += undecided_joints(robot, equations)
         undecided += undecided_hypotheses(explanations)
         undecided += undecided_geometry(model, samples, equations, given)
-    return findings or list(check_drift(recordings, robot, samples, terms))
+    return findings or ([] if pushing else list(check_drift(recordings, robot, samples, terms)))
 
 
 def _likeliest(explanations: Sequence[Explanation], effort: list[Finding], source: str) -> list[Finding]:

@@ -182,11 +182,12 @@ class TorqueModel:
 
     Args:
         robot: the arm.
+        braking: friction can only brake; False where the recording shows that what looks like friction pushes.
 
     """
 
-    def __init__(self, robot: RobotModel):
-        self.robot = robot
+    def __init__(self, robot: RobotModel, braking: bool = True):
+        self.robot, self._braking = robot, braking
         # Whatever the direction of gravity, these columns tell all that torques can tell.
         self.columns = self._under(GENERIC_GRAVITY).base_parameters().columns
 
@@ -201,7 +202,8 @@ class TorqueModel:
         factor = np.ones(len(order)) if signs is None else np.asarray(signs)
         q, qd, qdd, direction = (array[:, order] * factor for array in motion)
         rigid = self.robot.torque_regressor(q, qd, qdd)[:, :, self.columns]
-        return Terms(rigid, np.stack([direction, qd, qdd], axis=2), samples.moving[:, order])
+        drive = [direction, qd, qdd] if self._braking else [direction, qd, qdd, -direction, -qd]
+        return Terms(rigid, np.stack(drive, axis=2), samples.moving[:, order])
 
     def rigid_without_gravity(self, samples: MotionSamples) -> NDArray:
         """(M, n, p) of the rigid part, weightless."""

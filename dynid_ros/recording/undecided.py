@@ -22,6 +22,11 @@ if TYPE_CHECKING:
 
 TILT, SHIFT, LAG = 5.0, 0.1, 0.03
 """Faults that should show: degrees, m, s."""
+PUSHING = (
+    "signs that only friction tells, and its drift: what looks like friction pushes, as where effort is sampled at "
+    "another time than position"
+)
+"""Said where gravity tells that signs are right, and friction that they are not."""
 MOST = 6
 """Names in a line."""
 SUBJECTS = {
