@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Protocol
 
+from builtin_interfaces.msg import Duration
 from rclpy.node import Node
 from rclpy.qos import QoSProfile
 from std_msgs.msg import Float64MultiArray
@@ -13,6 +14,8 @@ from dynid_ros.nodes.shared.command_topic import CommandTopic
 from dynid_ros.nodes.shared.controller_query import ControllerAnswer
 
 NEWEST = QoSProfile(depth=1)
+FOR_GOOD = Duration(sec=10**6)
+"""Eleven days."""
 
 
 class EffortCommands(Protocol):
@@ -94,10 +97,16 @@ class TrajectoryEffort:
         return f"commands {answer.commands}; expected position and effort (joint_trajectory_controller 4.22 or newer)"
 
     def publish(self, torque: Sequence[float], desired: Sequence[float]) -> None:
-        """Send torques, N m (N), at the desired positions, rad (m)."""
+        """Send torques, N m (N), at the desired positions, rad (m).
+
+        Without any torque, as the last command is, the pose stays for good: `cmd_timeout` would have the controller
+        hold the place measured then, to which the arm has sagged, with a jump of its command.
+        """
         positions, effort = ([values[i] for i in self.order] for values in (desired, torque))
-        point = JointTrajectoryPoint(positions=positions, effort=effort)
-        self.topic.publish(JointTrajectory(joint_names=self._names, points=[point]))
+        points = [JointTrajectoryPoint(positions=positions, effort=effort)]
+        if not any(torque):
+            points.append(JointTrajectoryPoint(positions=positions, effort=effort, time_from_start=FOR_GOOD))
+        self.topic.publish(JointTrajectory(joint_names=self._names, points=points))
 
 
 ROUTES: dict[str, type[ForwardedEffort] | type[TrajectoryEffort]] = {

@@ -32,7 +32,7 @@ PAUSE = 1.0  # s from sending a long motion to its start: some controllers do no
 STATE_TIMEOUT = 1.0  # s for which a joint state is waited for
 LOOK = 0.1  # s between two joint states that tell whether the arm rests: not every driver publishes velocities
 SETTLE = 0.3  # s after a hold until the arm must rest
-MATCHING = 1.0  # s for which a controller that listens is waited for until it takes messages of this node
+MATCHING = 1.0  # s for which a controller is waited for: to be found, to answer, to take messages of this node
 QUEUE = 100  # joint states that may wait for a look; best effort matches every publisher
 JOINT_STATES = QoSProfile(depth=QUEUE, reliability=ReliabilityPolicy.BEST_EFFORT)
 
@@ -135,13 +135,17 @@ class Arm:
 
         Raises as `require_controller`, also where the controller takes other messages.
         """
+        await self._controller_found()
         await self.require_controller()
         self._taken = True
         self._commands.open()
+        await self._controller_found()
+        await self.require_controller()
+
+    async def _controller_found(self) -> None:
         deadline = time.monotonic() + MATCHING
         while (not self._has_controller() or self._controller.is_answering) and time.monotonic() < deadline:
             await self._looked()
-        await self.require_controller()
 
     def leave_command(self) -> None:
         """Leave the controller to others, unless the arm moves."""
@@ -221,8 +225,8 @@ class Arm:
             return 0.0
         start = self._time.now()
         slowing = stop(self._motion.trajectory, start - self._motion.start, self._limits)
-        # where it would begin at the measured pose, from where the arm is to be
-        delay, lead = (0.0, 0.0) if self._controller.jerks else (start - self._time.now(), LEAD)
+        lead = 0.0 if self._controller.jerks else LEAD  # it would begin at the measured pose
+        delay = start - self._time.now()
         self._follow(trajectory_message(slowing, self._controller_joints, delay, lead), slowing, start)
         self.stopping = True
         self._on_halt(reason)

@@ -15,6 +15,8 @@ from dynid_ros.simulation import ArmHardware, CommandInterfaces, SimulatedArm
 
 COMMANDS, STATES = "hardware/commands", "hardware/joint_states"
 """Relative, so that they are those of the controller manager's namespace."""
+CLAIMED = 5
+"""Commands after which a position is one of the controller that has become active: that it is comes another way."""
 PLUGIN = "joint_state_topic_hardware_interface/JointStateTopicSystem"
 
 
@@ -48,7 +50,7 @@ class HardwareTopics:
         self._interfaces = CommandInterfaces(len(self._names))
         self._hardware = ArmHardware(arm, self._interfaces, sums=True)
         self._refused = refused
-        self._heard = False
+        self._heard, self._claimed = False, CLAIMED
         self._position_controller, self._effort_controller = (
             ControllerWatch(node, topic.rpartition("/")[0], lambda _: None) for topic in (position_topic, effort_topic)
         )
@@ -79,7 +81,8 @@ class HardwareTopics:
             return
         self._heard = True
         let_go = self._position_controller.state == INACTIVE and self._effort_controller.state == ACTIVE
-        self._hardware.effort_mode = effort is not None and (position is None or let_go)
+        self._claimed = 0 if let_go else self._claimed + 1
+        self._hardware.effort_mode = effort is not None and (position is None or self._claimed < CLAIMED)
         nothing = np.full(len(self._names), np.nan)
         self._interfaces.position = nothing if position is None else position
         self._interfaces.effort = nothing if effort is None else effort
