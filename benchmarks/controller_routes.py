@@ -185,7 +185,7 @@ class Routes:
         self._compensate(arm, effort_convention="torque", **GAINS)
         self._row(arm, "restarted, enable on the active controller", lambda: self._enable(arm))
         self._row(arm, "fault: a second writer, the torque fades", lambda: self._second_writer(arm), 8.0)
-        self._row(arm, "the position controller takes the hanging arm", lambda: arm.switch(**back))
+        self._row(arm, "the position controller takes the hanging arm", lambda: arm.switch(**back), own=True)
         arm.end("gravity_compensation")
         self._compensate(arm)
         self._row(arm, "enable, effort not known to be torque", lambda: self._enable(arm))

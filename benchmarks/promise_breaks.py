@@ -245,7 +245,7 @@ def _compensation() -> list[Break]:
         Break(
             here + "test_bursts_of_joint_states_are_passed_over_for_the_newest",
             "the oldest is acted on",
-            ((STATES, "newest = message", "newest = newest or message"),),
+            ((LOOP, "else messages[-1:]", "else messages[:1]"),),
         ),
         Break(
             here + "test_simulated_time_may_stand_still_and_jump",
@@ -518,7 +518,7 @@ def _excitation() -> list[Break]:
         Break(
             asked + "test_accepted_its_stop_begins_where_the_arm_was_to_be",
             "a stop always begins where the controller does",
-            ((ARM, "(0.0, 0.0) if self._controller.jerks else", "(0.0, 0.0) if False else"),),
+            ((ARM, "0.0 if self._controller.jerks else", "0.0 if False else"),),
         ),
         Break(
             asked + "test_an_inactive_controller_is_refused",

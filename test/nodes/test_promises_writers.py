@@ -192,6 +192,8 @@ def test_another_publisher_while_the_arm_moves_brings_it_to_rest(mover):
 
 def test_two_drivers_that_disagree_are_refused_at_enable(arm):
     timer = driver(arm.robot, [0.0, -1.0, 1.0])
+    seen = arm.node._loop.states.states
+    wait(lambda: arm.node._loop.states.states > seen + 20)  # of both
     answer = arm.enable()
     assert not answer.success
     assert "no other node publishes its joint states" in answer.message

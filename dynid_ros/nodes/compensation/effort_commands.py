@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from builtin_interfaces.msg import Duration
+from rclpy.duration import Duration
 from rclpy.node import Node
 from rclpy.qos import QoSProfile
 from std_msgs.msg import Float64MultiArray
@@ -14,7 +14,7 @@ from dynid_ros.nodes.shared.command_topic import CommandTopic
 from dynid_ros.nodes.shared.controller_query import ControllerAnswer
 
 NEWEST = QoSProfile(depth=1)
-FOR_GOOD = Duration(sec=10**6)
+FOR_GOOD = Duration(seconds=1e6).to_msg()
 """Eleven days."""
 
 

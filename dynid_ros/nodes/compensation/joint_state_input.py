@@ -1,4 +1,4 @@
-"""Joint states as `gravity_compensation` takes them: the newest, once, and how long the gaps between them are."""
+"""Joint states as `gravity_compensation` takes them: each once, and how long the gaps between them are."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -54,18 +54,18 @@ class JointStateInput:
         """End a wait that is under way, from another thread."""
         self._comes.wake()
 
-    def newest(self, message: JointState | None) -> JointState | None:
-        """The newest queued state that speaks of this arm; older ones, and `message`, are passed over for it."""
-        newest = None
+    def waiting(self, message: JointState | None) -> list[JointState]:
+        """Queued states that speak of this arm, `message` the first of them, the newest last."""
+        states = []
         for _ in range(QUEUE + 1):
             if message is not None and not self._joints.isdisjoint(message.name):
-                newest = message
+                states.append(message)
             with self._subscription.handle:
                 taken = self._subscription.handle.take_message(JointState, False)
             if taken is None:
                 break
             message = taken[0]
-        return newest
+        return states
 
     def is_news(self, message: JointState, now: float) -> bool:
         """Whether it tells something of the arm; the same state sent again does not."""

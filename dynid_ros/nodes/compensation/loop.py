@@ -172,12 +172,12 @@ class CompensationLoop:
         """Act on the next joint state as soon as it comes, no later than after `seconds`; whether one came."""
         if not self.states.wait(seconds):
             return False
-        self._act_on(self.states.newest(None))
+        self._act_on(self.states.waiting(None))
         return True
 
     def serve(self) -> None:
         """Act on what is queued, from within a callback that takes long."""
-        self._act_on(self.states.newest(None))
+        self._act_on(self.states.waiting(None))
         self.watch()
 
     @locked
@@ -204,12 +204,17 @@ class CompensationLoop:
         self._command(self.compensator.watch(now))
 
     def _on_joint_state(self, message: JointState) -> None:
-        self._act_on(self.states.newest(message))
+        self._act_on(self.states.waiting(message))
 
     @locked
-    def _act_on(self, message: JointState | None) -> None:
+    def _act_on(self, messages: Sequence[JointState]) -> None:
+        """On the newest; at rest on each, by which two drivers that disagree are found."""
+        for message in messages if self.compensator.at_rest else messages[-1:]:
+            self._act_on_one(message)
+
+    def _act_on_one(self, message: JointState) -> None:
         now, order = time.monotonic(), self.states.order
-        if message is None or not self.states.is_news(message, now):
+        if not self.states.is_news(message, now):
             return
         try:
             position = order.pick(message, "position")
