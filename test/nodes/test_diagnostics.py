@@ -70,6 +70,7 @@ def parameters(folder):
         "unchecked_controller": True,
         # else the compensation warns that the arm would snap back
         "set_last_command_interface_value_as_state_on_activation": False,
+        "interpolate_from_desired_state": True,  # else the excitation warns that each stop would jerk
         "observe": True,
     }
 

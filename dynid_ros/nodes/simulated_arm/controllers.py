@@ -133,6 +133,7 @@ class Controllers:
         """Forget all commands; the arm has been reset."""
         self.controlled.reset()
         self._trajectory_node.tell_configured()
+        self._trajectory_node.tell_active(self.controlled.active(TRAJECTORY))
 
     def configure(self) -> str:
         """Load the trajectory controller anew, which must be inactive."""

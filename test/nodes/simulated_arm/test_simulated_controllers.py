@@ -133,6 +133,14 @@ def test_transitions_are_told(bench):
     assert bench.node.status()[1].startswith("effort mode, both controllers are inactive")
 
 
+def test_after_a_reset_the_last_that_is_told_is_that_it_is_active(bench):
+    bench = bench()
+    wait(lambda: bench.node.count_subscribers(f"{JTC}/transition_event") == 1)
+    assert bench.client.ask("reset").success
+    wait(lambda: (JTC, "configuring", "inactive") in bench.client.events)
+    wait(lambda: bench.client.events[-1] == (JTC, "activating", "active"))
+
+
 def test_the_trajectory_controller_can_be_loaded_anew_only_while_it_is_inactive(bench):
     bench = bench()
     refused = bench.client.ask("configure_trajectory_controller")
