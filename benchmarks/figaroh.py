@@ -34,13 +34,13 @@ import numpy as np
 
 from dynid_ros.identification import LinkIdentification
 from dynid_ros.identification.least_squares import solve
-from dynid_ros.identification.links.columns import LinkColumns
 from dynid_ros.identification.links.problem import LinkProblem
 from dynid_ros.identification.links.sample_equations import SampleEquations
 from dynid_ros.model import RobotModel
+from dynid_ros.model.arrays import BLOCK, blocks
 from dynid_ros.model.friction import FrictionModel, JointFriction
+from dynid_ros.model.link_columns import LinkColumns
 from dynid_ros.model.regressor import RegressorRows
-from dynid_ros.model.samples import BLOCK, blocks
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "test"))

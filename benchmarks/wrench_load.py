@@ -22,10 +22,10 @@ from typing import Literal
 import numpy as np
 from tqdm import tqdm
 
-from dynid_ros.identification.load.body import LoadBody
 from dynid_ros.identification.load.fit import fit_load
 from dynid_ros.identification.wrench.frame import AXES
 from dynid_ros.identification.wrench.source import WrenchSource
+from dynid_ros.model.rigid_body import LoadBody
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "test"))
 from wrench_experiments import BUILT_IN, FT_300, STRAIN_GAUGE, CarriedMotion, Sensor, carried_motion

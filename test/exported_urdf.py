@@ -7,7 +7,7 @@ import pytest
 from pinocchio_arm import PinocchioArm
 
 from dynid_ros.model import RobotModel
-from dynid_ros.model.pseudo_inertia import from_log_cholesky, possible_prior
+from dynid_ros.model.inertia import from_log_cholesky, possible_prior
 
 
 def other_parameters(robot: RobotModel, seed: int = 0) -> np.ndarray:

@@ -8,10 +8,10 @@ from pinocchio_arm import PinocchioArm, example_urdf
 from random_chains import TIP, random_urdf
 
 from dynid_ros.identification.equations import EquationBlock, Equations
-from dynid_ros.identification.links.columns import LinkColumns
 from dynid_ros.model import RobotModel
 from dynid_ros.model.friction import JointFriction
-from dynid_ros.model.pseudo_inertia import inertial_parameters, pseudo_inertia
+from dynid_ros.model.inertia import inertial_parameters, pseudo_inertia
+from dynid_ros.model.link_columns import LinkColumns
 from dynid_ros.recording import Recording
 
 KINDS = 10

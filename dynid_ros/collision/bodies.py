@@ -13,8 +13,8 @@ from dynid_ros.collision.placements import BASE, placements
 from dynid_ros.collision.shapes import ShapeReader
 from dynid_ros.errors import CollisionError
 from dynid_ros.model import RobotModel
-from dynid_ros.model.urdf import LinkTree
-from dynid_ros.model.urdf_document import parse_urdf
+from dynid_ros.model.link_tree import LinkTree
+from dynid_ros.model.urdf import parse_urdf
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,7 @@ from dynid_ros.collision.obstacles import Obstacle
 from dynid_ros.collision.placed import Placed
 from dynid_ros.collision.placements import BASE
 from dynid_ros.collision.separating_axis import SeparatingAxes
-from dynid_ros.model.vectors import cross
+from dynid_ros.model.arrays import cross
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dynid_ros.model.vectors import dot
+from dynid_ros.model.arrays import dot
 
 TINY = 1e-12
 

@@ -12,8 +12,8 @@ from urdf_parser_py.urdf import Pose
 
 from dynid_ros.errors import CollisionError, ModelError
 from dynid_ros.files import MEGABYTE, read_yaml
-from dynid_ros.model.samples import finite_vector
-from dynid_ros.model.urdf_elements import pose as transform
+from dynid_ros.model.arrays import finite_vector
+from dynid_ros.model.urdf import pose as transform
 
 LARGEST_FILE = MEGABYTE
 KEYS = {"name", "size", "position", "rpy"}

@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike
 from dynid_ros.collision.bodies import Bodies
 from dynid_ros.collision.placements import BASE
 from dynid_ros.model import RobotModel
-from dynid_ros.model.kinematics import joint_frames
-from dynid_ros.model.samples import joint_samples
+from dynid_ros.model.arrays import joint_samples
+from dynid_ros.model.chain import joint_frames
 
 
 class Placed(NamedTuple):

@@ -9,8 +9,8 @@ import numpy as np
 from urdf_parser_py.urdf import Joint
 
 from dynid_ros.model.chain import Chain
-from dynid_ros.model.urdf import LinkTree
-from dynid_ros.model.urdf_elements import displacement, joint_limits, pose
+from dynid_ros.model.link_tree import LinkTree
+from dynid_ros.model.urdf import displacement, joint_limits, pose
 
 BASE = -1
 """Link number of what does not move."""

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 from dynid_ros.collision.checks import Checks
 from dynid_ros.collision.placed import Placed
 from dynid_ros.errors import CollisionError
+from dynid_ros.model.arrays import cross, dot
 from dynid_ros.model.chain import Chain
-from dynid_ros.model.vectors import cross, dot
 
 
 class Distances:

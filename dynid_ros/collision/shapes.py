@@ -14,7 +14,7 @@ from dynid_ros.collision import triangles
 from dynid_ros.collision.mesh_files import find_mesh, read_triangles
 from dynid_ros.collision.placements import Placement
 from dynid_ros.errors import CollisionError
-from dynid_ros.model.urdf_elements import pose
+from dynid_ros.model.urdf import pose
 
 FINEST = 10
 """A triangle's edge is at most this part of the size of its shape."""

@@ -10,9 +10,9 @@ from dynid_ros.identification import GravityIdentification, LinkIdentification
 from dynid_ros.identification.links.estimators import ESTIMATORS
 from dynid_ros.identification.links.links import EQUATIONS
 from dynid_ros.identification.samples import SampleRules
-from dynid_ros.jobs.identifying.friction_terms import FRICTION_TERMS, friction_terms
 from dynid_ros.jobs.identifying.gravity import identify_gravity
 from dynid_ros.jobs.identifying.links import identify_links
+from dynid_ros.model.friction import FRICTION_TERMS, friction_terms
 
 
 def add(parser: argparse.ArgumentParser) -> None:

@@ -9,12 +9,12 @@ from dynid_ros.errors import IdentificationError
 from dynid_ros.identification.flexible import FlexibleJointIdentification, TorsionIdentification
 from dynid_ros.identification.flexible.flexible_joints import CLOCKS
 from dynid_ros.identification.flexible.joint_parameters import MOTOR_TERMS
-from dynid_ros.identification.flexible.spring import SPRINGS
 from dynid_ros.jobs.identifying.camera_inputs import CameraFiles, marker_links, with_camera_files
 from dynid_ros.jobs.identifying.flexible import AUTO, identify_flexible
 from dynid_ros.jobs.identifying.held_joints import single_joint
 from dynid_ros.jobs.identifying.torsion import identify_torsion
 from dynid_ros.model import RobotModel
+from dynid_ros.model.spring import SPRINGS
 from dynid_ros.recording import Recording
 
 OF_CAMERAS = ("mocap", "markers", "mocap_file")

@@ -9,8 +9,8 @@ from dynid_ros.errors import ControlError
 from dynid_ros.identification.identified_file import is_number
 from dynid_ros.model import RobotModel
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK, from_center_of_mass, transformed
-from dynid_ros.model.urdf import LinkTree
-from dynid_ros.model.urdf_document import parse_urdf
+from dynid_ros.model.link_tree import LinkTree
+from dynid_ros.model.urdf import parse_urdf
 
 LONGEST_LEVER = 2.0  # m; a centre of mass further away is one in millimetres
 

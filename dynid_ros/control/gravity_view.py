@@ -15,10 +15,10 @@ from dynid_ros.control.loaded_gravity import LoadedGravity
 from dynid_ros.identification.identified_file import load_identified
 from dynid_ros.identification.links.document import link_model
 from dynid_ros.model import RobotModel
+from dynid_ros.model.chain import joint_frames
 from dynid_ros.model.flange import arm_from_urdf
 from dynid_ros.model.gravity import GravityModel
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK
-from dynid_ros.model.kinematics import joint_frames
 
 PROBE_POSES = 200
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from dynid_ros.errors import ControlError, IdentifiedFileError
 from dynid_ros.identification.identified_file import file_of, is_number
+from dynid_ros.model.spring import Deflection, _cubic
 
 SETTLED = 1e-6  # rad or m; the last step of the links that still counts
 STEPS = 20
-Deflection = Callable[[float], float]
 
 
 class JointSprings:
@@ -106,17 +105,6 @@ def _deflection(joint: str, entry: Mapping[str, Any]) -> Deflection:
     # wind the spring up by as much: a jump from end to end would let the fixed point swing.
     crossed = stiffness * play
     return lambda torque: elastic(torque) + play * min(max(torque / crossed, -1.0), 1.0)
-
-
-def _cubic(stiffness: float, cubic: float) -> Deflection:
-    """The real root of k e + k3 e^3 = torque in closed form; NaN beyond what a spring that softens can carry."""
-    scale = 2.0 * math.sqrt(stiffness / (3.0 * abs(cubic)))
-    relative = 3.0 / (stiffness * scale)
-    if cubic > 0.0:
-        return lambda torque: scale * math.sinh(math.asinh(relative * torque) / 3.0)
-    return lambda torque: (
-        scale * math.sin(math.asin(relative * torque) / 3.0) if abs(relative * torque) <= 1.0 else math.nan
-    )
 
 
 def _decided(entry: Mapping[str, Any]) -> bool:

@@ -13,7 +13,7 @@ from scipy.linalg import LinAlgError, lu_factor, lu_solve
 from dynid_ros.errors import TrajectoryError
 from dynid_ros.information.flexible_prior import FlexibleJoints
 from dynid_ros.model import RobotModel
-from dynid_ros.model.regressor_gradient import DifferentiableRegressor
+from dynid_ros.model.regressor import DifferentiableRegressor
 
 DETAIL = 4
 """The links' series has so many times the harmonics of the motors', for friction and gravity are not linear."""

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dynid_ros.errors import TrajectoryError
 from dynid_ros.model import RobotModel
-from dynid_ros.model.samples import blocks
+from dynid_ros.model.arrays import blocks
 from dynid_ros.trajectories.limits import MotionLimits
 
 LEAST_SAMPLES = 3

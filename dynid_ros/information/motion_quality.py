@@ -16,8 +16,8 @@ from dynid_ros.information.quality_words import quality_dict, summary_lines
 from dynid_ros.information.shown_parameters import MATTERS, ShownParameters
 from dynid_ros.information.torque_columns import LINKS, TorqueColumns
 from dynid_ros.model import RobotModel
+from dynid_ros.model.arrays import joint_samples
 from dynid_ros.model.friction import FrictionModel, JointFriction
-from dynid_ros.model.samples import joint_samples
 from dynid_ros.trajectories.limits import MotionLimits, per_joint
 
 USUAL_SAMPLES = 1000

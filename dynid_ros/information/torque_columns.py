@@ -7,11 +7,11 @@ from numpy.typing import NDArray
 
 from dynid_ros.errors import TrajectoryError
 from dynid_ros.model import RobotModel
+from dynid_ros.model.arrays import BLOCK, blocks
 from dynid_ros.model.base_parameters import UNIDENTIFIABLE, BaseParameters, parameter_names, random_motion
 from dynid_ros.model.friction import FrictionModel, JointFriction
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK, STATIC
 from dynid_ros.model.regressor import RegressorRows
-from dynid_ros.model.samples import BLOCK, blocks
 
 LINKS, GRAVITY, LOAD = "links", "gravity", "load"
 FRICTION = {

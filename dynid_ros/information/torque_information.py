@@ -11,11 +11,11 @@ from dynid_ros.errors import TrajectoryError
 from dynid_ros.information.motion import Motion
 from dynid_ros.information.torque_columns import GRAVITY, LINKS, TorqueColumns
 from dynid_ros.model import RobotModel
+from dynid_ros.model.arrays import blocks
 from dynid_ros.model.base_parameters import parameter_names
 from dynid_ros.model.friction import FrictionModel, JointFriction
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK
-from dynid_ros.model.regressor_gradient import DifferentiableRegressor
-from dynid_ros.model.samples import blocks
+from dynid_ros.model.regressor import DifferentiableRegressor
 from dynid_ros.trajectories.limits import per_joint
 
 SMOOTHING = 0.02

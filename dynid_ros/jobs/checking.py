@@ -8,7 +8,8 @@ import numpy as np
 from dynid_ros.errors import RecordingError
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
-from dynid_ros.recording.checks import Finding, check
+from dynid_ros.recording.checks import check
+from dynid_ros.recording.finding import Finding
 
 
 def checked(

@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 from dynid_ros.errors import IdentificationError, RecordingError
 from dynid_ros.identification import GravityIdentification
 from dynid_ros.identification.least_squares import solve_grouped
-from dynid_ros.identification.links.columns import LinkColumns
 from dynid_ros.identification.links.equations import LinkEquations
 from dynid_ros.identification.links.problem import LinkProblem
 from dynid_ros.identification.links.signals import LinkSignals
@@ -22,6 +21,7 @@ from dynid_ros.information.motion_quality import MotionQuality, checked_noise
 from dynid_ros.information.torque_columns import GRAVITY, LINKS, LOAD, TorqueColumns
 from dynid_ros.model import RobotModel
 from dynid_ros.model.friction import FrictionModel, JointFriction
+from dynid_ros.model.link_columns import LinkColumns
 from dynid_ros.recording import Recording
 from dynid_ros.trajectories import Trajectory
 from dynid_ros.trajectories.limits import MotionLimits

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.errors import ModelError
+from dynid_ros.model.arrays import blocks, joint_samples
 from dynid_ros.model.friction import FrictionModel
-from dynid_ros.model.samples import blocks, joint_samples
 
 if TYPE_CHECKING:
     from dynid_ros.model.robot import RobotModel

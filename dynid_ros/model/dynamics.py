@@ -4,10 +4,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from dynid_ros.model.arrays import blocks, cross
 from dynid_ros.model.chain import Chain
 from dynid_ros.model.inertia import inertia_matrix, transformed
-from dynid_ros.model.samples import blocks
-from dynid_ros.model.vectors import cross
 
 
 def inverse_dynamics(

@@ -6,9 +6,9 @@ from pathlib import Path
 from numpy.typing import ArrayLike
 from urdf_parser_py.urdf import Joint
 
+from dynid_ros.model.link_tree import LinkTree
 from dynid_ros.model.robot import STANDARD_GRAVITY, RobotModel
-from dynid_ros.model.urdf import LinkTree
-from dynid_ros.model.urdf_document import parse_urdf, urdf_text
+from dynid_ros.model.urdf import parse_urdf, urdf_text
 
 LONGEST_STROKE = 0.1
 """m. An arm's last joint that slides no further is a finger: those of parallel grippers have 25 to 70 mm,

@@ -4,18 +4,81 @@ Ma and Hollerbach 1996, "Identifying mass parameters for gravity compensation an
 section 3, generalised to any serial chain and to prismatic joints.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dynid_ros.model.arrays import blocks, cross, dot, finite_vector, joint_samples
+from dynid_ros.model.chain import Chain, joint_frames
+from dynid_ros.model.generated_code import Lines, Term, compiled, function_text, variable
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK
-from dynid_ros.model.kinematics import joint_frames
-from dynid_ros.model.one_sample import gravity_function, gravity_function_of_lists
 from dynid_ros.model.robot import RobotModel
-from dynid_ros.model.samples import blocks, finite_vector, joint_samples
-from dynid_ros.model.vectors import cross, dot
+
+
+def gravity_function(
+    chain: Chain, gravity: np.ndarray, moments: Sequence[np.ndarray] | None = None
+) -> Callable[..., np.ndarray]:
+    """Function from positions (n,) to gravity torques (n,); the arguments are those of `gravity_source`."""
+    return compiled(gravity_source(chain, gravity, moments), "gravity_torque")
+
+
+def gravity_function_of_lists(chain: Chain, gravity: np.ndarray) -> Callable[..., list[float]]:
+    """As above with moments left open, from lists to a list: half the time for who has no arrays."""
+    return compiled(gravity_source(chain, gravity, given=""), "gravity_torque", list)
+
+
+def gravity_source(
+    chain: Chain, gravity: np.ndarray, moments: Sequence[np.ndarray] | None = None, *, given: str = ".tolist()"
+) -> str:
+    """Text of a function `gravity_torque(q)`, or without moments of `gravity_torque(q, x, y)`.
+
+    Gravity is turned from frame to frame towards the tip, the mass moment of all that is carried from frame to frame
+    towards the base (Ma and Hollerbach 1996, eqs 7 and 18).
+
+    Args:
+        chain: the arm.
+        gravity: (3,) in the base frame, m/s^2.
+        moments: for each joint its minimal moments, (n_x, n_y), or (mass,) if it is prismatic. None: the function takes
+            them as x (n,), n_x or mass, and y (n,), n_y.
+        given: what makes the arguments lists; none if they are.
+
+    """
+    n = chain.n_joints
+    lines = Lines()
+    rotations = chain.transforms[:, :3, :3]
+    cos, sin, slide = ([variable(f"{letter}{i}") for i in range(n)] for letter in "csq")
+    down = [Term(float(component)) for component in gravity]
+    downs = []
+    for i in range(n):
+        down = lines.rotated(f"d{i}", rotations[i].T, down)
+        if not chain.prismatic[i]:
+            down = lines.turned(f"g{i}", cos[i], -sin[i], down)
+        downs.append(down)
+    if moments is None:
+        arguments = {"q": "q", "x": "x", "y": "y"}
+        owns = [[variable(f"x{i}"), variable(f"y{i}")] for i in range(n)]
+    else:
+        arguments = {"q": "q"}
+        owns = [[Term(float(own)) for own in joint] for joint in moments]
+    moment = [Term(0.0)] * 3
+    torques = [Term(0.0)] * n
+    for i in reversed(range(n)):
+        if chain.prismatic[i]:
+            mass = owns[i][0]
+            torques[i] = lines.sum(f"t{i}", -mass.times(downs[i][2]))
+            moment[2] = lines.sum(f"m{i}z", moment[2], mass.times(slide[i]))
+        else:
+            for k, own in enumerate(owns[i]):
+                moment[k] = lines.sum(f"m{i}{'xy'[k]}", moment[k], own)
+            torques[i] = lines.sum(f"t{i}", downs[i][0].times(moment[1]), -downs[i][1].times(moment[0]))
+            moment = lines.turned(f"r{i}", cos[i], sin[i], moment)
+        moment = lines.rotated(f"p{i}", rotations[i], moment)
+    return function_text("gravity_torque", arguments, lines, torques, n, given=given)
+
 
 ALWAYS = 1e-3  # sine of the angle below which an axis counts as parallel, or perpendicular, to gravity
 PROBE_POSES = 64

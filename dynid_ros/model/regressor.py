@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dynid_ros.model.arrays import blocks
 from dynid_ros.model.chain import Chain
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK, STATIC, skew, transformed
-from dynid_ros.model.samples import blocks
 
 N_FEATURES = 12
 
@@ -202,3 +202,183 @@ def _wrench_tensor() -> np.ndarray:
 
 
 WRENCH = _wrench_tensor()
+
+
+# Gradients of scalar functions of the torque regressor with respect to the motion.
+#
+# The adjoint method: what the function gains from each entry of the regressor is carried back, link by link, to
+# motion
+# vectors and from those to joint positions, velocities and accelerations. All gradients together cost some two
+# evaluations of the regressor, however many joints and samples there are.
+
+
+class DifferentiableRegressor:
+    """Regressor of chosen parameters, and gradients of functions of it.
+
+    Args:
+        chain: the arm.
+        gravity: (3,) in the base frame, m/s^2.
+        columns: (p,) which of the 10 n parameters, ascending; None: all.
+
+    """
+
+    def __init__(self, chain: Chain, gravity: np.ndarray, columns: np.ndarray | None = None):
+        self._rows = RegressorRows(chain, gravity, columns)
+        self._tape: list[Taped] = []
+
+    def matrix(self, q: np.ndarray, qd: np.ndarray, qdd: np.ndarray) -> np.ndarray:
+        """Regressor (n, p, N) of a motion of (N, n) each, remembered for `gradient`."""
+        n_samples, n = q.shape
+        matrix = np.zeros((n, int(self._rows.starts[-1]), n_samples))
+        self._motion = q, qd, qdd
+        self._tape = []
+        self._rows.fill(matrix, q, qd, qdd, self._tape)
+        return matrix
+
+    def gradient(self, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Gradients (N, n) of sum(weights * matrix) by q, qd and qdd, of the last matrix; weights (n, p, N)."""
+        chain = self._rows.chain
+        joints = JointMotion(chain.prismatic, *self._motion)
+        n_samples, n = self._motion[0].shape
+        by_motion = np.empty((3, n, n_samples))
+        # By the motion vectors in the frame of a link, of all that comes after it.
+        carried = np.zeros((n + 2, 6, n_samples))
+        for j in reversed(range(n)):
+            k = j + 2
+            vectors, features = self._tape[j]
+            by_features = np.zeros_like(features)
+            column = self._rows.starts[j]
+            for part in self._rows.wrenches[j]:
+                n_columns, n_rows, n_features = part.shape
+                if not n_columns:
+                    continue
+                own = weights[: j + 1, column : column + n_columns]
+                twists = np.einsum("icm,irm->crm", own, vectors[2:, -n_rows:])
+                by_features += part.reshape(-1, n_features).T @ twists.reshape(-1, n_samples)
+                if j:
+                    carried[2:k, -n_rows:] += np.einsum("icm,crm->irm", own[:j], part @ features)
+                column += n_columns
+            _add_features(carried[:2], by_features, vectors[0])
+            by_motion[:, j] = _through(joints, j, carried[:k], vectors[:k])
+            carried = self._rows.to_joint[j].T @ carried[:k]
+        return by_motion[0].T, by_motion[1].T, by_motion[2].T
+
+
+def _add_features(carried: np.ndarray, by_features: np.ndarray, velocity: np.ndarray) -> None:
+    """Add to `carried` (2, 6, N), by velocity and acceleration, what comes by way of features (12, N)."""
+    by_velocity, by_acceleration = carried
+    by_acceleration += by_features[:6]
+    force, squares, products = by_features[:3], by_features[6:9], by_features[9:]
+    v, w = velocity[[0, 1, 2, 0, 1]], velocity[[3, 4, 5, 3, 4]]
+    f = force[[0, 1, 2, 0, 1]]
+    # Of force . (w x v).
+    by_velocity[:3] += f[1:4] * w[2:] - f[2:] * w[1:4]
+    by_velocity[3:] += v[1:4] * f[2:] - v[2:] * f[1:4]
+    # Of the squares of w, and of its products xy, yz, zx.
+    by_velocity[3:] += 2.0 * squares * w[:3] + products * w[1:4] + products[[2, 0, 1]] * w[2:]
+
+
+def _through(
+    joints: JointMotion, j: int, carried: np.ndarray, vectors: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Take `carried` (k, 6, N) back through joint j, in place; gradients (N,) by its position and its derivatives."""
+    shape = (len(carried), 2, 3, carried.shape[-1])
+    back, moved = carried.reshape(shape), vectors.reshape(shape)
+    slides = joints.prismatic[j]
+    part = 0 if slides else 1
+    by_velocity, by_acceleration = back[0, part, 2].copy(), back[1, part, 2].copy()
+    rate = joints.slip[j, 0]
+    velocity, accelerated = moved[0], back[1]
+    turning = moved
+    if slides:
+        x, y = accelerated[0, :2]
+        by_velocity += x * velocity[1, 1] - y * velocity[1, 0]
+        back[0, 1, 1] += x * rate
+        back[0, 1, 0] -= y * rate
+        x, y = back[:, 0, 0], back[:, 0, 1]
+        by_position = np.einsum("km,km->m", x, moved[:, 1, 1]) - np.einsum("km,km->m", y, moved[:, 1, 0])
+        slide = joints.slide[j, 0]
+        back[:, 1, 1] += x * slide
+        back[:, 1, 0] -= y * slide
+    else:
+        x, y = accelerated[:, 0], accelerated[:, 1]
+        by_velocity += np.sum(x * velocity[:, 1] - y * velocity[:, 0], axis=0)
+        back[0, :, 1] += x * rate
+        back[0, :, 0] -= y * rate
+        # What turned, without what the joint's own velocity added to the acceleration.
+        turning = moved.copy()
+        turning[1, :, 0] -= velocity[:, 1] * rate
+        turning[1, :, 1] += velocity[:, 0] * rate
+        x, y = back[:, :, 0], back[:, :, 1]
+        by_position = np.einsum("klm,klm->m", x, turning[:, :, 1]) - np.einsum("klm,klm->m", y, turning[:, :, 0])
+        back[:, :, :2] = np.einsum("bam,klbm->klam", joints.turn[j], back[:, :, :2])
+    return by_position, by_velocity, by_acceleration
+
+
+# The wrench that moves a body at the tip, as a linear function of the body's ten parameters.
+#
+# A load on a wrist force sensor is the last link of a chain, of which all six components are measured, not one
+# (Atkeson,
+# An and Hollerbach 1986, eqs. 4, 7 and 8).
+
+
+_BY_AXIS = WRENCH.transpose(1, 0, 2).reshape(-1, N_FEATURES)
+
+
+class TipMotion(NamedTuple):
+    """Motion vectors (6, N) in the frame of the tip link, linear part first.
+
+    Attributes:
+        velocity: twist of the tip.
+        acceleration: its derivative by time in the tip's own axes, without gravity.
+        weight: acceleration upwards that stands for gravity.
+
+    """
+
+    velocity: np.ndarray
+    acceleration: np.ndarray
+    weight: np.ndarray
+
+
+def wrench_regressor(chain: Chain, gravity: np.ndarray, motion: Sequence[np.ndarray]) -> np.ndarray:
+    """Matrix (N, 6, 10) from the parameters of a body at the tip to the wrench that q, qd and qdd, each (N, n), take.
+
+    The tip exerts it on the body: force, and moment about the origin of the frame of the tip link, in that frame, about
+    which the parameters are too. Without gravity it is zero at rest.
+    """
+    entries = np.empty((len(_BY_AXIS), len(motion[0])))
+    for block in blocks(len(motion[0])):
+        moved = tip_motion(chain, gravity, *(array[block] for array in motion))
+        entries[:, block] = _BY_AXIS @ wrench_features(moved.velocity, moved.acceleration + moved.weight)
+    return _matrices(entries)
+
+
+def wrench_features(velocity: np.ndarray, acceleration: np.ndarray) -> np.ndarray:
+    """What the wrench is linear in, (12, N), of the tip's motion vectors (6, N)."""
+    features = np.empty((N_FEATURES, velocity.shape[1]))
+    set_features(features, velocity, acceleration)
+    return features
+
+
+def of_features(features: np.ndarray) -> np.ndarray:
+    """Wrench regressor (N, 6, 10) of features (12, N), or of sums of them."""
+    return _matrices(_BY_AXIS @ features)
+
+
+def tip_motion(chain: Chain, gravity: np.ndarray, q: np.ndarray, qd: np.ndarray, qdd: np.ndarray) -> TipMotion:
+    """Motion of the tip link at q, qd and qdd, each (N, n)."""
+    n_samples, n = q.shape
+    joints = JointMotion(chain.prismatic, q, qd, qdd)
+    moved = np.zeros((3, 6, n_samples))
+    moved[2, :3] = -gravity[:, None]
+    after = np.empty_like(moved)
+    for j, matrix in enumerate(motion_matrices(chain.transforms)):
+        joints.through(j, matrix @ moved, after)
+        moved, after = after, moved
+    (matrix,) = motion_matrices((chain.link_offsets[n - 1] @ chain.tip_offset)[None])
+    return TipMotion(*(matrix @ moved))
+
+
+def _matrices(entries: np.ndarray) -> np.ndarray:
+    """(N, 6, 10) of entries (60, N), axis by axis."""
+    return entries.reshape(6, PARAMETERS_PER_LINK, -1).transpose(2, 0, 1)

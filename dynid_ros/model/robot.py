@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dynid_ros.model import dynamics, kinematics, regressor, wrench_regressor
+from dynid_ros.errors import ModelError
+from dynid_ros.model import chain as kinematics
+from dynid_ros.model import dynamics, regressor
+from dynid_ros.model import regressor as wrench_regressor
+from dynid_ros.model.arrays import finite_vector, joint_samples
 from dynid_ros.model.base_parameters import BaseParameters
-from dynid_ros.model.chain import Chain, JointLimits
-from dynid_ros.model.dh import dh_chain
+from dynid_ros.model.chain import Chain, JointLimits, dh_chain
 from dynid_ros.model.friction import FrictionModel
-from dynid_ros.model.inertia import PARAMETERS_PER_LINK
-from dynid_ros.model.samples import finite_vector, joint_samples
-from dynid_ros.model.urdf import LinkTree
-from dynid_ros.model.urdf_document import parse_urdf, urdf_text
+from dynid_ros.model.inertia import PARAMETERS_PER_LINK, transformed
+from dynid_ros.model.link_tree import LinkTree
+from dynid_ros.model.urdf import parse_urdf, urdf_text
 
 STANDARD_GRAVITY = (0.0, 0.0, -9.80665)
 
@@ -237,3 +239,64 @@ class RobotModel:
 
     def _parameters(self, nominal: np.ndarray, given: ArrayLike | None) -> np.ndarray:
         return nominal if given is None else finite_vector(given, nominal.size, "parameters (ten per link)")
+
+
+# An arm some of whose joints are held: one with fewer joints, whose links carry those that are held.
+
+
+def locked(robot: RobotModel, joints: Collection[str], pose: ArrayLike) -> RobotModel:
+    """The arm with only some joints left to move, in the order of the chain.
+
+    Held links are part of the link before them, their parameters too; those before the first joint are part of the
+    base, whose frame, name and gravity stay. The model has no URDF: none describes it.
+
+    Args:
+        robot: the arm.
+        joints: names of those that move.
+        pose: (n,) positions of all joints of `robot`, rad or m; of those that move they do not matter.
+
+    Raises:
+        ModelError: no joint, one that the arm does not have, or a pose that is not finite or of another length.
+
+    """
+    names = robot.joint_names
+    unknown = [joint for joint in joints if joint not in names]
+    if unknown or not joints:
+        raise ModelError(
+            f"{robot.name}: joints to move are {', '.join(unknown) or 'none'}; expected some of {', '.join(names)}"
+        )
+    pose = finite_vector(pose, len(names), "pose (rad or m, of all joints)")
+    moving = [i for i, name in enumerate(names) if name in joints]
+    chain, links = robot.chain, robot.parameters.reshape(-1, PARAMETERS_PER_LINK)
+    steps = _link_in_link_before(robot, pose)
+    placements, parameters = [], []
+    reached = np.eye(4)
+    for i in range(len(names)):
+        if i in moving:
+            placements.append(reached @ chain.placements[i])
+            parameters.append(links[i].copy())
+            reached = np.eye(4)
+        else:
+            reached = reached @ steps[i]
+            if parameters:
+                parameters[-1] += transformed(links[i], reached)
+    limits = chain.limits
+    held = Chain(
+        name=chain.name,
+        base=chain.base,
+        tip=chain.tip,
+        joint_names=tuple(names[i] for i in moving),
+        link_names=tuple(chain.link_names[i] for i in moving),
+        prismatic=chain.prismatic[moving],
+        placements=np.stack(placements),
+        link_offsets=chain.link_offsets[moving],
+        tip_offset=reached @ chain.tip_offset,
+        limits=JointLimits(*(getattr(limits, name)[moving] for name in vars(limits))),
+    )
+    return RobotModel(held, np.concatenate(parameters), robot.gravity)
+
+
+def _link_in_link_before(robot: RobotModel, pose: np.ndarray) -> np.ndarray:
+    """(n, 4, 4) poses of the links in those before them."""
+    poses = robot.forward_kinematics(pose[None])[0]
+    return np.linalg.inv(np.concatenate([np.eye(4)[None], poses[:-1]])) @ poses

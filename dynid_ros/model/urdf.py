@@ -1,227 +1,281 @@
-"""Chains from URDF: which links belong to the arm, where its joints are and what hangs on each."""
+"""From the text of a URDF to the tree of `urdf_parser_py`, by way of only what a model needs."""
 
-from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+import math
+from collections.abc import Iterable
+from decimal import Decimal
+from pathlib import Path
+from xml.etree import ElementTree as ET
 
 import numpy as np
-from urdf_parser_py.urdf import Joint, Link, Robot
+from urdf_parser_py.urdf import Inertial, Joint, Link, Pose, Robot
 
 from dynid_ros.errors import ModelError
-from dynid_ros.model.chain import Chain, JointLimits
-from dynid_ros.model.inertia import transformed
-from dynid_ros.model.urdf_elements import axis_rotation, displacement, inertial_parameters, joint_limits, pose
+from dynid_ros.files import MEGABYTE, read_bytes
+from dynid_ros.model.inertia import PARAMETERS_PER_LINK, transformed
 
-MOVING = ("revolute", "continuous", "prismatic")
-
-
-@dataclass(frozen=True, eq=False)
-class CarriedLink:
-    """A link that another one carries, or that one itself.
-
-    Attributes:
-        name: of the link.
-        placement: (4, 4) its pose in the frame of the link that carries it.
-        own: (10,) its parameters about its own frame.
-        joints: positions of the joints in between that move, rad or m, by name; none: it is fixed.
-
-    """
-
-    name: str
-    placement: np.ndarray
-    own: np.ndarray
-    joints: Mapping[str, float]
-
-    @property
-    def parameters(self) -> np.ndarray:
-        """(10,) about the frame of the link that carries it."""
-        return transformed(self.own, self.placement)
+# Elements of a URDF as numbers.
 
 
-class LinkTree:
-    """Links and joints of a URDF, checked to be a tree.
+LARGEST = 1e6
+"""m, rad, kg or kg m^2: no arm has more, and the products of what it has stay numbers."""
+SHORTEST_AXIS = 1e-9
+
+
+def pose(origin: Pose | None, where: str) -> np.ndarray:
+    """Transform (4, 4) of an origin: Rz(yaw) Ry(pitch) Rx(roll), shifted by xyz.
 
     Args:
-        robot: the parsed URDF.
-        source: what to call it in an error.
+        origin: the element; None: no shift and no turn.
+        where: what to call the element that it belongs to in an error, here and below.
 
     Raises:
-        ModelError: names that repeat, joints between links that do not exist, closed loops.
+        ModelError: a number is not finite, or beyond all arms.
 
     """
+    transform = np.eye(4)
+    if origin is not None:
+        angles = _finite(origin.rpy or (0.0, 0.0, 0.0), "rpy", where)
+        (cr, cp, cy), (sr, sp, sy) = np.cos(angles), np.sin(angles)
+        transform[:3, :3] = [
+            [cy * cp, cy * sp * sr - sy * cr, cy * sp * cr + sy * sr],
+            [sy * cp, sy * sp * sr + cy * cr, sy * sp * cr - cy * sr],
+            [-sp, cp * sr, cp * cr],
+        ]
+        transform[:3, 3] = _finite(origin.xyz or (0.0, 0.0, 0.0), "xyz", where)
+    return transform
 
-    def __init__(self, robot: Robot, source: str):
-        self.name: str = robot.name
+
+def axis_rotation(joint: Joint, where: str) -> np.ndarray:
+    """Transform (4, 4) that turns z into the axis of the joint; no turn for an axis along z.
+
+    Raises:
+        ModelError: the axis is zero, not finite, or beyond all arms.
+
+    """
+    axis = _finite(joint.axis or (1.0, 0.0, 0.0), "axis", where)
+    length = np.linalg.norm(axis)
+    if length < SHORTEST_AXIS:
+        shown = " ".join(f"{value:g}" for value in axis)
+        raise ModelError(f"{where}: axis is {shown}; give the direction that the joint moves about or along")
+    # The shortest turn is not defined for -z: an axis that points down is reached by way of half a turn about x.
+    flip = np.diag([1.0, -1.0, -1.0] if axis[2] < 0.0 else [1.0, 1.0, 1.0])
+    x, y, z = flip @ axis / length
+    transform = np.eye(4)
+    transform[:3, :3] = flip @ [
+        [1.0 - x * x / (1.0 + z), -x * y / (1.0 + z), x],
+        [-x * y / (1.0 + z), 1.0 - y * y / (1.0 + z), y],
+        [-x, -y, z],
+    ]
+    return transform
+
+
+def displacement(joint: Joint, position: float, where: str) -> np.ndarray:
+    """Transform (4, 4) of a joint's child by its position, rad or m; none for a joint that has not one position.
+
+    Raises:
+        ModelError: as `axis_rotation`.
+
+    """
+    transform = np.eye(4)
+    if joint.type not in ("revolute", "continuous", "prismatic"):
+        return transform
+    turn = axis_rotation(joint, where)
+    if joint.type == "prismatic":
+        transform[:3, 3] = position * turn[:3, 2]
+        return transform
+    sine, cosine = math.sin(position), math.cos(position)
+    transform[:2, :2] = [[cosine, -sine], [sine, cosine]]
+    return turn @ transform @ turn.T
+
+
+def inertial_parameters(inertial: Inertial | None, where: str) -> np.ndarray:
+    """Parameters (10,) of a link about its frame: none means no mass, no inertia a point mass.
+
+    Moments of inertia are taken as they are, though no body may have them: that a URDF's lie is why it is read here.
+
+    Raises:
+        ModelError: the mass is negative, or a number is not finite or beyond all arms.
+
+    """
+    parameters = np.zeros(PARAMETERS_PER_LINK)
+    if inertial is None:
+        return parameters
+    parameters[0] = _finite([inertial.mass], "mass", where)[0]
+    if parameters[0] < 0.0:
+        raise ModelError(f"{where}: mass is {parameters[0]:g} kg; expected zero or more")
+    if inertial.inertia is not None:
+        inertia = np.array(inertial.inertia.to_matrix())
+        parameters[4:] = _finite(inertia[np.triu_indices(3)], "inertia", where)
+    return transformed(parameters, pose(inertial.origin, where))
+
+
+def joint_limits(joint: Joint, where: str) -> tuple[float, float, float, float]:
+    """Lower and upper position, velocity and effort; infinite where there are none.
+
+    Raises:
+        ModelError: a limit is NaN, or the lower is above the upper.
+
+    """
+    lower, upper, velocity, effort = -math.inf, math.inf, math.inf, math.inf
+    if joint.limit is not None:
+        velocity, effort = joint.limit.velocity, joint.limit.effort
+        if joint.type != "continuous":
+            lower, upper = joint.limit.lower, joint.limit.upper
+    if any(math.isnan(limit) for limit in (lower, upper, velocity, effort)):
+        raise ModelError(f"{where}: a limit is NaN; give numbers")
+    if lower > upper:
+        raise ModelError(f"{where}: lower limit {lower:g} is above upper limit {upper:g}; correct them")
+    return lower, upper, velocity, effort
+
+
+def _finite(values: Iterable[float], what: str, where: str) -> np.ndarray:
+    array = np.array(values, dtype=float)
+    if not (np.abs(array) <= LARGEST).all():
+        raise ModelError(f"{where}: {what} is {' '.join(map(str, array))}; expected finite numbers up to {LARGEST:g}")
+    return array
+
+
+LARGEST_FILE = 50 * MEGABYTE
+
+# urdf_parser_py complains on stderr about every tag and attribute that it does not know (gazebo, ros2_control, ...) and
+# raises on some that it does (old transmissions). So it is shown the links, the joints and these children alone.
+ELEMENTS: dict[str, type[Link] | type[Joint]] = {"link": Link, "joint": Joint}
+CHILDREN: dict[str, tuple[str, ...]] = {
+    "link": ("inertial",),
+    "inertial": ("origin", "mass", "inertia"),
+    "joint": ("origin", "axis", "parent", "child", "limit", "mimic"),
+}
+# Attributes, with how many numbers each holds; None for text.
+ATTRIBUTES: dict[str, dict[str, int | None]] = {
+    "link": {"name": None},
+    "joint": {"name": None, "type": None},
+    "origin": {"xyz": 3, "rpy": 3},
+    "mass": {"value": 1},
+    "inertia": {"ixx": 1, "ixy": 1, "ixz": 1, "iyy": 1, "iyz": 1, "izz": 1},
+    "axis": {"xyz": 3},
+    "parent": {"link": None},
+    "child": {"link": None},
+    "limit": {"lower": 1, "upper": 1, "velocity": 1, "effort": 1},
+    "mimic": {"joint": None, "multiplier": 1, "offset": 1},
+}
+QUARTER = math.pi / 4
+FEWEST_DECIMALS = 4
+"""1.57 may be meant as it is, 1.5708 is not."""
+BEFORE_TEXT = "\ufeff \t\r\n"
+OPTIONAL = {"xyz", "rpy", "lower", "upper", "multiplier", "offset"}
+
+
+def is_urdf_text(path_or_xml: str) -> bool:
+    """Whether it is the text of a URDF, or some other XML, and no path."""
+    return path_or_xml.lstrip(BEFORE_TEXT).startswith("<")
+
+
+def urdf_text(path_or_xml: str | Path) -> tuple[str, str]:
+    """Text of a URDF and what to call it in an error, from a path or from the text itself.
+
+    Raises:
+        ModelError: the file cannot be read.
+
+    """
+    if isinstance(path_or_xml, str) and is_urdf_text(path_or_xml):
+        return path_or_xml.lstrip(BEFORE_TEXT), "URDF text"
+    if not str(path_or_xml).strip():
+        raise ModelError("URDF: got an empty string; give the path of a URDF file or its text")
+    path = Path(path_or_xml)
+    try:
+        # Not read_text, which would change the ends of lines: an export keeps every byte that it need not change.
+        return read_bytes(path, LARGEST_FILE, pipes=True).decode("utf-8-sig"), f"URDF '{path}'"
+    except UnicodeDecodeError as error:
+        raise ModelError(f"URDF '{path}': not UTF-8 (byte {error.start}); save it as UTF-8") from error
+    except OSError as error:
+        raise ModelError(
+            f"URDF '{path}': cannot be read ({error.strerror}); give a path or the text of a URDF"
+        ) from error
+
+
+def parse_urdf(text: str, source: str, *, meant_angles: bool = False) -> Robot:
+    """Links and joints of a URDF.
+
+    Args:
+        text: the URDF.
+        source: what to call it in an error.
+        meant_angles: take an angle that is a rounded multiple of π/4, such as 1.5708, as that multiple.
+
+    Raises:
+        ModelError: not well-formed XML, a document type declaration, xacro that was not expanded, not a URDF, a link or
+            joint that lacks something or has text where numbers belong.
+
+    """
+    try:
+        root = ET.fromstring(text, parser=ET.XMLParser(target=_Builder(source)))
+    except ET.ParseError as error:
+        raise ModelError(f"{source}, line {error.position[0]}: XML does not parse ({error}); correct it") from error
+    except ValueError as error:
+        raise ModelError(f"{source}: XML does not parse ({error}); correct it") from error
+    if root.tag != "robot":
+        raise ModelError(f"{source}: the root element is <{root.tag}>; a URDF has <robot>")
+    if any("xacro" in element.tag.partition("}")[0] for element in root.iter() if "}" in element.tag):
+        raise ModelError(f"{source}: it holds xacro macros; expand them first: xacro arm.urdf.xacro > arm.urdf")
+    robot = Robot(name=root.get("name") or "robot")
+    for element in root:
+        if element.tag in ELEMENTS:
+            robot.add_aggregate(element.tag, _read(element, source, meant_angles))
+    return robot
+
+
+def _read(element: ET.Element, source: str, meant_angles: bool) -> Link | Joint:
+    where = f"{source}, {element.tag} '{element.get('name', '')}'"
+    needed = _needed(element, where)
+    for origin in needed.iter("origin") if meant_angles else ():
+        origin.set("rpy", " ".join(map(_meant, origin.get("rpy", "0 0 0").split())))
+    try:
+        return ELEMENTS[element.tag].from_xml_string(ET.tostring(needed, encoding="unicode"))
+    except Exception as error:  # urdf_parser_py raises its own ParseError, but AssertionError, AttributeError as well
+        raise ModelError(f"{where}: {' '.join(str(error).split())}; correct it") from error
+
+
+def _needed(element: ET.Element, where: str) -> ET.Element:
+    needed = ET.Element(element.tag)
+    for name, numbers in ATTRIBUTES.get(element.tag, {}).items():
+        if name in element.attrib:
+            needed.set(name, element.attrib[name])
+            if numbers is not None and not _holds_numbers(element.attrib[name], numbers):
+                expected = "a number" if numbers == 1 else f"{numbers} numbers"
+                raise ModelError(f'{where}: <{element.tag}> has {name}="{element.attrib[name]}"; expected {expected}')
+        elif name not in OPTIONAL or element.tag == "axis":
+            raise ModelError(f"{where}: <{element.tag}> has no attribute '{name}'; add it")
+    for tag in CHILDREN.get(element.tag, ()):
+        child = element.find(tag)
+        if child is not None:
+            needed.append(_needed(child, where))
+    return needed
+
+
+def _meant(angle: str) -> str:
+    """The multiple of π/4 that an angle is, rounded to its decimals, of which there are at least four; else itself."""
+    if not math.isfinite(float(angle)):
+        return angle
+    digits = Decimal(angle)
+    decimals = -int(digits.as_tuple().exponent)
+    quarters = round(float(digits) / QUARTER)
+    if decimals < FEWEST_DECIMALS or round(quarters * QUARTER, decimals) != round(float(digits), decimals):
+        return angle
+    return repr(quarters * QUARTER)
+
+
+def _holds_numbers(text: str, count: int) -> bool:
+    try:
+        return len([float(word) for word in text.split()]) == count
+    except ValueError:
+        return False
+
+
+class _Builder(ET.TreeBuilder):
+    """Refuses document type declarations: the entities that they declare can fill the memory or read files."""
+
+    def __init__(self, source: str):
+        super().__init__()
         self.source = source
-        self.links: dict[str, Link] = {link.name: link for link in robot.links}
-        self.parent_joint: dict[str, Joint] = {}
-        self.child_joints: dict[str, list[Joint]] = defaultdict(list)
-        self._joints: dict[str, Joint] = {joint.name: joint for joint in robot.joints}
-        if not self.links:
-            raise self._error("it has no links")
-        self._check_unique("links", (link.name for link in robot.links))
-        self._check_unique("joints", (joint.name for joint in robot.joints))
-        for joint in robot.joints:
-            self._add(joint)
-        self.roots = [name for name in self.links if name not in self.parent_joint]
-        looped = set(self.links).difference(*(self._below(root) for root in self.roots))
-        if looped:
-            raise self._error(f"links {_quoted(sorted(looped))} form a closed loop; only open chains can be modelled")
 
-    def chain(self, tip: str | None, base: str | None) -> Chain:
-        """Chain from link `base` (None: the root) to link `tip` (None: the only leaf).
-
-        Raises:
-            ModelError: the chain cannot be told, or is not one of revolute, continuous, prismatic and fixed joints.
-
-        """
-        base = self._root() if base is None else self._known(base, "base")
-        tip = self._leaf(base) if tip is None else self._known(tip, "tip")
-        joints, placements, link_offsets = [], [], []
-        placement = np.eye(4)
-        for joint in self._path(base, tip):
-            placement = placement @ pose(joint.origin, self._where(joint))
-            if joint.type == "fixed":
-                continue
-            self._check_moving(joint)
-            rotation = axis_rotation(joint, self._where(joint))
-            joints.append(joint)
-            placements.append(placement @ rotation)
-            link_offsets.append(rotation.T)
-            placement = np.eye(4)
-        if not joints:
-            raise self._error(f"no moving joint between base link '{base}' and tip link '{tip}'; choose other links")
-        return Chain(
-            name=self.name,
-            base=base,
-            tip=tip,
-            joint_names=tuple(joint.name for joint in joints),
-            link_names=tuple(joint.child for joint in joints),
-            prismatic=np.array([joint.type == "prismatic" for joint in joints]),
-            placements=np.array(placements),
-            link_offsets=np.array(link_offsets),
-            tip_offset=placement,
-            limits=JointLimits(*np.transpose([joint_limits(joint, self._where(joint)) for joint in joints])),
-        )
-
-    def parameters(self, chain: Chain, posture: Mapping[str, float]) -> np.ndarray:
-        """Parameters (10 n,) of a chain's links about their frames, with all that they carry; see `carried`."""
-        carried = (self.carried(link, chain.link_names, posture) for link in chain.link_names)
-        return np.concatenate([np.sum([part.parameters for part in parts], axis=0) for parts in carried])
-
-    def carried(self, link: str, chain: Collection[str], posture: Mapping[str, float]) -> Iterator[CarriedLink]:
-        """The link itself, and what hangs on it by any joints but the floating ones, up to the other links of a chain.
-
-        Args:
-            link: that carries.
-            chain: links that carry for themselves.
-            posture: positions of joints, rad or m; those that are missing are at zero, or follow the one they mimic.
-
-        """
-        waiting: list[tuple[str, np.ndarray, dict[str, float]]] = [(link, np.eye(4), {})]
-        while waiting:
-            name, placement, moved = waiting.pop()
-            own = inertial_parameters(self.links[name].inertial, f"{self.source}, link '{name}'")
-            yield CarriedLink(name, placement, own, moved)
-            for joint in self.child_joints[name]:
-                if joint.child in chain or joint.type == "floating":
-                    continue
-                there, moves = placement @ pose(joint.origin, self._where(joint)), moved
-                if joint.type != "fixed":
-                    moves = moved | {joint.name: position(joint, posture)}
-                    there = there @ displacement(joint, moves[joint.name], self._where(joint))
-                waiting.append((joint.child, there, moves))
-
-    def fixed_to(self, link: str) -> dict[str, np.ndarray]:
-        """Poses (4, 4), in the frame of `link`, of the link itself and of all that hangs on it by fixed joints."""
-        return {part.name: part.placement for part in self.carried(link, (), {}) if not part.joints}
-
-    def driver(self, joint: str) -> str:
-        """The joint that this one follows, or itself."""
-        mimic = self._joints[joint].mimic
-        return joint if mimic is None or mimic.joint not in self._joints else mimic.joint
-
-    def reach(self, joint: str) -> tuple[float, float]:
-        """Least and largest position of a joint, half a turn or half a metre to either side where it has no limits."""
-        lower, upper, *_ = joint_limits(self._joints[joint], f"{self.source}, joint '{joint}'")
-        reach = 0.5 if self._joints[joint].type == "prismatic" else np.pi
-        return (lower, upper) if np.isfinite([lower, upper]).all() else (-reach, reach)
-
-    def _check_unique(self, what: str, names: Iterable[str]) -> None:
-        repeated = [name for name, count in Counter(names).items() if count > 1]
-        if repeated:
-            raise self._error(f"several {what} are named {_quoted(repeated)}; give each a name of its own")
-
-    def _add(self, joint: Joint) -> None:
-        for role in ("parent", "child"):
-            link = getattr(joint, role)
-            if link not in self.links:
-                raise self._error(f"joint '{joint.name}' has {role} link '{link}', which is not in the URDF; add it")
-        if joint.child in self.parent_joint:
-            raise self._error(
-                f"link '{joint.child}' is the child of joints '{self.parent_joint[joint.child].name}' and "
-                f"'{joint.name}', a closed loop; only open chains can be modelled"
-            )
-        self.parent_joint[joint.child] = joint
-        self.child_joints[joint.parent].append(joint)
-
-    def _root(self) -> str:
-        if len(self.roots) > 1:
-            raise self._error(f"several links have no parent: {_quoted(self.roots)}; choose one as base")
-        return self.roots[0]
-
-    def _leaf(self, base: str) -> str:
-        leaves = [name for name in self._below(base) if not self.child_joints[name]]
-        if len(leaves) > 1:
-            raise self._error(f"several links end a chain: {_quoted(leaves)}; choose one as tip")
-        return leaves[0]
-
-    def _below(self, link: str) -> Iterator[str]:
-        waiting = [link]
-        while waiting:
-            link = waiting.pop()
-            yield link
-            waiting += [joint.child for joint in reversed(self.child_joints[link])]
-
-    def _known(self, name: str, role: str) -> str:
-        if name not in self.links:
-            raise self._error(f"{role} link '{name}' is not in the URDF; its links are {_quoted(self.links)}")
-        return name
-
-    def _path(self, base: str, tip: str) -> list[Joint]:
-        path: list[Joint] = []
-        link = tip
-        while link != base:
-            if link not in self.parent_joint:
-                below = [name for name in self._below(base) if name != base]
-                raise self._error(f"tip link '{tip}' is not below base link '{base}'; below it are {_quoted(below)}")
-            path.append(self.parent_joint[link])
-            link = path[-1].parent
-        return path[::-1]
-
-    def _check_moving(self, joint: Joint) -> None:
-        way_out = "choose base and tip so that it is not between them"
-        if joint.type not in MOVING:
-            raise self._error(f"joint '{joint.name}' is {joint.type}; expected {', '.join(MOVING)} or fixed: {way_out}")
-        if joint.mimic is not None:
-            raise self._error(
-                f"joint '{joint.name}' mimics joint '{joint.mimic.joint}'; coupled joints cannot be modelled: {way_out}"
-            )
-
-    def _where(self, joint: Joint) -> str:
-        return f"{self.source}, joint '{joint.name}'"
-
-    def _error(self, message: str) -> ModelError:
-        return ModelError(f"{self.source}: {message}")
-
-
-def position(joint: Joint, posture: Mapping[str, float]) -> float:
-    """Where a joint is, rad or m: as the posture has it, as the joint that it mimics has it, else zero."""
-    if joint.name in posture or joint.mimic is None:
-        return posture.get(joint.name, 0.0)
-    factor = 1.0 if joint.mimic.multiplier is None else joint.mimic.multiplier
-    return factor * posture.get(joint.mimic.joint, 0.0) + (joint.mimic.offset or 0.0)
-
-
-def _quoted(names: Iterable[str]) -> str:
-    return ", ".join(f"'{name}'" for name in names)
+    def doctype(self, name: str, pubid: str | None, system: str | None) -> None:  # noqa: ARG002
+        raise ModelError(f"{self.source}: it has a document type declaration (<!DOCTYPE {name}>); remove it")

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from dynid_ros.model.urdf import LinkTree
-from dynid_ros.model.urdf_document import parse_urdf
+from dynid_ros.model.link_tree import LinkTree
+from dynid_ros.model.urdf import parse_urdf
 from dynid_ros.recording.finding import Finding
 from dynid_ros.recording.motion_checks import REST
 from dynid_ros.recording.recording import Recording

@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid_ros.recording import lag_check
+from dynid_ros.recording.effort_check import SIGN
 from dynid_ros.recording.explanation import LIKELY, Explanation
 from dynid_ros.recording.gravity_direction_check import SEEN as TILT_SEEN
-from dynid_ros.recording.joint_order_check import RATIO, SIGN, SWAP
+from dynid_ros.recording.joint_order_check import RATIO, SWAP
 from dynid_ros.recording.link_origin_check import SEEN as ORIGIN_SEEN
 from dynid_ros.recording.link_origin_check import origin_columns
 from dynid_ros.recording.motion_samples import MotionSamples

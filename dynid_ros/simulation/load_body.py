@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dynid_ros.errors import DynidError
-from dynid_ros.model.inertia import PARAMETERS_PER_LINK
-from dynid_ros.model.pseudo_inertia import central_moments
-from dynid_ros.model.samples import finite_vector
+from dynid_ros.model.arrays import finite_vector
+from dynid_ros.model.inertia import PARAMETERS_PER_LINK, central_moments
 
 LINK = "load of the simulated arm"
 ROUNDING = 1e-9

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dynid_ros.errors import DynidError
-from dynid_ros.model.samples import finite_vector
+from dynid_ros.model.arrays import finite_vector
 from dynid_ros.simulation.load_body import LINK as LOAD
 from dynid_ros.simulation.motor_bodies import MOTOR_OF
 

@@ -9,7 +9,7 @@ from scipy.stats import qmc
 
 from dynid_ros.errors import TrajectoryError
 from dynid_ros.model import RobotModel
-from dynid_ros.model.urdf_document import parse_urdf
+from dynid_ros.model.urdf import parse_urdf
 from dynid_ros.trajectories.minimum_jerk import shortest_duration
 
 LARGEST = 1e9

@@ -11,10 +11,10 @@ import pytest
 from dynid_ros.control import CarriedLoad, GravityCompensator, JointSettings, JointSprings, LoadedGravity, State, Timing
 from dynid_ros.control import load_gravity_torque as load
 from dynid_ros.errors import ControlError, IdentifiedFileError
-from dynid_ros.identification.flexible.spring import CubicSpring, DeadZoneSpring, LinearSpring
 from dynid_ros.model import RobotModel
 from dynid_ros.model.gravity import GravityModel
 from dynid_ros.model.inertia import from_center_of_mass
+from dynid_ros.model.spring import CubicSpring, DeadZoneSpring, LinearSpring
 
 STIFFNESS = np.array([joint.stiffness for joint in pa10.PRINTED.values()])
 LAWS = [

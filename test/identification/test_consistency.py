@@ -20,7 +20,7 @@ from pinocchio_arm import example_urdf
 from dynid_ros.errors import IdentificationError
 from dynid_ros.identification.consistency import ConsistentProblem, solve_consistent
 from dynid_ros.model import RobotModel
-from dynid_ros.model.pseudo_inertia import possible_prior
+from dynid_ros.model.inertia import possible_prior
 
 
 @pytest.fixture(name="rng")

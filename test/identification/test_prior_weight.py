@@ -6,13 +6,13 @@ from link_problems import Drive, Fourier, chain, record, ur10, wrong
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.identification import prior_weight
-from dynid_ros.identification.links.columns import LinkColumns
 from dynid_ros.identification.links.equations import LinkEquations
 from dynid_ros.identification.links.full_problem import FullProblem
 from dynid_ros.identification.links.problem import LinkProblem
 from dynid_ros.identification.links.signals import LinkSignals
 from dynid_ros.identification.prior_weight import DEFAULT_WEIGHT, WEIGHTS, choose_weight
 from dynid_ros.model.friction import JointFriction
+from dynid_ros.model.link_columns import LinkColumns
 
 FRICTION = JointFriction(offset=True, smoothing=0.02)
 

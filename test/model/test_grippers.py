@@ -10,7 +10,7 @@ from pinocchio_arm import PinocchioArm
 
 from dynid_ros.errors import ModelError
 from dynid_ros.model import RobotModel
-from dynid_ros.model.pseudo_inertia import is_possible
+from dynid_ros.model.inertia import is_possible
 from dynid_ros.model.urdf_export import posture_error, urdf_with_inertias
 
 

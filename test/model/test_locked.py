@@ -6,7 +6,7 @@ from pinocchio_arm import example_urdf
 
 from dynid_ros.errors import ModelError
 from dynid_ros.model import RobotModel
-from dynid_ros.model.locked import locked
+from dynid_ros.model.robot import locked
 from dynid_ros.share import share_path
 
 URDFS = {"ur_description/urdf/ur10_robot.urdf": "tool0", "panda_description/urdf/panda.urdf": "panda_hand"}

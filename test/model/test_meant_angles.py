@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from pinocchio_arm import PinocchioArm, example_urdf
 
-from dynid_ros.identification.links.columns import LinkColumns
 from dynid_ros.identification.links.document import MISSING
 from dynid_ros.model import GravityModel, RobotModel
 from dynid_ros.model.friction import JointFriction
-from dynid_ros.model.urdf_document import parse_urdf
+from dynid_ros.model.link_columns import LinkColumns
+from dynid_ros.model.urdf import parse_urdf
 
 JACO, TIP = "kinova_description/robots/kinova.urdf", "j2s6s200_end_effector"
 

@@ -5,7 +5,7 @@ import re
 import numpy as np
 
 from dynid_ros.model import GravityModel, RobotModel
-from dynid_ros.model.one_sample import gravity_source
+from dynid_ros.model.gravity import gravity_source
 
 ALLOWED = re.compile(
     r"def gravity_torque\(q, (?:x, y, )?sin=sin, cos=cos, array=array\):"

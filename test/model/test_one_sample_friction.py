@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from dynid_ros.errors import ModelError
-from dynid_ros.model.friction import FrictionModel, JointFriction
-from dynid_ros.model.one_sample_friction import FrictionTerms
+from dynid_ros.model.friction import FrictionModel, FrictionTerms, JointFriction
 
 
 def test_all_terms():

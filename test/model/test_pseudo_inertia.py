@@ -9,10 +9,10 @@ from pinocchio_arm import example_urdf
 from scipy.spatial.transform import Rotation
 
 from dynid_ros.model import RobotModel
-from dynid_ros.model.inertia import from_center_of_mass, transformed
-from dynid_ros.model.pseudo_inertia import (
+from dynid_ros.model.inertia import (
     central_moments,
     divergence,
+    from_center_of_mass,
     from_log_cholesky,
     inertial_parameters,
     is_possible,
@@ -20,6 +20,7 @@ from dynid_ros.model.pseudo_inertia import (
     parameter_spread,
     possible_prior,
     pseudo_inertia,
+    transformed,
 )
 
 

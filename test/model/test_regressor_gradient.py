@@ -7,7 +7,7 @@ from pinocchio_arm import PinocchioArm, example_urdf
 from random_chains import TIP, random_urdf
 
 from dynid_ros.model import RobotModel
-from dynid_ros.model.regressor_gradient import DifferentiableRegressor
+from dynid_ros.model.regressor import DifferentiableRegressor
 
 
 def motions(rng, n_samples, n):

@@ -8,7 +8,7 @@ from random_chains import TIP, random_urdf
 
 from dynid_ros.errors import ModelError
 from dynid_ros.model import RobotModel
-from dynid_ros.model.samples import BLOCK
+from dynid_ros.model.arrays import BLOCK
 
 
 @pytest.fixture

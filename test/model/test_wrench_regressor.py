@@ -10,7 +10,7 @@ from scipy.spatial.transform import Rotation
 
 from dynid_ros.model import RobotModel
 from dynid_ros.model.inertia import from_center_of_mass, inertia_matrix, transformed
-from dynid_ros.model.wrench_regressor import of_features, tip_motion, wrench_features
+from dynid_ros.model.regressor import of_features, tip_motion, wrench_features
 
 
 def random_arm(seed: int) -> tuple[RobotModel, np.ndarray]:

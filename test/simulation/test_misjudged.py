@@ -4,7 +4,7 @@ from random_chains import TIP, random_urdf
 
 from dynid_ros.errors import ModelError
 from dynid_ros.model import RobotModel
-from dynid_ros.model.pseudo_inertia import central_moments, is_possible
+from dynid_ros.model.inertia import central_moments, is_possible
 from dynid_ros.simulation import misjudged_urdf
 
 

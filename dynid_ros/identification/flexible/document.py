@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dynid_ros.identification.flexible.spring import SPRINGS
 from dynid_ros.identification.identified_file import new_document
+from dynid_ros.model.spring import SPRINGS
 
 if TYPE_CHECKING:
     from dynid_ros.identification.flexible.result import FlexibleResult

@@ -9,9 +9,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid_ros.identification.flexible.spring import Spring
 from dynid_ros.model import RobotModel
 from dynid_ros.model.base_parameters import BaseParameters
+from dynid_ros.model.spring import Spring
 
 LINK_TERMS = ("coulomb", "viscous")
 MOTOR_TERMS = ("motor_inertia", "motor_viscous", "motor_coulomb", "torque_offset")

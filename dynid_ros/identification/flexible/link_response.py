@@ -20,7 +20,7 @@ from dynid_ros.identification.flexible.dry_friction import LinearMotion, directi
 from dynid_ros.identification.flexible.joint_parameters import JointParameters
 from dynid_ros.model import RobotModel
 from dynid_ros.model.base_parameters import BaseParameters
-from dynid_ros.model.regressor_gradient import DifferentiableRegressor
+from dynid_ros.model.regressor import DifferentiableRegressor
 from dynid_ros.progress import advance
 from dynid_ros.signals.motion import STENCIL
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.identification.flexible.measured_spring import measured
-from dynid_ros.identification.flexible.spring import SPRINGS
 from dynid_ros.identification.flexible.spring_fit import fit_spring
+from dynid_ros.model.spring import SPRINGS
 
 if TYPE_CHECKING:
     from dynid_ros.identification.flexible.result import FlexibleResult

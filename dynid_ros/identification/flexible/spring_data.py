@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.errors import IdentificationError
-from dynid_ros.identification.flexible.spring import SPRINGS
+from dynid_ros.model.spring import SPRINGS
 
 FEWEST = 50
 MOST = 2000

@@ -25,8 +25,8 @@ from dynid_ros.identification.wrench.frame import (
     sensor_wrench,
 )
 from dynid_ros.model import RobotModel
+from dynid_ros.model.arrays import finite_vector
 from dynid_ros.model.robot import STANDARD_GRAVITY
-from dynid_ros.model.samples import finite_vector
 from dynid_ros.recording import Recording
 from dynid_ros.recording.wrench_checks import require_sound
 

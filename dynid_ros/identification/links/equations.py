@@ -12,7 +12,7 @@ from dynid_ros.identification.equations import EquationBlock, Equations
 from dynid_ros.identification.links.factors import AnyColumns
 from dynid_ros.identification.links.signals import LinkSegment, LinkSignals
 from dynid_ros.identification.motion_kinds import MotionKinds
-from dynid_ros.model.samples import blocks
+from dynid_ros.model.arrays import blocks
 from dynid_ros.recording import Recording
 from dynid_ros.signals import LowPass
 

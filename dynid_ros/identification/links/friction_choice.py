@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid_ros.identification.links.columns import LinkColumns
 from dynid_ros.identification.links.folds import FoldGrams
 from dynid_ros.model.friction import JointFriction
-from dynid_ros.model.pseudo_inertia import parameter_spread
+from dynid_ros.model.inertia import parameter_spread
+from dynid_ros.model.link_columns import LinkColumns
 
 SMOOTHINGS = (0.02, 0.08)
 """Velocity over which Coulomb friction turns round, in parts of the joint's RMS velocity."""

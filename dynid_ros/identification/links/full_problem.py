@@ -9,7 +9,7 @@ from scipy.optimize import lsq_linear
 from dynid_ros.identification.consistency import ConsistentProblem
 from dynid_ros.identification.linear_fit import decompose
 from dynid_ros.identification.links.problem import RANK_TOLERANCE, LinkProblem
-from dynid_ros.model.pseudo_inertia import parameter_spread
+from dynid_ros.model.inertia import parameter_spread
 
 
 class FullProblem:

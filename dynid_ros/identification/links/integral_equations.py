@@ -5,9 +5,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from dynid_ros.identification.equations import EquationBlock
-from dynid_ros.identification.links.columns import LinkColumns
 from dynid_ros.identification.links.equations import LinkEquations
 from dynid_ros.identification.links.integral_form import integral_blocks
+from dynid_ros.model.link_columns import LinkColumns
 
 PERIODS = 1.0
 """Length of a window in periods of the cut-off: Hann's window of that length damps about as the low-pass does."""

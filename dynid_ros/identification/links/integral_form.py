@@ -23,7 +23,7 @@ from scipy.integrate import simpson
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.model import FrictionModel, RobotModel
-from dynid_ros.model.samples import BLOCK, joint_samples
+from dynid_ros.model.arrays import BLOCK, joint_samples
 
 SHIFT = 1e-5
 """Largest displacement of a joint in the central difference that gives Ṁ q̇, rad or m. Truncation leaves some SHIFT²

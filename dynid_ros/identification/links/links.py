@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.identification.base_estimate import BaseEstimate
-from dynid_ros.identification.links.columns import LinkColumns
 from dynid_ros.identification.links.covariance import gain_shifts, robust_covariance, white_covariance, widened
 from dynid_ros.identification.links.decided import beyond_the_arm, what_is_open
 from dynid_ros.identification.links.equations import LinkEquations
@@ -30,8 +29,9 @@ from dynid_ros.identification.prior_weight import PriorWeight, choose_weight
 from dynid_ros.model import RobotModel
 from dynid_ros.model.base_parameters import BaseParameters
 from dynid_ros.model.friction import FrictionModel, JointFriction
-from dynid_ros.model.pseudo_inertia import possible_prior
-from dynid_ros.model.urdf_elements import LARGEST
+from dynid_ros.model.inertia import possible_prior
+from dynid_ros.model.link_columns import LinkColumns
+from dynid_ros.model.urdf import LARGEST
 from dynid_ros.recording import Recording
 
 ERRORS = ("robust", "white")

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynid_ros.identification.links.columns import LinkColumns
 from dynid_ros.identification.links.equations import LinkEquations
 from dynid_ros.identification.links.signals import LinkSignals
 from dynid_ros.identification.validation import Validation, validate_torque
 from dynid_ros.model import RobotModel
 from dynid_ros.model.friction import FrictionModel, JointFriction
+from dynid_ros.model.link_columns import LinkColumns
 from dynid_ros.recording import Recording
 
 

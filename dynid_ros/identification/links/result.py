@@ -22,8 +22,7 @@ from dynid_ros.identification.validation import Validation
 from dynid_ros.model import RobotModel
 from dynid_ros.model.base_parameters import LINK_PARAMETER, BaseParameters
 from dynid_ros.model.friction import FrictionModel
-from dynid_ros.model.inertia import PARAMETERS_PER_LINK
-from dynid_ros.model.pseudo_inertia import is_possible
+from dynid_ros.model.inertia import PARAMETERS_PER_LINK, is_possible
 from dynid_ros.model.urdf_export import posture_error, urdf_with_inertias
 from dynid_ros.recording import Recording
 

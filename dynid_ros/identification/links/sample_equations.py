@@ -12,7 +12,7 @@ from dynid_ros.identification.equations import EquationBlock, Equations
 from dynid_ros.identification.links.factors import AnyColumns
 from dynid_ros.identification.motion_kinds import MotionKinds
 from dynid_ros.model import RobotModel
-from dynid_ros.model.samples import blocks, joint_samples
+from dynid_ros.model.arrays import blocks, joint_samples
 
 
 class SampleEquations(Equations[AnyColumns]):

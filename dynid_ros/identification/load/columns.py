@@ -6,10 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid_ros.identification.load.known_arm import KnownArm
-from dynid_ros.model.inertia import PARAMETERS_PER_LINK, STATIC, transformed
+from dynid_ros.model.inertia import LOAD_NAMES, PARAMETERS_PER_LINK, STATIC, transformed
 from dynid_ros.model.regressor import RegressorRows
 
-LOAD_NAMES = ("m", "mcx", "mcy", "mcz", "Ixx", "Ixy", "Ixz", "Iyy", "Iyz", "Izz")
 CHANGES = ("offset", "coulomb", "viscous")
 AT_REST = 2
 """Of these, the first that act at rest."""

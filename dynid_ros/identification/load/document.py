@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dynid_ros.identification.intervals import KEY, half_width
-from dynid_ros.identification.load.body import AXIS_PAIRS
-from dynid_ros.identification.load.columns import LOAD_NAMES
-from dynid_ros.model.inertia import STATIC
+from dynid_ros.model.inertia import LOAD_NAMES, STATIC
+from dynid_ros.model.rigid_body import AXIS_PAIRS
 
 if TYPE_CHECKING:
     from dynid_ros.identification.load.result import LoadResult

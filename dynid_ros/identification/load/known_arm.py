@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from dynid_ros.errors import IdentifiedFileError
 from dynid_ros.identification.base_estimate import BaseEstimate
 from dynid_ros.identification.identified_file import file_of
-from dynid_ros.identification.links.columns import LinkColumns
 from dynid_ros.identification.links.document import link_model
 from dynid_ros.identification.links.model import LinkModel
 from dynid_ros.model import RobotModel
+from dynid_ros.model.link_columns import LinkColumns
 
 
 @dataclass(frozen=True, eq=False)

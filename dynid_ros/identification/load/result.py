@@ -12,12 +12,11 @@ from numpy.typing import NDArray
 from dynid_ros.identification.base_estimate import BaseEstimate
 from dynid_ros.identification.identified_file import new_document, save_identified
 from dynid_ros.identification.intervals import interval
-from dynid_ros.identification.load.body import LoadBody
-from dynid_ros.identification.load.columns import LOAD_NAMES
 from dynid_ros.identification.load.consistency import possible_load
 from dynid_ros.identification.load.document import load_section, load_summary
 from dynid_ros.model import RobotModel
-from dynid_ros.model.inertia import PARAMETERS_PER_LINK, STATIC, transformed
+from dynid_ros.model.inertia import LOAD_NAMES, PARAMETERS_PER_LINK, STATIC, transformed
+from dynid_ros.model.rigid_body import LoadBody
 
 LEVEL = 0.95
 

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid_ros.identification.base_estimate import BaseEstimate
-from dynid_ros.identification.load.columns import LOAD_NAMES
 from dynid_ros.identification.load.result import LoadResult
+from dynid_ros.model.inertia import LOAD_NAMES
 
 
 def without_tare(estimate: BaseEstimate, solution: NDArray, tare: LoadResult) -> tuple[BaseEstimate, NDArray]:

@@ -17,7 +17,7 @@ from dynid_ros.identification.online.kinds import KindSums
 from dynid_ros.identification.online.rows import LinkRows, LoadRows
 from dynid_ros.identification.square_root import SquareRootInformation
 from dynid_ros.model import RobotModel
-from dynid_ros.model.pseudo_inertia import possible_prior
+from dynid_ros.model.inertia import possible_prior
 
 OPEN = 100.0
 """Standard error, SI units, above which nothing is decided: 100 kg, 100 kg m."""

@@ -13,12 +13,11 @@ from dynid_ros.errors import IdentificationError
 from dynid_ros.identification.load.known_arm import KnownArm
 from dynid_ros.identification.presliding import STANDSTILL, Presliding, stiction
 from dynid_ros.model import RobotModel
+from dynid_ros.model.arrays import finite_vector
 from dynid_ros.model.base_parameters import LINK_PARAMETERS, BaseParameters
-from dynid_ros.model.friction import FrictionModel, JointFriction
+from dynid_ros.model.friction import FrictionModel, FrictionTerms, JointFriction
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK, transformed
-from dynid_ros.model.one_sample_friction import FrictionTerms
-from dynid_ros.model.regressor_sums import RegressorSums
-from dynid_ros.model.samples import finite_vector
+from dynid_ros.model.one_sample_regressor import RegressorSums
 
 CHANGES = JointFriction(offset=True)
 """Friction is not the same with a load, nor on another day, and torque sensors drift."""

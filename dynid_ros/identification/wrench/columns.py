@@ -7,11 +7,10 @@ from copy import copy
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid_ros.identification.load.columns import LOAD_NAMES
 from dynid_ros.identification.wrench.frame import AXES
 from dynid_ros.identification.wrench.gains import Gains
 from dynid_ros.model import RobotModel
-from dynid_ros.model.inertia import STATIC
+from dynid_ros.model.inertia import LOAD_NAMES, STATIC
 
 OF_FORCE, OF_TORQUE = slice(0, 4), slice(1, 10)
 """Parameters of a load that force and moment depend on."""

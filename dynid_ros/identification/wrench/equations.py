@@ -19,8 +19,8 @@ from dynid_ros.identification.wrench.columns import WrenchColumns
 from dynid_ros.identification.wrench.frame import AXES
 from dynid_ros.identification.wrench.track import WrenchTrack
 from dynid_ros.model import RobotModel
-from dynid_ros.model.samples import blocks
-from dynid_ros.model.wrench_regressor import of_features, tip_motion, wrench_features
+from dynid_ros.model.arrays import blocks
+from dynid_ros.model.regressor import of_features, tip_motion, wrench_features
 from dynid_ros.recording import Recording
 from dynid_ros.signals import LowPass, central_differences, sample_times
 

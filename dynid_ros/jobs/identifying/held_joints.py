@@ -6,7 +6,7 @@ import numpy as np
 
 from dynid_ros.errors import RecordingError
 from dynid_ros.model import RobotModel
-from dynid_ros.model.locked import locked
+from dynid_ros.model.robot import locked
 from dynid_ros.recording import Recording
 
 HELD = {"revolute": float(np.deg2rad(1.0)), "prismatic": 1e-3}

@@ -11,12 +11,11 @@ from dynid_ros.errors import IdentifiedFileError
 from dynid_ros.identification.base_estimate import BaseEstimate
 from dynid_ros.identification.identified_file import check_same_robot, is_number, load_identified
 from dynid_ros.identification.intervals import freedom_of
-from dynid_ros.identification.load.columns import LOAD_NAMES
 from dynid_ros.identification.load.known_arm import KnownArm, known_arm
 from dynid_ros.identification.load.result import LoadResult
 from dynid_ros.identification.wrench.frame import Convention
 from dynid_ros.model import RobotModel
-from dynid_ros.model.inertia import PARAMETERS_PER_LINK, STATIC
+from dynid_ros.model.inertia import LOAD_NAMES, PARAMETERS_PER_LINK, STATIC
 
 ACTS_ON: dict[str, Convention] = {"sensor": "load_on_sensor", "load": "sensor_on_load"}
 """Who feels the wrench that a sensor reads."""

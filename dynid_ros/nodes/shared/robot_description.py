@@ -13,7 +13,7 @@ from std_msgs.msg import String
 from dynid_ros.errors import DynidError, ModelError
 from dynid_ros.model import RobotModel
 from dynid_ros.model.flange import arm_from_urdf
-from dynid_ros.model.urdf_document import is_urdf_text, urdf_text
+from dynid_ros.model.urdf import is_urdf_text, urdf_text
 from dynid_ros.nodes.shared.parameters import NodeParameter
 
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)

@@ -6,47 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dynid_ros.identification.links.result import LinkResult
 from dynid_ros.model.base_parameters import COMBINED, IDENTIFIABLE, LINK_PARAMETERS
-from dynid_ros.model.inertia import PARAMETERS_PER_LINK
-from dynid_ros.model.pseudo_inertia import central_moments, is_possible
+from dynid_ros.model.inertia import PARAMETERS_PER_LINK, Body
 from dynid_ros.report.formats import listed
 
 DECIDED, IN_COMBINATION, OPEN = "decided", "in combination", "left open by this motion"
 AS_URDF, ADJUSTED = "as in the URDF", "not shown, moved with the rest"
 UNMOVED = 1e-3
 """Relative change of a parameter that counts as none."""
-
-
-@dataclass(frozen=True)
-class Body:
-    """A rigid body.
-
-    Attributes:
-        mass: kg.
-        centre: (3,) m, of mass, in the link's frame; NaN without mass.
-        inertia: (3,) kg m², principal, about the centre of mass, ascending; NaN without mass.
-        possible: whether such a body can exist.
-
-    """
-
-    mass: float
-    centre: NDArray
-    inertia: NDArray
-    possible: bool
-
-    @classmethod
-    def of(cls, parameters: NDArray) -> Body:
-        """Of parameters (10,)."""
-        mass = float(parameters[0])
-        possible = bool(is_possible(parameters))
-        central = central_moments(parameters) if mass > 0 else np.full((3, 3), np.nan)
-        if not np.isfinite(central).all():  # no mass, or hardly any, has no centre
-            return cls(mass, np.full(3, np.nan), np.full(3, np.nan), possible)
-        second = np.linalg.eigvalsh(central)
-        return cls(mass, parameters[1:4] / mass, np.sort(second.sum() - second), possible)
 
 
 @dataclass(frozen=True)

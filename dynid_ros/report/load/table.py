@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid_ros.identification.intervals import half_width
-from dynid_ros.identification.load.columns import LOAD_NAMES
 from dynid_ros.identification.load.result import LoadResult
-from dynid_ros.model.inertia import STATIC
+from dynid_ros.model.inertia import LOAD_NAMES, STATIC
 
 MILLI = 1e3
 

@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from dynid_ros.identification.intervals import region_radius
 from dynid_ros.identification.load.result import LoadResult
-from dynid_ros.model.inertia import STATIC
-from dynid_ros.model.pseudo_inertia import central_moments
+from dynid_ros.model.inertia import STATIC, central_moments
 from dynid_ros.report.drawing import plot_area, svg
 from dynid_ros.report.palette import LIGHT
 

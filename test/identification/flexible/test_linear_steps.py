@@ -11,8 +11,8 @@ from spring_experiments import spring_experiment
 from dynid_ros.identification.flexible.joint_parameters import MOTOR_TERMS, Layout
 from dynid_ros.identification.flexible.linear_steps import LinearSteps
 from dynid_ros.identification.flexible.run import runs
-from dynid_ros.identification.flexible.spring import LinearSpring
 from dynid_ros.model import RobotModel
+from dynid_ros.model.spring import LinearSpring
 from dynid_ros.recording import Recording
 
 TERMS = ("stiffness", "motor_inertia", "motor_viscous", "coulomb", "viscous")

@@ -9,8 +9,8 @@ import pytest
 from dynid_ros.errors import IdentificationError
 from dynid_ros.identification.flexible.joint_parameters import Layout
 from dynid_ros.identification.flexible.link_response import LinkResponse
-from dynid_ros.identification.flexible.spring import SPRINGS, LinearSpring
 from dynid_ros.model import RobotModel
+from dynid_ros.model.spring import SPRINGS, LinearSpring
 
 STEP = 0.004
 

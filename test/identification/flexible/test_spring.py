@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dynid_ros.identification.flexible.spring import SPRINGS
+from dynid_ros.model.spring import SPRINGS
 
 VALUES = {"linear": [8e3], "cubic": [8e3, 5e8], "dead_zone": [8e3, 4e-4]}
 DEFLECTION = np.array([-3e-3, -1.1e-3, -2e-4, 0.0, 1e-4, 9e-4, 2e-3])

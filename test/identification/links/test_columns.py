@@ -5,9 +5,9 @@ import pytest
 from link_problems import Fourier, chain, rigid_torque, ur10
 
 from dynid_ros.errors import IdentificationError
-from dynid_ros.identification.links.columns import LinkColumns
 from dynid_ros.identification.links.friction_choice import friction_candidates
 from dynid_ros.model.friction import FrictionModel, JointFriction
+from dynid_ros.model.link_columns import LinkColumns
 
 PLAIN = JointFriction(offset=True, smoothing=0.02)
 EVERYTHING = (

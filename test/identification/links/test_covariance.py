@@ -11,10 +11,10 @@ from scipy.optimize import nnls
 from scipy.stats import t as student_t
 
 from dynid_ros.identification import LinkIdentification
-from dynid_ros.identification.links.columns import LinkColumns
 from dynid_ros.identification.links.covariance import NORMAL, clustered_covariance, robust_covariance, widened
 from dynid_ros.identification.links.problem import LinkProblem
 from dynid_ros.model.friction import JointFriction
+from dynid_ros.model.link_columns import LinkColumns
 
 NOISE = np.array([0.3, 0.1, 0.2])
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from link_problems import DenseEquations, chain
 
-from dynid_ros.identification.links.columns import LinkColumns
 from dynid_ros.identification.links.factors import LinkFactors
 from dynid_ros.model.friction import JointFriction
+from dynid_ros.model.link_columns import LinkColumns
 
 FRICTION = JointFriction(offset=True, rotor_inertia=True)
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from link_problems import DenseEquations, chain
 
-from dynid_ros.identification.links.columns import LinkColumns
 from dynid_ros.identification.links.folds import FoldGrams, folds
 from dynid_ros.identification.links.problem import LinkProblem
 from dynid_ros.model.friction import JointFriction
+from dynid_ros.model.link_columns import LinkColumns
 
 NOISE = np.array([0.1, 1.0, 0.3])
 

@@ -9,7 +9,7 @@ from link_problems import PLAIN, Drive, Fourier, chain, record, run, ur10
 from dynid_ros.errors import DynidError, IdentificationError, ModelError, RecordingError
 from dynid_ros.identification import LinkIdentification
 from dynid_ros.model import FrictionModel, RobotModel
-from dynid_ros.model.pseudo_inertia import is_possible
+from dynid_ros.model.inertia import is_possible
 
 
 class TestRefusals:

@@ -13,7 +13,7 @@ from dynid_ros.identification.links.document import link_model
 from dynid_ros.identification.links.estimators import ESTIMATORS, UNBIASED
 from dynid_ros.model import FrictionModel
 from dynid_ros.model.friction import JointFriction
-from dynid_ros.model.pseudo_inertia import is_possible
+from dynid_ros.model.inertia import is_possible
 
 
 def truth(result, robot) -> np.ndarray:

@@ -8,7 +8,7 @@ from dynid_ros.identification import LinkIdentification
 from dynid_ros.identification.identified_file import load_identified
 from dynid_ros.identification.links.document import link_model
 from dynid_ros.model.friction import JointFriction
-from dynid_ros.model.pseudo_inertia import is_possible
+from dynid_ros.model.inertia import is_possible
 from dynid_ros.model.robot import RobotModel
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not DATA.is_dir(), reason=MISSING)]

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from link_problems import DenseEquations, chain
 
-from dynid_ros.identification.links.columns import LinkColumns
 from dynid_ros.identification.links.problem import LinkProblem
 from dynid_ros.model.friction import JointFriction
+from dynid_ros.model.link_columns import LinkColumns
 
 CANDIDATES = (JointFriction(offset=True, smoothing=0.02), JointFriction(rotor_inertia=True, smoothing=0.02))
 NOISE = np.array([0.05, 0.5, 5.0])

@@ -13,7 +13,7 @@ from dynid_ros.errors import IdentificationError, ModelError
 from dynid_ros.identification import LinkIdentification
 from dynid_ros.model import RobotModel
 from dynid_ros.model.friction import JointFriction
-from dynid_ros.model.pseudo_inertia import is_possible
+from dynid_ros.model.inertia import is_possible
 
 FRICTION = JointFriction(offset=True, rotor_inertia=True, smoothing=0.02)
 DRIVE = Drive(rotor=0.3)

@@ -10,10 +10,10 @@ from clean_recordings import arm
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.identification.base_estimate import BaseEstimate
-from dynid_ros.identification.load.columns import LOAD_NAMES
 from dynid_ros.identification.load.drivers import SETTINGS, driver_settings
 from dynid_ros.identification.load.result import LoadResult
 from dynid_ros.model import RobotModel
+from dynid_ros.model.inertia import LOAD_NAMES
 
 ROBOT = arm("demo")
 FRANKA = np.array([0.020, 0.003, -0.002, 0.003, 0.030, 0.001, -0.002, 0.001, 0.025])

@@ -15,12 +15,12 @@ from dynid_ros.identification import LinkIdentification, LoadIdentification
 from dynid_ros.identification.identified_file import load_identified
 from dynid_ros.identification.links.model import LinkModel
 from dynid_ros.identification.links.signals import LinkSignals
-from dynid_ros.identification.load.body import LoadBody
 from dynid_ros.identification.load.equations import LoadEquations
 from dynid_ros.identification.load.known_arm import KnownArm, known_arm
 from dynid_ros.model import RobotModel
 from dynid_ros.model.friction import FrictionModel, JointFriction
 from dynid_ros.model.inertia import transformed
+from dynid_ros.model.rigid_body import LoadBody
 from dynid_ros.recording import Recording
 
 FRICTION = JointFriction(offset=True, smoothing=0.02)

@@ -3,8 +3,7 @@
 import pytest
 
 from dynid_ros.errors import ModelError
-from dynid_ros.jobs.identifying.friction_terms import friction_terms
-from dynid_ros.model.friction import JointFriction
+from dynid_ros.model.friction import JointFriction, friction_terms
 
 
 @pytest.mark.parametrize(

@@ -16,9 +16,10 @@ from dynid_ros.errors import IdentificationError, RecordingError
 from dynid_ros.identification.links.links import LinkIdentification
 from dynid_ros.model import RobotModel
 from dynid_ros.model.friction import FrictionModel
+from dynid_ros.model.inertia import Body
 from dynid_ros.report import write_link_report
 from dynid_ros.report.links.base_table import BaseRow
-from dynid_ros.report.links.table import Body, link_rows
+from dynid_ros.report.links.table import link_rows
 
 LIFT = f"""<robot name="lift"><link name="a"/>
 <link name="b"><inertial><mass value="4"/>

@@ -4,9 +4,26 @@ A law has no values of its own: `values` (p,) are given to every call, in the or
 can search over them. Which law suits is a choice by the data (Lightcap & Banks 2007, eq. 7 and section V).
 """
 
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
 from typing import ClassVar, Protocol
 
 import numpy as np
+
+Deflection = Callable[[float], float]
+
+
+def _cubic(stiffness: float, cubic: float) -> Deflection:
+    """The real root of k e + k3 e^3 = torque in closed form; NaN beyond what a spring that softens can carry."""
+    scale = 2.0 * math.sqrt(stiffness / (3.0 * abs(cubic)))
+    relative = 3.0 / (stiffness * scale)
+    if cubic > 0.0:
+        return lambda torque: scale * math.sinh(math.asinh(relative * torque) / 3.0)
+    return lambda torque: (
+        scale * math.sin(math.asin(relative * torque) / 3.0) if abs(relative * torque) <= 1.0 else math.nan
+    )
 
 
 class Spring(Protocol):

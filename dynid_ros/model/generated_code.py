@@ -12,8 +12,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dynid_ros.model.chain import Chain
-
 DIRECTION_DECIMALS = 15  # a cosine of 90 degrees is 6e-17 in floating point: rounded, it is the zero that it should be
 
 
@@ -73,73 +71,12 @@ class Lines(list[str]):
         ]
 
 
-def gravity_function(
-    chain: Chain, gravity: np.ndarray, moments: Sequence[np.ndarray] | None = None
-) -> Callable[..., np.ndarray]:
-    """Function from positions (n,) to gravity torques (n,); the arguments are those of `gravity_source`."""
-    return compiled(gravity_source(chain, gravity, moments), "gravity_torque")
-
-
-def gravity_function_of_lists(chain: Chain, gravity: np.ndarray) -> Callable[..., list[float]]:
-    """As above with moments left open, from lists to a list: half the time for who has no arrays."""
-    return compiled(gravity_source(chain, gravity, given=""), "gravity_torque", list)
-
-
 def compiled(source: str, name: str, array: Callable = np.array) -> Callable:
     """The function `name` of a text that this floor wrote, which returns its results as an `array`."""
     namespace: dict = {"sin": math.sin, "cos": math.cos, "array": array}
     # The text holds operators, names made in these files and floats, nothing that was read from anywhere.
     exec(source, namespace)
     return namespace[name]
-
-
-def gravity_source(
-    chain: Chain, gravity: np.ndarray, moments: Sequence[np.ndarray] | None = None, *, given: str = ".tolist()"
-) -> str:
-    """Text of a function `gravity_torque(q)`, or without moments of `gravity_torque(q, x, y)`.
-
-    Gravity is turned from frame to frame towards the tip, the mass moment of all that is carried from frame to frame
-    towards the base (Ma and Hollerbach 1996, eqs 7 and 18).
-
-    Args:
-        chain: the arm.
-        gravity: (3,) in the base frame, m/s^2.
-        moments: for each joint its minimal moments, (n_x, n_y), or (mass,) if it is prismatic. None: the function takes
-            them as x (n,), n_x or mass, and y (n,), n_y.
-        given: what makes the arguments lists; none if they are.
-
-    """
-    n = chain.n_joints
-    lines = Lines()
-    rotations = chain.transforms[:, :3, :3]
-    cos, sin, slide = ([variable(f"{letter}{i}") for i in range(n)] for letter in "csq")
-    down = [Term(float(component)) for component in gravity]
-    downs = []
-    for i in range(n):
-        down = lines.rotated(f"d{i}", rotations[i].T, down)
-        if not chain.prismatic[i]:
-            down = lines.turned(f"g{i}", cos[i], -sin[i], down)
-        downs.append(down)
-    if moments is None:
-        arguments = {"q": "q", "x": "x", "y": "y"}
-        owns = [[variable(f"x{i}"), variable(f"y{i}")] for i in range(n)]
-    else:
-        arguments = {"q": "q"}
-        owns = [[Term(float(own)) for own in joint] for joint in moments]
-    moment = [Term(0.0)] * 3
-    torques = [Term(0.0)] * n
-    for i in reversed(range(n)):
-        if chain.prismatic[i]:
-            mass = owns[i][0]
-            torques[i] = lines.sum(f"t{i}", -mass.times(downs[i][2]))
-            moment[2] = lines.sum(f"m{i}z", moment[2], mass.times(slide[i]))
-        else:
-            for k, own in enumerate(owns[i]):
-                moment[k] = lines.sum(f"m{i}{'xy'[k]}", moment[k], own)
-            torques[i] = lines.sum(f"t{i}", downs[i][0].times(moment[1]), -downs[i][1].times(moment[0]))
-            moment = lines.turned(f"r{i}", cos[i], sin[i], moment)
-        moment = lines.rotated(f"p{i}", rotations[i], moment)
-    return function_text("gravity_torque", arguments, lines, torques, n, given=given)
 
 
 def function_text(
