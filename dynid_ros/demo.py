@@ -15,8 +15,8 @@ from pathlib import Path
 
 from dynid_ros.domains import DOMAINS, claim, in_use, own_domain
 from dynid_ros.errors import DynidError
+from dynid_ros.files.share import share_path
 from dynid_ros.processes import ForkedProcess, ended, stop
-from dynid_ros.share import share_path
 
 NODES = (
     "simulator",

@@ -3,7 +3,7 @@
 import pytest
 
 from dynid_ros.cli import main
-from dynid_ros.share import share_path
+from dynid_ros.files.share import share_path
 
 URDF = str(share_path("config/demo_arm.urdf"))
 

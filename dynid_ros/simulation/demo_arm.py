@@ -3,7 +3,7 @@
 import xml.etree.ElementTree as ET
 from collections.abc import Collection
 
-from dynid_ros.share import share_path
+from dynid_ros.files.share import share_path
 
 
 def demo_arm_urdf(moving: Collection[str] = ()) -> str:

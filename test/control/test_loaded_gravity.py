@@ -10,9 +10,9 @@ from pinocchio_arm import example_urdf
 
 from dynid_ros.control import CarriedLoad, GravityCompensator, JointSettings, LoadedGravity, Timing
 from dynid_ros.errors import ControlError
+from dynid_ros.files.share import share_path
 from dynid_ros.model import RobotModel
 from dynid_ros.model.gravity import GravityModel
-from dynid_ros.share import share_path
 
 START = np.array([0.0, 0.5, 1.0, 0.0, 0.8, 0.0])
 PERIOD = 0.004

@@ -8,7 +8,8 @@ import time
 
 import pytest
 
-from dynid_ros.files import pipes, read_bytes
+from dynid_ros.files import bounded as pipes
+from dynid_ros.files import read_bytes
 
 LARGE = b"x" * 1_000_000
 """More than a pipe holds."""

@@ -5,9 +5,9 @@ import pytest
 from pinocchio_arm import example_urdf
 
 from dynid_ros.errors import ModelError
+from dynid_ros.files.share import share_path
 from dynid_ros.model import RobotModel
 from dynid_ros.model.robot import locked
-from dynid_ros.share import share_path
 
 URDFS = {"ur_description/urdf/ur10_robot.urdf": "tool0", "panda_description/urdf/panda.urdf": "panda_hand"}
 

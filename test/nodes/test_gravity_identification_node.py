@@ -8,8 +8,8 @@ from gravity_experiment import demo_recording  # noqa: E402
 from identification_bench import IdentificationBench  # noqa: E402
 
 from dynid_ros.errors import DynidError, RecordingError  # noqa: E402
+from dynid_ros.files.share import share_path  # noqa: E402
 from dynid_ros.nodes.gravity_identification import GravityIdentificationNode  # noqa: E402
-from dynid_ros.share import share_path  # noqa: E402
 
 
 @pytest.fixture(name="bag")

@@ -19,8 +19,8 @@ from sensor_msgs.msg import JointState  # noqa: E402
 from visualization_msgs.msg import Marker, MarkerArray  # noqa: E402
 
 from dynid_ros.errors import DynidError  # noqa: E402
+from dynid_ros.files.share import share_path  # noqa: E402
 from dynid_ros.nodes.gravity_markers import FULL_TURN, LIFETIME, GravityMarkers  # noqa: E402
-from dynid_ros.share import share_path  # noqa: E402
 
 URDF = share_path("config/demo_arm.urdf").read_text()
 POSE = np.array([0.3, 0.8, -0.7, 0.4, 0.9, -1.1])

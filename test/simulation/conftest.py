@@ -1,8 +1,8 @@
 import pendulum as pendulum_model
 import pytest
 
+from dynid_ros.files.share import share_path
 from dynid_ros.model import RobotModel
-from dynid_ros.share import share_path
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 
 from dynid_ros.errors import DynidError
+from dynid_ros.files.share import share_path
 from dynid_ros.nodes.shared.parameters import NodeParameter, coerced
-from dynid_ros.share import share_path
 
 
 @dataclass(frozen=True)
