@@ -4,13 +4,167 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.signal import correlate, find_peaks
 
 from dynid_ros.errors import RecordingError
-from dynid_ros.signals.clock_fit import MATCHING, ClockFit, fit_clock, fit_outwards
-from dynid_ros.signals.clock_search import candidate_lags
-from dynid_ros.signals.gap_spline import GapSpline
 from dynid_ros.signals.low_pass import LowPass
-from dynid_ros.signals.resampling import contiguous
+from dynid_ros.signals.resampling import GapSpline, contiguous
+from dynid_ros.signals.time_lag import TINY, ShiftedCopies, compare
+
+# Offset and drift between two clocks near a first guess: maximum likelihood, link angles as copies of motor angles.
+
+
+MATCHING = 0.9
+"""Correlation that the best matching joint must have: links follow their motors."""
+MIRRORED = -0.5
+"""Correlation below which a joint turns the wrong way."""
+AS_GOOD = 1.2
+"""Ratio of the residuals' variances up to which one fit is as good as another."""
+WINDOW = 60.0
+"""In such a time at the middle of a record, a drift moves nothing by more than a part of a period, s."""
+LONGEST_STEP = 0.02
+"""By which one iteration moves any sample, s."""
+SINGULAR = 1e12
+"""Condition number of the information on offset and drift."""
+
+
+class ClockFit(NamedTuple):
+    """Attributes: shift, offset (1,) or offset and drift (2,); copies, how well link angles then copy the motors'."""
+
+    shift: NDArray
+    copies: ShiftedCopies
+
+    @property
+    def evidence(self) -> float:
+        """Log likelihood, times two, over that of motions that have nothing to do with each other."""
+        unexplained = np.maximum(1 - self.copies.correlation**2, 1e-15)
+        return -float(np.sum(self.copies.n_samples * np.log(unexplained)))
+
+    @property
+    def mirrored(self) -> NDArray:
+        """Joints that turn the wrong way, counted from 0."""
+        return np.flatnonzero(self.copies.correlation < MIRRORED)
+
+    def as_good_as(self, other: "ClockFit") -> bool:
+        """Whether no joint's residual is clearly larger."""
+        seen = (self.copies.n_samples > 0) & (other.copies.n_samples > 0)
+        return bool(np.all(self.copies.noise[seen] < AS_GOOD * other.copies.noise[seen]))
+
+    def standard_errors(self, reach: int) -> NDArray:
+        """Of the shift; infinite if the motion does not tell it. `reach`: see `ShiftedCopies.standard_errors`."""
+        if not np.linalg.cond(self.copies.information) < SINGULAR:
+            return np.full(len(self.shift), np.inf)
+        return self.copies.standard_errors(reach)
+
+
+def fit_clock(motor: GapSpline, time: NDArray, angles: NDArray, shift: NDArray, middle: float) -> ClockFit:
+    """Gauss and Newton's iteration from a shift that is off by less than a quarter of a period.
+
+    Args:
+        motor: n angles on the one clock.
+        time: (M,) s on the other.
+        angles: (M, n), NaN where unknown.
+        shift: (1,) offset, or (2,) offset and drift: s, and s per s since `middle`.
+        middle: s.
+
+    """
+    factors = np.column_stack([np.ones(len(time)), time - middle])[:, : len(shift)]
+
+    def compared(shift: NDArray) -> ShiftedCopies:
+        at = time + factors @ shift
+        return compare(motor(at), motor(at, 1), angles, factors)
+
+    copies = compared(shift)
+    for _ in range(15):
+        if not np.linalg.cond(copies.information) < SINGULAR:
+            break
+        step = np.linalg.solve(copies.information, copies.score.sum(axis=0))
+        step /= max(1.0, np.max(np.abs(factors @ step)) / LONGEST_STEP)
+        shift = shift + step
+        copies = compared(shift)
+        if np.max(np.abs(factors @ step)) < 1e-8:
+            break
+    return ClockFit(shift, copies)
+
+
+def fit_outwards(
+    motor: GapSpline, time: NDArray, angles: NDArray, offset: float, middle: float, *, drift: bool
+) -> ClockFit:
+    """From the middle of a long record to its ends, which a drift carries more than a period off; as `fit_clock`."""
+    shift, half = np.array([offset]), WINDOW / 2
+    while drift and half < (time[-1] - time[0]) / 2:
+        rows = np.abs(time - middle) <= half
+        fit = fit_clock(motor, time[rows], angles[rows], np.append(shift, 0.0)[:2], middle)
+        # At rest in the middle there is nothing to go by.
+        if np.max(np.abs(fit.copies.correlation)) > MATCHING:
+            shift = fit.shift
+        half *= 2
+    return fit_clock(motor, time, angles, shift, middle)
+
+
+# Where on one clock the motion of another clock may have happened: candidates to some hundredths of a second.
+
+
+STEP = 0.02
+"""Of the grid, s."""
+SPAN = 2
+"""Half the steps over which speeds are taken: noise of the angles matters little, motion below 10 Hz is seen."""
+SHORTEST_OVERLAP = 0.25
+"""Of the shorter record: in less, motions are alike by chance."""
+WORTH_A_LOOK = 0.2
+"""Evidence for another offset, over that for the best, from which it is looked at closely."""
+MOST = 20
+"""Offsets that are looked at closely."""
+
+
+def candidate_lags(reference: GapSpline, signal: GapSpline, longest: tuple[float, float]) -> NDArray:
+    """Lags after which speeds match best, best first, s; empty if the records do not overlap.
+
+    Of lag τ, the signal at time s after its first sample belongs to the reference at time s + τ after its first.
+    Evidence is the log likelihood of gain · reference + noise over that of noise alone, of all columns; the sign of a
+    gain does not matter here.
+
+    Args:
+        reference: n columns.
+        signal: n columns.
+        longest: smallest and largest lag to look for, s.
+
+    """
+    a, b = _speeds(reference), _speeds(signal)
+    lags = np.arange(1 - len(b), len(a))
+    count, evidence = np.zeros(len(lags)), np.zeros(len(lags))
+    for x, y in zip(a.T, b.T, strict=True):
+        (in_x, filled_x), (in_y, filled_y) = _filled(x), _filled(y)
+        pairs = (in_x, in_y), (filled_x, filled_y), (filled_x**2, in_y), (in_x, filled_y**2)
+        overlap, product, power_x, power_y = (correlate(p, q, mode="full", method="fft") for p, q in pairs)
+        overlap = np.round(overlap)
+        # Below this, the powers are what rounding left of the transform.
+        floor = 1e-9 * np.sum(filled_x**2) * np.sum(filled_y**2)
+        power = power_x * power_y
+        correlation = product**2 / np.maximum(power, max(floor, TINY)) * (power > floor)
+        evidence -= overlap * np.log1p(-np.clip(correlation, 0.0, 1 - 1e-9))
+        count = np.maximum(count, overlap)
+    shortest = SHORTEST_OVERLAP * min(len(a), len(b))
+    allowed = (count >= shortest) & (lags * STEP >= longest[0] - STEP) & (lags * STEP <= longest[1] + STEP)
+    evidence = np.where(allowed, evidence, 0.0)
+    if not evidence.any():
+        return np.zeros(0)
+    peaks = find_peaks(np.concatenate([[0.0], evidence, [0.0]]), height=WORTH_A_LOOK * evidence.max())[0] - 1
+    return lags[peaks[np.argsort(-evidence[peaks])][:MOST]] * STEP
+
+
+def _filled(column: NDArray) -> tuple[NDArray, NDArray]:
+    return np.isfinite(column).astype(float), np.nan_to_num(column)
+
+
+def _speeds(record: GapSpline) -> NDArray:
+    """(K, n) from the first to the last sample; NaN next to gaps."""
+    grid = np.arange(record.time[0], record.time[-1], STEP)
+    angles = record(grid)
+    speeds = np.full_like(angles, np.nan)
+    speeds[SPAN:-SPAN] = angles[2 * SPAN :] - angles[: -2 * SPAN]
+    return speeds
+
 
 CLOCK_DRIFT = 1e-4
 """By which two quartz clocks may differ: a drift not known to this is not told apart from none."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -133,3 +134,124 @@ def contiguous(time: NDArray, present: NDArray, longest_gap: float) -> Iterator[
     for part in np.split(rows, np.flatnonzero(np.diff(time[rows]) > longest_gap * (1 + 1e-6)) + 1):
         if len(part) >= MINIMUM_SAMPLES:
             yield part
+
+
+# Samples with gaps as cubic splines that can be asked for any time.
+
+
+class GapSpline:
+    """Cubic splines through what was recorded, column by column; NaN across gaps and beyond the ends.
+
+    Nothing is smoothed and nothing is invented: each spline passes through its samples, and none bridges a long gap.
+    Why cubic, `resample` says: of motion at a tenth of the sampling rate, linear interpolation in the middle of an
+    interval takes 5 % away, a cubic spline 0.1 %.
+
+    Args:
+        time: (N,) s, increasing.
+        values: (N, n), NaN where unknown, in each column by itself.
+        longest_gap: interval between two samples that is still bridged, s; None: as in `resample`.
+
+    Raises:
+        RecordingError: time does not increase, or the shapes do not fit.
+
+    """
+
+    def __init__(self, time: ArrayLike, values: ArrayLike, longest_gap: float | None = None) -> None:
+        time, values = np.asarray(time, dtype=float), np.asarray(values, dtype=float)
+        if values.ndim != 2 or len(time) != len(values) or len(time) < MINIMUM_SAMPLES or not np.all(np.diff(time) > 0):
+            raise RecordingError(
+                f"cannot interpolate values of shape {values.shape} at {len(time)} times: expected one row for each of "
+                f"at least {MINIMUM_SAMPLES} times, strictly increasing"
+            )
+        self.time, self.n_columns = time, values.shape[1]
+        longest_gap = longest_bridged(time) if longest_gap is None else longest_gap
+        known = np.isfinite(values)
+        # Columns that are known at the same times, mostly all of them, share their splines.
+        alike: dict[bytes, list[int]] = {}
+        for column, present in enumerate(known.T):
+            alike.setdefault(present.tobytes(), []).append(column)
+        self._parts = []
+        for columns in map(np.array, alike.values()):
+            for rows in contiguous(time, known[:, columns[0]], longest_gap):
+                spline = CubicSpline(time[rows], values[np.ix_(rows, columns)])
+                self._parts.append((columns, time[rows[0]], time[rows[-1]], spline))
+
+    def __call__(self, time: ArrayLike, order: int = 0) -> NDArray:
+        """(K, n) values at times (K,), increasing, or their derivative of an order up to 3."""
+        time = np.asarray(time, dtype=float)
+        result = np.full((len(time), self.n_columns), np.nan)
+        for columns, start, end, spline in self._parts:
+            rows = slice(np.searchsorted(time, start), np.searchsorted(time, end, side="right"))
+            result[rows, columns] = spline(time[rows], order)
+        return result
+
+
+# Uneven time stamps: those of the samples, or only of the logger.
+
+
+LARGEST_JITTER = 0.5
+"""Deviation from a steady clock, in steps, above which samples may be missing: then the stamps are needed."""
+CALMER = 2.0
+"""Factor by which a steady clock must lower the roughness of the positions to be believed."""
+
+
+class SampleTimes(NamedTuple):
+    """Times to use, and why.
+
+    Attributes:
+        time: (N,) s, strictly increasing.
+        steady: True if they are uniform in place of the stamps.
+        reason: one sentence.
+
+    """
+
+    time: NDArray
+    steady: bool
+    reason: str
+
+
+def sample_times(time: ArrayLike, position: ArrayLike) -> SampleTimes:
+    """Recorded stamps, or a steady clock through them if it makes the motion much smoother.
+
+    A controller samples steadily, and a logger stamps late and unevenly. A stamp wrong by δ shifts a position by δ q̇,
+    and differentiation magnifies that. If stamps are right, it is a steady clock that roughens the motion. The
+    roughness is the fourth divided difference of the positions: motion adds next to nothing to it.
+
+    Args:
+        time: (N,) s, strictly increasing, N >= 5.
+        position: (N, n).
+
+    Raises:
+        RecordingError: fewer than five samples, or time does not increase.
+
+    """
+    time, position = np.asarray(time, dtype=float), np.asarray(position, dtype=float)
+    if len(time) < 5 or len(time) != len(position) or not np.all(np.diff(time) > 0):
+        raise RecordingError(
+            f"cannot judge {len(time)} time stamps of {len(position)} samples: expected at least 5, strictly increasing"
+        )
+    index = np.arange(len(time))
+    step, start = np.polyfit(index, time, 1)
+    clock = start + step * index
+    jitter = float(np.max(np.abs(time - clock))) / step
+    if jitter > LARGEST_JITTER:
+        return SampleTimes(
+            time, False, f"stamps leave a steady clock by up to {jitter:.2g} steps: samples may be missing, stamps kept"
+        )
+    ratio = float(np.median(_roughness(time, position) / _roughness(clock, position)))
+    if ratio > CALMER:
+        return SampleTimes(
+            clock,
+            True,
+            f"on a steady clock of {step:.6g} s the positions are {ratio:.3g} times smoother: stamps (off by up to "
+            f"{jitter:.2g} steps) are the logger's, not the samples'",
+        )
+    return SampleTimes(time, False, f"a steady clock makes the positions {ratio:.2g} times smoother only: stamps kept")
+
+
+def _roughness(time: NDArray, position: NDArray) -> NDArray:
+    """(n,) root mean square of the fourth divided differences."""
+    difference = position
+    for order in range(1, 5):
+        difference = np.diff(difference, axis=0) / (time[order:] - time[:-order])[:, None]
+    return np.sqrt(np.mean(difference**2, axis=0)) + np.finfo(float).tiny

@@ -13,7 +13,7 @@ from dynid_ros.excitation.flexible_excitation import flexible_excitation
 from dynid_ros.information.flexible_prior import FlexibleJoints
 from dynid_ros.information.resonance import proposed_base_frequency, resonance
 from dynid_ros.model import RobotModel
-from dynid_ros.signals.harmonics import FourierSeries as Projection
+from dynid_ros.signals.periodic import FourierSeries as Projection
 from dynid_ros.trajectories import MotionLimits, check_limits
 
 QUICK = {"workers": 1, "candidates": 2, "starts": 1, "design_time": 60.0, "speed_fraction": 1.0}

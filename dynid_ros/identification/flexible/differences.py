@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.signal import savgol_coeffs
 
-from dynid_ros.signals.motion import STENCIL
+from dynid_ros.signals.derivatives import STENCIL
 
 
 class Differences:

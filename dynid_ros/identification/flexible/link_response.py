@@ -22,7 +22,7 @@ from dynid_ros.model import RobotModel
 from dynid_ros.model.base_parameters import BaseParameters
 from dynid_ros.model.regressor import DifferentiableRegressor
 from dynid_ros.progress import advance
-from dynid_ros.signals.motion import STENCIL
+from dynid_ros.signals.derivatives import STENCIL
 
 ITERATIONS, FRICTION_ITERATIONS = 15, 4
 """Of Newton's method; after some, links that hardly know whether they stick keep their direction of friction."""

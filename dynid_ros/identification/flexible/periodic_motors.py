@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from dynid_ros.errors import RecordingError
 from dynid_ros.signals import Motion
-from dynid_ros.signals.harmonics import FourierSeries
-from dynid_ros.signals.periods import base_frequency
+from dynid_ros.signals.periodic import FourierSeries, base_frequency
 
 FIRST_HARMONICS = 8
 """Of the series that finds the base frequency."""

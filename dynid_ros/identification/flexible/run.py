@@ -13,7 +13,7 @@ from dynid_ros.identification.flexible.periodic_motors import motion_of, periodi
 from dynid_ros.identification.links.motion import joint_motions, moving_rows
 from dynid_ros.recording import Recording
 from dynid_ros.signals import LowPass, Motion, choose_cutoff, resample, sample_times
-from dynid_ros.signals.harmonics import FourierSeries
+from dynid_ros.signals.periodic import FourierSeries
 
 MOTION_OVER_BAND = 2.0
 """Cut-off of the motors' motion, in parts of the highest frequency that is compared: there it must be undamped."""

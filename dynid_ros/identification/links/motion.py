@@ -11,7 +11,7 @@ from scipy.ndimage import uniform_filter1d
 
 from dynid_ros.recording.channel_checks import MOVED
 from dynid_ros.signals import LowPass, Motion, filtered_motion
-from dynid_ros.signals.motion import STENCIL
+from dynid_ros.signals.derivatives import STENCIL
 
 UNDER_WAY = 0.2
 """Mean over the joints and a second of squared velocity, each over its own mean square, above which a motion is under

@@ -22,7 +22,7 @@ from dynid_ros.signals import (
     sample_times,
     stale_rows,
 )
-from dynid_ros.signals.motion import STENCIL
+from dynid_ros.signals.derivatives import STENCIL
 
 LEAST_CUTOFF = 7.0
 """Torques reach beyond the motion, where friction turns round: with a filter as narrow as slow motion, friction cannot

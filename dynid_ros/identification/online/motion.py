@@ -11,7 +11,7 @@ from collections import deque
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid_ros.signals.five_point import DELAY, WEIGHTS
+from dynid_ros.signals.derivatives import DELAY, WEIGHTS
 
 GAP = 1.5
 """Steps between two samples above which one is missing; also times smaller than one by as much are no step."""

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dynid_ros.identification.flexible.differences import Differences
-from dynid_ros.signals.motion import central_differences
+from dynid_ros.signals.derivatives import central_differences
 
 
 def test_polynomials_of_sixth_degree_are_exact_up_to_the_ends():

@@ -3,7 +3,7 @@
 import numpy as np
 
 from dynid_ros.identification.online.motion import CausalMotion
-from dynid_ros.signals.five_point import five_point_derivative
+from dynid_ros.signals.derivatives import five_point_derivative
 
 STEP = 0.004
 
