@@ -32,9 +32,9 @@ os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS
 
 import numpy as np
 
+from dynid_ros.estimation.least_squares import solve
+from dynid_ros.estimation.normal_equations import LinkProblem
 from dynid_ros.identification import LinkIdentification
-from dynid_ros.identification.least_squares import solve
-from dynid_ros.identification.links.problem import LinkProblem
 from dynid_ros.identification.links.sample_equations import SampleEquations
 from dynid_ros.model import RobotModel
 from dynid_ros.model.arrays import BLOCK, blocks

@@ -10,7 +10,7 @@ from typing import Generic
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid_ros.identification.links.factors import AnyColumns, LinkFactors
+from dynid_ros.estimation.normal_equations import AnyColumns, LinkFactors
 
 
 @dataclass(frozen=True, eq=False)

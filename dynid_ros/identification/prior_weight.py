@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid_ros.errors import IdentificationError
-from dynid_ros.identification.links.folds import Fold, folds
+from dynid_ros.estimation.cross_validation import Fold, folds
 from dynid_ros.identification.links.full_problem import FullProblem
 from dynid_ros.progress import each
 

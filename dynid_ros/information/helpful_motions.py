@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid_ros.information.determinacy import Determinacy
+from dynid_ros.estimation.identifiability import Determinacy
 from dynid_ros.information.elementary_motions import ElementaryMotion, elementary_motions
 from dynid_ros.information.judged_motion import JudgedMotion
 from dynid_ros.information.motion_words import motion_words

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid_ros.information.determinacy import Determinacy
+from dynid_ros.estimation.identifiability import Determinacy
 from dynid_ros.information.judged_motion import JudgedMotion
 from dynid_ros.information.quality_words import WeakParameter, combination
 from dynid_ros.information.torque_columns import TorqueColumns

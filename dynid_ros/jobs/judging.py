@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.errors import IdentificationError, RecordingError
+from dynid_ros.estimation.least_squares import solve_grouped
+from dynid_ros.estimation.normal_equations import LinkProblem
 from dynid_ros.identification import GravityIdentification
-from dynid_ros.identification.least_squares import solve_grouped
 from dynid_ros.identification.links.equations import LinkEquations
-from dynid_ros.identification.links.problem import LinkProblem
 from dynid_ros.identification.links.signals import LinkSignals
 from dynid_ros.identification.samples import SampleRules, Samples
 from dynid_ros.information.judged_motion import JudgedMotion

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
+from dynid_ros.estimation.robust import lengths, spread, tukey
 from dynid_ros.mocap.marker_kinematics import link_frames
-from dynid_ros.mocap.robust import lengths, spread, tukey
 from dynid_ros.mocap.scatter import SeenOnLinks, turning
 
 ITERATIONS = 30

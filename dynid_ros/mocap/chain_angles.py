@@ -6,13 +6,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.errors import MocapError
+from dynid_ros.estimation.robust import GATE, lengths, spread
 from dynid_ros.mocap.frame_fit import FrameFit, Weights, fit_frames
 from dynid_ros.mocap.link_angles import LinkAngles
 from dynid_ros.mocap.marker_kinematics import link_frames, marker_positions
 from dynid_ros.mocap.marker_set import MarkerSet, require_enough, require_positions
 from dynid_ros.mocap.mending import mended
 from dynid_ros.mocap.observability import unknown_joints
-from dynid_ros.mocap.robust import GATE, lengths, spread
 from dynid_ros.mocap.seeds import cautious, follow
 from dynid_ros.model import RobotModel
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dynid_ros.estimation.robust import lengths
 from dynid_ros.mocap.marker_kinematics import link_frames, marker_jacobian, marker_positions
 from dynid_ros.mocap.marker_set import MarkerSet
-from dynid_ros.mocap.robust import lengths
 from dynid_ros.model import RobotModel
 
 LEVER = 2e-3

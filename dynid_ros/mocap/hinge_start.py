@@ -6,13 +6,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid_ros.errors import MocapError
+from dynid_ros.estimation.robust import GAUSSIAN, lengths, spread
 from dynid_ros.mocap.axis import axis_of_rotation
 from dynid_ros.mocap.center import center_of_rotation
 from dynid_ros.mocap.hinge import Hinge, start_hinge
 from dynid_ros.mocap.linking import linked
 from dynid_ros.mocap.marker_faults import FINEST, GATE
-from dynid_ros.mocap.markers import GAUSSIAN, is_seen, jitter, pair_distances
-from dynid_ros.mocap.robust import lengths, spread
+from dynid_ros.mocap.markers import is_seen, jitter, pair_distances
 
 CIRCLE = 1.177410
 """Median length of a vector of two standard normal numbers."""

@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.errors import MocapError
+from dynid_ros.estimation.robust import lengths, spread
 from dynid_ros.mocap.hinge import Hinge
 from dynid_ros.mocap.marker_faults import mend
 from dynid_ros.mocap.markers import checked_markers, is_seen
-from dynid_ros.mocap.robust import lengths, spread
 
 Frames = int | slice | ArrayLike
 """Index, slice, indices or mask of frames."""

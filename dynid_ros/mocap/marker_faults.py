@@ -5,10 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dynid_ros.estimation.robust import lengths
 from dynid_ros.mocap.hinge import Hinge
 from dynid_ros.mocap.markers import is_seen
 from dynid_ros.mocap.mending import matched
-from dynid_ros.mocap.robust import lengths
 
 GATE = 6.0
 """Standard deviations of a coordinate within which a position may be a marker's: noise stays within, also one with

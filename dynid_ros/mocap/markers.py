@@ -7,12 +7,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.errors import MocapError
+from dynid_ros.estimation.robust import _deviation
 
 LARGEST = 20.0
 """Greatest distance within an arm's workspace, m; positions in mm exceed it."""
-
-GAUSSIAN = 1.482602
-"""Standard deviation of Gaussian noise over the median of its magnitude."""
 
 
 def checked_markers(markers: ArrayLike) -> NDArray:
@@ -82,8 +80,3 @@ def jitter(markers: NDArray) -> float:
         if together.size > 3:
             found.append(_deviation(together - np.median(together)) / np.sqrt(2.0))
     return min(found, default=float("nan"))
-
-
-def _deviation(values: NDArray) -> float:
-    """Standard deviation from the median magnitude."""
-    return float(GAUSSIAN * np.median(np.abs(values)))

@@ -9,13 +9,13 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.spatial.transform import Rotation
 
 from dynid_ros.errors import MocapError
+from dynid_ros.estimation.robust import MEDIAN_LENGTH, lengths, tukey
 from dynid_ros.mocap.camera_search import search
 from dynid_ros.mocap.conventions import refuse_other_conventions, require_moving
 from dynid_ros.mocap.decidable import Decidable, decidable
 from dynid_ros.mocap.marker_set import MarkerSet, require_enough, require_positions
 from dynid_ros.mocap.registration_errors import block_errors
 from dynid_ros.mocap.registration_result import Registration
-from dynid_ros.mocap.robust import MEDIAN_LENGTH, lengths, tukey
 from dynid_ros.mocap.scatter import SeenOnLinks
 from dynid_ros.mocap.yielding import fit_yielding, redundant
 from dynid_ros.model import RobotModel

@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid_ros.errors import MocapError
+from dynid_ros.estimation.robust import spread, tukey
 from dynid_ros.mocap.frame_fit import Weights, fit_frames
 from dynid_ros.mocap.marker_set import MarkerSet
-from dynid_ros.mocap.robust import spread, tukey
 from dynid_ros.model import RobotModel
 
 STRIDE = 10

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
+from dynid_ros.estimation.robust import MEDIAN_LENGTH, lengths, tukey
 from dynid_ros.mocap.marker_kinematics import link_frames, marker_jacobian, marker_positions
-from dynid_ros.mocap.robust import MEDIAN_LENGTH, lengths, tukey
 from dynid_ros.mocap.scatter import SeenOnLinks, turning
 
 ITERATIONS = 40

@@ -5,8 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from dynid_ros.identification.base_estimate import BaseEstimate
-from dynid_ros.identification.intervals import KEY
+from dynid_ros.estimation.estimate import KEY, BaseEstimate
 
 ESTIMATE = BaseEstimate(
     names=("Izz1", "mcx2", "coulomb joint_1"),

@@ -6,8 +6,8 @@ from paper_arms import CMU_TRUTH, cmu_arm, random_motion
 from scipy.optimize import least_squares
 
 from dynid_ros.errors import IdentificationError
-from dynid_ros.identification.huber import huber_weights, solve_robust
-from dynid_ros.identification.regularized import minimum_norm
+from dynid_ros.estimation.least_squares import minimum_norm
+from dynid_ros.estimation.robust import huber_weights, solve_robust
 
 NOISE = np.array([1.0, 0.3, 0.05])
 

@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import chi2, f, norm, t
 
 import dynid_ros
-from dynid_ros.identification.intervals import KEY, freedom_of, half_width, interval, region_radius
+from dynid_ros.estimation.estimate import KEY, freedom_of, half_width, interval, region_radius
 
 
 def test_half_width_is_students():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dynid_ros.identification.least_squares import solve, solve_grouped
+from dynid_ros.estimation.least_squares import solve, solve_grouped
 
 
 @pytest.fixture(name="problem")

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dynid_ros.identification.linear_fit import LinearFit, decompose, without_rounding
+from dynid_ros.estimation.least_squares import LinearFit, decompose, without_rounding
 
 
 @pytest.fixture(name="fit")

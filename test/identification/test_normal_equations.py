@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from dynid_ros.identification.normal_equations import JointGrams, gram_factor
+from dynid_ros.estimation.normal_equations import JointGrams, gram_factor
 
 COUNTS = (40, 0, 25)
 UNITS = 10.0 ** np.array([-6.0, 0.0, 3.0, 5.0])

@@ -5,10 +5,10 @@ import pytest
 from link_problems import Drive, Fourier, chain, record, ur10, wrong
 
 from dynid_ros.errors import IdentificationError
+from dynid_ros.estimation.normal_equations import LinkProblem
 from dynid_ros.identification import prior_weight
 from dynid_ros.identification.links.equations import LinkEquations
 from dynid_ros.identification.links.full_problem import FullProblem
-from dynid_ros.identification.links.problem import LinkProblem
 from dynid_ros.identification.links.signals import LinkSignals
 from dynid_ros.identification.prior_weight import DEFAULT_WEIGHT, WEIGHTS, choose_weight
 from dynid_ros.model.friction import JointFriction

@@ -22,7 +22,7 @@ from paper_arms import (
 )
 
 from dynid_ros.errors import IdentificationError
-from dynid_ros.identification.regularized import minimum_norm, ridge
+from dynid_ros.estimation.least_squares import minimum_norm, ridge
 from dynid_ros.model import RobotModel
 
 

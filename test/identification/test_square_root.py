@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dynid_ros.identification.square_root import SquareRootInformation
+from dynid_ros.estimation.recursive_least_squares import SquareRootInformation
 
 
 def _rows(rng: np.random.Generator, samples: int, m: int, k: int) -> tuple[np.ndarray, np.ndarray]:

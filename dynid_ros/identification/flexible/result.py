@@ -11,12 +11,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dynid_ros.estimation.estimate import half_width
 from dynid_ros.identification.flexible.combination import Combination
 from dynid_ros.identification.flexible.document import document
 from dynid_ros.identification.flexible.joint_parameters import JointParameters, Layout
 from dynid_ros.identification.flexible.prediction import FlexiblePrediction, predict
 from dynid_ros.identification.identified_file import save_identified
-from dynid_ros.identification.intervals import half_width
 from dynid_ros.identification.validation import Validation, validate_torque
 from dynid_ros.recording import Recording
 

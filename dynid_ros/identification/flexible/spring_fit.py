@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import least_squares
 
+from dynid_ros.estimation.estimate import interval
+from dynid_ros.estimation.jackknife import Jackknife, jackknife, time_blocks
 from dynid_ros.identification.flexible.spring_data import SpringData, spring_data
-from dynid_ros.identification.flexible.spring_jackknife import Jackknife, jackknife, time_blocks
 from dynid_ros.identification.flexible.spring_stiffness import Stiffness
-from dynid_ros.identification.intervals import interval
 from dynid_ros.model.spring import SPRINGS, Spring
 
 ROUNDS = 10

@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from dynid_ros.identification.intervals import half_width
+from dynid_ros.estimation.estimate import half_width
 
 WIDEST = 3.0
 """Ratio of the ends of an interval above which a stiffness counts as undetermined: half an order of magnitude."""

@@ -14,7 +14,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid_ros.identification.flexible.spring_jackknife import jackknife, time_blocks
+from dynid_ros.estimation.jackknife import jackknife, time_blocks
 from dynid_ros.identification.flexible.torsion_terms import ALWAYS, DRIVE, Term
 
 MOVING = 0.05

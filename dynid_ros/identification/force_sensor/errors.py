@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import f as f_distribution
 
-from dynid_ros.identification.least_squares import LeastSquaresFit, solve
+from dynid_ros.estimation.least_squares import LeastSquaresFit, solve
 
 RANK_TOLERANCE = 1e-4
 """Of singular values of unit columns: poses alike to a hundredth of a degree count as one."""

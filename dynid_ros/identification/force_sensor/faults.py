@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
 from dynid_ros.errors import IdentificationError
+from dynid_ros.estimation.least_squares import solve
 from dynid_ros.identification.force_sensor.equations import StaticReading
-from dynid_ros.identification.least_squares import solve
 from dynid_ros.identification.wrench.frame import Frame, sensor_wrench
 
 UNEXPLAINED = 0.1

@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.errors import IdentificationError
+from dynid_ros.estimation.least_squares import LeastSquaresFit, solve_grouped
 from dynid_ros.identification.force_sensor.equations import N_LOAD, StaticReading
 from dynid_ros.identification.force_sensor.errors import WeightedPoses
 from dynid_ros.identification.force_sensor.faults import refuse_contradiction
 from dynid_ros.identification.force_sensor.poses import StaticReadings, readings_in_dwells, rotation_matrices
 from dynid_ros.identification.force_sensor.remarks import remarks
 from dynid_ros.identification.force_sensor.result import ForceSensorResult
-from dynid_ros.identification.least_squares import LeastSquaresFit, solve_grouped
 from dynid_ros.identification.samples import SampleRules
 from dynid_ros.identification.wrench.frame import (
     Convention,

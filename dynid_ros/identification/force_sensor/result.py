@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.errors import IdentificationError
+from dynid_ros.estimation.estimate import half_width, interval
 from dynid_ros.identification.force_sensor.equations import N_BIAS, N_LOAD, StaticReading
 from dynid_ros.identification.force_sensor.poses import rotation_matrices
-from dynid_ros.identification.intervals import half_width, interval
 from dynid_ros.identification.wrench.frame import AXES, UNITS, Convention, Frame, sensor_wrench, turned
 from dynid_ros.model.rigid_body import LoadBody
 

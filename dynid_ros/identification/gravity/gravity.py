@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid_ros.errors import IdentificationError
+from dynid_ros.estimation.estimate import half_width
+from dynid_ros.estimation.least_squares import RANK_TOLERANCE, solve, solve_grouped
 from dynid_ros.identification.approaches import Approaches
 from dynid_ros.identification.gravity.errors import LinearEstimate
 from dynid_ros.identification.gravity.observability import MAXIMUM_INFLATION, describe_observability
 from dynid_ros.identification.gravity.result import MOMENT_LABELS, GravityResult
-from dynid_ros.identification.intervals import half_width
-from dynid_ros.identification.least_squares import RANK_TOLERANCE, solve, solve_grouped
 from dynid_ros.identification.rotations import rotations
 from dynid_ros.identification.samples import SampleRules, Samples, slow_samples, static_samples, with_known_torque
 from dynid_ros.model import RobotModel

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid_ros.identification.base_estimate import BaseEstimate
+from dynid_ros.estimation.estimate import BaseEstimate
 from dynid_ros.model import RobotModel
 from dynid_ros.model.base_parameters import BaseParameters, random_motion, regressor_blocks
 from dynid_ros.model.friction import FrictionModel

@@ -6,9 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid_ros.errors import IdentifiedFileError, ModelError
-from dynid_ros.identification.base_estimate import BaseEstimate
+from dynid_ros.estimation.estimate import KEY, BaseEstimate
 from dynid_ros.identification.identified_file import DIRECTIONS, check_same_robot, file_of, is_number
-from dynid_ros.identification.intervals import KEY
 from dynid_ros.identification.links.model import LinkModel
 from dynid_ros.identification.links.signals import LinkSignals
 from dynid_ros.model import RobotModel

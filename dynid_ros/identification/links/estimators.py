@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dynid_ros.estimation.least_squares import minimum_norm, ridge
+from dynid_ros.estimation.normal_equations import LinkProblem
+from dynid_ros.estimation.robust import solve_robust
 from dynid_ros.identification.equations import EquationBlock
-from dynid_ros.identification.huber import solve_robust
 from dynid_ros.identification.links.full_problem import FullProblem
-from dynid_ros.identification.links.problem import LinkProblem
 from dynid_ros.identification.links.sequential import sequential
-from dynid_ros.identification.regularized import minimum_norm, ridge
 from dynid_ros.model.base_parameters import BaseParameters
 
 UNBIASED = ("weighted", "ordinary", "sequential", "huber")

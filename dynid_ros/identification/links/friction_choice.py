@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid_ros.identification.links.folds import FoldGrams
+from dynid_ros.estimation.cross_validation import FoldGrams
 from dynid_ros.model.friction import JointFriction
 from dynid_ros.model.inertia import parameter_spread
 from dynid_ros.model.link_columns import LinkColumns

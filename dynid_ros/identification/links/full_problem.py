@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import lsq_linear
 
-from dynid_ros.identification.consistency import ConsistentProblem
-from dynid_ros.identification.linear_fit import decompose
-from dynid_ros.identification.links.problem import RANK_TOLERANCE, LinkProblem
+from dynid_ros.estimation.least_squares import decompose
+from dynid_ros.estimation.normal_equations import RANK_TOLERANCE, LinkProblem
+from dynid_ros.estimation.physical_consistency import ConsistentProblem
 from dynid_ros.model.inertia import parameter_spread
 
 

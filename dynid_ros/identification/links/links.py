@@ -10,18 +10,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.errors import IdentificationError
-from dynid_ros.identification.base_estimate import BaseEstimate
-from dynid_ros.identification.links.covariance import gain_shifts, robust_covariance, white_covariance, widened
+from dynid_ros.estimation.covariance import gain_shifts, robust_covariance, white_covariance, widened
+from dynid_ros.estimation.cross_validation import FoldGrams
+from dynid_ros.estimation.estimate import BaseEstimate
+from dynid_ros.estimation.normal_equations import LinkFactors, LinkProblem
 from dynid_ros.identification.links.decided import beyond_the_arm, what_is_open
 from dynid_ros.identification.links.equations import LinkEquations
 from dynid_ros.identification.links.estimators import ESTIMATORS, UNBIASED, estimate_all, estimate_base
-from dynid_ros.identification.links.factors import LinkFactors
-from dynid_ros.identification.links.folds import FoldGrams
 from dynid_ros.identification.links.friction_choice import choose_friction, friction_candidates
 from dynid_ros.identification.links.full_problem import FullProblem
 from dynid_ros.identification.links.integral_equations import IntegralEquations
 from dynid_ros.identification.links.model import LinkModel
-from dynid_ros.identification.links.problem import LinkProblem
 from dynid_ros.identification.links.result import LinkResult
 from dynid_ros.identification.links.sample_equations import SampleEquations
 from dynid_ros.identification.links.signals import LEAST_CUTOFF, MOTION_OVER_EQUATIONS, LinkSignals

@@ -11,10 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.errors import IdentificationError, ModelError
+from dynid_ros.estimation.estimate import BaseEstimate, half_width
 from dynid_ros.files import write_atomically
-from dynid_ros.identification.base_estimate import BaseEstimate
 from dynid_ros.identification.identified_file import new_document, save_identified
-from dynid_ros.identification.intervals import half_width
 from dynid_ros.identification.links.document import dry_torques, friction_section, gravity_section, links_section
 from dynid_ros.identification.links.model import LinkModel
 from dynid_ros.identification.load.known_arm import KnownArm

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dynid_ros.errors import IdentificationError
+from dynid_ros.estimation.normal_equations import AnyColumns
 from dynid_ros.identification.equations import EquationBlock, Equations
-from dynid_ros.identification.links.factors import AnyColumns
 from dynid_ros.identification.motion_kinds import MotionKinds
 from dynid_ros.model import RobotModel
 from dynid_ros.model.arrays import blocks, joint_samples

@@ -17,8 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.errors import IdentificationError
-from dynid_ros.identification.linear_fit import LinearFit, column_norms, without_rounding
-from dynid_ros.identification.regularized import TOLERANCE
+from dynid_ros.estimation.least_squares import TOLERANCE, LinearFit, column_norms, without_rounding
 from dynid_ros.model.base_parameters import (
     COMBINED,
     IDENTIFIABLE,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid_ros.identification.consistency import solve_consistent
+from dynid_ros.estimation.physical_consistency import solve_consistent
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK, from_center_of_mass
 
 DENSITY = 2700.0

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dynid_ros.identification.intervals import KEY, half_width
+from dynid_ros.estimation.estimate import KEY, half_width
 from dynid_ros.model.inertia import LOAD_NAMES, STATIC
 from dynid_ros.model.rigid_body import AXIS_PAIRS
 

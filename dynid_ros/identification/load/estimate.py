@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid_ros.errors import IdentificationError
-from dynid_ros.identification.base_estimate import BaseEstimate
+from dynid_ros.estimation.covariance import KnownColumns
+from dynid_ros.estimation.estimate import BaseEstimate
+from dynid_ros.estimation.least_squares import MINIMUM_FREEDOM, LeastSquaresFit
+from dynid_ros.estimation.normal_equations import Columns
 from dynid_ros.identification.equations import Equations
-from dynid_ros.identification.least_squares import MINIMUM_FREEDOM, LeastSquaresFit
-from dynid_ros.identification.links.factors import Columns
-from dynid_ros.identification.load.errors import KnownColumns
 
 
 class LoadColumns(Columns, Protocol):

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from dynid_ros.estimation.covariance import KnownColumns, clustered_covariance, known_errors, known_sides
+from dynid_ros.estimation.normal_equations import LinkProblem
 from dynid_ros.identification.equations import Equations
-from dynid_ros.identification.links.covariance import clustered_covariance
-from dynid_ros.identification.links.problem import LinkProblem
-from dynid_ros.identification.load.errors import KnownColumns, known_errors, known_sides
 from dynid_ros.identification.load.estimate import LoadColumns, LoadFit, check_freedom, estimate
 from dynid_ros.identification.load.rests import fit_rests
 from dynid_ros.identification.load.steadiness import require_steady

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid_ros.errors import IdentifiedFileError
-from dynid_ros.identification.base_estimate import BaseEstimate
+from dynid_ros.estimation.estimate import BaseEstimate
 from dynid_ros.identification.identified_file import file_of
 from dynid_ros.identification.links.document import link_model
 from dynid_ros.identification.links.model import LinkModel

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from dynid_ros.estimation.covariance import KnownColumns, known_errors
+from dynid_ros.estimation.least_squares import solve_grouped, without_rounding
 from dynid_ros.identification.equations import Equations
-from dynid_ros.identification.least_squares import solve_grouped
-from dynid_ros.identification.linear_fit import without_rounding
-from dynid_ros.identification.load.errors import KnownColumns, known_errors
 from dynid_ros.identification.load.estimate import LoadColumns, LoadFit, check_freedom, estimate
 
 

@@ -9,9 +9,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid_ros.identification.base_estimate import BaseEstimate
+from dynid_ros.estimation.estimate import BaseEstimate, interval
 from dynid_ros.identification.identified_file import new_document, save_identified
-from dynid_ros.identification.intervals import interval
 from dynid_ros.identification.load.consistency import possible_load
 from dynid_ros.identification.load.document import load_section, load_summary
 from dynid_ros.model import RobotModel

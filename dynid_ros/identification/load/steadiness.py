@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 from scipy.stats import f as fisher
 
 from dynid_ros.errors import IdentificationError
+from dynid_ros.estimation.covariance import clustered_covariance, half_inverse
+from dynid_ros.estimation.normal_equations import LinkProblem
 from dynid_ros.identification.equations import Equations
-from dynid_ros.identification.links.covariance import clustered_covariance, half_inverse
-from dynid_ros.identification.links.problem import LinkProblem
 from dynid_ros.model.inertia import STATIC
 
 FALSE_ALARM = 1e-4

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid_ros.identification.base_estimate import BaseEstimate
+from dynid_ros.estimation.estimate import BaseEstimate
 from dynid_ros.identification.load.result import LoadResult
 from dynid_ros.model.inertia import LOAD_NAMES
 

@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
+from dynid_ros.estimation.least_squares import decompose, solve, solve_grouped
 from dynid_ros.identification.approaches import FEW_ROWS, Approaches
-from dynid_ros.identification.least_squares import solve, solve_grouped
-from dynid_ros.identification.linear_fit import decompose
 from dynid_ros.identification.torque_sensors.model import TorqueSensorModel
 from dynid_ros.identification.torque_sensors.rotation_errors import rotation_of, widening
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.errors import IdentificationError
-from dynid_ros.identification.least_squares import solve
+from dynid_ros.estimation.least_squares import solve
 
 
 class NoiseLearner:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.errors import IdentificationError
+from dynid_ros.estimation.recursive_least_squares import UNKNOWN, SquareRootInformation
 from dynid_ros.identification.samples import (
     SampleRules,
     Samples,
@@ -17,7 +18,6 @@ from dynid_ros.identification.samples import (
     static_samples,
     with_known_torque,
 )
-from dynid_ros.identification.square_root import UNKNOWN, SquareRootInformation
 from dynid_ros.identification.torque_sensors.alarm import DriftAlarm
 from dynid_ros.identification.torque_sensors.correction import TorqueSensors
 from dynid_ros.identification.torque_sensors.drift import COLUMNS, WINDOWS, DriftWindows

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid_ros.errors import IdentificationError
-from dynid_ros.identification.least_squares import solve
+from dynid_ros.estimation.least_squares import solve
 from dynid_ros.identification.torque_sensors.model import TorqueSensorModel
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from dynid_ros.estimation.estimate import KEY, half_width, interval
 from dynid_ros.identification.identified_file import new_document, save_identified
-from dynid_ros.identification.intervals import KEY, half_width, interval
 from dynid_ros.identification.torque_sensors.correction import DEFAULTS, TorqueSensors
 from dynid_ros.identification.torque_sensors.decisions import Freedom, freedoms, reported, undecided
 from dynid_ros.identification.torque_sensors.fit import TorqueSensorFit

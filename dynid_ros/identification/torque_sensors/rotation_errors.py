@@ -10,8 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid_ros.identification.least_squares import MINIMUM_FREEDOM
-from dynid_ros.identification.linear_fit import Decomposition
+from dynid_ros.estimation.least_squares import MINIMUM_FREEDOM, Decomposition
 from dynid_ros.identification.rotations import rotations
 from dynid_ros.identification.samples import Samples
 

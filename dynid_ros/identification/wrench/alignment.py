@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
 from dynid_ros.errors import RecordingError
-from dynid_ros.identification.links.problem import LinkProblem
+from dynid_ros.estimation.normal_equations import LinkProblem
 from dynid_ros.identification.links.signals import LinkSignals
 from dynid_ros.identification.wrench.columns import TURN, WrenchColumns
 from dynid_ros.identification.wrench.equations import WrenchEquations

@@ -8,7 +8,7 @@ from typing import get_args
 import numpy as np
 
 from dynid_ros.errors import IdentificationError
-from dynid_ros.identification.links.problem import LinkProblem
+from dynid_ros.estimation.normal_equations import LinkProblem
 from dynid_ros.identification.wrench.columns import WrenchColumns
 from dynid_ros.identification.wrench.frame import Frame
 

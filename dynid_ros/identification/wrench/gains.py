@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid_ros.identification.linear_fit import column_norms
-from dynid_ros.identification.links.problem import LinkProblem
+from dynid_ros.estimation.least_squares import column_norms
+from dynid_ros.estimation.normal_equations import LinkProblem
 
 ROUNDS = 5
 CORRELATED = 2.0

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.spatial.transform import Rotation
 
 from dynid_ros.errors import IdentificationError
-from dynid_ros.identification.links.problem import LinkProblem
+from dynid_ros.estimation.normal_equations import LinkProblem
 from dynid_ros.identification.links.signals import LinkSignals
 from dynid_ros.identification.samples import SampleRules
 from dynid_ros.identification.wrench.alignment import lag_of, turn_of

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from dynid_ros.estimation.estimate import freedom_of, half_width
 from dynid_ros.identification.identified_file import load_identified
-from dynid_ros.identification.intervals import freedom_of, half_width
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
 from dynid_ros.report.demonstration.found import Found

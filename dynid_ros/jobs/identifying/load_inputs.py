@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid_ros.errors import IdentifiedFileError
-from dynid_ros.identification.base_estimate import BaseEstimate
+from dynid_ros.estimation.estimate import BaseEstimate, freedom_of
 from dynid_ros.identification.identified_file import check_same_robot, is_number, load_identified
-from dynid_ros.identification.intervals import freedom_of
 from dynid_ros.identification.load.known_arm import KnownArm, known_arm
 from dynid_ros.identification.load.result import LoadResult
 from dynid_ros.identification.wrench.frame import Convention

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid_ros.errors import IdentifiedFileError
+from dynid_ros.estimation.estimate import freedom_of, half_width
 from dynid_ros.identification.identified_file import DIRECTIONS, IdentifiedDocument, file_of, is_number, mapping
-from dynid_ros.identification.intervals import freedom_of, half_width
 from dynid_ros.model.inertia import Body
 from dynid_ros.report.formats import MISSING, as_fine_as, brief, percent, significant
 from dynid_ros.report.gravity.identified_gravity import read_validations

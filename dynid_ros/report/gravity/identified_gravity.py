@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid_ros.errors import IdentifiedFileError
+from dynid_ros.estimation.estimate import freedom_of, half_width
 from dynid_ros.identification.identified_file import DIRECTIONS, check_same_robot, file_of, is_number, mapping
-from dynid_ros.identification.intervals import freedom_of, half_width
 from dynid_ros.identification.samples import Samples
 from dynid_ros.identification.validation import Validation
 from dynid_ros.model import RobotModel

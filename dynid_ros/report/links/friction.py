@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
-from dynid_ros.identification.intervals import half_width
+from dynid_ros.estimation.estimate import half_width
 from dynid_ros.identification.links.document import dry_torques
 from dynid_ros.identification.links.result import LinkResult
 from dynid_ros.model.friction import COUPLING_TERMS, JointFriction

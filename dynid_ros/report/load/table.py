@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid_ros.identification.intervals import half_width
+from dynid_ros.estimation.estimate import half_width
 from dynid_ros.identification.load.result import LoadResult
 from dynid_ros.model.inertia import LOAD_NAMES, STATIC
 

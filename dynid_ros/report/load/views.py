@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from dynid_ros.identification.intervals import region_radius
+from dynid_ros.estimation.estimate import region_radius
 from dynid_ros.identification.load.result import LoadResult
 from dynid_ros.model.inertia import STATIC, central_moments
 from dynid_ros.report.drawing import plot_area, svg

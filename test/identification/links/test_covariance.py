@@ -10,9 +10,9 @@ from real_recordings import DATA, MISSING, real_recording, real_robot
 from scipy.optimize import nnls
 from scipy.stats import t as student_t
 
+from dynid_ros.estimation.covariance import NORMAL, clustered_covariance, robust_covariance, widened
+from dynid_ros.estimation.normal_equations import LinkProblem
 from dynid_ros.identification import LinkIdentification
-from dynid_ros.identification.links.covariance import NORMAL, clustered_covariance, robust_covariance, widened
-from dynid_ros.identification.links.problem import LinkProblem
 from dynid_ros.model.friction import JointFriction
 from dynid_ros.model.link_columns import LinkColumns
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from link_problems import DenseEquations, chain
 
-from dynid_ros.identification.links.factors import LinkFactors
+from dynid_ros.estimation.normal_equations import LinkFactors
 from dynid_ros.model.friction import JointFriction
 from dynid_ros.model.link_columns import LinkColumns
 

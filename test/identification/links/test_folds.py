@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from link_problems import DenseEquations, chain
 
-from dynid_ros.identification.links.folds import FoldGrams, folds
-from dynid_ros.identification.links.problem import LinkProblem
+from dynid_ros.estimation.cross_validation import FoldGrams, folds
+from dynid_ros.estimation.normal_equations import LinkProblem
 from dynid_ros.model.friction import JointFriction
 from dynid_ros.model.link_columns import LinkColumns
 

@@ -16,8 +16,8 @@ from paper_arms import (
 )
 
 from dynid_ros.errors import IdentificationError
+from dynid_ros.estimation.least_squares import minimum_norm
 from dynid_ros.identification.links.sequential import SequentialFit, sequential
-from dynid_ros.identification.regularized import minimum_norm
 from dynid_ros.model import BaseParameters, FrictionModel, JointFriction
 from dynid_ros.model.base_parameters import parameter_names
 

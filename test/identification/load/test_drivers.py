@@ -9,7 +9,7 @@ import yaml
 from clean_recordings import arm
 
 from dynid_ros.errors import IdentificationError
-from dynid_ros.identification.base_estimate import BaseEstimate
+from dynid_ros.estimation.estimate import BaseEstimate
 from dynid_ros.identification.load.drivers import SETTINGS, driver_settings
 from dynid_ros.identification.load.result import LoadResult
 from dynid_ros.model import RobotModel

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from dynid_ros.estimation.recursive_least_squares import SquareRootInformation
 from dynid_ros.identification.motion_kinds import KINDS
 from dynid_ros.identification.online.kinds import SMALL_KINDS, KindSums
-from dynid_ros.identification.square_root import SquareRootInformation
 
 
 def _experiment(samples: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:

@@ -6,7 +6,7 @@ from scipy.stats import t as student_t
 from torque_sensor_experiments import FAST
 
 from benchmarks.torque_sensor_coverage import SensorConditions, held
-from dynid_ros.identification.linear_fit import decompose
+from dynid_ros.estimation.least_squares import decompose
 from dynid_ros.identification.samples import Samples
 from dynid_ros.identification.torque_sensors.rotation_errors import rotation_of, widening
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from wrench_experiments import FT_300, carried_motion, with_wrench, wrench_of
 
-from dynid_ros.identification.links.problem import LinkProblem
+from dynid_ros.estimation.normal_equations import LinkProblem
 from dynid_ros.identification.wrench.gains import Gains, estimated_gains
 from dynid_ros.identification.wrench.source import WrenchSource
 

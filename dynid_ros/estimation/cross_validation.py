@@ -8,8 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid_ros.identification.links.factors import LinkFactors
-from dynid_ros.identification.links.problem import LinkProblem
+from dynid_ros.estimation.normal_equations import LinkFactors, LinkProblem
 
 ROUNDING = 1e-12
 """Of the squared torque: smaller squared errors are rounding of the normal equations."""

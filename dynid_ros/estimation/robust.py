@@ -5,6 +5,8 @@ costs 5 % of efficiency (Huber 1964, "Robust estimation of a location parameter"
 the torque are bounded so; those in the motion spoil regressor rows, which no M-estimator repairs.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
@@ -12,13 +14,52 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.errors import IdentificationError
-from dynid_ros.identification.linear_fit import LinearFit
-from dynid_ros.identification.regularized import TOLERANCE, minimum_norm, project
+from dynid_ros.estimation.least_squares import TOLERANCE, LinearFit, minimum_norm, project
 from dynid_ros.model.base_parameters import triangular_factor
 
-THRESHOLD = 1.345
 GAUSSIAN = 1.482602
 """Standard deviation of Gaussian noise over the median of its magnitude."""
+
+
+def _deviation(values: NDArray) -> float:
+    """Standard deviation from the median magnitude."""
+    return float(GAUSSIAN * np.median(np.abs(values)))
+
+
+# Marker residuals against outliers: how large noise makes them, and how much each one counts.
+
+
+MEDIAN_LENGTH = 1.5382
+"""Median length of a vector of three standard normal numbers."""
+
+GATE = 4.5
+"""Standard deviations beyond which a marker's residual is an outlier; noise is beyond once in 15 000 times."""
+
+TUKEY = 5.5
+"""Standard deviations at which Tukey's biweight of a vector of three reaches zero (95 % efficiency)."""
+
+
+def lengths(residual: NDArray) -> NDArray:
+    """Lengths (...) of residuals (..., 3); infinite where they are not finite."""
+    squared = np.einsum("...i,...i->...", residual, residual)
+    return np.sqrt(np.where(np.isfinite(squared), squared, np.inf))
+
+
+def spread(length: NDArray) -> NDArray:
+    """Standard deviation (...) of a coordinate from the median of the finite lengths (..., P); NaN without one."""
+    ordered = np.sort(np.where(np.isfinite(length), length, np.inf), axis=-1)
+    count = np.isfinite(ordered).sum(axis=-1)
+    middle = [np.maximum((count - 1 + odd) // 2, 0) for odd in (0, 1)]
+    median = sum(np.take_along_axis(ordered, m[..., None], axis=-1)[..., 0] for m in middle) / 2
+    return np.where(count > 0, median, np.nan) / MEDIAN_LENGTH
+
+
+def tukey(length: NDArray, scale: ArrayLike) -> NDArray:
+    """Weights of squared residuals, (1 − (r / 5.5 σ)²)², zero beyond (Beaton and Tukey 1974)."""
+    return np.maximum(1 - (np.where(np.isfinite(length), length, np.inf) / (TUKEY * np.asarray(scale))) ** 2, 0.0) ** 2
+
+
+THRESHOLD = 1.345
 
 SETTLED = 1e-3
 """Root mean square change of the predicted torque between two passes, in standard deviations, that ends them."""

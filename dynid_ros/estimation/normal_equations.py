@@ -1,0 +1,287 @@
+"""Normal equations of every joint, summed as samples come."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Generic, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynid_ros.estimation.least_squares import LeastSquaresFit, solve
+
+ROUNDING = 1e-14
+"""Eigenvalues of normal equations of k unit columns are zero but for rounding below k times this."""
+
+
+class JointGrams:
+    """[Y_j τ_j]ᵀ [Y_j τ_j] of each joint: all that least squares needs of any number of samples.
+
+    The condition number of unit columns squares in them. Motion that is good for identification has tens to hundreds,
+    which costs four of sixteen digits. A combination that rounding hides, at 1e6 and more, has a standard error of as
+    many times the noise of a sample: noise hides it long before. QR of the rows instead takes four times as long.
+
+    Args:
+        sizes: (n,) numbers k_j of columns.
+        n_groups: G, of samples that are summed apart, to leave some out.
+
+    Attributes:
+        counts: (G,) samples of each group.
+        sums: for each joint (G, k_j + 1, k_j + 1), the torque last.
+
+    """
+
+    def __init__(self, sizes: Sequence[int], n_groups: int = 1):
+        self.counts = np.zeros(n_groups, dtype=int)
+        self.sums = [np.zeros((n_groups, size + 1, size + 1)) for size in sizes]
+        self._factors: dict[int, NDArray] = {}
+
+    def add(self, group: int, rows: Sequence[NDArray], torque: NDArray) -> None:
+        """Add samples to a group.
+
+        Args:
+            group: 0 … G−1.
+            rows: for each joint (M, k_j); quickest where samples of a column are next to each other in memory.
+            torque: (M, n).
+
+        """
+        self._factors.clear()
+        self.counts[group] += len(torque)
+        for matrix, right, sums in zip(rows, torque.T, self.sums, strict=True):
+            total, moment = sums[group], matrix.T @ right
+            total[:-1, :-1] += matrix.T @ matrix
+            total[:-1, -1] += moment
+            total[-1, :-1] += moment
+            total[-1, -1] += right @ right
+
+    def factor(self, joint: int, groups: Sequence[int] | NDArray | None = None) -> NDArray:
+        """R (r, k_j + 1) that stands for all rows of a joint in these groups (None: in all): RᵀR is their sum."""
+        if groups is not None:
+            return gram_factor(self.sums[joint][np.asarray(groups, dtype=int)].sum(axis=0))
+        if joint not in self._factors:
+            self._factors[joint] = gram_factor(self.sums[joint].sum(axis=0))
+        return self._factors[joint]
+
+
+def gram_factor(gram: NDArray) -> NDArray:
+    """R (r, k) with RᵀR = gram (k, k); combinations of columns that rounding hides are zero in it."""
+    scale = np.sqrt(np.diag(gram))
+    scale[scale == 0.0] = 1.0
+    values, vectors = np.linalg.eigh(gram / scale / scale[:, None])
+    kept = values > ROUNDING * len(values)
+    return np.sqrt(values[kept])[:, None] * vectors[:, kept].T * scale
+
+
+# All equations of a fit, summed as they come: memory does not grow with the number of samples.
+
+
+PARTS = 5
+"""Parts of a recording that are left out in turn."""
+STRETCHES = 20
+"""Of a recording, at most."""
+SAMPLES_PER_STRETCH = 25
+
+
+class Columns(Protocol):
+    """Columns of the equations of several channels, such as the joints' torques.
+
+    Attributes:
+        of_joint: for each channel the (k_j,) columns that it can depend on.
+
+    """
+
+    of_joint: list[NDArray]
+
+    def rows(self, q: NDArray, qd: NDArray, qdd: NDArray) -> list[NDArray]:
+        """For each channel the matrix (N, k_j) of a motion (N, n)."""
+
+
+AnyColumns = TypeVar("AnyColumns", bound=Columns)
+
+
+class LinkFactors(JointGrams, Generic[AnyColumns]):
+    """Sums of [Y_j τ_j]ᵀ [Y_j τ_j] and factors of them, by groups of samples.
+
+    Groups make it possible to leave samples out, for cross-validation, and to see how far stretches of time agree, for
+    errors that are correlated in time: 2 s holds the slow and 2 s + 1 the fast samples of stretch s.
+
+    Args:
+        columns: what the regressor consists of.
+        recordings: number of samples of each recording; none has to be known better than to a factor.
+        share: (n,) what each joint's equations are worth, all of full weight being one; or one number for all.
+
+    Attributes:
+        columns, share: as given.
+        stretches: number of stretches of time of each recording; S in all.
+        parts: (S,) which part of its recording each stretch belongs to.
+
+    """
+
+    def __init__(self, columns: AnyColumns, recordings: Sequence[int] | NDArray, share: float | NDArray = 1.0):
+        self.columns, self.share = columns, share
+        self.stretches = [int(np.clip(size // SAMPLES_PER_STRETCH, 1, STRETCHES)) for size in recordings]
+        self.parts = np.concatenate([_parts(i, count) for i, count in enumerate(self.stretches)])
+        self._widths = [len(own) for own in columns.of_joint]
+        super().__init__(self._widths, 2 * len(self.parts))
+        self._kinds: dict[int, JointGrams] = {}
+
+    def add_kind(self, kind: int, rows: Sequence[NDArray], torque: NDArray) -> None:
+        """Add samples to a kind of motion; arguments as those of `add`."""
+        if kind not in self._kinds:
+            self._kinds[kind] = JointGrams(self._widths)
+        self._kinds[kind].add(0, rows, torque)
+
+    @property
+    def kinds(self) -> list[int]:
+        """Kinds of motion that there are samples of."""
+        return sorted(self._kinds)
+
+    def kind_gram(self, kind: int, joint: int) -> NDArray:
+        """[Y_j τ_j]ᵀ [Y_j τ_j], (k_j + 1, k_j + 1), of one kind of motion."""
+        return self._kinds[kind].sums[joint][0]
+
+    def norms(self, joint: int) -> NDArray:
+        """(k_j,) norms of a joint's columns over all samples."""
+        return np.sqrt(np.einsum("gkk->k", self.sums[joint])[:-1])
+
+    def gram(self, group: int, joint: int) -> NDArray:
+        """[Y_j τ_j]ᵀ [Y_j τ_j], (k_j + 1, k_j + 1), of one group."""
+        return self.sums[joint][group]
+
+
+def _parts(recording: int, stretches: int) -> NDArray:
+    """Part of each stretch of a recording; those too short to be divided are left out in turn."""
+    part = (np.arange(stretches) + 0.5) * PARTS / stretches
+    return (part.astype(int) + (recording if stretches < PARTS else 0)) % PARTS
+
+
+# The link equations as one weighted least-squares problem, for a choice of columns and any groups of samples.
+
+
+ROUNDS = 20
+SETTLED = 1e-6
+PROBLEM_ROUNDING = 1e-9
+"""Columns below this share of a joint's largest are rounding: brought to unit norm they would count."""
+RANK_TOLERANCE = 1e-4
+"""Of singular values of unit columns. What motion decides has more than 1e-3; noise of positions feigns 1e-5."""
+SMALLEST_NOISE = 1e-12
+"""Of a joint's RMS torque: noise below is rounding."""
+
+
+class LinkProblem:
+    """min Σ_j ‖Y_j x − τ_j‖² / σ_j² over x, whose columns are base parameters first and friction after.
+
+    Args:
+        factors: compressed equations.
+        chosen: (k,) columns of `factors.columns` that x consists of.
+
+    Attributes:
+        factors, chosen: as given.
+        n_joints: n.
+        places: for each joint, where in x its columns are.
+        kept: for each joint, which of its columns x has, but for those without effect on its torque in these data.
+
+    """
+
+    def __init__(self, factors: LinkFactors, chosen: NDArray):
+        self.factors, self.chosen = factors, np.asarray(chosen, dtype=int)
+        place = {int(column): i for i, column in enumerate(self.chosen)}
+        own = factors.columns.of_joint
+        self.n_joints = len(own)
+        self._factors: dict[int, NDArray] = {}
+        self.kept = [
+            np.array([i for i, c in enumerate(columns) if int(c) in place and effect[i]], dtype=int)
+            for columns, effect in zip(own, self._effects(), strict=True)
+        ]
+        self.places = [
+            np.array([place[int(c)] for c in columns[kept]], dtype=int)
+            for columns, kept in zip(own, self.kept, strict=True)
+        ]
+
+    @property
+    def n_unknowns(self) -> int:
+        """Length k of x."""
+        return len(self.chosen)
+
+    def joint(self, joint: int, groups: Sequence[int] | NDArray | None = None) -> tuple[NDArray, NDArray]:
+        """Matrix (r, k) and right-hand side (r,) of one joint, not weighted; groups None: all."""
+        factor = self._whole(joint) if groups is None else self.factors.factor(joint, groups)
+        matrix = np.zeros((len(factor), self.n_unknowns))
+        matrix[:, self.places[joint]] = factor[:, self.kept[joint]]
+        return matrix, factor[:, -1]
+
+    def _effects(self) -> Iterator[NDArray]:
+        for joint in range(self.n_joints):
+            norms = self.factors.norms(joint)
+            yield norms > PROBLEM_ROUNDING * norms.max(initial=0.0)
+
+    def _whole(self, joint: int) -> NDArray:
+        if joint not in self._factors:
+            self._factors[joint] = self.factors.factor(joint)
+        return self._factors[joint]
+
+    def stacked(self, noise: NDArray, groups: Sequence[int] | NDArray | None = None) -> tuple[NDArray, NDArray]:
+        """Matrix (r, k) and right-hand side (r,) of all joints, divided by the (n,) noise of each."""
+        parts = [self.joint(j, groups) for j in range(self.n_joints)]
+        return (
+            np.vstack([matrix / s for (matrix, _), s in zip(parts, noise, strict=True)]),
+            np.concatenate([right / s for (_, right), s in zip(parts, noise, strict=True)]),
+        )
+
+    def gram(self, joint: int, groups: Sequence[int] | NDArray) -> tuple[NDArray, NDArray, float]:
+        """YᵀY (k, k), Yᵀτ (k,) and τᵀτ of one joint in these groups."""
+        width = len(self.factors.columns.of_joint[joint]) + 1
+        return self._embedded(joint, sum((self.factors.gram(g, joint) for g in groups), np.zeros((width, width))))
+
+    def kind_gram(self, joint: int, kind: int) -> tuple[NDArray, NDArray]:
+        """YᵀY (k, k) and Yᵀτ (k,) of one joint in one kind of motion."""
+        return self._embedded(joint, self.factors.kind_gram(kind, joint))[:2]
+
+    def _embedded(self, joint: int, gram: NDArray) -> tuple[NDArray, NDArray, float]:
+        own = np.append(self.kept[joint], -1)
+        total = gram[np.ix_(own, own)]
+        matrix, right = np.zeros((self.n_unknowns, self.n_unknowns)), np.zeros(self.n_unknowns)
+        matrix[np.ix_(self.places[joint], self.places[joint])] = total[:-1, :-1]
+        right[self.places[joint]] = total[:-1, -1]
+        return matrix, right, float(total[-1, -1])
+
+    def count(self, groups: Sequence[int] | NDArray | None = None) -> int:
+        """Samples in these groups."""
+        return int(self.factors.counts.sum() if groups is None else self.factors.counts[list(groups)].sum())
+
+    def residual_rms(self, x: ArrayLike, groups: Sequence[int] | NDArray | None = None) -> NDArray:
+        """(..., n) RMS of τ − Y x per joint, N m, of one or several x (..., k)."""
+        x = np.asarray(x, dtype=float)
+        parts = (self.joint(j, groups) for j in range(self.n_joints))
+        squares = [np.sum((right - x @ matrix.T) ** 2, axis=-1) for matrix, right in parts]
+        return np.sqrt(np.stack(squares, axis=-1) / np.maximum(self.count(groups) * self.factors.share, 1.0))
+
+    def torque_rms(self) -> NDArray:
+        """(n,) RMS of the torque per joint, N m."""
+        return self.residual_rms(np.zeros(self.n_unknowns))
+
+    def ordinary(self) -> LeastSquaresFit:
+        """All joints weighted alike; the covariance is for a noise of 1 N m."""
+        return solve(*self.stacked(np.ones(self.n_joints)), tolerance=RANK_TOLERANCE)
+
+    def weighted(self) -> tuple[LeastSquaresFit, NDArray]:
+        """Each joint weighted by its own noise, which is estimated along (iteratively reweighted least squares).
+
+        Returns:
+            The fit, with the covariance for noise that is white, and the noise (n,) of each joint, N m.
+
+        """
+        matrix, right = self.stacked(np.ones(self.n_joints))
+        owner = np.repeat(np.arange(self.n_joints), [len(self._whole(j)) for j in range(self.n_joints)])
+        floor = SMALLEST_NOISE * np.maximum(self.torque_rms(), SMALLEST_NOISE)
+        noise = np.ones(self.n_joints)
+        for _ in range(ROUNDS):
+            used, fit = noise, solve(matrix / noise[owner, None], right / noise[owner], tolerance=RANK_TOLERANCE)
+            squares = np.bincount(owner, fit.residual**2, self.n_joints) * noise**2
+            freedom = np.maximum(
+                self.count() * self.factors.share - np.bincount(owner, fit.leverage, self.n_joints), 1.0
+            )
+            noise = np.maximum(np.sqrt(squares / freedom), floor)
+            if np.allclose(used, noise, rtol=SETTLED, atol=0):
+                break
+        return fit, used
