@@ -15,7 +15,7 @@ def share_path(name: str) -> Path:
         DynidError: the installation lacks that file.
 
     """
-    package = Path(__file__).resolve().parent
+    package = Path(__file__).resolve().parents[1]
     folders = [package.parent, *(parent / "share" / "dynid_ros" for parent in package.parents)]
     for folder in folders:
         if (folder / "package.xml").is_file() and (folder / name).exists():
