@@ -10,9 +10,9 @@ from xml.etree import ElementTree as ET
 import numpy as np
 from urdf_parser_py.urdf import Pose
 
-from dynid_ros.collision import triangles
 from dynid_ros.collision.mesh_files import find_mesh, read_triangles
 from dynid_ros.collision.placements import Placement
+from dynid_ros.collision.triangles import box_faces, cylinder_faces, divided
 from dynid_ros.errors import CollisionError
 from dynid_ros.model.urdf import pose
 
@@ -88,7 +88,7 @@ class ShapeReader:
             points, margin = self._points(geometry)
             if points.shape[1] > 1:
                 size = np.ptp(points.reshape(-1, 3), axis=0).max()
-                points = triangles.divided(points, max(size / FINEST, 1e-6))
+                points = divided(points, max(size / FINEST, 1e-6))
             origin = element.find("origin")
             if origin is not None:
                 place = pose(
@@ -99,11 +99,11 @@ class ShapeReader:
 
     def _points(self, geometry: ET.Element) -> tuple[np.ndarray, float]:
         if geometry.tag == "box":
-            return triangles.box(np.array(_numbers(geometry, "size", 3))), 0.0
+            return box_faces(np.array(_numbers(geometry, "size", 3))), 0.0
         if geometry.tag in ("cylinder", "capsule"):
             radius, length = (_numbers(geometry, name, 1)[0] for name in ("radius", "length"))
             if geometry.tag == "cylinder":
-                return triangles.cylinder(radius, length), 0.0
+                return cylinder_faces(radius, length), 0.0
             return np.array([[[0.0, 0.0, -length / 2], [0.0, 0.0, length / 2]]]), radius
         if geometry.tag == "sphere":
             return np.zeros((1, 1, 3)), _numbers(geometry, "radius", 1)[0]

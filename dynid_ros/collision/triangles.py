@@ -6,7 +6,7 @@ SIDES = 16
 """Of the prism about a cylinder."""
 
 
-def box(size: np.ndarray) -> np.ndarray:
+def box_faces(size: np.ndarray) -> np.ndarray:
     """Triangles (12, 3, 3) of a box about the origin with sides `size` (3,)."""
     triangles = []
     for axis in range(3):
@@ -20,7 +20,7 @@ def box(size: np.ndarray) -> np.ndarray:
     return np.array(triangles) * size
 
 
-def cylinder(radius: float, length: float) -> np.ndarray:
+def cylinder_faces(radius: float, length: float) -> np.ndarray:
     """Triangles (4 SIDES, 3, 3) of a prism about a cylinder whose axis is z, the origin in its middle."""
     angles = np.arange(SIDES + 1) * (2.0 * np.pi / SIDES)
     rim = np.stack([np.cos(angles), np.sin(angles)], axis=1) * (radius / np.cos(np.pi / SIDES))

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from dynid_ros.recording.joint_samples import (
     read_float_array,
     read_joint_states,
 )
-from dynid_ros.recording.recording import Recording, require_increasing
+from dynid_ros.recording.recording import require_increasing
 from dynid_ros.signals import GapSpline
 
 STAMPS_WAY_OUT = (
@@ -38,8 +39,8 @@ def read_bag(
     joint_states_topic: str | None,
     link_states_topic: str | None,
     receive_time: bool,
-) -> Recording:
-    """See `Recording.read`."""
+) -> dict[str, Any]:
+    """Fields of a `Recording`; see `Recording.read`."""
     with open_bag(path) as bag:
         torque_topic = _checked(bag, torque_topic, (JOINT_STATE, FLOAT64_MULTI_ARRAY))
         link_states_topic = _checked(bag, link_states_topic, (JOINT_STATE,))
@@ -59,20 +60,20 @@ def read_bag(
         if link_states_topic:
             read = read_joint_states(bag, link_states_topic, states.joint_names, fields=("position",))
             links = _at_states(read, states, _smooth, use_stamps=use_stamps, source=str(path))
-        return Recording(
-            joint_names=states.joint_names,
-            time=time,
-            position=states.values["position"],
-            velocity=states.values["velocity"],
-            torque=convention.to_torque(effort),
-            link_position=links,
-            start_time=(states.stamped if use_stamps else states.received)[0] * 1e-9,
-            wrenches=read_wrenches(bag, clock),
-            poses=read_poses(bag, clock),
-            others=states.others,
-            truncated=bag.truncated,
-            source=str(path),
-        )
+        return {
+            "joint_names": states.joint_names,
+            "time": time,
+            "position": states.values["position"],
+            "velocity": states.values["velocity"],
+            "torque": convention.to_torque(effort),
+            "link_position": links,
+            "start_time": (states.stamped if use_stamps else states.received)[0] * 1e-9,
+            "wrenches": read_wrenches(bag, clock),
+            "poses": read_poses(bag, clock),
+            "others": states.others,
+            "truncated": bag.truncated,
+            "source": str(path),
+        }
 
 
 def _checked(bag: Bag, topic: str | None, msgtypes: Sequence[str]) -> str | None:

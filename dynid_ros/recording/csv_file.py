@@ -10,18 +10,20 @@ that was not recorded.
 import csv
 import re
 import warnings
-from array import array
+from array import array as packed_array
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 import numpy as np
 
 from dynid_ros.errors import RecordingError
 from dynid_ros.files import MEGABYTE, atomic_file, require_file
 from dynid_ros.recording.effort import EffortConvention
-from dynid_ros.recording.recording import Recording
 from dynid_ros.recording.table import QUANTITIES, TIME_NAMES, Table, joint_names_of_columns
+
+if TYPE_CHECKING:
+    from dynid_ros.recording.recording import Recording
 
 ENCODING = "utf-8-sig"  # spreadsheets put a byte order mark in front
 LARGEST_FILE = 4_000 * MEGABYTE
@@ -33,8 +35,8 @@ _SUFFIXED = re.compile(rf"(?P<joint>.+?)_(?P<word>{_WORDS})")
 _PREFIXED = re.compile(rf"(?P<word>{_WORDS})(_(?P<joint>.+)|(?P<number>\d+))")
 
 
-def read_csv(path: Path, joint_names: Sequence[str] | None, convention: EffortConvention) -> Recording:
-    """Recording from a table as this module describes it.
+def read_csv(path: Path, joint_names: Sequence[str] | None, convention: EffortConvention) -> dict[str, Any]:
+    """Fields of a `Recording` of all joints, efforts as recorded, from a table as this module describes it.
 
     Raises:
         RecordingError: no time column, no position column, two columns for one thing, or a cell that is no number.
@@ -64,10 +66,10 @@ def read_csv(path: Path, joint_names: Sequence[str] | None, convention: EffortCo
         order = sorted(range(len(joints)), key=lambda i: int(joints[i]))
         columns = {quantity: array[:, order] for quantity, array in columns.items()}
         joints = list(joint_names_of_columns(len(joints), joint_names, str(path)))
-    return Table(str(path), tuple(joints), values[:, used.index(clock)], columns).to_recording(joint_names, convention)
+    return Table(str(path), tuple(joints), values[:, used.index(clock)], columns).fields(convention)
 
 
-def write_csv(recording: Recording, path: Path) -> None:
+def write_csv(recording: "Recording", path: Path) -> None:
     """Write time and what was recorded of the joints, 12 digits; the file appears whole or not at all.
 
     Raises:
@@ -125,7 +127,7 @@ def _read_values(path: Path, header: list[str], used: list[int]) -> np.ndarray:
     except ValueError:
         pass
     # Ten times slower, but it knows empty cells and columns of text, and tells where a wrong cell is.
-    cells = array("d")
+    cells = packed_array("d")
     for row in _parsed_rows(path, header, used):
         cells.extend(row)
     return np.array(cells).reshape(-1, len(used))

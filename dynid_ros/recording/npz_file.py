@@ -8,18 +8,20 @@ caller names the columns. Our own archives carry `start_time`, wrenches, poses a
 import math
 import zipfile
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dynid_ros.errors import RecordingError
 from dynid_ros.files import MEGABYTE, atomic_file, require_file
 from dynid_ros.recording.effort import EffortConvention
-from dynid_ros.recording.recording import Recording
 from dynid_ros.recording.series import PoseSeries, WrenchSeries
 from dynid_ros.recording.table import QUANTITIES, TIME_NAMES, Table, joint_names_of_columns
+
+if TYPE_CHECKING:
+    from dynid_ros.recording.recording import Recording
 
 LARGEST = 8_000 * MEGABYTE
 """Bytes of all arrays together, and …"""
@@ -32,8 +34,8 @@ OTHER = "other_position:"
 """Begins the keys of joints that were recorded too."""
 
 
-def read_npz(path: Path, joint_names: Sequence[str] | None, convention: EffortConvention) -> Recording:
-    """Recording from an archive as this module describes it.
+def read_npz(path: Path, joint_names: Sequence[str] | None, convention: EffortConvention) -> dict[str, Any]:
+    """Fields of a `Recording` of all joints, efforts as recorded, from an archive as this module describes it.
 
     Raises:
         RecordingError: not a NPZ archive, pickled objects in it, no time or position, or a key given twice.
@@ -63,14 +65,15 @@ def read_npz(path: Path, joint_names: Sequence[str] | None, convention: EffortCo
         names = tuple(str(name) for name in np.atleast_1d(arrays["joint_names"]))
     else:
         names = joint_names_of_columns(found["position"].shape[1], joint_names, str(path))
-    recording = Table(str(path), names, clock, found).to_recording(joint_names, convention)
-    extra: dict[str, Any] = {kind: _series(arrays, kind, path) for kind in SERIES}
-    extra["others"] = {**recording.others, **_others(arrays, path)}
-    extra["start_time"] = recording.start_time + float(_single(arrays, "start_time", path))
-    return replace(recording, truncated=bool(_single(arrays, "truncated", path)), **extra)
+    given = Table(str(path), names, clock, found).fields(convention)
+    given |= {kind: _series(arrays, kind, path) for kind in SERIES}
+    given["others"] = _others(arrays, path)
+    given["start_time"] += _single(arrays, "start_time", path)
+    given["truncated"] = bool(_single(arrays, "truncated", path))
+    return given
 
 
-def write_npz(recording: Recording, path: Path) -> None:
+def write_npz(recording: "Recording", path: Path) -> None:
     """Write the whole recording; the file appears whole or not at all.
 
     Raises:
@@ -158,11 +161,11 @@ def _others(arrays: Mapping[str, np.ndarray], path: Path) -> dict[str, np.ndarra
 
 def _series(arrays: Mapping[str, np.ndarray], kind: str, path: Path) -> dict[str, Any]:
     parts: dict[str, dict[str, Any]] = {}
-    for key, array in arrays.items():
+    for key, values in arrays.items():
         prefix, _, rest = key.partition(":")
         if prefix == kind:
             name, _, field = rest.rpartition(":")
-            parts.setdefault(name, {})[field] = str(array) if field == "frame_id" else array
+            parts.setdefault(name, {})[field] = str(values) if field == "frame_id" else values
     wanted = {field.name for field in fields(SERIES[kind])}
     series = {}
     for name, part in parts.items():

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -116,29 +117,43 @@ class Recording:
             RecordingError: the file is missing, empty, damaged or lacks a joint; says which and what to do.
 
         """
-        from dynid_ros.recording import formats  # noqa: PLC0415 - it needs this class, and rosbags is slow to import
+        # rosbags is slow to import
+        from dynid_ros.recording.bag_reader import read_bag  # noqa: PLC0415
+        from dynid_ros.recording.csv_file import read_csv  # noqa: PLC0415
+        from dynid_ros.recording.npz_file import read_npz  # noqa: PLC0415
 
-        return formats.read(
-            Path(path),
-            joint_names,
-            effort_convention or EffortConvention("torque"),
-            torque_topic=torque_topic,
-            joint_states_topic=joint_states_topic,
-            link_states_topic=link_states_topic,
-            receive_time=receive_time,
-        )
+        path, convention = Path(path), effort_convention or EffortConvention("torque")
+        _require_readable(path, joint_names, convention)
+        bag_options: dict[str, Any] = {
+            "torque_topic": torque_topic,
+            "joint_states_topic": joint_states_topic,
+            "link_states_topic": link_states_topic,
+            "receive_time": receive_time,
+        }
+        if path.is_dir() or path.suffix in (".mcap", ".db3"):
+            return Recording(**read_bag(path, joint_names, convention, **bag_options))
+        readers = {".csv": read_csv, ".npz": read_npz}
+        if path.suffix not in readers:
+            raise RecordingError(
+                f"{path} is no known kind of recording; give a rosbag2 folder, or a .mcap, .db3, .csv or .npz file"
+            )
+        if any(bag_options.values()):
+            raise RecordingError(f"{path}: {', '.join(bag_options)} are for bags, not for tables")
+        recording = Recording(**readers[path.suffix](path, joint_names, convention))
+        recording = recording if joint_names is None else recording.select(joint_names)
+        return replace(recording, torque=convention.to_torque(recording.torque))
 
     def write_csv(self, path: str | Path) -> None:
         """Write joint data as `csv_file` describes, with 12 digits; wrenches and poses are left out."""
-        from dynid_ros.recording import formats  # noqa: PLC0415
+        from dynid_ros.recording.csv_file import write_csv  # noqa: PLC0415
 
-        formats.write_csv(self, Path(path))
+        write_csv(self, Path(path))
 
     def write_npz(self, path: str | Path) -> None:
         """Write everything, without loss, as `npz_file` describes."""
-        from dynid_ros.recording import formats  # noqa: PLC0415
+        from dynid_ros.recording.npz_file import write_npz  # noqa: PLC0415
 
-        formats.write_npz(self, Path(path))
+        write_npz(self, Path(path))
 
     @property
     def n_samples(self) -> int:
@@ -245,3 +260,16 @@ class Recording:
                     f"{sample}, t = {self.time[sample]:g} s ({len(bad)} such values); expected a number up to "
                     f"{LARGEST:g}: remove these samples, or record again"
                 )
+
+
+def _require_readable(path: Path, joint_names: Sequence[str] | None, convention: EffortConvention) -> None:
+    try:
+        there = path.exists()
+    except OSError as error:
+        raise RecordingError(f"{path} cannot be read ({error.strerror}); give a folder or file that can") from error
+    if not there:
+        raise RecordingError(f"{path} does not exist; give a rosbag2 folder, or a .mcap, .db3, .csv or .npz file")
+    if convention.gains is not None and joint_names is None:
+        raise RecordingError(
+            f"{path}: the gains of effort_convention are in the order of joint_names; give joint_names with them"
+        )

@@ -1,13 +1,13 @@
 """What a CSV table and a NPZ archive have in common: named columns that become a recording."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from dynid_ros.errors import RecordingError
 from dynid_ros.recording.effort import EffortConvention
-from dynid_ros.recording.recording import Recording
 
 TIME_NAMES = ("t", "time")
 QUANTITIES = {
@@ -28,8 +28,8 @@ class Table:
     clock: np.ndarray
     columns: dict[str, np.ndarray]
 
-    def to_recording(self, joint_names: Sequence[str] | None, convention: EffortConvention) -> Recording:
-        """Recording of the joints wanted; its time starts at 0, where the table's clock shows `start_time`.
+    def fields(self, convention: EffortConvention) -> dict[str, Any]:
+        """Fields of a `Recording`, efforts as recorded; time starts at 0, where the table's clock shows `start_time`.
 
         Raises:
             RecordingError: time is no column; only motor currents are there and the convention has no gains.
@@ -38,19 +38,16 @@ class Table:
         if self.clock.ndim != 1:
             raise RecordingError(f"{self.source}: time has shape {self.clock.shape}; expected one column, (N,)")
         unknown = np.full(self.columns["position"].shape, np.nan)
-        recording = Recording(
-            joint_names=self.joint_names,
-            time=self.clock - self.clock[:1],
-            position=self.columns["position"],
-            velocity=self.columns.get("velocity", unknown),
-            torque=self._effort(convention, unknown),
-            start_time=float(self.clock[0]) if self.clock.size else 0.0,
-            link_position=self.columns.get("link_position"),
-            source=self.source,
-        )
-        if joint_names is not None:
-            recording = recording.select(joint_names)
-        return replace(recording, torque=convention.to_torque(recording.torque))
+        return {
+            "joint_names": self.joint_names,
+            "time": self.clock - self.clock[:1],
+            "position": self.columns["position"],
+            "velocity": self.columns.get("velocity", unknown),
+            "torque": self._effort(convention, unknown),
+            "start_time": float(self.clock[0]) if self.clock.size else 0.0,
+            "link_position": self.columns.get("link_position"),
+            "source": self.source,
+        }
 
     def _effort(self, convention: EffortConvention, unknown: np.ndarray) -> np.ndarray:
         if convention.kind == "motor_current" and "current" in self.columns:

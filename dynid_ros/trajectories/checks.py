@@ -29,12 +29,12 @@ def check_limits(trajectory: Trajectory, limits: MotionLimits) -> None:
     """
     if trajectory.joint_names != limits.joint_names:
         raise TrajectoryError(f"the motion is of joints {trajectory.joint_names}, the limits of {limits.joint_names}")
-    for field in ("position", "velocity", "acceleration"):
-        values = getattr(trajectory, field)
+    for quantity in ("position", "velocity", "acceleration"):
+        values = getattr(trajectory, quantity)
         if not np.all(np.isfinite(values)):
             k, i = np.argwhere(~np.isfinite(values))[0]
             raise TrajectoryError(
-                f"{field} of joint '{limits.joint_names[i]}' is {values[k, i]} at {trajectory.time[k]:.3f} s"
+                f"{quantity} of joint '{limits.joint_names[i]}' is {values[k, i]} at {trajectory.time[k]:.3f} s"
             )
     time = check_times(trajectory)
     position, velocity, acceleration = trajectory.at(time)
