@@ -18,9 +18,8 @@ from dynid_ros.information.torque_columns import LINKS
 from dynid_ros.information.torque_information import TorqueInformation
 from dynid_ros.model import RobotModel
 from dynid_ros.model.friction import JointFriction
-from dynid_ros.trajectories.checks import check_limits
 from dynid_ros.trajectories.fourier import FourierSeries
-from dynid_ros.trajectories.limits import MotionLimits
+from dynid_ros.trajectories.limits import MotionLimits, check_limits
 from dynid_ros.trajectories.trajectory import LONGEST
 from dynid_ros.trajectories.workspace import Workspace
 

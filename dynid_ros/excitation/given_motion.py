@@ -12,10 +12,9 @@ from dynid_ros.excitation.guarded import GuardedExperiment, require
 from dynid_ros.files import read_text
 from dynid_ros.model import RobotModel
 from dynid_ros.trajectories import fourier
-from dynid_ros.trajectories.document import LARGEST_FILE
 from dynid_ros.trajectories.fourier import FourierSeries
 from dynid_ros.trajectories.limits import MotionLimits
-from dynid_ros.trajectories.trajectory import Trajectory
+from dynid_ros.trajectories.trajectory import LARGEST_FILE, Trajectory
 from dynid_ros.trajectories.workspace import Workspace
 
 REST = 1e-6

@@ -7,14 +7,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.errors import TrajectoryError
 from dynid_ros.excitation.experiment import Plan
-from dynid_ros.excitation.torque_room import TorqueRoom
 from dynid_ros.model import RobotModel
-from dynid_ros.trajectories.checks import check_limits
 from dynid_ros.trajectories.connection import Connection
-from dynid_ros.trajectories.limits import MotionLimits, per_joint
+from dynid_ros.trajectories.limits import MotionLimits, check_limits, per_joint
 from dynid_ros.trajectories.minimum_jerk import move
 from dynid_ros.trajectories.trajectory import Trajectory
-from dynid_ros.trajectories.workspace import Workspace
+from dynid_ros.trajectories.workspace import TorqueRoom, Workspace
 
 ACCELERATION_FRACTION = 0.8
 """Part of the limits of acceleration and jerk that a plan uses; the rest is there to stop it."""

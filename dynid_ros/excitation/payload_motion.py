@@ -13,8 +13,7 @@ from dynid_ros.excitation.tool_rotation import ToolRotation, paced, tool_axes, w
 from dynid_ros.model import RobotModel
 from dynid_ros.model.base_parameters import LINK_PARAMETERS, BaseParameters
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK, STATIC
-from dynid_ros.trajectories.checks import check_times
-from dynid_ros.trajectories.limits import MotionLimits
+from dynid_ros.trajectories.limits import MotionLimits, check_times
 from dynid_ros.trajectories.minimum_jerk import move
 from dynid_ros.trajectories.trajectory import Trajectory
 from dynid_ros.trajectories.workspace import Workspace

@@ -1,12 +1,10 @@
 """Motions: minimum jerk, Fourier series; their limits, and how to stop them."""
 
-from dynid_ros.trajectories.checks import check_limits, check_start, check_torque
+from dynid_ros.trajectories.execution import MotionInProgress, stop
 from dynid_ros.trajectories.fourier import FourierSeries
-from dynid_ros.trajectories.limits import MotionLimits
+from dynid_ros.trajectories.limits import MotionLimits, check_limits, check_start, check_torque
 from dynid_ros.trajectories.minimum_jerk import minimum_jerk, move, shortest_duration
-from dynid_ros.trajectories.progress import MotionInProgress
 from dynid_ros.trajectories.sinusoid import sinusoid
-from dynid_ros.trajectories.stopping import stop
 from dynid_ros.trajectories.trajectory import Trajectory
 from dynid_ros.trajectories.workspace import Workspace
 

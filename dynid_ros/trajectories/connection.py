@@ -9,8 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse.csgraph import connected_components, dijkstra
 
 from dynid_ros.errors import TrajectoryError
-from dynid_ros.trajectories.checks import check_limits
-from dynid_ros.trajectories.limits import MotionLimits
+from dynid_ros.trajectories.limits import MotionLimits, check_limits
 from dynid_ros.trajectories.minimum_jerk import move
 from dynid_ros.trajectories.trajectory import Trajectory
 

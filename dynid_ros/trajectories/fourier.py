@@ -9,8 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.errors import TrajectoryError
 from dynid_ros.files import write_atomically
-from dynid_ros.trajectories.document import document
-from dynid_ros.trajectories.trajectory import Trajectory
+from dynid_ros.trajectories.trajectory import Trajectory, document
 
 FORMAT = "dynid-fourier/1"
 WRITTEN = 1e-8

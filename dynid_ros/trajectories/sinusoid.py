@@ -4,8 +4,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.errors import TrajectoryError
-from dynid_ros.trajectories.checks import check_limits
-from dynid_ros.trajectories.limits import MotionLimits
+from dynid_ros.trajectories.limits import MotionLimits, check_limits
 from dynid_ros.trajectories.minimum_jerk import minimum_jerk
 from dynid_ros.trajectories.trajectory import Trajectory
 

@@ -5,9 +5,9 @@ import planar_arm
 import pytest
 
 from dynid_ros.errors import TrajectoryError
-from dynid_ros.excitation.torque_room import TorqueRoom
 from dynid_ros.model import RobotModel
 from dynid_ros.trajectories import MotionLimits, Workspace, move
+from dynid_ros.trajectories.workspace import TorqueRoom
 
 ROBOT = RobotModel.from_urdf(planar_arm.urdf())
 STRETCHED = np.zeros(3)

@@ -31,8 +31,8 @@ from dynid_ros.jobs.identifying.torque_sensors import read_gravity
 from dynid_ros.model import RobotModel
 from dynid_ros.report.gravity.identified_gravity import IdentifiedGravity
 from dynid_ros.trajectories import MotionLimits, Trajectory
-from dynid_ros.trajectories.checks import check_limits
 from dynid_ros.trajectories.fourier import FourierSeries
+from dynid_ros.trajectories.limits import check_limits
 
 POSES = np.random.default_rng(0).uniform(-2.0, 2.0, (4, 3))
 

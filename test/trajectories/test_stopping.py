@@ -8,7 +8,7 @@ from dynid_ros.excitation import StaticRotation
 from dynid_ros.model import RobotModel
 from dynid_ros.trajectories import MotionLimits, Trajectory, Workspace, check_limits, stop
 from dynid_ros.trajectories.connection import Connection
-from dynid_ros.trajectories.stopping import standstill
+from dynid_ros.trajectories.execution import standstill
 
 DEMO_ARM = Path(__file__).parents[2] / "config" / "demo_arm.urdf"
 

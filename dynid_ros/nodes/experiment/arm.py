@@ -25,8 +25,8 @@ from dynid_ros.nodes.shared.command_topic import CommandTopic, publishers_of
 from dynid_ros.nodes.shared.joint_states import JointOrder
 from dynid_ros.nodes.shared.waiting_messages import Waiting, waiting_messages
 from dynid_ros.trajectories import MotionInProgress, MotionLimits, Trajectory, stop
+from dynid_ros.trajectories.execution import standstill
 from dynid_ros.trajectories.limits import per_joint
-from dynid_ros.trajectories.stopping import standstill
 
 PAUSE = 1.0  # s from sending a long motion to its start: some controllers do nothing else while they read it
 STATE_TIMEOUT = 1.0  # s for which a joint state is waited for

@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 
 from dynid_ros.collision import Bodies, read_obstacles
 from dynid_ros.errors import CollisionError, DynidError, TrajectoryError
-from dynid_ros.excitation.torque_room import TorqueRoom
 from dynid_ros.model import RobotModel
 from dynid_ros.trajectories import MotionLimits, Trajectory, Workspace, check_limits, move
+from dynid_ros.trajectories.workspace import TorqueRoom
 
 AVAILABLE, REQUIRED, NONE = SHAPES = ("available", "required", "none")
 

@@ -8,7 +8,7 @@ from rclpy.duration import Duration
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from dynid_ros.trajectories import Trajectory
-from dynid_ros.trajectories.stopping import SHORTEST
+from dynid_ros.trajectories.execution import SHORTEST
 
 LEAD = SHORTEST
 """Time from arrival to the first point, s: the controller goes there smoothly from where it begins.

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dynid_ros.model import RobotModel
 from dynid_ros.trajectories import MotionLimits, Trajectory, Workspace
-from dynid_ros.trajectories.checks import check_times
+from dynid_ros.trajectories.limits import check_times
 
 BLOCK = 200
 """Poses looked at together."""

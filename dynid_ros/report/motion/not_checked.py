@@ -9,7 +9,7 @@ import numpy as np
 from dynid_ros.model import RobotModel
 from dynid_ros.report.formats import listed
 from dynid_ros.trajectories import MotionLimits, Workspace
-from dynid_ros.trajectories.checks import unknown_torques
+from dynid_ros.trajectories.limits import unknown_torques
 
 
 def not_checked(robot: RobotModel, limits: MotionLimits, workspace: Workspace) -> list[str]:
