@@ -2,19 +2,172 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
 from xml.etree import ElementTree as ET
 
 import numpy as np
 from urdf_parser_py.urdf import Pose
 
-from dynid_ros.collision.mesh_files import find_mesh, read_triangles
-from dynid_ros.collision.placements import Placement
-from dynid_ros.collision.triangles import box_faces, cylinder_faces, divided
+from dynid_ros.collision.obstacles import Placement
 from dynid_ros.errors import CollisionError
+from dynid_ros.files import MEGABYTE, require_file
 from dynid_ros.model.urdf import pose
+
+# Where the meshes of a URDF are, and the triangles in them.
+
+
+LARGEST_FILE = 200 * MEGABYTE
+PACKAGE_SCHEMES = ("package://", "model://")
+
+
+def find_mesh(name: str, directories: Sequence[Path]) -> Path:
+    """Path of a mesh, from the name that a URDF gives it.
+
+    `package://p/rest` is looked for in `directories` (those that hold a folder p or share/p, or are in p themselves),
+    on ROS_PACKAGE_PATH and on AMENT_PREFIX_PATH; a relative path in `directories`; `file://` and absolute paths are
+    taken as they are.
+
+    Raises:
+        CollisionError: there is no such file; says where it was looked for.
+
+    """
+    tried = list(_candidates(name, directories))
+    for path in tried:
+        if path.is_file():
+            return path
+    places = ", ".join(str(path) for path in dict.fromkeys(tried)) or "nowhere: no directory is known"
+    raise CollisionError(f"mesh '{name}' is not found (looked for {places}); name the directory that holds it")
+
+
+def _candidates(name: str, directories: Sequence[Path]) -> Iterator[Path]:
+    scheme = next((scheme for scheme in PACKAGE_SCHEMES if name.startswith(scheme)), None)
+    if scheme is not None:
+        package, _, rest = unquote(name.removeprefix(scheme)).partition("/")
+        given = [directory.resolve() for directory in directories]
+        for folder in given:
+            yield folder / package / rest
+            yield folder / "share" / package / rest
+        for folder in [*given, *_from_environment("ROS_PACKAGE_PATH")]:
+            yield from (parent / rest for parent in (folder, *folder.parents) if parent.name == package)
+        yield from (folder / package / rest for folder in _from_environment("ROS_PACKAGE_PATH"))
+        yield from (prefix / "share" / package / rest for prefix in _from_environment("AMENT_PREFIX_PATH"))
+        return
+    path = Path(unquote(name.removeprefix("file://")) if name.startswith("file://") else name)
+    if path.is_absolute():
+        yield path
+    else:
+        yield from (directory / path for directory in directories)
+
+
+def _from_environment(variable: str) -> list[Path]:
+    return [Path(entry) for entry in os.environ.get(variable, "").split(os.pathsep) if entry]
+
+
+def read_triangles(path: Path) -> np.ndarray:
+    """Triangles (F, 3, 3) of a mesh file, in the axes of the file (read-only).
+
+    A .dae file says what its unit is: these are in metres. Others are in the unit of the file; a URDF scales them.
+
+    Raises:
+        CollisionError: the file cannot be read, or `trimesh` (for .dae `pycollada` too) is not installed.
+
+    """
+    try:
+        require_file(path, LARGEST_FILE)
+        return _triangles(path, path.stat().st_mtime_ns)
+    except OSError as error:
+        raise CollisionError(f"mesh '{path}' cannot be read ({error.strerror or error})") from error
+
+
+@lru_cache(maxsize=64)
+def _triangles(path: Path, _changed: int) -> np.ndarray:
+    try:
+        import trimesh  # noqa: PLC0415  # only meshes need it
+    except ImportError as error:
+        raise CollisionError(f"mesh '{path}' needs the library trimesh; install it: pip install trimesh") from error
+    try:
+        mesh: Any = trimesh.load(path, force="mesh", process=False)
+        triangles = np.asarray(mesh.triangles, dtype=np.float64) * _unit(path)
+    except Exception as error:  # whatever a broken file makes a parser raise
+        raise CollisionError(
+            f"mesh '{path}' cannot be read as {path.suffix or 'a mesh'} ({type(error).__name__}); {_way_out(path)}"
+        ) from error
+    is_solid = triangles.shape[1:] == (3, 3)  # not so where corners have two coordinates
+    if not is_solid or not len(triangles) or not np.isfinite(triangles).all():
+        raise CollisionError(f"mesh '{path}' has no triangles in space, or some that are not finite; {_way_out(path)}")
+    triangles.flags.writeable = False
+    return triangles
+
+
+def _unit(path: Path) -> float:
+    """Metres in the unit of a .dae file, which trimesh leaves to us; 1 for others."""
+    if path.suffix.lower() != ".dae":
+        return 1.0
+    found = re.search(rb"""<unit\b[^>]*\bmeter\s*=\s*["']([^"']+)["']""", path.read_bytes())
+    return float(found[1]) if found else 1.0
+
+
+def _way_out(path: Path) -> str:
+    if path.suffix.lower() == ".dae" and find_spec("collada") is None:
+        return ".dae files need the library pycollada: pip install pycollada"
+    return "export it anew, as binary .stl for example"
+
+
+# Triangles of boxes, cylinders and meshes, none of them large.
+
+
+SIDES = 16
+"""Of the prism about a cylinder."""
+
+
+def box_faces(size: np.ndarray) -> np.ndarray:
+    """Triangles (12, 3, 3) of a box about the origin with sides `size` (3,)."""
+    triangles = []
+    for axis in range(3):
+        u, v = (axis + 1) % 3, (axis + 2) % 3
+        for side in (-0.5, 0.5):
+            corners = np.zeros((4, 3))
+            corners[:, axis] = side
+            corners[:, u] = [-0.5, 0.5, 0.5, -0.5]
+            corners[:, v] = [-0.5, -0.5, 0.5, 0.5]
+            triangles += [corners[[0, 1, 2]], corners[[0, 2, 3]]]
+    return np.array(triangles) * size
+
+
+def cylinder_faces(radius: float, length: float) -> np.ndarray:
+    """Triangles (4 SIDES, 3, 3) of a prism about a cylinder whose axis is z, the origin in its middle."""
+    angles = np.arange(SIDES + 1) * (2.0 * np.pi / SIDES)
+    rim = np.stack([np.cos(angles), np.sin(angles)], axis=1) * (radius / np.cos(np.pi / SIDES))
+    low, high = (np.column_stack([rim, np.full(SIDES + 1, z)]) for z in (-length / 2, length / 2))
+    centres = (np.array([0.0, 0.0, -length / 2]), np.array([0.0, 0.0, length / 2]))
+    triangles = []
+    for i in range(SIDES):
+        triangles += [[low[i], low[i + 1], high[i]], [high[i], low[i + 1], high[i + 1]]]
+        triangles += [[centres[0], low[i], low[i + 1]], [centres[1], high[i], high[i + 1]]]
+    return np.array(triangles)
+
+
+def divided(triangles: np.ndarray, longest: float) -> np.ndarray:
+    """The same surface in triangles (F, 3, 3) with no edge above `longest`: long edges are halved, again and again."""
+    done = []
+    while len(triangles):
+        edges = np.linalg.norm(triangles - np.roll(triangles, -1, axis=1), axis=2)
+        short = edges.max(axis=1) <= longest
+        done.append(triangles[short])
+        rest, k = triangles[~short], edges[~short].argmax(axis=1)
+        a, b, c = (rest[np.arange(len(rest)), (k + i) % 3] for i in range(3))
+        middle = (a + b) / 2
+        triangles = np.concatenate([np.stack([a, middle, c], axis=1), np.stack([middle, b, c], axis=1)])
+    return np.concatenate(done) if done else triangles
+
 
 FINEST = 10
 """A triangle's edge is at most this part of the size of its shape."""

@@ -6,10 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.collision import Bodies, Distances, Obstacle
-from dynid_ros.collision.checks import Checks
-from dynid_ros.collision.pairs import capsule_pairs, line_pairs
-from dynid_ros.collision.placed import Placed, Placing
-from dynid_ros.collision.surroundings import box_checks, floor_checks, obstacle_checks
+from dynid_ros.collision.capsules import Placed, Placing
+from dynid_ros.collision.clearance import Checks, box_checks, capsule_pairs, floor_checks, line_pairs, obstacle_checks
 from dynid_ros.errors import TrajectoryError
 from dynid_ros.model import RobotModel
 from dynid_ros.trajectories.limits import MotionLimits, check_times, check_torque, unknown_torques

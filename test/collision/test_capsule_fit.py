@@ -3,7 +3,7 @@ import time
 import numpy as np
 import pytest
 
-from dynid_ros.collision import triangles
+from dynid_ros.collision import shapes as triangles
 from dynid_ros.collision.capsule_fit import cover
 
 

@@ -4,7 +4,7 @@ import sys
 import numpy as np
 import pytest
 
-from dynid_ros.collision.mesh_files import find_mesh, read_triangles
+from dynid_ros.collision.shapes import find_mesh, read_triangles
 from dynid_ros.errors import CollisionError
 
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from dynid_ros.collision import triangles
+from dynid_ros.collision import shapes as triangles
 
 
 def area(faces):

@@ -16,7 +16,7 @@ from fuzzing.target import Target
 from fuzzing.yaml_text import yaml_text
 
 from dynid_ros.collision import read_obstacles
-from dynid_ros.collision.mesh_files import read_triangles
+from dynid_ros.collision.shapes import read_triangles
 from dynid_ros.control import compensated_friction, load_gravity_torque
 from dynid_ros.control.gravity_view import GravityView
 from dynid_ros.errors import ControlError, DynidError

@@ -16,7 +16,7 @@ from fuzzing import arms
 from fuzzing.yaml_text import yaml_text
 
 from dynid_ros.collision import read_obstacles
-from dynid_ros.collision.mesh_files import find_mesh
+from dynid_ros.collision.shapes import find_mesh
 from dynid_ros.control import load_gravity_torque
 from dynid_ros.errors import (
     CollisionError,

@@ -1,0 +1,381 @@
+"""What must keep apart: pairs of links, links and obstacles, links and planes."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dynid_ros.collision.capsules import Bodies, Placed, Placing
+from dynid_ros.collision.distances import Contact, SeparatingAxes, helpful_axes, segment_box, segment_segment
+from dynid_ros.collision.obstacles import BASE, Obstacle
+from dynid_ros.errors import CollisionError
+from dynid_ros.model.arrays import cross, dot
+from dynid_ros.model.chain import Chain
+
+
+@dataclass(frozen=True, eq=False)
+class Checks(ABC):
+    """K distances of links from each other or from what stands still.
+
+    Attributes:
+        bodies: the capsules.
+        body: (K,) the capsule that moves further.
+        clearance: (K,) least distance, m.
+
+    """
+
+    bodies: Bodies
+    body: np.ndarray
+    clearance: np.ndarray
+
+    @abstractmethod
+    def contact(self, placed: Placed) -> Contact:
+        """Distances between surfaces."""
+
+    @property
+    @abstractmethod
+    def names(self) -> tuple[str, ...]:
+        """(K,) what each is between."""
+
+    @abstractmethod
+    def told(self, k: int, distance: float, time: float) -> str:
+        """What is wrong with a distance at a time."""
+
+    @abstractmethod
+    def only(self, kept: np.ndarray) -> Checks:
+        """Those of a mask (K,)."""
+
+    @property
+    def link(self) -> np.ndarray:
+        """(K,) link of the chain that is pushed."""
+        return self.bodies.link[self.body]
+
+    @property
+    def other_link(self) -> np.ndarray:
+        """(K,) link of the chain that is pushed the other way; BASE if it stands still."""
+        return np.full(len(self.body), BASE)
+
+    def wrench(self, contact: Contact, weights: np.ndarray, moved: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Forces and moments about the base's origin (n, 3, N), summed over what each of n joints moves.
+
+        Args:
+            contact: where things are nearest.
+            weights: (K, N) forces along the normals.
+            moved: (n, K) 1 for a check whose first part the joint moves, less 1 if it moves the other part.
+
+        """
+        shape = (len(moved), 3, weights.shape[1])
+        push = contact.normal * weights[:, np.newaxis]
+        moment = cross(contact.point, push)
+        force, moment = ((moved @ each.reshape(len(weights), -1)).reshape(shape) for each in (push, moment))
+        return force, moment
+
+    def room(self, contact: Contact) -> np.ndarray:
+        """(K, N) distances less clearances."""
+        return contact.distance - self.clearance[:, np.newaxis]
+
+
+@dataclass(frozen=True, eq=False)
+class PairChecks(Checks):
+    """Capsules `body` from capsules `other` (K,), or what they cover where `axes` show that it is further apart."""
+
+    other: np.ndarray
+    axes: tuple[SeparatingAxes, ...] = ()
+
+    @property
+    def other_link(self) -> np.ndarray:  # noqa: D102
+        return self.bodies.link[self.other]
+
+    @property
+    def names(self) -> tuple[str, ...]:  # noqa: D102
+        names = self.bodies.names
+        return tuple(f"'{names[a]}' and '{names[b]}'" for a, b in zip(self.body, self.other, strict=True))
+
+    def contact(self, placed: Placed) -> Contact:  # noqa: D102
+        n = len(self.bodies.link)
+        a, b, points = self.body, self.other, placed.points
+        found = segment_segment(points[a], points[a + n], points[b], points[b + n])
+        distance = found.distance - (self.bodies.radius[a] + self.bodies.radius[b])[:, np.newaxis]
+        for axis in self.axes:
+            along = axis.contact(placed)
+            further = along.distance > distance[axis.k]
+            np.copyto(distance[axis.k], along.distance, where=further)
+            np.copyto(found.normal[axis.k], along.normal, where=further)
+            np.copyto(found.point[axis.k], along.point, where=further)
+        return found._replace(distance=distance)
+
+    def told(self, k: int, distance: float, time: float) -> str:  # noqa: D102
+        return _near(self.bodies.names[self.body[k]], f"'{self.bodies.names[self.other[k]]}'", distance, time) + (
+            f"; clearance is {self.clearance[k]:g} m"
+        )
+
+    def only(self, kept: np.ndarray) -> PairChecks:  # noqa: D102
+        number = np.cumsum(kept) - 1
+        axes = tuple(replace(axis, k=int(number[axis.k])) for axis in self.axes if kept[axis.k])
+        return PairChecks(self.bodies, self.body[kept], self.clearance[kept], self.other[kept], axes)
+
+
+@dataclass(frozen=True, eq=False)
+class ObstacleChecks(Checks):
+    """Capsules `body` from one obstacle."""
+
+    obstacle: Obstacle
+
+    @property
+    def names(self) -> tuple[str, ...]:  # noqa: D102
+        return tuple(f"'{self.bodies.names[a]}' and obstacle '{self.obstacle.name}'" for a in self.body)
+
+    def contact(self, placed: Placed) -> Contact:  # noqa: D102
+        turn, centre = self.obstacle.rotation, self.obstacle.centre[:, np.newaxis]
+        n = len(self.bodies.link)
+        p0, p1 = (turn.T @ (placed.points[self.body + end] - centre) for end in (0, n))
+        found = segment_box(p0, p1, self.obstacle.half)
+        distance = found.distance - self.bodies.radius[self.body][:, np.newaxis]
+        return Contact(distance, turn @ found.normal, turn @ found.point + centre)
+
+    def told(self, k: int, distance: float, time: float) -> str:  # noqa: D102
+        return _near(self.bodies.names[self.body[k]], f"obstacle '{self.obstacle.name}'", distance, time) + (
+            f"; clearance is {self.clearance[k]:g} m"
+        )
+
+    def only(self, kept: np.ndarray) -> ObstacleChecks:  # noqa: D102
+        return ObstacleChecks(self.bodies, self.body[kept], self.clearance[kept], self.obstacle)
+
+
+@dataclass(frozen=True, eq=False)
+class Plane:
+    """A plane that the arm stays on one side of.
+
+    Attributes:
+        normal: (3,) to the allowed side, in the base frame.
+        bound: where the plane is along the normal, m.
+        sign: of the normal along the axis that `told` gives places on.
+        name: what to call it.
+        told: how to tell a violation, with {name}, {at} (the place, m) and {time}.
+
+    """
+
+    normal: np.ndarray
+    bound: float
+    sign: float
+    name: str
+    told: str
+
+
+@dataclass(frozen=True, eq=False)
+class PlaneChecks(Checks):
+    """Ends `end` (K,), 0 or 1, of capsules from a plane; with both ends the whole capsule is on a side."""
+
+    end: np.ndarray
+    plane: Plane
+
+    @property
+    def names(self) -> tuple[str, ...]:  # noqa: D102
+        return tuple(f"'{self.bodies.names[a]}' and {self.plane.name}" for a in self.body)
+
+    def contact(self, placed: Placed) -> Contact:  # noqa: D102
+        normal = self.plane.normal
+        chosen = placed.points[self.body + self.end * len(self.bodies.link)]
+        distance = normal[0] * chosen[:, 0] + normal[1] * chosen[:, 1] + normal[2] * chosen[:, 2]
+        distance -= (self.bodies.radius[self.body] + self.plane.bound)[:, np.newaxis]
+        return Contact(distance, np.broadcast_to(normal[:, np.newaxis], chosen.shape), chosen)
+
+    def wrench(self, contact: Contact, weights: np.ndarray, moved: np.ndarray) -> tuple[np.ndarray, np.ndarray]:  # noqa: D102
+        normal = self.plane.normal[:, np.newaxis]
+        lever = moved @ (contact.point * weights[:, np.newaxis]).reshape(len(weights), -1)
+        lever = lever.reshape(len(moved), 3, -1)
+        return (moved @ weights)[:, np.newaxis] * normal, cross(lever, normal)
+
+    def told(self, k: int, distance: float, time: float) -> str:  # noqa: D102
+        at = self.plane.sign * (distance + self.plane.bound)
+        return self.plane.told.format(name=self.bodies.names[self.body[k]], at=at, time=time)
+
+    def only(self, kept: np.ndarray) -> PlaneChecks:  # noqa: D102
+        return PlaneChecks(self.bodies, self.body[kept], self.clearance[kept], self.end[kept], self.plane)
+
+
+def _near(name: str, other: str, distance: float, time: float) -> str:
+    if distance < 0:
+        return f"'{name}' would overlap with {other} by {-distance:.3f} m at {time:.3f} s"
+    return f"'{name}' would come within {distance:.3f} m of {other} at {time:.3f} s"
+
+
+# Which links are kept apart from which.
+
+
+USUAL = 0.9
+"""Capsules of links two joints apart that have the clearance in less than this part of all poses lack it by design."""
+NEAR = 3
+"""Of links up to so many joints apart, capsules that overlap in OFTEN of all poses are looked at more closely."""
+OFTEN = 0.02
+
+
+def capsule_pairs(placing: Placing, clearance: float, placed: Placed) -> PairChecks:
+    """Pairs of capsules on links that are no neighbours in the chain.
+
+    Left out are pairs of capsules that overlap in every pose of `placed`: the parts of two links beside the joint
+    between them, which would allow no pose at all. The other capsules of the same two links are still looked at.
+    Capsules of links few joints apart that often overlap are looked at more closely, along separating axes. Capsules
+    of links two joints apart that are nearer than the clearance by design may come as near as they like, but not
+    touch.
+
+    Args:
+        placing: the capsules.
+        clearance: least distance, m.
+        placed: they in poses within the limits.
+
+    """
+    bodies = placing.bodies
+    pairs = np.array(
+        [(b, a) for a, b in combinations(range(len(bodies.link)), 2) if bodies.link[b] - bodies.link[a] > 1], dtype=int
+    ).reshape(-1, 2)
+    checks = PairChecks(bodies, pairs[:, 0], np.zeros(len(pairs)), pairs[:, 1])
+    distance = checks.contact(placed).distance
+    apart = bodies.link[pairs[:, 0]] - bodies.link[pairs[:, 1]]
+    axes: list[SeparatingAxes] = []
+    for k in np.flatnonzero((apart <= NEAR) & (np.mean(distance < 0, axis=1) > OFTEN)):
+        axes += helpful_axes(placing, int(k), pairs[k], near=placed.only(distance[k] < 0), n_poses=distance.shape[1])
+    checks = replace(checks, axes=tuple(axes))
+    distance = checks.contact(placed).distance
+    by_design = (apart == 2) & (np.mean(distance >= clearance, axis=1) < USUAL)
+    asked = np.where(by_design, 0.0, clearance)
+    return replace(checks, clearance=asked).only(np.any(distance > 1e-9, axis=1))
+
+
+def line_pairs(placing: Placing, clearance: float, placed: Placed) -> PairChecks:
+    """Pairs of lines from link to link, as `Bodies.lines`; none for clearance zero.
+
+    Lines that are less than three times the clearance apart along the arm, as those of a wrist, are close by design and
+    not looked at.
+    """
+    bodies, points = placing.bodies, placed.points
+    n = len(bodies.link)
+    lengths = np.linalg.norm(points[n:] - points[:n], axis=1).min(axis=-1)
+    along = np.concatenate([[0.0], np.cumsum(lengths)])
+    pairs = np.array(
+        [
+            (b, a)
+            for a, b in combinations(np.flatnonzero(lengths > 1e-9), 2)
+            if clearance > 0 and along[b] - along[a + 1] > 3 * clearance
+        ],
+        dtype=int,
+    ).reshape(-1, 2)
+    return PairChecks(bodies, pairs[:, 0], np.full(len(pairs), clearance), pairs[:, 1])
+
+
+# Distances of a moving arm, and how they change with the positions of its joints.
+
+
+class Distances:
+    """Distances of K checks in N poses.
+
+    Where two links, or a link and an obstacle, overlap, the distance is negative: by how much the capsules would have
+    to shrink, not how far the links would have to move apart. Beyond the axes of two capsules that cross it grows
+    again.
+
+    Attributes:
+        room: (N, K) distance less the clearance asked for, m; negative: too near.
+        names: (K,) what each is between.
+
+    """
+
+    def __init__(self, checks: Sequence[Checks], chain: Chain, placed: Placed) -> None:
+        self._checks, self._chain = checks, chain
+        self._axes, self._origins = placed.rotations[:-1, :, 2], placed.origins[:-1]
+        self._contacts = [check.contact(placed) for check in checks]
+        rooms = [check.room(contact) for check, contact in zip(checks, self._contacts, strict=True)]
+        self.room = np.concatenate([np.empty((0, placed.points.shape[-1])), *rooms]).T
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """What each check is between."""
+        return tuple(name for check in self._checks for name in check.names)
+
+    def gradient(self, weights: ArrayLike) -> np.ndarray:
+        """Gradient (N, n) with respect to the positions of the sum over checks of weights (N, K) times room.
+
+        A weight is a force that pushes two things apart. Its virtual work in the motion of a joint is that of the
+        wrench on all links that the joint moves.
+
+        Raises:
+            CollisionError: the weights are not of the shape of `room`.
+
+        """
+        weights = np.asarray(weights, dtype=float)
+        if weights.shape != self.room.shape:
+            raise CollisionError(f"weights have shape {weights.shape}; expected that of room, {self.room.shape}")
+        n, n_samples = self._chain.n_joints, len(weights)
+        force, moment = np.zeros((n, 3, n_samples)), np.zeros((n, 3, n_samples))
+        joints = np.arange(n)[:, np.newaxis]
+        first = 0
+        for check, contact in zip(self._checks, self._contacts, strict=True):
+            count = len(check.body)
+            if count:
+                moved = (check.link >= joints).astype(float) - (check.other_link >= joints)
+                pushed, turned = check.wrench(contact, weights.T[first : first + count], moved)
+                force += pushed
+                moment += turned
+            first += count
+        prismatic = self._chain.prismatic[:, np.newaxis]
+        turning = dot(self._axes, moment) - dot(self._axes, cross(self._origins, force))
+        return np.where(prismatic, dot(self._axes, force), turning).T
+
+
+# What the moving links keep away from: floor, walls of a box, obstacles.
+
+
+STILL = 1e-9
+"""A point that moves less stands still, m."""
+PROBES = 16
+"""Poses that tell whether two points always coincide."""
+
+
+def floor_checks(bodies: Bodies, up: np.ndarray, height: float, points: np.ndarray) -> list[Checks]:
+    """Moving ends of capsules above a floor at `height` along `up`; `points` (2 C, 3, N) in some poses."""
+    told = f"'{{name}}' would be at height {{at:.3f}} m at {{time:.3f}} s, below floor_height {height:g} m"
+    return _plane(bodies, points, Plane(up, height, 1.0, "the floor", told))
+
+
+def box_checks(bodies: Bodies, lower: np.ndarray, upper: np.ndarray, points: np.ndarray) -> list[Checks]:
+    """Moving ends of capsules inside the six faces of a box with these corners (3,) in the base frame."""
+    checks: list[Checks] = []
+    for axis, letter in enumerate("xyz"):
+        for side, corner, sign in (("lower", lower, 1.0), ("upper", upper, -1.0)):
+            told = f"'{{name}}' would reach {letter} = {{at:.3f}} m at {{time:.3f}} s, beyond {side} side "
+            name = f"the {side} {letter} side of the box"
+            plane = Plane(
+                sign * np.eye(3)[axis], sign * corner[axis], sign, name, f"{told}{corner[axis]:g} m of the box"
+            )
+            checks += _plane(bodies, points, plane)
+    return checks
+
+
+def obstacle_checks(bodies: Bodies, obstacles: Sequence[Obstacle], clearance: float) -> list[Checks]:
+    """Moving capsules clear of obstacles."""
+    moving = np.flatnonzero(bodies.link != BASE)
+    return [ObstacleChecks(bodies, moving, np.full(len(moving), clearance), obstacle) for obstacle in obstacles]
+
+
+def _plane(bodies: Bodies, points: np.ndarray, plane: Plane) -> list[Checks]:
+    if np.isneginf(plane.bound):
+        return []
+    ends = _distinct(bodies, points)
+    n = len(bodies.link)
+    return [PlaneChecks(bodies, ends % n, np.zeros(len(ends)), ends // n, plane)]
+
+
+def _distinct(bodies: Bodies, points: np.ndarray) -> np.ndarray:
+    """Ends, of 2 C, that move; of those that coincide in all poses with the same radius, that of the last capsule."""
+    n = len(bodies.link)
+    order = np.argsort(np.tile(np.arange(n), 2) * 2 + (np.arange(2 * n) < n))[::-1]
+    keys = np.column_stack([np.tile(bodies.radius, 2), points[:, :, :PROBES].reshape(2 * n, -1)])[order]
+    _, first = np.unique(np.round(keys, 9), axis=0, return_index=True)
+    kept = np.sort(order[first])
+    moving = np.ptp(points, axis=2).max(axis=1) > STILL
+    return kept[moving[kept] & (np.tile(bodies.link, 2)[kept] != BASE)]
