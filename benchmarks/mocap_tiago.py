@@ -19,8 +19,7 @@ from hand_poses import TIAGO_CSV, TIAGO_URDF, distances, read_poses
 from real_recordings import MISSING
 
 from dynid_ros.mocap.marker_set import FITTED, MarkerSet
-from dynid_ros.mocap.registration import register
-from dynid_ros.mocap.registration_result import Registration
+from dynid_ros.mocap.registration import Registration, register
 from dynid_ros.model import RobotModel
 
 

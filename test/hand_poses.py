@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from real_recordings import DATA
 
-from dynid_ros.mocap.registration_result import Registration
+from dynid_ros.mocap.registration import Registration
 from dynid_ros.model import RobotModel
 
 TIAGO_CSV = DATA / "tiago_mocap" / "develop" / "qualisys_hand.csv"

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid_ros.estimation.robust import lengths
-from dynid_ros.mocap.marker_kinematics import link_frames, marker_jacobian, marker_positions
-from dynid_ros.mocap.marker_set import MarkerSet
+from dynid_ros.errors import MocapError
+from dynid_ros.estimation.robust import lengths, spread, tukey
+from dynid_ros.mocap.marker_set import MarkerSet, link_frames, marker_jacobian, marker_positions
 from dynid_ros.model import RobotModel
 
 LEVER = 2e-3
@@ -125,3 +125,109 @@ def _linearised(
     target = (np.where(root > 0, residual, 0.0) * root).reshape(len(q), -1, 1)
     transposed = rows.transpose(0, 2, 1)
     return residual, weight, transposed @ rows, (transposed @ target)[..., 0]
+
+
+# Why some joints stay unknown in some frames, in words.
+
+
+def unknown_joints(robot: RobotModel, markers: MarkerSet, fit: FrameFit) -> list[str]:
+    """One sentence for each joint that some frame does not tell, with the reasons and how often each holds."""
+    used = (fit.weights > 0).astype(int)
+    beyond = used @ markers.beyond(robot.n_joints).astype(int)
+    remarks = []
+    for j, name in enumerate(robot.joint_names):
+        unknown = ~fit.told[:, j]
+        if not unknown.any():
+            continue
+        if not (markers.links >= j).any():
+            remarks.append(f"{name}: not known, it moves no marker")
+            continue
+        unseen = unknown & (beyond[:, j] == 0)
+        axial = unknown & ~unseen & (fit.reach[:, j] < LEVER)
+        mingled = unknown & ~unseen & ~axial
+        reasons = []
+        if unseen.any():
+            reasons.append(f"no marker beyond it was seen ({unseen.sum()})")
+        if axial.any():
+            reasons.append(f"those seen lie on its axis ({axial.sum()})")
+        if mingled.any():
+            reasons.append(
+                f"the markers seen do not tell it from {_partners(robot, fit, j, mingled)} ({mingled.sum()}): too few, "
+                "or a singular pose"
+            )
+        remarks.append(f"{name}: not known in {unknown.sum()} of {len(unknown)} frames: {'; '.join(reasons)}")
+    return remarks
+
+
+def _partners(robot: RobotModel, fit: FrameFit, joint: int, frames: NDArray) -> str:
+    """Joints that are unknown together with one, in most of these frames."""
+    together = (~fit.told[frames]).mean(axis=0) > 0.5
+    together &= (fit.reach[frames] >= LEVER).mean(axis=0) > 0.5
+    together[joint] = False
+    return ", ".join(name for name, other in zip(robot.joint_names, together, strict=True) if other) or "other joints"
+
+
+# Joint positions to start from, where no encoder gives them: frame after frame.
+
+
+STRIDE = 10
+"""Frames that start from the same one before them: as good as one after the other at a camera's rates, and faster."""
+
+STARTS = 200
+"""Random positions within the limits that the first frame is tried from."""
+
+FITS = 0.02
+"""Median distance of markers, m, up to which a first frame is believed."""
+
+
+def cautious(floor: float) -> Weights:
+    """Tukey's weights by the spread of each frame's own residuals, so that most markers of a frame always count."""
+    return lambda length: tukey(length, np.maximum(np.nan_to_num(spread(length)), floor)[:, None])
+
+
+def follow(robot: RobotModel, markers: MarkerSet, seen: NDArray, first: NDArray | None) -> NDArray:
+    """Seeds (M, n) for all frames, each found from those before it.
+
+    Args:
+        robot: the arm.
+        markers: with known places.
+        seen: (M, P, 3) m in the base frame, NaN where not seen.
+        first: (n,) joint positions near those of the first frames; None: they are searched for within the limits.
+
+    Raises:
+        MocapError: no start was found.
+
+    """
+    most = np.isfinite(seen).all(axis=2).sum(axis=1)
+    start = int(np.flatnonzero(most >= np.quantile(most, 0.5))[0])
+    q = _first(robot, markers, seen[start]) if first is None else np.asarray(first, dtype=float)
+    seeds = np.empty((len(seen), robot.n_joints))
+    for forward in (True, False):
+        order = np.arange(start, len(seen)) if forward else np.arange(start)[::-1]
+        current = q
+        for begin in range(0, len(order), STRIDE):
+            rows = order[begin : begin + STRIDE]
+            fit = fit_frames(robot, markers, seen[rows], np.tile(current, (len(rows), 1)), cautious(1e-4))
+            seeds[rows] = fit.position
+            for position, told in zip(fit.position, fit.told, strict=True):
+                current = np.where(told, position, current)
+    return seeds
+
+
+def _first(robot: RobotModel, markers: MarkerSet, seen: NDArray) -> NDArray:
+    limits = robot.limits
+    lower, upper = np.maximum(limits.lower, -np.pi), np.minimum(limits.upper, np.pi)
+    starts = np.random.default_rng(0).uniform(lower, upper, (STARTS, robot.n_joints))
+    frames = np.repeat(seen[None], STARTS, axis=0)
+    fit = fit_frames(robot, markers, frames, starts, lambda length: np.isfinite(length).astype(float), iterations=40)
+    misfit = spread(np.linalg.norm(fit.residual, axis=2))
+    best = int(np.nanargmin(misfit))
+    if not misfit[best] < FITS:
+        raise MocapError(
+            f"no joint positions within the limits bring the markers of the first frame nearer than "
+            f"{1000 * misfit[best]:.0f} mm to where they are seen: give the motors' positions, or look at the "
+            "registration"
+        )
+    q = fit.position[best]
+    turn = np.where(robot.chain.prismatic, 0.0, 2 * np.pi * np.round(q / (2 * np.pi)))
+    return q - turn

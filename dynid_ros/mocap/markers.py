@@ -1,13 +1,34 @@
 """Marker positions (N, P, 3): N frames of P markers on one body, m, in the camera's frame; NaN where not seen."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from itertools import combinations
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import linear_sum_assignment
+from scipy.spatial.distance import cdist
 
 from dynid_ros.errors import MocapError
 from dynid_ros.estimation.robust import _deviation
+
+
+def require_positions(positions: ArrayLike, n_markers: int) -> NDArray:
+    """Positions (M, P, 3) as floats.
+
+    Raises:
+        MocapError: another shape, or no frame.
+
+    """
+    array = np.asarray(positions, dtype=float)
+    if array.ndim != 3 or array.shape[1:] != (n_markers, 3) or not len(array):
+        raise MocapError(
+            f"marker positions have shape {array.shape}; expected (frames, {n_markers}, 3): x, y, z in m of each of "
+            f"{n_markers} markers, NaN where it was not seen"
+        )
+    return array
+
 
 LARGEST = 20.0
 """Greatest distance within an arm's workspace, m; positions in mm exceed it."""
@@ -80,3 +101,162 @@ def jitter(markers: NDArray) -> float:
         if together.size > 3:
             found.append(_deviation(together - np.median(together)) / np.sqrt(2.0))
     return min(found, default=float("nan"))
+
+
+# Markers that the tracker has mixed up, put back by where they should be.
+
+
+def matched(seen: NDArray, expected: NDArray, gate: float) -> tuple[NDArray, NDArray]:
+    """Which seen point is which expected marker, in one frame: least total distance, none farther than `gate`.
+
+    Args:
+        seen: (S, 3) m, NaN for one that is not there.
+        expected: (P, 3) m, NaN for a marker of which nothing is known.
+        gate: m.
+
+    Returns:
+        indices of seen points and, as long, of the markers that they are.
+
+    """
+    points, places = (np.flatnonzero(np.isfinite(x).all(axis=1)) for x in (seen, expected))
+    # All pairs beyond the gate cost the same, more than any sum within it: as many as can are matched within.
+    distance = cdist(seen[points], expected[places])
+    cost = np.where(distance < gate, distance, gate * (1 + len(points)))
+    rows, columns = linear_sum_assignment(cost)
+    good = distance[rows, columns] < gate
+    return points[rows[good]], places[columns[good]]
+
+
+def mended(seen: NDArray, expected: NDArray, gate: float) -> NDArray:
+    """Points (M, P, 3) in the order of the markers they are nearest to, frame by frame; NaN where none is near.
+
+    Args:
+        seen: (M, P, 3) m, NaN where not seen.
+        expected: (M, P, 3) m where the markers should be.
+        gate: m, farthest that a point may be from there.
+
+    """
+    ordered = np.full_like(seen, np.nan)
+    for frame, (points, places) in enumerate(zip(seen, expected, strict=True)):
+        found, marker = matched(points, places, gate)
+        ordered[frame, marker] = points[found]
+    return ordered
+
+
+# Markers followed from frame to frame by nearness, where a tracker has exchanged their names for a while.
+
+
+STALE = 10
+"""Frames for which the last place of an unseen marker still tells where it comes back."""
+
+JUMP = 6.0
+"""Step in parts of the median one, from which it is asked whose it is."""
+
+
+def linked(markers: NDArray) -> NDArray:
+    """Markers under the names that they have in most frames, (N, P, 3).
+
+    No model of the motion is needed; errors add up, so this is for a start, not for counting faults.
+
+    Args:
+        markers: (N, P, 3) m, NaN where not seen.
+
+    """
+    n_frames, n_markers = markers.shape[:2]
+    latest = np.maximum.accumulate(np.where(is_seen(markers), np.arange(n_frames)[:, None], -1), axis=0)
+    last = np.take_along_axis(markers, np.maximum(latest, 0)[..., None], axis=0)
+    step = np.linalg.norm(markers[1:] - last[:-1], axis=2)
+    fresh = np.isfinite(step) & (latest[:-1] >= 0) & (np.arange(1, n_frames)[:, None] - latest[:-1] <= STALE)
+    if n_markers < 2 or not fresh.any():
+        return markers
+    jumps = np.flatnonzero(np.any(fresh & (step > JUMP * np.median(step[fresh])), axis=1)) + 1
+    reach = 0.5 * _closest(markers)
+    # Which of the positions in a frame is each marker; where and when each was seen last.
+    source, current, done = np.empty((n_frames, n_markers), dtype=int), np.arange(n_markers), 0
+    place, when = np.full((n_markers, 3), np.nan), np.full(n_markers, -STALE - 1)
+    for k in [*jumps.tolist(), n_frames]:
+        source[done:k] = current
+        newer = latest[k - 1, current] >= done
+        place[newer], when[newer] = last[k - 1, current[newer]], latest[k - 1, current[newer]]
+        if k < n_frames:
+            known = np.where((k - when <= STALE)[:, None], place, np.nan)
+            current, done = _renamed(current, *matched(markers[k], known, reach)), k
+    usual, counts = np.unique(source, axis=0, return_counts=True)
+    # The names are only relative to the first frame's, which need not be the usual ones.
+    own = np.argsort(usual[np.argmax(counts)])
+    return np.take_along_axis(markers, source[:, own][..., None], axis=1)
+
+
+def _closest(markers: NDArray) -> float:
+    """Smallest of the median distances between two markers, m."""
+    return min((float(np.nanmedian(distance)) for _, _, distance in pair_distances(markers)), default=float("inf"))
+
+
+def _renamed(current: NDArray, now: NDArray, then: NDArray) -> NDArray:
+    """Which position is each marker (P,), some being found anew; the others keep theirs or share what is left."""
+    renamed = np.full(len(current), -1)
+    renamed[then] = now
+    for p in np.flatnonzero(renamed < 0):
+        if current[p] not in renamed:
+            renamed[p] = current[p]
+    renamed[renamed < 0] = np.setdiff1d(np.arange(len(current)), renamed)
+    return renamed
+
+
+# Markers whose order changes from frame to frame, made into tracks that stay with one marker.
+
+
+GATE = 0.03
+"""Distance from its prediction up to which a point can continue a track, m."""
+
+FORGOTTEN = 0.5
+"""Time after which a track that is not seen is given up, s."""
+
+SHORTEST = 0.05
+"""Share of the frames that a track must hold to be kept: ghosts flash up."""
+
+
+def tracks(points: ArrayLike, time: ArrayLike, gate: float = GATE) -> NDArray:
+    """Points in any order, frame by frame, as tracks (M, T, 3) in m, NaN where not seen.
+
+    Each track predicts its next point by constant velocity; points and predictions are matched by least total distance
+    within the gate. A point that continues no track starts one. A marker that is hidden for more than half a second
+    comes back as another track: `bodies` and links tell that they are one.
+
+    Args:
+        points: (M, S, 3) m, NaN for points that are not there.
+        time: (M,) s, increasing.
+        gate: m; less than half the distance between markers, more than the error of a prediction (half acceleration
+            times squared interval, plus noise).
+
+    Raises:
+        MocapError: points of another shape.
+
+    """
+    seen = require_positions(points, np.shape(points)[1] if np.ndim(points) == 3 else 0)
+    stamps = np.asarray(time, dtype=float)
+    finished: list[NDArray] = []
+    current = np.empty((0, len(seen), 3))
+    last, velocity, when = np.empty((0, 3)), np.empty((0, 3)), np.empty(0)
+    for frame, (now, row) in enumerate(zip(stamps, seen, strict=True)):
+        alive = now - when <= FORGOTTEN
+        finished.extend(current[~alive])
+        current, last, velocity, when = current[alive], last[alive], velocity[alive], when[alive]
+        ahead = (now - when)[:, None]
+        # Velocity is trusted for a few frames only; a hidden marker may have turned round.
+        found, track = matched(row, last + velocity * np.minimum(ahead, 0.1), gate)
+        if len(track):
+            fresh = (row[found] - last[track]) / ahead[track]
+            velocity[track] = (velocity[track] + fresh) / 2  # half of the noise of a difference stays out
+            last[track], when[track] = row[found], now
+            current[track, frame] = row[found]
+        new = np.setdiff1d(np.flatnonzero(np.isfinite(row).all(axis=1)), found)
+        if len(new):
+            begun = np.full((len(new), len(seen), 3), np.nan)
+            begun[:, frame] = row[new]
+            current = np.concatenate([current, begun])
+            last, velocity = np.concatenate([last, row[new]]), np.concatenate([velocity, np.zeros((len(new), 3))])
+            when = np.append(when, np.full(len(new), now))
+    everything = np.array([*finished, *current]).reshape(-1, len(seen), 3)
+    lasting = np.isfinite(everything).all(axis=2).mean(axis=1) >= SHORTEST
+    return everything[lasting].transpose(1, 0, 2)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -10,15 +10,142 @@ from scipy.spatial.transform import Rotation
 
 from dynid_ros.errors import MocapError
 from dynid_ros.estimation.robust import MEDIAN_LENGTH, lengths, tukey
-from dynid_ros.mocap.camera_search import search
-from dynid_ros.mocap.conventions import refuse_other_conventions, require_moving
-from dynid_ros.mocap.decidable import Decidable, decidable
-from dynid_ros.mocap.marker_set import MarkerSet, require_enough, require_positions
-from dynid_ros.mocap.registration_errors import block_errors
-from dynid_ros.mocap.registration_result import Registration
-from dynid_ros.mocap.scatter import SeenOnLinks
-from dynid_ros.mocap.yielding import fit_yielding, redundant
+from dynid_ros.mocap.camera_pose import Decidable, SeenOnLinks, block_errors, decidable, search
+from dynid_ros.mocap.deflecting_registration import fit_yielding, redundant
+from dynid_ros.mocap.marker_set import MarkerSet, link_frames, require_enough
+from dynid_ros.mocap.markers import require_positions
 from dynid_ros.model import RobotModel
+
+# Markers whose coordinates are not what they should be: still, mirrored, in millimetres.
+
+
+STILL = 2e-3
+"""Movement of a link's markers, m, below which they stand still."""
+
+MOVING = 0.02
+"""Movement of a link's frame, m and rad, from which its markers must move."""
+
+DOUBTFUL = 5e-3
+"""Median stray of a coordinate, m, from which other conventions are tried."""
+
+BETTER = 0.2
+"""Stray with another convention, in parts of that with the right one, that convicts it."""
+
+
+def require_moving(seen: SeenOnLinks) -> None:
+    """Refuse an arm at rest, and markers that stand still on a link that moves.
+
+    Raises:
+        MocapError: names the links and the markers.
+
+    """
+    frames = link_frames(seen.robot, seen.motor)
+    travel = np.maximum(np.std(frames.origin, axis=0).max(axis=1), np.std(frames.rotation, axis=0).max(axis=(1, 2)))
+    links = sorted(set(seen.markers.links[seen.markers.links >= 0]))
+    if not (travel[links] > MOVING).any():
+        raise MocapError(
+            "the links with markers do not move: nothing tells where the camera stands; move all joints before them"
+        )
+    for link in links:
+        on = np.flatnonzero(seen.markers.links == link)
+        points = seen.positions[:, on]
+        moved = np.linalg.norm(points - np.nanmedian(points, axis=0), axis=2)
+        if travel[link] > MOVING and np.nanquantile(moved, 0.9) < STILL:
+            raise MocapError(
+                f"markers {', '.join(seen.markers.names[p] for p in on)} stand still within "
+                f"{1000 * np.nanquantile(moved, 0.9):.1f} mm while link '{seen.robot.link_names[link]}' moves: they "
+                "are not on it, or the tracker has frozen"
+            )
+
+
+def refuse_other_conventions(seen: SeenOnLinks, misfit: float) -> None:
+    """Say so if the markers fit in another unit or after a reflection, and not as they are.
+
+    Args:
+        seen: markers and motors.
+        misfit: median stray, m, of the best proper pose of the camera.
+
+    Raises:
+        MocapError: names what is wrong and both strays.
+
+    """
+    if misfit < DOUBTFUL:
+        return
+    metres = replace(seen, positions=seen.positions / 1000)
+    trials = {
+        "are in millimetres: divide them by 1000": search(metres)[2],
+        "are of a left-handed frame: reverse one axis": search(seen, mirrored=True)[2],
+        "are in millimetres and of a left-handed frame: divide them by 1000 and reverse one axis": search(
+            metres, mirrored=True
+        )[2],
+    }
+    words, best = min(trials.items(), key=lambda item: item[1])
+    if best < BETTER * misfit:
+        raise MocapError(
+            f"the marker coordinates {words}; then markers stray {1000 * best:.1f} mm on their links, and as they are "
+            f"{1000 * misfit:.0f} mm"
+        )
+
+
+# What a registration found, and how well.
+
+
+@dataclass(frozen=True, eq=False)
+class Registration:
+    """What ties a camera to an arm.
+
+    What a deflection has in common with all poses (an arm that hangs forward sags forward) moves the camera or the
+    markers: no camera can tell it from them. What changes from pose to pose is fitted if the joints may give way. If
+    motors stand for links, as if the joints were stiff, it is part of the residual and of the standard errors.
+
+    Attributes:
+        markers: with their places, NaN for markers that do not fit their link.
+        camera: (4, 4) pose of the base in the camera frame, m.
+        offsets: (n,) rad or m to add to motor positions; zero where not decidable or not asked for.
+        camera_errors: (6,) standard errors: rotation about the base's axes, rad, and shift along them, m.
+        place_errors: (P, 3) m.
+        offset_errors: (n,) rad or m, NaN where the offset was not found.
+        deflection: (n,) usual size of what the joints give way, rad or m; None if they were taken as stiff.
+        noise: standard deviation of a coordinate, m: of the markers, and of stiff joints' deflections.
+        residual_rms: (P,) m, length of a marker's residual, outliers left out.
+        used: (P,) share of a marker's positions that are no outliers.
+        undecided: what no marker tells, in words. Link angles do not depend on it.
+        remarks: markers that do not fit.
+
+    """
+
+    markers: MarkerSet
+    camera: NDArray
+    offsets: NDArray
+    camera_errors: NDArray
+    place_errors: NDArray
+    offset_errors: NDArray
+    deflection: NDArray | None
+    noise: float
+    residual_rms: NDArray
+    used: NDArray
+    undecided: tuple[str, ...]
+    remarks: tuple[str, ...]
+
+    def summary(self) -> str:
+        """Text: standard errors in mm and degrees, residual per marker, what is undecided."""
+        turn, shift = np.rad2deg(self.camera_errors[:3]), 1000 * self.camera_errors[3:]
+        lines = [
+            f"residual {1000 * self.noise:.2f} mm per coordinate",
+            f"camera: standard errors {_numbers(turn, 3)} deg about, {_numbers(shift, 2)} mm along x, y, z of the base",
+        ]
+        for p, name in enumerate(self.markers.names):
+            lines.append(
+                f"  {name}: at {_numbers(1000 * self.markers.places[p], 1)} mm, standard errors "
+                f"{_numbers(1000 * self.place_errors[p], 2)}, residual {1000 * self.residual_rms[p]:.2f} RMS, "
+                f"{self.used[p]:.0%} used"
+            )
+        return "\n".join([*lines, *(f"  {line}" for line in (*self.undecided, *self.remarks))])
+
+
+def _numbers(values: NDArray, digits: int) -> str:
+    return ", ".join(f"{value:.{digits}f}" for value in values)
+
 
 FRAMES = 400
 """Frames that are used at most, spread over the record."""

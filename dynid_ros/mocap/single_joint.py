@@ -1,20 +1,199 @@
 """One joint that turns while the others are held: its axis and its angle from markers on the link."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.errors import MocapError
-from dynid_ros.mocap.axis import WORST, checked_direction, oriented
-from dynid_ros.mocap.hinge import Hinge
-from dynid_ros.mocap.hinge_fit import HingeFit, fit_hinge
-from dynid_ros.mocap.hinge_start import first_hinge
-from dynid_ros.mocap.joint_angle import Frames, joint_angle, reference_mask
-from dynid_ros.mocap.marker_faults import Mended, mend
+from dynid_ros.mocap.hinge import Frames, Hinge, JointAngle, Mended, is_symmetric, joint_angle, mend, reference_mask
+from dynid_ros.mocap.hinge_fit import HingeFit, first_hinge, fit_hinge
 from dynid_ros.mocap.markers import LARGEST, checked_markers, column_means, is_seen, jitter, pair_distances
-from dynid_ros.mocap.single_joint_remarks import remarks
-from dynid_ros.mocap.single_joint_result import SingleJointResult
+from dynid_ros.mocap.rotation_axis import WORST, checked_direction, oriented
+
+# What a person should know about an axis and an angle found from markers.
+
+
+SLOW = 3.0
+"""Residual in parts of the noise from frame to frame beyond which it is remarked."""
+
+GUESSED = 2.0
+"""Angle between known frames, rad, beyond which whole turns may be lost."""
+
+SAME = 0.05
+"""Difference of the largest angles in both directions, in parts of them, within which noise could decide the sign."""
+
+
+def remarks(time: NDArray, fit: HingeFit, motion: JointAngle, marker_rms: NDArray, sign: str) -> tuple[str, ...]:
+    """One sentence each.
+
+    Args:
+        time: (N,) s.
+        fit: of the hinge.
+        motion: of the joint.
+        marker_rms: (P,) root mean square residuals, m.
+        sign: how the sign of the angle was chosen; empty if it was given.
+
+    """
+    found = [*_about_markers(fit, motion, marker_rms), *_about_frames(time, motion)]
+    noise = jitter(motion.markers)
+    if fit.noise > SLOW * noise:
+        found.append(
+            f"The residual of {1000 * fit.noise:.2g} mm is {fit.noise / noise:.0f} times the noise from frame to "
+            "frame: the cameras' calibration, a marker that shakes or a second, small motion. Angles err slowly by it."
+        )
+    angle = motion.angle[np.isfinite(motion.angle)]
+    reach = np.abs([np.max(angle - angle[0]), np.min(angle - angle[0])])
+    if sign and abs(reach[0] - reach[1]) < SAME * reach.max():
+        found.append(
+            f"Both directions reach alike, and {sign}: give the approximate axis (towards) to be sure of the sign."
+        )
+    return tuple(found)
+
+
+def _about_markers(fit: HingeFit, motion: JointAngle, marker_rms: NDArray) -> list[str]:
+    found = []
+    known = np.isfinite(fit.hinge.radii)
+    for p in np.flatnonzero(~known):
+        found.append(f"Marker {p} is never seen together with others and is left out.")
+    if known.sum() == 1:
+        found.append(
+            "A single marker tells axis, centre and angle by its arc, but not whether the body turns as one; with "
+            "three markers faults are found and mended."
+        )
+    elif known.sum() == 2:
+        found.append("With two markers, only one of them may be wrong in a frame; three are safer.")
+    if known.sum() > 1 and is_symmetric(fit.hinge, fit.noise):
+        found.append(
+            "The markers look alike after a turn about the axis, so exchanged markers show as jumps of the angle that "
+            "are not mended; move one of them."
+        )
+    worst = int(np.nanargmax(marker_rms))
+    others = np.delete(marker_rms, worst)
+    others = others[np.isfinite(others)]
+    if others.size and marker_rms[worst] > SLOW * np.median(others):
+        found.append(
+            f"Marker {worst} is off by {1000 * marker_rms[worst]:.2g} mm RMS, the others by "
+            f"{1000 * np.median(others):.2g} mm: is it loose? Leave it out."
+        )
+    share = motion.outliers.mean(axis=0)
+    if share.max() > 0.05:
+        most = int(np.argmax(share))
+        found.append(f"Marker {most} is no marker of the body in {share[most]:.0%} of the frames.")
+    return found
+
+
+def _about_frames(time: NDArray, motion: JointAngle) -> list[str]:
+    found = []
+    steps = np.diff(time)
+    lost = int(np.sum(np.maximum(np.round(steps / np.median(steps)) - 1, 0))) if steps.size else 0
+    if lost:
+        found.append(f"{lost} frames are missing, {steps.max():.3g} s at the longest.")
+    if motion.largest_step > GUESSED:
+        found.append(
+            f"The angle changes by {np.degrees(motion.largest_step):.0f}° between frames that follow each other: whole "
+            "turns are a guess there."
+        )
+    return found
+
+
+# What markers tell of one joint.
+
+
+@dataclass(frozen=True, eq=False)
+class SingleJointResult:
+    """What markers tell of one joint; see `SingleJoint`.
+
+    Attributes:
+        time: (N,) s.
+        fit: axis, centre and markers, with errors.
+        motion: angle of each frame, with errors, residuals and what was mended.
+        axis_angle_errors: (N,) standard errors of the angles, less that at the reference, by axis, centre and markers
+            alone, rad; they change slowly with the angle, and add (squared) to `standard_errors`.
+        remarks: what to know about the result, one sentence each.
+
+    """
+
+    time: NDArray
+    fit: HingeFit
+    motion: JointAngle
+    axis_angle_errors: NDArray
+    remarks: tuple[str, ...]
+
+    @property
+    def hinge(self) -> Hinge:
+        """For `joint_angle` of further records with the same markers, cameras and zero."""
+        return self.fit.hinge
+
+    @property
+    def axis(self) -> NDArray:
+        """(3,) unit vector, about which positive angles turn right-handed."""
+        return self.fit.hinge.axis
+
+    @property
+    def center(self) -> NDArray:
+        """(3,) point on the axis, m."""
+        return self.fit.hinge.center
+
+    @property
+    def radii(self) -> NDArray:
+        """(P,) m; NaN of a marker that could not be used."""
+        return self.fit.hinge.radii
+
+    @property
+    def angle(self) -> NDArray:
+        """(N,) rad; NaN where no marker is seen."""
+        return self.motion.angle
+
+    @property
+    def standard_errors(self) -> NDArray:
+        """(N,) of each angle by its own markers' noise, rad."""
+        return self.motion.standard_errors
+
+    @property
+    def residual_rms(self) -> float:
+        """Root mean square distance of the markers from where the angles put them, m."""
+        return float(np.sqrt(np.nanmean(self.motion.residuals**2)))
+
+    @property
+    def marker_rms(self) -> NDArray:
+        """(P,) of each marker, m; NaN of one never used."""
+        count = np.sum(np.isfinite(self.motion.residuals), axis=0)
+        total = np.nansum(self.motion.residuals**2, axis=0)
+        return np.sqrt(np.where(count > 0, total / np.maximum(count, 1), np.nan))
+
+    @property
+    def n_swapped(self) -> int:
+        """Frames in which markers were exchanged and put back."""
+        return int(self.motion.swapped.sum())
+
+    @property
+    def n_outliers(self) -> int:
+        """Positions that were dropped."""
+        return int(self.motion.outliers.sum())
+
+    @property
+    def n_without_angle(self) -> int:
+        """Frames in which no marker is seen."""
+        return int(np.isnan(self.angle).sum())
+
+    def summary(self) -> str:
+        """Several lines for a person."""
+        axis, center = (", ".join(f"{x:.4f}" for x in vector) for vector in (self.axis, self.center))
+        moved = np.degrees([np.nanmin(self.angle), np.nanmax(self.angle)])
+        single = np.nanmedian(self.standard_errors)
+        lines = [
+            f"axis    ({axis}), standard error {np.degrees(self.fit.axis_error):.2g}°",
+            f"centre  ({center}) m, standard error {1000 * self.fit.center_error:.2g} mm normal to the axis",
+            f"radii   {', '.join(f'{1000 * r:.1f}' for r in self.radii)} mm",
+            f"angle   {moved[0]:.2f}° to {moved[1]:.2f}°, standard error {np.degrees(single):.2g}° of a frame, "
+            f"{np.degrees(self.motion.zero_error):.2g}° of the zero, "
+            f"{np.degrees(np.nanmax(self.axis_angle_errors)):.2g}° at most by axis and centre",
+            f"residual {1000 * self.residual_rms:.2g} mm RMS; {self.n_swapped} frames with exchanged markers mended, "
+            f"{self.n_outliers} positions dropped, {self.n_without_angle} of {len(self.angle)} frames without an angle",
+        ]
+        return "\n".join([*lines, *self.remarks])
+
 
 WORST_CENTER = 0.1
 """Standard error of the centre, in parts of the markers' radius; angles err by the same share."""

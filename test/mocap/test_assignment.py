@@ -3,8 +3,8 @@ import pytest
 from marker_experiment import experiment, noisy, ur10
 
 from dynid_ros.errors import MocapError
-from dynid_ros.mocap.assignment import assign, bodies
-from dynid_ros.mocap.tracks import tracks
+from dynid_ros.mocap.marker_assignment import assign, bodies
+from dynid_ros.mocap.markers import tracks
 
 
 @pytest.fixture(scope="module")

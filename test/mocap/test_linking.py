@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from hinge_markers import places, swing, turning
 
-from dynid_ros.mocap.linking import linked
+from dynid_ros.mocap.markers import linked
 
 
 def markers(n_markers=3):

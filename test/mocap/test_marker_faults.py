@@ -3,7 +3,7 @@ import pytest
 from hinge_markers import AXIS, NOISE, POINT, places, swing, turning
 
 from dynid_ros.mocap import start_hinge
-from dynid_ros.mocap.marker_faults import is_symmetric, mend
+from dynid_ros.mocap.hinge import is_symmetric, mend
 
 RNG = np.random.default_rng(1)
 RECORD = turning(swing(60.0), places(), RNG)

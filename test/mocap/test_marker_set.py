@@ -2,8 +2,8 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from dynid_ros.mocap.marker_set import body_markers
-from dynid_ros.mocap.mending import matched
-from dynid_ros.mocap.pose_streams import Stream, on_one_clock
+from dynid_ros.mocap.markers import matched
+from dynid_ros.mocap.recorded_links import Stream, on_one_clock
 
 
 def test_virtual_markers_move_with_the_body():

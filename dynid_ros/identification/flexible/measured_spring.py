@@ -12,7 +12,7 @@ from dynid_ros.errors import IdentificationError
 from dynid_ros.identification.flexible.result import FlexibleResult
 from dynid_ros.identification.flexible.spring_data import white_noise
 from dynid_ros.identification.flexible.spring_fit import SpringFit, fit_spring
-from dynid_ros.mocap.link_angles import LinkAngles
+from dynid_ros.mocap.chain_angles import LinkAngles
 from dynid_ros.recording import Recording
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from dynid_ros.estimation.estimate import half_width, interval
 from dynid_ros.identification.flexible.result import DECIDED, FlexibleResult, RunFound
-from dynid_ros.mocap.registration_result import Registration
+from dynid_ros.mocap.registration import Registration
 from dynid_ros.model import RobotModel
 from dynid_ros.report.formats import MISSING, as_fine_as, percent, significant
 from dynid_ros.report.units import JointUnits, joint_units

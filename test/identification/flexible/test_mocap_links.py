@@ -7,7 +7,7 @@ from scipy.interpolate import CubicSpline
 from scipy.spatial.transform import Rotation
 
 from dynid_ros.errors import MocapError
-from dynid_ros.identification.flexible.mocap_links import mocap_links
+from dynid_ros.mocap.recorded_links import mocap_links
 from dynid_ros.recording import Recording
 from dynid_ros.recording.series import PoseSeries
 

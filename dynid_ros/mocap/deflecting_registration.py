@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
 from dynid_ros.estimation.robust import MEDIAN_LENGTH, lengths, tukey
-from dynid_ros.mocap.marker_kinematics import link_frames, marker_jacobian, marker_positions
-from dynid_ros.mocap.scatter import SeenOnLinks, turning
+from dynid_ros.mocap.camera_pose import SeenOnLinks, turning
+from dynid_ros.mocap.marker_set import link_frames, marker_jacobian, marker_positions
 
 ITERATIONS = 40
 SETTLED = 1e-6

@@ -10,9 +10,9 @@ from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import squareform
 
 from dynid_ros.errors import MocapError
-from dynid_ros.mocap.camera_search import search
-from dynid_ros.mocap.marker_set import MarkerSet, require_positions
-from dynid_ros.mocap.scatter import SeenOnLinks
+from dynid_ros.mocap.camera_pose import SeenOnLinks, search
+from dynid_ros.mocap.marker_set import MarkerSet
+from dynid_ros.mocap.markers import require_positions
 from dynid_ros.model import RobotModel
 
 RIGID = 3e-3

@@ -1,0 +1,333 @@
+"""How far markers stray on their links, for a camera pose and offsets that are tried.
+
+Seen from its link a marker stands still. With the right pose of the camera (and the right zeros of the joints) its
+places z_k, carried back from each frame k by the motors' positions, coincide, and their mean is where it is fixed. So
+the places drop out of the fit (variable projection; Golub and Pereyra 1973): six numbers of the camera and one per
+offset stay, and the residual of a marker is z_k less the mean of all z_k.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial.transform import Rotation
+
+from dynid_ros.estimation.robust import lengths, spread, tukey
+from dynid_ros.mocap.marker_set import BASE, FREE, MarkerSet, link_frames, marker_jacobian
+from dynid_ros.model import RobotModel
+
+
+class Scatter(NamedTuple):
+    """Places of markers on their links in K frames, and what changes them.
+
+    Attributes:
+        places: (P, 3) weighted mean, m; NaN without a weight.
+        residual: (K, P, 3) m, places less their mean; NaN where not seen.
+        jacobian: (K, P, 3, 6 + n) derivatives of the residual: rotation and shift of the base frame, joint offsets.
+        mean_jacobian: (P, 3, 6 + n) of the mean places.
+
+    """
+
+    places: NDArray
+    residual: NDArray
+    jacobian: NDArray
+    mean_jacobian: NDArray
+
+
+@dataclass(frozen=True, eq=False)
+class SeenOnLinks:
+    """Markers seen in K frames of known motor positions.
+
+    Attributes:
+        robot: the arm.
+        markers: links alone matter.
+        motor: (K, n) rad or m.
+        positions: (K, P, 3) m in the camera frame, NaN where not seen.
+
+    """
+
+    robot: RobotModel
+    markers: MarkerSet
+    motor: NDArray
+    positions: NDArray
+
+    def places(self, rotation: NDArray, shift: NDArray, offsets: NDArray | float = 0.0) -> NDArray:
+        """(K, P, 3) on their links, m, if the base frame is reached by `rotation` (3, 3) and `shift` (3,), m."""
+        frames = link_frames(self.robot, self.motor + offsets)
+        relative = self.positions @ rotation.T + shift - frames.origin[:, self.markers.links]
+        return np.einsum("kpji,kpj->kpi", frames.rotation[:, self.markers.links], relative)
+
+    def scatter(self, rotation: NDArray, shift: NDArray, offsets: NDArray, weights: NDArray) -> Scatter:
+        """Residuals and their derivatives, at the predicted places: what cannot be told has columns of exact zeros.
+
+        Args:
+            rotation: (3, 3) from the camera frame to the base frame.
+            shift: (3,) likewise, m.
+            offsets: (n,) to add to the motors' positions.
+            weights: (K, P) of squared residuals.
+
+        """
+        frames = link_frames(self.robot, self.motor + offsets)
+        turn = frames.rotation[:, self.markers.links]
+        origin = frames.origin[:, self.markers.links]
+        relative = self.positions @ rotation.T + shift - origin
+        seen = np.einsum("kpji,kpj->kpi", turn, relative)
+        share = weights / np.maximum(weights.sum(axis=0), np.finfo(float).tiny)
+        places = np.einsum("kp,kpi->pi", share, np.where(share[..., None] > 0, seen, 0.0))
+        places[~(weights.sum(axis=0) > 0)] = np.nan
+        predicted = np.einsum("kpij,pj->kpi", turn, np.nan_to_num(places)) + origin
+        moves = np.concatenate(
+            [
+                turning(predicted),
+                np.broadcast_to(np.eye(3), (*predicted.shape, 3)),
+                -marker_jacobian(self.robot, frames, predicted, self.markers),
+            ],
+            axis=-1,
+        )
+        moves = np.einsum("kpji,kpjc->kpic", turn, moves)
+        mean = np.einsum("kp,kpic->pic", share, moves)
+        return Scatter(places, seen - places, moves - mean, mean)
+
+    def stray_by_link(self, marker: int, rotation: NDArray, shift: NDArray, offsets: NDArray | float = 0.0) -> NDArray:
+        """(n + 1,) median distance from its median place, m, that one marker would stray on each link, base last."""
+        n = self.robot.n_joints
+        there = np.isfinite(self.positions[:, marker]).all(axis=1)
+        everywhere = MarkerSet(
+            ("",) * (n + 1), np.append(np.arange(n), BASE), np.zeros((n + 1, 3)), np.full(n + 1, FREE)
+        )
+        repeated = np.repeat(self.positions[there, marker][:, None], n + 1, axis=1)
+        places = SeenOnLinks(self.robot, everywhere, self.motor[there], repeated).places(rotation, shift, offsets)
+        return np.median(np.linalg.norm(places - np.median(places, axis=0), axis=2), axis=0)
+
+
+def turning(points: NDArray) -> NDArray:
+    """(..., 3, 3) matrices from a small rotation to the movement of points (..., 3)."""
+    x, y, z = (points[..., i] for i in range(3))
+    zero = np.zeros_like(x)
+    return np.stack([zero, z, -y, -z, zero, x, y, -x, zero], axis=-1).reshape(*points.shape, 3)
+
+
+# A first pose of the camera from nothing: Gauss-Newton from all around, at once.
+
+
+ITERATIONS = 30
+FRAMES = 40
+
+PROMISING = (10, 6)
+"""Iteration after which only some starts go on, and how many."""
+
+LONGEST_TURN = 0.6
+DAMPING = 1e-6
+"""Of the normal matrix, in parts of its trace: what the markers do not tell stays where it starts."""
+
+
+def search(seen: SeenOnLinks, *, mirrored: bool = False, frames: int = FRAMES) -> tuple[NDArray, NDArray, float]:
+    """Rotation (3, 3) and shift (3,) from the camera frame to the base frame under which markers stray least.
+
+    Starts are the 24 rotations of a cube: no rotation is farther than 63° from one of them.
+
+    Args:
+        seen: markers and motors.
+        mirrored: look for a reflection in place of a rotation.
+        frames: that are looked at, spread over the record.
+
+    Returns:
+        rotation, shift (m) and the spread that is left, m, of a coordinate, by the median.
+
+    """
+    rows = np.unique(np.linspace(0, len(seen.motor) - 1, frames).astype(int))
+    links = link_frames(seen.robot, seen.motor[rows])
+    turn = links.rotation[:, seen.markers.links]
+    origin = links.origin[:, seen.markers.links]
+    points = seen.positions[rows]
+    there = np.isfinite(points).all(axis=2)
+    points = np.where(there[..., None], points, 0.0) * np.array([-1.0 if mirrored else 1.0, 1.0, 1.0])
+    rotation, shift = _cube(), np.zeros((24, 3))
+    weights = np.repeat(there[None].astype(float), len(rotation), axis=0)
+    residual = np.zeros((len(rotation), *points.shape))
+    for iteration in range(ITERATIONS):
+        if iteration == PROMISING[0]:
+            good = np.argsort(_scale(np.where(there, lengths(residual), np.inf))[:, 0, 0])[: PROMISING[1]]
+            rotation, shift, weights = rotation[good], shift[good], weights[good]
+        moved = np.einsum("sij,kpj->skpi", rotation, points)
+        residual = _centred(turn, moved + shift[:, None, None] - origin, weights)
+        if iteration > 2:
+            length = np.where(there, lengths(residual), np.inf)
+            weights = np.where(there, tukey(length, _scale(length)), 0.0)
+            residual = _centred(turn, moved + shift[:, None, None] - origin, weights)
+        unit = np.broadcast_to(np.eye(3), (*moved.shape, 3))
+        columns = np.concatenate([turning(moved + shift[:, None, None]), unit], axis=-1)
+        jacobian = _centred(turn, columns, weights)
+        step = _step(jacobian, residual, weights, free=6 if iteration else 3)
+        angle = np.linalg.norm(step[:, :3], axis=1, keepdims=True)
+        step[:, :3] *= np.minimum(1.0, LONGEST_TURN / np.maximum(angle, LONGEST_TURN))
+        turned = Rotation.from_rotvec(step[:, :3]).as_matrix()
+        rotation = turned @ rotation
+        shift = np.einsum("sij,sj->si", turned, shift) + step[:, 3:]
+    length = np.where(there, lengths(residual), np.inf)
+    misfit = _scale(length)[:, 0, 0]
+    best = int(np.argmin(misfit))
+    reflect = np.diag([-1.0 if mirrored else 1.0, 1.0, 1.0])
+    return rotation[best] @ reflect, shift[best], float(misfit[best])
+
+
+def _cube() -> NDArray:
+    """The 24 rotations (24, 3, 3) of a cube."""
+    signed = [
+        np.eye(3)[list(order)] * np.array(signs)[:, None]
+        for order in itertools.permutations(range(3))
+        for signs in itertools.product([1.0, -1.0], repeat=3)
+    ]
+    return np.array([matrix for matrix in signed if np.linalg.det(matrix) > 0])
+
+
+def _centred(turn: NDArray, values: NDArray, weights: NDArray) -> NDArray:
+    """Vectors (S, K, P, 3) or (S, K, P, 3, C) of the base frame on the links, less their weighted mean over frames."""
+    local = np.swapaxes(turn, -1, -2) @ (values if values.ndim == 5 else values[..., None])
+    share = weights / np.maximum(weights.sum(axis=1, keepdims=True), np.finfo(float).tiny)
+    local = local - np.einsum("skp,skpic->spic", share, local)[:, None]
+    return local if values.ndim == 5 else local[..., 0]
+
+
+def _scale(length: NDArray) -> NDArray:
+    """(S, 1, 1) spread of all residuals of a start."""
+    return np.maximum(spread(length.reshape(len(length), -1)), 1e-9)[:, None, None]
+
+
+def _step(jacobian: NDArray, residual: NDArray, weights: NDArray, free: int) -> NDArray:
+    """Gauss-Newton steps (S, 6), lightly damped; only the shift if three are free."""
+    root = np.sqrt(weights)[..., None]
+    first = 6 - free
+    rows = (jacobian[..., first:] * root[..., None]).reshape(len(jacobian), -1, free)
+    target = (residual * root).reshape(len(jacobian), -1, 1)
+    transposed = np.swapaxes(rows, -1, -2)
+    normal = transposed @ rows
+    damping = DAMPING * np.einsum("sii->s", normal) + np.finfo(float).tiny
+    step = np.zeros((len(jacobian), 6))
+    step[:, first:] = -np.linalg.solve(normal + damping[:, None, None] * np.eye(free), transposed @ target)[..., 0]
+    return step
+
+
+# What markers tell of the camera's pose and of the joints' zeros, and what they leave open.
+
+
+TELLING = 2e-3
+"""RMS movement of the markers on their links, m, for a unit of a parameter (rad, m), below which it is not told."""
+
+
+@dataclass(frozen=True, eq=False)
+class Decidable:
+    """Directions of the parameters (rotation and shift of the base, joint offsets) that the markers tell.
+
+    Attributes:
+        basis: (6 + n, F) of the free directions.
+        offsets: (n,) joints whose offset is among them.
+        undecided: what is left open, in words.
+
+    """
+
+    basis: NDArray
+    offsets: NDArray
+    undecided: tuple[str, ...]
+
+    def step(self, scatter: Scatter, weights: NDArray) -> NDArray:
+        """Gauss-Newton step (6 + n,)."""
+        normal, gradient = normal_equations(scatter, weights)
+        inner = self.basis.T @ normal @ self.basis
+        return -self.basis @ np.linalg.lstsq(inner, self.basis.T @ gradient, rcond=None)[0]
+
+
+def normal_equations(scatter: Scatter, weights: NDArray) -> tuple[NDArray, NDArray]:
+    """Normal matrix (6 + n, 6 + n) and gradient (6 + n,) of half the weighted squares."""
+    rows = scatter.jacobian * weights[..., None, None]
+    residual = np.where(weights[..., None] > 0, scatter.residual, 0.0)
+    flat = scatter.jacobian.reshape(-1, scatter.jacobian.shape[-1])
+    return rows.reshape(flat.shape).T @ flat, rows.reshape(flat.shape).T @ residual.ravel()
+
+
+def decidable(scatter: Scatter, weights: NDArray, robot: RobotModel, *, offsets: bool) -> Decidable:
+    """Free directions: of the camera's pose by the rank of its part, then one offset after the other.
+
+    An offset that the camera's pose, the markers' places and the offsets before it can imitate stays at zero.
+    """
+    normal = normal_equations(scatter, weights)[0] / max(float(weights.sum()), np.finfo(float).tiny)
+    size = len(normal)
+    values, vectors = np.linalg.eigh(normal[:6, :6])
+    told = values > TELLING**2
+    basis = np.zeros((size, int(told.sum())))
+    basis[:6] = vectors[:, told]
+    undecided = [_freedom(vector) for vector in vectors[:, ~told].T]
+    found = np.zeros(robot.n_joints, dtype=bool)
+    for j in range(robot.n_joints if offsets else 0):
+        column = np.zeros(size)
+        column[6 + j] = 1.0
+        across = basis.T @ normal @ column
+        own = normal[6 + j, 6 + j] - across @ np.linalg.lstsq(basis.T @ normal @ basis, across, rcond=None)[0]
+        if own > TELLING**2:
+            found[j] = True
+            basis = np.column_stack([basis, column])
+        else:
+            camera = ", another pose of the camera" if normal[6 + j, 6 + j] > TELLING**2 else ""
+            undecided.append(
+                f"offset of {robot.joint_names[j]}: left at zero, other places of the markers{camera} or other offsets "
+                "look alike"
+            )
+    return Decidable(basis, found, tuple(undecided))
+
+
+def _freedom(direction: NDArray) -> str:
+    """A rotation and shift (6,) of the base that changes nothing, in words."""
+    turn, shift = direction[:3], direction[3:]
+    size = np.linalg.norm(turn)
+    if size < 0.05:
+        return f"the base may slide along {_vector(shift / np.linalg.norm(shift))} before the camera: no marker tells"
+    axis, point = turn / size, np.cross(turn, shift) / size**2
+    pitch = float(axis @ shift) / size
+    words = f"the base may turn about {_vector(axis)} through {_vector(point)} m before the camera"
+    return f"{words}{f', sliding along by {pitch:.2f} m per rad' if abs(pitch) > 0.005 else ''}: no marker tells"
+
+
+def _vector(values: NDArray) -> str:
+    return "(" + ", ".join(f"{value + 0.0:.2f}" for value in np.round(values, 2)) + ")"
+
+
+# Standard errors of a registration by leaving out stretches of it.
+
+
+BLOCKS = 10
+"""Stretches of consecutive frames: long enough that errors of one do not return in the next."""
+
+
+def block_errors(scatter: Scatter, weights: NDArray, basis: NDArray) -> tuple[NDArray, NDArray]:
+    """Standard errors (6 + n,) of the parameters and (P, 3) of the places; zero for parameters that are not free.
+
+    The jackknife over blocks of consecutive frames, each left out by one Gauss-Newton step (Miller 1974, "The
+    jackknife: a review"): honest where residuals of neighbouring frames are alike, as deflections are.
+    """
+    n_blocks = min(BLOCKS, len(weights))
+    residual = np.where(weights[..., None] > 0, scatter.residual, 0.0)
+    jacobian = scatter.jacobian @ basis
+    mean_jacobian = np.nan_to_num(scatter.mean_jacobian @ basis)
+    totals = np.maximum(weights.sum(axis=0), np.finfo(float).tiny)
+    parts = np.array_split(np.arange(len(weights)), n_blocks)
+    normals, gradients = zip(*(_normal(jacobian[rows], residual[rows], weights[rows]) for rows in parts), strict=True)
+    whole = np.sum(normals, axis=0)
+    steps, places = [], []
+    for rows, normal, gradient in zip(parts, normals, gradients, strict=True):
+        step = np.linalg.lstsq(whole - normal, gradient, rcond=None)[0]
+        share = weights[rows].sum(axis=0) / totals
+        pull = np.einsum("kp,kpi->pi", weights[rows], residual[rows]) / totals[:, None]
+        steps.append(basis @ step)
+        places.append(mean_jacobian @ step - pull / np.maximum(1 - share, 1e-9)[:, None])
+    factor = (n_blocks - 1) / n_blocks
+    return tuple(np.sqrt(factor * np.sum(np.square(moves), axis=0)) for moves in (steps, places))  # type: ignore[return-value]
+
+
+def _normal(jacobian: NDArray, residual: NDArray, weights: NDArray) -> tuple[NDArray, NDArray]:
+    flat = jacobian.reshape(-1, jacobian.shape[-1])
+    weighted = (jacobian * weights[..., None, None]).reshape(flat.shape)
+    return weighted.T @ flat, weighted.T @ residual.ravel()
