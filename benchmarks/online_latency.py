@@ -24,9 +24,9 @@ import numpy as np
 
 from dynid_ros.identification import OnlineIdentification
 from dynid_ros.identification.links.model import LinkModel
-from dynid_ros.identification.links.signals import LinkSignals
 from dynid_ros.model import RobotModel
 from dynid_ros.model.friction import FrictionModel, JointFriction
+from dynid_ros.recording.uniform_motion import LinkSignals
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "test"))

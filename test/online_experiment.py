@@ -8,10 +8,10 @@ import mujoco
 import numpy as np
 
 from dynid_ros.identification.links.model import LinkModel
-from dynid_ros.identification.links.signals import LinkSignals
 from dynid_ros.model import RobotModel
 from dynid_ros.model.friction import FrictionModel, JointFriction
 from dynid_ros.model.inertia import from_center_of_mass
+from dynid_ros.recording.uniform_motion import LinkSignals
 from dynid_ros.simulation.load_body import put_load
 from dynid_ros.simulation.physics import compile_arm
 

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from dynid_ros.recording.finding import Finding
+from dynid_ros.recording.checks.finding import Finding
 
 FILES = ("identified", "urdf", "report", "predicted")
 """Attributes of jobs that say where a file is."""

@@ -9,7 +9,7 @@ from dynid_ros.errors import RecordingError
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
 from dynid_ros.recording.checks import check
-from dynid_ros.recording.finding import Finding
+from dynid_ros.recording.checks.finding import Finding
 
 
 def checked(

@@ -14,7 +14,6 @@ from dynid_ros.estimation.least_squares import solve_grouped
 from dynid_ros.estimation.normal_equations import LinkProblem
 from dynid_ros.identification import GravityIdentification
 from dynid_ros.identification.links.equations import LinkEquations
-from dynid_ros.identification.links.signals import LinkSignals
 from dynid_ros.identification.samples import SampleRules, Samples
 from dynid_ros.information.judged_motion import JudgedMotion
 from dynid_ros.information.motion_quality import MotionQuality, checked_noise
@@ -23,6 +22,7 @@ from dynid_ros.model import RobotModel
 from dynid_ros.model.friction import FrictionModel, JointFriction
 from dynid_ros.model.link_columns import LinkColumns
 from dynid_ros.recording import Recording
+from dynid_ros.recording.uniform_motion import LinkSignals
 from dynid_ros.trajectories import Trajectory
 from dynid_ros.trajectories.limits import MotionLimits
 

@@ -21,8 +21,7 @@ from dynid_ros.nodes.shared.raw_subscription import RawSubscription
 from dynid_ros.nodes.shared.robot_description import LATCHED, robot_name
 from dynid_ros.nodes.shared.running import answer, run_undisturbed
 from dynid_ros.nodes.shared.steady_thread import SteadyThread
-from dynid_ros.recording.bag_writer import BagWriter
-from dynid_ros.recording.reception_time import ReceptionTime
+from dynid_ros.recording.bag_writer import BagWriter, ReceptionTime
 
 PARAMETERS = (
     NodeParameter("output_folder", "recordings", "folder for the bags; each gets a folder of its own in it"),

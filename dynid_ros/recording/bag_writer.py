@@ -1,6 +1,7 @@
 """Writing a rosbag2 folder (MCAP) that is a complete bag at every moment."""
 
 import io
+import os
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -10,13 +11,110 @@ from types import TracebackType
 from typing import cast
 
 import yaml
-from rosbags.interfaces import Connection, Qos
+from rosbags.interfaces import Connection, Nodetype, Qos
+from rosbags.interfaces.typing import FieldDesc
 from rosbags.rosbag2 import StoragePlugin, Writer
 from rosbags.rosbag2.errors import WriterError
 from rosbags.rosbag2.storage_mcap import McapWriter, write_channel, write_schema
+from rosbags.typesys import Stores, TypesysError, get_types_from_msg, get_typestore
+from rosbags.typesys.store import Typestore
 
 from dynid_ros.errors import RecordingError
-from dynid_ros.recording.message_types import distribution_types, learn
+
+# Definitions of ROS message types, as a bag carries them.
+
+
+def distribution_types() -> Typestore:
+    """Standard types of the ROS distribution in use (`ROS_DISTRO`), else of the newest known."""
+    name = f"ROS2_{os.environ.get('ROS_DISTRO', '').upper()}"
+    return get_typestore(Stores[name] if name in Stores.__members__ else Stores.LATEST)
+
+
+def learn(types: Typestore, msgtype: str) -> None:
+    """Make sure that `types` defines `msgtype` ("package/msg/Name"): from the installed packages if it does not yet.
+
+    Raises:
+        RecordingError: no package under AMENT_PREFIX_PATH has its .msg file.
+
+    """
+    new = {}
+    wanted = [msgtype]
+    while wanted:
+        name = wanted.pop()
+        if name in types.fielddefs or name in new:
+            continue
+        try:
+            new.update(get_types_from_msg(_definition_file(name).read_text(), name))
+        except (OSError, TypesysError) as error:
+            raise RecordingError(f"message type {name}: its definition cannot be read ({error})") from error
+        wanted += [field for _, description in new[name][1] for field in _named_types(description)]
+    types.register(new)
+
+
+def _definition_file(msgtype: str) -> Path:
+    package, kind, name = msgtype.split("/")
+    prefixes = [prefix for prefix in os.environ.get("AMENT_PREFIX_PATH", "").split(os.pathsep) if prefix]
+    for prefix in prefixes:
+        file = Path(prefix) / "share" / package / kind / f"{name}.msg"
+        if file.is_file():
+            return file
+    raise RecordingError(
+        f"message type {msgtype} is unknown: no {package}/{kind}/{name}.msg under AMENT_PREFIX_PATH; install and "
+        "source its package"
+    )
+
+
+def _named_types(description: FieldDesc) -> list[str]:
+    """Message types that a field is made of."""
+    if description[0] in (Nodetype.ARRAY, Nodetype.SEQUENCE):
+        description = cast(FieldDesc, description[1][0])
+    return [str(description[1])] if description[0] == Nodetype.NAME else []
+
+
+# Times of reception that do not jump when the computer's clock is set.
+
+
+JUMP = 50_000_000
+"""ns by which a clock is set and not just kept right."""
+
+
+class ReceptionTime:
+    """Goes on by the clock of the start, whatever is done to it later.
+
+    A bag is read in the order of these times. Where the clock is set back in a recording, messages would be read in
+    another order than they came in.
+    """
+
+    def __init__(self) -> None:
+        self._start = self._now = self._before = _offset()
+        self._last: dict[str, int] = {}
+
+    @property
+    def jump(self) -> float:
+        """How far the computer's clock has been set since the start, s."""
+        return (self._now - self._start) * 1e-9
+
+    def look(self) -> bool:
+        """See whether the clock has been set since the last look; look often."""
+        now = _offset()
+        if abs(now - self._now) <= JUMP:
+            return False
+        self._before, self._now = self._now, now
+        return True
+
+    def of(self, topic: str, received: int) -> int:
+        """Time of a message, ns: `received` by the computer's clock, which may have been set just before or after."""
+        expected = time.monotonic_ns() + self._start
+        times = (received - self._now + self._start, received - self._before + self._start)
+        found = min(times, key=lambda candidate: abs(candidate - expected))
+        self._last[topic] = found = max(found, self._last.get(topic, found))
+        return found
+
+
+def _offset() -> int:
+    """From the clock that cannot be set to the one that can, ns; the largest, since a pause between both lessens it."""
+    return max(time.time_ns() - time.monotonic_ns() for _ in range(3))
+
 
 FILE_BUFFER = 4 * 2**20
 """More than one second of joint states, so that a flush is one write to the file, not many."""

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from dynid_ros.errors import RecordingError
 from dynid_ros.files import MEGABYTE, read_bytes
-from dynid_ros.recording.recording import require_increasing
-from dynid_ros.recording.series import PoseSeries
+from dynid_ros.recording.series import PoseSeries, require_increasing
 
 METRES = {
     "m": 1.0,

@@ -1,5 +1,7 @@
 """A robot's recorded motion: what every identification takes in."""
 
+from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -9,32 +11,9 @@ from typing import Any
 import numpy as np
 
 from dynid_ros.errors import RecordingError
+from dynid_ros.recording import tables
 from dynid_ros.recording.effort import EffortConvention
-from dynid_ros.recording.series import PoseSeries, WrenchSeries
-
-SHORTEST_STEP = 1e-9
-"""s between two samples."""
-LARGEST = 1e12
-"""rad, m, N m or any other unit: more is damage. Counts of encoders stay below it, what is wrong with them is told."""
-
-
-def require_increasing(time: np.ndarray, source: str, way_out: str) -> None:
-    """Refuse time stamps (N,), s, that repeat, go backward or are not finite.
-
-    Raises:
-        RecordingError: names the source, the first such sample and both stamps.
-
-    """
-    bad = np.flatnonzero(~((np.diff(time) > 0) & np.isfinite(time[1:])))
-    if not np.isfinite(time[0]):
-        raise RecordingError(f"{source}: time of sample 0 is {time[0]}; {way_out}")
-    if bad.size:
-        i = int(bad[0])
-        kind = "repeats" if time[i + 1] == time[i] else "goes backward" if time[i + 1] < time[i] else "is not a number"
-        raise RecordingError(
-            f"{source}: time {kind} at sample {i + 1}: {time[i + 1]:.9f} s after {time[i]:.9f} s "
-            f"({bad.size} such samples); {way_out}"
-        )
+from dynid_ros.recording.series import PoseSeries, WrenchSeries, require_increasing
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,11 +74,11 @@ class Recording:
         joint_states_topic: str | None = None,
         link_states_topic: str | None = None,
         receive_time: bool = False,
-    ) -> "Recording":
+    ) -> Recording:
         """Recording from a rosbag2 folder, a single .mcap or .db3 file, a .csv table or a .npz archive.
 
         In a bag, positions, velocities and efforts come from one JointState topic; every WrenchStamped, PoseStamped and
-        PoseArray topic is read too. Tables are described in `csv_file` and `npz_file`.
+        PoseArray topic is read too. Tables are described in `tables`.
 
         Args:
             path: the file or folder.
@@ -117,10 +96,7 @@ class Recording:
             RecordingError: the file is missing, empty, damaged or lacks a joint; says which and what to do.
 
         """
-        # rosbags is slow to import
-        from dynid_ros.recording.bag_reader import read_bag  # noqa: PLC0415
-        from dynid_ros.recording.csv_file import read_csv  # noqa: PLC0415
-        from dynid_ros.recording.npz_file import read_npz  # noqa: PLC0415
+        from dynid_ros.recording.bag_reader import read_bag  # noqa: PLC0415 - rosbags is slow to import
 
         path, convention = Path(path), effort_convention or EffortConvention("torque")
         _require_readable(path, joint_names, convention)
@@ -132,7 +108,7 @@ class Recording:
         }
         if path.is_dir() or path.suffix in (".mcap", ".db3"):
             return Recording(**read_bag(path, joint_names, convention, **bag_options))
-        readers = {".csv": read_csv, ".npz": read_npz}
+        readers = {".csv": tables.read_csv, ".npz": tables.read_npz}
         if path.suffix not in readers:
             raise RecordingError(
                 f"{path} is no known kind of recording; give a rosbag2 folder, or a .mcap, .db3, .csv or .npz file"
@@ -144,16 +120,12 @@ class Recording:
         return replace(recording, torque=convention.to_torque(recording.torque))
 
     def write_csv(self, path: str | Path) -> None:
-        """Write joint data as `csv_file` describes, with 12 digits; wrenches and poses are left out."""
-        from dynid_ros.recording.csv_file import write_csv  # noqa: PLC0415
-
-        write_csv(self, Path(path))
+        """Write joint data as `tables` describes, with 12 digits; wrenches and poses are left out."""
+        tables.write_csv(self, Path(path))
 
     def write_npz(self, path: str | Path) -> None:
-        """Write everything, without loss, as `npz_file` describes."""
-        from dynid_ros.recording.npz_file import write_npz  # noqa: PLC0415
-
-        write_npz(self, Path(path))
+        """Write everything, without loss, as `tables` describes."""
+        tables.write_npz(self, Path(path))
 
     @property
     def n_samples(self) -> int:
@@ -182,7 +154,7 @@ class Recording:
             raise RecordingError(f"{self.source} has several wrench topics: {', '.join(self.wrenches)}; choose one")
         return next(iter(self.wrenches.values()), None)
 
-    def select(self, joint_names: Sequence[str]) -> "Recording":
+    def select(self, joint_names: Sequence[str]) -> Recording:
         """Only these joints, in this order; where the others were stays in `others`.
 
         Raises:
@@ -206,7 +178,7 @@ class Recording:
             link_position=None if self.link_position is None else self.link_position[:, columns],
         )
 
-    def slice(self, samples: "np.ndarray | slice") -> "Recording":
+    def slice(self, samples: np.ndarray | slice) -> Recording:
         """Only these samples: a slice, a mask (N,) or increasing indices. Their times are kept.
 
         Wrenches and poses are kept from the first to the last of these samples.
@@ -260,6 +232,32 @@ class Recording:
                     f"{sample}, t = {self.time[sample]:g} s ({len(bad)} such values); expected a number up to "
                     f"{LARGEST:g}: remove these samples, or record again"
                 )
+
+
+def add_poses(recording: Recording, poses: Mapping[str, PoseSeries]) -> Recording:
+    """The recording with these tracks beside its own, on the clock that they have.
+
+    As long as that is the camera's own, do not slice the recording: a slice cuts by the robot's clock.
+
+    Raises:
+        RecordingError: it has a track of such a name.
+
+    """
+    both = sorted(set(recording.poses) & set(poses))
+    if both:
+        raise RecordingError(
+            f"{recording.source} already has poses of {', '.join(both)}; rename or leave out one of them"
+        )
+    return replace(recording, poses={**recording.poses, **poses})
+
+
+MOVED = 0.01
+"""A joint moved if it covered this much, rad or m; or is as fast, per s."""
+
+SHORTEST_STEP = 1e-9
+"""s between two samples."""
+LARGEST = 1e12
+"""rad, m, N m or any other unit: more is damage. Counts of encoders stay below it, what is wrong with them is told."""
 
 
 def _require_readable(path: Path, joint_names: Sequence[str] | None, convention: EffortConvention) -> None:

@@ -7,6 +7,25 @@ import numpy as np
 from dynid_ros.errors import RecordingError
 
 
+def require_increasing(time: np.ndarray, source: str, way_out: str) -> None:
+    """Refuse time stamps (N,), s, that repeat, go backward or are not finite.
+
+    Raises:
+        RecordingError: names the source, the first such sample and both stamps.
+
+    """
+    bad = np.flatnonzero(~((np.diff(time) > 0) & np.isfinite(time[1:])))
+    if not np.isfinite(time[0]):
+        raise RecordingError(f"{source}: time of sample 0 is {time[0]}; {way_out}")
+    if bad.size:
+        i = int(bad[0])
+        kind = "repeats" if time[i + 1] == time[i] else "goes backward" if time[i + 1] < time[i] else "is not a number"
+        raise RecordingError(
+            f"{source}: time {kind} at sample {i + 1}: {time[i + 1]:.9f} s after {time[i]:.9f} s "
+            f"({bad.size} such samples); {way_out}"
+        )
+
+
 @dataclass(frozen=True, eq=False)
 class WrenchSeries:
     """Wrenches of one sensor: time (N,) in s on the recording's clock, force (N, 3) in N, torque (N, 3) in N m.

@@ -9,10 +9,10 @@ from dynid_ros.estimation.normal_equations import LinkProblem
 from dynid_ros.identification import prior_weight
 from dynid_ros.identification.links.equations import LinkEquations
 from dynid_ros.identification.links.full_problem import FullProblem
-from dynid_ros.identification.links.signals import LinkSignals
 from dynid_ros.identification.prior_weight import DEFAULT_WEIGHT, WEIGHTS, choose_weight
 from dynid_ros.model.friction import JointFriction
 from dynid_ros.model.link_columns import LinkColumns
+from dynid_ros.recording.uniform_motion import LinkSignals
 
 FRICTION = JointFriction(offset=True, smoothing=0.02)
 

@@ -10,7 +10,7 @@ import pytest
 from dynid_ros.errors import RecordingError
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Finding, Recording, check
-from dynid_ros.recording.finding import Kind
+from dynid_ros.recording.checks.finding import Kind
 
 RATE = 500
 N = 10 * RATE

@@ -10,12 +10,11 @@ import pushing_servo
 
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import check
-from dynid_ros.recording.gravity_sign import GravitySigns
-from dynid_ros.recording.low_pass_check import LOW_PASSED
-from dynid_ros.recording.model_checks import check_model
-from dynid_ros.recording.motion_samples import motion_samples
-from dynid_ros.recording.torque_fit import TorqueEquations, TorqueModel
-from dynid_ros.recording.undecided import PUSHING
+from dynid_ros.recording.checks.effort_convention import GravitySigns
+from dynid_ros.recording.checks.finding import LOW_PASSED
+from dynid_ros.recording.checks.model_faults import check_model
+from dynid_ros.recording.checks.torque_fit import TorqueEquations, TorqueModel, motion_samples
+from dynid_ros.recording.checks.undecided import PUSHING
 
 SAMPLED = [{"early": pushing_servo.PERIOD, "speed": 2.0}, {"push": 0.05}, {"push": 0.2, "coulomb": 0.03}]
 

@@ -5,8 +5,9 @@ import planar_arm
 import pytest
 
 from dynid_ros.recording import Recording
-from dynid_ros.recording.low_pass_check import FILTERS, LOW_PASSED, check_contents
-from dynid_ros.recording.motion_samples import motion_samples
+from dynid_ros.recording.checks.finding import LOW_PASSED
+from dynid_ros.recording.checks.low_pass import FILTERS, check_contents
+from dynid_ros.recording.checks.torque_fit import motion_samples
 from dynid_ros.signals import LowPass
 
 

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from dynid_ros.errors import RecordingError
-from dynid_ros.recording.bag_writer import BagWriter
-from dynid_ros.recording.message_types import distribution_types, learn
+from dynid_ros.recording.bag_writer import BagWriter, distribution_types, learn
 
 RECORDED = [
     "sensor_msgs/msg/JointState",

@@ -12,7 +12,7 @@ from scipy.spatial.transform import Rotation
 
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording, check
-from dynid_ros.recording.model_checks import check_model
+from dynid_ros.recording.checks.model_faults import check_model
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ import pytest
 
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording, check
-from dynid_ros.recording.motion_checks import check_motion
+from dynid_ros.recording.checks.motion import check_motion
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,7 @@ import planar_arm
 import pytest
 
 from dynid_ros.recording import Recording
-from dynid_ros.recording.motion_samples import motion_samples
+from dynid_ros.recording.checks.torque_fit import motion_samples
 
 RATES = np.array([2.0, 3.0, 4.0])
 

@@ -7,7 +7,7 @@ import planar_arm
 import pytest
 
 from dynid_ros.recording import Recording, check
-from dynid_ros.recording.position_step_check import check_position_steps
+from dynid_ros.recording.checks.motion import check_position_steps
 
 RATE = 200
 N = 20 * RATE

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from dynid_ros.recording.presliding import DISTANCES, shows_in_rigid_torques, with_presliding
-from dynid_ros.recording.torque_fit import Terms, TorqueFit
+from dynid_ros.recording.checks.low_pass import DISTANCES, shows_in_rigid_torques, with_presliding
+from dynid_ros.recording.checks.torque_fit import Terms, TorqueFit
 from dynid_ros.signals import LowPass
 
 RATE, CUTOFF = 200.0, 8.0

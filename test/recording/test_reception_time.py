@@ -1,7 +1,7 @@
 import pytest
 
-from dynid_ros.recording import reception_time
-from dynid_ros.recording.reception_time import ReceptionTime
+from dynid_ros.recording import bag_writer as reception_time
+from dynid_ros.recording.bag_writer import ReceptionTime
 
 SECOND = 10**9
 

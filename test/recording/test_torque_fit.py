@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.optimize import lsq_linear
 
-from dynid_ros.recording.torque_fit import SYSTEMATIC, Terms, TorqueEquations
+from dynid_ros.recording.checks.torque_fit import SYSTEMATIC, Terms, TorqueEquations
 
 M, N, P, K = 400, 3, 6, 2
 REVOLUTE = np.zeros(N, bool)

@@ -7,7 +7,7 @@ import pytest
 from dynid_ros.model import RobotModel
 from dynid_ros.model.chain import JointLimits
 from dynid_ros.recording import Recording
-from dynid_ros.recording.value_checks import check_values
+from dynid_ros.recording.checks.motion import check_values
 
 N = 1000
 

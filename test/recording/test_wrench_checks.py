@@ -7,7 +7,7 @@ import pytest
 
 from dynid_ros.errors import RecordingError
 from dynid_ros.recording import Recording, WrenchSeries
-from dynid_ros.recording.wrench_checks import check_wrench, require_sound
+from dynid_ros.recording.checks.channels import check_wrench, require_sound
 
 TIME = np.arange(0.0, 10.0, 0.01)
 MOTION = np.sin(TIME)[:, None] * np.ones(2)

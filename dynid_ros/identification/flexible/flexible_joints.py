@@ -20,11 +20,11 @@ from dynid_ros.identification.flexible.result import FlexibleResult, RunFound
 from dynid_ros.identification.flexible.rigid_sums import resonances, rigid_sums
 from dynid_ros.identification.flexible.run import Run, runs
 from dynid_ros.identification.flexible.run_residuals import CLOCK_TERMS, RunTerms
-from dynid_ros.identification.links.signals import require_torque
 from dynid_ros.mocap.chain_angles import LinkAngles
 from dynid_ros.model import RobotModel
 from dynid_ros.model.spring import SPRINGS, Spring
 from dynid_ros.recording import Recording
+from dynid_ros.recording.uniform_motion import require_torque
 from dynid_ros.signals.clock_alignment import align_clocks
 
 CLOCKS = ("auto", "same", "own")

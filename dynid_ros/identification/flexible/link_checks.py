@@ -6,7 +6,7 @@ from scipy.interpolate import CubicSpline
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.recording import Recording
-from dynid_ros.recording.channel_checks import MOVED
+from dynid_ros.recording.recording import MOVED
 
 SAME = 1e-9
 """rad or m: a link that is never farther from its motor, a constant aside, was copied from it."""

@@ -10,8 +10,8 @@ from scipy.interpolate import CubicSpline
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.identification.flexible.periodic_motors import motion_of, periodic_motors
-from dynid_ros.identification.links.motion import joint_motions, moving_rows
 from dynid_ros.recording import Recording
+from dynid_ros.recording.uniform_motion import joint_motions, moving_rows
 from dynid_ros.signals import LowPass, Motion, choose_cutoff, resample, sample_times
 from dynid_ros.signals.periodic import FourierSeries
 

@@ -28,7 +28,7 @@ from dynid_ros.model import RobotModel
 from dynid_ros.model.arrays import finite_vector
 from dynid_ros.model.robot import STANDARD_GRAVITY
 from dynid_ros.recording import Recording
-from dynid_ros.recording.wrench_checks import require_sound
+from dynid_ros.recording.checks.channels import require_sound
 
 ROUNDS = 30
 SETTLED = 1e-7

@@ -9,12 +9,12 @@ from dynid_ros.errors import IdentifiedFileError, ModelError
 from dynid_ros.estimation.estimate import KEY, BaseEstimate
 from dynid_ros.identification.identified_file import DIRECTIONS, check_same_robot, file_of, is_number
 from dynid_ros.identification.links.model import LinkModel
-from dynid_ros.identification.links.signals import LinkSignals
 from dynid_ros.model import RobotModel
 from dynid_ros.model.base_parameters import BaseParameters
 from dynid_ros.model.friction import COUPLING_TERMS, FrictionModel, JointFriction
 from dynid_ros.model.gravity import GravityModel
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK
+from dynid_ros.recording.uniform_motion import LinkSignals
 
 SHAPES = ("smoothing", "dead_zone", "stribeck_velocity")
 LINK_ENTRIES = (slice(0, 1), slice(1, 4), slice(4, 10))

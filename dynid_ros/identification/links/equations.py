@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from dynid_ros.errors import IdentificationError
 from dynid_ros.estimation.normal_equations import AnyColumns
 from dynid_ros.identification.equations import EquationBlock, Equations
-from dynid_ros.identification.links.signals import LinkSegment, LinkSignals
 from dynid_ros.identification.motion_kinds import MotionKinds
 from dynid_ros.model.arrays import blocks
 from dynid_ros.recording import Recording
+from dynid_ros.recording.uniform_motion import LinkSegment, LinkSignals
 from dynid_ros.signals import LowPass
 
 BLOCK_EDGES = 8

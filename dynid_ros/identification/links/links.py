@@ -23,7 +23,6 @@ from dynid_ros.identification.links.integral_equations import IntegralEquations
 from dynid_ros.identification.links.model import LinkModel
 from dynid_ros.identification.links.result import LinkResult
 from dynid_ros.identification.links.sample_equations import SampleEquations
-from dynid_ros.identification.links.signals import LEAST_CUTOFF, MOTION_OVER_EQUATIONS, LinkSignals
 from dynid_ros.identification.prior_weight import PriorWeight, choose_weight
 from dynid_ros.model import RobotModel
 from dynid_ros.model.base_parameters import BaseParameters
@@ -32,6 +31,7 @@ from dynid_ros.model.inertia import possible_prior
 from dynid_ros.model.link_columns import LinkColumns
 from dynid_ros.model.urdf import LARGEST
 from dynid_ros.recording import Recording
+from dynid_ros.recording.uniform_motion import LEAST_CUTOFF, MOTION_OVER_EQUATIONS, LinkSignals
 
 ERRORS = ("robust", "white")
 EQUATIONS: dict[str, type[LinkEquations]] = {"filtered": LinkEquations, "integral": IntegralEquations}

@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.identification.links.equations import LinkEquations
-from dynid_ros.identification.links.signals import LinkSignals
 from dynid_ros.identification.validation import Validation, validate_torque
 from dynid_ros.model import RobotModel
 from dynid_ros.model.friction import FrictionModel, JointFriction
 from dynid_ros.model.link_columns import LinkColumns
 from dynid_ros.recording import Recording
+from dynid_ros.recording.uniform_motion import LinkSignals
 
 
 @dataclass(frozen=True, eq=False)

@@ -31,7 +31,8 @@ from dynid_ros.identification.torque_sensors.result import COLLINEAR, TorqueSens
 from dynid_ros.model import RobotModel
 from dynid_ros.model.gravity import GravityModel
 from dynid_ros.recording import Recording
-from dynid_ros.recording.channel_checks import CLIPPED, CONSTANT, check_channels
+from dynid_ros.recording.checks.channels import check_channels
+from dynid_ros.recording.checks.finding import CLIPPED, CONSTANT
 
 UNEXPLAINED = 0.03
 """Part of the range of a joint's readings that the model may leave, unless it is noise, …"""

@@ -10,12 +10,12 @@ from scipy.spatial.transform import Rotation
 
 from dynid_ros.errors import RecordingError
 from dynid_ros.estimation.normal_equations import LinkProblem
-from dynid_ros.identification.links.signals import LinkSignals
 from dynid_ros.identification.wrench.columns import TURN, WrenchColumns
 from dynid_ros.identification.wrench.equations import WrenchEquations
 from dynid_ros.identification.wrench.track import WrenchTrack
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
+from dynid_ros.recording.uniform_motion import LinkSignals
 from dynid_ros.signals import LowPass, time_lag
 
 LONGEST_LAG = 0.1

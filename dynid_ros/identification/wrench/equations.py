@@ -13,7 +13,6 @@ from dynid_ros.identification.equations import EquationBlock, Equations
 from dynid_ros.identification.links.equations import LinkEquations
 from dynid_ros.identification.links.integral_equations import PERIODS, STEPS
 from dynid_ros.identification.links.integral_form import window_weights
-from dynid_ros.identification.links.signals import LinkSegment, LinkSignals
 from dynid_ros.identification.samples import SampleRules, dwells
 from dynid_ros.identification.wrench.columns import WrenchColumns
 from dynid_ros.identification.wrench.frame import AXES
@@ -22,6 +21,7 @@ from dynid_ros.model import RobotModel
 from dynid_ros.model.arrays import blocks
 from dynid_ros.model.regressor import of_features, tip_motion, wrench_features
 from dynid_ros.recording import Recording
+from dynid_ros.recording.uniform_motion import LinkSegment, LinkSignals
 from dynid_ros.signals import LowPass, central_differences, sample_times
 
 

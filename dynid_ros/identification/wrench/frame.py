@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from dynid_ros.errors import IdentificationError
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
+from dynid_ros.recording.checks.channels import WRENCH_AXES
 from dynid_ros.recording.series import WrenchSeries
-from dynid_ros.recording.wrench_checks import WRENCH_AXES
 
 Frame = Literal["sensor", "base"]
 """The sensor's own, or "base": the sensor's wrench turned into the axes of the base, its bias with it; moments stay

@@ -13,7 +13,6 @@ from scipy.spatial.transform import Rotation
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.estimation.normal_equations import LinkProblem
-from dynid_ros.identification.links.signals import LinkSignals
 from dynid_ros.identification.samples import SampleRules
 from dynid_ros.identification.wrench.alignment import lag_of, turn_of
 from dynid_ros.identification.wrench.columns import WrenchColumns
@@ -28,7 +27,8 @@ from dynid_ros.identification.wrench.gains import Gains, estimated_gains
 from dynid_ros.identification.wrench.track import WrenchTrack
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
-from dynid_ros.recording.wrench_checks import require_sound
+from dynid_ros.recording.checks.channels import require_sound
+from dynid_ros.recording.uniform_motion import LinkSignals
 
 EQUATIONS = {"filtered": WrenchEquations, "integral": IntegralWrenchEquations}
 NOTABLE = 0.002

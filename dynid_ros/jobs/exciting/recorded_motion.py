@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid_ros.identification.links.signals import LinkSignals
 from dynid_ros.information.source import InformationSource
 from dynid_ros.recording import Recording
+from dynid_ros.recording.uniform_motion import LinkSignals
 
 
 def recorded_information(source: InformationSource, recordings: Sequence[Recording]) -> NDArray:

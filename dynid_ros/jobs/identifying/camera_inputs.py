@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 from dynid_ros.errors import MocapError
 from dynid_ros.recording import Recording
-from dynid_ros.recording.mocap_file import add_poses, read_mocap
+from dynid_ros.recording.mocap_exports import read_mocap
+from dynid_ros.recording.recording import add_poses
 
 
 class CameraFiles(NamedTuple):

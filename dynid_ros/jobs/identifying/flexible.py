@@ -19,7 +19,7 @@ from dynid_ros.jobs.progress import progress
 from dynid_ros.model import RobotModel
 from dynid_ros.model.spring import SPRINGS
 from dynid_ros.recording import Recording
-from dynid_ros.recording.finding import Finding
+from dynid_ros.recording.checks.finding import Finding
 from dynid_ros.report.flexible.report import write_flexible_report
 
 AUTO = "auto"

@@ -14,7 +14,7 @@ from dynid_ros.jobs.checking import checked
 from dynid_ros.jobs.progress import progress
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
-from dynid_ros.recording.finding import Finding
+from dynid_ros.recording.checks.finding import Finding
 from dynid_ros.report import write_gravity_report
 
 

@@ -11,7 +11,7 @@ from dynid_ros.identification.validation import Validation
 from dynid_ros.jobs.checking import check_apart, checked
 from dynid_ros.jobs.progress import progress
 from dynid_ros.recording import Recording
-from dynid_ros.recording.finding import Finding
+from dynid_ros.recording.checks.finding import Finding
 from dynid_ros.report.file.report import write_file_report
 from dynid_ros.report.links.report import write_link_report
 

@@ -26,8 +26,8 @@ from dynid_ros.nodes.shared.robot_description import LATCHED, ROBOT_PARAMETERS, 
 from dynid_ros.nodes.shared.running import answer, answer_later
 from dynid_ros.progress import Cancelled, Watch, watching
 from dynid_ros.recording import Recording
+from dynid_ros.recording.checks.finding import Finding
 from dynid_ros.recording.effort import EffortConvention
-from dynid_ros.recording.finding import Finding
 
 WHICH_RECORDING = (
     NodeParameter(

@@ -9,9 +9,9 @@ from link_problems import Drive, Fourier, chain, record
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.identification.links.equations import LinkEquations
-from dynid_ros.identification.links.signals import LinkSignals
 from dynid_ros.model.friction import JointFriction
 from dynid_ros.model.link_columns import LinkColumns
+from dynid_ros.recording.uniform_motion import LinkSignals
 from dynid_ros.signals import LowPass
 
 SIGNALS = LinkSignals(7.0, 17.5)

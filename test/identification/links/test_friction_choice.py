@@ -8,9 +8,9 @@ from dynid_ros.estimation.cross_validation import FoldGrams
 from dynid_ros.estimation.normal_equations import LinkProblem
 from dynid_ros.identification.links.equations import LinkEquations
 from dynid_ros.identification.links.friction_choice import FrictionChoice, choose_friction, friction_candidates
-from dynid_ros.identification.links.signals import LinkSignals
 from dynid_ros.model.friction import JointFriction
 from dynid_ros.model.link_columns import LinkColumns
+from dynid_ros.recording.uniform_motion import LinkSignals
 
 SIGNALS = LinkSignals(7.0, 17.5)
 

@@ -6,9 +6,9 @@ from link_problems import Drive, Fourier, chain, record
 
 from dynid_ros.identification.links.equations import LinkEquations
 from dynid_ros.identification.links.integral_equations import IntegralEquations
-from dynid_ros.identification.links.signals import LinkSignals
 from dynid_ros.model.friction import JointFriction
 from dynid_ros.model.link_columns import LinkColumns
+from dynid_ros.recording.uniform_motion import LinkSignals
 
 SIGNALS = LinkSignals(7.0, 17.5)
 DRIVE = Drive(rotor=0.3, smoothing=0.3)

@@ -6,8 +6,8 @@ from link_problems import Drive, Fourier, chain, record, rigid_torque, ur10, wit
 
 from dynid_ros.errors import IdentificationError, RecordingError
 from dynid_ros.identification.links.model import LinkModel
-from dynid_ros.identification.links.signals import LinkSignals
 from dynid_ros.model.friction import FrictionModel, JointFriction
+from dynid_ros.recording.uniform_motion import LinkSignals
 from dynid_ros.signals import LowPass
 
 SIGNALS = LinkSignals(7.0, 17.5)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from link_problems import Fourier
 
-from dynid_ros.identification.links.motion import joint_motions, moving_rows
+from dynid_ros.recording.uniform_motion import joint_motions, moving_rows
 from dynid_ros.signals import LowPass, Motion, filtered_motion
 
 RATE = 200.0

@@ -7,8 +7,8 @@ import pytest
 from link_problems import Drive, Fourier, chain, record
 
 from dynid_ros.errors import DynidError, IdentificationError, RecordingError
-from dynid_ros.identification.links.signals import LinkSignals, require_torque
 from dynid_ros.recording import Recording
+from dynid_ros.recording.uniform_motion import LinkSignals, require_torque
 
 NAMES = ("a", "b", "c")
 MOTION = Fourier(3)

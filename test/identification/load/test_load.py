@@ -14,7 +14,6 @@ from dynid_ros.errors import IdentificationError
 from dynid_ros.identification import LinkIdentification, LoadIdentification
 from dynid_ros.identification.identified_file import load_identified
 from dynid_ros.identification.links.model import LinkModel
-from dynid_ros.identification.links.signals import LinkSignals
 from dynid_ros.identification.load.equations import LoadEquations
 from dynid_ros.identification.load.known_arm import KnownArm, known_arm
 from dynid_ros.model import RobotModel
@@ -22,6 +21,7 @@ from dynid_ros.model.friction import FrictionModel, JointFriction
 from dynid_ros.model.inertia import transformed
 from dynid_ros.model.rigid_body import LoadBody
 from dynid_ros.recording import Recording
+from dynid_ros.recording.uniform_motion import LinkSignals
 
 FRICTION = JointFriction(offset=True, smoothing=0.02)
 CONDITIONS = LoadConditions("panda", duration=10.0, unloaded=15.0)

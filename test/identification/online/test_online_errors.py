@@ -9,11 +9,11 @@ from online_experiment import block, moves
 from dynid_ros.errors import IdentificationError
 from dynid_ros.identification import OnlineIdentification
 from dynid_ros.identification.links.model import LinkModel
-from dynid_ros.identification.links.signals import LinkSignals
 from dynid_ros.identification.load.known_arm import KnownArm
 from dynid_ros.model import RobotModel
 from dynid_ros.model.friction import FrictionModel, JointFriction
 from dynid_ros.model.inertia import transformed
+from dynid_ros.recording.uniform_motion import LinkSignals
 from dynid_ros.simulation.demo_arm import demo_arm_urdf
 
 FRICTION = FrictionModel(JointFriction(offset=True))

@@ -5,16 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from dynid_ros.recording.channel_checks import check_channels
-from dynid_ros.recording.finding import Finding
-from dynid_ros.recording.hand_check import check_hand
-from dynid_ros.recording.model_checks import check_model
-from dynid_ros.recording.motion_checks import check_motion
-from dynid_ros.recording.position_step_check import check_position_steps
+from dynid_ros.recording.checks.channels import check_channels
+from dynid_ros.recording.checks.finding import Finding
+from dynid_ros.recording.checks.model_faults import check_hand, check_model
+from dynid_ros.recording.checks.motion import check_motion, check_position_steps, check_steps, check_values
+from dynid_ros.recording.checks.torque_stretches import check_torque_stretches
 from dynid_ros.recording.recording import Recording
-from dynid_ros.recording.step_checks import check_steps
-from dynid_ros.recording.torque_stretch_check import check_torque_stretches
-from dynid_ros.recording.value_checks import check_values
 
 if TYPE_CHECKING:
     from dynid_ros.model import RobotModel

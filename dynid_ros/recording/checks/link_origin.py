@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid_ros.recording.explanation import Explanation
-from dynid_ros.recording.motion_samples import MotionSamples
-from dynid_ros.recording.torque_fit import Terms, TorqueEquations, TorqueFit, TorqueModel
+from dynid_ros.recording.checks.finding import Explanation
+from dynid_ros.recording.checks.torque_fit import MotionSamples, Terms, TorqueEquations, TorqueFit, TorqueModel
 
 if TYPE_CHECKING:
     from dynid_ros.model import RobotModel

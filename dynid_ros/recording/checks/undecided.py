@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid_ros.recording import lag_check
-from dynid_ros.recording.effort_check import SIGN
-from dynid_ros.recording.explanation import LIKELY, Explanation
-from dynid_ros.recording.gravity_direction_check import SEEN as TILT_SEEN
-from dynid_ros.recording.joint_order_check import RATIO, SWAP
-from dynid_ros.recording.link_origin_check import SEEN as ORIGIN_SEEN
-from dynid_ros.recording.link_origin_check import origin_columns
-from dynid_ros.recording.motion_samples import MotionSamples
-from dynid_ros.recording.torque_fit import TorqueEquations, TorqueFit, TorqueModel
+from dynid_ros.recording.checks import hypotheses as lag_check
+from dynid_ros.recording.checks.finding import LIKELY, SIGN, SWAP, Explanation
+from dynid_ros.recording.checks.hypotheses import RATIO
+from dynid_ros.recording.checks.hypotheses import SEEN as TILT_SEEN
+from dynid_ros.recording.checks.link_origin import SEEN as ORIGIN_SEEN
+from dynid_ros.recording.checks.link_origin import origin_columns
+from dynid_ros.recording.checks.torque_fit import MotionSamples, TorqueEquations, TorqueFit, TorqueModel
 
 if TYPE_CHECKING:
     from dynid_ros.model import RobotModel

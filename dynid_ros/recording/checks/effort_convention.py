@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import lstsq
 
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK
-from dynid_ros.recording.finding import Finding
-from dynid_ros.recording.motion_samples import MotionSamples
+from dynid_ros.recording.checks.finding import COMPENSATED, CURRENT, SIGN, Finding
+from dynid_ros.recording.checks.torque_fit import ENOUGH_ROWS, MotionSamples, Terms, TorqueEquations, TorqueFit
 from dynid_ros.recording.recording import Recording
-from dynid_ros.recording.torque_fit import Terms
 from dynid_ros.signals import differentiate
 
 if TYPE_CHECKING:
     from dynid_ros.model import RobotModel
 
-CURRENT: Final = "motor current"
-SIGN: Final = "wrong sign"
-COMPENSATED: Final = "gravity compensated"
+
 WINDOW = 0.1
 """Length of the local fit that gives velocity and acceleration, s."""
 AT_REST = 0.01
@@ -67,6 +65,18 @@ def check_effort(recordings: Sequence[Recording], robot: RobotModel) -> Iterator
         yield from _judge(source, {robot.joint_names[j]: fits[j] for j in loaded})
 
 
+class GravityShare(NamedTuple):
+    """Share of the nominal gravity torque in the effort of a joint, beside the other terms.
+
+    `variation` is the rms of the gravity torque that no other term explains, `rest` that of the effort unexplained.
+    """
+
+    share: float
+    correlation: float
+    variation: float
+    rest: float
+
+
 def loaded_joints(robot: RobotModel, fits: Sequence[GravityShare]) -> np.ndarray:
     """Indices of the joints in which gravity varies enough to be seen, from the fits of all joints."""
     variations = np.array([fit.variation for fit in fits])
@@ -81,18 +91,6 @@ def _terms(recording: Recording, robot: RobotModel) -> tuple[np.ndarray, ...]:
     q, velocity, acceleration = recording.position[rows], velocity[rows], acceleration[rows]
     gravity = robot.gravity_torque(q)
     return recording.torque[rows], gravity, robot.inverse_dynamics(q, velocity, acceleration) - gravity, velocity
-
-
-class GravityShare(NamedTuple):
-    """Share of the nominal gravity torque in the effort of a joint, beside the other terms.
-
-    `variation` is the rms of the gravity torque that no other term explains, `rest` that of the effort unexplained.
-    """
-
-    share: float
-    correlation: float
-    variation: float
-    rest: float
 
 
 def partial_fit(effort: np.ndarray, gravity: np.ndarray, others: np.ndarray) -> GravityShare:
@@ -161,3 +159,70 @@ def _judge(source: str, fits: Mapping[str, GravityShare]) -> Iterator[Finding]:
             "give its uncompensated torque as torque_topic; if effort is current, use motor_current with gains",
             COMPENSATED,
         )
+
+
+# Which way torques turn, judged by gravity: it acts one way, whatever friction and the time of sampling feign.
+
+
+FOLLOWS = 0.5
+"""Correlation of a torque with the URDF's gravity torque from which its sign is known: sound torques of arms whose
+masses are wrong by 30 % have 0.85 and more, and 0.57 where an arm jumps after stalls."""
+NOT_SEEN = GravityShare(0.0, 0.0, 0.0, 0.0)
+
+
+class GravitySigns:
+    """Signs of the torques against the gravity torque of the URDF.
+
+    Args:
+        robot: with the inertial parameters of its URDF; without masses gravity shows in no joint.
+        samples: of its motion.
+        terms: of the torque model on them.
+
+    Attributes:
+        as_recorded: (n,) 1 where a torque follows gravity, -1 where it opposes it, 0 where gravity does not show.
+
+    """
+
+    def __init__(self, robot: RobotModel, samples: MotionSamples, terms: Terms):
+        self._robot, self._samples, self._terms = robot, samples, terms
+        self.as_recorded = self._of_positions(np.ones(robot.n_joints))
+
+    def oppose(self, torques: NDArray, positions: NDArray) -> bool:
+        """Whether torques and positions times these signs (n,) turn against gravity what follows it as recorded."""
+        turned = torques * (self._of_positions(positions) if np.any(positions < 0) else self.as_recorded)
+        return bool(np.any((self.as_recorded > 0) & (turned < 0)))
+
+    def friction_pushes(self, equations: TorqueEquations, given: TorqueFit) -> bool:
+        """Whether no torque opposes gravity and some follow it, but friction would rather have them all turned.
+
+        Effort that is sampled at another time than the position, or before the damping of the servo acts, has a part
+        along the velocity that looks like friction that pushes. It tells no sign then. In one joint alone, in which
+        gravity does not show, it does: that one may be connected the wrong way round.
+
+        Args:
+            equations: of a model whose friction brakes.
+            given: their fit to the torques as recorded.
+
+        """
+        follows = self.as_recorded > 0
+        if not np.any(follows) or np.any(self.as_recorded < 0):
+            return False
+        gains = given.misfits - equations.fit(signs=-np.ones(equations.n)).misfits
+        return bool(max(np.sum(gains[follows]), np.sum(gains) - np.max(gains)) > 0.0)
+
+    def _of_positions(self, signs: NDArray) -> NDArray:
+        robot, samples = self._robot, self._samples
+        q, qd, qdd = (array * signs for array in (samples.position, samples.velocity, samples.acceleration))
+        gravity = robot.gravity_torque(q)
+        inertial = robot.inverse_dynamics(q, qd, qdd) - gravity
+        fits = []
+        for j in range(robot.n_joints):
+            rows = self._terms.moving[:, j]
+            others = np.column_stack([np.ones(len(rows)), self._terms.drive[:, j], inertial[:, j]])[rows]
+            enough = np.sum(rows) >= ENOUGH_ROWS
+            fits.append(partial_fit(samples.torque[rows, j], gravity[rows, j], others) if enough else NOT_SEEN)
+        seen = np.zeros(robot.n_joints)
+        for j in loaded_joints(robot, fits):
+            correlation = fits[j].correlation
+            seen[j] = np.sign(correlation) * (abs(correlation) >= FOLLOWS)
+        return seen

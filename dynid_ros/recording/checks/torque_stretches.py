@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid_ros.recording.finding import Finding
+from dynid_ros.recording.checks.finding import Finding
 from dynid_ros.recording.recording import Recording
 
 FROZEN: Final = "frozen torque"

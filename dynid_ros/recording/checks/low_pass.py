@@ -3,34 +3,93 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.signal import butter, periodogram, sosfilt, sosfilt_zi, welch
 from scipy.signal.windows import hann
 
-from dynid_ros.recording.explanation import Explanation
-from dynid_ros.recording.finding import Finding
-from dynid_ros.recording.motion_samples import MotionSamples
-from dynid_ros.recording.presliding import shows_in_rigid_torques, with_presliding
-from dynid_ros.recording.torque_fit import Terms, TorqueEquations, TorqueFit, TorqueModel
+from dynid_ros.recording.checks.finding import LOW_PASSED, Explanation, Finding
+from dynid_ros.recording.checks.torque_fit import MotionSamples, Terms, TorqueEquations, TorqueFit, TorqueModel
 from dynid_ros.signals import LowPass, Resampled
 
-LOW_PASSED: Final = "low-passed"
+# Friction that is not a step at a reversal: what may be mistaken for a lag or a low-pass of the torques.
+
+
+DISTANCES = (0.003, 0.02)
+"""Distances over which friction may build up after a reversal, rad or m."""
+WITHIN = 0.01
+"""Friction is followed at steps of this time, s."""
+SHOWN = 1.9
+"""Gain that what is done to the torques must bring in two joints by rigid motion alone. In slow motion, friction that
+no model has gets as far as 1.8; faults that matter bring 2 and more."""
+
+
+def with_presliding(terms: Terms, samples: MotionSamples) -> Terms:
+    """The terms, and friction of each joint that builds up slowly, comes at another time, or differs by direction."""
+    built_up = np.stack([_dahl(samples, distance) for distance in DISTANCES], axis=2)
+    later = _rates(samples)
+    own = np.stack([later, np.abs(samples.velocity)], axis=2)
+    rigid = np.concatenate([terms.rigid, own_columns(own)], axis=2)
+    return Terms(rigid, np.concatenate([terms.drive, built_up], axis=2), terms.moving)
+
+
+def shows_in_rigid_torques(changed: NDArray, rigid: NDArray, fit: TorqueFit, moving: NDArray) -> bool:
+    """Whether what turns the rigid torques (M, n) into `changed` shows beside what the fit leaves.
+
+    In two of the joints that are judged, or in the only one.
+    """
+    judged = np.isfinite(fit.rms)
+    square = np.mean((changed - rigid)[:, judged] ** 2, axis=0, where=moving[:, judged])
+    gains = np.zeros(len(judged))
+    gains[judged] = 0.5 * np.log1p(square / np.maximum(fit.rms[judged] ** 2, np.finfo(float).tiny))
+    return bool(np.sort(gains)[-2:][0] > SHOWN)
+
+
+def own_columns(values: NDArray) -> NDArray:
+    """(M, n, n k) from (M, n, k): coefficients that each joint has for itself."""
+    m, n, k = values.shape
+    columns = np.zeros((m, n, n, k))
+    columns[:, range(n), range(n)] = values
+    return columns.reshape(m, n, n * k)
+
+
+def _rates(samples: MotionSamples) -> NDArray:
+    """(M, n) derivative of the direction by time: how friction would change if it came later."""
+    return np.concatenate([np.gradient(s.direction, s.time, axis=0)[s.kept] for s in samples.stretches])
+
+
+def _dahl(samples: MotionSamples, distance: float) -> NDArray:
+    """(M, n) Dahl's friction of unit size, low-passed as the torques are."""
+    parts = []
+    for stretch in samples.stretches:
+        step = float(stretch.time[1] - stretch.time[0])
+        every = max(1, round(WITHIN / step))
+        moves = np.diff(stretch.position[::every], axis=0, prepend=stretch.position[:1])
+        direction, forget = np.sign(moves), np.exp(-np.abs(moves) / distance)
+        friction = np.zeros_like(moves)
+        now = np.zeros(moves.shape[1])
+        for k in range(len(moves)):
+            now = direction[k] + (now - direction[k]) * forget[k]
+            friction[k] = now
+        even = np.column_stack([np.interp(stretch.time, stretch.time[::every], column) for column in friction.T])
+        parts.append(samples.wide(1 / step).filter(even)[stretch.kept])
+    return np.concatenate(parts)
+
+
 CUTOFFS = (0.25, 0.5, 1.0)
 """Cut-offs that are tried first, in parts of the bandwidth of the positions."""
 FINER = (1.4, 1.2, 1.1, 1.05)
 """Factors by which the best of each kind is then moved, either way, one after the other."""
-Kind = Callable[[NDArray, float, float], NDArray]
+FilterKind = Callable[[NDArray, float, float], NDArray]
 """Values (M, …), cut-off, Hz, and rate, Hz, to values (M, …)."""
 
 
-def _without_phase(order: int) -> Kind:
+def _without_phase(order: int) -> FilterKind:
     return lambda values, cutoff, rate: LowPass(cutoff, rate, order).filter(values)
 
 
-def _with_delay(order: int) -> Kind:
+def _with_delay(order: int) -> FilterKind:
     """As a driver filters, on its way."""
 
     def filtered(values: NDArray, cutoff: float, rate: float) -> NDArray:
@@ -121,12 +180,12 @@ class _Search:
         self.terms, self._samples, self._prismatic = terms, samples, prismatic
         self.given = self._fit(terms.rigid, terms.drive, samples.torque)
 
-    def best(self) -> tuple[Kind, float, TorqueFit]:
+    def best(self) -> tuple[FilterKind, float, TorqueFit]:
         """Kind of filter, its cut-off, Hz, and the fit: of all that are tried first."""
         tried = [self._best_of(kind, [share * self._samples.bandwidth for share in CUTOFFS]) for kind in FILTERS]
         return min(tried, key=lambda it: it[2].misfit)
 
-    def refined(self) -> tuple[Kind, float, TorqueFit]:
+    def refined(self) -> tuple[FilterKind, float, TorqueFit]:
         """The same, each kind at its best cut-off."""
         found = []
         for kind in FILTERS:
@@ -137,11 +196,11 @@ class _Search:
             found.append(best)
         return min(found, key=lambda it: it[2].misfit)
 
-    def _best_of(self, kind: Kind, cutoffs: Sequence[float]) -> tuple[Kind, float, TorqueFit]:
+    def _best_of(self, kind: FilterKind, cutoffs: Sequence[float]) -> tuple[FilterKind, float, TorqueFit]:
         fits = [(kind, cutoff, self.through(kind, cutoff)) for cutoff in cutoffs]
         return min(fits, key=lambda it: it[2].misfit)
 
-    def through(self, kind: Kind, cutoff: float, torque: NDArray | None = None) -> TorqueFit:
+    def through(self, kind: FilterKind, cutoff: float, torque: NDArray | None = None) -> TorqueFit:
         """The fit through it; positions may have passed it too, which leaves the steps of friction."""
         torque = self._samples.torque if torque is None else torque
         drive, rigid = (self.filtered(columns, kind, cutoff) for columns in (self.terms.drive, self.terms.rigid))
@@ -151,7 +210,7 @@ class _Search:
     def _fit(self, rigid: NDArray, drive: NDArray, torque: NDArray) -> TorqueFit:
         return TorqueEquations(Terms(rigid, drive, self.terms.moving), torque, self._prismatic).fit()
 
-    def filtered(self, columns: NDArray, kind: Kind, cutoff: float) -> NDArray:
+    def filtered(self, columns: NDArray, kind: FilterKind, cutoff: float) -> NDArray:
         """The same shape (M, …)."""
         parts = []
         for time, part in self._samples.by_stretch(columns):

@@ -1,0 +1,312 @@
+"""Does gravity point where the robot model says? Judged by the direction that explains the torques best."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import combinations, product
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynid_ros.recording.checks.effort_convention import GravitySigns
+from dynid_ros.recording.checks.finding import COMPENSATED, DIRECTION, LAG, LIKELY, SIGN, SWAP, Explanation, Kind
+from dynid_ros.recording.checks.low_pass import shows_in_rigid_torques, with_presliding
+from dynid_ros.recording.checks.torque_fit import MotionSamples, Terms, TorqueEquations, TorqueFit, TorqueModel
+
+# Signs and order of the joints' positions and torques, judged by how well each explains the torques.
+
+
+RATIO: Final = "position ratio"
+RATIOS = {2.0: "half", 0.5: "twice"}
+"""By which a position may have to be multiplied, and what it is then: a wrong gear, or counts of one edge in two."""
+SIGN_OF = {
+    "torque": ("its torque has the wrong sign", "turn it with effort_convention motor_current and a gain of -1"),
+    "position": ("its position has the wrong sign", "turn the joint's axis in the URDF, or its sign in the driver"),
+    "both": (
+        "position and torque both have the wrong sign",
+        "turn the joint's axis in the URDF, or its direction in the driver",
+    ),
+}
+WITHOUT_GRAVITY = " (judged by inertia and friction: gravity hardly shows in {})"
+"""Said of a torque whose sign gravity does not tell, as of an upright axis."""
+SWAP_OF = {
+    "torque": ("their torques are swapped", "the driver fills effort in another order than name: mend it"),
+    "position": ("their positions are swapped", "the driver fills position in another order than name: mend it"),
+    "both": (
+        "position and torque of the one are those of the other",
+        "swap their names in the driver or in joint_names",
+    ),
+}
+
+
+def order_explanations(
+    model: TorqueModel, samples: MotionSamples, equations: TorqueEquations, given: TorqueFit, gravity: GravitySigns
+) -> Iterator[Explanation]:
+    """What wrong signs and swapped joints would explain: of torque, of position and of both.
+
+    Only joints that move enough take part: of the others neither order nor sign can be told. A sign that gravity
+    contradicts is no explanation: effort that is sampled at one end of the period has friction of the wrong sign.
+    """
+    robot, moving = model.robot, [int(j) for j in equations.judged]
+    turned = -np.ones(robot.n_joints)
+    if not gravity.oppose(turned, np.ones(robot.n_joints)):
+        yield Explanation(
+            SIGN,
+            given.misfit - equations.fit(signs=turned).misfit,
+            "all torques have the wrong sign" + WITHOUT_GRAVITY.format("them") * (not np.any(gravity.as_recorded)),
+            "the driver reports the reaction: use effort_convention motor_current with gains of -1",
+        )
+    yield from _ratios(model, samples, moving, given)
+    held: tuple[TorqueEquations, TorqueFit] | None = None
+    for choice in _choices(robot.n_joints, moving):
+        changed = model.terms(samples, choice.order, choice.signs)
+        gains = _gains(equations, TorqueEquations(changed, samples.torque, robot.chain.prismatic), choice, given)
+        if choice.kind == SWAP and max(gains.values()) > LIKELY:
+            # Where one joint moves at a time, the torque of one that rests is the easier to explain; but then it must
+            # also do without the friction of the one that moves.
+            if held is None:
+                every = _every_sample(model.terms(samples), samples.alive, samples.torque, robot.chain.prismatic)
+                held = every, every.fit()
+            every, fit = held
+            alive = samples.alive[:, choice.order]
+            others = _every_sample(changed, alive, samples.torque, robot.chain.prismatic)
+            with_rest = _gains(every, others, choice, fit)
+            gains = {channel: gain if with_rest[channel] > 0.0 else min(gain, 0.0) for channel, gain in gains.items()}
+        names = tuple(robot.joint_names[j] for j in choice.joints)
+        for channel, gain in gains.items():
+            message, fix = choice.texts[channel]
+            if choice.kind == SIGN:
+                if _opposed(gravity, choice.signs, channel):
+                    continue
+                if channel == "torque" and not gravity.as_recorded[choice.joints[0]]:
+                    message += WITHOUT_GRAVITY.format("it")
+            yield Explanation(choice.kind, gain, message, fix, names)
+
+
+def _opposed(gravity: GravitySigns, signs: NDArray, channel: str) -> bool:
+    """Whether gravity contradicts these signs (n,) of torques, positions or both."""
+    same = np.ones(len(signs))
+    return gravity.oppose(same if channel == "position" else signs, same if channel == "torque" else signs)
+
+
+def _every_sample(terms: Terms, alive: NDArray, torque: NDArray, prismatic: NDArray) -> TorqueEquations:
+    """Equations of the joints that rest, too, as far as their torque is alive (M, n)."""
+    return TorqueEquations(replace(terms, moving=alive), torque, prismatic)
+
+
+class _Choice(NamedTuple):
+    kind: Kind
+    texts: Mapping[str, tuple[str, str]]
+    joints: tuple[int, ...]
+    order: NDArray
+    signs: NDArray
+
+
+def _gains(
+    equations: TorqueEquations, positions: TorqueEquations, choice: _Choice, given: TorqueFit
+) -> dict[str, float]:
+    """Of torques, of positions and of both in another order or with other signs."""
+    fits = {
+        "torque": equations.fit(choice.order, choice.signs),
+        "position": positions.fit(),
+        "both": positions.fit(choice.order, choice.signs),
+    }
+    return {channel: given.misfit - fit.misfit for channel, fit in fits.items()}
+
+
+def _ratios(
+    model: TorqueModel, samples: MotionSamples, moving: Sequence[int], given: TorqueFit
+) -> Iterator[Explanation]:
+    robot = model.robot
+    for j in moving:
+        for factor, said in RATIOS.items():
+            terms = model.terms(samples, signs=np.where(np.arange(robot.n_joints) == j, factor, 1.0))
+            yield Explanation(
+                RATIO,
+                given.misfit - TorqueEquations(terms, samples.torque, robot.chain.prismatic).fit().misfit,
+                f"its position is {said} of what the torques show",
+                "look at the gear ratio and the counts per turn in the driver; the angle must be that behind the gear",
+                (robot.joint_names[j],),
+            )
+
+
+def _choices(n: int, moving: Sequence[int]) -> Iterator[_Choice]:
+    for j in moving:
+        yield _Choice(SIGN, SIGN_OF, (j,), np.arange(n), np.where(np.arange(n) == j, -1.0, 1.0))
+    for i, j in combinations(moving, 2):
+        order = np.arange(n)
+        order[[i, j]] = j, i
+        yield _Choice(SWAP, SWAP_OF, (i, j), order, np.ones(n))
+
+
+# Time between torques and the positions that they belong to.
+
+
+LONGEST, STEP = 0.3, 0.03
+"""Lags that are tried, s."""
+REFINED = 0.2
+"""Steps of the second round, in parts of STEP."""
+SMALLEST = 0.01
+"""Smallest lag to report, s: filters in the drives of sound recordings make up to 7 ms."""
+LAG_CHECK_SEEN = 0.04
+"""Gain from which a lag is looked at more closely: friction that the model lacks can feign it."""
+SHARED = 0.15
+"""Gain of the second joint from which it is a lag."""
+JOINTS = 2
+"""One moving joint alone shows no lag, but its friction's."""
+
+
+def lag_explanation(
+    model: TorqueModel, samples: MotionSamples, terms: Terms, given: TorqueFit
+) -> Iterator[Explanation]:
+    """The lag of the torques that explains them best, if it is long enough to matter."""
+    prismatic = model.robot.chain.prismatic
+    if np.count_nonzero(np.isfinite(given.rms)) < JOINTS:
+        return
+    lag, found = _best_lag(terms, samples, prismatic)
+    gain = given.misfit - found.misfit
+    if abs(lag) < SMALLEST or gain < LAG_CHECK_SEEN:
+        return
+    # Is it one of all that moves, or of friction alone?
+    columns = terms.rigid
+    terms = with_presliding(terms, samples)
+    given = TorqueEquations(terms, samples.torque, prismatic).fit()
+    lag, found = _best_lag(terms, samples, prismatic)
+    rigid = columns @ found.rigid[: columns.shape[2]]
+    if (
+        abs(lag) >= SMALLEST
+        and given.shared_gain(found) >= SHARED
+        and shows_in_rigid_torques(samples.shifted(rigid, lag), rigid, found, terms.moving)
+    ):
+        later, earlier = ("torques", "positions") if lag > 0 else ("positions", "torques")
+        at_least = "at least " if abs(lag) > LONGEST - STEP else ""
+        yield Explanation(
+            LAG,
+            gain,
+            f"{later} come {at_least}{abs(lag) * 1e3:.0f} ms after the {earlier} that they belong to",
+            "take both from one message with one time stamp and without a filter in between, or shift one of them",
+            severity="warning",
+        )
+
+
+def _best_lag(terms: Terms, samples: MotionSamples, prismatic: NDArray) -> tuple[float, TorqueFit]:
+    """The lag, s, and the fit with it."""
+    equations = TorqueEquations(terms, samples.torque, prismatic)
+
+    def fit(lag: float) -> TorqueFit:
+        return equations.explaining(samples.delayed_torque(lag)).fit()
+
+    def misfit(lag: float) -> float:
+        return fit(lag).misfit
+
+    lag = _lowest(misfit, STEP * np.arange(-round(LONGEST / STEP), round(LONGEST / STEP) + 1))
+    lag = _lowest(misfit, lag + REFINED * STEP * np.arange(-4, 5))
+    return lag, fit(lag)
+
+
+def _lowest(misfit: Callable[[float], float], lags: NDArray) -> float:
+    """Vertex of the parabola through the lowest of the misfits and its neighbours."""
+    values = [misfit(lag) for lag in lags]
+    k = int(np.argmin(values))
+    if not 0 < k < len(lags) - 1:
+        return float(lags[k])
+    left, middle, right = values[k - 1 : k + 2]
+    return float(lags[k] + (lags[k + 1] - lags[k]) * 0.5 * (left - right) / (left - 2 * middle + right))
+
+
+TILTED = 10.0
+"""Smallest angle that is an error, degrees."""
+SLIGHT, SEEN = 3.0, 0.1
+"""A smaller one is worth a warning from this angle, degrees, and this gain on."""
+STEPS, LARGEST = 4, 0.5
+"""Of the search, and the longest of them, rad."""
+LEFT = 0.4
+"""Most of the nominal gravity torque that a driver's compensation leaves."""
+
+
+def gravity_explanations(
+    model: TorqueModel, samples: MotionSamples, terms: Terms, given: TorqueFit
+) -> Iterator[Explanation]:
+    """What gravity along another direction, and none at all, would explain."""
+    robot = model.robot
+    size = float(np.linalg.norm(robot.gravity))
+    if size == 0.0:
+        return
+    weightless, of_gravity = model.rigid_without_gravity(samples), model.rigid_of_gravity(samples)
+
+    def equations(rigid: NDArray) -> TorqueEquations:
+        return TorqueEquations(Terms(rigid, terms.drive, terms.moving), samples.torque, robot.chain.prismatic)
+
+    def along(direction: NDArray) -> NDArray:
+        return weightless + size * np.tensordot(direction, of_gravity, 1)
+
+    def fit(direction: NDArray) -> TorqueFit:
+        return equations(along(direction)).fit()
+
+    def step(direction: NDArray, parameters: NDArray) -> NDArray:
+        """The turn (3,) of the direction that explains most of what is left: two tangents span those around it."""
+        tangents = np.linalg.svd(direction[None])[2][1:]
+        columns = np.moveaxis(size * np.tensordot(tangents, of_gravity @ parameters, 1), 0, 2)
+        found = equations(np.concatenate([along(direction), columns], axis=2)).fit()
+        return found.rigid[-len(tangents) :] @ tangents
+
+    yield from _compensated(model, samples, terms, weightless, given)
+    gravity = size * _best_direction(fit, step, robot.gravity / size)
+    angle = np.degrees(np.arccos(np.clip(gravity @ robot.gravity / size**2, -1, 1)))
+    gain = given.misfit - fit(gravity / size).misfit
+    if angle >= TILTED or (angle >= SLIGHT and gain >= SEEN):
+        found = ", ".join(f"{value:.1f}" for value in gravity)
+        yield Explanation(
+            DIRECTION,
+            gain,
+            f"gravity points {angle:.0f} degrees away from where the robot model has it: ({found}) m/s^2 in the frame "
+            f"of '{robot.base}' explains the torques best",
+            "give the gravity of the robot as it is mounted (--gravity, parameter gravity)",
+            severity="error" if angle >= TILTED else "warning",
+        )
+
+
+def _compensated(
+    model: TorqueModel, samples: MotionSamples, terms: Terms, weightless: NDArray, given: TorqueFit
+) -> Iterator[Explanation]:
+    """Gravity apart from inertia: a driver's own model leaves some of it, in other proportions."""
+    robot = model.robot
+    gravity = robot.gravity_regressor(samples.position)
+    gravity = gravity[:, :, np.flatnonzero(np.any(gravity, axis=(0, 1)))]
+    rigid = np.concatenate([weightless, gravity], axis=2)
+    equations = TorqueEquations(Terms(rigid, terms.drive, terms.moving), samples.torque, robot.chain.prismatic)
+    fit = equations.fit()
+    found = gravity @ fit.rigid[weightless.shape[2] :]
+    nominal = robot.gravity_torque(samples.position)
+    sizes = [np.sqrt(np.mean(terms.moving * (torque - torque.mean(axis=0)) ** 2)) for torque in (found, nominal)]
+    if sizes[0] < LEFT * sizes[1]:
+        yield Explanation(
+            COMPENSATED,
+            given.misfit - fit.misfit,
+            f"there is no gravity in the effort: {100 * sizes[0] / sizes[1]:.0f} % of the URDF's",
+            "switch the driver's gravity compensation off, or give its uncompensated torque as torque_topic",
+        )
+
+
+def _best_direction(
+    fit: Callable[[NDArray], TorqueFit], step: Callable[[NDArray, NDArray], NDArray], nominal: NDArray
+) -> NDArray:
+    """Unit vector; from the best of a coarse grid and the nominal one by Gauss-Newton steps."""
+    grid = [
+        np.array(direction) for direction in product((-1.0, 0.0, 1.0), repeat=3) if sum(map(abs, direction)) in (1, 3)
+    ]
+    grid = [nominal, *(direction / np.linalg.norm(direction) for direction in grid)]
+    fits = [fit(direction) for direction in grid]
+    best = int(np.argmin([it.misfit for it in fits]))
+    direction, found = grid[best], fits[best]
+    for _ in range(STEPS):
+        turn = step(direction, found.rigid)
+        turned = direction + turn * LARGEST / max(float(np.linalg.norm(turn)), LARGEST)
+        turned /= np.linalg.norm(turned)
+        following = fit(turned)
+        if following.misfit >= found.misfit:
+            break
+        direction, found = turned, following
+    return direction

@@ -1,0 +1,358 @@
+"""Values that no arm of this kind can have: wrong units, wild torques, jumps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.ndimage import maximum_filter1d
+
+from dynid_ros.model.inertia import PARAMETERS_PER_LINK
+from dynid_ros.recording.checks.finding import ABSURD, LITTLE_MOTION, Finding
+from dynid_ros.recording.recording import Recording
+from dynid_ros.signals import stale_rows
+
+if TYPE_CHECKING:
+    from dynid_ros.model import RobotModel
+
+
+# Motion that is too little for inertias and friction.
+
+
+REST = (0.02, 0.005)
+"""A joint that covers less rests: rad, m."""
+RANGE = (0.08, 0.02)
+"""A joint should cover as much: rad, m."""
+DURATION = 3.0
+"""Shortest motion that several harmonics fit into, s."""
+
+
+def check_motion(recordings: Sequence[Recording], robot: RobotModel) -> Iterator[Finding]:
+    """Errors if nothing moves; warnings for joints that hardly move and for little time, over all recordings."""
+    source = ", ".join(part.source for part in recordings)
+    ranges = np.max([np.ptp(part.position, axis=0) for part in recordings], axis=0)
+    rest, enough = (np.where(robot.chain.prismatic, metres, radians) for radians, metres in (REST, RANGE))
+    fix = "excite all joints over most of their range, at several frequencies"
+    if np.all(ranges < rest):
+        yield Finding(
+            "error",
+            source,
+            "all joints are at rest: inertias and friction do not show",
+            f"{fix}, or identify gravity only",
+            LITTLE_MOTION,
+        )
+        return
+    for j in np.flatnonzero(ranges < enough):
+        state = "rests" if ranges[j] < rest[j] else "hardly moves"
+        yield Finding(
+            "warning",
+            f"{source}, joint '{robot.joint_names[j]}'",
+            f"it {state}: it covers {ranges[j]:.2g} {'m' if robot.chain.prismatic[j] else 'rad'}",
+            fix,
+            LITTLE_MOTION,
+        )
+    duration = sum(_moving_time(part, rest) for part in recordings)
+    if duration < DURATION:
+        yield Finding(
+            "warning", source, f"it moves for {duration:.1f} s only", f"{fix}, for 20 s and more", LITTLE_MOTION
+        )
+
+
+def _moving_time(recording: Recording, rest: np.ndarray) -> float:
+    """Time from the first to the last sample that is off the pose at either end, s."""
+    first, last = (np.abs(recording.position - recording.position[end]) > rest for end in (0, -1))
+    off_first, off_last = np.flatnonzero(first.any(axis=1)), np.flatnonzero(last.any(axis=1))
+    if not off_first.size or not off_last.size:
+        return 0.0
+    return float(max(0.0, recording.time[off_last[-1]] - recording.time[off_first[0]]))
+
+
+# Positions that step from one sample to the next and go on from there: an encoder that lost counts.
+
+
+STEP: Final = "position step"
+SIDE = 4
+"""Samples on each side, from which the position between the sides is foretold by a parabola."""
+EDGE = 2
+"""A step counts once within so many samples."""
+NOISE, USUAL = 10.0, 3.0
+"""A step is larger than so many times the median of these differences, and than so many times 99 % of them, or all of
+those nearby."""
+POSITION_STEP_CHECK_FASTEST = 40.0
+"""Acceleration that an arm may reach, rad/s^2 or m/s^2: what it makes within a sample is no step."""
+ROUNDED = 1.5
+"""… and than so many times what the rounding of the encoder can make."""
+SMALLEST = 1e-3
+"""Smaller ones do no harm, rad or m."""
+MINIMUM_SAMPLES = 100
+
+
+def check_position_steps(recording: Recording) -> Iterator[Finding]:
+    """A warning for each joint whose position steps and stays.
+
+    Errors of the time stamps move all joints alike, each by its velocity: what a shift of time explains is no step.
+    """
+    fresh = ~stale_rows(recording.position)
+    time, position = recording.time[fresh], recording.position[fresh]
+    if len(time) < MINIMUM_SAMPLES:
+        return
+    steps, sizes = _steps(time, position)
+    for j, joint in enumerate(recording.joint_names):
+        if not steps[:, j].any():
+            continue
+        found = np.flatnonzero(steps[:, j])
+        first = found[0]
+        yield Finding(
+            "warning",
+            f"{recording.source}, joint '{joint}'",
+            f"its position steps {len(found)} time{'s' * (len(found) > 1)}, first by {sizes[first, j]:.3g} at "
+            f"t = {time[first]:.3f} s, faster than an arm can move, and goes on from there",
+            "the encoder lost counts, or the driver set its zero anew: mend it and record again",
+            STEP,
+        )
+
+
+def _steps(time: NDArray, position: NDArray) -> tuple[NDArray, NDArray]:
+    """(N, n) True at the last sample before a step; its size, rad or m."""
+    interval = np.diff(time)
+    step = float(np.median(interval))
+    time_jump, jump = _jumps_position_step_check(time[:, None]), _jumps_position_step_check(position)
+    velocity = np.zeros_like(position)
+    velocity[SIDE:-SIDE] = (position[2 * SIDE :] - position[: -2 * SIDE]) / (time[2 * SIDE :] - time[: -2 * SIDE])[
+        :, None
+    ]
+    power = velocity**2
+    others = power.sum(axis=1, keepdims=True) - power
+    shift = ((velocity * jump).sum(axis=1, keepdims=True) - velocity * jump) / np.maximum(others, 1e-4)
+    candidates = np.array([jump, jump - velocity * time_jump, jump - velocity * shift])
+    least = np.min(np.abs(candidates), axis=0)
+    usual = np.minimum(np.quantile(least, 0.99, axis=0), _beside(least))
+    bound = np.maximum(NOISE * np.median(least, axis=0), USUAL * usual)
+    # What an arm can do within a sample: by its acceleration, or by stopping dead.
+    dead = 2.0 * maximum_filter1d(np.abs(velocity), 6 * SIDE + 1, axis=0) * step
+    bound = np.maximum(bound, np.maximum(SMALLEST, np.minimum(POSITION_STEP_CHECK_FASTEST * step**2, dead)))
+    # Rounding of all samples by half a count can add up to so much.
+    bound = np.maximum(bound, ROUNDED * np.abs(_ahead()).sum() * _resolution(position))
+    # A sample lost somewhere near makes any curve step.
+    whole = np.zeros(len(time), bool)
+    whole[2 * SIDE : -2 * SIDE] = True
+    for gap in np.flatnonzero(interval > 2.5 * step):
+        whole[max(0, gap - SIDE) : gap + SIDE + 1] = False
+    found = (least > bound) & whole[:, None]
+    best = np.zeros_like(found)
+    for j in range(position.shape[1]):
+        for k in np.flatnonzero(found[:, j]):
+            near = slice(max(0, k - 2 * SIDE), k + 2 * SIDE + 1)
+            best[k, j] = least[k, j] >= least[near, j].max()
+    return best, jump
+
+
+def _beside(values: NDArray) -> NDArray:
+    """(N, n) largest of those that the same step cannot have touched, before and after."""
+    width = 4 * SIDE + 1
+    largest = maximum_filter1d(values, width, axis=0)
+    away = width // 2 + 2 * SIDE
+    return np.maximum(np.roll(largest, away, axis=0), np.roll(largest, -away, axis=0))
+
+
+def _jumps_position_step_check(values: NDArray) -> NDArray:
+    """(N, n) difference, halfway between a sample and the next, of the parabolas through SIDE samples either side."""
+    ahead = _ahead()
+    n = len(values)
+    left = np.array([np.convolve(column, ahead[::-1], "valid") for column in values.T]).T
+    right = np.array([np.convolve(column, ahead, "valid") for column in values.T]).T
+    jumps = np.zeros(values.shape)
+    jumps[SIDE - 1 : n - SIDE] = right[SIDE : n - SIDE + 1] - left[: n - 2 * SIDE + 1]
+    return jumps
+
+
+def _ahead() -> NDArray:
+    """(SIDE,) weights of samples at -SIDE + 1 … 0 that foretell the value at 1/2 by a parabola."""
+    powers = np.vander(np.arange(-SIDE + 1, 1), 3)
+    return np.linalg.pinv(powers).T @ np.vander([0.5], 3)[0]
+
+
+def _resolution(position: NDArray) -> NDArray:
+    """(n,) smallest difference that comes often: what the encoder resolves, rad or m."""
+    found = np.zeros(position.shape[1])
+    for j, column in enumerate(np.abs(np.diff(position, axis=0)).T):
+        some = column[column > 1e-12]
+        found[j] = np.quantile(some, 0.02) if some.size else 0.0
+    return found
+
+
+# Length, gaps and repeated rows.
+
+
+STEP_CHECKS_MINIMUM_SAMPLES = 10
+"""Fewer tell nothing about velocity or noise."""
+FEW_SAMPLES = 100
+"""Fewer average noise badly: their mean is no better than a tenth of one sample's noise."""
+REGULAR_STEPS = 0.98
+"""A clock is regular if this share of its steps lies within a quarter of the median step; then a step of 1.5 medians
+is a lost sample. Without a regular clock only a long step is one: 10 medians and 20 ms, a tenth of a 5 Hz period."""
+REPEATED = 0.02
+"""Share of the rows that may repeat the row before while the arm moves."""
+MOVING = 0.02
+"""An arm moves if a joint is faster over some rows, rad/s or m/s."""
+NEIGHBOURS = 10
+
+
+def check_steps(recording: Recording) -> Iterator[Finding]:
+    """Too few samples, a file cut off, gaps between samples, rows that repeat the row before."""
+    yield from _check_length(recording)
+    if recording.n_samples > STEP_CHECKS_MINIMUM_SAMPLES:
+        yield from _check_gaps(recording)
+        yield from _check_repetition(recording)
+
+
+def _check_length(recording: Recording) -> Iterator[Finding]:
+    if recording.n_samples < FEW_SAMPLES:
+        yield Finding(
+            "error" if recording.n_samples < STEP_CHECKS_MINIMUM_SAMPLES else "warning",
+            recording.source,
+            f"only {recording.n_samples} samples",
+            "record longer",
+            "too short",
+        )
+    if recording.truncated:
+        yield Finding(
+            "warning",
+            recording.source,
+            f"the file is cut off: {recording.duration:.1f} s could be read",
+            "its recorder was killed; record again if the end of the motion matters",
+            "cut off",
+        )
+
+
+def _check_gaps(recording: Recording) -> Iterator[Finding]:
+    steps = np.diff(recording.time)
+    step = float(np.median(steps))
+    regular = np.mean(np.abs(steps - step) < step / 4) >= REGULAR_STEPS
+    gaps = np.flatnonzero(steps > (1.5 * step if regular else max(10 * step, 0.02)))
+    if gaps.size:
+        longest = gaps[np.argmax(steps[gaps])]
+        lost = np.sum(np.round(steps[gaps] / step) - 1)
+        yield Finding(
+            "warning",
+            recording.source,
+            f"{gaps.size} gaps, about {lost:.0f} samples lost; the longest is {steps[longest] * 1e3:.0f} ms at "
+            f"t = {recording.time[longest]:.3f} s, where the step is {step * 1e3:.3g} ms",
+            "record with a deep queue and reliable QoS, on a machine with time to spare",
+            "gaps",
+        )
+
+
+def _check_repetition(recording: Recording) -> Iterator[Finding]:
+    """A robot at rest with coarse sensors repeats itself too: rows count while it moves."""
+    values = np.hstack([recording.position, recording.velocity, recording.torque])
+    values = values[:, np.isfinite(values).all(axis=0)]
+    travel = np.abs(recording.position[NEIGHBOURS:] - recording.position[:-NEIGHBOURS]).max(axis=1)
+    moving = travel > MOVING * (recording.time[NEIGHBOURS:] - recording.time[:-NEIGHBOURS])
+    repeated = stale_rows(values)[NEIGHBOURS:][moving]
+    if repeated.size >= FEW_SAMPLES and np.mean(repeated) > REPEATED:
+        yield Finding(
+            "warning",
+            recording.source,
+            f"{100 * np.mean(repeated):.0f} % of its rows only repeat the row before, though the arm moves",
+            "record as fast as the driver publishes, each message once; differentiate positions without these rows",
+            "repeated rows",
+        )
+
+
+TOLERANCE = 0.1
+"""How far positions may pass the limits of the URDF, rad or m."""
+FAR = np.pi
+"""So far beyond them they are something else than rad or m, …"""
+WILD_SPEED = 50.0
+"""… and if they change so fast, rad/s or m/s, by more than JUMP from one sample to the next."""
+JUMP = 0.1
+FASTEST, STRETCH = 25.0, 0.1
+"""Speed over a stretch of time, s, that no joint of an arm has, rad/s or m/s: positions in degrees, where a joint has
+no limits that tell."""
+GLITCH = 5
+"""Most samples that a glitch of an encoder lasts."""
+WILD_TORQUE = 100.0
+"""Torque in parts of the arm's weight at its full length: three orders above what arms have."""
+
+
+def check_values(recording: Recording, robot: RobotModel) -> Iterator[Finding]:
+    """Positions outside the limits or in another unit, jumps, torques far above what the arm could weigh."""
+    low, high = recording.position.min(axis=0), recording.position.max(axis=0)
+    beyond = np.maximum(robot.limits.lower - low, high - robot.limits.upper)
+    jumps = _jumps(recording)
+    fastest = _fastest(recording)
+    largest = WILD_TORQUE * _torque_scale(robot)
+    for j, joint in enumerate(recording.joint_names):
+        where = f"{recording.source}, joint '{joint}'"
+        if jumps[:, j].any():
+            first = int(np.argmax(jumps[:, j]))
+            yield Finding(
+                "error",
+                where,
+                f"its position jumps {np.sum(jumps[:, j])} times, first from {recording.position[first, j]:.4g} to "
+                f"{recording.position[first + 1, j]:.4g} at t = {recording.time[first]:.3f} s",
+                "positions must go on continuously, not wrap at a full turn; remove glitches of the encoder",
+                ABSURD,
+            )
+        elif beyond[j] > TOLERANCE:
+            yield Finding(
+                "error" if beyond[j] > FAR else "warning",
+                where,
+                f"it goes from {low[j]:.4g} to {high[j]:.4g}, but its limits are {robot.limits.lower[j]:.4g} to "
+                f"{robot.limits.upper[j]:.4g}",
+                "positions must be in rad (m) and count from the zero of this arm's URDF",
+                ABSURD if beyond[j] > FAR else "beyond limits",
+            )
+        elif fastest[j] > FASTEST:
+            yield Finding(
+                "error",
+                where,
+                f"it moves at up to {fastest[j]:.3g} rad/s (m/s), from {low[j]:.4g} to {high[j]:.4g}",
+                "positions must be in rad (m), and the time in s",
+                ABSURD,
+            )
+        wild = np.abs(recording.torque[:, j]) > largest[j]
+        if wild.any():
+            first = int(np.argmax(wild))
+            yield Finding(
+                "error",
+                where,
+                f"its torque is {recording.torque[first, j]:.4g} at t = {recording.time[first]:.3f} s "
+                f"({np.sum(wild)} samples above {largest[j]:.2g})",
+                "torques must be in N m (N); remove these samples if they are glitches of the driver",
+                ABSURD,
+            )
+
+
+def _jumps(recording: Recording) -> np.ndarray:
+    """(N - 1, n) True before steps that wrap at a full turn, or that are taken back soon after."""
+    steps = np.diff(recording.position, axis=0)
+    wild = (np.abs(steps) > JUMP) & (np.abs(steps) > WILD_SPEED * np.diff(recording.time)[:, None])
+    wrapped = np.abs(np.abs(steps) - 2 * np.pi) < JUMP
+    taken_back = np.zeros_like(wild)
+    for rows, j in zip(*np.nonzero(wild), strict=True):
+        next_steps = steps[rows + 1 : rows + 1 + GLITCH, j]
+        taken_back[rows, j] = np.any(np.abs(next_steps + steps[rows, j]) < 0.1 * np.abs(steps[rows, j]))
+    return wild & (wrapped | taken_back)
+
+
+def _fastest(recording: Recording) -> np.ndarray:
+    """(n,) highest speed over STRETCH but for a few glitches."""
+    steps = max(1, round(STRETCH * (recording.n_samples - 1) / max(recording.duration, STRETCH)))
+    if recording.n_samples <= steps:
+        return np.zeros(recording.n_joints)
+    time = np.maximum(recording.time[steps:] - recording.time[:-steps], STRETCH)
+    speed = np.abs(recording.position[steps:] - recording.position[:-steps]) / time[:, None]
+    return np.percentile(speed, 99.0, axis=0)
+
+
+def _torque_scale(robot: RobotModel) -> np.ndarray:
+    """(n,) weight of the arm times its length, N m; its weight for prismatic joints, N; infinite without masses."""
+    weight = np.sum(robot.parameters[::PARAMETERS_PER_LINK]) * max(np.linalg.norm(robot.gravity), 1.0)
+    origins = robot.forward_kinematics(np.zeros((1, robot.n_joints)))[0, :, :3, 3]
+    length = 0.1 + np.sum(np.linalg.norm(np.diff(origins, axis=0), axis=1))
+    scale = np.where(robot.chain.prismatic, weight, weight * length)
+    return np.where(scale > 0, scale, np.inf)

@@ -1,0 +1,410 @@
+"""What a CSV table and a NPZ archive have in common: named columns that become a recording."""
+
+import csv
+import math
+import re
+import warnings
+import zipfile
+from array import array as packed_array
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+import numpy as np
+
+from dynid_ros.errors import RecordingError
+from dynid_ros.files import MEGABYTE, atomic_file, require_file
+from dynid_ros.recording.effort import EffortConvention
+from dynid_ros.recording.series import PoseSeries, WrenchSeries
+
+if TYPE_CHECKING:
+    from dynid_ros.recording.recording import Recording
+
+
+TIME_NAMES = ("t", "time")
+QUANTITIES = {
+    "position": ("position", "pos", "q"),
+    "velocity": ("velocity", "vel", "dq", "qd"),
+    "torque": ("torque", "tau", "effort"),
+    "current": ("current",),
+    "link_position": ("link_position",),
+}
+
+
+@dataclass(frozen=True)
+class Table:
+    """Columns of a table: clock (N,) in s and, per quantity (a key of QUANTITIES), an array (N, n) of all joints."""
+
+    source: str
+    joint_names: tuple[str, ...]
+    clock: np.ndarray
+    columns: dict[str, np.ndarray]
+
+    def fields(self, convention: EffortConvention) -> dict[str, Any]:
+        """Fields of a `Recording`, efforts as recorded; time starts at 0, where the table's clock shows `start_time`.
+
+        Raises:
+            RecordingError: time is no column; only motor currents are there and the convention has no gains.
+
+        """
+        if self.clock.ndim != 1:
+            raise RecordingError(f"{self.source}: time has shape {self.clock.shape}; expected one column, (N,)")
+        unknown = np.full(self.columns["position"].shape, np.nan)
+        return {
+            "joint_names": self.joint_names,
+            "time": self.clock - self.clock[:1],
+            "position": self.columns["position"],
+            "velocity": self.columns.get("velocity", unknown),
+            "torque": self._effort(convention, unknown),
+            "start_time": float(self.clock[0]) if self.clock.size else 0.0,
+            "link_position": self.columns.get("link_position"),
+            "source": self.source,
+        }
+
+    def _effort(self, convention: EffortConvention, unknown: np.ndarray) -> np.ndarray:
+        if convention.kind == "motor_current" and "current" in self.columns:
+            return self.columns["current"]
+        if "torque" not in self.columns and "current" in self.columns:
+            raise RecordingError(
+                f"{self.source} has motor currents and no torques; give effort_convention 'motor_current' with gains "
+                "(N m / A, one per joint)"
+            )
+        return self.columns.get("torque", unknown)
+
+
+def joint_names_of_columns(count: int, joint_names: Sequence[str] | None, source: str) -> tuple[str, ...]:
+    """Names for unnamed columns: the caller's, in column order.
+
+    Raises:
+        RecordingError: no names were given, or another number of them.
+
+    """
+    if joint_names is None:
+        raise RecordingError(f"{source} does not name its {count} joints; give joint_names in the order of its columns")
+    if len(joint_names) != count:
+        raise RecordingError(
+            f"{source} has {count} columns of position, but {len(joint_names)} joint_names were given "
+            f"({', '.join(joint_names)}); the file does not name its joints, so there must be one name per column"
+        )
+    return tuple(joint_names)
+
+
+# Recordings as CSV tables.
+#
+# The first line names the columns: `t` (s), then `<joint>_position`, `<joint>_velocity`, `<joint>_torque` (N m) and,
+# of a
+# second encoder, `<joint>_link_position`. Other spellings that are read: `time`; `pos`, `q`; `vel`, `dq`, `qd`;
+# `tau`,
+# `effort`; `current` (A); and these words in front, as in `q_<joint>` or `tau_<joint>`. Where only numbers stand for
+# the
+# joints (`q1`, `tau_1`), the caller names them. Columns that fit none of this are passed over; an empty cell is a
+# value
+# that was not recorded.
+
+
+ENCODING = "utf-8-sig"  # spreadsheets put a byte order mark in front
+LARGEST_FILE = 4_000 * MEGABYTE
+LONGEST_LINE = MEGABYTE
+MOST_COLUMNS = 2_000
+QUANTITY_OF = {alias: quantity for quantity, aliases in QUANTITIES.items() for alias in aliases}
+_WORDS = "|".join(sorted(QUANTITY_OF, key=len, reverse=True))
+_SUFFIXED = re.compile(rf"(?P<joint>.+?)_(?P<word>{_WORDS})")
+_PREFIXED = re.compile(rf"(?P<word>{_WORDS})(_(?P<joint>.+)|(?P<number>\d+))")
+
+
+def read_csv(path: Path, joint_names: Sequence[str] | None, convention: EffortConvention) -> dict[str, Any]:
+    """Fields of a `Recording` of all joints, efforts as recorded, from a table as this module describes it.
+
+    Raises:
+        RecordingError: no time column, no position column, two columns for one thing, or a cell that is no number.
+
+    """
+    try:
+        require_file(path, LARGEST_FILE)
+        with path.open(encoding=ENCODING, newline="") as file:
+            header = [name.strip() for name in next(csv.reader(_lines(file, path)), [])]
+        clock, cells = _find_columns(header, str(path))
+        used = sorted({clock, *cells.values()})
+        values = _read_values(path, header, used)
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise RecordingError(
+            f"cannot read {path} as a CSV table ({reason}); expected UTF-8 text with commas"
+        ) from error
+    joints = list(dict.fromkeys(joint for quantity, joint in cells if quantity == "position"))
+    columns = {}
+    for quantity in QUANTITIES:
+        if any((quantity, joint) in cells for joint in joints):
+            columns[quantity] = np.full((len(values), len(joints)), np.nan)
+            for i, joint in enumerate(joints):
+                if (quantity, joint) in cells:
+                    columns[quantity][:, i] = values[:, used.index(cells[quantity, joint])]
+    if all(joint.isdigit() for joint in joints):
+        order = sorted(range(len(joints)), key=lambda i: int(joints[i]))
+        columns = {quantity: array[:, order] for quantity, array in columns.items()}
+        joints = list(joint_names_of_columns(len(joints), joint_names, str(path)))
+    return Table(str(path), tuple(joints), values[:, used.index(clock)], columns).fields(convention)
+
+
+def write_csv(recording: "Recording", path: Path) -> None:
+    """Write time and what was recorded of the joints, 12 digits; the file appears whole or not at all.
+
+    Raises:
+        RecordingError: the folder cannot be written to.
+
+    """
+    names, columns = ["t"], [recording.time]
+    for quantity in ("position", "velocity", "torque", "link_position"):
+        array = getattr(recording, quantity)
+        if array is not None and not np.all(np.isnan(array)):
+            names += [f"{joint}_{quantity}" for joint in recording.joint_names]
+            columns += list(array.T)
+    with atomic_file(path) as file:
+        np.savetxt(file, np.column_stack(columns), fmt="%.12g", delimiter=",", header=",".join(names), comments="")
+
+
+def _find_columns(header: list[str], source: str) -> tuple[int, dict[tuple[str, str], int]]:
+    """Index of the time column, and of each (quantity, joint)."""
+    if len(header) > MOST_COLUMNS:
+        raise RecordingError(f"{source}: the first line names {len(header)} columns; keep at most {MOST_COLUMNS}")
+    clocks = [i for i, name in enumerate(header) if name.lower() in TIME_NAMES]
+    if len(clocks) != 1:
+        found = ", ".join(header) or "nothing"
+        raise RecordingError(
+            f"{source}: the first line must name one column 't' (s), and '<joint>_position', '<joint>_velocity', "
+            f"'<joint>_torque'; it has {found}"
+        )
+    cells: dict[tuple[str, str], int] = {}
+    for i, name in enumerate(header):
+        match = _SUFFIXED.fullmatch(name) or _PREFIXED.fullmatch(name)
+        if match is None:
+            continue
+        joint = match["joint"] or match["number"]
+        key = QUANTITY_OF[match["word"]], joint
+        if key in cells:
+            raise RecordingError(
+                f"{source}: columns '{header[cells[key]]}' and '{name}' both give the {key[0]} of joint '{joint}'; "
+                "remove one"
+            )
+        cells[key] = i
+    if not any(quantity == "position" for quantity, _ in cells):
+        raise RecordingError(f"{source}: no column '<joint>_position' among {', '.join(header)}")
+    return clocks[0], cells
+
+
+def _read_values(path: Path, header: list[str], used: list[int]) -> np.ndarray:
+    """Columns `used` as (N, len(used))."""
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message=".*no data.*")
+            with path.open(encoding=ENCODING, newline="") as file:
+                values = np.loadtxt(_lines(file, path), delimiter=",", skiprows=1, comments=None, ndmin=2)
+        if values.shape[1] == len(header):
+            return values[:, used]
+    except ValueError:
+        pass
+    # Ten times slower, but it knows empty cells and columns of text, and tells where a wrong cell is.
+    cells = packed_array("d")
+    for row in _parsed_rows(path, header, used):
+        cells.extend(row)
+    return np.array(cells).reshape(-1, len(used))
+
+
+def _lines(file: TextIO, path: Path) -> Iterator[str]:
+    """Lines of a table; a file without ends of lines is none, and would fill the memory."""
+    for number, line in enumerate(iter(lambda: file.readline(LONGEST_LINE + 1), ""), start=1):
+        if len(line) > LONGEST_LINE:
+            raise RecordingError(
+                f"{path}, line {number}: it does not end within {LONGEST_LINE} characters; expected one sample a line"
+            )
+        yield line
+
+
+def _parsed_rows(path: Path, header: list[str], used: list[int]) -> Iterator[list[float]]:
+    with path.open(encoding=ENCODING, newline="") as file:
+        rows = csv.reader(_lines(file, path))
+        next(rows)
+        for row in rows:
+            if not row:
+                continue
+            if len(row) != len(header):
+                raise RecordingError(
+                    f"{path}, line {rows.line_num}: {len(row)} cells; expected {len(header)} as in the first line"
+                )
+            values = []
+            for column in used:
+                cell = row[column].strip()
+                try:
+                    values.append(float(cell or "nan"))
+                except ValueError as error:
+                    raise RecordingError(
+                        f"{path}, line {rows.line_num}, column '{header[column]}': '{cell}' is not a number; "
+                        "mend or remove the line"
+                    ) from error
+            yield values
+
+
+# Recordings as NumPy archives.
+#
+# Keys: `time` (N,) in s; `position`, `velocity`, `torque` (N m), `link_position`, each (N, n); `joint_names` (n,).
+# Other
+# spellings that are read: `t`; `pos`, `q`; `vel`, `dq`, `qd`; `tau`, `effort`; `current` (A). Without `joint_names`
+# the
+# caller names the columns. Our own archives carry `start_time`, wrenches, poses and where other joints were as well.
+
+
+LARGEST = 8_000 * MEGABYTE
+"""Bytes of all arrays together, and …"""
+UNSUSPICIOUS = 100 * MEGABYTE
+"""… from which they are compared with the size of the archive: …"""
+TIGHTEST = 300
+"""… only arrays made to be so are this many times smaller when compressed."""
+SERIES: dict[str, type[WrenchSeries] | type[PoseSeries]] = {"wrenches": WrenchSeries, "poses": PoseSeries}
+OTHER = "other_position:"
+"""Begins the keys of joints that were recorded too."""
+
+
+def read_npz(path: Path, joint_names: Sequence[str] | None, convention: EffortConvention) -> dict[str, Any]:
+    """Fields of a `Recording` of all joints, efforts as recorded, from an archive as this module describes it.
+
+    Raises:
+        RecordingError: not a NPZ archive, pickled objects in it, no time or position, or a key given twice.
+
+    """
+    try:
+        require_file(path)
+        arrays = _read_arrays(path)
+    except Exception as error:  # a dozen kinds by zipfile, its decompressors and NumPy
+        reason = getattr(error, "strerror", None) or error or type(error).__name__
+        raise RecordingError(
+            f"cannot read {path} as a NPZ archive of plain arrays ({reason}); write it with numpy.savez"
+        ) from error
+    columns = {quantity: _find(arrays, aliases, path) for quantity, aliases in QUANTITIES.items()}
+    found = {quantity: array for quantity, array in columns.items() if array is not None}
+    clock = _find(arrays, TIME_NAMES, path)
+    if clock is None or "position" not in found:
+        raise RecordingError(
+            f"{path} has no array {'time' if clock is None else 'position'}; it has {', '.join(arrays) or 'nothing'}; "
+            "expected time (or t), position (or q), and velocity, torque, joint_names if recorded"
+        )
+    if found["position"].ndim == 1:
+        found = {quantity: array[:, np.newaxis] for quantity, array in found.items() if array.ndim == 1}
+    if found["position"].ndim != 2:
+        raise RecordingError(f"{path}: position has shape {found['position'].shape}; expected (N, n)")
+    if "joint_names" in arrays:
+        names = tuple(str(name) for name in np.atleast_1d(arrays["joint_names"]))
+    else:
+        names = joint_names_of_columns(found["position"].shape[1], joint_names, str(path))
+    given = Table(str(path), names, clock, found).fields(convention)
+    given |= {kind: _series(arrays, kind, path) for kind in SERIES}
+    given["others"] = _others(arrays, path)
+    given["start_time"] += _single(arrays, "start_time", path)
+    given["truncated"] = bool(_single(arrays, "truncated", path))
+    return given
+
+
+def write_npz(recording: "Recording", path: Path) -> None:
+    """Write the whole recording; the file appears whole or not at all.
+
+    Raises:
+        RecordingError: the folder cannot be written to.
+
+    """
+    arrays: dict[str, Any] = {
+        "joint_names": np.array(recording.joint_names),
+        "time": recording.time,
+        "position": recording.position,
+        "velocity": recording.velocity,
+        "torque": recording.torque,
+        "start_time": recording.start_time,
+        "truncated": recording.truncated,
+    }
+    if recording.link_position is not None:
+        arrays["link_position"] = recording.link_position
+    arrays |= {f"{OTHER}{name}": position for name, position in recording.others.items()}
+    for kind in SERIES:
+        for name, series in getattr(recording, kind).items():
+            for field in fields(series):
+                arrays[f"{kind}:{name}:{field.name}"] = getattr(series, field.name)
+    with atomic_file(path) as file:
+        np.savez(file, **arrays)
+
+
+def _read_arrays(path: Path) -> dict[str, np.ndarray]:
+    with zipfile.ZipFile(path) as archive:
+        members = archive.infolist()
+        size = sum(member.file_size for member in members)
+        if size > LARGEST or (size > UNSUSPICIOUS and size > TIGHTEST * path.stat().st_size):
+            raise ValueError(f"{path.stat().st_size} bytes hold {size / MEGABYTE:.0f} MB")
+        for member in members:
+            _require_its_size(archive, member)
+    with np.load(path, allow_pickle=False) as archive:
+        return {key: archive[key] for key in archive.files}
+
+
+def _require_its_size(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> None:
+    """Refuse an array whose header promises more than the member holds: the memory for it is taken at once."""
+    with archive.open(member) as file:
+        version = np.lib.format.read_magic(file)
+        read_header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        shape, _, kind = read_header(file)
+        if math.prod(shape) * kind.itemsize > member.file_size:
+            raise ValueError(f"{member.filename} is shorter than an array of shape {shape}")
+
+
+def _single(arrays: Mapping[str, np.ndarray], key: str, path: Path) -> float:
+    """A number that an archive of ours has; 0 in others."""
+    try:
+        value = np.asarray(arrays.get(key, 0.0), dtype=float).item()
+    except (TypeError, ValueError) as error:
+        raise RecordingError(f"{path}: array '{key}' is no single number: {error}") from error
+    if not np.isfinite(value):
+        raise RecordingError(f"{path}: array '{key}' is {value}; expected a finite number")
+    return value
+
+
+def _find(arrays: Mapping[str, np.ndarray], aliases: Sequence[str], path: Path) -> np.ndarray | None:
+    keys = [alias for alias in aliases if alias in arrays]
+    if len(keys) > 1:
+        raise RecordingError(f"{path}: arrays {' and '.join(keys)} both give the {aliases[0]}; keep one")
+    if not keys:
+        return None
+    try:
+        if np.iscomplexobj(arrays[keys[0]]):
+            raise ValueError("they are complex")
+        return np.asarray(arrays[keys[0]], dtype=float)
+    except (TypeError, ValueError) as error:
+        raise RecordingError(f"{path}: array '{keys[0]}' does not hold numbers: {error}") from error
+
+
+def _others(arrays: Mapping[str, np.ndarray], path: Path) -> dict[str, np.ndarray]:
+    """Positions of joints that were recorded beside the arm's."""
+    found = {}
+    for key in arrays:
+        if key.startswith(OTHER):
+            positions = _find(arrays, (key,), path)
+            if positions is None or positions.ndim != 1 or not np.isfinite(positions).all():
+                raise RecordingError(f"{path}: array '{key}' does not hold one finite position a sample")
+            found[key.removeprefix(OTHER)] = positions
+    return found
+
+
+def _series(arrays: Mapping[str, np.ndarray], kind: str, path: Path) -> dict[str, Any]:
+    parts: dict[str, dict[str, Any]] = {}
+    for key, values in arrays.items():
+        prefix, _, rest = key.partition(":")
+        if prefix == kind:
+            name, _, field = rest.rpartition(":")
+            parts.setdefault(name, {})[field] = str(values) if field == "frame_id" else values
+    wanted = {field.name for field in fields(SERIES[kind])}
+    series = {}
+    for name, part in parts.items():
+        if set(part) != wanted:
+            keys = ", ".join(f"{kind}:{name}:{field}" for field in sorted(wanted))
+            raise RecordingError(f"{path}: arrays of {kind} are incomplete, or too many: expected {keys}")
+        try:
+            series[name] = SERIES[kind](**part)
+        except RecordingError as error:
+            raise RecordingError(f"{path}: {kind} of '{name}': {error}") from error
+    return series
