@@ -249,7 +249,7 @@ def test_a_clock_that_is_set_back_changes_no_order(tmp_path, monkeypatch):
             return time.time_ns() + self.shift
 
     clock, receive = Set(), RawSubscription._receive
-    monkeypatch.setattr(reception_time, "time", clock)
+    monkeypatch.setattr(bag_writer, "time", clock)
     monkeypatch.setattr(
         RawSubscription,
         "_receive",
