@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from pa10 import FlexibleJoint, table_one
 from scipy.integrate import solve_ivp
 
-from dynid_ros.information.flexible_prior import FlexibleJoints
+from dynid_ros.information.steady_state import FlexibleJoints
 from dynid_ros.model import RobotModel
 from dynid_ros.trajectories.fourier import FourierSeries
 

@@ -7,7 +7,7 @@ from flexible_experiments import Experiment
 from numpy.typing import NDArray
 from scipy.interpolate import CubicSpline
 
-from dynid_ros.identification.flexible.regressors import regressor_without_stiffness
+from dynid_ros.information.flexible_information import regressor_without_stiffness
 from dynid_ros.signals import LowPass, filtered_motion
 
 RATE = 250.0

@@ -10,7 +10,7 @@ from dynid_ros.commands.answers import Answer
 from dynid_ros.commands.options import add_json, add_reading, add_robot, read_recordings, read_robot
 from dynid_ros.errors import TrajectoryError
 from dynid_ros.information.criteria import CRITERIA
-from dynid_ros.information.flexible_prior import FlexibleJoints
+from dynid_ros.information.steady_state import FlexibleJoints
 from dynid_ros.jobs.exciting.excite import excite
 from dynid_ros.jobs.exciting.experiments import KINDS
 from dynid_ros.jobs.exciting.flexible_motion import FLEXIBLE, flexible_prior

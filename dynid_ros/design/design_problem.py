@@ -7,9 +7,7 @@ from dynid_ros.design.fourier_basis import FourierBasis
 from dynid_ros.design.motion_room import MotionRoom
 from dynid_ros.errors import TrajectoryError
 from dynid_ros.information.criteria import Criterion
-from dynid_ros.information.motion import Motion
-from dynid_ros.information.source import InformationSource
-from dynid_ros.information.torque_information import Rows, information
+from dynid_ros.information.torque_information import InformationSource, MotionWithJerk, Rows, information
 
 UNFORESEEN = 1e4
 """The criterion of a motion that the source cannot foresee: worse than any other."""
@@ -59,7 +57,7 @@ class DesignProblem:
         regressor = self._rows.regressor
         by_regressor = (2.0 / regressor.shape[-1]) * np.tensordot(self._by_information, regressor, axes=1)
         by_rows = self._source.gradient(Rows(by_regressor, by_torque))
-        return self._basis.gradient(Motion(*(a + b for a, b in zip(by_room, by_rows, strict=True))))
+        return self._basis.gradient(MotionWithJerk(*(a + b for a, b in zip(by_room, by_rows, strict=True))))
 
     def information(self, vector: NDArray) -> NDArray:
         """Information (p, p), with what was known."""

@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 from scipy.linalg import null_space
 
 from dynid_ros.errors import TrajectoryError
-from dynid_ros.information.motion import Motion
+from dynid_ros.information.torque_information import MotionWithJerk
 from dynid_ros.trajectories.fourier import FourierSeries
 from dynid_ros.trajectories.limits import MotionLimits
 
@@ -69,13 +69,13 @@ class FourierBasis:
             self._scale = np.where(moves[:, None], self._scale, 0.0)
         self.size = self._scale.size
 
-    def motion(self, vector: NDArray) -> Motion:
+    def motion(self, vector: NDArray) -> MotionWithJerk:
         """The motion at the samples."""
         coefficients = self._coefficients(vector)
         position, *derivatives = (function @ coefficients[:, 1:].T for function in self._functions)
-        return Motion(position + coefficients[:, 0], *derivatives)
+        return MotionWithJerk(position + coefficients[:, 0], *derivatives)
 
-    def gradient(self, by_motion: Motion) -> NDArray:
+    def gradient(self, by_motion: MotionWithJerk) -> NDArray:
         """Gradient (size,) of a function with these gradients by the motion."""
         by_series = sum(by.T @ function for by, function in zip(by_motion, self._functions, strict=True))
         return (np.column_stack([by_motion.position.sum(axis=0), by_series]) * self._scale).ravel()

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynid_ros.information.motion import Motion
+from dynid_ros.information.torque_information import MotionWithJerk
 from dynid_ros.trajectories.limits import MotionLimits
 from dynid_ros.trajectories.workspace import Workspace
 
@@ -39,16 +39,16 @@ class MotionRoom:
         kinds = ("position", "velocity", "acceleration", "jerk", "torque")
         self.names = (*(f"{kind} of joint '{name}'" for kind in kinds for name in limits.joint_names), *workspace.names)
 
-    def excess(self, motion: Motion, torque: NDArray) -> NDArray:
+    def excess(self, motion: MotionWithJerk, torque: NDArray) -> NDArray:
         """(N, C) of a motion and its nominal torques (N, n); remembered for `gradient`."""
         self._used = np.stack([motion.position - self._middle, *motion[1:], torque]) * self._scales[:, None]
         self._distances = self._workspace.distances(motion.position)
         return np.hstack([*(np.abs(self._used) - self._part), (self._clearance - self._distances.room) / DISTANCE])
 
-    def gradient(self, weights: NDArray) -> tuple[Motion, NDArray]:
+    def gradient(self, weights: NDArray) -> tuple[MotionWithJerk, NDArray]:
         """Gradients of sum(weights * excess) by the motion and by the torques (N, n); weights (N, C)."""
         kinds, n_samples, n = self._used.shape
         joints = weights[:, : kinds * n].reshape(n_samples, kinds, n).transpose(1, 0, 2)
         by_position, *by_others, by_torque = joints * np.sign(self._used) * self._scales[:, None]
         by_position = by_position + self._distances.gradient(-weights[:, kinds * n :] / DISTANCE)
-        return Motion(by_position, *by_others), by_torque
+        return MotionWithJerk(by_position, *by_others), by_torque

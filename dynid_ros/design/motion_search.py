@@ -15,7 +15,7 @@ from dynid_ros.design.motion_room import MotionRoom
 from dynid_ros.design.random_fourier import RandomFourier, excess
 from dynid_ros.errors import TrajectoryError
 from dynid_ros.information.criteria import Criterion
-from dynid_ros.information.source import InformationSource
+from dynid_ros.information.torque_information import InformationSource
 from dynid_ros.model import RobotModel
 from dynid_ros.trajectories.fourier import FourierSeries
 from dynid_ros.trajectories.limits import MotionLimits

@@ -5,8 +5,7 @@ from numpy.typing import NDArray
 
 from dynid_ros.design.motion_room import MotionRoom
 from dynid_ros.errors import TrajectoryError
-from dynid_ros.information.motion import Motion
-from dynid_ros.information.source import InformationSource
+from dynid_ros.information.torque_information import InformationSource, MotionWithJerk
 from dynid_ros.model import RobotModel
 from dynid_ros.trajectories.fourier import FourierSeries
 from dynid_ros.trajectories.limits import MotionLimits
@@ -86,7 +85,7 @@ class RandomFourier:
         for count in POSES:
             poses = np.where(np.isnan(self._held), self._limits.poses(count), self._held)
             still = np.zeros_like(poses)
-            excess = self._room.excess(Motion(poses, still, still, still), self._robot.gravity_torque(poses))
+            excess = self._room.excess(MotionWithJerk(poses, still, still, still), self._robot.gravity_torque(poses))
             allowed = np.all(excess <= 0, axis=1)
             if allowed.any():
                 return poses[allowed]
@@ -110,5 +109,5 @@ def excess(source: InformationSource, room: MotionRoom, series: FourierSeries, t
 
     """
     times = series.times()[:-1] if times is None else times
-    motion = Motion(*series.at(times), series.jerk(times))
+    motion = MotionWithJerk(*series.at(times), series.jerk(times))
     return room.excess(motion, source.torque(motion))

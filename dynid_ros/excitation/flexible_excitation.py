@@ -6,7 +6,7 @@ from numpy.typing import ArrayLike
 
 from dynid_ros.excitation.fourier_excitation import FourierExcitation
 from dynid_ros.information.flexible_information import FlexibleInformation
-from dynid_ros.information.flexible_prior import FlexibleJoints
+from dynid_ros.information.steady_state import FlexibleJoints
 from dynid_ros.model import RobotModel
 from dynid_ros.trajectories.limits import MotionLimits
 from dynid_ros.trajectories.workspace import Workspace

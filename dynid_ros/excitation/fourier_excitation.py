@@ -13,9 +13,7 @@ from dynid_ros.errors import TrajectoryError
 from dynid_ros.excitation.fourier_plan import FourierPlan
 from dynid_ros.excitation.guarded import GuardedExperiment, require
 from dynid_ros.information.criteria import CRITERIA, Condition
-from dynid_ros.information.source import InformationSource
-from dynid_ros.information.torque_columns import LINKS
-from dynid_ros.information.torque_information import TorqueInformation
+from dynid_ros.information.torque_information import LINKS, InformationSource, TorqueInformation
 from dynid_ros.model import RobotModel
 from dynid_ros.model.friction import JointFriction
 from dynid_ros.trajectories.fourier import FourierSeries

@@ -1,7 +1,6 @@
 """What a motion tells of the parameters, by its torques: how much, what not, and what would help."""
 
-from dynid_ros.information.flexible_prior import FlexibleJoints
 from dynid_ros.information.motion_quality import MotionQuality
-from dynid_ros.information.resonance import proposed_base_frequency, resonance
+from dynid_ros.information.steady_state import FlexibleJoints, proposed_base_frequency, resonance
 
 __all__ = ["FlexibleJoints", "MotionQuality", "proposed_base_frequency", "resonance"]

@@ -1,5 +1,7 @@
 """What a motion of the motors tells of an arm with flexible joints (Lightcap and Banks 2007, eqs 3, 6 and 8)."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -7,14 +9,64 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.errors import TrajectoryError
-from dynid_ros.information.flexible_joint import LinkPrediction
-from dynid_ros.information.flexible_prior import FlexibleJoints
-from dynid_ros.information.motion import Motion
-from dynid_ros.information.torque_information import SMOOTHING, Rows
+from dynid_ros.information.steady_state import FlexibleJoints, LinkPrediction
+from dynid_ros.information.torque_information import SMOOTHING, MotionWithJerk, Rows
 from dynid_ros.model import RobotModel
 from dynid_ros.model.base_parameters import BaseParameters, parameter_names, random_motion
 from dynid_ros.model.regressor import DifferentiableRegressor
+from dynid_ros.signals import Motion
 from dynid_ros.trajectories.limits import per_joint
+
+# Regressors of Lightcap and Banks 2007 for links behind springs, of one joint or of n.
+#
+# Base parameters of the links come first, then n columns for each of Coulomb and viscous friction of the links,
+# stiffness
+# (eq. 3 only), inertia and viscous friction of the motors. They take measured motions as they are, noise and all:
+# what
+# estimates are made of is `output_error`; these are the paper's, to compare with.
+
+
+def regressor_with_stiffness(robot: RobotModel, link: Motion, motor: Motion) -> NDArray:
+    """Eq. 3: (N, 2 n, r + 5 n), whose rows times the parameters are zero for the links and then the motors' torques.
+
+    The last row of eq. 3 ends in [q_m, q_m] dotted alike in print; it is [qdd_m, qd_m], as in eq. 2.
+
+    Args:
+        robot: the arm; only its kinematics and gravity count.
+        link: motion of the links, (N, n) each, on the right side of the springs.
+        motor: motion of the motors, (N, n) each.
+
+    Raises:
+        ModelError: shapes that do not fit.
+
+    """
+    n = robot.n_joints
+    springs = _diagonal(link.position - motor.position)
+    none = np.zeros_like(springs)
+    links = np.concatenate([_links(robot, link), springs, none, none], axis=2)
+    rest = np.zeros((len(links), n, links.shape[2] - 3 * n))
+    motors = np.concatenate([rest, -springs, *_motors(motor)], axis=2)
+    return np.concatenate([links, motors], axis=1)
+
+
+def regressor_without_stiffness(robot: RobotModel, link: Motion, motor: Motion) -> NDArray:
+    """Eq. 6: (N, n, r + 4 n), whose rows times the parameters are the motors' torques; arguments as for eq. 3."""
+    return np.concatenate([_links(robot, link), *_motors(motor)], axis=2)
+
+
+def _links(robot: RobotModel, link: Motion) -> NDArray:
+    rows = robot.base_parameters().reduce(robot.torque_regressor(*link))
+    return np.concatenate([rows, _diagonal(np.sign(link.velocity)), _diagonal(link.velocity)], axis=2)
+
+
+def _motors(motor: Motion) -> tuple[NDArray, NDArray]:
+    return _diagonal(motor.acceleration), _diagonal(motor.velocity)
+
+
+def _diagonal(values: NDArray) -> NDArray:
+    """(N, n, n) with rows (N, n) on the diagonals."""
+    return values[:, :, None] * np.eye(values.shape[1])
+
 
 LINK_TERMS = ("coulomb", "viscous")
 MOTOR_TERMS = ("motor_inertia", "motor_viscous")
@@ -104,7 +156,7 @@ class FlexibleInformation:
             *(f"{term.name} {robot.joint_names[term.joint]}" for term in self._terms),
         )
 
-    def rows(self, motion: Motion) -> Rows:
+    def rows(self, motion: MotionWithJerk) -> Rows:
         """Equations of a motion of the motors, remembered for `gradient`.
 
         Raises:
@@ -122,7 +174,7 @@ class FlexibleInformation:
         self._direction = values["coulomb"]
         return Rows(regressor * self._weight[:, None], self._motor_torque(motion, q))
 
-    def gradient(self, by: Rows) -> Motion:
+    def gradient(self, by: Rows) -> MotionWithJerk:
         """Gradient by the motion of the motors, of the last rows."""
         by_regressor = by.regressor * self._weight[:, None]
         n_samples, n = self._direction.shape
@@ -139,14 +191,14 @@ class FlexibleInformation:
         slope = (1.0 - self._direction**2) / self._smoothing
         by_velocity = by_velocity + by_values["viscous"] + slope * by_values["coulomb"]
         by_motor = self._prediction.gradient(by_position - by_deflection, by_velocity, by_acceleration)
-        return Motion(
+        return MotionWithJerk(
             by_motor + by_deflection,
             by_values["motor_viscous"] + self._viscous * by_torque,
             by_values["motor_inertia"] + self._inertia * by_torque,
             np.zeros((n_samples, n)),
         )
 
-    def torque(self, motion: Motion) -> NDArray:
+    def torque(self, motion: MotionWithJerk) -> NDArray:
         """Torques (N, n) that the motors are foreseen to need; zero of those that brakes hold.
 
         Raises:
@@ -164,7 +216,7 @@ class FlexibleInformation:
         """
         raise TrajectoryError("recordings cannot be added to a design for flexible joints; leave them out")
 
-    def _predicted(self, motion: Motion) -> tuple[NDArray, NDArray, NDArray]:
+    def _predicted(self, motion: MotionWithJerk) -> tuple[NDArray, NDArray, NDArray]:
         spectrum = np.fft.rfft(motion.position, axis=0)
         rate = 2 * np.pi * self._base_frequency * np.arange(len(spectrum))
         velocity = np.fft.irfft(1j * rate[:, None] * spectrum, len(motion.position), axis=0)
@@ -172,7 +224,7 @@ class FlexibleInformation:
             raise TrajectoryError(f"the motion is no period of {1 / self._base_frequency:g} s, which was foreseen")
         return self._prediction.motion(motion.position)
 
-    def _motor_torque(self, motion: Motion, q: NDArray) -> NDArray:
+    def _motor_torque(self, motion: MotionWithJerk, q: NDArray) -> NDArray:
         """Torques (N, n) of the motors, from the second row of eq. 1."""
         spring = self._stiffness * (motion.position - q)
         torque = np.zeros_like(q)
@@ -180,7 +232,7 @@ class FlexibleInformation:
         torque[:, self._moving] = driven[:, self._moving]
         return torque
 
-    def _values(self, motion: Motion, q: NDArray, qd: NDArray) -> dict[str, NDArray]:
+    def _values(self, motion: MotionWithJerk, q: NDArray, qd: NDArray) -> dict[str, NDArray]:
         """Values (N, n) of each term of the joints."""
         return {
             "coulomb": np.tanh(qd / self._smoothing),

@@ -15,9 +15,9 @@ from dynid_ros.estimation.normal_equations import LinkProblem
 from dynid_ros.identification import GravityIdentification
 from dynid_ros.identification.links.equations import LinkEquations
 from dynid_ros.identification.samples import SampleRules, Samples
-from dynid_ros.information.judged_motion import JudgedMotion
+from dynid_ros.information.motion_coverage import JudgedMotion
 from dynid_ros.information.motion_quality import MotionQuality, checked_noise
-from dynid_ros.information.torque_columns import GRAVITY, LINKS, LOAD, TorqueColumns
+from dynid_ros.information.torque_information import GRAVITY, LINKS, LOAD, TorqueColumns
 from dynid_ros.model import RobotModel
 from dynid_ros.model.friction import FrictionModel, JointFriction
 from dynid_ros.model.link_columns import LinkColumns

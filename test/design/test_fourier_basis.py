@@ -7,7 +7,7 @@ from numerical_gradient import numerical_gradient
 
 from dynid_ros.design.fourier_basis import FourierBasis
 from dynid_ros.errors import TrajectoryError
-from dynid_ros.information.motion import Motion
+from dynid_ros.information.torque_information import MotionWithJerk
 from dynid_ros.model import RobotModel
 from dynid_ros.trajectories import MotionLimits
 
@@ -56,7 +56,7 @@ def test_one_is_what_a_function_may_take():
 def test_gradient():
     space = basis()
     rng = np.random.default_rng(1)
-    weights = Motion(*rng.standard_normal((4, 40, 3)))
+    weights = MotionWithJerk(*rng.standard_normal((4, 40, 3)))
 
     def value(vector):
         return sum(float(np.sum(a * b)) for a, b in zip(weights, space.motion(vector), strict=True))

@@ -8,7 +8,7 @@ import pytest
 from numerical_gradient import numerical_gradient
 
 from dynid_ros.design.motion_room import DISTANCE, MotionRoom
-from dynid_ros.information.motion import Motion
+from dynid_ros.information.torque_information import MotionWithJerk
 from dynid_ros.model import RobotModel
 from dynid_ros.trajectories import MotionLimits, Workspace
 
@@ -18,7 +18,7 @@ WORKSPACE = Workspace(ROBOT, floor_height=0.1, clearance=0.05)
 
 
 def still():
-    return Motion(*np.zeros((4, 1, 3))), np.zeros((1, 3))
+    return MotionWithJerk(*np.zeros((4, 1, 3))), np.zeros((1, 3))
 
 
 @pytest.mark.parametrize(
@@ -55,12 +55,12 @@ def test_torque_and_distance():
 def test_gradient():
     room = MotionRoom(LIMITS, WORKSPACE, margin=0.05, clearance=0.01)
     rng = np.random.default_rng(0)
-    motion, torque = Motion(*rng.uniform(-2.0, 2.0, (4, 5, 3))), rng.uniform(-50.0, 50.0, (5, 3))
+    motion, torque = MotionWithJerk(*rng.uniform(-2.0, 2.0, (4, 5, 3))), rng.uniform(-50.0, 50.0, (5, 3))
     weights = rng.standard_normal(room.excess(motion, torque).shape)
     by_motion, by_torque = room.gradient(weights)
 
     def value(*arrays):
-        return float(np.sum(room.excess(Motion(*arrays[:4]), arrays[4]) * weights))
+        return float(np.sum(room.excess(MotionWithJerk(*arrays[:4]), arrays[4]) * weights))
 
     arrays = [*motion, torque]
     for k, found in enumerate([*by_motion, by_torque]):

@@ -10,10 +10,8 @@ from pinocchio_arm import PinocchioArm
 from dynid_ros.design.fourier_basis import FourierBasis
 from dynid_ros.errors import TrajectoryError
 from dynid_ros.information.flexible_information import FlexibleInformation
-from dynid_ros.information.flexible_joint import LinkPrediction
-from dynid_ros.information.flexible_prior import FlexibleJoints
-from dynid_ros.information.motion import Motion
-from dynid_ros.information.torque_information import SMOOTHING, Rows, information
+from dynid_ros.information.steady_state import FlexibleJoints, LinkPrediction
+from dynid_ros.information.torque_information import SMOOTHING, MotionWithJerk, Rows, information
 from dynid_ros.model import RobotModel
 from dynid_ros.trajectories import MotionLimits
 from dynid_ros.trajectories.fourier import FourierSeries
@@ -74,7 +72,7 @@ def test_rows_are_eq_6_of_the_motion_integrated():
     motor = FourierSeries.at_rest(("s2",), 1.4, sine, cosine)
     motor = motor.scaled(0.4 / motor.largest()[2]).shifted([0.3])
     time = np.arange(120) / (120 * 1.4)
-    motion = Motion(*motor.at(time), motor.jerk(time))
+    motion = MotionWithJerk(*motor.at(time), motor.jerk(time))
     rows = source.rows(motion)
     smoothing = SMOOTHING * speed[0]
     q, qd = flexible_link.steady_motion(motor, time, smoothing=smoothing)

@@ -7,8 +7,7 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from dynid_ros.errors import TrajectoryError
-from dynid_ros.information.flexible_joint import LinkPrediction
-from dynid_ros.information.flexible_prior import FlexibleJoints
+from dynid_ros.information.steady_state import FlexibleJoints, LinkPrediction
 from dynid_ros.model import RobotModel
 from dynid_ros.trajectories.fourier import FourierSeries
 

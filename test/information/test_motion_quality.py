@@ -11,7 +11,7 @@ from random_chains import TIP, random_urdf
 
 from dynid_ros.errors import DynidError, ModelError, TrajectoryError
 from dynid_ros.information.motion_quality import MotionQuality
-from dynid_ros.information.torque_columns import TorqueColumns
+from dynid_ros.information.torque_information import TorqueColumns
 from dynid_ros.model import RobotModel
 from dynid_ros.model.base_parameters import BaseParameters
 from dynid_ros.model.friction import JointFriction

@@ -7,9 +7,14 @@ from pinocchio_arm import PinocchioArm
 from random_chains import TIP, random_urdf
 
 from dynid_ros.errors import TrajectoryError
-from dynid_ros.information.motion import Motion
-from dynid_ros.information.torque_columns import FRICTION
-from dynid_ros.information.torque_information import SMOOTHING, Rows, TorqueInformation, information
+from dynid_ros.information.torque_information import (
+    FRICTION,
+    SMOOTHING,
+    MotionWithJerk,
+    Rows,
+    TorqueInformation,
+    information,
+)
 from dynid_ros.model import RobotModel
 from dynid_ros.model.base_parameters import BaseParameters, random_motion
 from dynid_ros.model.friction import JointFriction
@@ -29,7 +34,7 @@ def robot(text):
 
 
 def motion(seed=0, samples=6):
-    return Motion(*np.random.default_rng(seed).uniform(-1.0, 1.0, (4, samples, 4)))
+    return MotionWithJerk(*np.random.default_rng(seed).uniform(-1.0, 1.0, (4, samples, 4)))
 
 
 @pytest.mark.parametrize("target", FRICTION)
@@ -42,7 +47,7 @@ def test_gradient(robot, target):
     found = source.gradient(weights)
 
     def value(*arrays):
-        rows = source.rows(Motion(*arrays))
+        rows = source.rows(MotionWithJerk(*arrays))
         return float(np.sum(rows.regressor * weights.regressor) + np.sum(rows.torque * weights.torque))
 
     for k in range(4):

@@ -12,7 +12,7 @@ from dynid_ros.errors import DynidError, IdentificationError, RecordingError, Tr
 from dynid_ros.excitation import StaticRotation
 from dynid_ros.identification import GravityIdentification, LinkIdentification
 from dynid_ros.information.motion_quality import MotionQuality
-from dynid_ros.information.torque_columns import FRICTION, LINKS
+from dynid_ros.information.torque_information import FRICTION, LINKS
 from dynid_ros.jobs.judging import judge
 from dynid_ros.model import RobotModel
 from dynid_ros.model.friction import FrictionModel, JointFriction

@@ -15,8 +15,8 @@ from dynid_ros.errors import DynidError, TrajectoryError
 from dynid_ros.excitation import Experiment, FourierExcitation, Plan
 from dynid_ros.files import all_or_none, writable_folder, write_atomically
 from dynid_ros.information.criteria import Condition
-from dynid_ros.information.flexible_prior import FlexibleJoints
 from dynid_ros.information.motion_quality import MotionQuality
+from dynid_ros.information.steady_state import FlexibleJoints
 from dynid_ros.information.torque_information import TorqueInformation
 from dynid_ros.jobs.checking import checked
 from dynid_ros.jobs.exciting.experiments import KINDS, make_experiment

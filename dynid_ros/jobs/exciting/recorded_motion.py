@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid_ros.information.source import InformationSource
+from dynid_ros.information.torque_information import InformationSource
 from dynid_ros.recording import Recording
 from dynid_ros.recording.uniform_motion import LinkSignals
 

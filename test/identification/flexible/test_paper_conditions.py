@@ -7,7 +7,7 @@ import pa10
 import pytest
 from printed_method import printed_method
 
-from dynid_ros.identification.flexible.regressors import regressor_with_stiffness, regressor_without_stiffness
+from dynid_ros.information.flexible_information import regressor_with_stiffness, regressor_without_stiffness
 from dynid_ros.signals import Motion
 
 EXACT = 0.02
