@@ -28,7 +28,7 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from benchmarks.controller_stack import FORWARD, START, TRAJECTORY, ControllerStack, missing_packages
 from dynid_ros.domains import own_domain
-from dynid_ros.identification.identified_file import new_document, save_identified
+from dynid_ros.identified.identified_file import new_document, save_identified
 from dynid_ros.model import RobotModel
 from dynid_ros.model.gravity import GravityModel
 from dynid_ros.simulation import demo_arm_urdf

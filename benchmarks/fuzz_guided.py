@@ -23,7 +23,7 @@ READERS = [
     "dynid_ros.collision.obstacles",
     "dynid_ros.control",
     "dynid_ros.files",
-    "dynid_ros.identification.identified_file",
+    "dynid_ros.identified.identified_file",
     "dynid_ros.jobs.identifying.load_inputs",
     "dynid_ros.model.link_tree",
     "dynid_ros.model.urdf",

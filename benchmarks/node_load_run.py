@@ -15,7 +15,7 @@ from std_srvs.srv import SetBool
 from benchmarks.gravity_latency import PANDA
 from benchmarks.node_load_usage import Usage, UsageSampler
 from benchmarks.recording_loss import call, process
-from dynid_ros.identification.identified_file import new_document, save_identified
+from dynid_ros.identified.identified_file import new_document, save_identified
 from dynid_ros.model import RobotModel
 from dynid_ros.model.gravity import GravityModel
 

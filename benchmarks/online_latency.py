@@ -23,7 +23,7 @@ os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS
 import numpy as np
 
 from dynid_ros.identification import OnlineIdentification
-from dynid_ros.identification.links.model import LinkModel
+from dynid_ros.identified.links import LinkModel
 from dynid_ros.model import RobotModel
 from dynid_ros.model.friction import FrictionModel, JointFriction
 from dynid_ros.recording.uniform_motion import LinkSignals

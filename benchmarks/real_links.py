@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "test"))  # known problems ar
 from real_recordings import DATA, MISSING, URDFS, real_recording, real_robot
 
 from dynid_ros.identification import LinkIdentification
-from dynid_ros.identification.validation import Validation
+from dynid_ros.identified.validation import Validation
 from dynid_ros.recording import Recording
 
 UR10E_RUNS = ("20_02_10-30sec_12harm", "20_02_12-40sec_12harm", "20_02_19_14harm50sec")

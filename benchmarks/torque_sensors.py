@@ -19,8 +19,8 @@ from tqdm import tqdm
 from dynid_ros.excitation import StaticRotation
 from dynid_ros.identification import TorqueSensorCalibration, TorqueSensorResult
 from dynid_ros.identification.samples import Samples
-from dynid_ros.identification.torque_sensors.gravity import KnownGravity
 from dynid_ros.identification.torque_sensors.observer import TorqueSensorObserver
+from dynid_ros.identified.gravity import KnownGravity
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
 from dynid_ros.simulation import Drives, Sensors, SimulatedArm, demo_arm_urdf

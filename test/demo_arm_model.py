@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from dynid_ros.identification.identified_file import new_document, save_identified
+from dynid_ros.identified.identified_file import new_document, save_identified
 from dynid_ros.model import RobotModel
 from dynid_ros.model.gravity import GravityModel
 from dynid_ros.simulation import demo_arm_urdf

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import mujoco
 import numpy as np
 
-from dynid_ros.identification.links.model import LinkModel
+from dynid_ros.identified.links import LinkModel
 from dynid_ros.model import RobotModel
 from dynid_ros.model.friction import FrictionModel, JointFriction
 from dynid_ros.model.inertia import from_center_of_mass

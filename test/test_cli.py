@@ -10,7 +10,7 @@ from gravity_experiment import demo_recording
 
 from dynid_ros.files import write_atomically
 from dynid_ros.files.share import share_path
-from dynid_ros.identification.identified_file import load_identified
+from dynid_ros.identified.identified_file import load_identified
 
 
 @pytest.fixture(name="bag", params=["npz", "csv"])

@@ -11,7 +11,7 @@ from bag_files import joint_state, write_bag
 from command_line import run
 from torsion_recordings import flexible_joint
 
-from dynid_ros.identification.identified_file import load_identified
+from dynid_ros.identified.identified_file import load_identified
 
 pytestmark = pytest.mark.slow
 

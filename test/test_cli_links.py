@@ -10,7 +10,7 @@ import pytest
 from command_line import refused, run
 
 from dynid_ros.errors import DynidError
-from dynid_ros.identification.identified_file import load_identified
+from dynid_ros.identified.identified_file import load_identified
 from dynid_ros.model import RobotModel
 
 PLANAR, _ = link_experiment.planar()

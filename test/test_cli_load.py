@@ -9,7 +9,7 @@ import wrench_experiments
 from command_line import run
 from real_recordings import DATA, MISSING, UR10E_GAINS
 
-from dynid_ros.identification.identified_file import load_identified
+from dynid_ros.identified.identified_file import load_identified
 
 LOAD = known.experiment().load
 UR10E = DATA / "ur10e"

@@ -10,7 +10,7 @@ import weighed_loads
 from command_line import URDF, run
 from gravity_experiment import demo_recording
 
-from dynid_ros.identification.identified_file import load_identified
+from dynid_ros.identified.identified_file import load_identified
 
 PLANAR, TRUTH = link_experiment.planar()
 

@@ -5,8 +5,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from dynid_ros.identification.identified_file import load_identified
-from dynid_ros.identification.torque_sensors.correction import TorqueSensors
+from dynid_ros.identified.identified_file import load_identified
+from dynid_ros.identified.torque_sensors import TorqueSensors
 from dynid_ros.jobs.progress import progress
 from dynid_ros.model import RobotModel
 from dynid_ros.model.flange import arm_from_urdf

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dynid_ros.errors import ControlError
-from dynid_ros.identification.identified_file import is_number
+from dynid_ros.identified.identified_file import is_number
 from dynid_ros.model import RobotModel
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK, from_center_of_mass, transformed
 from dynid_ros.model.link_tree import LinkTree

@@ -7,7 +7,7 @@ from typing import Any
 from dynid_ros.control.joint_feedback import LARGEST_FRICTION_SCALE
 from dynid_ros.control.per_joint import per_joint
 from dynid_ros.errors import ControlError, IdentifiedFileError
-from dynid_ros.identification.identified_file import is_number, load_identified
+from dynid_ros.identified.identified_file import is_number, load_identified
 
 SURE = 2.0
 """Standard errors below the estimate: the lower end of its 95 % interval is what a joint has at least."""

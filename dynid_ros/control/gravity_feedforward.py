@@ -8,7 +8,8 @@ from dynid_ros.control.carried_load import CarriedLoad
 from dynid_ros.control.joint_springs import JointSprings
 from dynid_ros.control.loaded_gravity import LoadedGravity
 from dynid_ros.errors import ControlError, IdentifiedFileError
-from dynid_ros.identification.identified_file import check_same_robot, gravity_moments, load_identified
+from dynid_ros.identified.gravity import gravity_moments
+from dynid_ros.identified.identified_file import check_same_robot, load_identified
 from dynid_ros.model import RobotModel
 from dynid_ros.model.gravity import GravityModel
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from dynid_ros.errors import ControlError, IdentifiedFileError
-from dynid_ros.identification.identified_file import file_of, is_number
+from dynid_ros.identified.identified_file import file_of, is_number
 from dynid_ros.model.spring import Deflection, _cubic
 
 SETTLED = 1e-6  # rad or m; the last step of the links that still counts

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid_ros.identification.links.model import LinkModel
+from dynid_ros.identified.links import LinkModel
 
 STANDSTILL = 0.02
 """Speed below which the direction of friction is not known, rad/s or m/s."""

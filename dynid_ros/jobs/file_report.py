@@ -8,9 +8,9 @@ from pathlib import Path
 
 from dynid_ros.errors import IdentifiedFileError
 from dynid_ros.files import writable_file
-from dynid_ros.identification.identified_file import check_same_robot, load_identified
-from dynid_ros.identification.links.document import link_model
-from dynid_ros.identification.validation import validate_torque
+from dynid_ros.identified.identified_file import check_same_robot, load_identified
+from dynid_ros.identified.links import link_model
+from dynid_ros.identified.validation import validate_torque
 from dynid_ros.jobs.identifying.gravity import report_gravity
 from dynid_ros.jobs.progress import progress
 from dynid_ros.model import RobotModel

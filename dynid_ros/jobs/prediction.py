@@ -8,15 +8,15 @@ from numpy.typing import NDArray
 
 from dynid_ros.errors import IdentificationError, IdentifiedFileError
 from dynid_ros.files import atomic_file, writable_file
-from dynid_ros.identification.identified_file import load_identified
-from dynid_ros.identification.links.document import link_model
 from dynid_ros.identification.samples import DERIVATIVE_WINDOW, SampleRules, Samples
-from dynid_ros.identification.validation import Validation, validate_torque
+from dynid_ros.identified.gravity import IdentifiedGravity
+from dynid_ros.identified.identified_file import load_identified
+from dynid_ros.identified.links import link_model
+from dynid_ros.identified.validation import Validation, validate_torque
 from dynid_ros.jobs.progress import progress
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
 from dynid_ros.recording.checks import check
-from dynid_ros.report.gravity.identified_gravity import IdentifiedGravity
 from dynid_ros.signals import differentiate
 
 MINIMUM_SAMPLES = 10

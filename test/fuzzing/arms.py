@@ -8,8 +8,7 @@ from xml.etree import ElementTree as ET
 
 import planar_arm
 
-from dynid_ros.identification.links.document import link_model
-from dynid_ros.identification.load.known_arm import KnownArm
+from dynid_ros.identified.links import KnownArm, link_model
 from dynid_ros.model import RobotModel
 
 GRIPPER = (

@@ -21,15 +21,15 @@ from dynid_ros.control import compensated_friction, load_gravity_torque
 from dynid_ros.control.gravity_view import GravityView
 from dynid_ros.errors import ControlError, DynidError
 from dynid_ros.excitation.given_motion import _read as read_motion
-from dynid_ros.identification.identified_file import load_identified
-from dynid_ros.identification.torque_sensors.correction import TorqueSensors
 from dynid_ros.identification.torque_sensors.observer import TorqueSensorObserver
+from dynid_ros.identified.gravity import IdentifiedGravity
+from dynid_ros.identified.identified_file import load_identified
+from dynid_ros.identified.torque_sensors import TorqueSensors
 from dynid_ros.jobs.exciting.flexible_motion import flexible_prior
 from dynid_ros.jobs.file_report import report_file
 from dynid_ros.jobs.identifying.load_inputs import read_arm, read_tare
 from dynid_ros.jobs.identifying.torque_sensors import read_gravity
 from dynid_ros.model import RobotModel
-from dynid_ros.report.gravity.identified_gravity import IdentifiedGravity
 from dynid_ros.trajectories import MotionLimits, Trajectory
 from dynid_ros.trajectories.fourier import FourierSeries
 from dynid_ros.trajectories.limits import check_limits

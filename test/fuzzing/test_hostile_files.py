@@ -28,7 +28,7 @@ from dynid_ros.errors import (
     TrajectoryError,
 )
 from dynid_ros.excitation.given_motion import _read as read_motion
-from dynid_ros.identification.identified_file import load_identified
+from dynid_ros.identified.identified_file import load_identified
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording, read_mocap
 from dynid_ros.trajectories import Trajectory

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from pinocchio_arm import PinocchioArm, example_urdf
 
-from dynid_ros.identification.links.document import MISSING
+from dynid_ros.identified.links import MISSING
 from dynid_ros.model import GravityModel, RobotModel
 from dynid_ros.model.friction import JointFriction
 from dynid_ros.model.link_columns import LinkColumns

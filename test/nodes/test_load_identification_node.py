@@ -19,7 +19,7 @@ from sensor_msgs.msg import JointState  # noqa: E402
 from std_msgs.msg import String  # noqa: E402
 
 from dynid_ros.errors import DynidError  # noqa: E402
-from dynid_ros.identification.identified_file import load_identified  # noqa: E402
+from dynid_ros.identified.identified_file import load_identified  # noqa: E402
 from dynid_ros.nodes.load_identification import LoadIdentificationNode  # noqa: E402
 from dynid_ros.nodes.shared.robot_description import LATCHED  # noqa: E402
 

@@ -30,7 +30,7 @@ from waiting import START_TIME  # noqa: E402
 from dynid_ros.errors import DynidError  # noqa: E402
 from dynid_ros.files import write_atomically  # noqa: E402
 from dynid_ros.identification import GravityIdentification  # noqa: E402
-from dynid_ros.identification.identified_file import load_identified  # noqa: E402
+from dynid_ros.identified.identified_file import load_identified  # noqa: E402
 from dynid_ros.model import RobotModel  # noqa: E402
 from dynid_ros.nodes.gravity_identification import GravityIdentificationNode  # noqa: E402
 from dynid_ros.nodes.shared.robot_description import LATCHED  # noqa: E402

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from dynid_ros.estimation.estimate import half_width
 from dynid_ros.identification.flexible.combination import Combination
-from dynid_ros.identification.flexible.document import document
 from dynid_ros.identification.flexible.joint_parameters import JointParameters, Layout
 from dynid_ros.identification.flexible.prediction import FlexiblePrediction, predict
-from dynid_ros.identification.identified_file import save_identified
-from dynid_ros.identification.validation import Validation, validate_torque
+from dynid_ros.identified.flexible_joints import document
+from dynid_ros.identified.identified_file import save_identified
+from dynid_ros.identified.validation import Validation, validate_torque
 from dynid_ros.recording import Recording
 
 HEADS = {

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from dynid_ros.estimation.estimate import KEY, half_width, interval
 from dynid_ros.identification.gravity.observability import MAXIMUM_INFLATION, Observability, columns_of
-from dynid_ros.identification.identified_file import DIRECTIONS, new_document, save_identified
 from dynid_ros.identification.samples import Samples
-from dynid_ros.identification.validation import Validation, validate_torque
+from dynid_ros.identified.identified_file import DIRECTIONS, new_document, save_identified
+from dynid_ros.identified.validation import Validation, validate_torque
 from dynid_ros.model import RobotModel
 from dynid_ros.model.gravity import GravityModel
 from dynid_ros.recording import Recording

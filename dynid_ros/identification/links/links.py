@@ -20,10 +20,10 @@ from dynid_ros.identification.links.estimators import ESTIMATORS, UNBIASED, esti
 from dynid_ros.identification.links.friction_choice import choose_friction, friction_candidates
 from dynid_ros.identification.links.full_problem import FullProblem
 from dynid_ros.identification.links.integral_equations import IntegralEquations
-from dynid_ros.identification.links.model import LinkModel
 from dynid_ros.identification.links.result import LinkResult
 from dynid_ros.identification.links.sample_equations import SampleEquations
 from dynid_ros.identification.prior_weight import PriorWeight, choose_weight
+from dynid_ros.identified.links import LinkModel
 from dynid_ros.model import RobotModel
 from dynid_ros.model.base_parameters import BaseParameters
 from dynid_ros.model.friction import FrictionModel, JointFriction

@@ -13,11 +13,16 @@ from numpy.typing import ArrayLike, NDArray
 from dynid_ros.errors import IdentificationError, ModelError
 from dynid_ros.estimation.estimate import BaseEstimate, half_width
 from dynid_ros.files import write_atomically
-from dynid_ros.identification.identified_file import new_document, save_identified
-from dynid_ros.identification.links.document import dry_torques, friction_section, gravity_section, links_section
-from dynid_ros.identification.links.model import LinkModel
-from dynid_ros.identification.load.known_arm import KnownArm
-from dynid_ros.identification.validation import Validation
+from dynid_ros.identified.identified_file import new_document, save_identified
+from dynid_ros.identified.links import (
+    KnownArm,
+    LinkModel,
+    dry_torques,
+    friction_section,
+    gravity_section,
+    links_section,
+)
+from dynid_ros.identified.validation import Validation
 from dynid_ros.model import RobotModel
 from dynid_ros.model.base_parameters import LINK_PARAMETER, BaseParameters
 from dynid_ros.model.friction import FrictionModel

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid_ros.identification.load.known_arm import KnownArm
+from dynid_ros.identified.links import KnownArm
 from dynid_ros.model.inertia import LOAD_NAMES, PARAMETERS_PER_LINK, STATIC, transformed
 from dynid_ros.model.regressor import RegressorRows
 

@@ -13,9 +13,9 @@ from dynid_ros.errors import IdentificationError
 from dynid_ros.identification.equations import EquationBlock, Equations
 from dynid_ros.identification.links.equations import LinkEquations, kept_rows
 from dynid_ros.identification.load.columns import TorqueLoadColumns
-from dynid_ros.identification.load.known_arm import KnownArm
 from dynid_ros.identification.presliding import STANDSTILL, Presliding, looseness, stiction
 from dynid_ros.identification.samples import SampleRules, Samples, static_samples
+from dynid_ros.identified.links import KnownArm
 from dynid_ros.recording import Recording
 from dynid_ros.recording.uniform_motion import LinkSegment
 from dynid_ros.signals import LowPass

@@ -10,18 +10,17 @@ import numpy as np
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.identification.links.links import LinkIdentification
-from dynid_ros.identification.links.model import LinkModel
 from dynid_ros.identification.links.result import LinkResult
 from dynid_ros.identification.load.columns import TorqueLoadColumns
 from dynid_ros.identification.load.equations import LoadEquations, StaticLoadEquations
 from dynid_ros.identification.load.estimate import LoadProblem
 from dynid_ros.identification.load.fit import fit_load
-from dynid_ros.identification.load.known_arm import KnownArm, as_known
 from dynid_ros.identification.load.result import LoadResult
 from dynid_ros.identification.load.tare import without_tare
 from dynid_ros.identification.samples import SampleRules
 from dynid_ros.identification.wrench.frame import AXES
 from dynid_ros.identification.wrench.source import WrenchSource
+from dynid_ros.identified.links import KnownArm, LinkModel, as_known
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
 

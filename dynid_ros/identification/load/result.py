@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid_ros.estimation.estimate import BaseEstimate, interval
-from dynid_ros.identification.identified_file import new_document, save_identified
 from dynid_ros.identification.load.consistency import possible_load
-from dynid_ros.identification.load.document import load_section, load_summary
+from dynid_ros.identified.identified_file import new_document, save_identified
+from dynid_ros.identified.load import load_section, load_summary
 from dynid_ros.model import RobotModel
 from dynid_ros.model.inertia import LOAD_NAMES, PARAMETERS_PER_LINK, STATIC, transformed
 from dynid_ros.model.rigid_body import LoadBody

@@ -11,15 +11,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.estimation.recursive_least_squares import EstimateWalk, SquareRootInformation
-from dynid_ros.identification.links.model import LinkModel
 from dynid_ros.identification.load.change import LoadChange, LoadChangeDetector
-from dynid_ros.identification.load.known_arm import Identified, KnownArm, as_known
 from dynid_ros.identification.online.estimate import OnlineEstimate, online_estimate
 from dynid_ros.identification.online.filter import RowFilter
 from dynid_ros.identification.online.kinds import KindSums
 from dynid_ros.identification.online.motion import CausalMotion
 from dynid_ros.identification.online.rows import CHANGES, LinkRows, LoadRows
 from dynid_ros.identification.presliding import looseness
+from dynid_ros.identified.links import Identified, KnownArm, LinkModel, as_known
 from dynid_ros.model import RobotModel
 from dynid_ros.model.friction import FrictionModel, JointFriction
 

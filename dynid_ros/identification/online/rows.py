@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.errors import IdentificationError
-from dynid_ros.identification.load.known_arm import KnownArm
 from dynid_ros.identification.presliding import STANDSTILL, Presliding, stiction
+from dynid_ros.identified.links import KnownArm
 from dynid_ros.model import RobotModel
 from dynid_ros.model.arrays import finite_vector
 from dynid_ros.model.base_parameters import LINK_PARAMETERS, BaseParameters

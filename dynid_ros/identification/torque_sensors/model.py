@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid_ros.identification.samples import Samples
-from dynid_ros.identification.torque_sensors.gravity import KnownGravity
 from dynid_ros.identification.torque_sensors.load import ReferenceMass
+from dynid_ros.identified.gravity import KnownGravity
 from dynid_ros.model import RobotModel
 from dynid_ros.model.gravity import GravityModel
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK

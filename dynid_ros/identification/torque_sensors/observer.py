@@ -19,11 +19,11 @@ from dynid_ros.identification.samples import (
     with_known_torque,
 )
 from dynid_ros.identification.torque_sensors.alarm import DriftAlarm
-from dynid_ros.identification.torque_sensors.correction import TorqueSensors
 from dynid_ros.identification.torque_sensors.drift import COLUMNS, WINDOWS, DriftWindows
-from dynid_ros.identification.torque_sensors.gravity import KnownGravity
 from dynid_ros.identification.torque_sensors.noise import NoiseLearner
 from dynid_ros.identification.torque_sensors.stream import SPACING
+from dynid_ros.identified.gravity import KnownGravity
+from dynid_ros.identified.torque_sensors import TorqueSensors
 from dynid_ros.model import RobotModel
 from dynid_ros.model.gravity import GravityModel
 from dynid_ros.recording import Recording

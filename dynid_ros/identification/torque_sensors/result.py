@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid_ros.estimation.estimate import KEY, half_width, interval
-from dynid_ros.identification.identified_file import new_document, save_identified
-from dynid_ros.identification.torque_sensors.correction import DEFAULTS, TorqueSensors
 from dynid_ros.identification.torque_sensors.decisions import Freedom, freedoms, reported, undecided
 from dynid_ros.identification.torque_sensors.fit import TorqueSensorFit
-from dynid_ros.identification.torque_sensors.gravity import KnownGravity
 from dynid_ros.identification.torque_sensors.model import CENTER, TorqueSensorModel
+from dynid_ros.identified.gravity import KnownGravity
+from dynid_ros.identified.identified_file import new_document, save_identified
+from dynid_ros.identified.torque_sensors import DEFAULTS, TorqueSensors
 from dynid_ros.recording import Recording
 
 COLLINEAR = 30.0

@@ -18,7 +18,6 @@ from dynid_ros.identification.approaches import DIFFERENCE, SUM
 from dynid_ros.identification.rotations import HOLD_TOLERANCE
 from dynid_ros.identification.samples import SampleRules, Samples, static_samples, with_known_torque
 from dynid_ros.identification.torque_sensors.fit import fit_torque_sensors
-from dynid_ros.identification.torque_sensors.gravity import KnownGravity
 from dynid_ros.identification.torque_sensors.load import ReferenceMass
 from dynid_ros.identification.torque_sensors.model import TorqueSensorModel
 from dynid_ros.identification.torque_sensors.refusals import (
@@ -28,6 +27,7 @@ from dynid_ros.identification.torque_sensors.refusals import (
     check_mass_is_seen,
 )
 from dynid_ros.identification.torque_sensors.result import COLLINEAR, TorqueSensorResult
+from dynid_ros.identified.gravity import KnownGravity
 from dynid_ros.model import RobotModel
 from dynid_ros.model.gravity import GravityModel
 from dynid_ros.recording import Recording

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dynid_ros.estimation.estimate import freedom_of, half_width
-from dynid_ros.identification.identified_file import load_identified
+from dynid_ros.identified.identified_file import load_identified
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
 from dynid_ros.report.demonstration.found import Found

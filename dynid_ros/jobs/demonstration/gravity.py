@@ -8,14 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid_ros.identification import GravityIdentification
-from dynid_ros.identification.identified_file import gravity_moments, load_identified
+from dynid_ros.identified.gravity import IdentifiedGravity, gravity_moments
+from dynid_ros.identified.identified_file import load_identified
 from dynid_ros.model import GravityModel, RobotModel
 from dynid_ros.recording import Recording
 from dynid_ros.report import Demonstration, write_drop_picture, write_gravity_report
 from dynid_ros.report.demonstration.demonstration import relative
 from dynid_ros.report.demonstration.drop_picture import DropPicture
 from dynid_ros.report.demonstration.found import Found
-from dynid_ros.report.gravity.identified_gravity import IdentifiedGravity
 from dynid_ros.report.page import Tile
 from dynid_ros.report.units import joint_units
 from dynid_ros.simulation import ArmTruth

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from dynid_ros.errors import DynidError
 from dynid_ros.identification import LinkIdentification, LinkResult
-from dynid_ros.identification.identified_file import load_identified
-from dynid_ros.identification.links.model import LinkModel
+from dynid_ros.identified.identified_file import load_identified
+from dynid_ros.identified.links import LinkModel
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
 from dynid_ros.report.demonstration.before_after import before_after_plot

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dynid_ros.errors import DynidError
 from dynid_ros.estimation.estimate import freedom_of, half_width
-from dynid_ros.identification.identified_file import load_identified
+from dynid_ros.identified.identified_file import load_identified
 from dynid_ros.model.inertia import inertia_matrix
 from dynid_ros.report.demonstration.found import Found
 from dynid_ros.report.live_plot import live_plot

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid_ros.estimation.estimate import freedom_of, half_width
-from dynid_ros.identification.identified_file import load_identified
+from dynid_ros.identified.identified_file import load_identified
 from dynid_ros.model import RobotModel
 from dynid_ros.model.gravity import GravityModel
 from dynid_ros.report.demonstration.before_after import before_after_plot

@@ -8,8 +8,8 @@ from pathlib import Path
 from dynid_ros.errors import IdentificationError, IdentifiedFileError
 from dynid_ros.files import all_or_none, writable_folder
 from dynid_ros.identification import GravityIdentification, GravityResult
-from dynid_ros.identification.identified_file import check_same_robot, load_identified
-from dynid_ros.identification.validation import Validation
+from dynid_ros.identified.identified_file import check_same_robot, load_identified
+from dynid_ros.identified.validation import Validation
 from dynid_ros.jobs.checking import checked
 from dynid_ros.jobs.progress import progress
 from dynid_ros.model import RobotModel

@@ -7,7 +7,7 @@ from pathlib import Path
 from dynid_ros.errors import IdentificationError, ModelError
 from dynid_ros.files import all_or_none, remove, writable_folder
 from dynid_ros.identification import LinkIdentification, LinkResult
-from dynid_ros.identification.validation import Validation
+from dynid_ros.identified.validation import Validation
 from dynid_ros.jobs.checking import check_apart, checked
 from dynid_ros.jobs.progress import progress
 from dynid_ros.recording import Recording

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from dynid_ros.errors import IdentifiedFileError
 from dynid_ros.estimation.estimate import BaseEstimate, freedom_of
-from dynid_ros.identification.identified_file import check_same_robot, is_number, load_identified
-from dynid_ros.identification.load.known_arm import KnownArm, known_arm
 from dynid_ros.identification.load.result import LoadResult
 from dynid_ros.identification.wrench.frame import Convention
+from dynid_ros.identified.identified_file import check_same_robot, is_number, load_identified
+from dynid_ros.identified.links import KnownArm, known_arm
 from dynid_ros.model import RobotModel
 from dynid_ros.model.inertia import LOAD_NAMES, PARAMETERS_PER_LINK, STATIC
 

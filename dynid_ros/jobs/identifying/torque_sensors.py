@@ -8,8 +8,8 @@ from pathlib import Path
 
 from dynid_ros.files import all_or_none, writable_folder
 from dynid_ros.identification import TorqueSensorCalibration, TorqueSensorResult
-from dynid_ros.identification.identified_file import check_same_robot, load_identified
-from dynid_ros.identification.torque_sensors.gravity import KnownGravity
+from dynid_ros.identified.gravity import KnownGravity
+from dynid_ros.identified.identified_file import check_same_robot, load_identified
 from dynid_ros.jobs.checking import checked
 from dynid_ros.jobs.progress import progress
 from dynid_ros.model import RobotModel

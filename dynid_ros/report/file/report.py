@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid_ros.errors import IdentifiedFileError
-from dynid_ros.identification.identified_file import file_of, is_number, mapping
-from dynid_ros.identification.validation import Validation
+from dynid_ros.identified.identified_file import file_of, is_number, mapping
+from dynid_ros.identified.validation import Validation
 from dynid_ros.model import RobotModel
 from dynid_ros.report.conditioning import condition
 from dynid_ros.report.file.sections import sections

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from dynid_ros.errors import IdentifiedFileError
 from dynid_ros.estimation.estimate import freedom_of, half_width
-from dynid_ros.identification.identified_file import DIRECTIONS, IdentifiedDocument, file_of, is_number, mapping
+from dynid_ros.identified.identified_file import DIRECTIONS, IdentifiedDocument, file_of, is_number, mapping
+from dynid_ros.identified.validation import read_validations
 from dynid_ros.model.inertia import Body
 from dynid_ros.report.formats import MISSING, as_fine_as, brief, percent, significant
-from dynid_ros.report.gravity.identified_gravity import read_validations
 
 SPRINGS = (
     ("stiffness", "Stiffness", "N m/rad"),

@@ -9,7 +9,7 @@ from dynid_ros.errors import IdentificationError
 from dynid_ros.identification.flexible.measured_spring import MeasuredSpring
 from dynid_ros.identification.flexible.prediction import FlexiblePrediction
 from dynid_ros.identification.flexible.result import FlexibleResult
-from dynid_ros.identification.identified_file import new_document
+from dynid_ros.identified.identified_file import new_document
 from dynid_ros.mocap.recorded_links import MocapLinks
 from dynid_ros.report.conditioning import condition
 from dynid_ros.report.flexible.plots import deflection_panels, shown_rows, spring_panels, torque_panels

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dynid_ros.identification.flexible.torsion_result import MDEG, JointTorsion, TorsionResult
-from dynid_ros.identification.identified_file import new_document
+from dynid_ros.identified.identified_file import new_document
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
 from dynid_ros.report.formats import listed, percent, significant, with_unit

@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid_ros.identification.samples import Samples
-from dynid_ros.identification.validation import Validation
+from dynid_ros.identified.gravity import IdentifiedGravity
+from dynid_ros.identified.validation import Validation
 from dynid_ros.report.demonstration.demonstration import Demonstration
 from dynid_ros.report.formats import counted
-from dynid_ros.report.gravity.identified_gravity import IdentifiedGravity
 from dynid_ros.report.units import joint_units
 
 HARDLY = 0.01

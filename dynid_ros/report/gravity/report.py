@@ -5,15 +5,15 @@ from pathlib import Path
 import numpy as np
 
 from dynid_ros.errors import IdentificationError
-from dynid_ros.identification.identified_file import file_of, mapping
 from dynid_ros.identification.samples import Samples
-from dynid_ros.identification.validation import validate_torque
+from dynid_ros.identified.gravity import IdentifiedGravity
+from dynid_ros.identified.identified_file import file_of, mapping
+from dynid_ros.identified.validation import read_validations, validate_torque
 from dynid_ros.model import RobotModel
 from dynid_ros.report.conditioning import condition
 from dynid_ros.report.demonstration.demonstration import Demonstration
 from dynid_ros.report.demonstration.drift_plot import drift_plot
 from dynid_ros.report.demonstration.drop_picture import DropPicture
-from dynid_ros.report.gravity.identified_gravity import IdentifiedGravity, read_validations
 from dynid_ros.report.gravity.moment_table import joint_rows, moment_figures
 from dynid_ros.report.gravity.quality import Quality
 from dynid_ros.report.gravity.torque_plots import agreement_plots, rotation_plots

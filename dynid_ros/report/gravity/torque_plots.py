@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from dynid_ros.identification.rotations import Rotation, rotations
 from dynid_ros.identification.samples import Samples
+from dynid_ros.identified.gravity import IdentifiedGravity
 from dynid_ros.report.drawing import plot_area, svg, thinned
-from dynid_ros.report.gravity.identified_gravity import IdentifiedGravity
 from dynid_ros.report.palette import LIGHT
 from dynid_ros.report.panel import WIDTH, Panel, label_axes
 from dynid_ros.report.units import joint_units

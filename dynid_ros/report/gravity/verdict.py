@@ -3,10 +3,10 @@
 import numpy as np
 
 from dynid_ros.identification.samples import Samples
+from dynid_ros.identified.gravity import IdentifiedGravity
 from dynid_ros.report.conditioning import condition
 from dynid_ros.report.demonstration.demonstration import STILL, Demonstration
 from dynid_ros.report.formats import brief, counted, distance, listed, percent, significant, with_unit
-from dynid_ros.report.gravity.identified_gravity import IdentifiedGravity
 from dynid_ros.report.gravity.quality import GOOD, Quality
 from dynid_ros.report.page import Tile
 from dynid_ros.report.units import joint_units

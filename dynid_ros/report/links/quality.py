@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
-from dynid_ros.identification.validation import Validation
+from dynid_ros.identified.validation import Validation
 from dynid_ros.report.formats import counted
 from dynid_ros.report.links.comparison import TorqueComparison, agreement
 

@@ -5,7 +5,7 @@ import pytest
 import yaml
 
 from dynid_ros.control import JointSprings
-from dynid_ros.identification.identified_file import check_same_robot, load_identified
+from dynid_ros.identified.identified_file import check_same_robot, load_identified
 
 
 @pytest.fixture(scope="module")

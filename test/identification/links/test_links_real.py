@@ -5,8 +5,8 @@ import pytest
 from real_recordings import DATA, MISSING, real_recording, real_robot
 
 from dynid_ros.identification import LinkIdentification
-from dynid_ros.identification.identified_file import load_identified
-from dynid_ros.identification.links.document import link_model
+from dynid_ros.identified.identified_file import load_identified
+from dynid_ros.identified.links import link_model
 from dynid_ros.model.friction import JointFriction
 from dynid_ros.model.inertia import is_possible
 from dynid_ros.model.robot import RobotModel

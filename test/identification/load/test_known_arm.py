@@ -6,7 +6,7 @@ from link_experiment import planar, record
 
 from dynid_ros.errors import IdentifiedFileError
 from dynid_ros.identification import LinkIdentification
-from dynid_ros.identification.load.known_arm import known_arm
+from dynid_ros.identified.links import known_arm
 from dynid_ros.model.friction import JointFriction
 
 

@@ -12,10 +12,9 @@ from load_experiments import LoadConditions, draw, draw_load, draw_rests
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.identification import LinkIdentification, LoadIdentification
-from dynid_ros.identification.identified_file import load_identified
-from dynid_ros.identification.links.model import LinkModel
 from dynid_ros.identification.load.equations import LoadEquations
-from dynid_ros.identification.load.known_arm import KnownArm, known_arm
+from dynid_ros.identified.identified_file import load_identified
+from dynid_ros.identified.links import KnownArm, LinkModel, known_arm
 from dynid_ros.model import RobotModel
 from dynid_ros.model.friction import FrictionModel, JointFriction
 from dynid_ros.model.inertia import transformed

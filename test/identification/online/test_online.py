@@ -7,7 +7,7 @@ from paper_arms import CYLINDRICAL_NOMINAL, CYLINDRICAL_TRUTH, column, cosine_mo
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.identification import OnlineIdentification
-from dynid_ros.identification.links.model import LinkModel
+from dynid_ros.identified.links import LinkModel
 from dynid_ros.model import RobotModel
 from dynid_ros.model.friction import FrictionModel, JointFriction
 from dynid_ros.recording.uniform_motion import LinkSignals

@@ -8,8 +8,7 @@ from online_experiment import block, moves
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.identification import OnlineIdentification
-from dynid_ros.identification.links.model import LinkModel
-from dynid_ros.identification.load.known_arm import KnownArm
+from dynid_ros.identified.links import KnownArm, LinkModel
 from dynid_ros.model import RobotModel
 from dynid_ros.model.friction import FrictionModel, JointFriction
 from dynid_ros.model.inertia import transformed

@@ -9,8 +9,8 @@ import torque_sensor_bench as bench
 
 from dynid_ros.errors import IdentificationError, IdentifiedFileError, RecordingError
 from dynid_ros.identification import GravityIdentification, TorqueSensorCalibration
-from dynid_ros.identification.identified_file import load_identified
-from dynid_ros.identification.torque_sensors.gravity import KnownGravity
+from dynid_ros.identified.gravity import KnownGravity
+from dynid_ros.identified.identified_file import load_identified
 from dynid_ros.model import RobotModel
 from dynid_ros.simulation import demo_arm_urdf
 

@@ -5,7 +5,7 @@ import planar_arm
 import pytest
 
 from dynid_ros.errors import IdentifiedFileError
-from dynid_ros.identification.torque_sensors.correction import TorqueSensors
+from dynid_ros.identified.torque_sensors import TorqueSensors
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
 

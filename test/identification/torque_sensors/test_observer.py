@@ -9,10 +9,10 @@ from torque_sensor_bench import recording as bench_recording
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.identification.samples import Samples
-from dynid_ros.identification.torque_sensors.correction import TorqueSensors
 from dynid_ros.identification.torque_sensors.drift import COLUMNS, DriftWindows
-from dynid_ros.identification.torque_sensors.gravity import KnownGravity
 from dynid_ros.identification.torque_sensors.observer import TorqueSensorObserver
+from dynid_ros.identified.gravity import KnownGravity
+from dynid_ros.identified.torque_sensors import TorqueSensors
 from dynid_ros.simulation import SimulatedArm
 
 PERIOD = 10.0

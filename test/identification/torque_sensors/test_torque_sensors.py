@@ -10,7 +10,7 @@ import torque_sensor_bench as bench
 from benchmarks.torque_sensors import static
 from dynid_ros.identification import TorqueSensorCalibration
 from dynid_ros.identification.samples import Samples
-from dynid_ros.identification.torque_sensors.gravity import KnownGravity
+from dynid_ros.identified.gravity import KnownGravity
 from dynid_ros.model import GravityModel, RobotModel
 
 SIDEWAYS = (3.0, 2.0, -9.1)

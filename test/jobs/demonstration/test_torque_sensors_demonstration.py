@@ -7,7 +7,7 @@ import pytest
 
 from dynid_ros.excitation.pose_set import PoseSet
 from dynid_ros.identification import TorqueSensorCalibration
-from dynid_ros.identification.torque_sensors.gravity import KnownGravity
+from dynid_ros.identified.gravity import KnownGravity
 from dynid_ros.jobs.demonstration.torque_sensors import judge_torque_sensors
 from dynid_ros.model import RobotModel
 from dynid_ros.simulation import Drives, Sensors, SimulatedArm, demo_arm_urdf, measure, simulate, truth_table

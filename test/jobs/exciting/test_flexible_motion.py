@@ -5,7 +5,7 @@ import pa10
 import pytest
 
 from dynid_ros.errors import IdentifiedFileError, TrajectoryError
-from dynid_ros.identification.identified_file import new_document, save_identified
+from dynid_ros.identified.identified_file import new_document, save_identified
 from dynid_ros.information.steady_state import FlexibleJoints
 from dynid_ros.jobs.exciting.excite import excite
 from dynid_ros.jobs.exciting.flexible_motion import KEYS, flexible_motion, flexible_prior

@@ -8,7 +8,8 @@ from gravity_experiment import demo_recording, demo_robot
 
 from dynid_ros.errors import IdentificationError, RecordingError
 from dynid_ros.identification import GravityIdentification
-from dynid_ros.identification.identified_file import gravity_moments, load_identified
+from dynid_ros.identified.gravity import gravity_moments
+from dynid_ros.identified.identified_file import load_identified
 from dynid_ros.jobs.demonstration.gravity import write_gravity_demonstration
 from dynid_ros.jobs.identifying.gravity import identify_gravity, report_gravity
 from dynid_ros.model import GravityModel

@@ -10,7 +10,7 @@ from gripper_arms import gripper_arm
 from pinocchio_arm import PinocchioArm
 
 from dynid_ros.identification import LinkIdentification
-from dynid_ros.identification.identified_file import load_identified
+from dynid_ros.identified.identified_file import load_identified
 from dynid_ros.jobs.identifying.links import LinkJob, identify_links
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording

@@ -12,9 +12,9 @@ from dynid_ros.cli import main
 from dynid_ros.errors import IdentifiedFileError, RecordingError
 from dynid_ros.files.share import share_path
 from dynid_ros.identification import GravityIdentification, TorqueSensorCalibration
-from dynid_ros.identification.identified_file import load_identified, save_identified
-from dynid_ros.identification.torque_sensors.correction import TorqueSensors
-from dynid_ros.identification.torque_sensors.gravity import KnownGravity
+from dynid_ros.identified.gravity import KnownGravity
+from dynid_ros.identified.identified_file import load_identified, save_identified
+from dynid_ros.identified.torque_sensors import TorqueSensors
 from dynid_ros.jobs.identifying.torque_sensors import identify_torque_sensors, read_gravity
 
 GRAVITY = [str(g) for g in bench.GRAVITY]

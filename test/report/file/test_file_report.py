@@ -13,8 +13,8 @@ from test_cli_links import planar_recording
 
 from dynid_ros.errors import IdentifiedFileError
 from dynid_ros.identification import LinkIdentification
-from dynid_ros.identification.identified_file import load_identified, new_document, save_identified
-from dynid_ros.identification.links.document import link_model
+from dynid_ros.identified.identified_file import load_identified, new_document, save_identified
+from dynid_ros.identified.links import link_model
 from dynid_ros.model.friction import JointFriction
 from dynid_ros.report.file.report import write_file_report
 from dynid_ros.report.file.sections import sections

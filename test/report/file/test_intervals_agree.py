@@ -11,7 +11,7 @@ from html_page import Page
 from scipy.stats import t
 
 from dynid_ros.identification import GravityIdentification, LinkIdentification
-from dynid_ros.identification.identified_file import load_identified
+from dynid_ros.identified.identified_file import load_identified
 from dynid_ros.jobs.file_report import report_file
 from dynid_ros.jobs.identifying.gravity import identify_gravity
 from dynid_ros.jobs.identifying.links import identify_links

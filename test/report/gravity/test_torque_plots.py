@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dynid_ros.identification import GravityIdentification
-from dynid_ros.report.gravity.identified_gravity import IdentifiedGravity
+from dynid_ros.identified.gravity import IdentifiedGravity
 from dynid_ros.report.gravity.torque_plots import rotation_plots
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dynid_ros.identification.identified_file import new_document
+from dynid_ros.identified.identified_file import new_document
 from dynid_ros.model.spring import SPRINGS
 
 if TYPE_CHECKING:

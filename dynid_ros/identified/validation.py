@@ -6,7 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-ROUNDING = 1e-9
+from dynid_ros.errors import IdentifiedFileError
+from dynid_ros.identified.gravity import _number
+from dynid_ros.identified.identified_file import file_of, mapping
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,35 @@ class Validation:
                 joint: float(v) if np.isfinite(v) else None for joint, v in zip(self.joint_names, values, strict=True)
             }
         return entry
+
+
+def read_validations(document: dict, joint_names: Sequence[str]) -> list[Validation]:
+    """The entries of `validation`; NaN for a joint without a number.
+
+    Raises:
+        IdentifiedFileError: an entry is malformed.
+
+    """
+    file, entries = file_of(document), document.get("validation") or []
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        raise IdentifiedFileError(f"{file}: 'validation' must be a list of mappings; run the identification again")
+    found = []
+    for entry in entries:
+        name = str(entry.get("recording", ""))
+        columns = [
+            np.array(
+                [
+                    _number(file, mapping(entry, label, f"{file}: validation"), joint, f"{label} on {name}")
+                    for joint in joint_names
+                ]
+            )
+            for label in ("rms", "relative_rms", "r2")
+        ]
+        found.append(Validation(name, tuple(joint_names), *columns))
+    return found
+
+
+ROUNDING = 1e-9
 
 
 def validate_torque(name: str, joint_names: Sequence[str], measured: NDArray, predicted: NDArray) -> Validation:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid_ros.errors import IdentifiedFileError
-from dynid_ros.identification.identified_file import check_same_robot, file_of, is_number
+from dynid_ros.identified.identified_file import check_same_robot, file_of, is_number
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
 

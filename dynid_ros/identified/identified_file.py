@@ -1,18 +1,37 @@
 """`identified.yaml`: what was identified, for which robot, from what; safe YAML, versioned."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TypeGuard
 
 import numpy as np
 import yaml
-from numpy.typing import NDArray
 
 from dynid_ros import __version__
 from dynid_ros.errors import IdentifiedFileError
 from dynid_ros.files import MEGABYTE, read_yaml, write_atomically
 from dynid_ros.model import RobotModel
-from dynid_ros.model.gravity import GravityModel
+
+
+def _section(document: dict, name: str) -> dict:
+    section = document.get(name)
+    if not isinstance(section, dict):
+        raise IdentifiedFileError(f"{file_of(document)} has no section '{name}'; run the link identification")
+    return section
+
+
+def _finite(document: dict, entry: dict, label: str, where: str) -> float:
+    value = entry.get(label)
+    if not is_number(value):
+        raise IdentifiedFileError(f"{file_of(document)}: {label}, {where}, is {value!r}, expected a number")
+    return float(value)
+
+
+def _number(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None
+
 
 FORMAT = "dynid/1"
 UNNAMED = "identified.yaml"
@@ -113,42 +132,6 @@ def check_same_robot(document: dict, robot: RobotModel) -> None:
             f"{file_of(document)} was made with gravity {gravity} in the base frame, this robot has "
             f"{list(robot.gravity)}; set the parameter gravity to the same direction, or identify again"
         )
-
-
-def gravity_moments(document: dict, gravity: GravityModel) -> NDArray:
-    """(k,) moments for `gravity.compile`, in kg m; zero for joints whose gravity torque is zero in every pose.
-
-    Raises:
-        IdentifiedFileError: the section is missing or malformed, or a joint was not observable.
-
-    """
-    section = document.get("gravity")
-    if not isinstance(section, dict):
-        raise IdentifiedFileError(f"{file_of(document)} has no section 'gravity'; run the gravity identification")
-    moments = np.zeros(len(gravity.names))
-    free = gravity.unobservable_axes()
-    for i, joint in enumerate(gravity.robot.joint_names):
-        entry = section.get(joint)
-        if not isinstance(entry, dict):
-            raise IdentifiedFileError(
-                f"{file_of(document)}: gravity of joint '{joint}' is missing; run the gravity identification"
-            )
-        if free[i]:
-            continue
-        if entry.get("observable") is not True:
-            raise IdentifiedFileError(
-                f"{file_of(document)}: joint '{joint}' was not observable ({entry.get('reason', 'no reason given')}); "
-                "no torque can be promised, identify again with better poses"
-            )
-        for column in range(len(moments))[gravity.columns(i)]:
-            label = gravity.names[column].split()[0]
-            if not _is_numbers([entry.get(label)], 1) or abs(entry[label]) > LARGEST_MOMENT:
-                raise IdentifiedFileError(
-                    f"{file_of(document)}: {label} of joint '{joint}' is {entry.get(label)!r}, expected a number "
-                    f"up to {LARGEST_MOMENT:g}"
-                )
-            moments[column] = entry[label]
-    return moments
 
 
 def mapping(parent: dict, key: str, where: str) -> dict:

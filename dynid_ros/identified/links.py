@@ -1,20 +1,114 @@
-"""Sections of `identified.yaml` that links fill, and back."""
+"""A model of links and friction that predicts torques."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.errors import IdentifiedFileError, ModelError
 from dynid_ros.estimation.estimate import KEY, BaseEstimate
-from dynid_ros.identification.identified_file import DIRECTIONS, check_same_robot, file_of, is_number
-from dynid_ros.identification.links.model import LinkModel
+from dynid_ros.identification.links.equations import LinkEquations
+from dynid_ros.identified.identified_file import (
+    DIRECTIONS,
+    _finite,
+    _number,
+    _section,
+    check_same_robot,
+    file_of,
+    is_number,
+)
+from dynid_ros.identified.validation import Validation, validate_torque
 from dynid_ros.model import RobotModel
 from dynid_ros.model.base_parameters import BaseParameters
 from dynid_ros.model.friction import COUPLING_TERMS, FrictionModel, JointFriction
 from dynid_ros.model.gravity import GravityModel
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK
+from dynid_ros.model.link_columns import LinkColumns
+from dynid_ros.recording import Recording
 from dynid_ros.recording.uniform_motion import LinkSignals
+
+
+@dataclass(frozen=True, eq=False)
+class LinkModel:
+    """Inertias and friction of an arm.
+
+    Attributes:
+        robot: kinematics and gravity; its own inertias are not used.
+        parameters: (10 n,) of the links.
+        friction: terms of the joints.
+        coefficients: (f,) of friction, in the order of `friction.names(robot)`.
+        signals: how recordings are filtered before they are compared; None: they cannot be.
+
+    """
+
+    robot: RobotModel
+    parameters: NDArray
+    friction: FrictionModel
+    coefficients: NDArray
+    signals: LinkSignals
+
+    def predict(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike) -> NDArray:
+        """(N, n) torque that the sensors read, friction and offsets included, of motions (N, n) each."""
+        q, qd, qdd = (np.asarray(x, dtype=float) for x in (q, qd, qdd))
+        rigid = self.robot.inverse_dynamics(q, qd, qdd, self.parameters)
+        return rigid + self.friction.regressor(qd, qdd) @ self.coefficients
+
+    def predict_recording(self, recording: Recording) -> NDArray:
+        """(N, n) torque at every recorded sample, not filtered.
+
+        Raises:
+            IdentificationError: too few samples, or too slow a recording for the motion cut-off.
+
+        """
+        return self.predict(*self.signals.motion_at_samples(recording.select(self.robot.joint_names)))
+
+    def compare(self, recording: Recording) -> tuple[NDArray, NDArray, NDArray]:
+        """Time (M,), measured and predicted torque (M, n), both through the same low-pass, without rest at the ends.
+
+        Raises:
+            IdentificationError: no torque, or nothing is left of the recording.
+
+        """
+        columns = LinkColumns(self.robot, [(joint,) for joint in self.joints], self.friction.coupled)
+        x = np.concatenate([columns.base.project(self.parameters), self.coefficients])
+        # Columns of the friction terms are in the order of `columns`, which is that of the names.
+        order = columns.chosen([0] * self.robot.n_joints)
+        value = np.zeros(columns.size)
+        value[order] = x
+        equations: LinkEquations[LinkColumns] = LinkEquations(self.signals, [recording.select(self.robot.joint_names)])
+        blocks = list(equations.blocks(columns))
+        predicted = [
+            np.column_stack([rows @ value[own] for rows, own in zip(block.rows, columns.of_joint, strict=True)])
+            for block in blocks
+        ]
+        return (
+            np.concatenate([block.time for block in blocks]),
+            np.concatenate([block.torque for block in blocks]),
+            np.concatenate(predicted),
+        )
+
+    def validate(self, recording: Recording) -> Validation:
+        """Agreement per joint on a recording.
+
+        Raises:
+            IdentificationError: as `compare`.
+
+        """
+        _, measured, predicted = self.compare(recording)
+        return validate_torque(recording.source, self.robot.joint_names, measured, predicted)
+
+    @property
+    def joints(self) -> list[JointFriction]:
+        """Friction terms of each joint."""
+        return list(self.friction.of(self.robot.n_joints))
+
+
+# Sections of `identified.yaml` that links fill, and back.
+
 
 SHAPES = ("smoothing", "dead_zone", "stribeck_velocity")
 LINK_ENTRIES = (slice(0, 1), slice(1, 4), slice(4, 10))
@@ -234,19 +328,129 @@ def _link_parameters(document: dict, links: dict, link: str) -> NDArray:
     return np.array(values, dtype=float)
 
 
-def _section(document: dict, name: str) -> dict:
-    section = document.get(name)
-    if not isinstance(section, dict):
-        raise IdentifiedFileError(f"{file_of(document)} has no section '{name}'; run the link identification")
-    return section
+# An arm whose links and friction are known, and how well.
 
 
-def _finite(document: dict, entry: dict, label: str, where: str) -> float:
-    value = entry.get(label)
-    if not is_number(value):
-        raise IdentifiedFileError(f"{file_of(document)}: {label}, {where}, is {value!r}, expected a number")
-    return float(value)
+@dataclass(frozen=True, eq=False)
+class KnownArm:
+    """Model of an arm and the errors of what it was identified from.
+
+    Attributes:
+        model: links and friction.
+        covariance: (k, k) of base parameters and friction, the gains of the torque sensors taken for exact; None: not
+            known.
+        gain_shifts: (n, k) change of base parameters and friction per relative error of each joint's torque gain.
+        source: where it comes from, for messages.
+
+    """
+
+    model: LinkModel
+    covariance: NDArray | None = None
+    gain_shifts: NDArray | None = None
+    source: str = "the arm's model"
+
+    @classmethod
+    def of(cls, model: LinkModel, estimate: BaseEstimate, source: str) -> KnownArm:
+        """The arm that a link identification found."""
+        covariance = estimate.covariance.copy()
+        if estimate.gain_shifts is not None:
+            covariance -= estimate.gain_error**2 * estimate.gain_shifts.T @ estimate.gain_shifts
+        return cls(model, covariance, estimate.gain_shifts, source)
+
+    @cached_property
+    def columns(self) -> LinkColumns:
+        """Columns of base parameters and friction."""
+        return LinkColumns(self.model.robot, [(joint,) for joint in self.model.joints], self.model.friction.coupled)
+
+    @property
+    def decided_columns(self) -> NDArray:
+        """(k,) of `columns`, in the order of the covariance."""
+        return self.columns.independent([0] * self.model.robot.n_joints)
+
+    @property
+    def terms(self) -> NDArray:
+        """(k,) where in the links' parameters, followed by the friction's coefficients, the decided columns are."""
+        links, whole = self.columns.base.columns, self.columns.whole_base([0] * self.model.robot.n_joints).columns
+        return np.array([*links, *whole[whole >= self.model.robot.parameters.size]], dtype=int)
+
+    @property
+    def values(self) -> NDArray:
+        """(k,) base parameters and friction of the model, in the order of the covariance."""
+        values = np.zeros(self.columns.size)
+        chosen = self.columns.chosen([0] * self.model.robot.n_joints)
+        values[chosen] = [*self.columns.base.project(self.model.parameters), *self.model.coefficients]
+        return values[self.decided_columns]
+
+    def document(self) -> dict:
+        """Entries of `identified.yaml`: a string for each row of the covariance's lower triangle, and of the shifts."""
+        entries = {}
+        if self.covariance is not None:
+            entries["base_covariance"] = [_text(row[: i + 1]) for i, row in enumerate(self.covariance)]
+        if self.gain_shifts is not None:
+            entries["base_gain_shifts"] = [_text(row) for row in self.gain_shifts]
+        return entries
 
 
-def _number(value: float) -> float | None:
-    return float(value) if np.isfinite(value) else None
+class Identified(Protocol):
+    """Result of a link identification."""
+
+    @property
+    def known_arm(self) -> KnownArm:
+        """The arm that it found."""
+
+
+def as_known(arm: KnownArm | LinkModel | Identified) -> KnownArm:
+    """An arm as it is known: of a model alone no errors are."""
+    if isinstance(arm, KnownArm):
+        return arm
+    return KnownArm(arm) if isinstance(arm, LinkModel) else arm.known_arm
+
+
+def known_arm(document: dict, robot: RobotModel) -> KnownArm:
+    """The arm that an `identified.yaml` holds; without errors in a file that has none.
+
+    Raises:
+        IdentifiedFileError: of another robot, without links, or malformed.
+
+    """
+    model, source = link_model(document, robot), file_of(document)
+    if "base_covariance" not in document:
+        return KnownArm(model, source=source)
+    rows = _rows(document, "base_covariance")
+    shifts = _rows(document, "base_gain_shifts") if "base_gain_shifts" in document else None
+    size = KnownArm(model).decided_columns.size
+    if [len(row) for row in rows] != list(range(1, size + 1)):
+        raise IdentifiedFileError(
+            f"{source}: base_covariance has {len(rows)} rows, which are not the lower triangle of {size} parameters of "
+            "links and friction; run the link identification again"
+        )
+    if shifts is not None and [len(row) for row in shifts] != [size] * robot.n_joints:
+        raise IdentifiedFileError(
+            f"{source}: base_gain_shifts are not {robot.n_joints} rows of {size}; run the link identification again"
+        )
+    lower = np.zeros((size, size))
+    for i, row in enumerate(rows):
+        lower[i, : i + 1] = row
+    if np.any(np.diag(lower) < 0):
+        raise IdentifiedFileError(f"{source}: base_covariance is no covariance; run the link identification again")
+    covariance = lower + np.tril(lower, -1).T
+    return KnownArm(model, covariance, None if shifts is None else np.array(shifts), source)
+
+
+def _text(row: NDArray) -> str:
+    return " ".join(f"{value:.6g}" for value in row)
+
+
+def _rows(document: dict, name: str) -> list[list[float]]:
+    """Rows of finite numbers."""
+    try:
+        values = [[float(number) for number in row.split()] for row in document[name]]
+    except (AttributeError, TypeError, ValueError) as error:
+        raise IdentifiedFileError(
+            f"{file_of(document)}: {name} has no rows of numbers with spaces between; run the link identification again"
+        ) from error
+    if not all(np.isfinite(row).all() for row in values):
+        raise IdentifiedFileError(
+            f"{file_of(document)}: {name} has numbers that are not finite; run the link identification again"
+        )
+    return values
