@@ -35,7 +35,7 @@ import numpy as np
 from dynid_ros.estimation.least_squares import solve
 from dynid_ros.estimation.normal_equations import LinkProblem
 from dynid_ros.identification import LinkIdentification
-from dynid_ros.identification.links.sample_equations import SampleEquations
+from dynid_ros.identification.equations import SampleEquations
 from dynid_ros.model import RobotModel
 from dynid_ros.model.arrays import BLOCK, blocks
 from dynid_ros.model.friction import FrictionModel, JointFriction

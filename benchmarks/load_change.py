@@ -21,7 +21,7 @@ os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS
 import numpy as np
 
 from dynid_ros.identification import OnlineIdentification
-from dynid_ros.identification.load.change import LoadChange
+from dynid_ros.identification.online.load_change import LoadChange
 from dynid_ros.model import RobotModel
 from dynid_ros.simulation.demo_arm import demo_arm_urdf
 

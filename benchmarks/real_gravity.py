@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from dynid_ros.identification import GravityIdentification, GravityResult
-from dynid_ros.identification.samples import SampleRules, Samples
+from dynid_ros.identification.static_samples import SampleRules, Samples
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
 from dynid_ros.recording.effort import EffortConvention

@@ -18,8 +18,8 @@ from tqdm import tqdm
 
 from dynid_ros.excitation import StaticRotation
 from dynid_ros.identification import TorqueSensorCalibration, TorqueSensorResult
-from dynid_ros.identification.samples import Samples
-from dynid_ros.identification.torque_sensors.observer import TorqueSensorObserver
+from dynid_ros.identification.static_samples import Samples
+from dynid_ros.identification.torque_sensors.torque_sensor_observer import TorqueSensorObserver
 from dynid_ros.identified.gravity import KnownGravity
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording

@@ -18,8 +18,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "test"))  # recordings are sh
 
 from torsion_recordings import KUKA, kuka_parts, kuka_recording
 
-from dynid_ros.identification.flexible.torsion import TorsionIdentification
-from dynid_ros.identification.flexible.torsion_result import MDEG
+from dynid_ros.identification.flexible.torsion_identification import MDEG, TorsionIdentification
 from dynid_ros.recording import Recording
 
 

@@ -22,9 +22,9 @@ from typing import Literal
 import numpy as np
 from tqdm import tqdm
 
-from dynid_ros.identification.load.fit import fit_load
-from dynid_ros.identification.wrench.frame import AXES
-from dynid_ros.identification.wrench.source import WrenchSource
+from dynid_ros.identification.load.load_fit import fit_load
+from dynid_ros.identification.load.wrench_source import WrenchSource
+from dynid_ros.identification.wrench_frame import AXES
 from dynid_ros.model.rigid_body import LoadBody
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "test"))

@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 from pinocchio_arm import PinocchioArm
 
-from dynid_ros.identification.samples import SampleRules, Samples, side_of_approach
+from dynid_ros.identification.static_samples import SampleRules, Samples, side_of_approach
 from dynid_ros.model import GravityModel, RobotModel
 from dynid_ros.recording import Recording
 

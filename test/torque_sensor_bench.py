@@ -6,7 +6,7 @@ from functools import cache
 import numpy as np
 
 from benchmarks import torque_sensors as benchmark
-from dynid_ros.identification.samples import Samples
+from dynid_ros.identification.static_samples import Samples
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
 from dynid_ros.simulation import demo_arm_urdf

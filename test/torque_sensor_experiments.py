@@ -14,7 +14,7 @@ import numpy as np
 from clean_recordings import arm as common_arm
 from pinocchio_arm import example_urdf
 
-from dynid_ros.identification.samples import Samples
+from dynid_ros.identification.static_samples import Samples
 from dynid_ros.model import RobotModel
 from dynid_ros.model.inertia import from_center_of_mass
 from dynid_ros.simulation import Drives, SimulatedArm

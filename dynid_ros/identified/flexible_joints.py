@@ -10,7 +10,7 @@ from dynid_ros.identified.identified_file import new_document
 from dynid_ros.model.spring import SPRINGS
 
 if TYPE_CHECKING:
-    from dynid_ros.identification.flexible.result import FlexibleResult
+    from dynid_ros.identification.flexible.flexible_result import FlexibleResult
 
 OF_LINKS = ("coulomb", "viscous")
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dynid_ros.errors import IdentifiedFileError
 from dynid_ros.estimation.estimate import freedom_of, half_width
-from dynid_ros.identification.samples import Samples
+from dynid_ros.identification.static_samples import Samples
 from dynid_ros.identified.identified_file import (
     DIRECTIONS,
     LARGEST_MOMENT,

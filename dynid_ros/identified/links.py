@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.errors import IdentifiedFileError, ModelError
 from dynid_ros.estimation.estimate import KEY, BaseEstimate
-from dynid_ros.identification.links.equations import LinkEquations
+from dynid_ros.identification.equations import LinkEquations
 from dynid_ros.identified.identified_file import (
     DIRECTIONS,
     _finite,
@@ -23,9 +23,7 @@ from dynid_ros.identified.identified_file import (
 )
 from dynid_ros.identified.validation import Validation, validate_torque
 from dynid_ros.model import RobotModel
-from dynid_ros.model.base_parameters import BaseParameters
 from dynid_ros.model.friction import COUPLING_TERMS, FrictionModel, JointFriction
-from dynid_ros.model.gravity import GravityModel
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK
 from dynid_ros.model.link_columns import LinkColumns
 from dynid_ros.recording import Recording
@@ -127,36 +125,6 @@ def links_section(robot: RobotModel, parameters: NDArray, errors: NDArray) -> di
             **_link_values(parameters[block]),
             "std": _link_values(errors[block]),
         }
-    return section
-
-
-def gravity_section(robot: RobotModel, base: BaseParameters, estimate: BaseEstimate, parameters: NDArray) -> dict:
-    """Moments of the identified links, for gravity compensation."""
-    gravity = GravityModel(robot)
-    moments, free = gravity.project(parameters), gravity.unobservable_axes()
-    inertial = base.columns < parameters.size
-    combinations = base.combinations[inertial][:, : parameters.size]
-    shares = np.linalg.lstsq(combinations.T, gravity.projection.T, rcond=None)[0].T
-    missing = np.abs(shares @ combinations - gravity.projection).max(axis=1) > MISSING
-    shares[np.abs(shares) < 1e-9] = 0.0
-    unknown = missing | (np.abs(shares) @ ~np.isfinite(estimate.values[inertial]) > 0)
-    std = np.sqrt(np.einsum("ij,jk,ik->i", shares, estimate.covariance[np.ix_(inertial, inertial)], shares))
-    freedom = np.where(shares != 0.0, estimate.freedom[inertial], np.inf).min(axis=1, initial=np.inf)
-    section = {}
-    for i, joint in enumerate(robot.joint_names):
-        columns = range(len(moments))[gravity.columns(i)]
-        labels = [gravity.names[c].split()[0] for c in columns]
-        observable = not free[i] and not any(unknown[c] for c in columns)
-        section[joint] = {
-            **{label: float(moments[c]) for label, c in zip(labels, columns, strict=True)},
-            "std": {label: _number(np.nan if unknown[c] else std[c]) for label, c in zip(labels, columns, strict=True)},
-            KEY: {label: _number(freedom[c]) for label, c in zip(labels, columns, strict=True)},
-            "observable": observable,
-        }
-        if free[i]:
-            section[joint] |= {"torque_free": True, "reason": "gravity never loads this joint"}
-        elif not observable:
-            section[joint] |= {"torque_free": False, "reason": "the motion does not show its gravity torque"}
     return section
 
 

@@ -13,8 +13,8 @@ from dynid_ros.errors import IdentificationError, RecordingError
 from dynid_ros.estimation.least_squares import solve_grouped
 from dynid_ros.estimation.normal_equations import LinkProblem
 from dynid_ros.identification import GravityIdentification
-from dynid_ros.identification.links.equations import LinkEquations
-from dynid_ros.identification.samples import SampleRules, Samples
+from dynid_ros.identification.equations import LinkEquations
+from dynid_ros.identification.static_samples import SampleRules, Samples
 from dynid_ros.information.motion_coverage import JudgedMotion
 from dynid_ros.information.motion_quality import MotionQuality, checked_noise
 from dynid_ros.information.torque_information import GRAVITY, LINKS, LOAD, TorqueColumns

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from dynid_ros.errors import IdentificationError, IdentifiedFileError
 from dynid_ros.files import atomic_file, writable_file
-from dynid_ros.identification.samples import DERIVATIVE_WINDOW, SampleRules, Samples
+from dynid_ros.identification.static_samples import DERIVATIVE_WINDOW, SampleRules, Samples
 from dynid_ros.identified.gravity import IdentifiedGravity
 from dynid_ros.identified.identified_file import load_identified
 from dynid_ros.identified.links import link_model

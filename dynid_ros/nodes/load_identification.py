@@ -13,8 +13,8 @@ from types import SimpleNamespace
 
 from dynid_ros.errors import DynidError
 from dynid_ros.identification import LoadIdentification
-from dynid_ros.identification.online.online import OnlineIdentification
-from dynid_ros.identification.wrench.source import WrenchSource
+from dynid_ros.identification.load.wrench_source import WrenchSource
+from dynid_ros.identification.online.online_identification import OnlineIdentification
 from dynid_ros.jobs.identifying.load import LoadJob, identify_load
 from dynid_ros.jobs.identifying.load_inputs import ACTS_ON, read_arm, read_tare
 from dynid_ros.model import RobotModel

@@ -17,9 +17,9 @@ from std_srvs.srv import Trigger
 
 from dynid_ros.errors import DynidError
 from dynid_ros.identification import TorqueSensorCalibration
-from dynid_ros.identification.torque_sensors.alarm import DriftAlarm
-from dynid_ros.identification.torque_sensors.observer import TorqueSensorObserver
 from dynid_ros.identification.torque_sensors.refusals import GAIN_RANGE
+from dynid_ros.identification.torque_sensors.sensor_drift import DriftAlarm
+from dynid_ros.identification.torque_sensors.torque_sensor_observer import TorqueSensorObserver
 from dynid_ros.identified.torque_sensors import TorqueSensors
 from dynid_ros.jobs.identifying.torque_sensors import TorqueSensorJob, identify_torque_sensors, read_gravity
 from dynid_ros.model import RobotModel

@@ -7,7 +7,7 @@ import pytest
 
 from dynid_ros.errors import IdentifiedFileError
 from dynid_ros.identification import GravityIdentification
-from dynid_ros.identification.samples import Samples
+from dynid_ros.identification.static_samples import Samples
 from dynid_ros.identified.gravity import gravity_moments
 from dynid_ros.identified.identified_file import check_same_robot, load_identified, save_identified
 from dynid_ros.model import GravityModel, RobotModel

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dynid_ros.identification.motion_kinds import MotionKinds
+from dynid_ros.identification.equations import MotionKinds
 
 
 def motion(time: np.ndarray, n: int = 3, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:

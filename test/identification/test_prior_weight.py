@@ -6,10 +6,9 @@ from link_problems import Drive, Fourier, chain, record, ur10, wrong
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.estimation.normal_equations import LinkProblem
-from dynid_ros.identification import prior_weight
-from dynid_ros.identification.links.equations import LinkEquations
-from dynid_ros.identification.links.full_problem import FullProblem
-from dynid_ros.identification.prior_weight import DEFAULT_WEIGHT, WEIGHTS, choose_weight
+from dynid_ros.identification.equations import LinkEquations
+from dynid_ros.identification.links import link_regularization as prior_weight
+from dynid_ros.identification.links.link_regularization import DEFAULT_WEIGHT, WEIGHTS, FullProblem, choose_weight
 from dynid_ros.model.friction import JointFriction
 from dynid_ros.model.link_columns import LinkColumns
 from dynid_ros.recording.uniform_motion import LinkSignals

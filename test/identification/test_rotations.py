@@ -3,8 +3,7 @@
 import known_problems as known
 import numpy as np
 
-from dynid_ros.identification.rotations import rotations
-from dynid_ros.identification.samples import Samples
+from dynid_ros.identification.static_samples import Samples, rotations
 
 
 def samples_at(position, static=None):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dynid_ros.errors import IdentificationError
-from dynid_ros.identification.samples import SampleRules, Samples, slow_samples, static_samples
+from dynid_ros.identification.static_samples import SampleRules, Samples, slow_samples, static_samples
 from dynid_ros.recording import Recording
 
 RATE = 250.0

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dynid_ros.identification import GravityIdentification
-from dynid_ros.identification.samples import Samples
+from dynid_ros.identification.static_samples import Samples
 from dynid_ros.model import RobotModel
 from dynid_ros.report import Demonstration
 

@@ -1,10 +1,9 @@
 """Arms with flexible joints: links, springs and motors (Lightcap and Banks 2007)."""
 
-from dynid_ros.identification.flexible.flexible_joints import FlexibleJointIdentification
-from dynid_ros.identification.flexible.result import FlexibleResult
+from dynid_ros.identification.flexible.flexible_identification import FlexibleJointIdentification
+from dynid_ros.identification.flexible.flexible_result import FlexibleResult
 from dynid_ros.identification.flexible.spring_fit import SpringFit, fit_spring
-from dynid_ros.identification.flexible.torsion import TorsionIdentification
-from dynid_ros.identification.flexible.torsion_result import TorsionResult
+from dynid_ros.identification.flexible.torsion_identification import TorsionIdentification, TorsionResult
 from dynid_ros.mocap.recorded_links import MocapLinks, mocap_links
 
 __all__ = [

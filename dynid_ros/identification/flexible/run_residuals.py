@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid_ros.errors import IdentificationError
-from dynid_ros.identification.flexible.joint_parameters import JointParameters, Layout, motor_columns
+from dynid_ros.identification.flexible.flexible_parameters import JointParameters, Layout, motor_columns
 from dynid_ros.identification.flexible.link_response import EXACT_STEP, LinkMotion, LinkResponse
-from dynid_ros.identification.flexible.run import Run
+from dynid_ros.identification.flexible.runs import Run
 from dynid_ros.signals import LowPass, Motion
 
 NODES = 6

@@ -7,6 +7,7 @@ frequencies; what misfit remains is the torque's, s_tau, friction and all that t
 torque and deflection are taken as independent: build the torque from filtered signals.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -14,11 +15,188 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import least_squares
 
-from dynid_ros.estimation.estimate import interval
+from dynid_ros.errors import IdentificationError
+from dynid_ros.estimation.estimate import half_width, interval
 from dynid_ros.estimation.jackknife import Jackknife, jackknife, time_blocks
-from dynid_ros.identification.flexible.spring_data import SpringData, spring_data
-from dynid_ros.identification.flexible.spring_stiffness import Stiffness
 from dynid_ros.model.spring import SPRINGS, Spring
+
+# Deflection and torque of a spring, checked, and averaged as far as they are smooth.
+
+
+FEWEST = 50
+MOST = 2000
+"""Samples that are looked at where neighbours are not averaged: more tell nothing new."""
+SMOOTH = 1e-3
+"""Part of the deflection's variance that averages of neighbours may lose."""
+DIFFERENCES = 6
+"""Order of the differences that leave white noise of a smooth signal; its variance grows by binomial(12, 6)."""
+GROWTH = 924.0
+
+
+def white_noise(values: NDArray) -> float:
+    """Standard deviation of white noise on a smooth signal (N,), from its differences of the sixth order."""
+    return float(np.sqrt(np.mean(np.diff(values, DIFFERENCES) ** 2) / GROWTH))
+
+
+@dataclass(frozen=True, eq=False)
+class SpringData:
+    """N samples.
+
+    Attributes:
+        deflection: (N,) rad.
+        torque: (N,) N m.
+        runs: (N,) run of each sample, counted from 0.
+        noise: standard deviation of the deflection, rad.
+
+    """
+
+    deflection: NDArray
+    torque: NDArray
+    runs: NDArray
+    noise: float
+
+    def kept(self, samples: NDArray | slice) -> "SpringData":
+        """Only these samples."""
+        return replace(self, deflection=self.deflection[samples], torque=self.torque[samples], runs=self.runs[samples])
+
+    def averaged(self, width: int) -> tuple["SpringData", float]:
+        """Means of so many neighbours, and the variance of the deflection about them."""
+        parts, inside = [], []
+        for run in range(self.runs.max() + 1):
+            own = np.flatnonzero(self.runs == run)
+            rows = own[: len(own) // width * width].reshape(-1, width)
+            d = self.deflection[rows]
+            parts.append((d.mean(axis=1), self.torque[rows].mean(axis=1), np.full(len(rows), run)))
+            inside.append(np.var(d, axis=1, ddof=1))
+        d, tau, runs = (np.concatenate(values) for values in zip(*parts, strict=True))
+        return SpringData(d, tau, runs, self.noise / np.sqrt(width)), float(np.concatenate(inside).mean())
+
+
+def spring_data(
+    deflection: ArrayLike, torque: ArrayLike, laws: Sequence[str], runs: ArrayLike | None, noise: float | None
+) -> SpringData:
+    """Samples to fit, as `fit_spring` takes them.
+
+    Raises:
+        IdentificationError: as `fit_spring`.
+
+    """
+    d, tau = np.asarray(deflection, dtype=float), np.asarray(torque, dtype=float)
+    numbers = np.zeros(d.shape, dtype=int) if runs is None else np.asarray(runs)
+    unknown = [law for law in laws if law not in SPRINGS]
+    if unknown or not laws:
+        raise IdentificationError(
+            f"spring: no law {', '.join(unknown) or 'given'}; expected some of {', '.join(SPRINGS)}"
+        )
+    if d.ndim != 1 or tau.shape != d.shape or numbers.shape != d.shape or len(d) < FEWEST:
+        raise IdentificationError(
+            f"spring: deflection {d.shape}, torque {tau.shape} and runs {numbers.shape} do not fit; "
+            f"expected (N,) each, of at least {FEWEST} samples"
+        )
+    for name, values in (("deflection", d), ("torque", tau)):
+        if not np.isfinite(values).all():
+            sample = int(np.argmax(~np.isfinite(values)))
+            raise IdentificationError(f"spring: {name} is {values[sample]} at sample {sample}; leave such samples out")
+    names, numbers = np.unique(numbers, return_inverse=True)
+    parts = [numbers == run for run in range(len(names))]
+    if min(np.sum(part) for part in parts) < 2 * DIFFERENCES:
+        raise IdentificationError(f"spring: a run has fewer than {2 * DIFFERENCES} samples; leave it out")
+    white = noise is None
+    if noise is None:
+        noise = float(np.sqrt(np.mean([white_noise(d[part]) ** 2 for part in parts])))
+    scatter = float(np.sqrt(np.mean([np.var(d[part]) for part in parts])))
+    if not scatter**2 > 2 * noise**2:
+        raise IdentificationError(
+            f"spring: the deflection scatters by {scatter:.3g} rad, its noise alone by {noise:.3g} rad, so it does not "
+            "show the spring: load the joint more, or measure its link better"
+        )
+    if not np.std(tau) > 0:
+        raise IdentificationError("spring: the torque is constant, so it does not show the spring; move the joint")
+    data = SpringData(d, tau, numbers, noise)
+    return _smoothed(data, scatter) if white else data.kept(slice(None, None, max(1, len(d) // MOST)))
+
+
+def _smoothed(data: SpringData, scatter: float) -> SpringData:
+    """Means of as many neighbours as the deflection is alike in: white noise shrinks, the law stays."""
+    found, width = data, 2
+    while len(data.torque) >= 2 * width * FEWEST:
+        averaged, inside = data.averaged(width)
+        if inside - data.noise**2 > SMOOTH * scatter**2 or min(np.bincount(averaged.runs)) < 2 * DIFFERENCES:
+            break
+        found, width = averaged, 2 * width
+    return found
+
+
+# What may be said of a stiffness: a value with an interval, or "undetermined" with bounds and the reason.
+
+
+WIDEST = 3.0
+"""Ratio of the ends of an interval above which a stiffness counts as undetermined: half an order of magnitude."""
+
+
+@dataclass(frozen=True)
+class Stiffness:
+    """Stiffness of a joint, told by its compliance: that is what deflection over torque shows, and zero is rigid.
+
+    Attributes:
+        compliance: rad/(N m).
+        compliance_interval: 95 %, rad/(N m).
+        reason: why the stiffness is not determined; empty where it is.
+
+    """
+
+    compliance: float
+    compliance_interval: tuple[float, float]
+    reason: str
+
+    @classmethod
+    def of(cls, compliance: float, standard_error: float, freedom: float) -> "Stiffness":
+        """Judge a compliance by its standard error, rad/(N m), of so many degrees of freedom."""
+        half = float(half_width(standard_error, freedom))
+        return cls.of_interval(compliance, (float(compliance - half), float(compliance + half)))
+
+    @classmethod
+    def of_interval(cls, compliance: float, interval: tuple[float, float]) -> "Stiffness":
+        """Judge a compliance by its interval of 95 %, rad/(N m)."""
+        low, high = interval
+        if not math.isfinite(high - low):
+            low, high, reason = -math.inf, math.inf, "the recording does not tell the compliance"
+        elif high < 0:
+            reason = "the joint seems to bend against the torque: something else moves the deflection"
+        elif low <= 0:
+            reason = "the compliance is not told from zero: the joint may be rigid"
+        elif high > WIDEST * low:
+            reason = f"the interval spans a factor of {high / low:.2g}"
+        else:
+            reason = ""
+        return cls(float(compliance), (low, high), reason)
+
+    @property
+    def determined(self) -> bool:
+        """Whether a value may be given."""
+        return not self.reason
+
+    @property
+    def value(self) -> float:
+        """N m/rad; NaN where undetermined."""
+        return 1 / self.compliance if self.determined else math.nan
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """95 %, N m/rad: with infinity where the joint may be rigid, from 0 where nothing bounds it from below."""
+        low, high = self.compliance_interval
+        return (1 / high if high > 0 else 0.0, 1 / low if low > 0 else math.inf)
+
+    def __str__(self) -> str:
+        """Sentence without a full stop."""
+        low, high = self.interval
+        if self.determined:
+            return f"{self.value:.3g} N m/rad, 95 % interval {low:.3g} to {high:.3g}"
+        if low == 0:
+            return f"undetermined ({self.reason})"
+        bound = f"at least {low:.3g} N m/rad" if math.isinf(high) else f"between {low:.3g} and {high:.3g} N m/rad"
+        return f"undetermined, {bound} ({self.reason})"
+
 
 ROUNDS = 10
 UNITS = {"stiffness": (1, -1), "cubic": (1, -3), "dead_zone": (0, 1)}

@@ -6,13 +6,208 @@ add their own: a link encoder that is read later than the motor's makes a torsio
 b / k may be nothing, and one whose disc is off centre errs once per turn. The torque of a neighbour may bend bearings.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.fft import next_fast_len
+from scipy.optimize import minimize_scalar
 
-from dynid_ros.identification.flexible.torsion_signals import TorsionRun
+from dynid_ros.errors import IdentificationError, RecordingError
+from dynid_ros.recording import Recording
+from dynid_ros.signals import LowPass, choose_cutoff, filtered_motion, resample, sample_times
+
+# Errors of an encoder's lines: torsion that repeats with the joint's angle, many times per turn.
+
+
+MOST = 3
+FEWEST_PERIODS = 10
+"""Within the way of the joint."""
+FASTEST = 0.8
+"""Highest frequency at the joint's usual top speed, in parts of half the rate: above, samples mistake it."""
+GAIN = 0.1
+"""Part of the mean square that each half of the record must lose when predicted from the other."""
+OVERSAMPLED = 4
+"""Frequencies of the periodogram per its resolution."""
+
+
+@dataclass(frozen=True)
+class Ripple:
+    """Amplitude times cos(frequency * x + phase) of the link encoder's angle x.
+
+    Attributes:
+        frequency: rad/rad, periods per turn.
+        amplitude: rad.
+        phase: rad, in the recording that it was fitted to.
+
+    """
+
+    frequency: float
+    amplitude: float
+    phase: float
+
+    def values(self, angle: NDArray) -> NDArray:
+        """(M,) rad at angles (M,), rad."""
+        return self.amplitude * np.cos(self.frequency * angle + self.phase)
+
+    def shifted(self, angle: NDArray, torsion: NDArray) -> Ripple:
+        """The same with the phase that a recording shows: it depends on the zero of the encoder."""
+        return Ripple(self.frequency, self.amplitude, float(np.angle(_vector(self.frequency, angle, torsion))))
+
+
+def find_ripples(angle: NDArray, rest: NDArray, speed: NDArray, rate: float) -> tuple[Ripple, ...]:
+    """Ripples that each half of the record predicts in the other.
+
+    Args:
+        angle: (N,) rad.
+        rest: (N,) what other terms leave of the torsion, rad.
+        speed: (N,) rad/s.
+        rate: of the samples, Hz.
+
+    """
+    way, top = float(np.ptp(angle)), float(np.quantile(np.abs(speed), 0.95))
+    if not way > 0 or not top > 0:
+        return ()
+    limits = FEWEST_PERIODS * 2 * np.pi / way, FASTEST * np.pi * rate / top
+    found: list[Ripple] = []
+    for _ in range(MOST if limits[0] < limits[1] else 0):
+        rest = rest - rest.mean()
+        ripple = _strongest(limits, angle, rest)
+        if not _predicts(ripple, angle, rest):
+            break
+        found.append(ripple)
+        rest = rest - ripple.values(angle)
+    return tuple(found)
+
+
+def _strongest(limits: tuple[float, float], angle: NDArray, rest: NDArray) -> Ripple:
+    """Ripple of the largest amplitude between two frequencies: by a periodogram over the angle, then refined."""
+    width = 0.5 / limits[1]
+    sums = np.bincount(((angle - angle.min()) / width).astype(int), rest)
+    length = next_fast_len(OVERSAMPLED * len(sums), real=True)
+    frequencies = 2 * np.pi * np.fft.rfftfreq(length, width)
+    power = np.where((frequencies > limits[0]) & (frequencies < limits[1]), np.abs(np.fft.rfft(sums, length)), 0.0)
+    peak, step = frequencies[np.argmax(power)], frequencies[1]
+    best = minimize_scalar(
+        lambda w: -abs(_vector(w, angle, rest)), bounds=(peak - 2 * step, peak + 2 * step), method="bounded"
+    )
+    vector = _vector(float(best.x), angle, rest)
+    return Ripple(float(best.x), float(abs(vector)), float(np.angle(vector)))
+
+
+def _predicts(ripple: Ripple, angle: NDArray, rest: NDArray) -> bool:
+    first = np.arange(len(angle)) < len(angle) // 2
+    for seen, unseen in ((first, ~first), (~first, first)):
+        vector = _vector(ripple.frequency, angle[seen], rest[seen])
+        guess = Ripple(ripple.frequency, float(abs(vector)), float(np.angle(vector))).values(angle[unseen])
+        if not np.var(rest[unseen] - guess) < (1 - GAIN) * np.var(rest[unseen]):
+            return False
+    return True
+
+
+def _vector(frequency: float, angle: NDArray, rest: NDArray) -> complex:
+    """Amplitude and phase of cos(frequency * angle) in `rest` by least squares."""
+    basis = np.column_stack([np.cos(frequency * angle), np.sin(frequency * angle), np.ones(len(angle))])
+    cos, sin = np.linalg.lstsq(basis, rest, rcond=None)[0][:2]
+    return complex(cos, -sin)
+
+
+# A recording with motor and link positions as uniform, filtered signals.
+
+
+CUTOFFS = (5.0, 10.0)
+"""Lowest and highest cut-off, Hz: friction turns round faster than the motion; above, a torque that vibrates is mostly
+noise beside the torsion that it makes."""
+HIGHEST = 0.3
+"""Highest cut-off, in parts of half the rate."""
+MOTION_OVER_TERMS = 2.5
+"""Motion is filtered less than the terms, which are functions of it: torsion, torque and terms pass one filter."""
+
+
+@dataclass(frozen=True, eq=False)
+class TorsionRun:
+    """Signals of a recording on a uniform grid; (M, n) each, NaN in columns that were not recorded.
+
+    Attributes:
+        time: (M,) s.
+        rate: Hz.
+        position: of the motors, seen through the gears, filtered for differentiation, rad.
+        velocity: rad/s.
+        acceleration: rad/s^2.
+        torque: of the motors, times the gear ratio, as recorded, N m.
+        torsion: motor less link position as recorded, rad; NaN where there is no link encoder.
+        low_pass: for torsion and all its terms.
+        settled: samples that are far enough from the ends.
+
+    """
+
+    time: NDArray
+    rate: float
+    position: NDArray
+    velocity: NDArray
+    acceleration: NDArray
+    torque: NDArray
+    torsion: NDArray
+    low_pass: LowPass
+    settled: slice
+
+
+def torsion_run(recording: Recording, cutoff: float) -> TorsionRun:
+    """Signals of a recording, low-pass filtered at `cutoff`, Hz.
+
+    Raises:
+        IdentificationError: gaps, or a recording that is too short for the filter.
+
+    """
+    n = recording.n_joints
+    link = recording.link_position
+    torsion = np.full_like(recording.position, np.nan) if link is None else recording.position - link
+    series = np.hstack([recording.position, recording.torque, torsion])
+    grid, rate, values = _uniform(recording, series)
+    try:
+        low_pass = LowPass(cutoff, rate)
+        kept = low_pass.kept(len(values))
+        motion = filtered_motion(values[:, :n], LowPass(MOTION_OVER_TERMS * cutoff, rate))
+    except RecordingError as error:
+        raise IdentificationError(f"{recording.source}: {error}") from error
+    settled = slice(kept.start, kept.stop)
+    return TorsionRun(grid, rate, *motion, values[:, n : 2 * n], values[:, 2 * n :], low_pass, settled)
+
+
+def torsion_cutoff(recordings: tuple[Recording, ...]) -> float:
+    """Cut-off for all recordings, Hz: what the fastest motion needs, within limits.
+
+    Raises:
+        IdentificationError: no joint moves.
+
+    """
+    found, highest = [], np.inf
+    for recording in recordings:
+        _, rate, values = _uniform(recording, recording.position)
+        highest = min(highest, HIGHEST * rate / 2)
+        try:
+            found.append(choose_cutoff(values, rate).low_pass.cutoff)
+        except RecordingError as error:
+            raise IdentificationError(f"{recording.source}: {error}") from error
+    return float(min(np.clip(max(found), *CUTOFFS), highest))
+
+
+def _uniform(recording: Recording, values: NDArray) -> tuple[NDArray, float, NDArray]:
+    """Times (M,), rate and values (M, k) of a recording without gaps."""
+    try:
+        series = resample(sample_times(recording.time, recording.position).time, values)
+    except RecordingError as error:
+        raise IdentificationError(f"{recording.source}: {error}") from error
+    if len(series.segments) > 1:
+        raise IdentificationError(
+            f"{recording.source}: samples are missing from {series.gaps[0, 0]:.3f} to {series.gaps[0, 1]:.3f} s; "
+            "give the parts before and after as recordings of their own"
+        )
+    return series.segments[0].time, series.rate, series.segments[0].values
+
 
 ECCENTRICITY = 2e-4
 """Expected size of a once-per-turn error of encoders, rad: 20 um on a radius of 100 mm. Over part of a turn sine and

@@ -14,7 +14,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid_ros.identification.motion_kinds import KINDS
+from dynid_ros.identification.equations import KINDS
 
 SMALL_KINDS = 40
 

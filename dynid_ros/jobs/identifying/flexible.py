@@ -11,8 +11,12 @@ import numpy as np
 from dynid_ros.errors import IdentificationError, MocapError
 from dynid_ros.files import all_or_none, writable_folder
 from dynid_ros.identification.flexible import FlexibleJointIdentification, FlexibleResult, MocapLinks, mocap_links
-from dynid_ros.identification.flexible.measured_spring import MeasuredSpring, link_noise, measured_springs
-from dynid_ros.identification.flexible.result import mean_and_variation
+from dynid_ros.identification.flexible.flexible_result import (
+    MeasuredSpring,
+    link_noise,
+    mean_and_variation,
+    measured_springs,
+)
 from dynid_ros.identified.identified_file import save_identified
 from dynid_ros.jobs.checking import check_apart, checked
 from dynid_ros.jobs.progress import progress

@@ -9,7 +9,7 @@ from pathlib import Path
 from dynid_ros.errors import IdentificationError
 from dynid_ros.files import all_or_none, remove, writable_folder, write_atomically
 from dynid_ros.identification import LinkIdentification, LoadIdentification, LoadResult
-from dynid_ros.identification.load.drivers import SETTINGS, driver_settings
+from dynid_ros.identification.load.driver_settings import SETTINGS, driver_settings
 from dynid_ros.jobs.checking import checked
 from dynid_ros.jobs.progress import progress
 from dynid_ros.recording import Recording

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from dynid_ros.errors import IdentifiedFileError
 from dynid_ros.estimation.estimate import BaseEstimate, freedom_of
-from dynid_ros.identification.load.result import LoadResult
-from dynid_ros.identification.wrench.frame import Convention
+from dynid_ros.identification.load_result import LoadResult
+from dynid_ros.identification.wrench_frame import Convention
 from dynid_ros.identified.identified_file import check_same_robot, is_number, load_identified
 from dynid_ros.identified.links import KnownArm, known_arm
 from dynid_ros.model import RobotModel

@@ -10,7 +10,7 @@ import numpy as np
 
 from dynid_ros.files import all_or_none, writable_folder
 from dynid_ros.identification.flexible import TorsionIdentification, TorsionResult
-from dynid_ros.identification.flexible.torsion_result import MDEG, JointTorsion, TorsionValidation
+from dynid_ros.identification.flexible.torsion_identification import MDEG, JointTorsion, TorsionValidation
 from dynid_ros.identified.identified_file import new_document, save_identified
 from dynid_ros.jobs.checking import check_apart, checked
 from dynid_ros.jobs.progress import progress

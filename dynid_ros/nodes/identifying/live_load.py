@@ -17,8 +17,8 @@ from std_msgs.msg import String
 
 from dynid_ros.errors import DynidError
 from dynid_ros.identification import LoadResult
-from dynid_ros.identification.load.change import LoadChange
-from dynid_ros.identification.online.online import OnlineIdentification
+from dynid_ros.identification.online.load_change import LoadChange
+from dynid_ros.identification.online.online_identification import OnlineIdentification
 from dynid_ros.identified.load import load_section
 from dynid_ros.nodes.identifying.load_publisher import LoadPublisher
 from dynid_ros.nodes.identifying.sample_means import SampleMeans

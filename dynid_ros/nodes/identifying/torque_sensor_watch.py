@@ -14,9 +14,8 @@ from rclpy.qos import qos_profile_sensor_data
 from sensor_msgs.msg import JointState
 
 from dynid_ros.errors import DynidError
-from dynid_ros.identification.torque_sensors.alarm import DriftAlarm
-from dynid_ros.identification.torque_sensors.observer import TorqueSensorObserver
-from dynid_ros.identification.torque_sensors.stream import SampleStream
+from dynid_ros.identification.torque_sensors.sensor_drift import DriftAlarm
+from dynid_ros.identification.torque_sensors.torque_sensor_observer import SampleStream, TorqueSensorObserver
 from dynid_ros.nodes.shared.diagnostics import ERROR, OK, WARN, Status, silence
 from dynid_ros.nodes.shared.joint_states import JointOrder
 from dynid_ros.recording.effort import EffortConvention

@@ -7,9 +7,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid_ros.identification.flexible.measured_spring import MeasuredSpring
-from dynid_ros.identification.flexible.prediction import FlexiblePrediction
-from dynid_ros.identification.flexible.result import FlexibleResult
+from dynid_ros.identification.flexible.flexible_prediction import FlexiblePrediction
+from dynid_ros.identification.flexible.flexible_result import FlexibleResult, MeasuredSpring
 from dynid_ros.report.flexible.spring_plot import spring_plot
 from dynid_ros.report.panel import Panel
 from dynid_ros.report.prediction_plot import middle, prediction_plot

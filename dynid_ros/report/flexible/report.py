@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from dynid_ros.errors import IdentificationError
-from dynid_ros.identification.flexible.measured_spring import MeasuredSpring
-from dynid_ros.identification.flexible.prediction import FlexiblePrediction
-from dynid_ros.identification.flexible.result import FlexibleResult
+from dynid_ros.identification.flexible.flexible_prediction import FlexiblePrediction
+from dynid_ros.identification.flexible.flexible_result import FlexibleResult, MeasuredSpring
 from dynid_ros.identified.identified_file import new_document
 from dynid_ros.mocap.recorded_links import MocapLinks
 from dynid_ros.report.conditioning import condition

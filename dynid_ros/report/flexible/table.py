@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dynid_ros.estimation.estimate import half_width, interval
-from dynid_ros.identification.flexible.result import DECIDED, FlexibleResult, RunFound
+from dynid_ros.identification.flexible.flexible_result import DECIDED, FlexibleResult, RunFound
 from dynid_ros.mocap.registration import Registration
 from dynid_ros.model import RobotModel
 from dynid_ros.report.formats import MISSING, as_fine_as, percent, significant

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dynid_ros.identification.flexible.torsion_result import MDEG, JointTorsion, TorsionResult
+from dynid_ros.identification.flexible.torsion_identification import MDEG, JointTorsion, TorsionResult
 from dynid_ros.identified.identified_file import new_document
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording

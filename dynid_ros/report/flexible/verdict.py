@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dynid_ros.identification.flexible.result import FlexibleResult
+from dynid_ros.identification.flexible.flexible_result import FlexibleResult
 from dynid_ros.report.conditioning import Condition
 from dynid_ros.report.formats import listed, percent, significant
 from dynid_ros.report.page import Tile

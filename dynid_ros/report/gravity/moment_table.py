@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid_ros.identification.samples import Samples
+from dynid_ros.identification.static_samples import Samples
 from dynid_ros.identified.gravity import IdentifiedGravity
 from dynid_ros.report.demonstration.demonstration import relative
 from dynid_ros.report.gravity.moment_plots import interval_plot, value_plot

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from dynid_ros.errors import IdentificationError
-from dynid_ros.identification.samples import Samples
+from dynid_ros.identification.static_samples import Samples
 from dynid_ros.identified.gravity import IdentifiedGravity
 from dynid_ros.identified.identified_file import file_of, mapping
 from dynid_ros.identified.validation import read_validations, validate_torque

@@ -7,8 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from dynid_ros.identification.rotations import Rotation, rotations
-from dynid_ros.identification.samples import Samples
+from dynid_ros.identification.static_samples import Rotation, Samples, rotations
 from dynid_ros.identified.gravity import IdentifiedGravity
 from dynid_ros.report.drawing import plot_area, svg, thinned
 from dynid_ros.report.palette import LIGHT

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dynid_ros.identification.samples import Samples
+from dynid_ros.identification.static_samples import Samples
 from dynid_ros.identified.gravity import IdentifiedGravity
 from dynid_ros.report.conditioning import condition
 from dynid_ros.report.demonstration.demonstration import STILL, Demonstration

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid_ros.identification.links.result import LinkResult
+from dynid_ros.identification.links.link_result import LinkResult
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK
 
 

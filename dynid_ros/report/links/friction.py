@@ -11,7 +11,7 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from dynid_ros.estimation.estimate import half_width
-from dynid_ros.identification.links.result import LinkResult
+from dynid_ros.identification.links.link_result import LinkResult
 from dynid_ros.identified.links import dry_torques
 from dynid_ros.model.friction import COUPLING_TERMS, JointFriction
 from dynid_ros.report.drawing import plot_area, svg, thinned

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid_ros.errors import IdentificationError
-from dynid_ros.identification.links.decided import WEAK
-from dynid_ros.identification.links.result import LinkResult
+from dynid_ros.identification.links.link_result import WEAK, LinkResult
 from dynid_ros.identified.identified_file import new_document
 from dynid_ros.recording import Recording
 from dynid_ros.report.conditioning import condition

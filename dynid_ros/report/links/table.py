@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dynid_ros.identification.links.result import LinkResult
+from dynid_ros.identification.links.link_result import LinkResult
 from dynid_ros.model.base_parameters import COMBINED, IDENTIFIABLE, LINK_PARAMETERS
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK, Body
 from dynid_ros.report.formats import listed

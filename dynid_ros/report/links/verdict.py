@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dynid_ros.identification.links.result import LinkResult
+from dynid_ros.identification.links.link_result import LinkResult
 from dynid_ros.report.conditioning import Condition
 from dynid_ros.report.formats import brief, counted, listed, share, significant, with_unit
 from dynid_ros.report.links.base_table import BaseRow

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid_ros.identification.equations import Equations
-from dynid_ros.identification.load.estimate import LoadColumns
-from dynid_ros.identification.load.result import LoadResult
+from dynid_ros.identification.load.load_fit import LoadColumns
+from dynid_ros.identification.load_result import LoadResult
 
 
 @dataclass(frozen=True, eq=False)

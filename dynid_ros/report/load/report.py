@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from dynid_ros.errors import IdentificationError
-from dynid_ros.identification.load.result import LoadResult
-from dynid_ros.identification.wrench.frame import AXES, UNITS
+from dynid_ros.identification.load_result import LoadResult, alike
+from dynid_ros.identification.wrench_frame import AXES, UNITS
 from dynid_ros.identified.identified_file import new_document
-from dynid_ros.identified.load import alike
 from dynid_ros.model.inertia import STATIC
 from dynid_ros.report.conditioning import condition
 from dynid_ros.report.formats import brief

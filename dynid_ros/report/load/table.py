@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid_ros.estimation.estimate import half_width
-from dynid_ros.identification.load.result import LoadResult
+from dynid_ros.identification.load_result import LoadResult
 from dynid_ros.model.inertia import LOAD_NAMES, STATIC
 
 MILLI = 1e3

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dynid_ros.identification.load.result import LoadResult
+from dynid_ros.identification.load_result import LoadResult
 from dynid_ros.model.inertia import STATIC
 from dynid_ros.report.conditioning import Condition
 from dynid_ros.report.formats import as_fine_as, fixed, listed, share, significant

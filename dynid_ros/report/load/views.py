@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from dynid_ros.estimation.estimate import region_radius
-from dynid_ros.identification.load.result import LoadResult
+from dynid_ros.identification.load_result import LoadResult
 from dynid_ros.model.inertia import STATIC, central_moments
 from dynid_ros.report.drawing import plot_area, svg
 from dynid_ros.report.palette import LIGHT

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.figure import Figure
 
-from dynid_ros.identification.torque_sensors.result import TorqueSensorResult
+from dynid_ros.identification.torque_sensors.torque_sensor_result import TorqueSensorResult
 from dynid_ros.report.drawing import plot_area, svg, thinned
 from dynid_ros.report.palette import LIGHT
 from dynid_ros.report.panel import WIDTH, label_axes

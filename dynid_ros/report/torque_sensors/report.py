@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dynid_ros.identification.torque_sensors.result import TorqueSensorResult
+from dynid_ros.identification.torque_sensors.torque_sensor_result import TorqueSensorResult
 from dynid_ros.identified.identified_file import new_document
 from dynid_ros.report.conditioning import condition
 from dynid_ros.report.page import write_page

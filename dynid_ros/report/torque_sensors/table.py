@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid_ros.estimation.estimate import half_width
-from dynid_ros.identification.torque_sensors.result import TorqueSensorResult
+from dynid_ros.identification.torque_sensors.torque_sensor_result import TorqueSensorResult
 from dynid_ros.report.formats import as_fine_as, counted, listed, percent, significant
 from dynid_ros.report.page import Tile
 from dynid_ros.report.torque_sensors.plots import reading_plot

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dynid_ros.identification.flexible.differences import Differences
+from dynid_ros.identification.flexible.link_response import Differences
 from dynid_ros.signals.derivatives import central_differences
 
 

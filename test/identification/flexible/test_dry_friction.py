@@ -5,7 +5,7 @@ import pytest
 from scipy.integrate import solve_ivp
 from scipy.interpolate import CubicSpline
 
-from dynid_ros.identification.flexible.dry_friction import LinearMotion, directions
+from dynid_ros.identification.flexible.link_response import LinearMotion, directions
 
 STEP, MARCH = 0.004, 0.001
 

@@ -12,7 +12,7 @@ from spring_experiments import spring_experiment
 
 from dynid_ros.errors import DynidError, IdentificationError
 from dynid_ros.identification.flexible import FlexibleJointIdentification
-from dynid_ros.identification.flexible.remarks import remarks
+from dynid_ros.identification.flexible.flexible_identification import remarks
 from dynid_ros.model import RobotModel
 
 LIMITS = {"stiffness": 0.03, "inertia": 0.05, "motor_inertia": 0.05, "coulomb": 0.05}

@@ -8,9 +8,9 @@ import urdf_parts
 from flexible_experiments import shortened
 from spring_experiments import spring_experiment
 
-from dynid_ros.identification.flexible.joint_parameters import MOTOR_TERMS, Layout
-from dynid_ros.identification.flexible.linear_steps import LinearSteps
-from dynid_ros.identification.flexible.run import runs
+from dynid_ros.identification.flexible.flexible_parameters import MOTOR_TERMS, Layout
+from dynid_ros.identification.flexible.runs import runs
+from dynid_ros.identification.flexible.starting_values import LinearSteps
 from dynid_ros.model import RobotModel
 from dynid_ros.model.spring import LinearSpring
 from dynid_ros.recording import Recording

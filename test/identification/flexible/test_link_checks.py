@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dynid_ros.errors import IdentificationError
-from dynid_ros.identification.flexible.link_checks import check_links
+from dynid_ros.identification.flexible.flexible_identification import check_links
 from dynid_ros.recording import Recording
 
 TIME = 0.01 * np.arange(300)

@@ -7,7 +7,7 @@ import pa10
 import pytest
 
 from dynid_ros.errors import IdentificationError
-from dynid_ros.identification.flexible.joint_parameters import Layout
+from dynid_ros.identification.flexible.flexible_parameters import Layout
 from dynid_ros.identification.flexible.link_response import LinkResponse
 from dynid_ros.model import RobotModel
 from dynid_ros.model.spring import SPRINGS, LinearSpring

@@ -9,8 +9,8 @@ import pytest
 from scipy.stats import norm
 
 from dynid_ros.identification.flexible import FlexibleJointIdentification
-from dynid_ros.identification.flexible.remarks import remarks
-from dynid_ros.identification.flexible.result import mean_and_variation
+from dynid_ros.identification.flexible.flexible_identification import remarks
+from dynid_ros.identification.flexible.flexible_result import mean_and_variation
 
 
 def with_error_of(result, name, share):

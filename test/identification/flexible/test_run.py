@@ -7,7 +7,7 @@ import pytest
 from flexible_experiments import single_joint, single_joint_motion
 from pa10 import table_one
 
-from dynid_ros.identification.flexible.run import runs
+from dynid_ros.identification.flexible.runs import runs
 from dynid_ros.recording import Recording
 
 QUICK = 1000.0

@@ -5,8 +5,7 @@ import pytest
 from scipy.signal import lfilter
 
 from dynid_ros.errors import IdentificationError
-from dynid_ros.identification.flexible.spring_data import white_noise
-from dynid_ros.identification.flexible.spring_fit import fit_spring
+from dynid_ros.identification.flexible.spring_fit import fit_spring, white_noise
 from dynid_ros.model.spring import SPRINGS
 
 TRUTH = {"linear": [1e4], "cubic": [1e4, 2e9], "dead_zone": [1e4, 3e-4]}

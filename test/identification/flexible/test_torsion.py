@@ -8,11 +8,10 @@ from real_recordings import DATA, MISSING
 from torsion_recordings import KUKA, flexible_joint, kuka_parts, kuka_recording
 
 from dynid_ros.errors import IdentificationError
-from dynid_ros.identification.flexible.spring_stiffness import Stiffness
-from dynid_ros.identification.flexible.torsion import TorsionIdentification
-from dynid_ros.identification.flexible.torsion_result import MDEG
-from dynid_ros.identification.flexible.torsion_signals import torsion_cutoff
-from dynid_ros.identification.flexible.torsion_stiffness import of_all
+from dynid_ros.identification.flexible.spring_fit import Stiffness
+from dynid_ros.identification.flexible.torsion_choice import of_all
+from dynid_ros.identification.flexible.torsion_identification import MDEG, TorsionIdentification
+from dynid_ros.identification.flexible.torsion_terms import torsion_cutoff
 from dynid_ros.recording import Recording
 
 real = pytest.mark.skipif(not DATA.is_dir(), reason=MISSING)

@@ -4,8 +4,8 @@ import numpy as np
 from pinocchio_arm import PinocchioArm
 
 from dynid_ros.identification import GravityIdentification
-from dynid_ros.identification.gravity.errors import LinearEstimate
-from dynid_ros.identification.samples import Samples
+from dynid_ros.identification.gravity.gravity_identification import LinearEstimate
+from dynid_ros.identification.static_samples import Samples
 from dynid_ros.model import RobotModel
 from dynid_ros.simulation.demo_arm import demo_arm_urdf
 

@@ -6,7 +6,7 @@ import pytest
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.identification import GravityIdentification
-from dynid_ros.identification.samples import Samples
+from dynid_ros.identification.static_samples import Samples
 from dynid_ros.model import GravityModel, RobotModel
 
 STEPS = 12

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dynid_ros.identification import GravityIdentification
-from dynid_ros.identification.samples import SampleRules
+from dynid_ros.identification.static_samples import SampleRules
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
 from dynid_ros.recording.effort import EffortConvention

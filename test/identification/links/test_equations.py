@@ -8,7 +8,7 @@ import pytest
 from link_problems import Drive, Fourier, chain, record
 
 from dynid_ros.errors import IdentificationError
-from dynid_ros.identification.links.equations import LinkEquations
+from dynid_ros.identification.equations import LinkEquations
 from dynid_ros.model.friction import JointFriction
 from dynid_ros.model.link_columns import LinkColumns
 from dynid_ros.recording.uniform_motion import LinkSignals

@@ -5,8 +5,14 @@ import pytest
 from link_problems import DenseEquations, chain, wrong
 
 from dynid_ros.estimation.normal_equations import LinkProblem
-from dynid_ros.identification.links.estimators import ESTIMATORS, REGULARIZED, UNBIASED, estimate_all, estimate_base
-from dynid_ros.identification.links.full_problem import FullProblem
+from dynid_ros.identification.links.link_identification import (
+    ESTIMATORS,
+    REGULARIZED,
+    UNBIASED,
+    estimate_all,
+    estimate_base,
+)
+from dynid_ros.identification.links.link_regularization import FullProblem
 from dynid_ros.model import BaseParameters, FrictionModel
 from dynid_ros.model.friction import JointFriction
 from dynid_ros.model.link_columns import LinkColumns

@@ -6,7 +6,7 @@ from link_problems import Drive, Fourier, chain, record, ur10, wrong
 
 from dynid_ros.estimation.cross_validation import FoldGrams
 from dynid_ros.estimation.normal_equations import LinkProblem
-from dynid_ros.identification.links.equations import LinkEquations
+from dynid_ros.identification.equations import LinkEquations
 from dynid_ros.identification.links.friction_choice import FrictionChoice, choose_friction, friction_candidates
 from dynid_ros.model.friction import JointFriction
 from dynid_ros.model.link_columns import LinkColumns

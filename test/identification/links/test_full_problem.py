@@ -6,7 +6,7 @@ from link_problems import DenseEquations, chain, wrong
 from scipy.optimize import minimize
 
 from dynid_ros.estimation.normal_equations import LinkProblem
-from dynid_ros.identification.links.full_problem import FullProblem
+from dynid_ros.identification.links.link_regularization import FullProblem
 from dynid_ros.model.friction import JointFriction
 from dynid_ros.model.inertia import divergence, is_possible
 from dynid_ros.model.link_columns import LinkColumns

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from link_problems import Drive, Fourier, chain, record
 
-from dynid_ros.identification.links.equations import LinkEquations
-from dynid_ros.identification.links.integral_equations import IntegralEquations
+from dynid_ros.identification.equations import LinkEquations
+from dynid_ros.identification.integral_equations import IntegralEquations
 from dynid_ros.model.friction import JointFriction
 from dynid_ros.model.link_columns import LinkColumns
 from dynid_ros.recording.uniform_motion import LinkSignals

@@ -8,7 +8,7 @@ from scipy.integrate import simpson
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.estimation.least_squares import minimum_norm
-from dynid_ros.identification.links.integral_form import integral_blocks
+from dynid_ros.identification.integral_equations import integral_blocks
 from dynid_ros.model import FrictionModel, JointFriction, RobotModel
 from dynid_ros.signals import central_differences, choose_cutoff, filtered_motion
 

@@ -8,7 +8,7 @@ from link_problems import PLAIN, Drive, Fourier, chain, rigid_torque, run, ur10,
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.identification import LinkIdentification
-from dynid_ros.identification.links.estimators import ESTIMATORS, UNBIASED
+from dynid_ros.identification.links.link_identification import ESTIMATORS, UNBIASED
 from dynid_ros.identified.identified_file import load_identified
 from dynid_ros.identified.links import link_model
 from dynid_ros.model import FrictionModel

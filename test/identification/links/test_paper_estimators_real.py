@@ -8,7 +8,7 @@ import pytest
 
 from dynid_ros.estimation.least_squares import minimum_norm, ridge
 from dynid_ros.estimation.robust import solve_robust
-from dynid_ros.identification.links.integral_form import integral_blocks
+from dynid_ros.identification.integral_equations import integral_blocks
 from dynid_ros.identification.links.sequential import sequential
 from dynid_ros.model import FrictionModel, JointFriction, RobotModel
 from dynid_ros.model.base_parameters import parameter_names, triangular_factor

@@ -7,7 +7,7 @@ import pytest
 from link_problems import Drive, Fourier, chain, rigid_torque
 
 from dynid_ros.errors import IdentificationError, ModelError
-from dynid_ros.identification.links.sample_equations import SampleEquations
+from dynid_ros.identification.equations import SampleEquations
 from dynid_ros.model.friction import JointFriction
 from dynid_ros.model.link_columns import LinkColumns
 

@@ -5,7 +5,7 @@ import pytest
 from online_experiment import STANDING, believed, block, measured, moves, mujoco_torque, standstills, stuck
 
 from dynid_ros.identification import OnlineIdentification
-from dynid_ros.identification.load.change import LoadChangeDetector
+from dynid_ros.identification.online.load_change import LoadChangeDetector
 from dynid_ros.model import RobotModel
 from dynid_ros.simulation.demo_arm import demo_arm_urdf
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dynid_ros.identification.load.consistency import possible_load
+from dynid_ros.identification.load_result import possible_load
 from dynid_ros.model.inertia import from_center_of_mass, is_possible
 
 LOAD = from_center_of_mass(2.0, np.array([0.02, 0.05, 0.1]), np.diag([0.01, 0.012, 0.004]))

@@ -10,8 +10,8 @@ from clean_recordings import arm
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.estimation.estimate import BaseEstimate
-from dynid_ros.identification.load.drivers import SETTINGS, driver_settings
-from dynid_ros.identification.load.result import LoadResult
+from dynid_ros.identification.load.driver_settings import SETTINGS, driver_settings
+from dynid_ros.identification.load_result import LoadResult
 from dynid_ros.model import RobotModel
 from dynid_ros.model.inertia import LOAD_NAMES
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dynid_ros.identification.online.filter import RowFilter
+from dynid_ros.identification.online.online_equations import RowFilter
 
 
 def test_half_of_the_power_passes_at_the_cutoff():

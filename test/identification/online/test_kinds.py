@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dynid_ros.estimation.recursive_least_squares import SquareRootInformation
-from dynid_ros.identification.motion_kinds import KINDS
+from dynid_ros.identification.equations import KINDS
 from dynid_ros.identification.online.kinds import SMALL_KINDS, KindSums
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dynid_ros.identification.online.motion import CausalMotion
+from dynid_ros.identification.online.online_equations import CausalMotion
 from dynid_ros.signals.derivatives import five_point_derivative
 
 STEP = 0.004

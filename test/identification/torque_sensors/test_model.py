@@ -5,9 +5,8 @@ import pytest
 from carried_loads import parent_joint
 from random_chains import TIP, random_urdf
 
-from dynid_ros.identification.samples import Samples
-from dynid_ros.identification.torque_sensors.load import ReferenceMass
-from dynid_ros.identification.torque_sensors.model import TorqueSensorModel
+from dynid_ros.identification.static_samples import Samples
+from dynid_ros.identification.torque_sensors.torque_sensor_model import ReferenceMass, TorqueSensorModel
 from dynid_ros.model import RobotModel
 
 MASS, CENTER = 2.5, (0.1, -0.2, 0.05)

@@ -8,9 +8,9 @@ from torque_sensor_bench import Truth, aslant_robot
 from torque_sensor_bench import recording as bench_recording
 
 from dynid_ros.errors import IdentificationError
-from dynid_ros.identification.samples import Samples
-from dynid_ros.identification.torque_sensors.drift import COLUMNS, DriftWindows
-from dynid_ros.identification.torque_sensors.observer import TorqueSensorObserver
+from dynid_ros.identification.static_samples import Samples
+from dynid_ros.identification.torque_sensors.sensor_drift import COLUMNS, DriftWindows
+from dynid_ros.identification.torque_sensors.torque_sensor_observer import TorqueSensorObserver
 from dynid_ros.identified.gravity import KnownGravity
 from dynid_ros.identified.torque_sensors import TorqueSensors
 from dynid_ros.simulation import SimulatedArm

@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import torque_sensor_bench as bench
 
-from dynid_ros.identification.samples import SampleRules, Samples, static_samples
-from dynid_ros.identification.torque_sensors.stream import LONGEST_REST, SampleStream
+from dynid_ros.identification.static_samples import SampleRules, Samples, static_samples
+from dynid_ros.identification.torque_sensors.torque_sensor_observer import LONGEST_REST, SampleStream
 
 RULES = SampleRules()
 

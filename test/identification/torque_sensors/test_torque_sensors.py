@@ -9,7 +9,7 @@ import torque_sensor_bench as bench
 
 from benchmarks.torque_sensors import static
 from dynid_ros.identification import TorqueSensorCalibration
-from dynid_ros.identification.samples import Samples
+from dynid_ros.identification.static_samples import Samples
 from dynid_ros.identified.gravity import KnownGravity
 from dynid_ros.model import GravityModel, RobotModel
 

@@ -11,10 +11,9 @@ from scipy.interpolate import CubicSpline
 from wrench_experiments import FT_300, TOPIC, CarriedMotion, Sensor, carried_motion, random_load, with_wrench, wrench_of
 
 from dynid_ros.errors import DynidError, IdentificationError
-from dynid_ros.identification.load.estimate import LoadFit
-from dynid_ros.identification.load.fit import fit_load
-from dynid_ros.identification.wrench.frame import AXES, tip_rotations, turned
-from dynid_ros.identification.wrench.source import WrenchProblem, WrenchSource
+from dynid_ros.identification.load.load_fit import LoadFit, fit_load
+from dynid_ros.identification.load.wrench_source import WrenchProblem, WrenchSource
+from dynid_ros.identification.wrench_frame import AXES, tip_rotations, turned
 from dynid_ros.model.inertia import transformed
 from dynid_ros.model.rigid_body import LoadBody
 from dynid_ros.recording import Recording, WrenchSeries

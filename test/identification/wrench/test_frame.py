@@ -6,7 +6,7 @@ from random_chains import TIP, random_urdf
 from scipy.spatial.transform import Rotation
 
 from dynid_ros.errors import IdentificationError
-from dynid_ros.identification.wrench.frame import frame_of, sensor_wrench, tip_rotations, turned
+from dynid_ros.identification.wrench_frame import frame_of, sensor_wrench, tip_rotations, turned
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import WrenchSeries
 

@@ -7,8 +7,8 @@ import pytest
 from wrench_experiments import FT_300, carried_motion, with_wrench, wrench_of
 
 from dynid_ros.estimation.normal_equations import LinkProblem
-from dynid_ros.identification.wrench.gains import Gains, estimated_gains
-from dynid_ros.identification.wrench.source import WrenchSource
+from dynid_ros.identification.load.wrench_columns import Gains, estimated_gains
+from dynid_ros.identification.load.wrench_source import WrenchSource
 
 CARRIED = carried_motion("ur10", 5.0, 3)
 

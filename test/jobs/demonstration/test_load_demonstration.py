@@ -10,7 +10,7 @@ import pytest
 from dynid_ros.errors import DynidError
 from dynid_ros.excitation import FourierExcitation
 from dynid_ros.identification import LoadIdentification
-from dynid_ros.identification.online.online import OnlineIdentification
+from dynid_ros.identification.online.online_identification import OnlineIdentification
 from dynid_ros.identified.load import load_section
 from dynid_ros.jobs.demonstration.load import LoadShown, judge_load
 from dynid_ros.model import RobotModel

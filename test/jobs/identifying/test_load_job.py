@@ -9,7 +9,7 @@ import yaml
 
 from dynid_ros.errors import IdentificationError, RecordingError
 from dynid_ros.identification import LinkIdentification, LoadIdentification
-from dynid_ros.identification.load.drivers import SETTINGS
+from dynid_ros.identification.load.driver_settings import SETTINGS
 from dynid_ros.identified.identified_file import load_identified
 from dynid_ros.jobs.identifying.load import identify_load
 from dynid_ros.model.friction import JointFriction

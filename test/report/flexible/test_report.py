@@ -12,7 +12,7 @@ from torsion_recordings import flexible_joint
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.identification.flexible import FlexibleJointIdentification, TorsionIdentification
-from dynid_ros.identification.flexible.measured_spring import link_noise, measured_springs
+from dynid_ros.identification.flexible.flexible_result import link_noise, measured_springs
 from dynid_ros.model import RobotModel
 from dynid_ros.report.flexible.plots import shown_rows, spring_panels
 from dynid_ros.report.flexible.report import write_flexible_report

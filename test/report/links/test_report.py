@@ -13,7 +13,7 @@ from html_page import HOSTILE, Page, assert_self_contained, assert_themed
 from scipy.stats import t as student_t
 
 from dynid_ros.errors import IdentificationError, RecordingError
-from dynid_ros.identification.links.links import LinkIdentification
+from dynid_ros.identification.links.link_identification import LinkIdentification
 from dynid_ros.model import RobotModel
 from dynid_ros.model.friction import FrictionModel
 from dynid_ros.model.inertia import Body

@@ -11,8 +11,8 @@ from html_page import HOSTILE, Page, assert_self_contained, assert_themed
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.identification import LoadIdentification
-from dynid_ros.identification.load.drivers import driver_settings
-from dynid_ros.identification.wrench.source import WrenchSource
+from dynid_ros.identification.load.driver_settings import driver_settings
+from dynid_ros.identification.load.wrench_source import WrenchSource
 from dynid_ros.report.load.evidence import LoadEvidence
 from dynid_ros.report.load.report import write_load_report
 from dynid_ros.report.load.table import load_rows

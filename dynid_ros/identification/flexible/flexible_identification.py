@@ -1,0 +1,352 @@
+"""Links, springs and motors of an arm with flexible joints (Lightcap and Banks 2007), one joint or the whole chain."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.interpolate import CubicSpline
+
+from dynid_ros.errors import IdentificationError, RecordingError
+from dynid_ros.identification.flexible.flexible_parameters import MOTOR_TERMS, Layout
+from dynid_ros.identification.flexible.flexible_prediction import joined, of_run
+from dynid_ros.identification.flexible.flexible_result import FlexibleResult, RunFound, measured, resonances, rigid_sums
+from dynid_ros.identification.flexible.output_error import OutputError, Solution
+from dynid_ros.identification.flexible.run_residuals import CLOCK_TERMS, RunTerms
+from dynid_ros.identification.flexible.runs import Run, runs
+from dynid_ros.identification.flexible.spring_fit import fit_spring
+from dynid_ros.identification.flexible.starting_values import LinearSteps
+from dynid_ros.mocap.chain_angles import LinkAngles
+from dynid_ros.model import RobotModel
+from dynid_ros.model.spring import SPRINGS, Spring
+from dynid_ros.recording import Recording
+from dynid_ros.recording.recording import MOVED
+from dynid_ros.recording.uniform_motion import require_torque
+from dynid_ros.signals.clock_alignment import align_clocks
+
+# Whether positions can be those of links behind springs.
+
+
+SAME = 1e-9
+"""rad or m: a link that is never farther from its motor, a constant aside, was copied from it."""
+SLOPE = (0.5, 2.0)
+"""Least and largest of a link's motion by that of its motor, slow enough for both to go together."""
+DEGREES = 180.0 / np.pi
+
+
+def check_links(motors: Recording, time: NDArray, link: NDArray) -> None:
+    """Refuse positions that are not those of links.
+
+    Args:
+        motors: their positions.
+        time: (M,) s, on about the motors' clock.
+        link: (M, n) rad or m; NaN where unknown.
+
+    Raises:
+        IdentificationError: no overlap in time, a joint without positions, or positions that are the motor's own, of
+            the opposite sign or in another unit; names the joint.
+
+    """
+    inside = (time >= motors.time[0]) & (time <= motors.time[-1])
+    if inside.sum() < 10:
+        raise IdentificationError(
+            f"{motors.source}: positions of links are from {time[0]:.3f} to {time[-1]:.3f} s on the robot's clock, "
+            f"motors from {motors.time[0]:.3f} to {motors.time[-1]:.3f} s: they do not overlap; record both at once"
+        )
+    at = CubicSpline(motors.time, motors.position)(time[inside])
+    for i, joint in enumerate(motors.joint_names):
+        values = link[inside, i]
+        known = np.isfinite(values)
+        where = f"{motors.source}: joint '{joint}'"
+        if known.sum() < 10:
+            raise IdentificationError(
+                f"{where} has no positions of its link while the motors move; see that its markers are in view, or "
+                "leave it out of the model"
+            )
+        motor, values = at[known, i], values[known]
+        deflection = values - motor
+        if np.ptp(deflection) < SAME:
+            raise IdentificationError(
+                f"{where}: the link's positions are those of its motor; the driver seems to copy them: give a "
+                "measurement behind the gear, or take the joint as rigid with `identify links`"
+            )
+        if np.ptp(motor) < MOVED:
+            continue
+        slope = float(np.polyfit(motor, values, 1)[0])
+        if slope < 0:
+            raise IdentificationError(
+                f"{where}: its link moves against its motor; the axis or the camera's frame is mirrored: correct the "
+                "sign, or the direction of the axis in the URDF"
+            )
+        if not SLOPE[0] < slope < SLOPE[1]:
+            unit = "degrees" if DEGREES / 2 < slope < 2 * DEGREES else "another unit, or another joint's"
+            unit = "millimetres" if 500 < slope < 2000 else unit
+            raise IdentificationError(
+                f"{where}: its link moves {slope:.3g} times as far as its motor; the positions seem to be in {unit}: "
+                "expected rad or m, and the motor's position seen from the link (divided by the gear ratio)"
+            )
+
+
+# Sentences on what an identification of flexible joints does not decide, and why.
+
+
+POOR = 0.2
+"""Of a torque's standard deviation: what a fit that leaves more does not deserve trust for."""
+FOLLOWS = 0.5
+"""R² of a spring's torque, of whatever law, by its measured deflection, from which the spring does wind up."""
+SPLIT = ("viscous", "motor_viscous", "motor_inertia")
+
+
+def remarks(result: FlexibleResult) -> tuple[str, ...]:
+    """What is not decided by joint, and where to look instead."""
+    found = []
+    intervals = result.confidence_intervals()
+    stiffness = result.term("stiffness")
+    at = result.layout.index("stiffness")
+    for i, joint in enumerate(result.joint_names):
+        if not stiffness.decided[i]:
+            found.append(f"{joint}: its stiffness is not decided ({_why_not(result, i, float(intervals[at[i], 0]))}")
+        undecided = [name for name in SPLIT if name in _terms(result) and not result.term(name).decided[i]]
+        if undecided:
+            frequency = result.resonances[i]
+            way_out = f"; move near {frequency:.2g} Hz" if np.isfinite(frequency) else ""
+            found.append(
+                f"{joint}: {', '.join(undecided)} not decided by themselves: so slow a motion shows only the sums of "
+                f"link and motor{way_out}"
+            )
+    for run in result.runs:
+        varied = np.std(run.prediction.measured_torque, axis=0)
+        for joint, left, size in zip(result.joint_names, run.torque_rms, varied, strict=True):
+            if left > POOR * size:
+                found.append(
+                    f"{run.source}: {left / size:.0%} of the torque of {joint} is left unexplained: the model is not "
+                    "that of this arm, its spring follows another law (--spring auto tries them), or the search ended "
+                    "in a wrong place; errors are larger than told"
+                )
+        if run.clock_offset_error > 5e-4:
+            found.append(f"{run.source}: the clock's offset is known to {1e3 * run.clock_offset_error:.2g} ms only")
+    return tuple(found)
+
+
+def _why_not(result: FlexibleResult, i: int, low: float) -> str:
+    """Rest of the sentence: a spring of another law, or one that hardly gives way."""
+    deflection, torque, runs = measured(result, i)
+    law = next(name for name, kind in SPRINGS.items() if isinstance(result.layout.springs[i], kind))
+    try:
+        fit = fit_spring(deflection, torque, tuple(SPRINGS), runs=runs)
+    except IdentificationError:
+        fit = None
+    if fit is not None and fit.r_squared > FOLLOWS:
+        other = "" if fit.law == law else f", as a {fit.law} spring would: set spring='{fit.law}' (--spring {fit.law})"
+        return (
+            f"its deflection follows the torque, R² {fit.r_squared:.2f}{other}); it is not rigid: see the report's "
+            "spring as measured, or take --spring auto"
+        )
+    least = f"at least {low:.3g} N m/rad, " if np.isfinite(low) and low > 0 else ""
+    return (
+        f"{least}the spring hardly winds up beside the noise); take the joint as rigid, or move it with more torque "
+        "near its resonance"
+    )
+
+
+def _terms(result: FlexibleResult) -> tuple[str, ...]:
+    return ("viscous", *result.layout.motor_terms)
+
+
+CLOCKS = ("auto", "same", "own")
+UNEXPLAINED = 1.0
+"""Of a torque's standard deviation: a fit that leaves more is worse than none."""
+
+
+@dataclass
+class FlexibleJointIdentification:
+    """Fits Y(q) x + c sign(q̇) + v q̇ = s(q_m - q) and u = s(q_m - q) + J q̈_m + b q̇_m by maximum likelihood.
+
+    q_m, u: positions and torques of the motors, seen from the links; q: positions of the links, by motion capture or by
+    encoders of their own; s: springs. The motors' equations, solved first, and then the links' give a start; what is
+    returned predicts all measured signals best, each weighed by its noise.
+
+    Attributes:
+        robot: kinematics and gravity; its nominal links are where the search starts. One joint alone, the others held
+            by their brakes: `model.locked`.
+        spring: law of all springs, or by joint: "linear", "cubic" or "dead_zone".
+        motor_terms: of the motors' torques: "motor_inertia", "motor_viscous", and where asked for "motor_coulomb" and
+            "torque_offset".
+        zero: estimate for every recording a constant between the positions of each link and its motor. Without it the
+            deflection is believed to be right by itself.
+        clock: of the links' sensor: "own": its offset is estimated; "same": as the robot's; "auto": own, unless the
+            recording has the links beside the motors.
+        drift: estimate a drift of that clock too.
+        band: highest frequency that is compared, Hz; None: chosen from the motion.
+
+    """
+
+    robot: RobotModel
+    spring: str | Mapping[str, str] = "linear"
+    motor_terms: Sequence[str] = MOTOR_TERMS[:2]
+    zero: bool = True
+    clock: Literal["auto", "same", "own"] = "auto"
+    drift: bool = False
+    band: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.clock not in CLOCKS:
+            raise IdentificationError(f"clock is '{self.clock}'; expected one of {', '.join(CLOCKS)}")
+        unknown = sorted(set(self.motor_terms) - set(MOTOR_TERMS))
+        if unknown:
+            raise IdentificationError(f"motor_terms: no term {', '.join(unknown)}; expected {', '.join(MOTOR_TERMS)}")
+        self._springs()
+
+    def fit(
+        self, *recordings: Recording, links: LinkAngles | Sequence[LinkAngles | None] | None = None
+    ) -> FlexibleResult:
+        """Identify from one or more recordings.
+
+        Args:
+            recordings: motors' positions and torques, of the robot's joints among others.
+            links: positions of the links for each recording, as `mocap_links` finds them; None: the recordings'
+                `link_position`.
+
+        Raises:
+            RecordingError: a joint of the model is not in a recording, or its clock cannot be aligned.
+            IdentificationError: no torque, no positions of links, positions that cannot be those of links, no motion,
+                or no parameters that fit.
+
+        """
+        if not recordings:
+            raise IdentificationError("fit needs at least one recording")
+        seen = _each(links, len(recordings))
+        found = [
+            run for recording, angles in zip(recordings, seen, strict=True) for run in self._runs(recording, angles)
+        ]
+        terms = tuple(term for term in MOTOR_TERMS if term in self.motor_terms)
+        layout = Layout(self.robot, self.robot.base_parameters(), self._springs(), terms)
+        start = LinearSteps(layout, found).solve()
+        own = [RunTerms(self.zero, not run.same_clock, self.drift and not run.same_clock) for run in found]
+        search = OutputError(layout, found, own)
+        solution = search.solve(start)
+        return self._result(layout, search, solution, found, tuple(recording.source for recording in recordings))
+
+    def repeat(
+        self, *recordings: Recording, links: Sequence[LinkAngles | None] | None = None
+    ) -> tuple[FlexibleResult, ...]:
+        """The same from each recording alone, for means and coefficients of variation as in the paper's table I."""
+        seen = _each(links, len(recordings))
+        return tuple(self.fit(r, links=one) for r, one in zip(recordings, seen, strict=True))
+
+    def _springs(self) -> list[Spring]:
+        names = self.robot.joint_names
+        laws = dict.fromkeys(names, self.spring) if isinstance(self.spring, str) else dict(self.spring)
+        for joint, law in laws.items():
+            if joint not in names or law not in SPRINGS:
+                raise IdentificationError(
+                    f"spring: '{law}' for joint '{joint}'; expected one of {', '.join(SPRINGS)} for joints of "
+                    f"{', '.join(names)}"
+                )
+        return [SPRINGS[laws.get(joint, "linear")]() for joint in names]
+
+    def _runs(self, recording: Recording, angles: LinkAngles | None) -> list[Run]:
+        motion = recording.select(self.robot.joint_names)
+        require_torque(motion)
+        if angles is None:
+            if motion.link_position is None:
+                raise IdentificationError(
+                    f"{recording.source}: no positions of links; record encoders behind the gears as link_position, or "
+                    "give the link angles of a camera"
+                )
+            time, link, same = motion.time, motion.link_position, self.clock != "own"
+        else:
+            time, link, same = angles.time, angles.position - angles.offsets, self.clock == "same"
+        offset = 0.0
+        if not same:
+            try:
+                offset = align_clocks(motion.time, motion.position, time, link, drift=False).offset
+            except RecordingError as error:
+                names = ", ".join(motion.joint_names)
+                raise RecordingError(f"{recording.source}: joints {names}: {error}") from error
+        check_links(motion, time + offset, link)
+        try:
+            return runs(motion, time, link, same_clock=same, offset=offset, band=self.band)
+        except RecordingError as error:
+            raise RecordingError(f"{recording.source}: {error}") from error
+
+    def _result(
+        self, layout: Layout, search: OutputError, solution: Solution, found: list[Run], sources: tuple[str, ...]
+    ) -> FlexibleResult:
+        frequencies, errors = resonances(layout, solution, found)
+        result = FlexibleResult(
+            layout=layout,
+            parameters=solution.values,
+            covariance=solution.covariance,
+            condition_number=solution.condition_number,
+            resonances=frequencies,
+            resonance_errors=errors,
+            sums=rigid_sums(layout, solution),
+            runs=tuple(self._run_found(layout, search, solution, k, run) for k, run in enumerate(found)),
+            sources=sources,
+            settings={
+                "spring": [type(law).__name__ for law in layout.springs],
+                "motor_terms": list(layout.motor_terms),
+                "zero": self.zero,
+                "clock": self.clock,
+                "band": float(min(run.band for run in found)),
+            },
+            remarks=(),
+            iterations=solution.iterations,
+        )
+        _require_explained(result)
+        return replace(result, remarks=remarks(result))
+
+    def _run_found(self, layout: Layout, search: OutputError, solution: Solution, k: int, run: Run) -> RunFound:
+        n, residuals = run.n_joints, search.residuals[k]
+        names = residuals.terms.names(n)
+        values = dict(zip(names, solution.runs[k][2 * n : 2 * n + len(names)], strict=True))
+        errors = dict(zip(names, solution.run_errors[k][2 * n : 2 * n + len(names)], strict=True))
+        rms = {(channel.kind, channel.joint): _rms(channel.samples) for channel in solution.channels[k]}
+        zero = np.array([values.get(f"zero {i}", 0.0) for i in range(n)])
+        correction = values.get(CLOCK_TERMS[0], 0.0)
+        motion = residuals.motion(solution.values, solution.runs[k])
+        return RunFound(
+            source=run.source,
+            clock_offset=run.offset + correction,
+            clock_offset_error=errors.get(CLOCK_TERMS[0], 0.0),
+            clock_drift=values.get(CLOCK_TERMS[1], 0.0),
+            clock_drift_error=errors.get(CLOCK_TERMS[1], 0.0),
+            zero=zero,
+            zero_errors=np.array([errors.get(f"zero {i}", 0.0) for i in range(n)]),
+            link_rms=np.array([rms.get(("link", i), np.nan) for i in range(n)]),
+            torque_rms=np.array([rms.get(("motor", i), np.nan) for i in range(n)]),
+            prediction=joined([of_run(layout, solution.values, run, motion, zero=zero, clock=correction)]),
+        )
+
+
+def _each(links: LinkAngles | Sequence[LinkAngles | None] | None, count: int) -> list[LinkAngles | None]:
+    """Links' positions of each recording."""
+    if links is None:
+        return [None] * count
+    given: list[LinkAngles | None] = [links] if isinstance(links, LinkAngles) else list(links)
+    if len(given) != count:
+        raise IdentificationError(
+            f"links are given for {len(given)} of {count} recordings; give one LinkAngles, or None, for each"
+        )
+    return given
+
+
+def _require_explained(result: FlexibleResult) -> None:
+    """Refuse a fit that leaves much of some torque: a search that ended in a wrong place, or another arm's model."""
+    for run in result.runs:
+        varied = np.std(run.prediction.measured_torque, axis=0)
+        for joint, left, size in zip(result.joint_names, run.torque_rms, varied, strict=True):
+            if left > UNEXPLAINED * size:
+                raise IdentificationError(
+                    f"{run.source}: the best fit leaves {left / size:.0%} of joint '{joint}'s torque unexplained; "
+                    "no parameters can be told from it: check the units and signs of torques and link angles, the "
+                    "order of the joints and the camera's clock, or record a motion nearer to the resonance"
+                )
+
+
+def _rms(values: NDArray) -> float:
+    return float(np.sqrt(np.mean(values**2)))

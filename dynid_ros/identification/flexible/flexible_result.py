@@ -1,0 +1,389 @@
+"""What identification of flexible joints found, how sure it is, and what it could not tell apart."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynid_ros.errors import IdentificationError
+from dynid_ros.estimation.estimate import half_width
+from dynid_ros.identification.flexible.flexible_parameters import JointParameters, Layout
+from dynid_ros.identification.flexible.flexible_prediction import FlexiblePrediction, predict
+from dynid_ros.identification.flexible.output_error import Solution
+from dynid_ros.identification.flexible.runs import Run
+from dynid_ros.identification.flexible.spring_fit import SpringFit, fit_spring, white_noise
+from dynid_ros.identified.flexible_joints import document
+from dynid_ros.identified.identified_file import save_identified
+from dynid_ros.identified.validation import Validation, validate_torque
+from dynid_ros.mocap.chain_angles import LinkAngles
+from dynid_ros.model.friction import FrictionModel, JointFriction
+from dynid_ros.recording import Recording
+
+# A sum of parameters.
+
+
+class Combination(NamedTuple):
+    """Value and standard error of a sum of parameters, and the sum to read."""
+
+    expression: str
+    value: float
+    standard_error: float
+
+
+HEADS = {
+    "stiffness": "k [N m/rad]",
+    "motor_inertia": "J [kg m²]",
+    "motor_viscous": "b [N m s]",
+    "coulomb": "c [N m]",
+    "viscous": "v [N m s]",
+}
+"""Columns of the summary."""
+DECIDED = 0.25
+"""Standard error of a value, in parts of it, up to which it counts as decided: an interval of half the value."""
+
+
+class Term(NamedTuple):
+    """A parameter of every joint: (n,) values, standard errors, and whether the data decide it."""
+
+    values: NDArray
+    standard_errors: NDArray
+    decided: NDArray
+
+
+@dataclass(frozen=True, eq=False)
+class RunFound:
+    """What belongs to one recording, or to one stretch of it.
+
+    Attributes:
+        source: the recording.
+        clock_offset, clock_drift: s and s/s, robot's clock less that of the links' sensor; 0 if they share a clock.
+        clock_offset_error, clock_drift_error: their standard errors.
+        zero: (n,) of each joint's measured link position when its spring is relaxed, less that of its motor.
+        zero_errors: (n,).
+        link_rms, torque_rms: (n,) of what the fit leaves, rad or m, N m or N; NaN where not measured.
+        prediction: of the fit at the recording's samples, with what was measured.
+
+    """
+
+    source: str
+    clock_offset: float
+    clock_offset_error: float
+    clock_drift: float
+    clock_drift_error: float
+    zero: NDArray
+    zero_errors: NDArray
+    link_rms: NDArray
+    torque_rms: NDArray
+    prediction: FlexiblePrediction
+
+
+@dataclass(frozen=True, eq=False)
+class FlexibleResult:
+    """Links, friction, springs and motors of an arm with flexible joints.
+
+    Attributes:
+        layout: names and order of the parameters.
+        parameters: (p,) of `names`.
+        covariance: (p, p); infinite variances of what the data do not decide at all.
+        condition_number: of the information's square root with columns scaled.
+        resonances: of the links with motors held, in the middle of the motion, (n,) Hz, by joint where motors couple
+            little: that of the joint alone.
+        resonance_errors: (n,) Hz.
+        sums: combinations that a rigid arm shows too; decided where their parts are not.
+        runs: what belongs to each recording.
+        sources: names of the recordings.
+        settings: of the identification.
+        remarks: sentences on what was chosen and what is not decided.
+        iterations: of the search.
+
+    """
+
+    layout: Layout
+    parameters: NDArray
+    covariance: NDArray
+    condition_number: float
+    resonances: NDArray
+    resonance_errors: NDArray
+    sums: tuple[Combination, ...]
+    runs: tuple[RunFound, ...]
+    sources: tuple[str, ...]
+    settings: dict
+    remarks: tuple[str, ...]
+    iterations: int
+    validations: tuple[Validation, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """(p,) names of the parameters, such as "Izz1" or "stiffness joint_1"."""
+        return self.layout.names
+
+    @property
+    def joint_names(self) -> tuple[str, ...]:
+        """The joints."""
+        return self.layout.robot.joint_names
+
+    @cached_property
+    def standard_errors(self) -> NDArray:
+        """(p,); infinite where the data do not decide."""
+        return np.sqrt(np.maximum(np.diagonal(self.covariance), 0.0))
+
+    def confidence_intervals(self, level: float = 0.95) -> NDArray:
+        """(p, 2) lower and upper ends; that of a stiffness is the inverse of its compliance's."""
+        half = half_width(self.standard_errors, level=level)
+        found = np.stack([self.parameters - half, self.parameters + half], axis=1)
+        for i in self.layout.index("stiffness"):
+            # A compliance has the normal errors: a spring that might be rigid has no upper end.
+            share = half[i] / self.parameters[i]
+            found[i] = self.parameters[i] / (1 + share), self.parameters[i] / (1 - share) if share < 1 else np.inf
+        return found
+
+    def term(self, name: str) -> Term:
+        """A parameter of every joint: "stiffness", "motor_inertia", "motor_viscous", "coulomb", "viscous" ...
+
+        Raises:
+            ValueError: the model has no such term.
+
+        """
+        at = self.layout.index(name)
+        return Term(self.parameters[at], self.standard_errors[at], self.decided[at])
+
+    @property
+    def decided(self) -> NDArray:
+        """(p,) whether the data decide each parameter."""
+        return self.standard_errors < DECIDED * np.abs(self.parameters)
+
+    @property
+    def stiffness(self) -> NDArray:
+        """(n,) N m/rad or N/m; NaN where the data do not decide it."""
+        term = self.term("stiffness")
+        return np.where(term.decided, term.values, np.nan)
+
+    @property
+    def model(self) -> JointParameters:
+        """All parameters by what they are."""
+        return self.layout.unpack(self.parameters)
+
+    @property
+    def residual_rms(self) -> NDArray:
+        """(n,) RMS of the motors' torques that the fit leaves, N m or N, over all recordings."""
+        return np.sqrt(np.mean([run.torque_rms**2 for run in self.runs], axis=0))
+
+    def predict(self, recording: Recording) -> FlexiblePrediction:
+        """Motion of the links and torques of the motors, from the recorded motion of the motors alone.
+
+        Raises:
+            RecordingError: a joint is missing, or there is no motion.
+            IdentificationError: no stretch without a gap is long enough.
+
+        """
+        return predict(self.layout, self.parameters, recording, self.settings["band"])
+
+    def validate(self, *recordings: Recording) -> list[Validation]:
+        """Torques of recordings that were not used, against the model's."""
+        found = []
+        for recording in recordings:
+            prediction = self.predict(recording)
+            found.append(
+                validate_torque(recording.source, self.joint_names, prediction.measured_torque, prediction.torque)
+            )
+        return found
+
+    def document(self) -> dict:
+        """The sections of `identified.yaml`."""
+        return document(self)
+
+    def save(self, path: str | Path) -> Path:
+        """Write `identified.yaml`."""
+        return save_identified(path, self.document())
+
+    def summary(self) -> str:
+        """Text: one line per joint, sums, clocks, remarks."""
+        shown_terms = [(name, head) for name, head in HEADS.items() if f"{name} {self.joint_names[0]}" in self.names]
+        lines = [f"{'joint':<14}{''.join(f'{head:>22}' for _, head in shown_terms)}{'Hz':>7}"]
+        terms = [self.term(name) for name, _ in shown_terms]
+        for i, joint in enumerate(self.joint_names):
+            cells = [shown(term.values[i], term.standard_errors[i]) for term in terms]
+            row = "".join(f"{cell:>22}" for cell in cells)
+            lines.append(f"{joint:<14}{row}{self.resonances[i]:>7.2f}")
+        lines += ["", *(f"{s.expression} = {shown(s.value, s.standard_error)}" for s in self.sums), ""]
+        for run in self.runs:
+            if run.clock_offset:
+                lines.append(
+                    f"{run.source}: clock of the links' sensor {1e3 * run.clock_offset:+.3f} "
+                    f"± {1e3 * half_width(run.clock_offset_error):.3f} ms"
+                )
+        lines += self.remarks
+        return "\n".join(lines)
+
+
+def shown(value: float, error: float) -> str:
+    """Value and half of its 95 % interval, or that it is not decided."""
+    if not error < DECIDED * abs(value):
+        return "not decided"
+    return f"{value:.4g} ± {half_width(error):.2g}"
+
+
+def mean_and_variation(values: Sequence[NDArray]) -> tuple[NDArray, NDArray]:
+    """Mean (p,) of repeated estimates (p,) and coefficient of variation (p,) (Lightcap and Banks 2007, table I)."""
+    table = np.array(values)
+    mean = table.mean(axis=0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return mean, table.std(axis=0, ddof=1) / np.abs(mean)
+
+
+# What sensors say of the springs: deflections and torques without any law, to fit one to and to show.
+
+
+@dataclass(frozen=True, eq=False)
+class MeasuredSpring:
+    """Of one joint, N samples of all recordings.
+
+    Attributes:
+        joint: its name.
+        deflection: (N,) measured motor less measured link, rad or m, without the zero that was found.
+        torque: (N,) measured, less what accelerates and brakes the motor, N m or N.
+        runs: (N,) which run a sample belongs to.
+        fit: of a law to these; None: `undecided` says why.
+        undecided: why there is no fit; else empty.
+
+    """
+
+    joint: str
+    deflection: NDArray
+    torque: NDArray
+    runs: NDArray
+    fit: SpringFit | None
+    undecided: str
+
+
+def link_noise(
+    robot_joints: Sequence[str], recordings: Sequence[Recording], links: Sequence[LinkAngles | None]
+) -> NDArray:
+    """(n,) white noise of the links' positions as they were measured, rad or m; NaN where too few are known."""
+    found = []
+    for recording, seen in zip(recordings, links, strict=True):
+        values = recording.select(robot_joints).link_position if seen is None else seen.position
+        columns = [] if values is None else [column[np.isfinite(column)] for column in values.T]
+        found.append([white_noise(column) if len(column) > 12 else np.nan for column in columns])
+    return np.sqrt(np.nanmean(np.square(found), axis=0))
+
+
+def measured_springs(result: FlexibleResult, laws: Sequence[Sequence[str]], noise: NDArray) -> list[MeasuredSpring]:
+    """Deflection and torque of each spring, and the law of each joint's `laws` that predicts them best.
+
+    Only the motor's own terms, the zeros and the clocks are taken from the result, not its springs.
+
+    Args:
+        result: of an identification.
+        laws: for each joint keys of `SPRINGS`, simplest first.
+        noise: (n,) of the links' positions, rad or m.
+
+    """
+    found = []
+    for i, joint in enumerate(result.joint_names):
+        d, tau, numbers = measured(result, i)
+        fit, undecided = None, ""
+        try:
+            fit = fit_spring(d, tau, laws[i], runs=numbers, deflection_noise=float(noise[i]))
+        except IdentificationError as error:
+            undecided = str(error)
+        found.append(MeasuredSpring(joint, d, tau, numbers, fit, undecided))
+    return found
+
+
+def measured(result: FlexibleResult, joint: int) -> tuple[NDArray, NDArray, NDArray]:
+    """Deflection, torque and run (N,) of the joint's spring, all recordings after each other, without any law."""
+    parts = [run.prediction for run in result.runs]
+    deflection = np.concatenate([part.link + part.deflection - part.measured_link for part in parts])[:, joint]
+    torque = np.concatenate([part.measured_torque - (part.torque - part.spring_torque) for part in parts])[:, joint]
+    runs = np.repeat(np.arange(len(parts)), [len(part.time) for part in parts])
+    known = np.isfinite(deflection) & np.isfinite(torque)
+    return deflection[known], torque[known], runs[known]
+
+
+# What a rigid arm shows too: sums of link and motor, decided where slow motion or stiff springs hide the parts.
+
+
+PARTS = {
+    "rotor_inertia": ("motor_inertia",),
+    "viscous": ("viscous", "motor_viscous"),
+    "coulomb": ("coulomb", "motor_coulomb"),
+    "offset": ("torque_offset",),
+}
+"""What each term of a rigid joint is made of."""
+
+
+def rigid_sums(layout: Layout, solution: Solution) -> tuple[Combination, ...]:
+    """Base parameters of the rigid arm that hold a motor's part, by those of the flexible one."""
+    robot, names = layout.robot, layout.names
+    terms = {term for term, parts in PARTS.items() if set(parts) & {*layout.motor_terms, "coulomb", "viscous"}}
+    friction = FrictionModel(JointFriction(offset="offset" in terms, rotor_inertia="rotor_inertia" in terms))
+    rigid = robot.base_parameters(friction)
+    n_links = robot.parameters.size
+    # Links add to a rigid arm's parameters as to a flexible one's: its own are combinations of the flexible one's.
+    shares = np.linalg.lstsq(layout.base.combinations.T, rigid.combinations[:, :n_links].T, rcond=None)[0].T
+    found = []
+    for row, expression in enumerate(rigid.expressions):
+        weights = np.zeros(len(names))
+        weights[: layout.n_links] = shares[row]
+        motors = False
+        for column in np.flatnonzero(np.abs(rigid.combinations[row, n_links:]) > 1e-9):
+            term, joint = rigid.names[n_links + column].split(" ", 1)
+            for part in PARTS[term]:
+                name = f"{part} {joint}"
+                if name in names:
+                    weights[names.index(name)] += rigid.combinations[row, n_links + column]
+                    motors |= part in layout.motor_terms
+        told = np.abs(weights) > 1e-9
+        if motors and told.sum() > 1:
+            error = np.sqrt(_variance(weights, solution.information, told))
+            found.append(Combination(_words(expression, layout), float(weights @ solution.values), float(error)))
+    return tuple(found)
+
+
+def resonances(layout: Layout, solution: Solution, runs: Sequence[Run]) -> tuple[NDArray, NDArray]:
+    """Frequencies (n,) of each joint alone, Hz, its motor held, in the middle of the motion; and standard errors."""
+    n, r = layout.robot.n_joints, layout.n_links
+    pose = np.mean(np.concatenate([run.motor.position for run in runs]), axis=0)
+    own = np.arange(n)
+    rows = layout.base.reduce(layout.inertia_regressor(pose[None])[0])[own, own]
+    inertia, at = rows @ solution.values[:r], layout.index("stiffness")
+    stiffness = solution.values[at]
+    found, errors = np.full(n, np.nan), np.full(n, np.nan)
+    for i in range(n):
+        if inertia[i] > 0 and stiffness[i] > 0:
+            found[i] = np.sqrt(stiffness[i] / inertia[i]) / (2 * np.pi)
+            gradient = np.zeros(len(layout.names))
+            gradient[:r] = -found[i] / 2 * rows[i] / inertia[i]
+            gradient[at[i]] = found[i] / 2 / stiffness[i]
+            errors[i] = np.sqrt(_variance(gradient, solution.information, gradient != 0))
+    return found, errors
+
+
+def _variance(weights: NDArray, information: NDArray, told: NDArray) -> float:
+    """Of a combination, though parts of it may not be decided: infinite if it is not either."""
+    scale = np.sqrt(np.diagonal(information))
+    if (scale[told] == 0).any():
+        return np.inf
+    scale = np.where(scale > 0, scale, 1.0)
+    eigenvalues, vectors = np.linalg.eigh(information / np.outer(scale, scale))
+    along = vectors.T @ (weights / scale)
+    good = eigenvalues > 1e-12 * eigenvalues[-1]
+    if (along[~good] ** 2).sum() > 1e-8 * (along**2).sum():
+        return np.inf
+    return float((along[good] ** 2 / eigenvalues[good]).sum())
+
+
+def _words(expression: str, layout: Layout) -> str:
+    """An expression with a rigid joint's terms by their parts."""
+    for term, parts in PARTS.items():
+        for joint in layout.robot.joint_names:
+            present = [f"{part} {joint}" for part in parts if f"{part} {joint}" in layout.names]
+            expression = expression.replace(f"{term} {joint}", " + ".join(present))
+    return expression

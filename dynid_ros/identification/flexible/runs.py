@@ -1,0 +1,301 @@
+"""Recordings of flexible joints: motors on a uniform clock, links on that of their sensor."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.interpolate import CubicSpline
+
+from dynid_ros.errors import IdentificationError, RecordingError
+from dynid_ros.recording import Recording
+from dynid_ros.recording.uniform_motion import joint_motions, moving_rows
+from dynid_ros.signals import LowPass, Motion, choose_cutoff, resample, sample_times
+from dynid_ros.signals.periodic import FourierSeries, base_frequency
+
+# Motors that repeat a motion: their harmonics, without the noise of all other frequencies.
+
+
+FIRST_HARMONICS = 8
+"""Of the series that finds the base frequency."""
+SIGNIFICANT = 5.0
+"""Amplitude of a harmonic, in standard errors, above which it is one."""
+DIGITS, AGREES = 4, 4.0
+"""Of a commanded frequency or period; and how many standard errors it may be off."""
+UNEXPLAINED = 1.3
+"""What a series leaves, in parts of the noise, up to which motors count as periodic."""
+
+
+def periodic_motors(time: NDArray, position: NDArray, noise: NDArray, band: float) -> FourierSeries | None:
+    """Harmonics of the motors' positions (N, n), insignificant ones zero; None if the motion does not repeat.
+
+    Args:
+        time: (N,) s, uniform.
+        position: (N, n) as measured.
+        noise: (n,) standard deviation of their noise.
+        band: highest frequency of a harmonic, Hz.
+
+    """
+    moving = np.ptp(position, axis=0) > 20.0 * noise
+    if not moving.any():
+        return None
+    try:
+        found = base_frequency(time, position[:, moving], FIRST_HARMONICS)
+        rough = FourierSeries.fit(time, position, found, max(1, int(band / found)))
+        found = _as_commanded(rough, noise, time)
+        series = FourierSeries.fit(time, position, found, max(1, int(band / found)))
+    except RecordingError:
+        return None
+    if (series.residual > UNEXPLAINED * noise + 1e-12).any():
+        return None
+    least = SIGNIFICANT * noise * np.sqrt(2.0 / len(time))
+    kept = np.hypot(series.cosines, series.sines) > least
+    return replace(series, cosines=np.where(kept, series.cosines, 0.0), sines=np.where(kept, series.sines, 0.0))
+
+
+def _as_commanded(series: FourierSeries, noise: NDArray, time: NDArray) -> float:
+    """The base frequency, or the round number next to it: of its frequency or period, as motions are commanded.
+
+    Only if the data agree. Over a record the phase of the highest harmonic magnifies errors of the base frequency.
+    """
+    order = np.arange(1, series.n_harmonics + 1)[:, None]
+    squares = (order**2 * (series.cosines**2 + series.sines**2)).sum(axis=0)
+    told = (2 * np.pi) ** 2 * len(time) * np.ptp(time) ** 2 / 24 * (squares / np.maximum(noise, 1e-12) ** 2).sum()
+    frequency = series.base_frequency
+    for place in range(2, DIGITS + 1):
+        for near in (float(f"{frequency:.{place - 1}e}"), 1 / float(f"{1 / frequency:.{place - 1}e}")):
+            if abs(near - frequency) < AGREES / np.sqrt(told):
+                return near
+    return frequency
+
+
+def motion_of(series: FourierSeries, time: NDArray) -> Motion:
+    """Position, velocity and acceleration, (N, n) each."""
+    return Motion(*(series.evaluate(time, order) for order in range(3)))
+
+
+MOTION_OVER_BAND = 2.0
+"""Cut-off of the motors' motion, in parts of the highest frequency that is compared: there it must be undamped."""
+BAND_OVER_MOTION = 1.6
+"""Friction and springs answer beyond the motors' own motion: so far is compared."""
+HIGHEST = 0.8
+"""Highest cut-off, in parts of half the rate."""
+LEAST_BAND = 5.0
+"""Hz."""
+HELD = 0.995
+"""Of the power of each joint's motion, by the frequencies that are compared."""
+LOWEST_BINS = 3
+"""Are always compared: means, which hold zeros and gravity, and what is next to them."""
+BETWEEN_LINES = 4
+"""Of the frequencies between the lines of a periodic motion one in so many is compared too."""
+ENOUGH = 250.0
+"""Samples per second: of quicker recordings not all are needed."""
+MARGIN = 0.05
+"""Of both ends of a run, in which links are not compared, s: their clock may yet be moved by so much."""
+LONGEST_STEP, FEW_JOINTS = 2e-3, 1
+"""Step of the prediction of so many joints, s; with more of them samples are the steps, for the sake of time."""
+SHORTEST = 1.0
+"""Of a stretch without gaps, s."""
+SPLINE_SAMPLES = 4
+"""The fewest that a cubic spline goes through."""
+
+
+@dataclass(frozen=True, eq=False)
+class Compared:
+    """Samples and frequencies that are compared.
+
+    Attributes:
+        window: samples, whole periods where the motion repeats.
+        bins: numbers of the frequencies, in parts of one over the window's duration.
+        lines: those among them at which periodic motors move: elsewhere their positions have no noise, and here it is
+            estimated. Empty where the motion does not repeat, and all positions have it.
+        tones: (h,) rad/s of these lines.
+
+    """
+
+    window: slice
+    bins: NDArray
+    lines: NDArray = field(default_factory=lambda: np.empty(0, dtype=int))
+    tones: NDArray = field(default_factory=lambda: np.empty(0))
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """One stretch of motion without gaps.
+
+    Attributes:
+        source: the file, for messages.
+        step: s.
+        time: (N,) s, uniform, on the robot's clock.
+        motor: motion of the motors, smoothed, (N, n) each.
+        parts: into so many each step is divided to predict the links.
+        fine: ((N - 1) parts + 1, n) positions of the motors at all of these times.
+        torque: (N, n) of the motors, as recorded.
+        link_time: (M,) s, on the clock of the links' sensor.
+        link: (M, n) measured positions of the links; NaN where unknown.
+        same_clock: the links' times are on the robot's clock.
+        offset: s; what to add to `link_time` at first.
+        band: highest frequency that is compared, Hz.
+        compared: what of it is compared.
+        motor_noise: (n,) standard deviation of the motors' positions, as if measured at these times alone.
+
+    """
+
+    source: str
+    step: float
+    time: NDArray
+    motor: Motion
+    parts: int
+    fine: NDArray
+    torque: NDArray
+    link_time: NDArray
+    link: NDArray
+    same_clock: bool
+    offset: float
+    band: float
+    compared: Compared
+    motor_noise: NDArray
+
+    @property
+    def n_joints(self) -> int:
+        """Number of joints n."""
+        return self.torque.shape[1]
+
+    def link_spline(self, joint: int, clock: float = 0.0) -> CubicSpline | None:
+        """Measured position of a link over the robot's time; None where too little of it is known.
+
+        Args:
+            joint: its number, from 0.
+            clock: s, what to add to `offset`.
+
+        """
+        known = np.isfinite(self.link[:, joint])
+        if known.sum() < SPLINE_SAMPLES:
+            return None
+        return CubicSpline(self.link_time[known] + self.offset + clock, self.link[known, joint])
+
+
+def runs(
+    recording: Recording,
+    link_time: NDArray,
+    link: NDArray,
+    *,
+    same_clock: bool,
+    offset: float = 0.0,
+    band: float | None = None,
+) -> list[Run]:
+    """Stretches of a recording in which its joints move.
+
+    Args:
+        recording: positions and torques of the motors, of the joints wanted.
+        link_time: (M,) s.
+        link: (M, n).
+        same_clock: the links' times are on the robot's clock.
+        offset: s, robot's clock minus that of the links' sensor.
+        band: highest frequency that is compared, Hz; None: chosen from the motion.
+
+    Raises:
+        IdentificationError: no stretch is long enough.
+        RecordingError: no motion, or too few samples.
+
+    """
+    time = sample_times(recording.time, recording.position).time
+    n = recording.n_joints
+    series = resample(time, np.hstack([recording.position, recording.torque]))
+    stride = max(1, int(series.rate / ENOUGH + 1e-6))
+    step = stride * series.step
+    highest = HIGHEST / step / 2
+    if band is None:
+        longest = max((segment.values[:, :n] for segment in series.segments), key=len)
+        band = max(BAND_OVER_MOTION * choose_cutoff(longest, series.rate).low_pass.cutoff, LEAST_BAND)
+    band = min(band, highest / MOTION_OVER_BAND)
+    low_pass = LowPass(MOTION_OVER_BAND * band, series.rate)
+    edge = low_pass.edge
+    found = []
+    parts = [part for part in series.segments if len(part.time) > 2 * edge + SHORTEST * series.rate]
+    for segment, motion in zip(parts, joint_motions([part.values[:, :n] for part in parts], low_pass), strict=True):
+        moving = moving_rows(motion, series.rate)
+        rows = slice(max(moving.start, edge), min(moving.stop, len(segment.time) - edge))
+        if rows.stop - rows.start < SHORTEST * series.rate:
+            continue
+        raw = segment.values[rows, :n]
+        every, smooth = segment.time[rows], Motion(*(x[rows] for x in motion))
+        at = every[::stride]
+        # The low-pass leaves its share of the noise in.
+        noise = np.std(raw - smooth.position, axis=0) / np.sqrt(1.0 - 2.0 * low_pass.cutoff / series.rate)
+        harmonics = periodic_motors(every, raw, noise, band)
+        smooth = Motion(*(x[::stride] for x in smooth)) if harmonics is None else motion_of(harmonics, at)
+        margin = 0 if same_clock else int(MARGIN / step)
+        window = slice(margin, len(at) - margin)
+        if harmonics is None:
+            compared = Compared(window, _bins(smooth.position[window], step, band))
+        else:
+            compared = _at_lines(harmonics, window, step, band)
+        divisions = max(1, int(np.ceil(step / LONGEST_STEP - 1e-6))) if n <= FEW_JOINTS else 1
+        grid = at[0] + step / divisions * np.arange((len(at) - 1) * divisions + 1)
+        # Smooth motors are between samples where a spline has them.
+        fine: NDArray = CubicSpline(at, smooth.position)(grid) if harmonics is None else harmonics.evaluate(grid)
+        near = (link_time + offset > at[0]) & (link_time + offset < at[-1])
+        found.append(
+            Run(
+                source=recording.source,
+                step=step,
+                time=at,
+                motor=smooth,
+                parts=divisions,
+                fine=fine,
+                torque=_decimated(segment.values[:, n:], series.rate, stride)[rows][::stride],
+                link_time=link_time[near],
+                link=link[near],
+                same_clock=same_clock,
+                offset=offset,
+                band=band,
+                compared=compared,
+                motor_noise=noise / np.sqrt(stride),
+            )
+        )
+    if not found:
+        raise IdentificationError(
+            f"{recording.source}: no stretch of motion without a gap is longer than {SHORTEST:g} s; record longer"
+        )
+    return found
+
+
+def _decimated(torque: NDArray, rate: float, stride: int) -> NDArray:
+    """Torques (N, n) of which every `stride`-th sample holds all there is below the frequencies that it can."""
+    if stride == 1 or not np.isfinite(torque).all():
+        return torque
+    return LowPass(HIGHEST * rate / stride / 2, rate).filter(torque)
+
+
+def _at_lines(harmonics: FourierSeries, window: slice, step: float, band: float) -> Compared:
+    """Whole periods, and frequencies at and around the lines, with some between that show how the links start."""
+    frequency = harmonics.base_frequency
+    periods = int((window.stop - window.start) * step * frequency)
+    window = slice(window.start, window.start + round(periods / frequency / step))
+    last = int(band * (window.stop - window.start) * step)
+    lines = periods * np.arange(1, int(band / frequency) + 1)
+    bins = np.unique([*range(LOWEST_BINS), *lines, *(lines - 1), *(lines + 1), *range(0, last, BETWEEN_LINES)])
+    lines = lines[lines <= last]
+    moved = np.flatnonzero((np.hypot(harmonics.cosines, harmonics.sines) > 0).any(axis=1)[: len(lines)])
+    return Compared(window, bins[bins <= last], lines[moved], 2 * np.pi * frequency * (1 + moved))
+
+
+def _bins(position: NDArray, step: float, band: float) -> NDArray:
+    """Frequencies that hold nearly all of the motors' motion, velocity and acceleration.
+
+    All others tell next to nothing, but there the encoders' noise would pass for motion and draw inertias to zero.
+    """
+    rate = np.fft.rfftfreq(len(position), step)
+    rate = rate[rate <= band]
+    power = np.abs(np.fft.rfft(position - position.mean(axis=0), axis=0)[: len(rate)]) ** 2
+    chosen = np.zeros(len(rate), dtype=bool)
+    chosen[:LOWEST_BINS] = True
+    for order in (0, 2, 4):
+        for own in (power * rate[:, None] ** order).T:
+            ranked = np.argsort(own)[::-1]
+            share = np.cumsum(own[ranked])
+            if share[-1] > 0:
+                chosen[ranked[: np.searchsorted(share, HELD * share[-1]) + 1]] = True
+    return np.flatnonzero(chosen)

@@ -1,0 +1,326 @@
+"""What gravity identification found, how sure it is, and what it could not find."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynid_ros.estimation.estimate import KEY, half_width, interval
+from dynid_ros.identification.static_samples import Samples
+from dynid_ros.identified.identified_file import DIRECTIONS, new_document, save_identified
+from dynid_ros.identified.validation import Validation, validate_torque
+from dynid_ros.model import RobotModel
+from dynid_ros.model.gravity import GravityModel
+from dynid_ros.recording import Recording
+
+# Whether samples decide the gravity moment of a joint, and what stands in the way.
+
+
+MAXIMUM_INFLATION = 30.0
+"""Parameters whose standard errors collinearity inflates beyond this are not reported. With an unknown torque offset, a
+joint reaches it where it turns by less than about 45 degrees (60: 17, 30: 65)."""
+
+
+@dataclass(frozen=True)
+class Observability:
+    """Whether the data decide a joint's moment; `reason` says why not, and what to do."""
+
+    observable: bool
+    reason: str = ""
+    torque_free: bool = False
+
+
+def describe_observability(
+    robot: RobotModel,
+    gravity: GravityModel,
+    names: list[str],
+    errors: tuple[NDArray, NDArray],
+    samples: Samples,
+) -> dict[str, Observability]:
+    """Say for each joint whether its moment is decided, and if not, what stands in the way.
+
+    Args:
+        robot: the arm.
+        gravity: its moments.
+        names: (k,) of the unknowns that were fitted.
+        errors: (k,) inflation of their standard errors, infinite for what is open, and (k,) half 95 % intervals.
+        samples: that were fitted.
+
+    """
+    worst, wide = (dict(zip(names, values, strict=True)) for values in errors)
+    weight = np.linalg.norm(robot.gravity)
+    parallel = gravity.unobservable_axes()
+    found = {}
+    for i, joint in enumerate(robot.joint_names):
+        if parallel[i]:
+            how = "parallel" if robot.joint_types[i] == "revolute" else "square"
+            reason = f"axis {how} to gravity in every pose: its gravity torque is zero"
+            found[joint] = Observability(False, reason, torque_free=True)
+            continue
+        factor = max(worst.get(gravity.names[c], np.inf) for c in columns_of(gravity, i))
+        revolute = robot.joint_types[i] == "revolute"
+        angles = len(np.unique(np.round(samples.position[:, i] / np.deg2rad(2))))
+        needed = 4 if any(name.startswith("offset") for name in names) else 3
+        width = max(wide.get(gravity.names[c], np.inf) for c in columns_of(gravity, i))
+        vague = width * weight > np.abs(samples.torque[:, i]).max()
+        if factor <= MAXIMUM_INFLATION and (angles >= needed or not revolute) and not vague:
+            found[joint] = Observability(True)
+            continue
+        span = float(np.ptp(samples.position[:, i]))
+        if not samples.friction_known[:, i].any():
+            reason = "it is held in all samples, by a stiction that nobody knows; turn it, or bring it to its hold anew"
+        elif not revolute:
+            reason = (
+                "the weight that it carries cannot be told from its torque offset; tilt its axis, "
+                "or zero the sensor and set torque_offset to false"
+            )
+        elif angles < needed:
+            reason = f"only {angles} different angle(s) in the samples; at least {needed} are needed for its sinusoid"
+        elif span < np.deg2rad(60):
+            reason = (
+                f"its angle spans only {np.rad2deg(span):.0f} degrees; "
+                "at least about 60 are needed to tell its moment from its torque offset"
+            )
+        elif factor <= MAXIMUM_INFLATION:
+            reason = f"its moment is known to ± {width:.2g} kg m only, which is more than all of its torque; add poses"
+        else:
+            reason = (
+                "its moment cannot be told from those of other joints in these poses; "
+                "add poses of the proximal joints with its axis horizontal"
+            )
+        found[joint] = Observability(False, reason)
+    return found
+
+
+def columns_of(gravity: GravityModel, joint: int) -> range:
+    """Where the moments of a joint are among all."""
+    return range(len(gravity.names))[gravity.columns(joint)]
+
+
+MOMENT_LABELS = ("n_x", "n_y", "mass")
+
+
+@dataclass(frozen=True)
+class GravityResult:
+    """Moments n_x, n_y (kg m, in the joint frame) per joint with offset and friction; see `GravityIdentification`.
+
+    Attributes:
+        names: of all unknowns, e.g. "n_x joint_2", "offset joint_2".
+        values, covariance, inflation: of all unknowns, in that order.
+        determined: (r, k) orthonormal basis of what the data determine, in columns divided by `scale`.
+        condition_number: of the column-scaled weighted problem.
+        freedom: (k,) degrees of freedom of each variance.
+        residual_rms: (n,) N m, of the rows that were fitted.
+        noise: standard deviation of a row by joint and kind of sample, N m.
+        observability: per joint name.
+        extract: samples of recordings, by the rules of this identification.
+        remarks: sentences on what does not fit together.
+
+    """
+
+    robot: RobotModel
+    gravity: GravityModel
+    names: list[str]
+    values: NDArray
+    covariance: NDArray
+    inflation: NDArray
+    determined: NDArray
+    scale: NDArray
+    condition_number: float
+    freedom: NDArray
+    residual_rms: NDArray
+    noise: dict[str, float]
+    observability: dict[str, Observability]
+    samples: Samples
+    sources: tuple[str, ...]
+    settings: dict
+    extract: Callable[..., Samples]
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def parameters(self) -> NDArray:
+        """(k,) moments in the order of `gravity.names`; NaN where the data do not decide."""
+        return self._pick(self.gravity.names, self.values)
+
+    @property
+    def standard_errors(self) -> NDArray:
+        """(k,) of `parameters`."""
+        return self._pick(self.gravity.names, np.sqrt(np.diag(self.covariance)))
+
+    def confidence_intervals(self, level: float = 0.95) -> NDArray:
+        """(k, 2) lower and upper ends, from Student's t."""
+        return interval(self.parameters, self.standard_errors, self._pick(self.gravity.names, self.freedom), level)
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """What the data do not decide and what to record, a sentence for each joint that gravity loads."""
+        return tuple(
+            f"gravity of {joint} is not known: {state.reason}"
+            for joint, state in self.observability.items()
+            if not (state.observable or state.torque_free)
+        )
+
+    def per_joint(self, label: str) -> tuple[NDArray, NDArray]:
+        """(n,) value and standard error of "offset", "coulomb" or "viscous"; NaN where it is not decided."""
+        names = [f"{label} {joint}" for joint in self.robot.joint_names]
+        return self._pick(names, self.values), self._pick(names, np.sqrt(np.diag(self.covariance)))
+
+    def predict(self, q: NDArray) -> NDArray:
+        """(N, n) gravity torque at (N, n) positions; NaN where it rests on what the data do not determine."""
+        return self._evaluate(self._gravity_rows(q))
+
+    def predict_std(self, q: NDArray) -> NDArray:
+        """(N, n) standard error of `predict`."""
+        rows = self._gravity_rows(q)
+        std = self._std(rows)
+        std[~self._is_determined(rows)] = np.nan
+        return std
+
+    def predict_samples(self, samples: Samples) -> NDArray:
+        """(M, n) torque that the sensors should read: gravity, offset, and friction where its direction is known.
+
+        A joint that never moved may have a known torque and an unknown gravity torque: its offset is in the way.
+        """
+        rows = self._gravity_rows(samples.position)
+        extras = {"offset": np.ones_like(samples.position), "coulomb": samples.direction, "viscous": samples.velocity}
+        for label, factor in extras.items():
+            for i, joint in enumerate(self.robot.joint_names):
+                if f"{label} {joint}" in self.names:
+                    rows[:, i, self.names.index(f"{label} {joint}")] = factor[:, i]
+        return self._evaluate(rows)
+
+    def validate(self, *recordings: Recording) -> Validation:
+        """Compare with the samples of recordings that were not fitted, friction and offset included."""
+        name = ", ".join(recording.source for recording in recordings)
+        return self.validate_samples(self.extract(*recordings), name)
+
+    def validate_samples(self, samples: Samples, name: str = "") -> Validation:
+        """Compare with samples that are already extracted."""
+        return validate_torque(name, self.robot.joint_names, samples.torque, self.predict_samples(samples))
+
+    def friction_torque(self) -> tuple[NDArray, NDArray]:
+        """(n, 2) torque besides gravity of each joint that moves upwards, and downwards, and its standard error.
+
+        It is what the data tell: friction that differs by direction looks like a sensor's offset. NaN where it is open.
+        """
+        rows = np.zeros((self.robot.n_joints, 2, len(self.names)))
+        for i, joint in enumerate(self.robot.joint_names):
+            for label, signs in (("offset", (1.0, 1.0)), ("coulomb", (1.0, -1.0))):
+                if f"{label} {joint}" in self.names:
+                    rows[i, :, self.names.index(f"{label} {joint}")] = signs
+            rows[i] *= f"coulomb {joint}" in self.names
+        values, errors = rows @ self.values, self._std(rows)
+        largest = np.abs(self.samples.torque).max(axis=0)[:, None]
+        unknown = ~self._is_determined(rows) | ~rows.any(axis=2) | (errors > largest)
+        values[unknown], errors[unknown] = np.nan, np.nan
+        return values, errors
+
+    def summary(self) -> str:
+        """Table of moments with 95 % intervals, torque besides gravity by direction, and what is not observable."""
+        half = half_width(1.0, self._pick(self.gravity.names, self.freedom))
+        value, error = self.parameters, self.standard_errors
+        friction = self.friction_torque()[0]
+        lines = [
+            f"Gravity parameters of {self.robot.name} from {len(self.samples)} samples "
+            f"({self.settings['estimator']}, condition {self.condition_number:.3g})",
+            f"{'joint':<24}{'n_x [kg m]':>22}{'n_y [kg m]':>22}{'moving up':>11}{'and down':>10}{'rms [N m]':>11}",
+        ]
+        for i, joint in enumerate(self.robot.joint_names):
+            state = self.observability[joint]
+            entries = [f"{value[c]:+.4f} ± {half[c] * error[c]:.4f}" for c in columns_of(self.gravity, i)]
+            if not state.observable:
+                entries = ["not observable"]
+            cells = "".join(f"{entry:>22}" for entry in entries + [""] * (2 - len(entries)))
+            lines.append(
+                f"{joint:<24}{cells}{friction[i, 0]:>+11.3f}{friction[i, 1]:>+10.3f}{self.residual_rms[i]:>11.3f}"
+            )
+        lines += [f"  {joint}: {state.reason}" for joint, state in self.observability.items() if not state.observable]
+        lines += [f"warning: {remark}" for remark in self.remarks]
+        return "\n".join(lines)
+
+    def document(self) -> dict:
+        """Content of `identified.yaml`."""
+        document = new_document(self.robot, self.sources, self.settings)
+        value, error = self.parameters, self.standard_errors
+        document["gravity"], document["friction"] = {}, {}
+        freedom = self._pick(self.gravity.names, self.freedom)
+        friction = {label: self.per_joint(label) for label in ("coulomb", "viscous", "offset")}
+        for label, *both in zip(DIRECTIONS, *(values.T for values in self.friction_torque()), strict=True):
+            friction[label] = (both[0], both[1])
+        for i, joint in enumerate(self.robot.joint_names):
+            state = self.observability[joint]
+            labels = [self.gravity.names[c].split()[0] for c in columns_of(self.gravity, i)]
+            entry: dict = {
+                label: _number(value[c]) for label, c in zip(labels, columns_of(self.gravity, i), strict=True)
+            }
+            for key, values in (("std", error), (KEY, freedom)):
+                entry[key] = {
+                    label: _number(values[c]) for label, c in zip(labels, columns_of(self.gravity, i), strict=True)
+                }
+            entry["observable"] = state.observable
+            if not state.observable:
+                entry |= {"torque_free": state.torque_free, "reason": state.reason}
+            document["gravity"][joint] = entry
+            document["friction"][joint] = {label: _number(values[i]) for label, (values, _) in friction.items()}
+            document["friction"][joint]["rotor_inertia"] = None
+            document["friction"][joint]["std"] = {label: _number(errors[i]) for label, (_, errors) in friction.items()}
+            document["friction"][joint][KEY] = self._friction_freedom(joint)
+        document["condition_number"] = _number(self.condition_number)
+        document[KEY] = float(np.median(self.freedom))
+        if self.remarks:
+            document["remarks"] = list(self.remarks)
+        return document
+
+    def _friction_freedom(self, joint: str) -> dict[str, float | None]:
+        """Of each standard error; those of both directions are the fewest of what they are made of."""
+        terms = ("coulomb", "viscous", "offset")
+        own = dict(zip(terms, self._pick([f"{term} {joint}" for term in terms], self.freedom), strict=True))
+        both = np.fmin(own["coulomb"], own["offset"])
+        return {label: _number(value) for label, value in {**own, **dict.fromkeys(DIRECTIONS, both)}.items()}
+
+    def save(self, path: str | Path, validations: tuple[Validation, ...] = ()) -> Path:
+        """Write `identified.yaml`."""
+        document = self.document()
+        document["validation"] = [validation.document() for validation in validations]
+        return save_identified(path, document)
+
+    def _pick(self, names: tuple[str, ...] | list[str], values: NDArray) -> NDArray:
+        index = {
+            name: i
+            for i, name in enumerate(self.names)
+            if self.inflation[i] <= MAXIMUM_INFLATION and self._is_trusted(name)
+        }
+        return np.array([values[index[name]] if name in index else np.nan for name in names])
+
+    def _is_trusted(self, name: str) -> bool:
+        label, joint = name.split(" ", 1)
+        return label not in MOMENT_LABELS or self.observability[joint].observable
+
+    def _gravity_rows(self, q: NDArray) -> NDArray:
+        """(N, n, k) what the gravity torque is made of, in the columns of `names`."""
+        full = self.gravity.regressor(q)
+        rows = np.zeros((*full.shape[:2], len(self.names)))
+        for column, name in enumerate(self.gravity.names):
+            if name in self.names:
+                rows[..., self.names.index(name)] = full[..., column]
+        return rows
+
+    def _std(self, rows: NDArray) -> NDArray:
+        return np.sqrt(np.maximum(np.einsum("nik,kl,nil->ni", rows, self.covariance, rows), 0.0))
+
+    def _evaluate(self, rows: NDArray) -> NDArray:
+        torque = rows @ self.values
+        torque[~self._is_determined(rows)] = np.nan
+        return torque
+
+    def _is_determined(self, rows: NDArray) -> NDArray:
+        """(N, n) whether each row lies in the space that the data span."""
+        scaled = rows / self.scale
+        outside = scaled - scaled @ self.determined.T @ self.determined
+        return np.linalg.norm(outside, axis=-1) <= 1e-6 * np.maximum(np.linalg.norm(scaled, axis=-1), 1e-12)
+
+
+def _number(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None

@@ -1,0 +1,180 @@
+"""Equations of motion integrated over windows, which need no accelerations (Atkeson, An and Hollerbach 1986)."""
+
+from collections.abc import Iterator
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.integrate import simpson
+
+from dynid_ros.errors import IdentificationError
+from dynid_ros.identification.equations import EquationBlock, LinkEquations
+from dynid_ros.model import FrictionModel, RobotModel
+from dynid_ros.model.arrays import BLOCK, joint_samples
+from dynid_ros.model.link_columns import LinkColumns
+
+# Torques integrated over windows, which need no acceleration (Atkeson, An and Hollerbach 1986, section 4.1.2).
+#
+# The paper integrates the equations of a load on a wrist sensor (eqs. 25 to 27); those of joint torques are
+#
+# τ = d/dt (M q̇) − Ṁ q̇ + c(q, q̇) + g(q),
+#
+# ∫ w τ dt = [w M q̇] − ∫ ẇ M q̇ dt + ∫ w (c + g − Ṁ q̇) dt
+#
+# for any weight w(t) of a window. With w = 1 this is the paper's form: the momenta at the two ends count, with all
+# the
+# noise of two velocities. A weight that is zero at the ends averages the momentum instead (Shinbrot 1957, modulating
+# functions).
+#
+# All terms are linear in the parameters, and columns of the torque regressor Y: M v of Y(q, 0, v) without gravity, c
+# + g
+# of Y(q, q̇, 0), and Ṁ q̇ of the derivative of M(q) v along q̇.
+
+
+SHIFT = 1e-5
+"""Largest displacement of a joint in the central difference that gives Ṁ q̇, rad or m. Truncation leaves some SHIFT²
+of the term and rounding 1e-16 / SHIFT: 1e-10 and 1e-11."""
+
+Weight = Literal["constant", "hann"]
+
+
+def integral_blocks(
+    robot: RobotModel,
+    friction: FrictionModel | None,
+    step: float,
+    motion: tuple[ArrayLike, ArrayLike],
+    torque: ArrayLike,
+    *,
+    window: float,
+    weight: Weight = "hann",
+) -> Iterator[tuple[NDArray, NDArray]]:
+    """Regressors (W, n, p) and impulses (W, n), in N m s, of some windows at a time.
+
+    Windows of constant weight follow each other. Those of Hann's, sin²(π t / window), overlap by half, so that all
+    samples count alike; then noise of neighbours correlates by 1/6. A window damps what has a period of less than about
+    its length: choose it well below the shortest period of the motion.
+
+    Integrals are Simpson's: of motion at ω they are off by some (ω step)⁴ / 180, at a jump of Coulomb friction by half
+    a step.
+
+    Args:
+        robot: the arm.
+        friction: of its joints; its columns are last. Terms of acceleration become terms of velocity.
+        step: between samples, s.
+        motion: q and its derivative qd, (N, n) each, of one uniformly sampled segment without gaps.
+        torque: (N, n).
+        window: length, s; at least two steps.
+        weight: of the samples in a window.
+
+    Raises:
+        IdentificationError: a step, a window or a weight that is impossible.
+        ModelError: arrays of other shapes.
+
+    """
+    q, qd, torque = joint_samples(robot.joint_names, q=motion[0], qd=motion[1], torque=torque)
+    if not (np.isfinite(step) and step > 0):
+        raise IdentificationError(f"Integral form: the step is {step:g} s; expected a positive number")
+    size = round(window / step) + 1
+    if not 3 <= size <= len(q):
+        raise IdentificationError(
+            f"Integral form: a window of {window:g} s is impossible with {len(q)} samples every {step:g} s; choose one "
+            f"from {2 * step:g} s to {(len(q) - 1) * step:g} s"
+        )
+    of_momentum, of_rest, hop = window_weights(size, step, weight)
+    weightless = RobotModel(robot.chain, gravity=np.zeros(3))
+    starts = np.arange(0, len(q) - size + 1, hop)
+    together = max(1, BLOCK // hop)
+    for first in range(0, len(starts), together):
+        group = starts[first : first + together]
+        part = slice(group[0], group[-1] + size)
+        inside = group[:, None] - group[0] + np.arange(size)
+        momentum = _momentum(weightless, friction, q[part], qd[part])
+        rest = _rest(robot, weightless, friction, q[part], qd[part])
+        regressor = np.einsum("l,wlnp->wnp", of_momentum, momentum[inside])
+        regressor += np.einsum("l,wlnp->wnp", of_rest, rest[inside])
+        yield regressor, np.einsum("l,wln->wn", of_rest, torque[part][inside])
+
+
+def window_weights(size: int, step: float, weight: str) -> tuple[NDArray, NDArray, int]:
+    """Factors (size,) of the momentum and of all else in the sum for the integral, and samples to the next window.
+
+    Args:
+        size: samples of a window, both ends counted.
+        step: between them, s.
+        weight: "constant" or "hann".
+
+    Raises:
+        IdentificationError: another weight.
+
+    """
+    integral = simpson(np.eye(size), dx=step)
+    if weight == "constant":
+        ends = np.zeros(size)
+        ends[0], ends[-1] = -1.0, 1.0
+        return ends, integral, size - 1
+    if weight == "hann":
+        phase = np.pi * np.arange(size) / (size - 1)
+        slope = np.pi / ((size - 1) * step) * np.sin(2 * phase)
+        return -slope * integral, np.sin(phase) ** 2 * integral, (size - 1) // 2
+    raise IdentificationError(f"Integral form: weight is '{weight}'; expected 'constant' or 'hann'")
+
+
+def _momentum(weightless: RobotModel, friction: FrictionModel | None, q: NDArray, qd: NDArray) -> NDArray:
+    """Regressor (N, n, p) of M q̇ and of what rotors have in common with it."""
+    still = np.zeros_like(qd)
+    links = weightless.torque_regressor(q, still, qd)
+    if friction is None:
+        return links
+    return np.concatenate([links, friction.regressor(still, qd) - friction.regressor(still, still)], axis=-1)
+
+
+def _rest(
+    robot: RobotModel, weightless: RobotModel, friction: FrictionModel | None, q: NDArray, qd: NDArray
+) -> NDArray:
+    """Regressor (N, n, p) of c + g − Ṁ q̇ and of friction."""
+    still = np.zeros_like(qd)
+    time = SHIFT / np.maximum(np.max(np.abs(qd), axis=1, keepdims=True), SHIFT)
+    ahead, behind = (weightless.torque_regressor(q + shift, still, qd) for shift in (time * qd, -time * qd))
+    links = robot.torque_regressor(q, qd, still) - (ahead - behind) / (2 * time[..., None])
+    return links if friction is None else np.concatenate([links, friction.regressor(qd, still)], axis=-1)
+
+
+PERIODS = 1.0
+"""Length of a window in periods of the cut-off: Hann's window of that length damps about as the low-pass does."""
+STEPS = 14
+"""Least samples from end to end of a window: with 7, Simpson's rule errs by 2 % of the torque, with 14 by 0.01 %."""
+
+
+class IntegralEquations(LinkEquations[LinkColumns]):
+    """As `LinkEquations`, with means over Hann windows in place of the low-pass."""
+
+    @property
+    def noise_factor(self) -> float:
+        """Neighbouring windows share samples: means w have the variance ∫w², by half a window 4/3 of it."""
+        return float(np.sqrt(4 / 3))
+
+    def blocks(self, columns: LinkColumns) -> Iterator[EquationBlock]:
+        """All equations, in flat memory."""
+        friction = columns.friction([0] * len(columns.candidates))
+        for owner, part in zip(self._owner, self.segments, strict=True):
+            step = 1 / part.rate
+            # Simpson's rule is best for even numbers.
+            length = max(2 * round(PERIODS * part.rate / self.signals.cutoff / 2), STEPS)
+            if length + 1 > len(part.time):
+                continue
+            done, window = 0, length * step
+            motion = part.motion.position, part.motion.velocity
+            for regressor, impulse in integral_blocks(
+                columns.robot, friction, step, motion, part.torque, window=window
+            ):
+                # Hann's windows overlap by half.
+                middle = np.minimum((done + np.arange(len(impulse)) + 1) * (length // 2), len(part.time) - 1)
+                done += len(impulse)
+                yield EquationBlock(
+                    int(owner),
+                    part.time[middle],
+                    self._speed(part, middle),
+                    self._kinds.of(*self._state(part, middle)),
+                    columns.rows_of(regressor / (window / 2)),
+                    impulse / (window / 2),
+                )

@@ -1,0 +1,374 @@
+"""Inertial parameters and friction of all links from motion (Atkeson, An and Hollerbach 1986), physically possible."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynid_ros.errors import IdentificationError
+from dynid_ros.estimation.covariance import gain_shifts, robust_covariance, white_covariance, widened
+from dynid_ros.estimation.cross_validation import FoldGrams
+from dynid_ros.estimation.estimate import BaseEstimate
+from dynid_ros.estimation.least_squares import minimum_norm, ridge
+from dynid_ros.estimation.normal_equations import LinkFactors, LinkProblem
+from dynid_ros.estimation.robust import solve_robust
+from dynid_ros.identification.equations import EquationBlock, LinkEquations, SampleEquations
+from dynid_ros.identification.integral_equations import IntegralEquations
+from dynid_ros.identification.links.friction_choice import choose_friction, friction_candidates
+from dynid_ros.identification.links.link_regularization import FullProblem, PriorWeight, choose_weight
+from dynid_ros.identification.links.link_result import LinkResult, beyond_the_arm, what_is_open
+from dynid_ros.identification.links.sequential import sequential
+from dynid_ros.identified.links import LinkModel
+from dynid_ros.model import RobotModel
+from dynid_ros.model.base_parameters import BaseParameters
+from dynid_ros.model.friction import FrictionModel, JointFriction
+from dynid_ros.model.inertia import possible_prior
+from dynid_ros.model.link_columns import LinkColumns
+from dynid_ros.model.urdf import LARGEST
+from dynid_ros.recording import Recording
+from dynid_ros.recording.uniform_motion import LEAST_CUTOFF, MOTION_OVER_EQUATIONS, LinkSignals
+
+# Estimators of base parameters and friction from the same equations.
+
+
+UNBIASED = ("weighted", "ordinary", "sequential", "huber")
+"""Of base parameters, by the data alone."""
+REGULARIZED = ("consistent", "error_model", "ridge", "minimum_norm")
+"""Of all parameters of the links; base parameters are then by "weighted"."""
+ESTIMATORS = (*REGULARIZED, *UNBIASED)
+
+RIDGE = 10.0
+"""Weight of ridge regression in Atkeson, An and Hollerbach 1986."""
+
+
+@dataclass(frozen=True, eq=False)
+class LinkEstimate:
+    """Base parameters and friction.
+
+    Attributes:
+        solution: (k,) complete, to compute torques like those of the data.
+        values: (k,) NaN where the data do not decide.
+        covariance: (k, k) if the estimator has one of its own, else None.
+        condition_number: of the columns scaled to unit norm; infinite where the data leave something open.
+        remarks: what the estimator has to say.
+
+    """
+
+    solution: NDArray
+    values: NDArray
+    covariance: NDArray | None
+    condition_number: float
+    remarks: tuple[str, ...] = ()
+
+
+def estimate_base(
+    kind: str, problem: LinkProblem, base: BaseParameters, blocks: Callable[[], Iterable[EquationBlock]]
+) -> tuple[LinkEstimate, NDArray]:
+    """Estimate by the data alone.
+
+    Args:
+        kind: one of UNBIASED.
+        problem: in base parameters.
+        base: its structure.
+        blocks: the equations anew, for estimators that need several passes.
+
+    Returns:
+        The estimate and the noise (n,) of each joint, N m.
+
+    """
+    fit, noise = problem.weighted()
+    if kind == "ordinary":
+        fit = problem.ordinary()
+    if kind in ("weighted", "ordinary"):
+        values = np.where(np.isfinite(fit.inflation), fit.solution, np.nan)
+        return LinkEstimate(fit.solution, values, None, fit.condition_number), noise
+    if kind == "huber":
+        robust = solve_robust(lambda: _dense(problem, blocks()), scaled=True)
+        share = ", ".join(f"{s:.1%}" for s in robust.outliers)
+        remark = f"Huber: share of samples per joint that count less than half: {share}"
+        found = LinkEstimate(robust.solution, robust.values, robust.covariance, robust.condition_number, (remark,))
+        return found, robust.noise
+    names = [base.names[column] for column in base.columns]
+    factors = [np.column_stack(problem.joint(j)) for j in range(problem.n_joints)]
+    step = sequential(factors, names, [problem.count()] * problem.n_joints)
+    remarks = tuple(f"{name}: {reason}" for name, reason in step.reasons.items())
+    condition = step.condition_number if step.rank == len(names) else np.inf
+    return LinkEstimate(step.solution, step.values, step.covariance, condition, remarks), noise
+
+
+def estimate_all(kind: str, full: FullProblem, nominal: NDArray, weight: float | None) -> NDArray:
+    """All parameters of the links and friction (10 n + f,) by regularisation.
+
+    Args:
+        kind: "error_model": least change of the nominal parameters (Khosla and Kanade 1987, ε = φᵀ Δψ); "ridge": as
+            Atkeson, An and Hollerbach 1986, about the nominal parameters; "minimum_norm": their pseudo-inverse, about
+            zero.
+        full: the equations in all parameters.
+        nominal: (10 n,) of the URDF.
+        weight: of ridge, whose joints are weighted alike; None: 10.
+
+    """
+    center = np.zeros(full.to_base.shape[1])
+    if kind != "minimum_norm":
+        center[: len(nominal)] = nominal
+    if kind == "ridge":
+        matrix, right = full.problem.stacked(np.ones_like(full.noise))
+        return ridge(matrix @ full.to_base, right, RIDGE if weight is None else weight, center).solution
+    matrix, right = full.problem.stacked(full.noise)
+    return minimum_norm(matrix @ full.to_base, right, center).solution
+
+
+def _dense(problem: LinkProblem, blocks: Iterable[EquationBlock]) -> Iterator[tuple[NDArray, NDArray]]:
+    for block in blocks:
+        regressor = np.zeros((*block.torque.shape, problem.n_unknowns))
+        for j, rows in enumerate(block.rows):
+            regressor[:, j, problem.places[j]] = rows[:, problem.kept[j]]
+        yield regressor, block.torque
+
+
+ERRORS = ("robust", "white")
+EQUATIONS: dict[str, type[LinkEquations]] = {"filtered": LinkEquations, "integral": IntegralEquations}
+
+
+@dataclass
+class LinkIdentification:
+    """Fits Y(q, q̇, q̈) x = τ: torques of rigid links, rotors and friction, linear in their parameters.
+
+    Attributes:
+        robot: kinematics and gravity, with nominal parameters to start from.
+        friction: terms of the joints, or "auto": chosen per joint by how well they predict samples left out.
+        coupled: pairs of names of coupled joints, unless a FrictionModel has them.
+        estimator: "consistent": links that can exist, drawn to the URDF's (Lee, Wensing and Park 2019); "weighted":
+            least squares with each joint weighted by its noise; "ordinary": least squares; "huber": weighted, and
+            outliers count less; "sequential": one joint after the other, from tip to base (Khosla and Kanade 1987);
+            "error_model": least change of the URDF's parameters (ibid.); "ridge" and "minimum_norm": as in Atkeson, An
+            and Hollerbach 1986.
+        equations: "filtered": torque and regressor through the same low-pass; "integral": integrated over windows,
+            without accelerations (Atkeson, An and Hollerbach 1986); it needs friction that is given.
+        prior_weight: of the URDF in "consistent", None: chosen by cross-validation; of "ridge", None: 10.
+        errors: what standard errors allow for: "robust": residuals that are alike in neighbouring samples and wherever
+            the motion repeats, as in every recording; "white": noise that is independent from sample to sample before
+            it is filtered, for samples that are no recording: of one, these errors are half of what they should be.
+        torque_gain_error: standard deviation of the relative error of each joint's torque gain. It moves all parameters
+            of a joint alike, so no residual shows it.
+        cutoff, motion_cutoff: of the low-pass filters, Hz, see `LinkSignals`; None: chosen from the motion.
+
+    """
+
+    robot: RobotModel
+    friction: FrictionModel | JointFriction | Literal["auto"] = "auto"
+    coupled: Sequence[tuple[str, str]] = ()
+    estimator: str = "consistent"
+    equations: Literal["filtered", "integral"] = "filtered"
+    prior_weight: float | None = None
+    errors: Literal["robust", "white"] = "robust"
+    torque_gain_error: float = 0.01
+    cutoff: float | None = None
+    motion_cutoff: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.estimator not in ESTIMATORS:
+            raise IdentificationError(f"estimator is '{self.estimator}'; expected one of {', '.join(ESTIMATORS)}")
+        if self.equations not in EQUATIONS:
+            raise IdentificationError(f"equations is '{self.equations}'; expected one of {', '.join(EQUATIONS)}")
+        if self.friction != "auto" and not isinstance(self.friction, (FrictionModel, JointFriction)):
+            raise IdentificationError(
+                f"friction is {self.friction!r}; expected 'auto', a JointFriction or a FrictionModel"
+            )
+        if isinstance(self.friction, FrictionModel) and self.coupled:
+            raise IdentificationError("coupled joints are given beside a FrictionModel; give them in it")
+        if self.errors not in ERRORS:
+            raise IdentificationError(f"errors is '{self.errors}'; expected one of {', '.join(ERRORS)}")
+        for name in ("prior_weight", "torque_gain_error", "cutoff", "motion_cutoff"):
+            value = getattr(self, name)
+            if value is not None and not (isinstance(value, (int, float)) and np.isfinite(value) and value >= 0):
+                raise IdentificationError(f"{name} is {value!r}; expected a number of 0 or more")
+        if self.prior_weight == 0:
+            raise IdentificationError(
+                "prior_weight is 0; expected a number above 0, None to have it chosen, or estimator 'weighted', which "
+                "has no prior"
+            )
+
+    def fit(self, *recordings: Recording) -> LinkResult:
+        """Identify from one or more recordings.
+
+        Raises:
+            RecordingError: a joint of the model is not in a recording.
+            IdentificationError: no motion, no torque, or fewer samples than parameters.
+
+        """
+        if not recordings:
+            raise IdentificationError("fit needs at least one recording")
+        selected = [recording.select(self.robot.joint_names) for recording in recordings]
+        signals = LinkSignals.choose(selected, self.cutoff, self.motion_cutoff)
+        equations = EQUATIONS[self.equations](signals, selected)
+        carried = _positions(selected)
+        posture = {joint: float(np.median(positions)) for joint, positions in carried.items()}
+        found = replace(self, robot=self.robot.with_posture(posture))._identify(
+            equations, signals, tuple(recording.source for recording in recordings)
+        )
+        ranges = {joint: (float(positions.min()), float(positions.max())) for joint, positions in carried.items()}
+        return replace(found, ranges=ranges)
+
+    def fit_samples(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, torque: ArrayLike) -> LinkResult:
+        """Identify from samples (N, n) each that need no filter, in flat memory; "huber" keeps all residuals.
+
+        Raises:
+            ModelError: arrays of unlike shapes.
+            IdentificationError: no samples, values that are not finite, or fewer samples than parameters.
+
+        """
+        kinds = self.errors == "robust"
+        equations: SampleEquations[LinkColumns] = SampleEquations(self.robot, q, qd, qdd, torque, kinds=kinds)
+        cutoff = self.cutoff or LEAST_CUTOFF
+        motion_cutoff = self.motion_cutoff or MOTION_OVER_EQUATIONS * cutoff
+        reason = f"samples are taken as given; recordings to compare with pass a low-pass at {cutoff:g} Hz"
+        return self._identify(equations, LinkSignals(cutoff, motion_cutoff, reason), ("samples",))
+
+    def _columns(self, speed: NDArray) -> LinkColumns:
+        robot = self.robot
+        if isinstance(self.friction, FrictionModel):
+            return LinkColumns(robot, [(joint,) for joint in self.friction.of(robot.n_joints)], self.friction.coupled)
+        pairs = FrictionModel.by_name(robot, {}, coupled=self.coupled).coupled
+        if isinstance(self.friction, JointFriction):
+            return LinkColumns(robot, [(self.friction,)] * robot.n_joints, pairs)
+        return LinkColumns(robot, [friction_candidates(float(v)) for v in speed], pairs)
+
+    def _identify(
+        self,
+        equations: LinkEquations | SampleEquations,
+        signals: LinkSignals,
+        sources: tuple[str, ...],
+        chosen_columns: LinkColumns | None = None,
+    ) -> LinkResult:
+        columns = chosen_columns or self._columns(equations.speed_rms)
+        factors = equations.factors(columns)
+        robot = self.robot
+        if factors.counts.sum() < max(map(len, columns.of_joint)):
+            raise IdentificationError(
+                f"{', '.join(sources)}: {factors.counts.sum()} samples after filtering for "
+                f"{max(map(len, columns.of_joint))} unknowns of one joint; record longer"
+            )
+        prior, changes = possible_prior(robot.parameters, robot.link_names)
+        remarks = [signals.reason, *(f"prior of {change}" for change in changes)]
+        choice = self._choice(columns, factors, prior, remarks)
+        friction = columns.friction(choice)
+        base = columns.whole_base(choice)
+        chosen = columns.chosen(choice)
+        n_links = robot.parameters.size
+        independent = columns.independent(choice)
+        problem = LinkProblem(factors, independent)
+        kind = self.estimator if self.estimator in UNBIASED else "weighted"
+        found, noise = estimate_base(kind, problem, base, lambda: equations.blocks(columns))
+        if chosen_columns is None and (fewer := columns.above(noise)) is not columns:
+            return self._identify(equations, signals, sources, fewer)
+        weights = np.ones_like(noise) if self.estimator == "ordinary" else noise
+        if self.errors == "robust":
+            covariance, freedom = robust_covariance(problem, weights, noise, found.solution, self.torque_gain_error)
+        else:
+            independent_noise = noise * equations.noise_factor
+            covariance, freedom = white_covariance(problem, weights, independent_noise, self.torque_gain_error)
+        estimate = BaseEstimate(
+            names=tuple(base.names[c] for c in base.columns),
+            expressions=base.expressions,
+            values=found.values,
+            covariance=covariance if found.covariance is None else widened(found.covariance, covariance),
+            nominal=self._nominal(base),
+            freedom=freedom,
+            gain_shifts=gain_shifts(problem, weights),
+            gain_error=self.torque_gain_error,
+        )
+        undecided = beyond_the_arm(robot, base, friction, estimate, problem.torque_rms())
+        estimate = replace(estimate, values=np.where(undecided, np.nan, estimate.values))
+        nonnegative = columns.nonnegative(choice)
+        full = FullProblem(LinkProblem(factors, chosen), noise, prior, nonnegative)
+        weight = PriorWeight(0.0, {})
+        if self.estimator == "consistent":
+            weight = PriorWeight(self.prior_weight, {}) if self.prior_weight else choose_weight(full)
+            remarks.append(f"weight of the URDF {weight.weight:g}")
+            solution = self._consistent(full, weight.weight, sources)
+        elif self.estimator in UNBIASED:
+            solution = np.zeros(full.to_base.shape[1])
+            own = [*range(n_links), *base.columns[base.columns >= n_links]]
+            kept = nonnegative[np.isin(chosen, independent)]
+            solution[own] = FullProblem(problem, noise, prior, kept).nearest(found.solution)
+        else:
+            solution = estimate_all(self.estimator, full, robot.parameters, self.prior_weight)
+        urdf = full.with_links(robot.parameters)
+        remarks += found.remarks
+        remarks += what_is_open(base, estimate)
+        return LinkResult(
+            model=LinkModel(robot, solution[:n_links], friction, solution[n_links:], signals),
+            urdf_model=LinkModel(robot, urdf[:n_links], friction, urdf[n_links:], signals),
+            base=base,
+            base_parameters=estimate,
+            condition_number=found.condition_number,
+            noise=noise,
+            residual_rms=full.problem.residual_rms(full.reduce(solution)),
+            torque_rms=problem.torque_rms(),
+            urdf_residual_rms=full.problem.residual_rms(full.reduce(urdf)),
+            n_samples=int(factors.counts.sum()),
+            sources=sources,
+            settings=self._settings(weight),
+            remarks=tuple(remarks),
+            scores=weight.scores,
+        )
+
+    def _consistent(self, full: FullProblem, weight: float, sources: tuple[str, ...]) -> NDArray:
+        try:
+            return full.consistent().solve(weight).solution
+        except IdentificationError as error:
+            raise IdentificationError(
+                f"{', '.join(sources)}: no links of about the URDF's size have such torques ({error}); look at units, "
+                "signs and the order of the joints"
+            ) from error
+
+    def _choice(
+        self, columns: LinkColumns, factors: LinkFactors, prior: NDArray, remarks: list[str]
+    ) -> tuple[int, ...]:
+        first = (0,) * self.robot.n_joints
+        if all(len(own) == 1 for own in columns.candidates):
+            return first
+        _, noise = LinkProblem(factors, columns.chosen(first)).weighted()
+        grams = FoldGrams(LinkProblem(factors, np.arange(columns.size)), noise)
+        found = choose_friction(columns, grams, prior)
+        for joint, gain in found.gains.items():
+            terms = ", ".join(
+                columns.friction(found.choice).of(self.robot.n_joints)[self.robot.joint_names.index(joint)].terms
+            )
+            lower = 1 - np.exp(-gain)
+            remarks.append(f"friction of {joint}: {terms} (squared error on samples left out {lower:.1%} lower)")
+        return found.choice
+
+    def _nominal(self, base: BaseParameters) -> NDArray:
+        n_links = self.robot.parameters.size
+        known = np.zeros(len(base.names))
+        known[:n_links] = self.robot.parameters
+        # A combination with a rotor or with friction is more than the URDF says.
+        mixed = np.any(np.abs(base.combinations[:, n_links:]) > 0, axis=1)
+        return np.where(mixed, np.nan, base.project(known))
+
+    def _settings(self, weight: PriorWeight) -> dict:
+        return {
+            "estimator": str(self.estimator),
+            "equations": str(self.equations),
+            "errors": self.errors,
+            "friction": "auto" if self.friction == "auto" else "given",
+            "prior_weight": float(weight.weight),
+            "torque_gain_error": float(self.torque_gain_error),
+        }
+
+
+def _positions(recordings: Sequence[Recording]) -> dict[str, NDArray]:
+    """Positions (K,) of all joints that were recorded, those of the arm too: grippers may mimic them."""
+    parts: dict[str, list[NDArray]] = {}
+    for recording in recordings:
+        own = dict(zip(recording.joint_names, recording.position.T, strict=True))
+        for joint, positions in {**recording.others, **own}.items():
+            if len(positions) and np.abs(positions).max() <= LARGEST:
+                parts.setdefault(joint, []).append(positions)
+    return {joint: np.concatenate(positions) for joint, positions in parts.items()}

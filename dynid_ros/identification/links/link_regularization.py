@@ -1,0 +1,138 @@
+"""The link equations in all ten parameters of each link, where bodies are possible or not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import lsq_linear
+
+from dynid_ros.errors import IdentificationError
+from dynid_ros.estimation.cross_validation import Fold, folds
+from dynid_ros.estimation.least_squares import decompose
+from dynid_ros.estimation.normal_equations import RANK_TOLERANCE, LinkProblem
+from dynid_ros.estimation.physical_consistency import ConsistentProblem
+from dynid_ros.model.inertia import parameter_spread
+from dynid_ros.progress import each
+
+
+class FullProblem:
+    """Equations of the links' parameters and friction, (10 n + f,) in all.
+
+    Args:
+        problem: in base parameters and friction (k,).
+        noise: (n,) of each joint.
+        prior: (10 n,) possible bodies.
+        nonnegative: (k,) bool, which of the unknowns of `problem` cannot be negative.
+
+    Attributes:
+        problem, noise, prior: as given.
+        to_base: (k, 10 n + f) base parameters and friction = to_base @ all parameters.
+
+    """
+
+    def __init__(self, problem: LinkProblem, noise: NDArray, prior: NDArray, nonnegative: NDArray):
+        self.problem, self.noise, self.prior = problem, noise, prior
+        columns = problem.factors.columns
+        size, self._n_base = prior.size, columns.n_inertial
+        n_friction = problem.n_unknowns - self._n_base
+        self.to_base = np.zeros((problem.n_unknowns, size + n_friction))
+        self.to_base[: self._n_base, :size] = columns.base.combinations
+        self.to_base[self._n_base :, size:] = np.eye(n_friction)
+        self._nonnegative = nonnegative[self._n_base :]
+        self._links = columns.robot.link_names
+
+    def consistent(self, groups: NDArray | None = None) -> ConsistentProblem:
+        """For some groups of samples; None: all."""
+        matrix, right = self.problem.stacked(self.noise, groups)
+        bounded = [int(i) for i in self.prior.size + np.flatnonzero(self._nonnegative)]
+        return ConsistentProblem(matrix @ self.to_base, right, self.prior, bounded, self._links)
+
+    def reduce(self, solution: NDArray) -> NDArray:
+        """Base parameters and friction (k,) of all parameters."""
+        return self.to_base @ solution
+
+    def with_links(self, links: NDArray) -> NDArray:
+        """All parameters: those (10 n,) of the links as given, with the friction that fits best to them."""
+        matrix, right = self.problem.stacked(self.noise)
+        rest = right - matrix[:, : self._n_base] @ (self.to_base[: self._n_base, : links.size] @ links)
+        own = matrix[:, self._n_base :]
+        if not own.shape[1]:
+            return links
+        scale = np.linalg.norm(own, axis=0)
+        scale[scale == 0] = 1.0
+        found = np.linalg.lstsq(own / scale, rest, rcond=None)[0]
+        if np.any(found[self._nonnegative] < 0):
+            lower = np.where(self._nonnegative, 0.0, -np.inf)
+            found = lsq_linear(own / scale, rest, (lower, np.inf), method="bvls").x
+        return np.concatenate([links, found / scale])
+
+    def nearest(self, unknowns: NDArray) -> NDArray:
+        """All parameters that predict the data as base parameters and friction (k,) do.
+
+        Of these it is the set whose links are nearest to the prior, in units of its own size; friction is in units of
+        what explains all torque.
+        """
+        matrix, right = self.problem.stacked(self.noise)
+        found = decompose(matrix, RANK_TOLERANCE)
+        told, size = found.right * found.scale, self.prior.size
+        units = np.eye(self.to_base.shape[1])
+        units[:size, :size] = np.linalg.cholesky(parameter_spread(self.prior))
+        units[size:, size:] *= np.linalg.norm(right) / found.scale[self._n_base :]
+        start = np.append(self.prior, np.zeros(len(units) - size))
+        rest = told @ (unknowns - self.reduce(start))
+        return start + units @ np.linalg.lstsq(told @ self.to_base @ units, rest, rcond=None)[0]
+
+
+# How much the prior counts: the weight that predicts best what was not fitted.
+
+
+WEIGHTS = tuple(10.0**k for k in range(5, -2, -1))
+TOLERATED = 0.05
+"""In the mean logarithm of the squared error, 2.5 % of the error: of the weights that predict so nearly as well as the
+best, the largest reaches furthest beyond the samples."""
+DEFAULT_WEIGHT = 10.0
+"""Where samples are too few to leave some out."""
+
+
+@dataclass(frozen=True)
+class PriorWeight:
+    """The weight and the scores it was chosen by.
+
+    Attributes:
+        weight: γ.
+        scores: mean logarithm of the squared prediction error over noise, by weight, without weights so small that
+            rounding hides the fit; empty if none was compared.
+
+    """
+
+    weight: float
+    scores: dict[float, float]
+
+
+def choose_weight(full: FullProblem) -> PriorWeight:
+    """The largest weight whose mean score over the folds is next to the best."""
+    parts = folds(full.problem.factors)
+    if not parts:
+        return PriorWeight(DEFAULT_WEIGHT, {})
+    losses = np.array([_losses(full, fold) for fold in each(parts)])
+    shares = np.array([fold.share for fold in parts])
+    shares /= shares.sum()
+    scores = np.mean(np.log(np.einsum("f,fwn->wn", shares, losses)), axis=1)
+    chosen = int(np.argmax(scores <= scores.min() + TOLERATED))
+    compared = {w: float(score) for w, score in zip(WEIGHTS, scores, strict=True) if np.isfinite(score)}
+    return PriorWeight(WEIGHTS[chosen], compared)
+
+
+def _losses(full: FullProblem, fold: Fold) -> NDArray:
+    """(W, n) mean squared prediction error over noise squared, by weight; infinite where rounding hides the fit."""
+    losses = np.full((len(WEIGHTS), len(full.noise)), np.inf)
+    problem, fit = full.consistent(fold.train), None
+    for row, weight in zip(losses, WEIGHTS, strict=True):
+        try:
+            fit = problem.solve(weight, fit)
+        except IdentificationError:
+            break  # smaller weights are harder still
+        row[:] = (full.problem.residual_rms(full.reduce(fit.solution), fold.test) / full.noise) ** 2
+    return np.maximum(losses, np.finfo(float).tiny)

@@ -1,0 +1,317 @@
+"""What link identification found, how sure it is, and what it could not find."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynid_ros.errors import IdentificationError, ModelError
+from dynid_ros.estimation.estimate import KEY, BaseEstimate, half_width
+from dynid_ros.files import write_atomically
+from dynid_ros.identified.identified_file import _number, new_document, save_identified
+from dynid_ros.identified.links import MISSING, KnownArm, LinkModel, dry_torques, friction_section, links_section
+from dynid_ros.identified.validation import Validation
+from dynid_ros.model import RobotModel
+from dynid_ros.model.base_parameters import LINK_PARAMETER, BaseParameters, random_motion, regressor_blocks
+from dynid_ros.model.friction import FrictionModel
+from dynid_ros.model.gravity import GravityModel
+from dynid_ros.model.inertia import PARAMETERS_PER_LINK, is_possible
+from dynid_ros.model.urdf_export import posture_error, urdf_with_inertias
+from dynid_ros.recording import Recording
+
+
+def gravity_section(robot: RobotModel, base: BaseParameters, estimate: BaseEstimate, parameters: NDArray) -> dict:
+    """Moments of the identified links, for gravity compensation."""
+    gravity = GravityModel(robot)
+    moments, free = gravity.project(parameters), gravity.unobservable_axes()
+    inertial = base.columns < parameters.size
+    combinations = base.combinations[inertial][:, : parameters.size]
+    shares = np.linalg.lstsq(combinations.T, gravity.projection.T, rcond=None)[0].T
+    missing = np.abs(shares @ combinations - gravity.projection).max(axis=1) > MISSING
+    shares[np.abs(shares) < 1e-9] = 0.0
+    unknown = missing | (np.abs(shares) @ ~np.isfinite(estimate.values[inertial]) > 0)
+    std = np.sqrt(np.einsum("ij,jk,ik->i", shares, estimate.covariance[np.ix_(inertial, inertial)], shares))
+    freedom = np.where(shares != 0.0, estimate.freedom[inertial], np.inf).min(axis=1, initial=np.inf)
+    section = {}
+    for i, joint in enumerate(robot.joint_names):
+        columns = range(len(moments))[gravity.columns(i)]
+        labels = [gravity.names[c].split()[0] for c in columns]
+        observable = not free[i] and not any(unknown[c] for c in columns)
+        section[joint] = {
+            **{label: float(moments[c]) for label, c in zip(labels, columns, strict=True)},
+            "std": {label: _number(np.nan if unknown[c] else std[c]) for label, c in zip(labels, columns, strict=True)},
+            KEY: {label: _number(freedom[c]) for label, c in zip(labels, columns, strict=True)},
+            "observable": observable,
+        }
+        if free[i]:
+            section[joint] |= {"torque_free": True, "reason": "gravity never loads this joint"}
+        elif not observable:
+            section[joint] |= {"torque_free": False, "reason": "the motion does not show its gravity torque"}
+    return section
+
+
+# What a recording decides of links and friction, and what it does not.
+
+
+WEAK = 0.3
+
+
+def beyond_the_arm(
+    robot: RobotModel, base: BaseParameters, friction: FrictionModel, estimate: BaseEstimate, torque_rms: NDArray
+) -> NDArray:
+    """(k,) bool: the standard error alone would be more torque than the joint ever has; then nothing is known.
+
+    It is the torque of an ordinary motion that counts. In the recording such a parameter may have had no part: dry
+    friction of a joint that crept has a coefficient of any size.
+    """
+    motion = random_motion(robot)
+    effect = np.mean(
+        [np.mean(part**2, axis=0) for part in regressor_blocks(robot.structure, friction, motion)], axis=0
+    )[:, base.columns]
+    nominal = np.sqrt(np.mean(robot.inverse_dynamics(*motion) ** 2, axis=0))
+    limit = np.where(np.isfinite(robot.limits.effort), robot.limits.effort, 0.0)
+    most = np.maximum.reduce([torque_rms, nominal, limit])
+    return np.any(np.sqrt(effect) * np.nan_to_num(estimate.standard_errors) > most[:, None], axis=0)
+
+
+def what_is_open(base: BaseParameters, estimate: BaseEstimate) -> list[str]:
+    """Sentences on what no motion, and what this motion, does not show."""
+    found = []
+    hidden = [name for name, category in zip(base.names, base.categories, strict=True) if category == "unidentifiable"]
+    if hidden:
+        found.append(
+            f"no motion of this arm shows {', '.join(hidden)}: their values follow from the URDF and from the rest"
+        )
+    undecided = [e for e, value in zip(estimate.expressions, estimate.values, strict=True) if not np.isfinite(value)]
+    if undecided:
+        found.append(f"this motion does not decide {'; '.join(undecided)}: move all joints, faster and further")
+    with np.errstate(invalid="ignore"):
+        weak = [
+            name for name, share in zip(estimate.names, estimate.relative_standard_errors, strict=True) if share > WEAK
+        ]
+    if weak:
+        found.append(f"standard error above {WEAK:.0%} of the value: {', '.join(weak)}")
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class LinkResult:
+    """Links and friction of an arm; see `LinkIdentification`.
+
+    Attributes:
+        model: the links and friction that predict torques; physically possible with the estimator "consistent".
+        urdf_model: the URDF's own links, with friction fitted to the same data: what to compare with.
+        base: structure of the base parameters.
+        base_parameters: their estimates, by the data alone.
+        condition_number: of the weighted base regressor with unit columns.
+        noise: (n,) RMS residual of each joint by the data alone, N m; what the joints were weighted by.
+        residual_rms: (n,) RMS residual of `model` on the fitted data, N m.
+        torque_rms: (n,) of the fitted data, N m.
+        urdf_residual_rms: (n,) of `urdf_model` on the fitted data, N m.
+        n_samples: equations per joint after decimation.
+        remarks: choices made and what to know about them, one sentence each.
+        scores: mean logarithm of the squared error on samples left out, by weight of the prior.
+        ranges: least and largest position of each joint that was recorded, rad or m; `robot.posture` has their medians.
+
+    """
+
+    model: LinkModel
+    urdf_model: LinkModel
+    base: BaseParameters
+    base_parameters: BaseEstimate
+    condition_number: float
+    noise: NDArray
+    residual_rms: NDArray
+    torque_rms: NDArray
+    urdf_residual_rms: NDArray
+    n_samples: int
+    sources: tuple[str, ...]
+    settings: dict
+    remarks: tuple[str, ...]
+    scores: Mapping[float, float]
+    ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+
+    @property
+    def robot(self) -> RobotModel:
+        """The arm, with the parameters of its URDF."""
+        return self.model.robot
+
+    @property
+    def friction(self) -> FrictionModel:
+        """The friction terms that were chosen."""
+        return self.model.friction
+
+    @property
+    def parameters(self) -> NDArray:
+        """(10 n,) of the links, in the order of `RobotModel.parameters`.
+
+        What the data leave open is as in the URDF, or as near to it as the rest allows.
+        """
+        return self.model.parameters
+
+    @property
+    def friction_coefficients(self) -> dict[str, float]:
+        """Coefficients by name, such as "coulomb joint_2"."""
+        return dict(zip(self.friction.names(self.robot), map(float, self.model.coefficients), strict=True))
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """What the data do not decide and what to record; empty where they decide all base parameters."""
+        undecided = ~np.isfinite(self.base_parameters.values)
+        if not undecided.any():
+            return ()
+        names = [name for name, open_ in zip(self.base_parameters.names, undecided, strict=True) if open_]
+        joints = ", ".join(joint for i, joint in enumerate(self.robot.joint_names) if _is_of(names, i, joint))
+        return (
+            f"{', '.join(self.sources)}: {len(names)} of {len(undecided)} base parameters are not decided "
+            f"({', '.join(names)}), so links are not known and no URDF is written; record half a minute or more in "
+            f"which all joints move at once, to both sides, far and fast, {joints} above all: `dynid excite` plans it",
+        )
+
+    @property
+    def standard_errors(self) -> NDArray:
+        """(10 n,) of those parameters that the data decide by themselves; NaN for all others."""
+        return self._alone(self.base_parameters.standard_errors)
+
+    def confidence_intervals(self, level: float = 0.95) -> NDArray:
+        """(10 n, 2) lower and upper ends by the data alone, where they decide a parameter by itself; NaN elsewhere."""
+        low, high = self.base_parameters.confidence_intervals(level).T
+        return np.stack([self._alone(low), self._alone(high)], axis=1)
+
+    @property
+    def known_arm(self) -> KnownArm:
+        """The model and how well it is known, to find from other recordings what is added to the arm."""
+        return KnownArm.of(self.model, self.base_parameters, ", ".join(self.sources))
+
+    @property
+    def urdf_explains(self) -> NDArray:
+        """(n,) share of the torque's mean square that the URDF's links explain, friction being fitted."""
+        return 1 - (self.urdf_residual_rms / self.torque_rms) ** 2
+
+    @property
+    def explains(self) -> NDArray:
+        """(n,) share of the torque's mean square that the identified model explains."""
+        return 1 - (self.residual_rms / self.torque_rms) ** 2
+
+    def predict(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike) -> NDArray:
+        """(N, n) torque that the sensors read, friction and offsets included, of motions (N, n) each."""
+        return self.model.predict(q, qd, qdd)
+
+    def validate(self, recording: Recording) -> Validation:
+        """Agreement on a recording that was not fitted, torque and prediction filtered alike.
+
+        Raises:
+            RecordingError: a joint of the robot is not in it.
+            IdentificationError: no torque, or too short.
+
+        """
+        return self.model.validate(recording)
+
+    def summary(self) -> str:
+        """Tables of joints and base parameters, and what is not identifiable."""
+        joints = self.robot.joint_names
+        width = max(len("joint"), *(len(joint) for joint in joints)) + 2
+        lines = [
+            f"Links of {self.robot.name}: {self.base.rank} base parameters of {len(self.base.names)} parameters, "
+            f"{self.n_samples} samples, condition {self.condition_number:.3g}",
+            f"{'joint':<{width}}{'torque':>9}{'residual':>10}{'explained':>11}{'by URDF':>9}   friction",
+            f"{'':<{width}}{'[N m rms]':>9}{'[N m rms]':>10}",
+        ]
+        own, estimate = self.friction_coefficients, self.base_parameters
+        unknown = {name for name, value in zip(estimate.names, estimate.values, strict=True) if np.isnan(value)}
+        for i, joint in enumerate(joints):
+            mine = {name.split()[0]: v for name, v in own.items() if name.endswith(f" {joint}") and name not in unknown}
+            both = [f"{value:+.3g}" for value, *_ in dry_torques(mine, joint, estimate).values()]
+            told = [
+                f"{term} {v:.3g}" for term, v in mine.items() if not (both and term.startswith(("coulomb", "offset")))
+            ]
+            terms = ", ".join(["dry and offset " + " and ".join(both)] * bool(both) + told)
+            lines.append(
+                f"{joint:<{width}}{self.torque_rms[i]:>9.3f}{self.residual_rms[i]:>10.3f}"
+                f"{self.explains[i]:>10.1%} {self.urdf_explains[i]:>8.1%}   {terms}"
+            )
+        half = half_width(estimate.standard_errors, estimate.freedom)
+        lines.append(f"{'estimate':>12} {'± 95 %':>10} {'URDF':>10}   base parameter")
+        for value, error, nominal, expression in zip(
+            estimate.values, half, estimate.nominal, estimate.expressions, strict=True
+        ):
+            lines.append(f"{value:>12.5g} {error:>10.2g} {nominal:>10.5g}   {expression}")
+        lines += [f"  {remark}" for remark in (*self.remarks, *self.urdf_remarks)]
+        return "\n".join(lines)
+
+    def document(self) -> dict:
+        """Content of `identified.yaml`."""
+        document = new_document(self.robot, self.sources, self.settings)
+        document["gravity"] = gravity_section(self.robot, self.base, self.base_parameters, self.parameters)
+        if not self.missing:
+            document["links"] = links_section(self.robot, self.parameters, self.standard_errors)
+        document["friction"] = friction_section(self.model, self.base_parameters)
+        document["base_parameters"] = self.base_parameters.document()
+        document |= {} if self.missing else self.known_arm.document()
+        document["signals"] = self.model.signals.document()
+        document["condition_number"] = float(self.condition_number) if np.isfinite(self.condition_number) else None
+        document["degrees_of_freedom"] = float(np.median(self.base_parameters.freedom))
+        document["remarks"] = [*self.remarks, *self.urdf_remarks]
+        return document
+
+    def save(self, path: str | Path, validations: Sequence[Validation] = ()) -> Path:
+        """Write `identified.yaml`."""
+        document = self.document()
+        document["validation"] = [validation.document() for validation in validations]
+        return save_identified(path, document)
+
+    @cached_property
+    def urdf(self) -> str:
+        """The robot's URDF with the identified inertias; nothing else in it changes.
+
+        Raises:
+            IdentificationError: the data do not decide all links, or links that no simulator accepts, as estimators
+                other than "consistent" may give.
+            ModelError: the robot does not come from a URDF.
+
+        """
+        if self.missing:
+            raise IdentificationError(self.missing[0])
+        possible = is_possible(self.parameters.reshape(-1, PARAMETERS_PER_LINK))
+        if not possible.all():
+            names = [name for name, good in zip(self.robot.link_names, possible, strict=True) if not good]
+            raise IdentificationError(
+                f"no real body has the identified inertia of {', '.join(names)}; "
+                "use the estimator 'consistent' for a URDF"
+            )
+        return urdf_with_inertias(self.robot, self.parameters)
+
+    def write_urdf(self, path: str | Path) -> Path:
+        """Write `urdf`; errors as there."""
+        return write_atomically(path, self.urdf)
+
+    @cached_property
+    def urdf_remarks(self) -> tuple[str, ...]:
+        """What the URDF leaves open: how far its torque is off where what moves on the arm (a gripper) moves."""
+        try:
+            remark = posture_error(self.robot, self.parameters, self.urdf, self.ranges)
+        except (IdentificationError, ModelError):
+            return ()
+        return (remark,) if remark else ()
+
+    def _alone(self, values: NDArray) -> NDArray:
+        """(10 n,) values of base parameters that are a single link parameter; NaN for others."""
+        found = np.full(self.parameters.size, np.nan)
+        for row, column in enumerate(self.base.columns):
+            if column < found.size and self.base.categories[column] == "identifiable":
+                found[column] = values[row]
+        return found
+
+
+def _is_of(names: Sequence[str], index: int, joint: str) -> bool:
+    """Whether a parameter is of a joint, counted from 0, or of the link that it moves."""
+    return any(
+        joint in name.split(" ")[1:]
+        or ((match := LINK_PARAMETER.fullmatch(name)) is not None and int(match[2]) == index + 1)
+        for name in names
+    )

@@ -1,0 +1,228 @@
+"""Settings of a load as drivers and controllers take them: their names, units, order and frames.
+
+Each says which frame it takes the numbers in; they are those of the robot's tip, so that choosing the tip chooses it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynid_ros.errors import IdentificationError
+from dynid_ros.identification.load_result import LoadResult
+
+DECIMALS = 9
+"""Of kg, m and kg m²."""
+UPRIGHT = 1e-3
+"""Sine of the largest angle between gravity and −z that counts as none."""
+
+SENSOR = """\
+# Frame: that of the sensor, about whose origin it measures moments.
+# '{tip}' is taken to be it; if it is not, identify with --tip <link of the sensor>.
+# The sensor must read what the load does to it (at rest a force along gravity) and carry nothing else. No bias is taken
+# off: zero the sensor without the load.
+"""
+UR = """\
+# Frame: the tool flange, link tool0 of ur_description.
+# '{tip}' is taken to have its pose; if it has not, identify with --tip tool0.
+# This replaces the payload that is active: a tool that was part of the arm's model has to be added to these numbers.
+# The robot zeroes its own force sensor with it.
+"""
+FRANKA = """\
+# Frame: the flange, link *_link8 of franka_description (the hand is turned by 45 degrees against it).
+# '{tip}' is taken to have its pose; if it has not, identify with --tip <prefix>_link8.
+# This is a load beside the end effector, which is set in Desk.
+"""
+NO_FRANKA_CALL = """\
+# No call is given: it takes an inertia, and this load's is not known, as the arm was at rest. Identify from motion.
+"""
+
+
+def driver_settings(result: LoadResult) -> dict[str, str]:
+    """Text of each driver's settings, by file name.
+
+    What is not known is left out, and a comment says what follows.
+
+    Raises:
+        IdentificationError: no mass was found.
+
+    """
+    if not np.isfinite(result.mass):
+        raise IdentificationError("no settings for drivers: these data do not show the mass of the load")
+    if not result.is_loaded:
+        raise IdentificationError("no settings for drivers: no load is shown; leave them as they are without one")
+    texts = {name: _head(result) + make(result) for name, make in SETTINGS.items()}
+    return {name: _in_cpp(text) if name.endswith(".cpp") else text for name, text in texts.items()}
+
+
+def _filter(result: LoadResult) -> str:
+    # control_toolbox 6.3.0: gravity_compensation_filter_parameters.yaml, and gravity_compensation.cpp, which takes m g
+    # and the moment CoG × m g off the reading; `params`: filters 2.1.1, filter_chain.hpp
+    robot = result.robot
+    return f"""\
+# For control_toolbox (6.3.0), filter GravityCompensationWrench in a chain, here that of the broadcaster.
+{SENSOR.format(tip=robot.tip)}force_torque_sensor_broadcaster:
+  ros__parameters:
+    sensor_filter_chain:
+      filter1:
+        name: load
+        type: control_filters/GravityCompensationWrench
+        params:
+          world_frame: {robot.base}
+          sensor_frame: {robot.tip}
+          tool:
+            mass: {_number(result.mass)}
+            CoG: {_list(result.center)}
+            gravity_field: {_list(robot.gravity)}
+"""
+
+
+def _admittance(result: LoadResult) -> str:
+    # ros2_controllers 6.9.0: admittance_controller_parameters.yaml, and admittance_rule_impl.hpp, where the weight is
+    # along −z of fixed_world_frame and CoG.pos is turned by the frame's axes but counted from the sensor's origin
+    robot = result.robot
+    size = float(np.linalg.norm(robot.gravity))
+    if np.hypot(*robot.gravity[:2]) <= UPRIGHT * size and robot.gravity[2] < 0:
+        world = f"    fixed_world_frame:\n      frame:\n        id: {robot.base}\n"
+    else:
+        world = (
+            "    # fixed_world_frame.frame.id is left out: gravity must point along its -z, and does not along that\n"
+            f"    # of '{robot.base}'; give a frame in which it does.\n"
+        )
+    return f"""\
+# For ros2_controllers (6.9.0), admittance_controller.
+{SENSOR.format(tip=robot.tip)}admittance_controller:
+  ros__parameters:
+{world}    gravity_compensation:
+      frame:
+        id: {robot.tip}
+      CoG:
+        pos: {_list(result.center)}
+        force: {_number(result.mass * size)}  # N
+"""
+
+
+def _ur_script(result: LoadResult) -> str:
+    # Universal Robots, Script Manual, SW 10.6: set_target_payload(m, cog, inertia=[0, 0, 0, 0, 0, 0],
+    # transition_time=0); inertia [Ixx, Iyy, Izz, Ixy, Ixz, Iyz] about the centre of gravity, axes of the tool flange
+    inertia = _inertia(result)
+    arguments = f"{_number(result.mass)}, {_list(result.center)}"
+    if inertia is not None:
+        arguments += f", {_list(inertia[i, j] for i, j in ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2)))}"
+    return f"""\
+# For URScript (Script Manual of software 10.6): mass, centre, inertia Ixx, Iyy, Izz, Ixy, Ixz, Iyz about the centre.
+{UR.format(tip=result.frame)}{_doubt(result, "the robot")}set_target_payload({arguments})
+"""
+
+
+def _ur_service(result: LoadResult) -> str:
+    # ur_msgs 1.3.4 and 2.0.0, srv/SetPayload.srv, which has no inertia
+    x, y, z = map(_number, result.center)
+    return f"""\
+# For ur_robot_driver before 7.0, whose request need not have an inertia, and in most versions cannot:
+# ros2 service call /io_and_status_controller/set_payload ur_msgs/srv/SetPayload "$(cat ur_set_payload.yaml)"
+{UR.format(tip=result.frame)}mass: {_number(result.mass)}
+center_of_gravity: {{x: {x}, y: {y}, z: {z}}}
+"""
+
+
+def _ur_inertia_service(result: LoadResult) -> str:
+    # ur_robot_driver 7.0.0, doc/migration/makoa.rst and ur_controllers/src/gpio_controller.cpp: geometry_msgs/Inertia
+    x, y, z = map(_number, result.center)
+    inertia, names = _inertia(result), ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
+    tensor = ""
+    if inertia is not None:
+        values = zip(names, inertia[np.triu_indices(3)], strict=True)
+        tensor = "".join(f"  {name}: {_number(value)}\n" for name, value in values)
+    return f"""\
+# For ur_robot_driver from 7.0 on:
+# ros2 service call /io_and_status_controller/set_payload ur_msgs/srv/SetPayload "$(cat ur_set_payload_7.yaml)"
+{UR.format(tip=result.frame)}{_doubt(result, "ROS")}payload:
+  m: {_number(result.mass)}
+  com: {{x: {x}, y: {y}, z: {z}}}
+{tensor}"""
+
+
+def _franka_service(result: LoadResult) -> str:
+    # franka_ros2 0.1.13, franka_msgs/srv/SetLoad.srv and franka_hardware, node service_server: column-major
+    inertia = _inertia(result)
+    call = NO_FRANKA_CALL
+    if inertia is not None:
+        call = f"""\
+{_doubt(result)}mass: {_number(result.mass)}
+center_of_mass: {_list(result.center)}
+load_inertia: {_list(inertia.ravel(order="F"))}
+"""
+    return f"""\
+# For franka_ros2 (0.1.13), in the namespace of the robot:
+# ros2 service call /service_server/set_load franka_msgs/srv/SetLoad "$(cat franka_set_load.yaml)"
+{FRANKA.format(tip=result.frame)}{call}"""
+
+
+def _libfranka(result: LoadResult) -> str:
+    # libfranka 0.15.0, robot.h: setLoad(load_mass, F_x_Cload, load_inertia), column-major; robot_state.h: I_load is
+    # about the centre of mass; load_calculations.cpp: in the axes of the flange
+    inertia = _inertia(result)
+    call = NO_FRANKA_CALL
+    if inertia is not None:
+        call = f"""\
+{_doubt(result)}robot.setLoad({_number(result.mass)},
+              {_braces(result.center)},
+              {_braces(inertia.ravel(order="F"))});
+"""
+    return f"# For libfranka (0.15.0).\n{FRANKA.format(tip=result.frame)}{call}"
+
+
+SETTINGS: dict[str, Callable[[LoadResult], str]] = {
+    "gravity_compensation_filter.yaml": _filter,
+    "admittance_controller.yaml": _admittance,
+    "ur.script": _ur_script,
+    "ur_set_payload.yaml": _ur_service,
+    "ur_set_payload_7.yaml": _ur_inertia_service,
+    "franka_set_load.yaml": _franka_service,
+    "franka.cpp": _libfranka,
+}
+
+
+def _head(result: LoadResult) -> str:
+    low, high = result.confidence_intervals()[0]
+    mass = f"{result.mass:.4g} kg (95 %: {low:.4g} to {high:.4g})"
+    where = f"at link '{result.frame}' of {result.robot.name}"
+    return f"# Load of {mass} {where}\n# from {', '.join(result.sources)}\n"
+
+
+def _inertia(result: LoadResult) -> NDArray | None:
+    """(3, 3) about the centre of mass; None if unknown."""
+    inertia = result.possible.inertia
+    return inertia if np.isfinite(inertia).all() else None
+
+
+def _doubt(result: LoadResult, taker: str = "") -> str:
+    """What to know of the inertia; `taker` fills in zeros where there is none."""
+    inertia = _inertia(result)
+    if inertia is None:
+        return f"# The inertia is left out, as it is not known (the arm was at rest): {taker} takes it for zero.\n"
+    error, size = result.possible.inertia_errors.max(), np.abs(inertia).max()
+    guess = ", more than its size: it is a guess" if error > size else ""
+    return f"# The standard error of the inertia is up to {error:.2g} kg m^2{guess}.\n"
+
+
+def _number(value: float) -> str:
+    """With a decimal point, without which ROS takes it for an integer, and no exponent."""
+    whole, _, decimals = f"{round(float(value), DECIMALS) + 0.0:.{DECIMALS}f}".partition(".")
+    return f"{whole}.{decimals.rstrip('0') or '0'}"
+
+
+def _list(values: Iterable[float]) -> str:
+    return f"[{', '.join(map(_number, values))}]"
+
+
+def _braces(values: Iterable[float]) -> str:
+    return f"{{{{{', '.join(map(_number, values))}}}}}"
+
+
+def _in_cpp(text: str) -> str:
+    return re.sub("^#", "//", text, flags=re.M)

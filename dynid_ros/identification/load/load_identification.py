@@ -1,0 +1,190 @@
+"""The mass, centre and inertia of what an arm carries (Atkeson, An and Hollerbach 1986, section 3)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynid_ros.errors import IdentificationError
+from dynid_ros.estimation.estimate import BaseEstimate
+from dynid_ros.identification.links.link_identification import LinkIdentification
+from dynid_ros.identification.links.link_result import LinkResult
+from dynid_ros.identification.load.load_fit import LoadProblem, fit_load
+from dynid_ros.identification.load.torque_equations import LoadEquations, StaticLoadEquations, TorqueLoadColumns
+from dynid_ros.identification.load.wrench_source import WrenchSource
+from dynid_ros.identification.load_result import LoadResult
+from dynid_ros.identification.static_samples import SampleRules
+from dynid_ros.identification.wrench_frame import AXES
+from dynid_ros.identified.links import KnownArm, LinkModel, as_known
+from dynid_ros.model import RobotModel
+from dynid_ros.model.inertia import LOAD_NAMES
+from dynid_ros.recording import Recording
+
+# A tool that was weighed along with the load.
+
+
+def without_tare(estimate: BaseEstimate, solution: NDArray, tare: LoadResult) -> tuple[BaseEstimate, NDArray]:
+    """The estimate and its complete solution (k,), less the tare's parameters; their errors add up.
+
+    What is not known of the tare is not known of the load either.
+    """
+    n = sum(name in LOAD_NAMES for name in estimate.names)
+    own, both = slice(0, n), slice(0, min(n, tare.n_load))
+    values, rest, covariance = estimate.values.copy(), solution.copy(), estimate.covariance.copy()
+    values[own] -= tare.body.parameters[own]
+    rest[own] -= np.nan_to_num(tare.body.parameters[own])
+    covariance[own, own] += tare.body.covariance[own, own]
+    freedom = estimate.freedom.copy()
+    freedom[both] = np.minimum(freedom[both], tare.estimate.freedom[both])
+    return replace(estimate, values=values, covariance=covariance, freedom=freedom), rest
+
+
+MOTIONS = ("dynamic", "static")
+SURE = 0.999
+WAYS_OUT = {
+    "torque": "Was the load on the arm when its model was identified, or is the torque's sign turned round?",
+    "wrench": "Does the load exert the wrench on the sensor, or the sensor on the load? Give the other convention",
+}
+"""For joint torques, and for a wrist sensor."""
+
+
+@dataclass
+class LoadIdentification:
+    """Fits the ten parameters of a body that is fixed to the tip of an arm.
+
+    From joint torques it is what the arm's own model leaves of them (difference to the unloaded arm), with offset,
+    Coulomb and viscous friction of each joint free to differ from the model's: friction is another with a load. From a
+    force/torque sensor at the wrist it is what hangs on the sensor, and no model of the arm is needed.
+
+    Attributes:
+        robot: kinematics and gravity; its tip is the link that the load is fixed to, or the sensor's.
+        arm: the arm alone, as identified; None: identified from the unloaded recordings given to `fit`.
+        sensor: at the wrist, which weighs the load; None: the joint torques do.
+        motion: "dynamic": ten parameters from motion; "static": mass and mass moment from rests.
+        tare: a tool that was on the arm when the load was recorded, but is neither part of the load nor of the arm's
+            model; it is subtracted, and its uncertainty added.
+        torque_gain_error: standard deviation of the relative error of each joint's torque gain.
+        rules: what counts as rest, of "static".
+
+    """
+
+    robot: RobotModel
+    arm: LinkModel | LinkResult | KnownArm | None = None
+    sensor: WrenchSource | None = None
+    motion: Literal["dynamic", "static"] = "dynamic"
+    tare: LoadResult | None = None
+    torque_gain_error: float = 0.01
+    rules: SampleRules = field(default_factory=SampleRules)
+
+    def __post_init__(self) -> None:
+        if self.motion not in MOTIONS:
+            raise IdentificationError(f"motion is '{self.motion}'; expected one of {', '.join(MOTIONS)}")
+        if not (np.isfinite(self.torque_gain_error) and self.torque_gain_error >= 0):
+            raise IdentificationError(f"torque_gain_error is {self.torque_gain_error}; expected a number of 0 or more")
+        if self.tare is not None and self.tare.frame != self.robot.tip:
+            raise IdentificationError(
+                f"the tare is at {self.tare.frame}, the load at {self.robot.tip}; give both at the same tip link"
+            )
+
+    @property
+    def source(self) -> str:
+        """What weighs the load: "torque" or "wrench"."""
+        return "torque" if self.sensor is None else "wrench"
+
+    def fit(self, *recordings: Recording, unloaded: Sequence[Recording] = ()) -> LoadResult:
+        """Identify from recordings of the arm with its load.
+
+        Args:
+            recordings: with the same load in all.
+            unloaded: of the arm alone, to identify it from where `arm` is None.
+
+        Raises:
+            RecordingError: a joint of the model is not in a recording.
+            IdentificationError: no arm, one of another robot, or recordings that hold too little.
+
+        """
+        problem = self.problem(*recordings, unloaded=unloaded)
+        return self.solve(problem, tuple(recording.source for recording in recordings))
+
+    def problem(self, *recordings: Recording, unloaded: Sequence[Recording] = ()) -> LoadProblem:
+        """The equations that `fit` solves; arguments and errors as there."""
+        if not recordings:
+            raise IdentificationError("fit needs at least one recording")
+        static, sensor = self.motion == "static", self.sensor
+        if sensor is not None:
+            weighed = (
+                sensor.resting(self.robot, recordings, self.rules) if static else sensor.moving(self.robot, recordings)
+            )
+            # The gains' errors are estimated: what is left of them is in `gains`.
+            return LoadProblem(weighed.equations, weighed.columns, AXES, weighed.gains, 0.0, weighed.remarks)
+        arm = self._known_arm(unloaded)
+        selected = [recording.select(self.robot.joint_names) for recording in recordings]
+        return LoadProblem(
+            StaticLoadEquations(arm, selected, self.rules) if static else LoadEquations(arm, selected),
+            TorqueLoadColumns(arm, static=static),
+            self.robot.joint_names,
+            arm,
+            self.torque_gain_error,
+            () if arm.covariance is not None else (f"errors of {arm.source} itself are not known, nor counted",),
+        )
+
+    def solve(self, problem: LoadProblem, sources: tuple[str, ...]) -> LoadResult:
+        """The second half of `fit`, for who needs the equations too; errors as there."""
+        found = fit_load(
+            problem.equations,
+            problem.columns,
+            problem.channels,
+            gain_error=problem.gain_error,
+            arm=problem.known,
+            source=", ".join(sources),
+        )
+        estimate, solution = found.estimate, found.solution
+        if self.tare is not None:
+            estimate, solution = without_tare(estimate, solution, self.tare)
+        result = LoadResult(
+            robot=self.robot,
+            estimate=estimate,
+            solution=solution,
+            condition_number=found.condition_number,
+            channels=tuple(problem.channels),
+            residual_rms=found.residual_rms,
+            signal_rms=found.signal_rms,
+            n_samples=found.n_samples,
+            sources=sources,
+            settings={
+                "source": self.source,
+                "motion": str(self.motion),
+                "torque_gain_error": float(self.torque_gain_error),
+                "tare": None if self.tare is None else list(self.tare.sources),
+            },
+            remarks=tuple(problem.remarks),
+        )
+        high = result.confidence_intervals(SURE)[0, 1]
+        if high < 0:
+            raise IdentificationError(
+                f"{', '.join(sources)}: the load has a mass of {result.body.mass:.3g} kg, below zero beyond doubt. "
+                f"{WAYS_OUT[self.source]}"
+            )
+        return result
+
+    def _known_arm(self, unloaded: Sequence[Recording]) -> KnownArm:
+        arm = self.arm
+        if arm is None and unloaded:
+            arm = LinkIdentification(self.robot, torque_gain_error=self.torque_gain_error).fit(*unloaded)
+        if arm is None:
+            raise IdentificationError(
+                "the torques of the arm itself are not known: give `arm`, as a link identification found it, or "
+                "recordings of the arm without the load (`unloaded`)"
+            )
+        known = as_known(arm)
+        own = known.model.robot
+        if own.kinematics_sha256 != self.robot.kinematics_sha256 or own.joint_names != self.robot.joint_names:
+            raise IdentificationError(
+                f"{known.source} is of robot '{own.name}' with joints {', '.join(own.joint_names)}, which is not "
+                f"'{self.robot.name}' with {', '.join(self.robot.joint_names)}; identify this arm's links first"
+            )
+        return known

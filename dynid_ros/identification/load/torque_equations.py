@@ -1,0 +1,185 @@
+"""Equations of a load from joint torques: what the arm's own model leaves of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from copy import copy
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynid_ros.errors import IdentificationError
+from dynid_ros.identification.equations import EquationBlock, Equations, LinkEquations, kept_rows
+from dynid_ros.identification.presliding import STANDSTILL, Presliding, looseness, stiction
+from dynid_ros.identification.static_samples import SampleRules, Samples, static_samples
+from dynid_ros.identified.links import KnownArm
+from dynid_ros.model.inertia import LOAD_NAMES, PARAMETERS_PER_LINK, STATIC, transformed
+from dynid_ros.model.regressor import RegressorRows
+from dynid_ros.recording import Recording
+from dynid_ros.recording.uniform_motion import LinkSegment
+from dynid_ros.signals import LowPass
+
+# Columns of the equations of a load: its ten parameters, what changes in the joints, and those of the arm.
+
+
+CHANGES = ("offset", "coulomb", "viscous")
+AT_REST = 2
+"""Of these, the first that act at rest."""
+
+
+class TorqueLoadColumns:
+    """Columns of the difference between the torques of an arm with a load and those of the arm alone.
+
+    Friction is not the same with a load, nor on another day: each joint has an offset, Coulomb and viscous friction of
+    its own beside those of the arm's model.
+
+    Args:
+        arm: the arm alone.
+        static: of rests, in which inertia and viscous friction do not show.
+
+    Attributes:
+        size: number of columns: load, changes in the joints, arm.
+        own: (k,) load and changes: what is fitted.
+        of_arm: (a,) columns in the order of the arm's covariance; empty if there is none.
+        of_joint: for each joint the columns that its torque can depend on.
+        names: (k,) of `own`.
+
+    """
+
+    def __init__(self, arm: KnownArm, *, static: bool = False):
+        robot = arm.model.robot
+        n = robot.n_joints
+        self._load = np.arange(STATIC if static else PARAMETERS_PER_LINK)
+        self._changes = CHANGES[:AT_REST] if static else CHANGES
+        last = PARAMETERS_PER_LINK * (n - 1)
+        self._links = RegressorRows(robot.chain, robot.gravity, last + np.arange(PARAMETERS_PER_LINK))
+        self._to_link = transformed(np.eye(PARAMETERS_PER_LINK), robot.tip_offset).T[:, self._load]
+        self._joints = arm.model.joints
+        self._arm = None if arm.covariance is None else arm.columns
+        changes = len(self._load) + np.arange(len(self._changes) * n).reshape(n, -1)
+        self.own = np.arange(len(self._load) + changes.size)
+        self.names = (
+            *(LOAD_NAMES[i] for i in self._load),
+            *(f"{term} {joint}" for joint in robot.joint_names for term in self._changes),
+        )
+        beyond = self.own.size
+        self.of_arm = np.array([], dtype=int) if self._arm is None else beyond + arm.decided_columns
+        self.size = beyond + (0 if self._arm is None else self._arm.size)
+        of_arm = [self.of_arm] * n if self._arm is None else [beyond + columns for columns in self._arm.of_joint]
+        self.of_joint = [np.concatenate([self._load, changes[j], of_arm[j]]).astype(int) for j in range(n)]
+
+    def rows(self, q: NDArray, qd: NDArray, qdd: NDArray) -> list[NDArray]:
+        """For each joint the matrix (N, k_j) from its columns to its torque in motion."""
+        directions = [joint.direction(qd[:, j]) for j, joint in enumerate(self._joints)]
+        return self._rows((q, qd, qdd), np.stack([np.ones_like(qd), np.transpose(directions), qd]))
+
+    def rest_rows(self, q: NDArray, direction: NDArray) -> list[NDArray]:
+        """The same at rest, of friction that has the direction (N, n) of the motion before."""
+        still = np.zeros_like(q)
+        return self._rows((q, still, still), np.stack([np.ones_like(q), direction]))
+
+    def _rows(self, motion: tuple[NDArray, NDArray, NDArray], changes: NDArray) -> list[NDArray]:
+        n_samples, n = motion[0].shape
+        matrix = np.zeros((n, PARAMETERS_PER_LINK, n_samples))
+        self._links.fill(matrix, *motion)
+        arm = [np.empty((n_samples, 0))] * n if self._arm is None else self._arm.rows(*motion)
+        return [np.column_stack([matrix[j].T @ self._to_link, changes[:, :, j].T, arm[j]]) for j in range(n)]
+
+
+DWELLS = 0.05
+"""Share of the time for which all joints stand, from which on a motion dwells; its beginning and end alone are less."""
+HELD = 0.5
+"""Share of the time for which a joint stands that is held."""
+LEAST_WORTH = 10.0
+"""Samples of a joint, by weight, below which it does not show how large its noise is."""
+
+
+class LoadEquations(LinkEquations[TorqueLoadColumns]):
+    """Of motion: torque less the arm's own, and every column, through the low-pass of the arm's identification."""
+
+    def __init__(self, arm: KnownArm, recordings: Sequence[Recording]):
+        super().__init__(arm.model.signals, recordings)
+        self.segments = [replace(part, torque=part.torque - arm.model.predict(*part.motion)) for part in self.segments]
+        self._stiction = stiction(arm.model)
+        self._weights: list[NDArray] | None = None
+
+    def loosened(self, noise: NDArray) -> LoadEquations:
+        """The same, a joint's equations weighted down where its friction is not known, as it stands or sets off.
+
+        Stiction counts as noise there, and all of a standstill as one sample. Where that leaves a joint nothing to see
+        its noise by, it is left out. In a motion without dwells nothing changes: there friction turns round as it did
+        when that of the arm was identified.
+        """
+        stands = np.concatenate([np.abs(part.motion.velocity) < STANDSTILL for part in self.segments])
+        if np.mean(stands.all(axis=1)) < DWELLS and stands.mean(axis=0).max() < HELD:
+            return self
+        weights = []
+        for part, low_pass in self._filtered():
+            unknown = Presliding().unknown(part.motion.position, part.motion.velocity).astype(float)
+            shares, rests = low_pass.filter(unknown)[kept_rows(part, low_pass)], np.zeros(len(noise))
+            found = np.empty_like(shares)
+            for k, share in enumerate(np.clip(shares, 0.0, 1.0)):
+                loose, rests = looseness(share, rests, self._stiction / noise)
+                found[k] = 1.0 / loose
+            weights.append(found)
+        worth = sum(np.sum(own**2, axis=0) for own in weights)
+        shown = worth >= LEAST_WORTH
+        other = copy(self)
+        other._weights = [np.where(shown, own, 0.0) for own in weights]
+        other.share = np.where(shown, worth / self.n_samples, 0.0)
+        return other
+
+    def _block(
+        self, columns: TorqueLoadColumns, recording: int, part: LinkSegment, low_pass: LowPass, kept: NDArray
+    ) -> EquationBlock:
+        block = super()._block(columns, recording, part, low_pass, kept)
+        if self._weights is None:
+            return block
+        number = next(k for k, other in enumerate(self.segments) if other is part)
+        first = np.arange(len(part.time))[kept_rows(part, low_pass)]
+        weights = self._weights[number][np.searchsorted(first, kept)]
+        rows = [matrix * own[:, None] for matrix, own in zip(block.rows, weights.T, strict=True)]
+        return replace(block, rows=rows, torque=block.torque * weights)
+
+
+class StaticLoadEquations(Equations[TorqueLoadColumns]):
+    """Of rests: their mean torques less the arm's gravity torque and offsets.
+
+    Attributes:
+        samples: one for each rest.
+
+    Raises:
+        IdentificationError: no joint rests long enough.
+
+    """
+
+    def __init__(self, arm: KnownArm, recordings: Sequence[Recording], rules: SampleRules | None = None):
+        rules = rules or SampleRules()
+        parts = [static_samples(recording, rules) for recording in recordings]
+        self.samples = Samples.join(parts)
+        if not len(self.samples):
+            raise IdentificationError(
+                f"{', '.join(recording.source for recording in recordings)}: no rest of at least "
+                f"{rules.minimum_dwell:g} s; record poses with dwells, or identify from motion"
+            )
+        self._arm = arm
+        self.sizes = [len(part) for part in parts]
+        self.spans = [(recording.time[0], recording.time[-1]) for recording in recordings]
+
+    def blocks(self, columns: TorqueLoadColumns) -> Iterator[EquationBlock]:
+        """All equations."""
+        for recording, size in enumerate(self.sizes):
+            if size:
+                yield self._block(columns, recording)
+
+    def _block(self, columns: TorqueLoadColumns, recording: int) -> EquationBlock:
+        own = self.samples.part == recording
+        position, torque, direction = (
+            values[own] for values in (self.samples.position, self.samples.torque, self.samples.direction)
+        )
+        still = np.zeros_like(position)
+        rows = columns.rest_rows(position, direction)
+        time = self.samples.time[own]
+        torque = torque - self._arm.model.predict(position, still, still)
+        return EquationBlock(recording, time, np.zeros(len(time)), None, rows, torque)

@@ -1,0 +1,304 @@
+"""Equations of a load from a wrist force/torque sensor (Atkeson, An and Hollerbach 1986, eqs. 8 and 25 to 27)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.interpolate import CubicSpline
+from scipy.spatial.transform import Rotation
+
+from dynid_ros.errors import IdentificationError, RecordingError
+from dynid_ros.estimation.normal_equations import LinkProblem
+from dynid_ros.identification.equations import EquationBlock, Equations, LinkEquations
+from dynid_ros.identification.integral_equations import PERIODS, STEPS, window_weights
+from dynid_ros.identification.load.wrench_columns import TURN, WrenchColumns
+from dynid_ros.identification.static_samples import SampleRules, dwells
+from dynid_ros.identification.wrench_frame import AXES, Convention, Frame, sensor_wrench, tip_rotations, turned
+from dynid_ros.model import RobotModel
+from dynid_ros.model.arrays import blocks
+from dynid_ros.model.regressor import of_features, tip_motion, wrench_features
+from dynid_ros.recording import Recording
+from dynid_ros.recording.series import WrenchSeries
+from dynid_ros.recording.uniform_motion import LinkSegment, LinkSignals
+from dynid_ros.signals import LowPass, Segment, central_differences, resample, sample_times, stale_rows, time_lag
+
+# Readings of a wrist sensor at the times of the joints' samples.
+
+
+FASTER = 1.2
+"""Rate over that of the joints from which on a sensor is low-passed before it is sampled at theirs."""
+PASSED = 0.4
+"""Cut-off of that low-pass in parts of the joints' rate."""
+
+
+@dataclass(frozen=True, eq=False)
+class WrenchTrack:
+    """Stretches of readings without a gap, on a uniform grid.
+
+    Attributes:
+        segments: values (M, 6) in the frame and with the sign that were recorded.
+        frame: of the wrenches.
+        convention: who exerts them.
+        turn: (3, 3) axes of the sensor in the tip's, as columns.
+
+    """
+
+    segments: tuple[Segment, ...]
+    frame: Frame
+    convention: Convention
+    turn: NDArray = field(default_factory=lambda: np.eye(3))
+
+    @classmethod
+    def of(
+        cls, series: WrenchSeries, recording: Recording, frame: Frame, convention: Convention, where: str
+    ) -> WrenchTrack:
+        """Readings of a series that passed `require_sound`.
+
+        Raises:
+            IdentificationError: no stretch without a gap.
+
+        """
+        values = np.hstack([series.force, series.torque])
+        fresh = ~stale_rows(values) & np.isfinite(values).all(axis=1)
+        values = values[fresh]
+        try:
+            uniform = resample(sample_times(series.time[fresh], values).time, values)
+        except RecordingError as error:
+            raise IdentificationError(f"{where}: {error}") from error
+        rate = 1 / float(np.median(np.diff(recording.time)))
+        segments = uniform.segments
+        if uniform.rate > FASTER * rate and PASSED * rate < uniform.rate / 2:
+            low_pass = LowPass(PASSED * rate, uniform.rate)
+            segments = tuple(Segment(part.time, low_pass.filter(part.values)) for part in segments)
+        return cls(segments, frame, convention)
+
+    def at(self, time: NDArray) -> NDArray:
+        """(N, 6) at times (N,), s, on the sensor's clock; NaN where nothing was read."""
+        found = np.full((len(time), len(AXES)), np.nan)
+        for part in self.segments:
+            inside = (time >= part.time[0]) & (time <= part.time[-1])
+            found[inside] = CubicSpline(part.time, part.values)(time[inside])
+        return found
+
+    def on_load(self, robot: RobotModel, q: NDArray, wrench: NDArray) -> NDArray:
+        """Readings (N, 6) at positions (N, n) as wrenches on the load in the axes of the tip."""
+        sensed = sensor_wrench(wrench, tip_rotations(robot, q), self.frame)
+        on_load = -sensed if self.convention == "load_on_sensor" else sensed
+        return turned(on_load, np.broadcast_to(self.turn, (len(q), 3, 3)))
+
+
+class WrenchEquations(LinkEquations[WrenchColumns]):
+    """Wrenches that the tip exerts on the load, and every column, through the same low-pass.
+
+    Args:
+        robot: its tip link is the sensor.
+        signals: cut-offs.
+        recordings: with the robot's joints in its order; their torques are not used.
+        tracks: readings of the sensor, one per recording.
+        lags: by how much later than the joints' the sensor's clock is, s, one per recording.
+
+    """
+
+    def __init__(
+        self,
+        robot: RobotModel,
+        signals: LinkSignals,
+        recordings: Sequence[Recording],
+        tracks: Sequence[WrenchTrack],
+        lags: Sequence[float],
+    ):
+        self.robot, self._tracks, self._lags = robot, tracks, lags
+        super().__init__(signals, recordings)
+
+    def _segments(self, number: int, recording: Recording) -> list[LinkSegment]:
+        track = self._tracks[number]
+        time = sample_times(recording.time, recording.position).time + self._lags[number]
+        parts = self.signals.segments_with(recording, track.at(time))
+        return [replace(part, torque=self._with_slope(part, track)) for part in parts]
+
+    def _with_slope(self, part: LinkSegment, track: WrenchTrack) -> NDArray:
+        """(M, 12): wrenches on the load in the tip's axes, and their derivatives."""
+        wrench = track.on_load(self.robot, part.motion.position, part.torque)
+        return np.hstack([wrench, central_differences(wrench, 1 / part.rate)[0]])
+
+    def _block(
+        self, columns: WrenchColumns, recording: int, part: LinkSegment, low_pass: LowPass, kept: NDArray
+    ) -> EquationBlock:
+        return self._complete(columns, super()._block(columns, recording, part, low_pass, kept))
+
+    def _complete(self, columns: WrenchColumns, block: EquationBlock) -> EquationBlock:
+        """With columns of the sensor beside those of the load."""
+        wrench, slope = np.hsplit(block.torque, 2)
+        start, end = self.spans[block.recording]
+        course = 2 * (block.time - start) / (end - start) - 1
+        rows, torque = columns.with_sensor(block.rows, wrench, slope, course, block.recording)
+        return replace(block, rows=rows, torque=torque)
+
+
+class IntegralWrenchEquations(WrenchEquations):
+    """Means over Hann windows in place of the low-pass: they need no acceleration."""
+
+    def blocks(self, columns: WrenchColumns) -> Iterator[EquationBlock]:
+        """All equations, in flat memory."""
+        for owner, part in zip(self._owner, self.segments, strict=True):
+            # Simpson's rule is best for even numbers.
+            length = max(2 * round(PERIODS * part.rate / self.signals.cutoff / 2), STEPS)
+            if length + 1 > len(part.time):
+                continue
+            of_twist, of_rest, hop = window_weights(length + 1, 1 / part.rate, "hann")
+            scale = length / part.rate / 2
+            starts = np.arange(0, len(part.time) - length, hop)
+            for group in blocks(len(starts)):
+                first = starts[group][0]
+                inside = starts[group][:, None] - first + np.arange(length + 1)
+                rows = slice(first, first + inside[-1, -1] + 1)
+                twist, rest = self._features(part, rows)
+                features = np.einsum("l,fwl->fw", of_rest, rest[:, inside])
+                features[:6] += np.einsum("l,fwl->fw", of_twist, twist[:, inside])
+                impulse = np.einsum("l,wlc->wc", of_rest, part.torque[rows][inside])
+                middle = starts[group] + length // 2
+                block = EquationBlock(
+                    int(owner),
+                    part.time[middle],
+                    self._speed(part, middle),
+                    self._kinds.of(*self._state(part, middle)),
+                    columns.of_wrench(of_features(features / scale)),
+                    impulse / scale,
+                )
+                yield self._complete(columns, block)
+
+    def _features(self, part: LinkSegment, rows: slice) -> tuple[NDArray, NDArray]:
+        """Twists (6, N), and what wrenches are linear in but for the derivative of the twist, (12, N)."""
+        q, qd = part.motion.position[rows], part.motion.velocity[rows]
+        moved = tip_motion(self.robot.chain, self.robot.gravity, q, qd, np.zeros_like(qd))
+        return moved.velocity, wrench_features(moved.velocity, moved.weight)
+
+
+class StaticWrenchEquations(Equations[WrenchColumns]):
+    """Mean wrenches of rests.
+
+    Raises:
+        IdentificationError: no joint rests long enough.
+
+    """
+
+    def __init__(
+        self,
+        robot: RobotModel,
+        recordings: Sequence[Recording],
+        tracks: Sequence[WrenchTrack],
+        rules: SampleRules | None = None,
+    ):
+        rules = rules or SampleRules()
+        self.robot = robot
+        self.spans = [(float(part.time[0]), float(part.time[-1])) for part in recordings]
+        self._rests = [_rests(robot, part, track, rules) for part, track in zip(recordings, tracks, strict=True)]
+        self.sizes = [len(time) for time, *_ in self._rests]
+        if not any(self.sizes):
+            raise IdentificationError(
+                f"{', '.join(part.source for part in recordings)}: no rest of at least {rules.minimum_dwell:g} s with "
+                "wrenches in it; record poses with dwells, or identify from motion"
+            )
+
+    def blocks(self, columns: WrenchColumns) -> Iterator[EquationBlock]:
+        """All equations."""
+        for recording, (time, position, wrench) in enumerate(self._rests):
+            if not len(time):
+                continue
+            still = np.zeros_like(position)
+            start, end = self.spans[recording]
+            course = 2 * (time - start) / (end - start) - 1
+            load = columns.rows(position, still, still)
+            rows, torque = columns.with_sensor(load, wrench, np.zeros_like(wrench), course, recording)
+            yield EquationBlock(recording, time, np.zeros(len(time)), None, rows, torque)
+
+
+def _rests(
+    robot: RobotModel, recording: Recording, track: WrenchTrack, rules: SampleRules
+) -> tuple[NDArray, NDArray, NDArray]:
+    """Time (M,), position (M, n) and wrench on the load (M, 6) of each rest."""
+    wrenches = track.at(recording.time)
+    found = []
+    for rows in dwells(recording, rules):
+        known = np.isfinite(wrenches[rows]).all(axis=1)
+        if known.any():
+            found.append([x[rows][known].mean(axis=0) for x in (recording.time, recording.position, wrenches)])
+    if not found:
+        return np.empty(0), np.empty((0, robot.n_joints)), np.empty((0, len(AXES)))
+    time, q, wrench = (np.array(values) for values in zip(*found, strict=True))
+    return time, q, track.on_load(robot, q, wrench)
+
+
+# Where a wrist sensor's axes and clock are against those of the joints.
+
+
+LONGEST_LAG = 0.1
+"""Largest lag between sensor and joints that is looked for, s."""
+ROUNDS = 4
+SETTLED = 5e-5
+"""Change of the lag at which it is found, s; what is left is estimated with the load."""
+TURN_ROUNDS = 10
+SMALL = 0.002
+"""Turn, rad, of which the cosine is one: what is left is estimated with the load."""
+SEEN = 10.0
+"""Standard errors of white noise by which a load must be seen for the turn of its sensor to be."""
+
+
+def turn_of(problem: Callable[[NDArray], LinkProblem]) -> NDArray:
+    """(3, 3) axes of the sensor in the tip's, as columns.
+
+    Columns of a turn hold for small angles: readings are turned by what was found, and the rest is found again.
+
+    Args:
+        problem: of readings multiplied by (3, 3).
+
+    """
+    turn = np.eye(3)
+    for _ in range(TURN_ROUNDS):
+        found = problem(turn)
+        columns = found.factors.columns
+        assert isinstance(columns, WrenchColumns)
+        fit, _ = found.weighted()
+        change = fit.solution[[columns.names.index(name) for name in TURN]]
+        size = np.linalg.norm(change)
+        if size < SMALL or not abs(fit.solution[0]) > SEEN * np.sqrt(fit.covariance[0, 0]):
+            break
+        turn = Rotation.from_rotvec(change * min(1.0, 1.0 / size)).as_matrix() @ turn
+    return turn
+
+
+def lag_of(robot: RobotModel, signals: LinkSignals, recording: Recording, track: WrenchTrack) -> float:
+    """By how much later than the joints' the sensor's clock is, s.
+
+    First from the correlation with the wrench that a fit without lag predicts, then with the load: a lag of τ leaves
+    τ dw/dt of the wrench.
+    """
+    lag = 0.0
+    columns = WrenchColumns(robot)
+    for number in range(ROUNDS):
+        equations = WrenchEquations(robot, signals, [recording], [track], [lag])
+        problem = LinkProblem(equations.factors(columns), columns.own)
+        fit, _ = problem.weighted()
+        change = float(fit.solution[columns.names.index("lag")])
+        if number == 0:
+            change = _correlated(equations, columns, fit.solution, change)
+        lag = float(np.clip(lag + change, -LONGEST_LAG, LONGEST_LAG))
+        if abs(change) < SETTLED:
+            break
+    return lag
+
+
+def _correlated(equations: WrenchEquations, columns: WrenchColumns, solution: NDArray, otherwise: float) -> float:
+    """Lag by correlation, s; `otherwise` if there is none."""
+    part = max(equations.segments, key=lambda segment: len(segment.time))
+    load = [name in ("m", "mcx", "mcy", "mcz") or name.startswith("I") for name in columns.names]
+    parameters = np.where(load, solution, 0.0)[: np.sum(load)]
+    predicted = equations.robot.wrench_regressor(*part.motion) @ parameters
+    low_pass = LowPass(equations.signals.cutoff, part.rate)
+    try:
+        return time_lag(low_pass.filter(predicted), low_pass.filter(part.torque[:, :6]), part.rate, LONGEST_LAG).lag
+    except RecordingError:
+        return otherwise

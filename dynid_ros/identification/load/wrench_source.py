@@ -1,0 +1,254 @@
+"""What is to be known of a wrist sensor for its readings to tell a load."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Literal, NamedTuple, TypeVar, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.spatial.transform import Rotation
+
+from dynid_ros.errors import IdentificationError
+from dynid_ros.estimation.normal_equations import LinkProblem
+from dynid_ros.identification.load.wrench_columns import Gains, WrenchColumns, estimated_gains
+from dynid_ros.identification.load.wrench_equations import (
+    IntegralWrenchEquations,
+    StaticWrenchEquations,
+    WrenchEquations,
+    WrenchTrack,
+    lag_of,
+    turn_of,
+)
+from dynid_ros.identification.static_samples import SampleRules
+from dynid_ros.identification.wrench_frame import Convention, Frame, chosen_series, frame_of, require_choices
+from dynid_ros.model import RobotModel
+from dynid_ros.recording import Recording
+from dynid_ros.recording.checks.channels import require_sound
+from dynid_ros.recording.uniform_motion import LinkSignals
+
+# Wrenches that are in another frame, or have the other sign, than they are said to.
+
+
+UNEXPLAINED = 0.2
+"""Part of the variation of the readings that is left, from which on the other frame is tried."""
+BETTER = 0.4
+"""Part of what is left that the other frame must leave at most."""
+SEEN = 5.0
+"""Standard errors of white noise below zero at which a mass is negative."""
+
+
+def refuse_contradiction(
+    problem: LinkProblem, frame: Frame, in_frame: Callable[[Frame], LinkProblem], source: str
+) -> None:
+    """Refuse readings that the other frame, or the other sign, explains much better.
+
+    Args:
+        problem: as the readings are said to be.
+        frame: as they are said to be in.
+        in_frame: the same with readings in another frame.
+        source: for messages.
+
+    Raises:
+        IdentificationError: says what to set.
+
+    """
+    given, mass, error = _left(problem)
+    if given > UNEXPLAINED:
+        (other,) = set(get_args(Frame)) - {frame}
+        left, *_ = _left(in_frame(other))
+        if left < BETTER * given:
+            raise IdentificationError(
+                f"{source}: wrench frame '{frame}' contradicts the data: {given:.0%} of the readings' change is left "
+                f"unexplained, but {left:.0%} if they are in the frame of the {other}: set frame='{other}', or mend "
+                "the frame_id"
+            )
+    if mass < -SEEN * error:
+        raise IdentificationError(
+            f"{source}: the load's mass would be {mass:.4g} kg: the wrenches have the other sign, or the sensor's axes "
+            "are turned round; set the other convention ('load_on_sensor' or 'sensor_on_load'), or take the sensor's "
+            "link as tip"
+        )
+
+
+def _left(problem: LinkProblem) -> tuple[float, float, float]:
+    """Part of the variation that is left, geometric mean of force and torque; mass and its standard error, kg."""
+    fit, noise = problem.weighted()
+    columns = problem.factors.columns
+    assert isinstance(columns, WrenchColumns)
+    bias = LinkProblem(problem.factors, columns.own[["bias" in name for name in columns.names]])
+    variation = bias.residual_rms(bias.ordinary().solution)
+    shares = [
+        np.linalg.norm(noise[axes]) / max(np.linalg.norm(variation[axes]), 1e-12) for axes in (slice(3), slice(3, 6))
+    ]
+    return float(np.sqrt(np.prod(shares))), float(fit.solution[0]), float(np.sqrt(fit.covariance[0, 0]))
+
+
+EQUATIONS = {"filtered": WrenchEquations, "integral": IntegralWrenchEquations}
+NOTABLE = 0.002
+"""Lag to tell of, s."""
+NOTABLE_TURN = np.radians(1.0)
+"""Turn of the sensor to tell of."""
+MOST_DRIFT = 3
+
+
+AnyEquations = TypeVar("AnyEquations", WrenchEquations, StaticWrenchEquations)
+
+
+class WrenchProblem(NamedTuple):
+    """What `fit_load` needs, whose `arm` are the gains here, and whose `gain_error` they stand for.
+
+    Attributes:
+        equations: of the load.
+        columns: what they consist of.
+        gains: of the sensor's axes; None: they are exact.
+        remarks: what to know of them.
+
+    """
+
+    equations: WrenchEquations | StaticWrenchEquations
+    columns: WrenchColumns
+    gains: Gains | None
+    remarks: tuple[str, ...]
+
+
+@dataclass
+class WrenchSource:
+    """Turns recordings with a wrist sensor into equations of the load.
+
+    The sensor is the robot's tip link. Beside the load's parameters a bias is estimated for each recording and axis,
+    and unless told otherwise the turn of the sensor's axes against the tip's, and the lag of its clock.
+
+    Attributes:
+        topic: of the wrenches; None: the only one.
+        frame: of the wrenches; None: by their `frame_id`.
+        convention: who exerts the wrench that is read.
+        lag: by how much later than the joints' the sensor's clock is, s; None: estimated.
+        sensor_turn: whether the sensor's axes may be turned against the tip's by a small angle.
+        drift: degree of the polynomial of time that the bias follows.
+        gain_error: standard deviation of the relative error of each axis' gain.
+        sensor_range: (6,) largest reading on either side, N and N m; None: saturation is seen by values that stick.
+        equations: "filtered": readings and columns through the same low-pass; "integral": means over windows, which
+            need no accelerations.
+        cutoff, motion_cutoff: see `LinkSignals`; None: chosen from the motion.
+
+    """
+
+    topic: str | None = None
+    frame: Frame | None = None
+    convention: Convention = "load_on_sensor"
+    lag: float | None = None
+    sensor_turn: bool = True
+    drift: int = 0
+    gain_error: float = 0.005
+    sensor_range: ArrayLike | None = None
+    equations: Literal["filtered", "integral"] = "filtered"
+    cutoff: float | None = None
+    motion_cutoff: float | None = None
+
+    def __post_init__(self) -> None:
+        require_choices(self.frame, self.convention)
+        if self.equations not in EQUATIONS:
+            raise IdentificationError(f"equations is '{self.equations}'; expected one of {', '.join(EQUATIONS)}")
+        if self.drift not in range(MOST_DRIFT + 1):
+            raise IdentificationError(f"drift is {self.drift!r}; expected a degree from 0 to {MOST_DRIFT}")
+        if not (isinstance(self.gain_error, (int, float)) and np.isfinite(self.gain_error) and self.gain_error >= 0):
+            raise IdentificationError(f"gain_error is {self.gain_error!r}; expected a number of 0 or more")
+        if self.lag is not None and not (isinstance(self.lag, (int, float)) and np.isfinite(self.lag)):
+            raise IdentificationError(f"lag is {self.lag!r}; expected seconds, or None to have it estimated")
+        if self.sensor_range is not None:
+            largest = np.asarray(self.sensor_range, dtype=float)
+            if largest.shape != (6,) or not (largest > 0).all():
+                raise IdentificationError(f"sensor_range is {self.sensor_range}; expected six positive numbers")
+
+    def moving(self, robot: RobotModel, recordings: Sequence[Recording]) -> WrenchProblem:
+        """Of motion: all ten parameters.
+
+        Raises:
+            RecordingError: a joint is missing, or readings of a broken sensor.
+            IdentificationError: no wrenches, several topics, a frame that is neither tip nor base, no motion.
+
+        """
+        parts, tracks = self._read(robot, recordings)
+        signals = LinkSignals.choose(parts, self.cutoff, self.motion_cutoff)
+        lags = [0.0 if self.lag is None else float(self.lag)] * len(parts)
+        remarks = [signals.reason]
+        if self.lag is None:
+            lags = [lag_of(robot, signals, *pair) for pair in zip(parts, tracks, strict=True)]
+            remarks += [
+                f"{part.source}: the sensor's clock is {'late' if lag > 0 else 'early'} by {1e3 * abs(lag):.1f} ms, "
+                "which was made up for"
+                for part, lag in zip(parts, lags, strict=True)
+                if abs(lag) > NOTABLE
+            ]
+        build = EQUATIONS[self.equations]
+
+        def seen(frame: Frame, turn: NDArray) -> WrenchEquations:
+            return build(robot, signals, parts, [replace(track, frame=frame, turn=turn) for track in tracks], lags)
+
+        columns = WrenchColumns(robot, len(parts), turn=self.sensor_turn, lag=self.lag is None, drift=self.drift)
+        found = self._problem(seen, columns, tracks[0].frame, parts)
+        return found._replace(remarks=(*remarks, *found.remarks))
+
+    def resting(
+        self, robot: RobotModel, recordings: Sequence[Recording], rules: SampleRules | None = None
+    ) -> WrenchProblem:
+        """Of rests: mass and mass moments.
+
+        Raises:
+            RecordingError, IdentificationError: as `moving`; no rests.
+
+        """
+        parts, tracks = self._read(robot, recordings)
+
+        def seen(frame: Frame, turn: NDArray) -> StaticWrenchEquations:
+            turned = [replace(track, frame=frame, turn=turn) for track in tracks]
+            return StaticWrenchEquations(robot, parts, turned, rules)
+
+        columns = WrenchColumns(robot, len(parts), static=True, turn=self.sensor_turn, drift=self.drift)
+        return self._problem(seen, columns, tracks[0].frame, parts)
+
+    def _problem(
+        self,
+        seen: Callable[[Frame, NDArray], AnyEquations],
+        columns: WrenchColumns,
+        frame: Frame,
+        recordings: Sequence[Recording],
+    ) -> WrenchProblem:
+        """Of wrenches in their frame, which do not contradict it."""
+
+        def problem(frame: Frame, turn: NDArray) -> LinkProblem:
+            return LinkProblem(seen(frame, turn).factors(columns), columns.own)
+
+        source = ", ".join(recording.source for recording in recordings)
+        remarks = []
+        turn = turn_of(partial(problem, frame)) if self.sensor_turn else np.eye(3)
+        equations = seen(frame, turn)
+        found = LinkProblem(equations.factors(columns), columns.own)
+        refuse_contradiction(found, frame, lambda other: problem(other, np.eye(3)), source)
+        angle = Rotation.from_matrix(turn).magnitude()
+        if angle > NOTABLE_TURN:
+            remarks.append(
+                f"the sensor's axes are turned by {np.degrees(angle):.1f}° against those of '{columns.robot.tip}', "
+                "which was made up for"
+            )
+        if not self.gain_error:
+            return WrenchProblem(equations, columns, None, tuple(remarks))
+        gains = estimated_gains(found, self.gain_error, columns.n_load)
+        return WrenchProblem(equations, columns.with_gains(gains), gains, tuple(remarks))
+
+    def _read(self, robot: RobotModel, recordings: Sequence[Recording]) -> tuple[list[Recording], list[WrenchTrack]]:
+        """Recordings whose torques do not count, and the sensor's readings."""
+        parts, tracks = [], []
+        for recording in recordings:
+            selected = recording.select(robot.joint_names)
+            selected = replace(selected, torque=np.zeros_like(selected.torque))
+            topic, series = chosen_series(selected, self.topic)
+            where = f"{recording.source}, {topic}"
+            frame = frame_of(series, robot, self.frame, where)
+            require_sound(series, selected, where, self.sensor_range)
+            parts.append(selected)
+            tracks.append(WrenchTrack.of(series, selected, frame, self.convention, where))
+        return parts, tracks

@@ -1,0 +1,276 @@
+"""What load identification found, how sure it is, and what it could not find."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynid_ros.estimation.estimate import BaseEstimate, half_width, interval
+from dynid_ros.estimation.physical_consistency import solve_consistent
+from dynid_ros.identified.identified_file import new_document, save_identified
+from dynid_ros.identified.load import load_section
+from dynid_ros.model import RobotModel
+from dynid_ros.model.inertia import LOAD_NAMES, PARAMETERS_PER_LINK, STATIC, from_center_of_mass, transformed
+from dynid_ros.model.rigid_body import AXIS_PAIRS, LoadBody
+
+LEVEL = 0.95
+
+
+@dataclass(frozen=True, eq=False)
+class LoadResult:
+    """A load fixed to the tip of an arm; see `LoadIdentification`. Its frame is that of the tip link.
+
+    Attributes:
+        robot: the arm, with the tip that the load is fixed to.
+        estimate: by the data alone: the load's first four or ten parameters, then bias, offsets and friction.
+        solution: (k,) of the estimate, complete; it says nothing along what the data leave open.
+        condition_number: of the weighted equations with unit columns; infinite where something stays open.
+        channels: what was measured: joints, or axes of a wrench.
+        residual_rms: (c,) of each channel, N m or N.
+        signal_rms: (c,) of what was fitted.
+        n_samples: equations of each channel.
+        remarks: what to know about the result, one sentence each.
+
+    """
+
+    robot: RobotModel
+    estimate: BaseEstimate
+    solution: NDArray
+    condition_number: float
+    channels: tuple[str, ...]
+    residual_rms: NDArray
+    signal_rms: NDArray
+    n_samples: int
+    sources: tuple[str, ...]
+    settings: dict
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def frame(self) -> str:
+        """Link whose frame all numbers are in."""
+        return self.robot.tip
+
+    @property
+    def n_load(self) -> int:
+        """4 of a static identification, 10 of one from motion."""
+        return sum(name in LOAD_NAMES for name in self.estimate.names)
+
+    @cached_property
+    def body(self) -> LoadBody:
+        """By the data alone; NaN where they decide nothing."""
+        n = self.n_load
+        parameters, covariance = np.full(PARAMETERS_PER_LINK, np.nan), np.zeros((PARAMETERS_PER_LINK,) * 2)
+        parameters[:n], covariance[:n, :n] = self.estimate.values[:n], self.estimate.covariance[:n, :n]
+        return LoadBody(parameters, covariance)
+
+    @cached_property
+    def parameters(self) -> NDArray:
+        """(10,) of a body that can exist, about the frame's origin; its inertia is NaN if no motion shows it.
+
+        Zero if the data show that there is no load; NaN if they do not show its mass.
+        """
+        if not np.isfinite(self.estimate.values[:STATIC]).all():
+            return np.full(PARAMETERS_PER_LINK, np.nan)
+        if not self.is_loaded:
+            return np.zeros(PARAMETERS_PER_LINK)
+        n = self.n_load
+        found = possible_load(self.solution[:n], self.estimate.covariance[:n, :n])
+        if n == STATIC or not np.isfinite(self.estimate.values[:n]).all():
+            found[STATIC:] = np.nan
+        return found
+
+    @property
+    def mass(self) -> float:
+        """In kg, of `parameters`; where no load is shown, by the data alone; NaN if they do not decide it."""
+        return float(self.parameters[0]) if self.is_loaded else self.body.mass
+
+    @property
+    def center(self) -> NDArray:
+        """(3,) centre of mass in the frame, m; NaN without a load."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return self.parameters[1:4] / self.parameters[0]
+
+    @cached_property
+    def possible(self) -> LoadBody:
+        """The body of `parameters`, with the errors of the estimate."""
+        return LoadBody(self.parameters, self.body.covariance)
+
+    @property
+    def standard_errors(self) -> NDArray:
+        """(10,) NaN where the data do not decide."""
+        return np.where(np.isfinite(self.body.parameters), np.sqrt(np.diag(self.body.covariance)), np.nan)
+
+    def confidence_intervals(self, level: float = LEVEL) -> NDArray:
+        """(10, 2) by the data alone; NaN where they do not decide."""
+        found = np.full((PARAMETERS_PER_LINK, 2), np.nan)
+        found[: self.n_load] = self.estimate.confidence_intervals(level)[: self.n_load]
+        return found
+
+    @property
+    def inertia_freedom(self) -> float:
+        """Degrees of freedom of the inertia's errors: the fewest of its parameters'; NaN where the arm was at rest."""
+        return float(np.min(self.estimate.freedom[STATIC : self.n_load], initial=np.inf))
+
+    def center_intervals(self, level: float = LEVEL) -> NDArray:
+        """(3, 2) of the centre of mass, m."""
+        return interval(self.body.center, self.body.center_errors, self.estimate.freedom[1:STATIC], level)
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """What the data do not decide of what was asked for, and what to record."""
+        open_ = np.isnan(self.body.parameters[: self.n_load])
+        unknown = [name for name, is_open in zip(LOAD_NAMES, open_, strict=False) if is_open]
+        if not unknown or not (self.is_loaded or "m" in unknown):
+            return ()
+        return (
+            f"{', '.join(self.sources)}: {', '.join(unknown)} of the load are not decided; record a motion that turns "
+            "it about several axes, fast and to both sides, with rests in which it points in several directions",
+        )
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether the interval of the mass is above zero."""
+        return bool(self.confidence_intervals()[0, 0] > 0)
+
+    @property
+    def nuisance(self) -> dict[str, tuple[float, float]]:
+        """Value and standard error of what was estimated beside the load: a sensor's bias, offsets, friction."""
+        rows = zip(self.estimate.names, self.estimate.values, self.estimate.standard_errors, strict=True)
+        return {name: (float(value), float(error)) for name, value, error in list(rows)[self.n_load :]}
+
+    def in_last_link(self) -> NDArray:
+        """(10,) of `parameters` about the frame of the last link that moves, whose own they add to.
+
+        Without motion the inertia is unknown and NaN.
+        """
+        known = transformed(np.nan_to_num(self.parameters), self.robot.tip_offset)
+        if np.isnan(self.parameters[0]):
+            return np.full(PARAMETERS_PER_LINK, np.nan)
+        if np.isnan(self.parameters[STATIC:]).any():
+            known[STATIC:] = np.nan
+        return known
+
+    def summary(self) -> str:
+        """Mass, centre, principal moments with their 95 % intervals, and remarks."""
+        return load_summary(self)
+
+    def document(self) -> dict:
+        """Content of `identified.yaml`."""
+        document = new_document(self.robot, self.sources, self.settings)
+        document["load"] = load_section(self)
+        document["condition_number"] = float(self.condition_number) if np.isfinite(self.condition_number) else None
+        document["remarks"] = list(self.remarks)
+        return document
+
+    def save(self, path: str | Path, arm: dict | None = None) -> Path:
+        """Write `identified.yaml`.
+
+        Args:
+            path: of the file.
+            arm: content of the arm's `identified.yaml`, which the load is added to; None: a file of the load alone.
+
+        """
+        document = self.document()
+        if arm is not None:
+            own = {name: document[name] for name in ("source", "condition_number", "remarks")}
+            document = {**arm, "load": {**document["load"], **own}}
+        return save_identified(path, document)
+
+
+def load_summary(result: LoadResult) -> str:
+    """Mass, centre, principal moments with their 95 % intervals, residuals, and remarks."""
+    low, high = result.confidence_intervals()[0]
+    lines = [f"Load at {result.frame}: {result.n_samples} samples, condition {result.condition_number:.3g}"]
+    if np.isnan(result.body.mass):
+        lines.append("  mass      not shown by these data")
+    else:
+        lines.append(f"  mass      {result.mass:9.4f} kg       95 %: {low:.4f} to {high:.4f}")
+    if result.is_loaded:
+        lines += _center_and_moments(result)
+    elif np.isfinite(high):
+        lines.append(f"  no load is shown: the interval of the mass holds zero; up to {high:.3g} kg may be there")
+    rms = "  ".join(
+        f"{channel} {value:.3g}/{size:.3g}"
+        for channel, value, size in zip(result.channels, result.residual_rms, result.signal_rms, strict=True)
+    )
+    return "\n".join([*lines, f"  residual/load RMS: {rms}", *(f"  {remark}" for remark in result.remarks)])
+
+
+def _center_and_moments(result: LoadResult) -> list[str]:
+    lines = []
+    for name, value, (low, high) in zip("xyz", result.center, result.center_intervals(), strict=True):
+        lines.append(f"  centre {name}  {1e3 * value:9.2f} mm       95 %: {1e3 * low:.2f} to {1e3 * high:.2f}")
+    body = result.possible
+    if np.isnan(body.moments).any():
+        return [*lines, "  inertia   not shown: the arm was at rest"]
+    halves = half_width(body.moment_errors, result.inertia_freedom)
+    for i, (moment, half) in enumerate(zip(body.moments, halves, strict=True), 1):
+        axis = ", ".join(f"{c:.2f}" for c in body.axes[:, i - 1])
+        lines.append(f"  moment {i}  {moment:9.5f} kg m^2   ± {half:.5f} (95 %), about ({axis})")
+    return lines + list(alike(result))
+
+
+def alike(result: LoadResult) -> Iterable[str]:
+    """A sentence on principal moments too close for their axes to mean anything."""
+    body = result.possible
+    pairs = [f"{i + 1} and {j + 1}" for i, j in body.alike]
+    if pairs:
+        turns = [body.axis_errors[AXIS_PAIRS.index(pair)] for pair in body.alike]
+        sizes = [f"± {np.degrees(turn):.0f}°" if turn < np.pi / 2 else "any direction" for turn in turns]
+        yield (
+            f"  moments {', '.join(pairs)} are too close to each other for their axes to mean anything "
+            f"({', '.join(sizes)})"
+        )
+
+
+# The body that a load can be: drawn to the estimate by its errors, and to a ball of its mass where they leave room.
+
+
+DENSITY = 2700.0
+"""Of the ball, kg/m³: aluminium."""
+SMALLEST_MASS = 1e-3
+"""Of the ball, kg."""
+FARTHEST = 1.0
+"""Largest distance of the ball from the frame in each direction, m."""
+WEIGHT = 1.0
+"""Of the ball: as of one observation that knows each second moment to about its own size."""
+DECIDED = 1e-12
+"""Smallest eigenvalue of a correlation matrix that is no rounding."""
+
+
+def possible_load(solution: NDArray, covariance: NDArray) -> NDArray:
+    """Parameters (10,) of a body that can exist.
+
+    Minimises ½ (x − x̂)ᵀ C⁻¹ (x − x̂) + `WEIGHT` · divergence from the ball, see `consistency`.
+
+    Args:
+        solution: (k,) first k of the ten parameters, as estimated.
+        covariance: (k, k); it is singular where the data leave something open, which then is as in the ball.
+
+    """
+    matrix = _whitening(covariance)
+    regressor = np.zeros((len(matrix), PARAMETERS_PER_LINK))
+    regressor[:, : len(solution)] = matrix
+    return solve_consistent(regressor, matrix @ solution, ball(solution), WEIGHT, link_names=["load"]).solution
+
+
+def ball(solution: NDArray) -> NDArray:
+    """(10,) ball of aluminium of about that mass and centre."""
+    mass = max(float(solution[0]), SMALLEST_MASS)
+    center = np.clip(solution[1:4] / mass, -FARTHEST, FARTHEST)
+    radius = (3 * mass / (4 * np.pi * DENSITY)) ** (1 / 3)
+    return from_center_of_mass(mass, center, 0.4 * mass * radius**2 * np.eye(3))
+
+
+def _whitening(covariance: NDArray) -> NDArray:
+    """(r, k) whose square is the inverse of the covariance within what it covers."""
+    scale = np.sqrt(np.diag(covariance))
+    scale = np.where(scale > 0, scale, 1.0)
+    values, axes = np.linalg.eigh(covariance / np.outer(scale, scale))
+    decided = values > DECIDED * values[-1]
+    return (axes[:, decided] / np.sqrt(values[decided])).T / scale

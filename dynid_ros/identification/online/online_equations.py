@@ -1,0 +1,373 @@
+"""Equations of samples as they come: what is looked for on-line, and what is known."""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from itertools import starmap
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynid_ros.errors import IdentificationError
+from dynid_ros.identification.presliding import STANDSTILL, Presliding, stiction
+from dynid_ros.identified.links import KnownArm
+from dynid_ros.model import RobotModel
+from dynid_ros.model.arrays import finite_vector
+from dynid_ros.model.base_parameters import LINK_PARAMETERS, BaseParameters
+from dynid_ros.model.friction import FrictionModel, FrictionTerms, JointFriction
+from dynid_ros.model.inertia import PARAMETERS_PER_LINK, transformed
+from dynid_ros.model.one_sample_regressor import RegressorSums
+from dynid_ros.signals.derivatives import DELAY, WEIGHTS
+
+# One causal low-pass for all columns of an equation, and fewer equations after it.
+#
+# An equation A x = b that holds at each instant for constant x holds for its filtered columns too, whatever the
+# filter's
+# lag, from the first sample on if all columns start from zero. So noise of accelerations, which is largest at high
+# frequencies, is taken off before it can bias the estimate, and nothing has to be aligned.
+#
+# The filter is linear: where its output is looked at, it is what was kept of its two states and a weighted sum of the
+# samples since. So columns that are cheaper to sum than to write down for each sample are never written down.
+
+
+CORNER = 0.1024
+"""Time constant times cut-off of two equal lags in a row: sqrt(sqrt(2) − 1) / (2 π)."""
+
+SPACING = 2.0
+"""Time constants between equations that are used: closer ones say the same, wider ones lose some."""
+
+
+class RowFilter:
+    """Two equal first-order lags, exact for any spacing of samples.
+
+    Args:
+        cutoff: frequency at which half of the power passes, Hz.
+
+    Attributes:
+        time_constant: of each lag, s.
+        spacing: s between equations that are used.
+
+    """
+
+    def __init__(self, cutoff: float):
+        self.time_constant = CORNER / cutoff
+        self.spacing = SPACING * self.time_constant
+        self.reset()
+
+    def reset(self) -> None:
+        """Start from zero."""
+        self._times: list[float] = []
+        self._used = math.nan
+        self._states: NDArray | None = None
+
+    def add(self, time: float) -> bool:
+        """Take up the time of a sample; whether the output is due.
+
+        The step before the first sample after a reset is taken as zero: that sample has no weight.
+        """
+        if not self._times:
+            self._times, self._used = [time], time
+        self._times.append(time)
+        # Half a part in a million: spacing is a multiple of the step more often than not.
+        due = time - self._used >= self.spacing * (1.0 - 1e-6)
+        if due:
+            self._used = time
+        return due
+
+    @property
+    def waiting(self) -> int:
+        """Samples since the last output."""
+        return len(self._times) - 1
+
+    def output(self, sums: Callable[[NDArray], NDArray]) -> NDArray:
+        """Filtered rows (n, k) at the last sample.
+
+        Args:
+            sums: function from weights (2, N) of the N samples since the last output to sums (2, n, k) of their rows.
+
+        """
+        first, second = [], []
+        decay, following = 1.0, 0.0
+        for earlier, time in zip(self._times[-2::-1], self._times[:0:-1], strict=True):
+            left = math.exp((earlier - time) / self.time_constant)
+            following += 1.0 - left
+            first.append((1.0 - left) * decay)
+            second.append(first[-1] * following)
+            decay *= left
+        states = sums(np.array([first[::-1], second[::-1]]))
+        if self._states is not None:
+            kept = np.array([[decay, 0.0], [decay * following, decay]])
+            states += (kept @ self._states.reshape(2, -1)).reshape(states.shape)
+        self._times, self._states = self._times[-1:], states
+        return states[1]
+
+
+# Motion and torque of the same instant from positions and torques as they come.
+#
+# Velocity is the 5-point derivative of position, acceleration that of velocity (Khosla and Kanade 1987, section 5.1),
+# two
+# samples late each. Velocity, position and torque wait for the acceleration, so all are of four samples ago.
+
+
+GAP = 1.5
+"""Steps between two samples above which one is missing; also times smaller than one by as much are no step."""
+
+
+_SLOPES = np.stack([np.pad(WEIGHTS, DELAY), np.convolve(WEIGHTS, WEIGHTS)])
+"""First and second derivative in the middle of nine positions, per step: the slope, and the slope of slopes."""
+
+_NINE = np.arange(_SLOPES.shape[1])
+
+
+class CausalMotion:
+    """Differentiates on a steady clock, all instants since it was last asked at once.
+
+    A controller samples steadily and stamps are late by chance, so the derivative uses the mean step since the start;
+    a step that is longer by half is a gap, and starts anew.
+
+    Args:
+        period: s between samples; None: the mean of the stamps.
+
+    """
+
+    def __init__(self, period: float | None = None):
+        self._period = period
+        self._known: list[NDArray] = []
+        self._steps: list[float] = []
+        self.reset()
+
+    @property
+    def delay(self) -> int:
+        """Samples by which instants are late."""
+        return 2 * DELAY
+
+    def reset(self) -> None:
+        """Forget all samples; instants that are known stay."""
+        self._differentiate()
+        self._samples: list[NDArray] = []
+        self._times: deque[float] = deque(maxlen=self.delay + 1)
+        self._first, self._count = 0.0, 0
+
+    def add(self, time: float, sample: NDArray) -> float | None:
+        """Take up positions and torques (2, n); time of the instant four samples before, None until there is one."""
+        if self._count:
+            step = self._step
+            if step > 0.0 and time - self._times[-1] > GAP * step:
+                self.reset()
+        if not self._count:
+            self._first = time
+        self._count += 1
+        self._times.append(time)
+        self._samples.append(sample)
+        if self._count < _NINE.size:
+            return None
+        self._steps.append(self._step)
+        return self._times[0]
+
+    def take(self) -> list[NDArray]:
+        """Arrays (4, N, n) of q, qd, qdd and torque of the instants since this was last called."""
+        self._differentiate()
+        known, self._known = self._known, []
+        return known
+
+    def _differentiate(self) -> None:
+        if not self._steps:
+            return
+        steps = np.array(self._steps)[:, None]
+        positions, torques = np.array(self._samples).transpose(1, 0, 2)
+        slopes = _SLOPES @ positions[np.arange(len(steps))[:, None] + _NINE]
+        now = slice(self.delay, -self.delay)
+        self._known.append(np.stack([positions[now], slopes[:, 0] / steps, slopes[:, 1] / steps**2, torques[now]]))
+        self._samples, self._steps = self._samples[1 - _NINE.size :], []
+
+    @property
+    def _step(self) -> float:
+        if self._period is not None:
+            return self._period
+        return (self._times[-1] - self._first) / (self._count - 1) if self._count > 1 else 0.0
+
+
+CHANGES = JointFriction(offset=True)
+"""Friction is not the same with a load, nor on another day, and torque sensors drift."""
+
+_UNUSED = 1e3
+"""Noise of a joint at rest, as a multiple of its noise in motion, where its friction is not known at all."""
+
+
+class OnlineRows:
+    """Equations [A b] of an arm, N m, as sums over samples, with the columns E of what is known of it.
+
+    Args:
+        robot: the arm.
+        names: (k,) of the columns of A.
+        bodies: (10 n, p + 1 + e) what the first p columns of A, the torque of links that are known, and E are of the
+            columns of all links.
+        frictions: terms of friction, and what they are in [A b E] after the first p columns: (terms, n, k - p + 1 + e).
+        stiction: (n,) torque that the friction of a joint at rest may have, either way, N m.
+        n_inertial: p.
+
+    Attributes:
+        n_inertial: p.
+        known: the arm that b lacks the torque of; None: b lacks nothing.
+
+    """
+
+    known: KnownArm | None = None
+
+    def __init__(
+        self,
+        robot: RobotModel,
+        names: tuple[str, ...],
+        bodies: NDArray,
+        frictions: Sequence[tuple[FrictionTerms, NDArray]],
+        *,
+        stiction: NDArray,
+        n_inertial: int,
+    ):
+        n = robot.n_joints
+        self.names, self.stiction, self.n_inertial = names, stiction, n_inertial
+        self._regressor, self._bodies = RegressorSums(robot), bodies
+        self._frictions = [terms for terms, _ in frictions]
+        # Friction, torque and rest of a sample in its columns [A b E] after the first p, and three more.
+        own = np.zeros((3 * n, n, frictions[0][1].shape[2] + 3))
+        own[range(n), range(n), len(names) - n_inertial] = 1.0
+        for k in range(3):
+            own[range(k * n, (k + 1) * n), range(n), k - 3] = 1.0
+        parts = [np.pad(places, ((0, 0), (0, 0), (0, 3))) for _, places in frictions]
+        self._places = np.concatenate([*parts, own]).reshape(-1, own[0].size)
+        self._presliding = Presliding()
+
+    def restart(self) -> None:
+        """Take it that the joints were elsewhere since the last sample."""
+        self._presliding.restart()
+
+    @property
+    def n_known(self) -> int:
+        """Number e of columns of what is known."""
+        return self._bodies.shape[1] - self.n_inertial - 1
+
+    def sums(self, samples: NDArray, weights: NDArray) -> NDArray:
+        """Sums (m, n, k + e + 4) of [A b E t u s] of N samples, t being the whole torque as measured.
+
+        s is one where a joint stands, u where its friction is not known: there too, and before it has taken up the
+        direction of its motion.
+
+        Args:
+            samples: (4, N, n) q, qd, qdd and torque, all later than those before.
+            weights: (m, N) of the samples in each sum.
+
+        """
+        q, qd, qdd, torque = samples
+        still = np.abs(qd) < STANDSTILL
+        unknown = self._presliding.unknown(q, qd)
+        # Noise about zero would give friction a direction that changes from sample to sample.
+        sliding = np.where(unknown & (self.stiction > 0.0), 0.0, qd)
+        motion = zip(*samples[:3].tolist(), strict=True)
+        features = _matrix(starmap(self._regressor.features, motion), len(qd), self._regressor.size)
+        moving = list(zip(sliding.tolist(), qdd.tolist(), strict=True))
+        frictions = [_matrix(starmap(terms.of, moving), len(qd), len(terms.places)) for terms in self._frictions]
+        regressor = self._regressor(features, weights)
+        inertial = regressor @ self._bodies
+        others = np.concatenate([*frictions, torque, unknown, still], axis=1)
+        rest = (weights @ others @ self._places).reshape(*regressor.shape[:2], -1)
+        p, b = self.n_inertial, len(self.names) - self.n_inertial
+        rest[:, :, b] -= inertial[:, :, p]
+        rest[:, :, b + 1 : -3] += inertial[:, :, p + 1 :]
+        return np.concatenate([inertial[:, :, :p], rest], axis=2)
+
+    def considered(self, sums: NDArray) -> NDArray:
+        """(n, e + n) what b may be wrong by: a unit of each column E, and the whole torque of each joint.
+
+        Where it is not known how an arm's parameters depend on the gains, they are off as its torques are: of the whole
+        torque only b is.
+
+        Args:
+            sums: (n, k + e + 4) as of `sums`.
+
+        """
+        size = len(self.names)
+        whole = self.known is None or (self.known.covariance is not None and self.known.gain_shifts is not None)
+        return np.hstack([sums[:, size + 1 : -3], np.diag(sums[:, -3 if whole else size])])
+
+
+class LoadRows(OnlineRows):
+    """Of a load at the tip: what the torque has beside that of the arm.
+
+    Args:
+        robot: the arm.
+        known: its links and friction.
+        changes: friction and offsets beside those of `known`, estimated with the load.
+
+    """
+
+    def __init__(self, robot: RobotModel, known: KnownArm, changes: FrictionModel):
+        n, arm = robot.n_joints, known.model
+        of_arm = arm.robot
+        if of_arm.joint_names != robot.joint_names or of_arm.kinematics_sha256 != robot.kinematics_sha256:
+            raise IdentificationError(
+                f"arm: its model is of robot '{of_arm.name}' with joints {', '.join(of_arm.joint_names)}, which is not "
+                f"'{robot.name}' with {', '.join(robot.joint_names)}; identify this arm's links first"
+            )
+        # A load is a part of the last link, about another frame.
+        p, size = PARAMETERS_PER_LINK, robot.parameters.size
+        own = np.zeros((size, p + 1))
+        own[-p:, :-1] = transformed(np.eye(p), robot.tip_offset).T
+        own[:, -1] = finite_vector(arm.parameters, size, "parameters of the links")
+        fixed, free = FrictionTerms(arm.friction, n), FrictionTerms(changes, n)
+        coefficients = np.asarray(arm.coefficients, dtype=float)
+        # What is known of the arm are parameters of links, then coefficients of friction.
+        errors = np.eye(size + coefficients.size)[:, known.terms if known.covariance is not None else []]
+        bodies = np.hstack([own, errors[:size]])
+        of_known = np.concatenate(
+            [
+                np.zeros((len(fixed.places), n, free.places.shape[2])),
+                -fixed.places @ coefficients[:, None],
+                fixed.places @ errors[size:],
+            ],
+            axis=2,
+        )
+        of_free = np.pad(free.places, ((0, 0), (0, 0), (0, 1 + errors.shape[1])))
+        names = (*LINK_PARAMETERS, *changes.names(robot))
+        frictions = [(fixed, of_known), (free, of_free)]
+        super().__init__(robot, names, bodies, frictions, stiction=stiction(arm), n_inertial=p)
+        self.known = known
+
+
+class LinkRows(OnlineRows):
+    """Of all base parameters of an arm and its friction.
+
+    Args:
+        robot: the arm.
+        friction: terms of its joints.
+        noise: (n,) of the torques, N m.
+
+    Attributes:
+        base: base parameters of links and friction.
+
+    """
+
+    def __init__(self, robot: RobotModel, friction: FrictionModel, noise: ArrayLike):
+        self.base: BaseParameters = robot.base_parameters(friction)
+        n, size = robot.n_joints, robot.parameters.size
+        inertial = self.base.columns[self.base.columns < size]
+        bodies = np.zeros((size, inertial.size + 1))
+        bodies[inertial, range(inertial.size)] = 1.0
+        terms = FrictionTerms(friction, n)
+        places = np.pad(terms.places[:, :, self.base.columns[inertial.size :] - size], ((0, 0), (0, 0), (0, 1)))
+        sticks = [joint.coulomb or joint.stribeck_velocity is not None for joint in friction.of(n)]
+        super().__init__(
+            robot,
+            self.base.expressions,
+            bodies,
+            [(terms, places)],
+            stiction=np.where(sticks, _UNUSED * np.asarray(noise), 0.0),
+            n_inertial=inertial.size,
+        )
+
+
+def _matrix(rows: Iterable[tuple[float, ...]], count: int, size: int) -> NDArray:
+    """Of `count` rows of `size` floats; to pack them is several times faster than `np.array`."""
+    return np.frombuffer(b"".join(starmap(struct.Struct(f"{size}d").pack, rows))).reshape(count, size)

@@ -1,0 +1,296 @@
+"""Identification while the arm moves: of a load that it carries, or of all its links (Khosla and Kanade 1987)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynid_ros.errors import IdentificationError
+from dynid_ros.estimation.recursive_least_squares import EstimateWalk, SquareRootInformation
+from dynid_ros.identification.online.kinds import KindSums
+from dynid_ros.identification.online.load_change import LoadChange, LoadChangeDetector
+from dynid_ros.identification.online.online_equations import CHANGES, CausalMotion, LinkRows, LoadRows, RowFilter
+from dynid_ros.identification.online.online_estimate import OnlineEstimate, online_estimate
+from dynid_ros.identification.presliding import looseness
+from dynid_ros.identified.links import Identified, KnownArm, LinkModel, as_known
+from dynid_ros.model import RobotModel
+from dynid_ros.model.friction import FrictionModel, JointFriction
+
+CUTOFF = 5.0
+"""Hz; above what an arm's motion has, below what noise of accelerations and elastic joints have."""
+
+NOISE = 0.005
+"""Of a joint's effort limit."""
+
+LINK_FRICTION = JointFriction(offset=True, rotor_inertia=True)
+
+BLOCK = 16
+"""Samples after which the filter goes on in any case, so that none takes long."""
+
+REFRESH = 64
+"""Equations after which it is looked up how correlated innovations are."""
+
+GAP = 10.0
+"""Time constants of the filter without a sample, after which it starts anew."""
+
+
+class OnlineIdentification:
+    """Recursive least squares on the torques of an arm, a sample at a time.
+
+    Every column of the equations and the torque pass the same causal low-pass; its output is taken up every two time
+    constants. Equations stay exact whatever its lag, and noise of accelerations cannot bias the estimate.
+
+    A sample that is not finite is left out and counts as a gap. A gap starts filter and derivatives anew; nothing that
+    was learnt is lost.
+
+    Args:
+        robot: the arm; the load is fixed to its tip, and its parameters are about the tip's frame.
+        target: "load", or "links" for all base parameters of the arm and its friction.
+        arm: links and friction without load, of which the load's torque is what is left; for "load" only. What is not
+            known of it counts in the errors, where its identification tells (`KnownArm`).
+        noise: (n,) N m, standard deviation of what the model leaves of each torque. It weights the joints; the size of
+            all errors is estimated. None: 0.5 % of the effort limits.
+        friction: terms to estimate. None: what may differ from `arm` in each joint for a load, Coulomb and viscous
+            friction and offset; for links the same, and rotor inertia.
+        forgetting: time constant, s; None: nothing is forgotten. See `square_root`.
+        cutoff: Hz of the low-pass; None: none, and each sample is taken up as it is.
+        period: s between samples, for `sample`; None: from the stamps.
+        watch: notice when the load changes, and begin to learn it anew; for "load" only.
+        torque_gain_error: standard deviation of the relative error of each joint's torque gain, which counts in the
+            errors: no innovation shows it.
+
+    Attributes:
+        names: (k,) of the parameters.
+        skipped: samples that were not finite.
+        changes: of the load, as noticed.
+
+    Raises:
+        IdentificationError: settings that make no sense.
+
+    """
+
+    def __init__(
+        self,
+        robot: RobotModel,
+        target: Literal["load", "links"] = "load",
+        arm: LinkModel | KnownArm | Identified | None = None,
+        *,
+        noise: ArrayLike | None = None,
+        friction: FrictionModel | None = None,
+        forgetting: float | None = None,
+        cutoff: float | None = CUTOFF,
+        period: float | None = None,
+        watch: bool = True,
+        torque_gain_error: float = 0.01,
+    ):
+        for name, value in (("forgetting", forgetting), ("cutoff", cutoff), ("period", period)):
+            if value is not None and not (math.isfinite(value) and value > 0):
+                raise IdentificationError(f"{name} is {value}; expected a number above 0, or None")
+        if not (math.isfinite(torque_gain_error) and torque_gain_error >= 0):
+            raise IdentificationError(f"torque_gain_error is {torque_gain_error}; expected a number of 0 or more")
+        self.robot, self.target = robot, target
+        self.noise = _noise(robot, noise)
+        self._rows = _rows(robot, target, None if arm is None else as_known(arm), friction, self.noise)
+        self._forgetting = forgetting
+        self._given: list[NDArray] = []
+        self._filter = RowFilter(cutoff) if cutoff else None
+        self._motion = CausalMotion(period)
+        self._gain_error = torque_gain_error
+        n, size = robot.n_joints, len(self._rows.names)
+        self._state = SquareRootInformation(size, considered=self._rows.n_known + n)
+        # Of links, nothing is known whose error would show in the residuals.
+        others = self._rows.n_known + n if target == "load" else 0
+        self._kinds, self._moved = KindSums(n, size, others), np.zeros(2 * n)
+        self._walk = EstimateWalk(size)
+        self._detector = (
+            LoadChangeDetector(n, self._filter.spacing, stiction=self._rows.stiction / self.noise)
+            if watch and target == "load" and self._filter
+            else None
+        )
+        self._inflation = 1.0
+        self._rests = np.zeros(n)
+        self._last, self._used = -math.inf, math.nan
+        self.n_equations, self.skipped = 0, 0
+        self.changes: list[LoadChange] = []
+        self._squares = np.zeros((2, robot.n_joints))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """(k,) of the parameters."""
+        return self._rows.names
+
+    def sample(self, time: float, q: ArrayLike, torque: ArrayLike) -> LoadChange | None:
+        """Take up position and torque (n,) of a steady clock; velocity and acceleration are their derivatives.
+
+        Derivatives are four samples late, and position and torque wait for them.
+
+        Raises:
+            IdentificationError: arrays of another shape, or a time that is not later than the one before.
+
+        """
+        checked = self._checked(time, ("q", "torque"), (q, torque))
+        if checked is None:
+            self._motion.reset()
+            return None
+        instant = self._motion.add(time, checked)
+        return None if instant is None else self._take(instant)
+
+    def update(self, time: float, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, torque: ArrayLike) -> LoadChange | None:
+        """Take up motion and torque (n,) of one instant; spacing may be uneven.
+
+        Returns:
+            The change of the load if it was noticed just now.
+
+        Raises:
+            IdentificationError: arrays of another shape, or a time that is not later than the one before.
+
+        """
+        checked = self._checked(time, ("q", "qd", "qdd", "torque"), (q, qd, qdd, torque))
+        if checked is None:
+            return None
+        self._given.append(checked[:, None])
+        return self._take(time)
+
+    def estimate(self) -> OnlineEstimate:
+        """What is known now.
+
+        Raises:
+            IdentificationError: no equation was taken up yet.
+
+        """
+        if not self.n_equations:
+            raise IdentificationError("no sample was taken up yet; feed some motion first")
+        return online_estimate(
+            self.robot,
+            self._rows,
+            self._state,
+            self._kinds,
+            gain_error=self._gain_error,
+            time=self._used,
+            n_equations=self.n_equations,
+            residual_rms=np.sqrt(self._squares[0] / self.n_equations) * self.noise,
+            signal_rms=np.sqrt(self._squares[1] / self.n_equations) * self.noise,
+        )
+
+    def new_load(self) -> None:
+        """Forget the load, but not offsets and friction: it was changed."""
+        self._kinds.forget(self._rows.n_inertial, *self._state.factor, self._state.considered)
+        self._state.forget(self._rows.n_inertial)
+        self._walk = EstimateWalk(len(self._rows.names))
+        self._squares[:], self.n_equations = 0.0, 0
+        self._rests[:] = 0.0
+        self._restart()
+
+    def _restart(self) -> None:
+        self._given = []
+        self._motion.take()
+        self._rows.restart()
+        if self._filter:
+            self._filter.reset()
+        if self._detector:
+            self._detector.restart()
+
+    def _take(self, time: float) -> LoadChange | None:
+        if self._filter is None:
+            rows, due = self._sums(np.ones((1, 1)))[0], True
+        else:
+            due = self._filter.add(time)
+            if not due and self._filter.waiting < BLOCK:
+                return None
+            rows = self._filter.output(self._sums)
+        return self._use(time, rows) if due else None
+
+    def _sums(self, weights: NDArray) -> NDArray:
+        parts, self._given = [*self._given, *self._motion.take()], []
+        samples = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
+        # What the low-pass gives is of some samples ago.
+        self._moved = samples[:2].mean(axis=1).ravel()
+        return self._rows.sums(samples, weights)
+
+    def _use(self, time: float, sums: NDArray) -> LoadChange | None:
+        size = len(self._rows.names)
+        rows, considered = sums[:, : size + 1], self._rows.considered(sums)
+        unknown, resting = sums[:, -2], sums[:, -1]
+        # Friction of a joint at rest, or hardly off, may be anything up to its stiction.
+        loose, self._rests = looseness(unknown, self._rests, self._rows.stiction / self.noise)
+        still = self._rests > 0.0
+        weights = 1.0 / (self.noise * loose)
+        rows = rows * weights[:, None]
+        elapsed = time - self._used if self.n_equations else 0.0
+        keep = math.exp(-elapsed / self._forgetting) if self._forgetting else 1.0
+        considered = considered * weights[:, None]
+        innovation = self._state.update(rows, keep, considered)
+        self._kinds.add(self._moved, rows, loose**-2, keep, considered if self._rows.known else None)
+        self._used = time
+        self.n_equations += 1
+        self._squares[0] += innovation.error**2 / (1.0 + innovation.spread)
+        self._squares[1] += rows[:, -1] ** 2
+        if self._detector is None:
+            return None
+        # Beside what stiction may be, the innovations of a rest are small: they say nothing of those of motion.
+        self._walk.add(innovation._replace(spread=np.where(still, np.inf, innovation.spread)))
+        moving = bool(resting.min() < 0.5)
+        if self.n_equations % REFRESH == 0:
+            self._inflation = self._walk.overall
+        spread = innovation.spread * self._inflation
+        position = self._moved[: self.robot.n_joints]
+        change = self._detector.add(
+            time, rows, innovation.error, spread, looseness=loose, moving=moving, position=position
+        )
+        if change is not None:
+            self.changes.append(change)
+            self.new_load()
+        return change
+
+    def _checked(self, time: float, names: Sequence[str], arrays: Sequence[ArrayLike]) -> NDArray | None:
+        n = self.robot.n_joints
+        try:
+            values = np.array(arrays, dtype=float)
+        except ValueError:
+            values = np.zeros(0)
+        if values.shape != (len(arrays), n):
+            shapes = ", ".join(f"{name} {np.shape(array)}" for name, array in zip(names, arrays, strict=True))
+            raise IdentificationError(
+                f"sample at {time} s: {shapes}; expected ({n},) for each, one number per joint "
+                f"({', '.join(self.robot.joint_names)})"
+            )
+        if not time > self._last:
+            raise IdentificationError(
+                f"sample at {time} s comes after one at {self._last} s; time must increase: sort the samples, and make "
+                f"a new OnlineIdentification when a clock was set back"
+            )
+        if self._filter and time - self._last > GAP * self._filter.time_constant:
+            self._restart()
+        self._last = time
+        if math.isfinite(np.add.reduce(values, axis=None)):
+            return values
+        self.skipped += 1
+        return None
+
+
+def _noise(robot: RobotModel, noise: ArrayLike | None) -> NDArray:
+    limits = robot.limits.effort
+    if noise is None:
+        noise = np.where(np.isfinite(limits) & (limits > 0), NOISE * limits, 1.0)
+    values = np.array(noise, dtype=float)
+    if values.shape != (robot.n_joints,) or not (np.isfinite(values) & (values > 0)).all():
+        raise IdentificationError(
+            f"noise is {values.tolist()}; expected {robot.n_joints} numbers above 0, N m for each joint"
+        )
+    return values
+
+
+def _rows(
+    robot: RobotModel, target: str, known: KnownArm | None, friction: FrictionModel | None, noise: NDArray
+) -> LoadRows | LinkRows:
+    if target == "load":
+        if known is None:
+            raise IdentificationError("a load is what the arm's own model leaves: give the identified `arm`")
+        return LoadRows(robot, known, friction or FrictionModel(CHANGES))
+    if target == "links":
+        return LinkRows(robot, friction or FrictionModel(LINK_FRICTION), noise)
+    raise IdentificationError(f"target is {target!r}; expected 'load' or 'links'")

@@ -1,0 +1,387 @@
+"""Static and slow samples of a recording: what gravity identification looks at."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from itertools import pairwise, product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynid_ros.errors import IdentificationError
+from dynid_ros.recording import Recording
+from dynid_ros.signals import differentiate
+
+DERIVATIVE_WINDOW = 0.1
+"""Length of the local fit that gives velocity and acceleration, s."""
+STOPPED = 2e-4
+"""Distance from its rest, rad or m, below which a joint has come to its place; joints slide further than they stick."""
+LOAD_CHANGE = 0.02
+"""Travel of other joints, rad or m, from which on the load of one that has stopped may be another."""
+
+
+@dataclass(frozen=True)
+class Samples:
+    """M mean values over short stretches in which inertial torque is negligible; n joints.
+
+    Attributes:
+        position: (M, n) rad or m.
+        velocity: (M, n), zero at rest.
+        torque: (M, n) N m or N.
+        direction: (M, n) sign of the motion that friction opposes: of the last approach in a static sample, of the
+            velocity in a slow one; 0 where it is not known.
+        static: (M,) True for a dwell, False for slow motion.
+        time: (M,) middle of the stretch, s.
+        part: (M,) which recording.
+
+    """
+
+    position: NDArray
+    velocity: NDArray
+    torque: NDArray
+    direction: NDArray
+    static: NDArray
+    time: NDArray
+    part: NDArray
+
+    def __len__(self) -> int:
+        return len(self.time)
+
+    @property
+    def friction_known(self) -> NDArray:
+        """(M, n) whether friction has a side that is known, that from which a joint came.
+
+        While a joint is held, its stiction is anywhere within Coulomb friction, and follows its load as it likes. A
+        joint of which no side is known, as where dwells were cut out of a recording, counts wherever it came to anew.
+        """
+        known = self.direction != 0
+        before = np.vstack([np.full((1, known.shape[1]), np.inf), self.position])[: len(self)]
+        before[np.flatnonzero(np.diff(self.part)) + 1] = np.inf
+        moved = np.abs(self.position - before) >= SampleRules.minimum_approach
+        return np.where(known.any(axis=0), known, moved & self.static[:, None])
+
+    def take(self, rows: Sequence[int] | NDArray) -> Samples:
+        """Only these."""
+        chosen = np.asarray(rows, int)
+        return Samples(**{f.name: getattr(self, f.name)[chosen] for f in fields(Samples)})
+
+    @staticmethod
+    def join(parts: Sequence[Samples]) -> Samples:
+        """All samples in one, the parts numbered in order."""
+        joined = {f.name: np.concatenate([getattr(part, f.name) for part in parts]) for f in fields(Samples)}
+        joined["part"] = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
+        return Samples(**joined)
+
+
+@dataclass(frozen=True)
+class SampleRules:
+    """What counts as static and as slow.
+
+    Attributes:
+        rest_velocity: a joint slower than this is at rest, rad/s or m/s.
+        minimum_dwell: shortest rest that makes a static sample, s.
+        settle_time: left out at both ends of each rest, s.
+        minimum_approach: travel in one direction after which friction is taken to oppose it, rad or m.
+        slow_velocity: fastest joint in a slow sample.
+        slow_acceleration: largest acceleration in a slow sample, per s².
+        block: length of a slow sample, s.
+
+    Raises:
+        IdentificationError: one is not above zero, or no number.
+
+    """
+
+    rest_velocity: float = 0.005
+    minimum_dwell: float = 0.25
+    settle_time: float = 0.1
+    minimum_approach: float = 0.005
+    slow_velocity: float = 0.5
+    slow_acceleration: float = 0.5
+    block: float = 0.1
+
+    def __post_init__(self) -> None:
+        for rule in fields(self):
+            value = getattr(self, rule.name)
+            if not 0.0 < value < np.inf:
+                raise IdentificationError(f"{rule.name} is {value:g}; expected a number above zero")
+
+
+def with_known_torque(recording: Recording) -> Recording:
+    """The samples in which every torque is known: a separate torque topic may start later or have gaps.
+
+    Raises:
+        IdentificationError: there are none.
+
+    """
+    known = np.isfinite(recording.torque)
+    if not known.all(axis=1).any():
+        lacking = [name for name, some in zip(recording.joint_names, known.any(axis=0), strict=True) if not some]
+        raise IdentificationError(
+            f"{recording.source}: no torque of joint(s) {', '.join(lacking) or 'all at once'}; "
+            "record effort, or name the topic of the torques"
+        )
+    return recording.slice(known.all(axis=1))
+
+
+def static_samples(recording: Recording, rules: SampleRules) -> Samples:
+    """One sample for each stretch in which every joint rests (Ma & Hollerbach 1996, section 4, step 1).
+
+    A servo loads a joint that stiction holds before it moves, so the torque changes while the joint still rests. Of a
+    rest longer than most, where a slow departure follows, no more than the usual length is taken.
+    """
+    q = recording.position
+    rows, directions = [], []
+    previous_end = 0
+    for dwell, end in _rests(recording, rules):
+        rows.append(dwell)
+        directions.append(
+            side_of_approach(q[previous_end : dwell.start], q[dwell].mean(axis=0), rules.minimum_approach)
+        )
+        previous_end = end
+    settled = _settled(recording.torque, rows)
+    rows = [row for row, keep in zip(rows, settled, strict=True) if keep]
+    return _means(recording, rows, np.zeros_like(q), np.array(directions)[settled], static=True)
+
+
+def dwells(recording: Recording, rules: SampleRules) -> list[slice]:
+    """Rows of each stretch in which every joint rests, without its ends."""
+    return [dwell for dwell, _ in _rests(recording, rules)]
+
+
+def slow_samples(recording: Recording, rules: SampleRules) -> Samples:
+    """Blocks of slow and nearly unaccelerated motion; a rest within them is left to `static_samples`."""
+    velocity, acceleration = _derivatives(recording)
+    speed = np.abs(velocity)
+    slow = np.all(speed < rules.slow_velocity, axis=1) & np.all(np.abs(acceleration) < rules.slow_acceleration, axis=1)
+    slow &= np.any(speed >= rules.rest_velocity, axis=1)
+    starts, ends = _stretches(slow)
+    rows = []
+    for start, end in zip(starts, ends, strict=True):
+        edges = np.arange(recording.time[start], recording.time[end - 1], rules.block)
+        cuts = start + np.searchsorted(recording.time[start:end], edges)
+        rows += [slice(a, b) for a, b in pairwise(cuts) if b - a >= 2]
+    directions = np.array([_steady_sign(velocity[row], rules.rest_velocity) for row in rows])
+    moving = np.where(speed < rules.rest_velocity, 0.0, velocity)
+    return _means(recording, rows, moving, directions, static=False)
+
+
+def spaced(samples: Samples, spacing: float) -> Samples:
+    """Those that are at least `spacing` (s) after the one before."""
+    kept, last = [], -np.inf
+    for m, time in enumerate(samples.time):
+        if time - last >= spacing:
+            kept.append(m)
+            last = time
+    return samples.take(kept)
+
+
+def _rests(recording: Recording, rules: SampleRules) -> list[tuple[slice, int]]:
+    """Rows of each dwell that are used, and the end of the whole rest."""
+    velocity, _ = _derivatives(recording)
+    time = recording.time
+    stretches = zip(*_stretches(np.all(np.abs(velocity) < rules.rest_velocity, axis=1)), strict=True)
+    rests = [(start, end) for start, end in stretches if time[end - 1] - time[start] >= rules.minimum_dwell]
+    usual = np.median([time[end - 1] - time[start] for start, end in rests]) if rests else 0.0
+    found = []
+    for start, end in rests:
+        last = min(time[end - 1], time[start] + usual) - rules.settle_time
+        dwell = slice(*np.searchsorted(time, [time[start] + rules.settle_time, last]))
+        # Where messages were lost, nothing may be left of it, or one sample, which cannot show whether it has settled.
+        if dwell.stop - dwell.start >= 2:
+            found.append((dwell, int(end)))
+    return found
+
+
+def _settled(torque: NDArray, rows: list[slice]) -> NDArray:
+    """(M,) False for a rest in which a torque changes from its first to its second half by far more than is usual."""
+    if len(rows) < 3:
+        return np.ones(len(rows), bool)
+    halves = [[half.mean(axis=0) for half in np.array_split(torque[row], 2)] for row in rows]
+    change = np.abs(np.diff(halves, axis=1))[:, 0]
+    usual = np.maximum(np.median(change, axis=0), 1e-3 * np.ptp(torque, axis=0))
+    return np.all(change <= 6 * usual, axis=1)
+
+
+def _derivatives(recording: Recording) -> tuple[NDArray, NDArray]:
+    if recording.n_samples < 10:
+        raise IdentificationError(
+            f"{recording.source}: {recording.n_samples} samples are too few to tell rest from motion"
+        )
+    return differentiate(recording.time, recording.position, DERIVATIVE_WINDOW)
+
+
+def _stretches(mask: NDArray) -> tuple[NDArray, NDArray]:
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], mask, [False]]).astype(int)))
+    return edges[::2], edges[1::2]
+
+
+def side_of_approach(path: NDArray, rest: NDArray, minimum: float) -> NDArray:
+    """(n,) sign of the last travel of at least `minimum` along the path (N, n) towards rest: friction keeps it.
+
+    It is 0 where others moved on when a joint had come to its place: from then on its stiction follows its load.
+    """
+    if not len(path):
+        return np.zeros(path.shape[1])
+    away = path - rest
+    last = _last_beyond(away, minimum)
+    arrived, others = _last_beyond(away, STOPPED), _last_beyond(away, LOAD_CHANGE).max()
+    known = (last >= 0) & (arrived >= others)
+    return np.where(known, -np.sign(away[last, np.arange(path.shape[1])]), 0.0)
+
+
+def _last_beyond(away: NDArray, distance: float) -> NDArray:
+    """(n,) last row that is at least so far away; -1 where none is."""
+    far = np.abs(away) >= distance
+    return np.where(far.any(axis=0), len(away) - 1 - np.argmax(far[::-1], axis=0), -1)
+
+
+def _steady_sign(velocity: NDArray, rest: float) -> NDArray:
+    sign = np.sign(velocity)
+    return np.where(np.all((sign == sign[0]) & (np.abs(velocity) >= rest), axis=0), sign[0], 0.0)
+
+
+def _means(recording: Recording, rows: list[slice], velocity: NDArray, direction: NDArray, *, static: bool) -> Samples:
+    n = recording.position.shape[1]
+
+    def mean(values: NDArray) -> NDArray:
+        return np.array([values[row].mean(axis=0) for row in rows]).reshape(len(rows), n)
+
+    return Samples(
+        position=mean(recording.position),
+        velocity=mean(velocity),
+        torque=mean(recording.torque),
+        direction=direction.reshape(len(rows), n),
+        static=np.full(len(rows), static),
+        time=np.array([recording.time[row].mean() for row in rows]),
+        part=np.zeros(len(rows), int),
+    )
+
+
+# Single-joint rotations among static samples.
+
+
+HOLD_TOLERANCE = np.deg2rad(3.0)
+"""Poses that differ by less are the same: friction shifts a soft servo by a degree or two between the directions."""
+
+
+@dataclass(frozen=True)
+class Rotation:
+    """Consecutive static samples between which one joint alone moved."""
+
+    joint: int
+    rows: NDArray
+
+
+def rotations(samples: Samples) -> list[Rotation]:
+    """Split static samples into single-joint rotations of at least four poses; the rest belongs to none."""
+    found = []
+    rows = np.flatnonzero(samples.static)
+    start = 0
+    while start < len(rows) - 1:
+        end, joint = _extend(samples, rows, start)
+        if joint is not None and end - start >= 4:
+            found.append(Rotation(joint, rows[start:end]))
+            start = end
+        else:
+            start += 1
+    return found
+
+
+def _extend(samples: Samples, rows: NDArray, start: int) -> tuple[int, int | None]:
+    """End of the run from `start` in which one and the same joint moves, and that joint."""
+    first = samples.position[rows[start]]
+    joint = None
+    for end in range(start + 1, len(rows)):
+        moved = np.flatnonzero(np.abs(samples.position[rows[end]] - first) > HOLD_TOLERANCE)
+        same_part = samples.part[rows[end]] == samples.part[rows[start]]
+        if not same_part or len(moved) > 1 or (len(moved) == 1 and joint not in (None, moved[0])):
+            return end, joint
+        if len(moved) == 1:
+            joint = int(moved[0])
+    return len(rows), joint
+
+
+# The two approaches of a pose, from below and from above: friction is in their difference, not in their sum.
+
+
+FEW_ROWS = 6
+"""Fewer single samples than this do not show a noise of their own; they take that of the differences."""
+SUM, DIFFERENCE = "both approaches, sum", "both approaches, difference"
+LABELS = (SUM, DIFFERENCE, "one approach", "approach unknown")
+
+
+@dataclass(frozen=True, eq=False)
+class Approaches:
+    """Pairs among m rows, one for a sample and a joint, whose samples are of the same pose reached from both sides.
+
+    What a model of friction misses does not blur the sum, which tells gravity. Each joint has its own noise for sums,
+    differences, single samples of known and of unknown direction.
+
+    Attributes:
+        up, down: (p,) rows of each pair.
+        group: (m,) which noise each row has, once combined.
+        names: of the noises.
+
+    """
+
+    up: NDArray
+    down: NDArray
+    group: NDArray
+    names: tuple[str, ...]
+
+    @classmethod
+    def among(
+        cls,
+        samples: Samples,
+        sample: NDArray,
+        joint: NDArray,
+        joint_names: tuple[str, ...],
+        state: NDArray | None = None,
+    ) -> Approaches:
+        """Find them among rows of the samples (m,) and joints (m,).
+
+        Args:
+            samples: all.
+            sample: (m,) which sample each row is of.
+            joint: (m,) which joint.
+            joint_names: all joints.
+            state: (M,) of each sample; those that differ, as by a load, are not of one pose. None: all are alike.
+
+        """
+        direction = samples.direction[sample, joint]
+        kind = np.where(direction != 0, 2, 3)
+        up, down = _partners(samples, sample, joint, np.zeros(len(samples)) if state is None else state)
+        kind[up], kind[down] = 0, 1
+        for j in np.unique(joint[down]):
+            single = (joint == j) & (kind == 2)
+            if single.sum() < FEW_ROWS:
+                kind[single] = 1
+        keys, group = np.unique(joint * len(LABELS) + kind, return_inverse=True)
+        names = tuple(f"{joint_names[key // len(LABELS)]}, {LABELS[key % len(LABELS)]}" for key in keys)
+        return cls(up, down, group, names)
+
+    def combine(self, values: NDArray) -> NDArray:
+        """Rows (m, …) in which half sum and half difference, times √2 so that noise stays white, replace each pair."""
+        combined = np.array(values, dtype=float)
+        first, second = combined[self.up], combined[self.down]
+        combined[self.up], combined[self.down] = (first + second) / np.sqrt(2), (first - second) / np.sqrt(2)
+        return combined
+
+
+def _partners(samples: Samples, sample: NDArray, joint: NDArray, state: NDArray) -> tuple[NDArray, NDArray]:
+    up, down = [], []
+    position = samples.position
+    direction, static = samples.direction[sample, joint], samples.static[sample]
+    for j, kind in product(np.unique(joint), np.unique(state)):
+        mine = (joint == j) & static & (state[sample] == kind)
+        falling = list(np.flatnonzero(mine & (direction < 0)))
+        for row in np.flatnonzero(mine & (direction > 0)):
+            if not falling:
+                break
+            distance = np.abs(position[sample[falling]] - position[sample[row]]).max(axis=1)
+            nearest = int(np.argmin(distance))
+            if distance[nearest] < HOLD_TOLERANCE:
+                up.append(row)
+                down.append(falling.pop(nearest))
+    return np.array(up, int), np.array(down, int)

@@ -1,0 +1,254 @@
+"""Gains and offsets of joint torque sensors, in place, by gravity.
+
+Ma and Hollerbach 1996, "Identifying mass parameters for gravity compensation and automatic torque sensor calibration",
+and Ma, Hollerbach and Xu 1994, "Gravity based autonomous calibration of robot manipulators", with all joints' torques
+in all poses fitted at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence, Sized
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynid_ros.errors import IdentificationError, RecordingError
+from dynid_ros.identification.static_samples import (
+    DIFFERENCE,
+    HOLD_TOLERANCE,
+    SUM,
+    SampleRules,
+    Samples,
+    static_samples,
+    with_known_torque,
+)
+from dynid_ros.identification.torque_sensors.refusals import (
+    GAIN_RANGE,
+    check_gain_range,
+    check_gains,
+    check_mass_is_seen,
+)
+from dynid_ros.identification.torque_sensors.torque_sensor_fit import fit_torque_sensors
+from dynid_ros.identification.torque_sensors.torque_sensor_model import ReferenceMass, TorqueSensorModel
+from dynid_ros.identification.torque_sensors.torque_sensor_result import COLLINEAR, TorqueSensorResult
+from dynid_ros.identified.gravity import KnownGravity
+from dynid_ros.model import RobotModel
+from dynid_ros.model.gravity import GravityModel
+from dynid_ros.recording import Recording
+from dynid_ros.recording.checks.channels import check_channels
+from dynid_ros.recording.checks.finding import CLIPPED, CONSTANT
+
+UNEXPLAINED = 0.03
+"""Part of the range of a joint's readings that the model may leave, unless it is noise, …"""
+REPEATED = 5.0
+"""… of which the two approaches of a pose show as much: their difference does not depend on the model of gravity."""
+
+MUCH = 0.5
+"""Part of the largest gravity torque of any joint from which a joint is one that gravity loads much."""
+
+
+@dataclass
+class TorqueSensorCalibration:
+    """Fits reading = τ / gain + offset + Coulomb friction to dwells, τ being the torque of gravity.
+
+    The scale of the readings comes from one of two things: a mass of known weight that is attached in some recordings
+    and not in others, or gravity parameters that are known already. Without either, no gain is given. The kinematics is
+    that of the robot.
+
+    Attributes:
+        robot: kinematics and gravity; its inertias are not used.
+        reference_mass: weight of what is attached in the recordings with mass, kg; None: nothing is.
+        reference_center: (3,) its centre in the frame of the tip link, m; None: not known, and estimated.
+        gravity: known moments of the arm, without the mass; None: not known, and estimated.
+        estimate_positions: whether gains and offsets of the position sensors are unknown too.
+        rules: what counts as a dwell.
+        gain_range: lowest and highest gain that a sensor may have, N m per unit of the reading; others are refused.
+            For currents that of all motors, with its sign.
+
+    Raises:
+        IdentificationError: a mass that is not positive, a centre without a mass, moments of another robot, a range
+            that is none.
+
+    """
+
+    robot: RobotModel
+    reference_mass: float | None = None
+    reference_center: ArrayLike | None = None
+    gravity: KnownGravity | None = None
+    estimate_positions: bool = False
+    rules: SampleRules = field(default_factory=SampleRules)
+    gain_range: tuple[float, float] = GAIN_RANGE
+
+    def __post_init__(self) -> None:
+        check_gain_range(self.gain_range)
+        if self.reference_mass is None and self.reference_center is not None:
+            raise IdentificationError("reference_center is given without reference_mass; give the mass in kg too")
+        center = None if self.reference_center is None else tuple(np.asarray(self.reference_center, float).tolist())
+        self._mass = None if self.reference_mass is None else ReferenceMass(self.reference_mass, center)
+        names = GravityModel(self.robot).names
+        if self.gravity is not None and self.gravity.moments.shape != (len(names),):
+            raise IdentificationError(
+                f"gravity: {self.gravity.moments.size} moments; robot '{self.robot.name}' has {len(names)}: "
+                f"{', '.join(names)}"
+            )
+
+    def fit(
+        self, recordings: Recording | Sequence[Recording], with_mass: Recording | Sequence[Recording] = ()
+    ) -> TorqueSensorResult:
+        """Calibrate from dwells.
+
+        Args:
+            recordings: without the reference mass; may be none if gravity is known and there is a mass.
+            with_mass: with it.
+
+        Raises:
+            RecordingError: a joint of the robot is not in a recording; a reading is stuck at the end of its range.
+            IdentificationError: recordings that the settings ask for are missing; no dwells; no joint moved; the mass
+                is not seen in the readings; gains outside the range. What the data do not decide is no error: the
+                result says so.
+
+        """
+        plain, loaded = _several(recordings), _several(with_mass)
+        self._check_given(plain, loaded)
+        samples = Samples.join([self._dwells(recording) for recording in (*plain, *loaded)])
+        is_loaded = samples.part >= len(plain)
+        return self.fit_samples(samples, is_loaded, tuple(recording.source for recording in (*plain, *loaded)))
+
+    def fit_samples(self, samples: Samples, loaded: NDArray, sources: Sequence[str] = ()) -> TorqueSensorResult:
+        """Calibrate from dwells that are already extracted.
+
+        Args:
+            samples: M dwells; a torque that is NaN was not read.
+            loaded: (M,) whether the reference mass was attached.
+            sources: recordings.
+
+        Raises:
+            IdentificationError: as `fit`.
+
+        """
+        loaded = np.asarray(loaded, bool)
+        self._check_given(np.flatnonzero(~loaded), np.flatnonzero(loaded))
+        self._check_moved(samples)
+        model = TorqueSensorModel(self.robot, samples, loaded, self._mass, self.gravity, self.estimate_positions)
+        result = TorqueSensorResult(model, fit_torque_sensors(model), tuple(sources), self._settings())
+        _check_explained(result)
+        check_mass_is_seen(model)
+        check_gains(result, self.gain_range)
+        return replace(result, remarks=tuple(_remarks(result)))
+
+    def _check_given(self, plain: Sized, loaded: Sized) -> None:
+        if self._mass is None and len(loaded):
+            raise IdentificationError("recordings with a mass, but no reference_mass; give its weight in kg")
+        if self._mass is not None and not len(loaded):
+            raise IdentificationError(
+                f"reference_mass is {self._mass.mass:g} kg, but no recording was made with it "
+                "attached; give one, or no mass"
+            )
+        if self.gravity is None and not len(plain):
+            raise IdentificationError(
+                "no recording without the reference mass: the arm's own weight is not known, so both are needed; "
+                "record the same motion without it, or give the gravity parameters"
+            )
+
+    def _dwells(self, recording: Recording) -> Samples:
+        selected = with_known_torque(recording.select(self.robot.joint_names))
+        self._check_readings(selected)
+        samples = static_samples(selected, self.rules)
+        if not len(samples):
+            raise IdentificationError(
+                f"{recording.source}: no dwells; record rests of at least {self.rules.minimum_dwell:g} s in many "
+                "poses, as `dynid excite` plans them"
+            )
+        return samples
+
+    def _check_readings(self, recording: Recording) -> None:
+        weighed = ~GravityModel(self.robot).unobservable_axes()
+        # Velocities do not matter here.
+        still = replace(recording, velocity=np.full_like(recording.velocity, np.nan))
+        for finding in check_channels(still):
+            joints = [
+                joint
+                for joint, loaded in zip(self.robot.joint_names, weighed, strict=True)
+                if loaded and finding.where.endswith(f"'{joint}'")
+            ]
+            if finding.kind == CLIPPED or (finding.kind == CONSTANT and joints):
+                raise RecordingError(str(finding))
+
+    def _check_moved(self, samples: Samples) -> None:
+        if not len(samples):
+            raise IdentificationError("no dwells in the recordings; record rests in many poses")
+        span = np.ptp(samples.position, axis=0)
+        if not np.any(span > HOLD_TOLERANCE):
+            raise IdentificationError(
+                f"no joint moved between the {len(samples)} dwells (largest change: {np.max(span):.3g}); turn the "
+                "joints that gravity loads, one after the other, as `dynid excite` plans it"
+            )
+
+    def _settings(self) -> dict:
+        return {
+            "reference_mass": self.reference_mass,
+            "reference_center": None if self._mass is None or self._mass.center is None else list(self._mass.center),
+            "gravity": None if self.gravity is None else self.gravity.source,
+            "estimate_positions": self.estimate_positions,
+            "gain_range": list(self.gain_range),
+        }
+
+
+def _several(recordings: Recording | Sequence[Recording]) -> list[Recording]:
+    return [recordings] if isinstance(recordings, Recording) else list(recordings)
+
+
+def _unexplained(result: TorqueSensorResult) -> list[int]:
+    """Joints whose readings repeat themselves well, and still are not what gravity would make of this robot."""
+    noise, size = result.fit.noise, result.model.reading_range
+    kinds = [(noise.get(f"{joint}, {SUM}"), noise.get(f"{joint}, {DIFFERENCE}")) for joint in result.joint_names]
+    return [
+        j
+        for j, (both, apart) in enumerate(kinds)
+        if both is not None and apart is not None and both > max(UNEXPLAINED * size[j], REPEATED * apart)
+    ]
+
+
+def _check_explained(result: TorqueSensorResult) -> None:
+    """Refuse readings that gravity does not explain in a joint that it loads much: then it explains nothing."""
+    strange = _unexplained(result)
+    torque = np.ptp(result.model.at(result.fit.values).torque, axis=0)
+    if np.any(torque[strange] > MUCH * torque.max()):
+        raise IdentificationError(
+            f"the readings of {', '.join(result.joint_names[j] for j in strange)} do not follow the gravity torque of "
+            f"robot '{result.model.robot.name}', though they repeat themselves: another robot or tool, another order "
+            "of joints, kinematics or gravity direction, positions that need estimate_positions, or a mass that moved"
+        )
+
+
+def _remarks(result: TorqueSensorResult) -> list[str]:
+    remarks = []
+    if result.model.known is not None:
+        remarks.append(
+            f"gains are relative to the gravity parameters ({result.model.known.source}): if those came from "
+            "these sensors before a calibration, they hold the same errors"
+        )
+    strange = [result.joint_names[j] for j in _unexplained(result)]
+    if strange:
+        remarks.append(
+            f"the readings of {', '.join(strange)} repeat themselves better than gravity explains them: a cable, a "
+            "spring, a sensor that is not linear or feels other joints; the intervals count that as noise"
+        )
+    odd = [f"{joint} ({count})" for joint, count in zip(result.joint_names, result.fit.left_out, strict=True) if count]
+    if odd:
+        remarks.append(
+            f"pairs of rests left out, whose approaches differ otherwise than friction makes them: {', '.join(odd)}; "
+            "many of them mean that the joint swings back where it stops: move slower, tell the controller the load"
+        )
+    names = result.names
+    inflated = [
+        f"{names[i]} ({result.fit.inflation[i]:.0f})"
+        for i in np.flatnonzero(np.isfinite(result.fit.inflation) & (result.fit.inflation > COLLINEAR))
+        if names[i] not in result.reasons
+    ]
+    if inflated:
+        remarks.append(
+            f"collinear, so that what the model misses counts many times: {', '.join(inflated)}; more poses would help"
+        )
+    return remarks

@@ -1,0 +1,377 @@
+"""Weighted non-linear least squares on the readings of torque sensors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import least_squares
+
+from dynid_ros.estimation.least_squares import decompose, solve, solve_grouped
+from dynid_ros.identification.static_samples import FEW_ROWS, Approaches
+from dynid_ros.identification.torque_sensors.refusals import rotation_of, widening
+from dynid_ros.identification.torque_sensors.torque_sensor_model import JOINT_LABELS, TorqueSensorModel
+
+RANK_TOLERANCE = 1e-8
+"""Singular values of the column-scaled Jacobian below this fraction of the largest count as zero."""
+ROUNDS = 10
+SETTLED = 1e-3
+"""Relative change of the noise at which the iteration ends; its own standard error is larger."""
+MAXIMUM_EVALUATIONS = 200
+"""Of the readings in a round; ten are usual. A problem that leaves much open may need more, but not the end."""
+ODD = 5.0
+"""Distance of a pair's difference from the median, in standard deviations by the median, at which it is left out."""
+WELL_TOLD = 1e3
+"""Inflation up to which the linear start is believed, …"""
+LEAST_SHARE = 1e-4
+"""… and variation of a joint's torque, as part of the mass's, from which it is."""
+
+
+@dataclass(frozen=True, eq=False)
+class TorqueSensorFit:
+    """Best values and what they rest on.
+
+    Attributes:
+        values: (K,) of the model's unknowns.
+        covariance: (K, K) within what the data determine, the uncertainty of known moments included; rests of one
+            rotation may err alike.
+        open: (K, f) orthonormal directions, in unknowns times `scale`, that change no reading.
+        scale: (K,) norms of the weighted Jacobian's columns.
+        inflation: (K,) factor by which each standard error grows for the other unknowns; infinite if undetermined.
+        condition_number: of the column-scaled weighted Jacobian, within what it determines.
+        freedom: degrees of freedom of the covariance, the median of the unknowns.
+        residual: (M, n) reading less model, NaN where nothing was read or it was left out.
+        noise: standard deviation of a row by joint and kind, in readings.
+        left_out: (n,) number of pairs of rests whose friction was not what their approaches say.
+
+    """
+
+    values: NDArray
+    covariance: NDArray
+    open: NDArray
+    scale: NDArray
+    inflation: NDArray
+    condition_number: float
+    freedom: float
+    residual: NDArray
+    noise: dict[str, float]
+    left_out: NDArray
+
+
+def fit_torque_sensors(model: TorqueSensorModel) -> TorqueSensorFit:
+    """Fit all readings that are finite."""
+    return _Fit(model).solve()
+
+
+class _Fit:
+    def __init__(self, model: TorqueSensorModel) -> None:
+        self.model = model
+        self.sample, self.joint = np.nonzero(np.isfinite(model.samples.torque))
+        self.approaches = Approaches.among(
+            model.samples, self.sample, self.joint, model.robot.joint_names, model.loaded
+        )
+        self.kept = np.ones(len(self.sample), bool)
+        self.group, self.group_names = self.approaches.group, self.approaches.names
+        self.readings = model.samples.torque[self.sample, self.joint]
+        self.spread = np.ones(model.robot.n_joints)
+        for j in np.unique(self.joint):
+            self.spread[j] = np.std(self.readings[self.joint == j])
+        self.spread[self.spread == 0] = 1.0
+
+    def solve(self) -> TorqueSensorFit:
+        """Alternate between the values and the noises of the joints."""
+        values = self._start()
+        sigma = self.spread[self._joint_of_group()]
+        for turn in range(ROUNDS):
+            values = self._minimum(values, sigma)
+            if turn == 0:
+                self._leave_out(values)
+                sigma = sigma[np.unique(self.approaches.group[self.kept])]
+            updated = self._noise(values)
+            settled = np.allclose(updated, sigma, rtol=SETTLED, atol=0)
+            sigma = updated
+            if settled:
+                break
+        return self._described(values, sigma)
+
+    def _joint_of_group(self) -> NDArray:
+        joints = np.zeros(len(self.group_names), int)
+        joints[self.group] = self.joint[self.kept]
+        return joints
+
+    def _leave_out(self, values: NDArray) -> None:
+        """Drop pairs of rests whose difference is not the joint's friction, as that of most pairs is.
+
+        A joint that swings back after it stopped has friction of the other sign. The difference says so whatever the
+        gravity torque is, so what is left is not chosen to please the model.
+        """
+        residual = self.readings - self.model.at(values).readings()[self.sample, self.joint]
+        up, down = self.approaches.up, self.approaches.down
+        difference, joint = residual[up] - residual[down], self.joint[up]
+        for j in np.unique(joint):
+            mine = joint == j
+            away = np.abs(difference[mine] - np.median(difference[mine]))
+            usual = max(1.4826 * float(np.median(away)), 1e-6 * self.spread[j])
+            odd = np.flatnonzero(mine)[away > ODD * usual]
+            if mine.sum() >= FEW_ROWS:
+                self.kept[up[odd]] = self.kept[down[odd]] = False
+        present, self.group = np.unique(self.approaches.group[self.kept], return_inverse=True)
+        self.group_names = tuple(self.approaches.names[g] for g in present)
+
+    def _rows(self, values: NDArray) -> NDArray:
+        """(m, …) of an array (M, n, …), pairs of approaches combined."""
+        return self.approaches.combine(values[self.sample, self.joint])[self.kept]
+
+    def _right(self) -> NDArray:
+        return self.approaches.combine(self.readings)[self.kept]
+
+    def _minimum(self, start: NDArray, sigma: NDArray) -> NDArray:
+        """Values (K,) of the smallest weighted residual."""
+        root = 1 / sigma[self.group]
+        right = self._right() * root
+
+        def residual(values: NDArray) -> NDArray:
+            return self._rows(self.model.at(values).readings()) * root - right
+
+        def jacobian(values: NDArray) -> NDArray:
+            return self._rows(self.model.at(values).jacobian()) * root[:, None]
+
+        found = least_squares(
+            residual, start, jacobian, x_scale="jac", xtol=1e-10, ftol=1e-12, gtol=1e-12, max_nfev=MAXIMUM_EVALUATIONS
+        )
+        return found.x
+
+    def _noise(self, values: NDArray) -> NDArray:
+        """(G,) of the groups, from the problem linearised at its minimum."""
+        point = self.model.at(values)
+        jacobian = self._rows(point.jacobian())
+        right = self._right() - self._rows(point.readings()) + jacobian @ values
+        return solve_grouped(jacobian, right, self.group)[1]
+
+    def _described(self, values: NDArray, sigma: NDArray) -> TorqueSensorFit:
+        model, point = self.model, self.model.at(values)
+        root = 1 / sigma[self.group]
+        weighted = self._rows(point.jacobian()) * root[:, None]
+        parts = decompose(weighted, RANK_TOLERANCE)
+        half = (parts.right.T * parts.inverse) / parts.scale[:, None]
+        misfit = (self._right() - self._rows(point.readings())) * root
+        wider, freedom = widening(parts, misfit, self._rotation())
+        covariance = half @ half.T * np.outer(wider, wider)
+        if model.known is not None:
+            moments = self._rows(point.moment_jacobian()) * root[:, None]
+            moved = -half @ (parts.left.T @ moments)
+            covariance = covariance + moved @ model.known.covariance @ moved.T
+        _, _, all_directions = np.linalg.svd(parts.right, full_matrices=True)
+        undetermined = all_directions[len(parts.right) :].T
+        residual = np.full(model.samples.torque.shape, np.nan)
+        rows = self.sample[self.kept], self.joint[self.kept]
+        residual[rows] = self.readings[self.kept] - point.readings()[rows]
+        return TorqueSensorFit(
+            values=values,
+            covariance=covariance,
+            open=undetermined,
+            scale=parts.scale,
+            inflation=np.where(
+                np.linalg.norm(undetermined, axis=1) > 1e-3,
+                np.inf,
+                np.linalg.norm(parts.right.T * parts.inverse, axis=1),
+            ),
+            condition_number=parts.condition_number,
+            freedom=float(np.median(freedom)),
+            residual=residual,
+            noise={name: float(s) for name, s in zip(self.group_names, sigma, strict=True)},
+            left_out=np.bincount(self.joint[~self.kept], minlength=model.robot.n_joints) // 2,
+        )
+
+    def _rotation(self) -> NDArray:
+        """(m,) of the rows; both of a pair belong to that of the first."""
+        rotation = rotation_of(self.model.samples)[self.sample]
+        rotation[self.approaches.down] = rotation[self.approaches.up]
+        return rotation[self.kept]
+
+    def _start(self) -> NDArray:
+        """Values (K,) near the best: positions as read, then gains, then all that is linear once they are known."""
+        model = self.model
+        values = np.zeros(len(model.names))
+        values[model.index("position_gain")] = 1.0
+        values[model.index("sensitivity")] = 1.0
+        if model.known is not None:
+            values[model.index("sensitivity")] = self._sensitivity_from_known(values)
+        elif model.mass is not None:
+            values[model.index("sensitivity")] = 1 / self._gain_from_mass(values)
+        linear = np.setdiff1d(
+            np.arange(len(values)),
+            np.concatenate([model.index(label) for label in ("sensitivity", "position_gain", "position_offset")]),
+        )
+        point = model.at(values)
+        jacobian = point.jacobian()[self.sample, self.joint][:, linear]
+        right = self.readings - point.readings()[self.sample, self.joint]
+        values[linear] += solve(jacobian, right, 1 / self.spread[self.joint] ** 2).solution
+        return values
+
+    def _sensitivity_from_known(self, values: NDArray) -> NDArray:
+        """(n,) each joint by itself: readings against the torques without what is unknown of the load."""
+        torque = self.model.at(values).torque
+        found = np.ones(torque.shape[1])
+        for j in range(torque.shape[1]):
+            rows = self.joint == j
+            columns = np.column_stack(
+                [torque[self.sample[rows], j], np.ones(rows.sum()), self.model.samples.direction[self.sample[rows], j]]
+            )
+            fit = solve(columns, self.readings[rows]) if rows.any() else None
+            if fit is not None and fit.inflation[0] < WELL_TOLD and fit.solution[0] != 0:
+                found[j] = fit.solution[0]
+        return found
+
+    def _gain_from_mass(self, values: NDArray) -> NDArray:
+        """(n,) from k v − k b − k f d − Y n − [loaded] Y c m = [loaded] Y m, which is linear in k."""
+        model, n = self.model, self.model.robot.n_joints
+        point = model.at(values)
+        rows = point.jacobian()[self.sample, self.joint]
+        each = np.zeros((len(self.joint), n))
+        each[np.arange(len(self.joint)), self.joint] = 1.0
+        sensors = np.hstack([each * self.readings[:, None], -rows[:, model.index("offset")], -rows[:, n * 2 : n * 3]])
+        rest = -rows[:, n * (5 if model.positions else 3) :]
+        weight = point.torque[self.sample, self.joint]
+        fit = solve(np.hstack([sensors, rest]), weight)
+        # Where the centre can take up the weight of the mass, all readings may as well mean nothing.
+        share = np.abs(fit.solution[:n]) * self.spread / max(float(np.abs(weight).max()), 1e-300)
+        told = (fit.inflation[:n] < WELL_TOLD) & (share > LEAST_SHARE)
+        typical = np.median(fit.solution[:n][told]) if told.any() else max(float(np.std(weight)), 1e-9)
+        return np.where(told, fit.solution[:n], typical / (1.0 if told.any() else self.spread))
+
+
+# Which unknowns of torque sensors the data decide, and in words why not.
+
+
+TAKES_PART = 1e-3
+"""Part of an open direction, in scaled columns, from which an unknown counts as part of it."""
+LARGEST_GAIN_ERROR = 0.1
+LARGEST_OFFSET_ERROR = 0.1
+LARGEST_ANGLE_ERROR = 0.1
+LARGEST_POSITION_GAIN_ERROR = 0.05
+NAMED = 5
+
+
+@dataclass(frozen=True)
+class Freedom:
+    """A way in which unknowns can change together without any reading changing.
+
+    Attributes:
+        changes: by unknown, how much it changes; the first by 1.
+
+    """
+
+    changes: dict[str, float]
+
+    def __str__(self) -> str:
+        return ", ".join(f"{name} by {change:+.3g}" for name, change in self.changes.items())
+
+
+def freedoms(model: TorqueSensorModel, fit: TorqueSensorFit) -> tuple[Freedom, ...]:
+    """Combinations that the data leave open, each as short as elimination makes it; not those of one unknown alone."""
+    alone = _single(fit)
+    basis, size, _ = np.linalg.svd(fit.open * ~alone[:, None], full_matrices=False)
+    found = []
+    for direction in _eliminated(basis[:, size > TAKES_PART]):
+        members = np.flatnonzero(np.abs(direction) > TAKES_PART * np.abs(direction).max())
+        change = direction / fit.scale
+        # As the gain is 1 / sensitivity.
+        sensitivities = model.index("sensitivity")
+        change[sensitivities] *= -1 / fit.values[sensitivities] ** 2
+        first = members[0]
+        found.append(Freedom({reported(model.names[i]): float(change[i] / change[first]) for i in members}))
+    return tuple(found)
+
+
+def undecided(model: TorqueSensorModel, fit: TorqueSensorFit, std: NDArray) -> dict[str, str]:
+    """Reason by name of each of the model's unknowns that the data do not decide; `std` is that of the values (K,)."""
+    reasons = {}
+    ways = freedoms(model, fit)
+    part = np.linalg.norm(fit.open, axis=1) > TAKES_PART
+    single = _single(fit)
+    for i, name in enumerate(model.names):
+        if single[i]:
+            reasons[name] = _without_effect(model, name)
+        elif part[i]:
+            mine = [way for way in ways if reported(name) in way.changes]
+            others = [other for way in mine for other in way.changes if other != reported(name)]
+            reasons[name] = f"no reading changes if it changes together with {_listed(others)}; {_way_out(model)}"
+        else:
+            too_large = _too_large(model, fit, std, i)
+            if too_large:
+                reasons[name] = f"{too_large}; {_way_out(model)}"
+    return reasons
+
+
+def reported(name: str) -> str:
+    """Name of an unknown as it is told: gains, not sensitivities."""
+    return name.replace("sensitivity ", "gain ", 1)
+
+
+def _single(fit: TorqueSensorFit) -> NDArray:
+    """(K,) unknowns that change no reading, whatever the others do."""
+    return np.linalg.norm(fit.open, axis=1) > 1 - 1e-6
+
+
+def _eliminated(directions: NDArray) -> list[NDArray]:
+    """The space of directions (K, f), spanned by vectors with many zeros: reduced row echelon form, largest first."""
+    rows = directions.T.copy()
+    for r in range(len(rows)):
+        remaining = np.abs(rows[r:])
+        pick, pivot = np.unravel_index(np.argmax(remaining), remaining.shape)
+        rows[[r, r + pick]] = rows[[r + pick, r]]
+        rows[r] /= rows[r, pivot]
+        for other in range(len(rows)):
+            if other != r:
+                rows[other] -= rows[other, pivot] * rows[r]
+    return list(rows)
+
+
+def _without_effect(model: TorqueSensorModel, name: str) -> str:
+    label, joint = name.split(" ", 1)
+    if label in JOINT_LABELS[:3] and not np.isfinite(model.samples.torque[:, _joint(model, joint)]).any():
+        return "there is no reading of this joint"
+    if label == "coulomb":
+        return "the direction from which the joint came to rest is not known in any sample"
+    if label == "center":
+        return "it loads no joint in these poses: hang the mass farther from the last joints' axes, or take other poses"
+    if label.startswith("position"):
+        return "the joint's position changes no gravity torque"
+    return "gravity does not load this joint in these poses; load it, or mount the arm with its axis off the vertical"
+
+
+def _too_large(model: TorqueSensorModel, fit: TorqueSensorFit, std: NDArray, i: int) -> str:
+    label, joint = model.names[i].split(" ", 1)
+    if label == "sensitivity" and std[i] > LARGEST_GAIN_ERROR * abs(fit.values[i]):
+        return f"its standard error is {std[i] / max(abs(fit.values[i]), 1e-300):.0%} of it"
+    if label == "offset":
+        spread = model.reading_range[_joint(model, joint)]
+        if std[i] > LARGEST_OFFSET_ERROR * spread:
+            return f"its standard error, {std[i]:.3g}, is {std[i] / max(spread, 1e-300):.0%} of the readings' range"
+    if label == "position_offset" and std[i] > LARGEST_ANGLE_ERROR:
+        return f"its standard error is {std[i]:.2g} rad (m)"
+    if label == "position_gain" and std[i] > LARGEST_POSITION_GAIN_ERROR:
+        return f"its standard error is {std[i]:.2g}"
+    return ""
+
+
+def _joint(model: TorqueSensorModel, name: str) -> int:
+    return model.robot.joint_names.index(name)
+
+
+def _listed(names: list[str]) -> str:
+    unique = list(dict.fromkeys(names))
+    return ", ".join(unique) if len(unique) <= NAMED else f"{len(unique)} others"
+
+
+def _way_out(model: TorqueSensorModel) -> str:
+    if model.mass is None and model.known is None:
+        return "attach a reference mass of known weight and record again, or give the gravity parameters"
+    ways = ["turn more joints, each over more of its range and in several poses of the others"]
+    if model.mass is not None and model.mass.center is None:
+        ways.append("give the mass's centre")
+    if model.positions:
+        ways.append("take the positions as known")
+    return ", or ".join(ways)

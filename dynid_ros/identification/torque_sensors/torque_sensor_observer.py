@@ -1,0 +1,333 @@
+"""The gravity-torque observer of Ma and Hollerbach (1996, section 7): watches torque sensors while the arm works."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynid_ros.errors import IdentificationError
+from dynid_ros.estimation.least_squares import solve
+from dynid_ros.estimation.recursive_least_squares import UNKNOWN, SquareRootInformation
+from dynid_ros.identification.static_samples import (
+    SampleRules,
+    Samples,
+    slow_samples,
+    spaced,
+    static_samples,
+    with_known_torque,
+)
+from dynid_ros.identification.torque_sensors.sensor_drift import COLUMNS, WINDOWS, DriftAlarm, DriftWindows
+from dynid_ros.identified.gravity import KnownGravity
+from dynid_ros.identified.torque_sensors import TorqueSensors
+from dynid_ros.model import RobotModel
+from dynid_ros.model.gravity import GravityModel
+from dynid_ros.recording import Recording
+
+# Noise of readings, learned from the first samples of each joint.
+
+
+class NoiseLearner:
+    """Standard deviation of what a linear model leaves of a joint's first readings.
+
+    Args:
+        n_joints: n.
+        needed: samples of a joint from which its noise is learned.
+        given: (n,) known noise; None: to be learned.
+
+    Attributes:
+        noise: (n,) infinite until it is known.
+
+    """
+
+    def __init__(self, n_joints: int, needed: int, given: ArrayLike | None = None) -> None:
+        self._needed = needed
+        self._seen: list[list[NDArray]] = [[] for _ in range(n_joints)]
+        self.noise = np.full(n_joints, np.inf)
+        if given is not None:
+            self.noise = np.array(given, dtype=float)
+            if self.noise.shape != (n_joints,) or not np.all(self.noise > 0):
+                raise IdentificationError(f"noise is {given}; expected {n_joints} positive numbers, in readings")
+
+    def add(self, rows: NDArray, error: NDArray) -> None:
+        """Take up a sample: rows (n, k) and errors (n,); a row of zeros says nothing."""
+        for joint in np.flatnonzero(np.isinf(self.noise) & rows.any(axis=1)):
+            seen = self._seen[joint]
+            seen.append(np.append(rows[joint], error[joint]))
+            if len(seen) == self._needed:
+                found = np.array(seen)
+                fit = solve(found[:, :-1], found[:, -1])
+                floor = 1e-9 * max(float(np.abs(found).max()), 1e-9)
+                self.noise[joint] = max(np.sqrt(fit.residual @ fit.residual / (len(seen) - fit.rank)), floor)
+                seen.clear()
+
+
+# Rests and slow motion of an arm at work, cut out of the stream of its joint states.
+
+
+LONGEST_REST = 30.0
+"""An arm that rests longer than this gives a sample each such time, s."""
+LONGEST_MOTION = 60.0
+"""Motion without a rest is looked at after this time, s."""
+SPACING = 1.0
+"""Time between blocks of slow motion that are used, s: friction varies along the way, and neighbours vary alike."""
+
+
+class SampleStream:
+    """Gives each rest once, when it is over, and what was slow on the way.
+
+    Args:
+        joint_names: n joints.
+        rules: what counts as static and as slow.
+        slow: whether slow motion counts.
+
+    """
+
+    def __init__(self, joint_names: Sequence[str], rules: SampleRules, slow: bool = False) -> None:
+        self.joint_names, self.rules, self.slow = tuple(joint_names), rules, slow
+        self._states: deque[tuple[float, ArrayLike, ArrayLike]] = deque()
+
+    def add(self, time: float, position: ArrayLike, reading: ArrayLike) -> None:
+        """A joint state: time (s), positions and readings, (n,) each; one that comes too late is left out."""
+        if not self._states or time > self._states[-1][0]:
+            self._states.append((time, position, reading))
+
+    def take(self) -> Samples | None:
+        """What has been completed since the last call; None if nothing."""
+        if len(self._states) < 10:
+            return None
+        recording = self._recording()
+        static = static_samples(recording, self.rules)
+        ends = [self._end(recording, static, m) for m in range(len(static))]
+        done = [m for m, end in enumerate(ends) if end]
+        if done:
+            last = ends[done[-1]]
+        elif recording.duration > (LONGEST_REST if len(static) else LONGEST_MOTION):
+            done, last = list(range(len(static))), recording.n_samples
+        else:
+            return None
+        parts = [static.take(done)]
+        if self.slow:
+            parts.append(spaced(slow_samples(recording.slice(slice(max(last, 10))), self.rules), SPACING))
+        for _ in range(last):
+            self._states.popleft()
+        found = Samples.join(parts)
+        return found if len(found) else None
+
+    def _recording(self) -> Recording:
+        time, position, reading = (np.array(values) for values in zip(*self._states, strict=True))
+        return Recording(
+            self.joint_names, time, position, np.full_like(position, np.nan), reading, source="joint states"
+        )
+
+    def _end(self, recording: Recording, samples: Samples, m: int) -> int:
+        """Row at which the arm has left the place of a sample; 0 if it has not."""
+        after = recording.time > samples.time[m]
+        away = np.abs(recording.position - samples.position[m]).max(axis=1) > self.rules.minimum_approach
+        return int(np.argmax(after & away))
+
+
+KINDS = ("static", "slow")
+REFINED = 32
+"""Samples after an alarm that make what it says more exact."""
+
+
+class TorqueSensorObserver:
+    """Compares readings with the torque of known gravity, sample by sample, at rest and in slow motion.
+
+    Each joint's sensitivity and offset are estimated recursively, friction beside them, with directional forgetting,
+    and tested against the reference. A joint that has drifted is told once, until `accept`; its estimates start anew,
+    and what is said about it becomes more exact with the next samples.
+
+    Args:
+        robot: kinematics and gravity.
+        gravity: moments of the arm as it is, with their uncertainty.
+        sensors: the reference calibration; None: readings are torques.
+        reference_std: (n, 2) standard errors of the reference gain and offset; None: the reference is exact.
+        noise: (n,) standard deviation of a dwell's mean reading; None: learned from the first dwells.
+        learning: number of samples of each kind from which noise is learned.
+        memory: samples after which old information has faded to 1/e.
+        false_alarm_rate: largest chance that any joint gives a false alarm at one sample.
+        rules: what counts as static and as slow.
+
+    Raises:
+        IdentificationError: a setting that makes no sense, or moments of another robot.
+
+    """
+
+    def __init__(
+        self,
+        robot: RobotModel,
+        gravity: KnownGravity,
+        sensors: TorqueSensors | None = None,
+        *,
+        reference_std: ArrayLike | None = None,
+        noise: ArrayLike | None = None,
+        learning: int = 30,
+        memory: float = 200.0,
+        false_alarm_rate: float = 1e-4,
+        rules: SampleRules | None = None,
+    ) -> None:
+        self.robot, self.gravity = robot, GravityModel(robot)
+        n = robot.n_joints
+        if gravity.moments.shape != (len(self.gravity.names),):
+            raise IdentificationError(
+                f"gravity: {gravity.moments.size} moments; robot '{robot.name}' has {len(self.gravity.names)}"
+            )
+        for name, value, valid, expected in (
+            ("learning", learning, learning >= 10, "at least 10"),
+            ("memory", memory, COLUMNS < memory < np.inf, f"more than {COLUMNS}, and finite"),
+            ("false_alarm_rate", false_alarm_rate, 0 < false_alarm_rate < 1, "between 0 and 1"),
+        ):
+            if not valid:
+                raise IdentificationError(f"{name} is {value}; expected {expected}")
+        self.rules = rules or SampleRules()
+        self.memory, self.false_alarm_rate = memory, false_alarm_rate
+        self._moments = gravity.moments
+        variances, axes = np.linalg.eigh(gravity.covariance)
+        known = variances > 0
+        self._moment_errors = axes[:, known] * np.sqrt(variances[known])
+        self._weighed = ~self.gravity.unobservable_axes()
+        self._learners = {kind: NoiseLearner(n, learning, noise) for kind in KINDS}
+        self._freedom = np.inf if noise is not None else learning - COLUMNS
+        self._set_reference(sensors or TorqueSensors.ideal(robot.joint_names), reference_std)
+
+    @property
+    def gain(self) -> NDArray:
+        """(n,) present estimate, N m per unit of the reading; NaN while it is not told to a tenth."""
+        value, std = self._estimates()
+        return np.where(std[:, 0] < 0.1 * np.abs(value[:, 0]), 1 / value[:, 0], np.nan)
+
+    @property
+    def offset(self) -> NDArray:
+        """(n,) present estimate, in readings."""
+        return self._estimates()[0][:, 1]
+
+    @property
+    def standard_errors(self) -> NDArray:
+        """(n, 2) of gain and offset, by the noise of the readings alone."""
+        value, std = self._estimates()
+        return np.stack([std[:, 0] / value[:, 0] ** 2, std[:, 1]], axis=1)
+
+    @property
+    def learned(self) -> bool:
+        """Whether noise is known, so that drift is looked for."""
+        return any(np.isfinite(learner.noise).any() for learner in self._learners.values())
+
+    @property
+    def alarms(self) -> tuple[DriftAlarm, ...]:
+        """Of all joints that have drifted from the reference."""
+        return tuple(self._alarms.values())
+
+    def observe(self, recording: Recording, slow: bool = True) -> list[DriftAlarm]:
+        """Take up the dwells, and the slow motion, of a recording; see `update`."""
+        selected = with_known_torque(recording.select(self.robot.joint_names))
+        parts = [static_samples(selected, self.rules)]
+        if slow:
+            parts.append(spaced(slow_samples(selected, self.rules), SPACING))
+        return self.update(Samples.join(parts))
+
+    def update(self, samples: Samples) -> list[DriftAlarm]:
+        """Take up samples, readings as torque, in the order of their time; returns the new alarms."""
+        angles = self.sensors.position_gain * samples.position + self.sensors.position_offset
+        regressor = self.gravity.regressor(angles) * self._weighed[:, None]
+        raised = []
+        for m in np.argsort(samples.time, kind="stable"):
+            raised += self._take(samples, m, regressor[m])
+        return raised
+
+    def accept(self) -> TorqueSensors:
+        """Take the present estimates for the reference, where they are told, and end all alarms; returns them.
+
+        Raises:
+            IdentificationError: none is told.
+
+        """
+        std = self.standard_errors
+        told = np.stack([np.isfinite(self.gain), std[:, 1] < UNKNOWN / 2], axis=1)
+        if not told.any():
+            raise IdentificationError(
+                "there is nothing to accept: no gain and no offset is known yet from what was watched; let the arm "
+                "visit poses that load its joints, then accept"
+            )
+        sensors = replace(
+            self.sensors,
+            gain=np.where(told[:, 0], self.gain, self.sensors.gain),
+            offset=np.where(told[:, 1], self.offset, self.sensors.offset),
+        )
+        self._set_reference(sensors, np.where(told, std, self._reference_std))
+        return sensors
+
+    def _set_reference(self, sensors: TorqueSensors, std: ArrayLike | None) -> None:
+        n = self.robot.n_joints
+        self.sensors = sensors
+        self._reference_std = np.zeros((n, 2)) if std is None else np.asarray(std, dtype=float)
+        self._sensitivity = 1 / sensors.gain
+        self._alarms: dict[str, DriftAlarm] = {}
+        self._refined: dict[str, int] = {}
+        self._exceeding = np.zeros(n, int)
+        self._estimators = [SquareRootInformation(COLUMNS) for _ in range(n)]
+        covariance = np.zeros((n, 2, 2))
+        covariance[:, 0, 0] = (self._reference_std[:, 0] * self._sensitivity**2) ** 2
+        covariance[:, 1, 1] = self._reference_std[:, 1] ** 2
+        errors = self._moment_errors.shape[1]
+        self._windows = DriftWindows(covariance, errors, self.false_alarm_rate, self._freedom)
+        self._times: deque[float] = deque(maxlen=WINDOWS[-1])
+
+    def _take(self, samples: Samples, m: int, regressor: NDArray) -> list[DriftAlarm]:
+        torque, time = regressor @ self._moments, float(samples.time[m])
+        # Friction of unknown sign may be anything.
+        judged = samples.direction[m] != 0
+        columns = [torque, np.ones_like(torque), samples.direction[m], samples.velocity[m]]
+        rows = np.stack(columns, axis=1) * judged[:, None]
+        error = (samples.torque[m] - self._sensitivity * torque - self.sensors.offset) * judged
+        learner = self._learners["static" if samples.static[m] else "slow"]
+        known = np.isfinite(learner.noise)
+        if not known.all():
+            learner.add(rows, error)
+        if not known.any():
+            return []
+        rows, error = rows / learner.noise[:, None], error / learner.noise
+        moments = (self._sensitivity / learner.noise)[:, None] * (regressor @ self._moment_errors)
+        self._estimate(rows, error)
+        statistic = self._windows.add(rows, error, moments * judged[:, None])
+        self._times.append(time)
+        names = self.robot.joint_names
+        for name, alarm in self._alarms.items():
+            if self._refined[name] < REFINED:
+                self._refined[name] += 1
+                self._alarms[name] = self._alarm(names.index(name), alarm.time)
+        self._exceeding = np.where(statistic > self._windows.threshold, self._exceeding + 1, 0)
+        lasting = [int(j) for j in np.flatnonzero(self._exceeding >= WINDOWS[0]) if names[j] not in self._alarms]
+        # A sudden change of friction is parted from what comes after it, which then shows no drift.
+        drifted = [j for j in lasting if self._windows.drift(j).statistic > self._windows.threshold]
+        raised = [self._alarm(joint, time) for joint in drifted]
+        for alarm in raised:
+            self._alarms[alarm.joint], self._refined[alarm.joint] = alarm, 0
+            self._estimators[names.index(alarm.joint)] = SquareRootInformation(COLUMNS)
+        return raised
+
+    def _estimate(self, rows: NDArray, error: NDArray) -> None:
+        keep = float(np.exp(-1 / self.memory))
+        for estimator, row, e in zip(self._estimators, rows, error, strict=True):
+            if row.any():
+                estimator.update(np.append(row, e)[None], keep)
+
+    def _estimates(self) -> tuple[NDArray, NDArray]:
+        """Sensitivity and offset (n, 2) and standard errors; infinite before anything is known."""
+        value = np.stack([self._sensitivity, self.sensors.offset], axis=1)
+        std = np.full_like(value, np.inf)
+        for joint, estimator in enumerate(self._estimators):
+            factor, _ = estimator.factor
+            inverse = np.linalg.inv(factor)
+            value[joint] += estimator.solution[:2]
+            std[joint] = np.linalg.norm(inverse[:2], axis=1)
+        return value, std
+
+    def _alarm(self, joint: int, time: float) -> DriftAlarm:
+        found = self._windows.drift(joint)
+        reference = float(self.sensors.gain[joint]), float(self.sensors.offset[joint])
+        return DriftAlarm.of(self.robot.joint_names[joint], reference, found, self._times[-found.samples], time)

@@ -1,0 +1,279 @@
+"""What a calibration of torque sensors found, how sure it is, and what it could not find."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynid_ros.estimation.estimate import KEY, half_width, interval
+from dynid_ros.identification.torque_sensors.torque_sensor_fit import (
+    Freedom,
+    TorqueSensorFit,
+    freedoms,
+    reported,
+    undecided,
+)
+from dynid_ros.identification.torque_sensors.torque_sensor_model import CENTER, TorqueSensorModel
+from dynid_ros.identified.gravity import KnownGravity
+from dynid_ros.identified.identified_file import new_document, save_identified
+from dynid_ros.identified.torque_sensors import DEFAULTS, TorqueSensors
+from dynid_ros.recording import Recording
+
+COLLINEAR = 30.0
+"""Inflation of standard errors from which what the model misses may matter more than noise."""
+
+
+@dataclass(frozen=True, eq=False)
+class TorqueSensorResult:
+    """Gain and offset of each joint's torque sensor, and of its position sensor if they were unknown.
+
+    A reading v stands for the torque gain (v − offset), a position reading φ for the angle position_gain φ +
+    position_offset. Numbers that the data do not decide are NaN; `reasons` says why, `freedoms` what they are bound to.
+
+    Attributes:
+        model: what was fitted.
+        fit: raw numbers.
+        sources: recordings.
+        settings: of the calibration.
+        remarks: what to know, one sentence each.
+
+    """
+
+    model: TorqueSensorModel
+    fit: TorqueSensorFit
+    sources: tuple[str, ...]
+    settings: dict
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def joint_names(self) -> tuple[str, ...]:
+        """The n joints."""
+        return self.model.robot.joint_names
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Of all unknowns (K,), such as "gain joint_2", "n_x joint_2" or "center x"."""
+        return tuple(reported(name) for name in self.model.names)
+
+    @cached_property
+    def reasons(self) -> dict[str, str]:
+        """By name, why the data do not decide an unknown; those that they decide are not in it."""
+        std = np.sqrt(np.diag(self.fit.covariance))
+        return {reported(name): why for name, why in undecided(self.model, self.fit, std).items()}
+
+    @cached_property
+    def freedoms(self) -> tuple[Freedom, ...]:
+        """Combinations of unknowns that can change without any reading changing."""
+        return freedoms(self.model, self.fit)
+
+    @property
+    def parameters(self) -> NDArray:
+        """(K,) values in the order of `names`; NaN where the data do not decide."""
+        values = self.fit.values.copy()
+        index = self.model.index("sensitivity")
+        values[index] = 1 / values[index]
+        return np.where(self._decided, values, np.nan)
+
+    @cached_property
+    def covariance(self) -> NDArray:
+        """(K, K) of `parameters`; NaN where the data do not decide."""
+        slope = np.ones(len(self.names))
+        index = self.model.index("sensitivity")
+        slope[index] = -1 / self.fit.values[index] ** 2
+        covariance = self.fit.covariance * np.outer(slope, slope)
+        covariance[~self._decided], covariance[:, ~self._decided] = np.nan, np.nan
+        return covariance
+
+    @property
+    def standard_errors(self) -> NDArray:
+        """(K,) of `parameters`."""
+        return np.sqrt(np.diag(self.covariance))
+
+    def confidence_intervals(self, level: float = 0.95) -> NDArray:
+        """(K, 2) lower and upper ends, from Student's t."""
+        return interval(self.parameters, self.standard_errors, self.fit.freedom, level)
+
+    @property
+    def gain(self) -> NDArray:
+        """(n,) N m per unit of the reading, N for prismatic joints."""
+        return self.per_joint("gain")[0]
+
+    @property
+    def offset(self) -> NDArray:
+        """(n,) reading without torque."""
+        return self.per_joint("offset")[0]
+
+    @property
+    def position_gain(self) -> NDArray:
+        """(n,); 1 if positions are known."""
+        return self.per_joint("position_gain")[0]
+
+    @property
+    def position_offset(self) -> NDArray:
+        """(n,) rad or m; 0 if positions are known."""
+        return self.per_joint("position_offset")[0]
+
+    @property
+    def coulomb(self) -> NDArray:
+        """(n,) N m; NaN where friction or gain is not decided."""
+        return self.per_joint("coulomb")[0] * self.gain
+
+    @property
+    def center(self) -> NDArray | None:
+        """(3,) centre of the reference mass in the tip frame, m, known or estimated; None without a mass."""
+        mass = self.model.mass
+        if mass is None:
+            return None
+        return self._pick(CENTER)[0] if mass.center is None else np.asarray(mass.center, dtype=float)
+
+    @property
+    def gravity(self) -> KnownGravity | None:
+        """Moments of the arm without the mass, as they were known or found, for a calibration without it later.
+
+        Their uncertainty has that of the gains in it. None where the data do not decide them.
+        """
+        model = self.model
+        if model.known is not None:
+            return model.known
+        names = [self.names[i] for i in model.free_moments]
+        if any(name in self.reasons for name in names):
+            return None
+        moments = np.zeros(len(model.gravity.names))
+        covariance = np.zeros((len(moments), len(moments)))
+        moments[model.moment_columns] = self.fit.values[model.free_moments]
+        covariance[np.ix_(model.moment_columns, model.moment_columns)] = self.fit.covariance[
+            np.ix_(model.free_moments, model.free_moments)
+        ]
+        return KnownGravity(moments, covariance, f"calibration of {', '.join(self.sources)}")
+
+    @property
+    def condition_number(self) -> float:
+        """Of the column-scaled weighted Jacobian, within what the data determine."""
+        return self.fit.condition_number
+
+    @property
+    def nullity(self) -> int:
+        """Number of independent ways in which unknowns can change without any reading changing."""
+        return self.fit.open.shape[1]
+
+    @property
+    def residual_rms(self) -> NDArray:
+        """(n,) of the readings; NaN for a joint without."""
+        known = np.isfinite(self.fit.residual)
+        squares = np.where(known, self.fit.residual, 0.0) ** 2
+        return np.sqrt(squares.sum(axis=0) / np.where(known.any(axis=0), known.sum(axis=0), np.nan))
+
+    @property
+    def sensors(self) -> TorqueSensors:
+        """What corrects a recording."""
+        return TorqueSensors.of(self.joint_names, {label: self.per_joint(label)[0] for label in DEFAULTS})
+
+    def per_joint(self, label: str) -> tuple[NDArray, NDArray]:
+        """(n,) values and standard errors of "gain", "offset", "coulomb" (in readings) and so on."""
+        if label.startswith("position") and not self.model.positions:
+            n = len(self.joint_names)
+            return np.full(n, DEFAULTS[label]), np.zeros(n)
+        return self._pick([f"{label} {joint}" for joint in self.joint_names])
+
+    def correct(self, recording: Recording) -> Recording:
+        """The recording with true torques and angles, see `TorqueSensors.correct`."""
+        return self.sensors.correct(recording)
+
+    def summary(self) -> str:
+        """Table of gains and offsets with 95 % intervals, and what is not decided and why."""
+        half = half_width(1.0, self.fit.freedom)
+        labels = list(DEFAULTS) if self.model.positions else list(DEFAULTS)[:2]
+        open_ = f", {self.nullity} combination(s) open" if self.nullity else ""
+        lines = [
+            f"Torque sensors of {self.model.robot.name} from {len(self.model.samples)} samples "
+            f"(condition {self.condition_number:.3g}{open_})",
+            f"{'joint':<24}" + "".join(f"{label.replace('_', ' '):>26}" for label in labels) + f"{'rms':>11}",
+        ]
+        columns = [self.per_joint(label) for label in labels]
+        for j, joint in enumerate(self.joint_names):
+            cells = [
+                "not decided" if np.isnan(value[j]) else f"{value[j]:+.5g} ± {half * error[j]:.2g}"
+                for value, error in columns
+            ]
+            lines.append(f"{joint:<24}" + "".join(f"{cell:>26}" for cell in cells) + f"{self.residual_rms[j]:>11.3g}")
+        told = [name for name in self.reasons if name.split(" ")[0] in labels]
+        for why in dict.fromkeys(self.reasons[name] for name in told):
+            lines.append(f"  {', '.join(name for name in told if self.reasons[name] == why)}: {why}")
+        if self.model.mass is not None and self.model.mass.center is None:
+            center, errors = self._pick(CENTER)
+            cells = [
+                f"{axis} not decided" if np.isnan(c) else f"{axis} {c:+.4f} ± {half * e:.4f}"
+                for axis, c, e in zip("xyz", center, errors, strict=True)
+            ]
+            lines.append(f"Centre of the mass in the frame of '{self.model.robot.tip}' [m]: {', '.join(cells)}")
+        for freedom in self.freedoms:
+            if any(name.split(" ")[0] in labels for name in freedom.changes):
+                lines.append(f"No reading changes if these change together: {freedom}")
+        lines += [f"note: {remark}" for remark in self.remarks]
+        return "\n".join(lines)
+
+    def document(self) -> dict:
+        """Content of `identified.yaml`."""
+        document = new_document(self.model.robot, self.sources, self.settings)
+        columns = {label: self.per_joint(label) for label in (*DEFAULTS, "coulomb")}
+        section: dict = {}
+        for j, joint in enumerate(self.joint_names):
+            entry: dict = {label: _number(value[j]) for label, (value, _) in columns.items()}
+            entry["std"] = {label: _number(error[j]) for label, (_, error) in columns.items()}
+            entry[KEY] = self.fit.freedom
+            entry["undecided"] = {
+                label: self.reasons[f"{label} {joint}"] for label in columns if f"{label} {joint}" in self.reasons
+            }
+            section[joint] = entry
+        document["torque_sensors"] = section
+        gravity = self.gravity
+        if gravity is not None and self.model.known is None:
+            document["gravity"] = gravity.section(self.model.robot)
+        about: dict = {"nullity": self.nullity, "freedoms": [freedom.changes for freedom in self.freedoms]}
+        about["left_out"] = dict(zip(self.joint_names, self.fit.left_out.tolist(), strict=True))
+        center = self.center
+        if self.model.mass is not None and center is not None:
+            about["reference_mass"] = {"mass": self.model.mass.mass, "center": [_number(c) for c in center]}
+        if gravity is not None:
+            about["moment_covariance"] = gravity.covariance.tolist()
+        document["torque_sensor_calibration"] = about
+        document["condition_number"] = _number(self.condition_number)
+        document[KEY] = self.fit.freedom
+        document["remarks"] = list(self.remarks)
+        return document
+
+    def save(self, path: str | Path, arm: dict | None = None) -> Path:
+        """Write `identified.yaml`.
+
+        Args:
+            path: of the file.
+            arm: content of an `identified.yaml` that the sensors are added to; None: a file of the sensors alone.
+
+        """
+        document = self.document()
+        if arm is not None:
+            sections = ("source", "condition_number", KEY, "remarks")
+            about = document["torque_sensor_calibration"] | {key: document[key] for key in sections}
+            document = {
+                **document,
+                **arm,
+                "torque_sensors": document["torque_sensors"],
+                "torque_sensor_calibration": about,
+            }
+        return save_identified(path, document)
+
+    @cached_property
+    def _decided(self) -> NDArray:
+        return np.array([name not in self.reasons for name in self.names])
+
+    def _pick(self, names: tuple[str, ...] | list[str]) -> tuple[NDArray, NDArray]:
+        where = [self.names.index(name) for name in names]
+        return self.parameters[where], self.standard_errors[where]
+
+
+def _number(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None

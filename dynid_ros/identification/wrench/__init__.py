@@ -1,1 +1,0 @@
-"""Equations, frames and gains of a wrist sensor."""
