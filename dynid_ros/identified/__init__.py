@@ -1,0 +1,1 @@
+"""The file `identified.yaml`: each section written and read in one module."""
