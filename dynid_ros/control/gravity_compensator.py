@@ -4,9 +4,8 @@ import enum
 import math
 from collections.abc import Callable, Sequence
 
+from dynid_ros.control.compensator_settings import JointSettings, Timing
 from dynid_ros.control.joint_feedback import JointFeedback
-from dynid_ros.control.joint_settings import JointSettings
-from dynid_ros.control.timing import Timing
 from dynid_ros.control.torque_ramp import TorqueRamp
 from dynid_ros.errors import ControlError
 

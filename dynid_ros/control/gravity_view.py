@@ -9,9 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynid_ros.control.carried_load import CarriedLoad, LoadFrames
-from dynid_ros.control.gravity_feedforward import load_gravity_torque
-from dynid_ros.control.loaded_gravity import LoadedGravity
+from dynid_ros.control.gravity_feedforward import CarriedLoad, LoadedGravity, LoadFrames, load_gravity_torque
 from dynid_ros.identified.identified_file import load_identified
 from dynid_ros.identified.links import link_model
 from dynid_ros.model import RobotModel

@@ -5,7 +5,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynid_ros.control.loaded_gravity import LoadedGravity
+from dynid_ros.control.gravity_feedforward import LoadedGravity
 from dynid_ros.errors import ControlError
 from dynid_ros.model.gravity import GravityModel
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 
-from dynid_ros.control.joint_settings import JointSettings
+from dynid_ros.control.compensator_settings import JointSettings
 
 
 class TorqueRamp:

@@ -7,7 +7,7 @@ import planar_arm
 import pytest
 
 from dynid_ros.control import CarriedLoad
-from dynid_ros.control.carried_load import LoadFrames
+from dynid_ros.control.gravity_feedforward import LoadFrames
 from dynid_ros.errors import ControlError
 from dynid_ros.model import RobotModel
 
