@@ -32,7 +32,7 @@ from benchmarks.base_columns import PINNED, robot_of
 from dynid_ros.collision import Bodies
 from dynid_ros.errors import DynidError
 from dynid_ros.excitation import FourierExcitation
-from dynid_ros.excitation.fourier_plan import WEAK
+from dynid_ros.excitation.fourier_excitation import WEAK
 from dynid_ros.trajectories import Trajectory
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "test"))

@@ -2,24 +2,121 @@
 
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynid_ros.design.motion_search import MotionSearch
-from dynid_ros.design.parallel_search import Outcome, Progress, best_motion
 from dynid_ros.errors import TrajectoryError
-from dynid_ros.excitation.fourier_plan import FourierPlan
-from dynid_ros.excitation.guarded import GuardedExperiment, require
+from dynid_ros.excitation.experiment import GuardedExperiment, require
+from dynid_ros.excitation.fourier_search import MotionSearch
+from dynid_ros.excitation.parallel_search import Outcome, Progress, best_motion
 from dynid_ros.information.criteria import CRITERIA, Condition
+from dynid_ros.information.flexible_information import FlexibleInformation
+from dynid_ros.information.steady_state import FlexibleJoints
 from dynid_ros.information.torque_information import LINKS, InformationSource, TorqueInformation
 from dynid_ros.model import RobotModel
 from dynid_ros.model.friction import JointFriction
 from dynid_ros.trajectories.fourier import FourierSeries
 from dynid_ros.trajectories.limits import MotionLimits, check_limits
-from dynid_ros.trajectories.trajectory import LONGEST
+from dynid_ros.trajectories.trajectory import LONGEST, Trajectory
 from dynid_ros.trajectories.workspace import Workspace
+
+# A planned Fourier motion: the series, its repetitions and how well it is conditioned.
+
+
+WEAK = 100.0
+"""Condition number above which the parameters are hard to tell apart (Schröer, Uhl, Albright and Huttenhofer 1992)."""
+
+
+@dataclass(frozen=True, eq=False)
+class FourierPlan:
+    """What `FourierExcitation.plan` returns.
+
+    Attributes:
+        series: one period.
+        periods: how often it is repeated.
+        units: "rad" or "m" for each joint.
+        condition_number: of the regressor, its columns brought to unit norm (see `Condition`), with what was known.
+        singular_values: of that regressor, largest first.
+        n_parameters: parameters that it counts, with friction and drives.
+        criterion: what the search made small.
+        value: what it reached.
+        starts: searches made.
+        history: time (s) and value of each better motion that was found.
+        seed: of the random motions.
+
+    """
+
+    series: FourierSeries
+    periods: int
+    units: tuple[str, ...]
+    condition_number: float
+    singular_values: tuple[float, ...]
+    n_parameters: int
+    criterion: str
+    value: float
+    starts: int
+    history: tuple[tuple[float, float], ...]
+    seed: int
+
+    @cached_property
+    def trajectory(self) -> Trajectory:
+        """All periods, from rest to rest."""
+        return self.series.trajectory(self.periods)
+
+    @property
+    def duration(self) -> float:
+        """Duration of the motion, s."""
+        return self.periods * self.series.period
+
+    def as_dict(self) -> dict[str, object]:
+        """Plain data for YAML; the coefficients are those of `FourierSeries`."""
+        series = self.series
+        return {
+            "format": "dynid-fourier/1",
+            "duration": round(self.duration, 4),
+            "base_frequency": series.base_frequency,
+            "harmonics": series.n_harmonics,
+            "periods": self.periods,
+            "seed": self.seed,
+            "criterion": self.criterion,
+            "starts": self.starts,
+            "condition_number": round(self.condition_number, 3),
+            "base_parameters": self.n_parameters,
+            "joints": {
+                name: {"offset": _plain(offset), "sine": _plain(sine), "cosine": _plain(cosine)}
+                for name, offset, sine, cosine in zip(
+                    series.joint_names, series.offset, series.sine, series.cosine, strict=True
+                )
+            },
+        }
+
+    def summary(self) -> str:
+        """Lines of text: duration, spectrum, condition number, range and speed of each joint."""
+        series = self.series
+        counted = "1 period" if self.periods == 1 else f"{self.periods} periods"
+        lines = [
+            f"{self.duration:.1f} s, {counted} of frequencies from {series.base_frequency:g} to "
+            f"{series.n_harmonics * series.base_frequency:g} Hz, condition number {self.condition_number:.3g} of "
+            f"{self.n_parameters} base parameters"
+        ]
+        for name, unit, low, high, speed, most in zip(series.joint_names, self.units, *series.largest(), strict=True):
+            ends = [f"{np.rad2deg(end):.0f}°" if unit == "rad" else f"{end:.3f} m" for end in (low, high)]
+            lines.append(f"{name}: {' to '.join(ends)}, up to {speed:.2f} {unit}/s and {most:.2f} {unit}/s²")
+        if not self.condition_number <= WEAK:
+            lines.append(
+                f"warning: condition number above {WEAK:g}; let joints move further (limits, base_frequency), or give "
+                "more design_time"
+            )
+        return "\n".join(lines)
+
+
+def _plain(values: NDArray) -> object:
+    return np.round(values, 9).tolist()
+
 
 MOST_WORKERS = 4
 NOISE = 0.01
@@ -197,3 +294,68 @@ def _positions(held: Mapping[str, float], limits: MotionLimits) -> NDArray:
 def _usual_noise(limits: MotionLimits) -> NDArray:
     """(n,) N m or N."""
     return NOISE * limits.torque if np.isfinite(limits.torque).all() else np.ones(len(limits.joint_names))
+
+
+# Motions of motors that tell most of an arm with flexible joints (Lightcap and Banks 2007, section II.B).
+
+
+def flexible_excitation(
+    robot: RobotModel,
+    limits: MotionLimits,
+    joints: FlexibleJoints,
+    workspace: Workspace | None = None,
+    *,
+    base_frequency: float,
+    harmonics: int = 8,
+    criterion: str = "determinant",
+    held: dict[str, float] | None = None,
+    stiffness: bool = False,
+    noise: ArrayLike = 1.0,
+    speed_fraction: float = 0.5,
+    **settings: Any,
+) -> FourierExcitation:
+    """Design of a periodic motion of the motors, whose links follow behind springs.
+
+    Limits are those of the motors, seen from the links. Torque limits keep the springs from winding up: without them a
+    design goes near a resonance as far as the prediction lets it.
+
+    Args:
+        robot: the arm; its nominal parameters are the prior of the links.
+        limits: of the motors.
+        joints: prior of springs, motors and friction.
+        workspace: where the links may be; it is checked without deflections, so leave room for them.
+        base_frequency: Hz, see `proposed_base_frequency`.
+        harmonics: of the base frequency.
+        criterion: "determinant", or a condition number as in the paper, which does not care how large a motion is.
+        held: positions of the motors that brakes hold, by joint; the paper moves one joint at a time.
+        stiffness: ask for the stiffness too (eq. 3); without, for what is in eq. 6.
+        noise: standard deviation of the torques, one value or (n,), N m or N.
+        speed_fraction: part of the velocity limits used.
+        settings: others of `FourierExcitation`.
+
+    Raises:
+        TrajectoryError: a setting makes no sense.
+
+    """
+    source = FlexibleInformation(
+        robot,
+        joints,
+        speed_fraction * limits.velocity,
+        base_frequency=base_frequency,
+        harmonics=harmonics,
+        held=held,
+        stiffness=stiffness,
+        noise=noise,
+    )
+    return FourierExcitation(
+        robot,
+        limits,
+        workspace,
+        base_frequency=base_frequency,
+        harmonics=harmonics,
+        criterion=criterion,
+        source=source,
+        held=held,
+        speed_fraction=speed_fraction,
+        **settings,
+    )

@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from dynid_ros.errors import TrajectoryError
-from dynid_ros.excitation.experiment import OfTrajectory
-from dynid_ros.excitation.guarded import GuardedExperiment, require
+from dynid_ros.excitation.experiment import GuardedExperiment, OfTrajectory, _length, require
 from dynid_ros.files import read_text
 from dynid_ros.model import RobotModel
 from dynid_ros.trajectories import fourier
@@ -134,10 +133,6 @@ class GivenPlan(OfTrajectory):
             lines.append(f"{name}: {_length(low, unit)} to {_length(high, unit)}")
         lines += [f"warning: {warning}" for warning in self.warnings]
         return "\n".join(lines)
-
-
-def _length(value: float, unit: str) -> str:
-    return f"{np.rad2deg(value):.0f}°" if unit == "rad" else f"{value:.3f} m"
 
 
 def _read(path: Path, periods: int) -> Trajectory:

@@ -1,19 +1,141 @@
 """Poses at rest that tell gravity parameters best, visited in a short order."""
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.errors import TrajectoryError
-from dynid_ros.excitation.guarded import POSES, GuardedExperiment, require
-from dynid_ros.excitation.pose_choice import condition_number, d_optimal, log_determinant, rank, told
-from dynid_ros.excitation.pose_set_plan import PoseDwell, PoseSetPlan
-from dynid_ros.excitation.stepped_rotation import DOWN, UP
-from dynid_ros.excitation.visiting_order import visiting_order
+from dynid_ros.excitation.d_optimal import condition_number, d_optimal, log_determinant, rank, told
+from dynid_ros.excitation.experiment import DOWN, POSES, UP, GuardedExperiment, OfTrajectory, require
 from dynid_ros.model import GravityModel, RobotModel
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK, STATIC
 from dynid_ros.trajectories.limits import MotionLimits, per_joint
 from dynid_ros.trajectories.trajectory import Trajectory
 from dynid_ros.trajectories.workspace import Workspace
+
+# Planned rests in a set of poses.
+
+
+@dataclass(frozen=True)
+class PoseDwell:
+    """A rest of the whole arm.
+
+    Attributes:
+        pose: number of the pose, in the order of the visits.
+        direction: 1 where all joints arrived moving upwards, -1 downwards, 0 where each came from its own side.
+        start: time of arrival, s.
+        end: time of departure, s.
+
+    """
+
+    pose: int
+    direction: int
+    start: float
+    end: float
+
+
+@dataclass(frozen=True, eq=False)
+class PoseSetPlan(OfTrajectory):
+    """What `PoseSet.plan` returns.
+
+    Attributes:
+        trajectory: the whole motion; how the arm gets to its start is not part of it.
+        poses: (K, n) in the order of the visits, rad or m.
+        dwells: in order of time.
+        target: what the poses are for, "gravity" or "load".
+        rank: combinations of parameters and offsets that the poses tell.
+        possible_rank: that poses within the limits can tell.
+        condition_number: of their regressor, see `pose_choice.condition_number`.
+        log_determinant: of their information, see `pose_choice.told`.
+        warnings: what will weaken the identification, or is not known.
+
+    """
+
+    trajectory: Trajectory
+    poses: NDArray
+    dwells: tuple[PoseDwell, ...]
+    target: str
+    rank: int
+    possible_rank: int
+    condition_number: float
+    log_determinant: float
+    warnings: tuple[str, ...]
+
+    def as_dict(self) -> dict[str, object]:
+        """Plain data for YAML: times in s from the start of the motion, positions in rad or m."""
+        names = self.trajectory.joint_names
+        return {
+            "format": "dynid-pose-set/1",
+            "duration": round(self.duration, 4),
+            "target": self.target,
+            "rank": self.rank,
+            "possible_rank": self.possible_rank,
+            "condition_number": round(self.condition_number, 3),
+            "log_determinant": round(self.log_determinant, 4),
+            "poses": [dict(zip(names, np.round(pose, 6).tolist(), strict=True)) for pose in self.poses],
+            "dwells": [
+                {"pose": d.pose, "direction": d.direction, "start": round(d.start, 4), "end": round(d.end, 4)}
+                for d in self.dwells
+            ],
+            "warnings": list(self.warnings),
+        }
+
+    def summary(self) -> str:
+        """Lines of text: duration, number of poses, rank and condition number, warnings."""
+        lines = [
+            f"{self.duration:.1f} s, {len(self.poses)} poses, {len(self.dwells)} dwells",
+            f"{self.target}: {self.rank} of {self.possible_rank} combinations of parameters and offsets are told, "
+            f"condition number {self.condition_number:.1f}",
+        ]
+        lines += [f"warning: {warning}" for warning in self.warnings]
+        return "\n".join(lines)
+
+
+# A short way through all poses: nearest neighbour, then 2-opt (Croes 1958).
+
+
+GAIN = 1e-9
+
+
+def visiting_order(times: NDArray) -> list[int]:
+    """Order of K poses, each visited once, by symmetric `times` (K, K) from one to the other; ends where it likes.
+
+    The nearest neighbour is taken from each pose in turn as a start, and stretches of the shortest way are reversed
+    while that shortens it.
+    """
+    count = len(times)
+    ways = [_nearest(times, start) for start in range(count)]
+    way = min(ways, key=lambda nodes: length(times, nodes))
+    shortened = True
+    while shortened:
+        shortened = False
+        for i in range(count - 1):
+            for j in range(i + 1, count):
+                before = times[way[i - 1], way[i]] if i else 0.0
+                after = times[way[j], way[j + 1]] if j + 1 < count else 0.0
+                instead = (times[way[i - 1], way[j]] if i else 0.0) + (
+                    times[way[i], way[j + 1]] if j + 1 < count else 0.0
+                )
+                if instead < before + after - GAIN:
+                    way[i : j + 1] = way[i : j + 1][::-1]
+                    shortened = True
+    return way
+
+
+def length(times: NDArray, way: list[int]) -> float:
+    """Time that a way through the poses takes, s."""
+    return float(times[way[:-1], way[1:]].sum())
+
+
+def _nearest(times: NDArray, start: int) -> list[int]:
+    way = [start]
+    left = set(range(len(times))) - {start}
+    while left:
+        way.append(min(left, key=lambda pose: (times[way[-1], pose], pose)))
+        left.remove(way[-1])
+    return way
+
 
 GRAVITY, LOAD = "gravity", "load"
 

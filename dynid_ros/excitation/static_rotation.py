@@ -1,5 +1,6 @@
 """The static single-joint rotation experiment for gravity parameters (Ma & Hollerbach 1996, section 4)."""
 
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
@@ -7,14 +8,111 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.errors import TrajectoryError
-from dynid_ros.excitation.guarded import GuardedExperiment, require
+from dynid_ros.excitation.experiment import DOWN, UP, Dwell, GuardedExperiment, OfTrajectory, require
 from dynid_ros.excitation.rotation_search import Rotation, RotationSearch
-from dynid_ros.excitation.static_rotation_plan import StaticRotationPlan
-from dynid_ros.excitation.stepped_rotation import Dwell, stepped_rotation
 from dynid_ros.model import RobotModel
 from dynid_ros.trajectories.limits import MotionLimits, per_joint
+from dynid_ros.trajectories.minimum_jerk import minimum_jerk, move
 from dynid_ros.trajectories.trajectory import Trajectory
 from dynid_ros.trajectories.workspace import Workspace
+
+# The motion of one static rotation: steps up, then down, each followed by a rest.
+
+
+def stepped_rotation(
+    rotation: Rotation, limits: MotionLimits, approach: NDArray, steps: int, dwell: float
+) -> tuple[Trajectory, list[Dwell]]:
+    """Motion from below the first pose up through all `steps` poses and down again, and its 2 · `steps` dwells.
+
+    On the way from pose to pose the holding joints move away by `approach` (n,) and come back, so that all joints
+    arrive from below on the way up, and from above on the way down.
+    """
+    names = limits.joint_names
+    poses = rotation.poses(steps)
+    aside = np.where(np.arange(len(names)) == rotation.joint, 0.0, approach)
+    nudge = limits.shortest_move(approach)
+    step = max(2 * nudge, limits.shortest_move(poses[1] - poses[0]))
+    parts = [move(names, poses[0] - approach, poses[0], nudge)]
+    dwells = []
+    time = parts[0].duration
+    for direction, path in ((UP, poses), (DOWN, poses[::-1])):
+        for k, pose in enumerate(path):
+            parts.append(move(names, pose, pose, dwell))
+            dwells.append(Dwell(names[rotation.joint], direction, time, time + dwell))
+            if k + 1 < steps:
+                parts.append(_transit(limits, pose, path[k + 1], -direction * aside, step))
+            elif direction == UP:
+                parts += [move(names, pose, pose + approach, nudge), move(names, pose + approach, pose, nudge)]
+            time = sum(part.duration for part in parts)
+    return Trajectory.join(parts), dwells
+
+
+def _transit(limits: MotionLimits, start: NDArray, goal: NDArray, aside: NDArray, duration: float) -> Trajectory:
+    """Minimum-jerk move; the joints that hold move `aside` (n,) in its first half and come back in the second."""
+    time = np.array([0.0, 0.5, 1.0]) * duration
+    position, velocity, acceleration = minimum_jerk(start, goal, duration, time)
+    position[1] += aside
+    return Trajectory(limits.joint_names, time, position, velocity, acceleration)
+
+
+# A planned static-rotation experiment: the motion, its dwells and what it can show.
+
+
+@dataclass(frozen=True)
+class StaticRotationPlan(OfTrajectory):
+    """What `StaticRotation.plan` returns.
+
+    Attributes:
+        trajectory: the whole motion, from the first rotation's first pose; how the arm gets there is not part of it.
+        dwells: in order of time.
+        rotations: in order of time.
+        skipped: reason for each joint that is not rotated.
+        warnings: what will weaken the identification.
+
+    """
+
+    trajectory: Trajectory
+    dwells: tuple[Dwell, ...]
+    rotations: tuple[Rotation, ...]
+    skipped: dict[str, str]
+    warnings: tuple[str, ...]
+
+    def as_dict(self) -> dict[str, object]:
+        """Plain data for YAML: times in s from the start of the motion, positions in rad or m, tilts in degrees."""
+        names = self.trajectory.joint_names
+        return {
+            "format": "dynid-static-rotation/1",
+            "duration": round(self.duration, 4),
+            "rotations": [
+                {
+                    "joint": names[rotation.joint],
+                    "lower": round(rotation.lower, 6),
+                    "upper": round(rotation.upper, 6),
+                    "tilt_degrees": round(float(np.rad2deg(rotation.tilt)), 2),
+                    "hold": {
+                        name: round(float(value), 6)
+                        for i, (name, value) in enumerate(zip(names, rotation.hold, strict=True))
+                        if i != rotation.joint
+                    },
+                }
+                for rotation in self.rotations
+            ],
+            "skipped": dict(self.skipped),
+            "warnings": list(self.warnings),
+            "dwells": [dwell.as_dict() for dwell in self.dwells],
+        }
+
+    def summary(self) -> str:
+        """Lines of text: duration, range and tilt of each rotation, joints left out and why, warnings."""
+        names = self.trajectory.joint_names
+        lines = [f"{self.duration:.1f} s, {len(self.dwells)} dwells"]
+        for rotation in self.rotations:
+            span, tilt = np.rad2deg([rotation.upper - rotation.lower, rotation.tilt])
+            lines.append(f"{names[rotation.joint]}: {span:.0f}° in steps, its axis {tilt:.0f}° from the vertical")
+        lines += [f"{name}: not rotated, {reason}" for name, reason in self.skipped.items()]
+        lines += [f"warning: {warning}" for warning in self.warnings]
+        return "\n".join(lines)
+
 
 TRIES = 16
 """Holds of a joint whose whole motion is tried, best first."""

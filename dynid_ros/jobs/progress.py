@@ -9,8 +9,8 @@ from types import FrameType
 
 from tqdm import tqdm
 
-from dynid_ros.design.motion_search import Candidate
-from dynid_ros.design.parallel_search import Enough, Progress
+from dynid_ros.excitation.fourier_search import Candidate
+from dynid_ros.excitation.parallel_search import Enough, Progress
 from dynid_ros.progress import Watch, watched, watching
 
 TICK = 0.5

@@ -21,9 +21,9 @@ from rclpy.node import Node
 from std_msgs.msg import Float32, String
 from std_srvs.srv import Trigger
 
-from dynid_ros.design.parallel_search import Progress
 from dynid_ros.errors import DynidError
 from dynid_ros.excitation import Experiment, Plan
+from dynid_ros.excitation.parallel_search import Progress
 from dynid_ros.nodes.experiment.arm import Arm
 from dynid_ros.nodes.experiment.parameters import MOTION_PARAMETERS, PARAMETERS
 from dynid_ros.nodes.experiment.safety import Safety

@@ -4,9 +4,7 @@ import numpy as np
 import planar_arm
 from numerical_gradient import numerical_gradient
 
-from dynid_ros.design.design_problem import DesignProblem
-from dynid_ros.design.fourier_basis import FourierBasis
-from dynid_ros.design.motion_room import MotionRoom
+from dynid_ros.excitation.fourier_problem import DesignProblem, FourierBasis, MotionRoom
 from dynid_ros.information.criteria import CRITERIA
 from dynid_ros.information.torque_information import TorqueInformation
 from dynid_ros.model import RobotModel

@@ -5,8 +5,8 @@ import planar_arm
 import pytest
 from numerical_gradient import numerical_gradient
 
-from dynid_ros.design.fourier_basis import FourierBasis
 from dynid_ros.errors import TrajectoryError
+from dynid_ros.excitation.fourier_problem import FourierBasis
 from dynid_ros.information.torque_information import MotionWithJerk
 from dynid_ros.model import RobotModel
 from dynid_ros.trajectories import MotionLimits

@@ -7,7 +7,7 @@ import planar_arm
 import pytest
 from numerical_gradient import numerical_gradient
 
-from dynid_ros.design.motion_room import DISTANCE, MotionRoom
+from dynid_ros.excitation.fourier_problem import DISTANCE, MotionRoom
 from dynid_ros.information.torque_information import MotionWithJerk
 from dynid_ros.model import RobotModel
 from dynid_ros.trajectories import MotionLimits, Workspace

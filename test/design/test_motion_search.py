@@ -4,9 +4,9 @@ import numpy as np
 import planar_arm
 import pytest
 
-from dynid_ros.design import motion_search
-from dynid_ros.design.augmented_lagrangian import Iterate
-from dynid_ros.design.motion_search import PATIENCE, SHARPNESS, MotionSearch
+from dynid_ros.excitation import fourier_search as motion_search
+from dynid_ros.excitation.augmented_lagrangian import Iterate
+from dynid_ros.excitation.fourier_search import PATIENCE, SHARPNESS, MotionSearch
 from dynid_ros.information.criteria import CRITERIA
 from dynid_ros.information.torque_information import TorqueInformation
 from dynid_ros.model import RobotModel

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from dynid_ros.design import parallel_search
-from dynid_ros.design.motion_search import Candidate
-from dynid_ros.design.parallel_search import Enough, best_motion
+from dynid_ros.excitation import parallel_search
+from dynid_ros.excitation.fourier_search import Candidate
+from dynid_ros.excitation.parallel_search import Enough, best_motion
 
 # As a notebook or a script of five lines: no `if __name__ == "__main__":`.
 PROGRAM = """

@@ -4,8 +4,8 @@ import numpy as np
 import planar_arm
 import pytest
 
-from dynid_ros.design.motion_room import MotionRoom
-from dynid_ros.design.random_fourier import PART, RandomFourier
+from dynid_ros.excitation.fourier_problem import MotionRoom
+from dynid_ros.excitation.fourier_search import PART, RandomFourier
 from dynid_ros.information.torque_information import TorqueInformation
 from dynid_ros.model import RobotModel
 from dynid_ros.trajectories import MotionLimits, Workspace

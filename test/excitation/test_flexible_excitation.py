@@ -7,9 +7,9 @@ import pytest
 from flexible_link import RESONANCE, TRUTH
 from numerical_gradient import numerical_gradient
 
-from dynid_ros.design.design_problem import UNFORESEEN
 from dynid_ros.errors import TrajectoryError
-from dynid_ros.excitation.flexible_excitation import flexible_excitation
+from dynid_ros.excitation.fourier_excitation import flexible_excitation
+from dynid_ros.excitation.fourier_problem import UNFORESEEN
 from dynid_ros.information.steady_state import FlexibleJoints, proposed_base_frequency, resonance
 from dynid_ros.model import RobotModel
 from dynid_ros.signals.periodic import FourierSeries as Projection

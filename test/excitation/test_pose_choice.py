@@ -5,7 +5,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from dynid_ros.excitation.pose_choice import condition_number, d_optimal, log_determinant, rank, told
+from dynid_ros.excitation.d_optimal import condition_number, d_optimal, log_determinant, rank, told
 
 
 @pytest.mark.parametrize("seed", range(12))

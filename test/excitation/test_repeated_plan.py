@@ -4,7 +4,7 @@ import pytest
 
 from dynid_ros.errors import TrajectoryError
 from dynid_ros.excitation import FourierExcitation, StaticRotation
-from dynid_ros.excitation.repeated_plan import repeated
+from dynid_ros.excitation.experiment import repeated
 from dynid_ros.model import RobotModel
 from dynid_ros.trajectories import MotionLimits, Workspace, check_limits
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dynid_ros.excitation.rotation_search import Rotation
-from dynid_ros.excitation.stepped_rotation import stepped_rotation
+from dynid_ros.excitation.static_rotation import stepped_rotation
 from dynid_ros.trajectories import MotionLimits, check_limits
 
 JOINTS = ("a", "b", "c")

@@ -3,7 +3,7 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from dynid_ros.excitation.visiting_order import length, visiting_order
+from dynid_ros.excitation.pose_set import length, visiting_order
 
 
 def distances(points):

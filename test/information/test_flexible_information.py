@@ -7,8 +7,8 @@ import pytest
 from numerical_gradient import numerical_gradient
 from pinocchio_arm import PinocchioArm
 
-from dynid_ros.design.fourier_basis import FourierBasis
 from dynid_ros.errors import TrajectoryError
+from dynid_ros.excitation.fourier_problem import FourierBasis
 from dynid_ros.information.flexible_information import FlexibleInformation
 from dynid_ros.information.steady_state import FlexibleJoints, LinkPrediction
 from dynid_ros.information.torque_information import SMOOTHING, MotionWithJerk, Rows, information

@@ -28,7 +28,7 @@ from std_srvs.srv import Trigger  # noqa: E402
 from waiting import START_TIME, wait  # noqa: E402
 
 from dynid_ros.errors import DynidError  # noqa: E402
-from dynid_ros.excitation.guarded import GuardedExperiment  # noqa: E402
+from dynid_ros.excitation.experiment import GuardedExperiment  # noqa: E402
 from dynid_ros.nodes.excitation import ExcitationNode  # noqa: E402
 from dynid_ros.trajectories import Trajectory, move  # noqa: E402
 

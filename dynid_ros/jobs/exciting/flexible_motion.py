@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dynid_ros.errors import IdentifiedFileError, TrajectoryError
 from dynid_ros.excitation import FourierExcitation
-from dynid_ros.excitation.flexible_excitation import flexible_excitation
+from dynid_ros.excitation.fourier_excitation import flexible_excitation
 from dynid_ros.identified.identified_file import check_same_robot, is_number, load_identified, mapping
 from dynid_ros.information.steady_state import FlexibleJoints, proposed_base_frequency, resonance
 from dynid_ros.model import RobotModel

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from dynid_ros.design.parallel_search import Progress
 from dynid_ros.errors import DynidError
 from dynid_ros.excitation import Experiment, FourierExcitation, Plan
+from dynid_ros.excitation.experiment import repeated
 from dynid_ros.excitation.given_motion import GivenMotion
 from dynid_ros.excitation.joint_by_joint import SINUSOID, STEPS
-from dynid_ros.excitation.repeated_plan import repeated
+from dynid_ros.excitation.parallel_search import Progress
 from dynid_ros.jobs.checking import checked
 from dynid_ros.jobs.exciting.experiments import KINDS, make_experiment
 from dynid_ros.jobs.exciting.flexible_motion import FLEXIBLE, KEYS, flexible_motion, flexible_prior

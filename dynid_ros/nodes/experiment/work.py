@@ -6,8 +6,8 @@ from typing import TypeVar
 
 from rclpy.node import Node
 
-from dynid_ros.design.motion_search import Candidate
-from dynid_ros.design.parallel_search import Enough, Progress
+from dynid_ros.excitation.fourier_search import Candidate
+from dynid_ros.excitation.parallel_search import Enough, Progress
 from dynid_ros.nodes.shared.background import Background
 
 T = TypeVar("T")

@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("rclpy")
 
 from dynid_ros.errors import DynidError
-from dynid_ros.excitation.fourier_plan import FourierPlan
+from dynid_ros.excitation.fourier_excitation import FourierPlan
 from dynid_ros.model import RobotModel
 from dynid_ros.nodes.experiment.parameters import PARAMETERS
 from dynid_ros.nodes.experiment.safety import Safety

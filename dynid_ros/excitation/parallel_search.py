@@ -14,8 +14,8 @@ from itertools import chain, count, islice
 from multiprocessing.synchronize import Event
 from types import ModuleType
 
-from dynid_ros.design.motion_search import Candidate, MotionSearch
 from dynid_ros.errors import TrajectoryError
+from dynid_ros.excitation.fourier_search import Candidate, MotionSearch
 
 TICK = 0.2
 """Time between two reports of progress, s."""
