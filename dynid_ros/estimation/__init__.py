@@ -1,1 +1,1 @@
-"""Statistics of linear models: least squares with rank, covariance, intervals, jackknife, robust weights, consistency."""
+"""Statistics of linear models."""
