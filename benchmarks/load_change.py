@@ -23,7 +23,7 @@ import numpy as np
 from dynid_ros.identification import OnlineIdentification
 from dynid_ros.identification.online.load_change import LoadChange
 from dynid_ros.model import RobotModel
-from dynid_ros.simulation.demo_arm import demo_arm_urdf
+from dynid_ros.simulation.descriptions import demo_arm_urdf
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "test"))

@@ -15,7 +15,7 @@ from dynid_ros.errors import ModelError
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
 from dynid_ros.simulation import demo_arm_urdf
-from dynid_ros.simulation.physics import compile_arm, mass_matrix
+from dynid_ros.simulation.mujoco_model import compile_arm, mass_matrix
 
 EXAMPLES = {
     "panda": ("panda_description/urdf/panda.urdf", "panda_hand"),

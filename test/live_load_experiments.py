@@ -18,7 +18,7 @@ from dynid_ros.model import RobotModel
 from dynid_ros.model.inertia import from_center_of_mass
 from dynid_ros.recording import Recording
 from dynid_ros.simulation import Drives, SimulatedArm
-from dynid_ros.simulation.misjudged import misjudged_urdf
+from dynid_ros.simulation.descriptions import misjudged_urdf
 
 JUDGED = {
     "tiago_pro": ("tiago_pro_description/robots/tiago_pro.urdf", "arm_left_tool_link", "torso_lift_link"),

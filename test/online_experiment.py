@@ -12,8 +12,7 @@ from dynid_ros.model import RobotModel
 from dynid_ros.model.friction import FrictionModel, JointFriction
 from dynid_ros.model.inertia import from_center_of_mass
 from dynid_ros.recording.uniform_motion import LinkSignals
-from dynid_ros.simulation.load_body import put_load
-from dynid_ros.simulation.physics import compile_arm
+from dynid_ros.simulation.mujoco_model import compile_arm, put_load
 
 NOISE = 0.005  # of the effort limits, each sample
 COULOMB, VISCOUS = 0.05, 0.025  # of the effort limits; at the highest speed

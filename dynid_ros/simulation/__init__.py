@@ -1,25 +1,18 @@
 """A simulated arm on MuJoCo: joint drives with friction, a position servo, torque motors, sensors with errors."""
 
 from dynid_ros.simulation.arm import SimulatedArm
-from dynid_ros.simulation.camera import Camera, CameraView
-from dynid_ros.simulation.camera_poses import body_poses, filmed, marker_poses
-from dynid_ros.simulation.command_interfaces import CommandInterfaces
+from dynid_ros.simulation.camera import Camera, CameraView, body_poses, filmed, marker_poses, scattered_markers
 from dynid_ros.simulation.controlled_arm import ControlledArm
-from dynid_ros.simulation.demo_arm import demo_arm_urdf
-from dynid_ros.simulation.drives import Drives
-from dynid_ros.simulation.experiment import measure, record, simulate
-from dynid_ros.simulation.following import TrajectoryPoints
-from dynid_ros.simulation.forward_controller import ForwardController
-from dynid_ros.simulation.hardware import ArmHardware
-from dynid_ros.simulation.markers import scattered_markers
-from dynid_ros.simulation.misjudged import misjudged_urdf
-from dynid_ros.simulation.sensors import Sensors
-from dynid_ros.simulation.springs import Springs
-from dynid_ros.simulation.trajectory_controller import TrajectoryController
+from dynid_ros.simulation.descriptions import demo_arm_urdf, misjudged_urdf
+from dynid_ros.simulation.drives import Drives, Springs
+from dynid_ros.simulation.hardware import ArmHardware, CommandInterfaces
+from dynid_ros.simulation.sensors import Sensors, WrenchSensor
+from dynid_ros.simulation.simulated_recording import measure, record, simulate
+from dynid_ros.simulation.trajectory_controller import ForwardController, TrajectoryController
+from dynid_ros.simulation.trajectory_points import TrajectoryPoints
 from dynid_ros.simulation.trajectory_settings import GoalTolerances, TrajectorySettings
 from dynid_ros.simulation.truth import ArmTruth
 from dynid_ros.simulation.truth_table import tabled_arm, truth_table
-from dynid_ros.simulation.wrench_sensor import WrenchSensor
 
 __all__ = [
     "ArmHardware",

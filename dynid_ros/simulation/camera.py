@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.interpolate import CubicSpline
+from scipy.spatial.transform import Rotation
 
 from dynid_ros.errors import DynidError
 from dynid_ros.mocap.marker_set import MarkerSet
+from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
+from dynid_ros.recording.series import PoseSeries
+from dynid_ros.simulation.arm import SimulatedArm
 from dynid_ros.simulation.truth import ArmTruth
 
 LONGEST = 1e8
@@ -158,3 +162,136 @@ class CameraView:
             first, second = self._rng.choice(number, 2, replace=False).tolist()
             self._swapped.append((first, second))
         return self._swapped
+
+
+# What a camera system sees as ROS has it: poses of markers, and of the rigid bodies that they make up.
+
+
+FRAME = "camera"
+ENOUGH = 3
+
+
+def filmed(
+    recording: Recording,
+    true: Recording,
+    arm: SimulatedArm,
+    camera: Camera,
+    markers: MarkerSet,
+    *,
+    rng: np.random.Generator,
+    markers_topic: str = "/markers",
+    bodies_prefix: str = "",
+) -> Recording:
+    """`recording` with what `camera` saw meanwhile, on the camera's clock.
+
+    Args:
+        recording: what the joints' sensors say of the motion.
+        true: the motion, with the positions of the links.
+        arm: that moved.
+        camera: looks at it.
+        markers: on the arm's links.
+        rng: draws all that goes wrong.
+        markers_topic: of the markers; empty: without them.
+        bodies_prefix: rigid bodies are on "<bodies_prefix>/<link>/pose"; empty: without them.
+
+    Raises:
+        DynidError: `true` does not tell where the links were.
+
+    """
+    stamps, seen = camera.film(true, arm.truth, markers, rng)
+    poses = dict(recording.poses)
+    if markers_topic:
+        poses |= marker_poses(stamps, seen, markers_topic)
+    if bodies_prefix:
+        poses |= body_poses(stamps, seen, markers, arm.robot, bodies_prefix)
+    return replace(recording, poses=poses)
+
+
+def body_pose(seen: NDArray, places: NDArray) -> tuple[NDArray, NDArray]:
+    """Positions (M, 3) and quaternions (M, 4), x, y, z, w, of a rigid body from its markers, as trackers fit it.
+
+    The rotation is that of Kabsch (1976).
+
+    Args:
+        seen: (M, P, 3) where its markers seem to be, m; NaN where hidden.
+        places: (P, 3) in the body's frame, m.
+
+    Returns:
+        NaN where fewer than three markers are seen.
+
+    """
+    good = np.isfinite(seen).all(axis=2)
+    enough = good.sum(axis=1) >= ENOUGH
+    weights = np.where(enough[:, np.newaxis], good, True)[..., np.newaxis]
+    weights = weights / weights.sum(axis=1, keepdims=True)
+    seen = np.where(good[..., np.newaxis], seen, 0.0)
+    there, here = (weights * seen).sum(axis=1), (weights * places).sum(axis=1)
+    moment = np.swapaxes(weights * (seen - there[:, np.newaxis]), 1, 2) @ (places - here[:, np.newaxis])
+    left, _, right = np.linalg.svd(moment)
+    left[..., -1] *= np.sign(np.linalg.det(left @ right))[:, np.newaxis]
+    rotation = left @ right
+    position = there - (rotation @ here[..., np.newaxis])[..., 0]
+    quaternion = Rotation.from_matrix(rotation).as_quat()
+    return np.where(enough[:, np.newaxis], position, np.nan), np.where(enough[:, np.newaxis], quaternion, np.nan)
+
+
+def marker_poses(stamps: NDArray, seen: NDArray, topic: str) -> dict[str, PoseSeries]:
+    """Markers (M, P, 3) as a recording holds those of a PoseArray topic."""
+    quaternion = np.where(np.isfinite(seen[..., :1]), [0.0, 0.0, 0.0, 1.0], np.nan)
+    return {f"{topic}[{i}]": PoseSeries(stamps, seen[:, i], quaternion[:, i], FRAME) for i in range(seen.shape[1])}
+
+
+def body_poses(
+    stamps: NDArray, seen: NDArray, markers: MarkerSet, robot: RobotModel, prefix: str
+) -> dict[str, PoseSeries]:
+    """Links with three markers or more as rigid bodies, posed by their own frames, as PoseStamped topics."""
+    poses = {}
+    for topic, on in body_topics(markers, robot, prefix).items():
+        poses[topic] = PoseSeries(stamps, *body_pose(seen[:, on], markers.places[on]), FRAME)
+    return poses
+
+
+def body_topics(markers: MarkerSet, robot: RobotModel, prefix: str) -> dict[str, NDArray]:
+    """Topic "<prefix>/<link>/pose" of each link with three markers or more, and which of the markers these are."""
+    topics = {}
+    for index in np.unique(markers.links):
+        on = np.flatnonzero(markers.links == index)
+        if len(on) >= ENOUGH:
+            topics[f"{prefix}/{(*robot.link_names, robot.base)[index]}/pose"] = on
+    return topics
+
+
+# Markers glued to the links of a simulated arm.
+
+
+TRIES = 100
+
+
+def scattered_markers(robot: RobotModel, per_link: int, radius: float, rng: np.random.Generator) -> MarkerSet:
+    """Markers on each moving link, at `radius` (m) from its origin in directions drawn so that none is near another's.
+
+    They are named "<link> <number>", link after link.
+
+    Raises:
+        DynidError: fewer than three per link, which show no rotation, or a radius that is not positive.
+
+    """
+    if per_link < 3 or not 0.0 < radius < np.inf:
+        raise DynidError(
+            f"{per_link} markers per link at {radius:g} m; expected three or more, for fewer do not show how a link is "
+            "turned, at a finite distance above 0"
+        )
+    links = [link for link in robot.link_names for _ in range(per_link)]
+    places = np.concatenate([radius * _directions(per_link, rng) for _ in robot.link_names])
+    names = [f"{link} {i % per_link}" for i, link in enumerate(links)]
+    return MarkerSet.on_links(robot, links, places, names)
+
+
+def _directions(number: int, rng: np.random.Generator) -> np.ndarray:
+    """(number, 3) unit vectors, the best spread of some draws; opposite ones count as near, for they are on a line."""
+
+    def nearest(directions: np.ndarray) -> float:
+        return float(np.abs(directions @ directions.T - np.eye(number)).max())
+
+    draws = rng.standard_normal((TRIES, number, 3))
+    return min(draws / np.linalg.norm(draws, axis=2, keepdims=True), key=nearest)

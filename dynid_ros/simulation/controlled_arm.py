@@ -8,10 +8,8 @@ import numpy as np
 
 from dynid_ros.errors import DynidError
 from dynid_ros.simulation.arm import SimulatedArm
-from dynid_ros.simulation.command_interfaces import CommandInterfaces
-from dynid_ros.simulation.forward_controller import ForwardController
-from dynid_ros.simulation.hardware import ArmHardware
-from dynid_ros.simulation.trajectory_controller import TrajectoryController
+from dynid_ros.simulation.hardware import ArmHardware, CommandInterfaces
+from dynid_ros.simulation.trajectory_controller import ForwardController, TrajectoryController
 from dynid_ros.simulation.trajectory_settings import TrajectorySettings
 
 TRAJECTORY, FORWARD = "trajectory controller", "effort controller"

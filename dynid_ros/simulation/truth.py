@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dynid_ros.mocap.marker_set import MarkerSet
-from dynid_ros.simulation.load_body import LINK, put_load
-from dynid_ros.simulation.physics import derive_constants
+from dynid_ros.simulation.mujoco_model import LINK, derive_constants, put_load
 
 PARAMETERS_PER_LINK = 10
 

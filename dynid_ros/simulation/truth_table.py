@@ -7,10 +7,8 @@ import numpy as np
 from dynid_ros.model import RobotModel
 from dynid_ros.model.inertia import from_center_of_mass, inertia_matrix
 from dynid_ros.simulation.arm import SimulatedArm
-from dynid_ros.simulation.drives import Drives
-from dynid_ros.simulation.sensors import Sensors
-from dynid_ros.simulation.springs import Springs
-from dynid_ros.simulation.wrench_sensor import WrenchSensor
+from dynid_ros.simulation.drives import Drives, Springs
+from dynid_ros.simulation.sensors import Sensors, WrenchSensor
 
 
 def truth_table(arm: SimulatedArm) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from dynid_ros.model import RobotModel  # noqa: E402
 from dynid_ros.nodes.demonstration.flexible import START as POSE  # noqa: E402
 from dynid_ros.nodes.flexible_joint_identification import FlexibleJointIdentificationNode  # noqa: E402
 from dynid_ros.simulation import Drives, SimulatedArm, Springs, simulate  # noqa: E402
-from dynid_ros.simulation.demo_arm import demo_arm_urdf  # noqa: E402
+from dynid_ros.simulation.descriptions import demo_arm_urdf  # noqa: E402
 from dynid_ros.trajectories.fourier import FourierSeries  # noqa: E402
 
 URDF = demo_arm_urdf(["joint_1"])

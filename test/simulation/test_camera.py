@@ -10,7 +10,7 @@ from dynid_ros.errors import DynidError
 from dynid_ros.mocap.marker_set import MarkerSet
 from dynid_ros.recording import Recording
 from dynid_ros.simulation import Camera, CameraView, SimulatedArm, body_poses, filmed, marker_poses
-from dynid_ros.simulation.camera_poses import body_pose
+from dynid_ros.simulation.camera import body_pose
 
 PLACES = np.array([[0.1, 0.0, 0.0], [0.0, 0.12, 0.0], [0.0, 0.0, 0.15], [0.1, 0.1, 0.1]])
 FRAMES = 4000

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.interpolate import BPoly
 
-from dynid_ros.simulation.joint_spline import JointSpline, SetPoint
+from dynid_ros.simulation.trajectory_points import JointSpline, SetPoint
 
 
 @pytest.mark.parametrize("derivatives", [1, 2, 3])

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from dynid_ros.errors import DynidError
-from dynid_ros.simulation.load_body import LINK, checked_load, put_load
-from dynid_ros.simulation.physics import compile_arm
+from dynid_ros.simulation.mujoco_model import LINK, checked_load, compile_arm, put_load
 
 
 @pytest.fixture

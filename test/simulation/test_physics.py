@@ -4,7 +4,7 @@ import pytest
 
 from dynid_ros.errors import ModelError
 from dynid_ros.model import RobotModel
-from dynid_ros.simulation.physics import compile_arm
+from dynid_ros.simulation.mujoco_model import compile_arm
 
 BRANCH = """<joint name="{name}" type="{kind}"><parent link="{parent}"/><child link="{name}_link"/>
     <axis xyz="0 0 1"/><limit lower="-1" upper="1" velocity="1" effort="1"/></joint>

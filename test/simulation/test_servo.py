@@ -3,9 +3,8 @@ import pendulum as pendulum_model
 import pytest
 
 from dynid_ros.model import RobotModel
-from dynid_ros.simulation.drives import Drives
-from dynid_ros.simulation.physics import compile_arm
-from dynid_ros.simulation.servo import BANDWIDTH, ServoGains
+from dynid_ros.simulation.drives import BANDWIDTH, Drives, ServoGains
+from dynid_ros.simulation.mujoco_model import compile_arm
 
 
 def test_gains_of_a_pendulum(pendulum):

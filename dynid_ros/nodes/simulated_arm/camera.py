@@ -15,7 +15,7 @@ from dynid_ros.errors import DynidError
 from dynid_ros.nodes.shared.parameters import NodeParameter
 from dynid_ros.nodes.shared.topic_names import require_topic
 from dynid_ros.simulation import Camera, CameraView, SimulatedArm, scattered_markers
-from dynid_ros.simulation.camera_poses import FRAME, body_pose, body_topics
+from dynid_ros.simulation.camera import FRAME, body_pose, body_topics
 
 CAMERA_PARAMETERS = (
     NodeParameter("markers_topic", "", "geometry_msgs/PoseArray of all markers; empty: none"),

@@ -7,7 +7,7 @@ from dynid_ros.identification import GravityIdentification
 from dynid_ros.identification.gravity.gravity_identification import LinearEstimate
 from dynid_ros.identification.static_samples import Samples
 from dynid_ros.model import RobotModel
-from dynid_ros.simulation.demo_arm import demo_arm_urdf
+from dynid_ros.simulation.descriptions import demo_arm_urdf
 
 NOISE = np.array([0.1, 0.1, 0.05, 0.01, 0.01, 0.003])
 COULOMB = np.array([4.0, 6.0, 2.0, 0.2, 0.2, 0.06])

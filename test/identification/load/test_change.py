@@ -7,7 +7,7 @@ from online_experiment import STANDING, believed, block, measured, moves, mujoco
 from dynid_ros.identification import OnlineIdentification
 from dynid_ros.identification.online.load_change import LoadChangeDetector
 from dynid_ros.model import RobotModel
-from dynid_ros.simulation.demo_arm import demo_arm_urdf
+from dynid_ros.simulation.descriptions import demo_arm_urdf
 
 RATE = 100.0
 

@@ -11,7 +11,7 @@ from dynid_ros.identified.links import LinkModel
 from dynid_ros.model import RobotModel
 from dynid_ros.model.friction import FrictionModel, JointFriction
 from dynid_ros.recording.uniform_motion import LinkSignals
-from dynid_ros.simulation.demo_arm import demo_arm_urdf
+from dynid_ros.simulation.descriptions import demo_arm_urdf
 
 NONE = FrictionModel(JointFriction.none())
 

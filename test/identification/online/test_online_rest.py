@@ -6,7 +6,7 @@ from online_experiment import COULOMB, ENCODER, NOISE, Motion, believed, block, 
 
 from dynid_ros.identification import OnlineIdentification
 from dynid_ros.model import RobotModel
-from dynid_ros.simulation.demo_arm import demo_arm_urdf
+from dynid_ros.simulation.descriptions import demo_arm_urdf
 
 RATE, DURATION, MASS = 100.0, 20.0, 2.0
 

@@ -18,7 +18,7 @@ from dynid_ros.model.inertia import transformed
 from dynid_ros.model.rigid_body import LoadBody
 from dynid_ros.recording import Recording, WrenchSeries
 from dynid_ros.simulation import Sensors, SimulatedArm, WrenchSensor
-from dynid_ros.simulation.experiment import record
+from dynid_ros.simulation.simulated_recording import record
 from dynid_ros.trajectories.minimum_jerk import move
 from dynid_ros.trajectories.trajectory import Trajectory
 

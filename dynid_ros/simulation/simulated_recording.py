@@ -7,9 +7,8 @@ import numpy as np
 from dynid_ros.recording import Recording
 from dynid_ros.recording.series import WrenchSeries
 from dynid_ros.simulation.arm import SimulatedArm
-from dynid_ros.simulation.following import TrajectoryPoints
-from dynid_ros.simulation.sensors import Sensors
-from dynid_ros.simulation.wrench_sensor import WrenchSensor
+from dynid_ros.simulation.sensors import Sensors, WrenchSensor
+from dynid_ros.simulation.trajectory_points import TrajectoryPoints
 from dynid_ros.trajectories import Trajectory
 
 

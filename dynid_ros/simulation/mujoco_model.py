@@ -1,14 +1,103 @@
 """From a URDF to a MuJoCo model of the arm alone: bodies, joints, friction; no shapes, so nothing collides."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
 from xml.etree import ElementTree as ET
 
 import mujoco
 import numpy as np
+from numpy.typing import ArrayLike
 
-from dynid_ros.errors import ModelError
+from dynid_ros.errors import DynidError, ModelError
 from dynid_ros.model import RobotModel
-from dynid_ros.simulation.load_body import add_load_link
-from dynid_ros.simulation.motor_bodies import MOTOR_OF, add_motor_links
+from dynid_ros.model.arrays import finite_vector
+from dynid_ros.model.inertia import PARAMETERS_PER_LINK, central_moments
+
+# A load on the tip link of a MuJoCo arm: a body that has no mass until it is given one.
+
+
+LINK = "load of the simulated arm"
+ROUNDING = 1e-9
+"""Second moments below zero by less than this fraction of their sum are those of a point, a rod or a plate."""
+
+
+def add_load_link(root: ET.Element, tip: str) -> None:
+    """Add the body to a URDF, fixed to link `tip`, its frame that of `tip`."""
+    ET.SubElement(root, "link", name=LINK)
+    joint = ET.SubElement(root, "joint", name=f"joint of the {LINK}", type="fixed")
+    ET.SubElement(joint, "parent", link=tip)
+    ET.SubElement(joint, "child", link=LINK)
+
+
+def checked_load(parameters: ArrayLike) -> np.ndarray:
+    """Parameters (10,) of a load, as floats; a point mass is a load too.
+
+    Raises:
+        ModelError: not ten finite numbers.
+        DynidError: no body can have them.
+
+    """
+    load = finite_vector(parameters, PARAMETERS_PER_LINK, "load (m, m c, inertia about the tip link's frame)")
+    if not load[0] > 0.0:
+        raise DynidError(f"the load's mass is {load[0]:g} kg; expected more than 0")
+    central = central_moments(load)
+    if not np.isfinite(central).all():
+        raise DynidError(
+            f"the load's mass is {load[0]:g} kg, too little for its moments; give mass and moments of one body"
+        )
+    moments = np.linalg.eigvalsh(central)
+    if moments[0] < -ROUNDING * (np.abs(moments).sum() + np.abs(load[4:]).max()):
+        raise DynidError(
+            f"no body of {load[0]:g} kg has the load's inertia: a second moment about its centre of mass is "
+            f"{moments[0]:.3g} kg m^2; the inertia is to be about the frame, not the centre of mass"
+        )
+    return load
+
+
+def put_load(model: mujoco.MjModel, load: np.ndarray | None) -> None:
+    """Give the body the parameters (10,) of a load, or take all from it; constants that depend on it are left to do."""
+    body = model.body(LINK).id
+    # MuJoCo takes an inertial frame that was the body's own when the model was compiled for that for ever.
+    model.body_sameframe[body] = 0
+    if load is None:
+        model.body_mass[body] = 0.0
+        model.body_ipos[body] = model.body_inertia[body] = 0.0
+        return
+    # Second moments of mass have the principal axes of the inertia.
+    moments, axes = np.linalg.eigh(central_moments(load))
+    axes[:, 0] *= np.sign(np.linalg.det(axes))
+    model.body_mass[body] = load[0]
+    model.body_ipos[body] = load[1:4] / load[0]
+    model.body_inertia[body] = np.sum(moments) - moments
+    mujoco.mju_mat2Quat(model.body_iquat[body], axes.ravel())
+
+
+# Motors of flexible joints in a MuJoCo arm: bodies that turn about axes of their own, fixed in the world.
+
+
+MOTOR_OF = "motor of "
+INERTIA = "1e-9"
+"""kg m^2 and kg, which MuJoCo wants of every body; that of the motor is put in as armature, which knows no gravity."""
+
+
+def add_motor_links(root: ET.Element, joint_names: Sequence[str]) -> None:
+    """Add a motor per joint to a URDF, after all that is there.
+
+    A motor is one coordinate. That of a prismatic joint turns too, one radian for a metre.
+    """
+    children = {child.get("link") for child in root.iter("child")}
+    world = next(link.get("name", "") for link in root.findall("link") if link.get("name") not in children)
+    for name in joint_names:
+        motor = MOTOR_OF + name
+        inertial = ET.SubElement(ET.SubElement(root, "link", name=motor), "inertial")
+        ET.SubElement(inertial, "mass", value=INERTIA)
+        ET.SubElement(inertial, "inertia", ixx=INERTIA, iyy=INERTIA, izz=INERTIA, ixy="0", ixz="0", iyz="0")
+        joint = ET.SubElement(root, "joint", name=motor, type="continuous")
+        ET.SubElement(joint, "parent", link=world)
+        ET.SubElement(joint, "child", link=motor)
+        ET.SubElement(joint, "axis", xyz="0 0 1")
+
 
 # MuJoCo's dry friction is a soft constraint: a joint that it holds still creeps. These are the shortest time constant
 # and the highest impedance that MuJoCo takes; the solver must be exact too, or its residual moves the joints.

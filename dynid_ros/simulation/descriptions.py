@@ -1,11 +1,37 @@
 """The URDF that a maker hands out: joints where they are, masses and inertias only nearly right."""
 
+import xml.etree.ElementTree as ET
+from collections.abc import Collection
+
 import numpy as np
 
 from dynid_ros.errors import ModelError
+from dynid_ros.files.share import share_path
 from dynid_ros.model import RobotModel
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK, from_log_cholesky, is_possible, log_cholesky
 from dynid_ros.model.urdf_export import urdf_with_inertias
+
+# The arm that the demo simulates: six joints, the proportions of a PA10-class arm.
+
+
+def demo_arm_urdf(moving: Collection[str] = ()) -> str:
+    """Text of its URDF.
+
+    Args:
+        moving: joints that move, the others being held where they are zero; none: all move.
+
+    Raises:
+        DynidError: the package is installed without its `config` folder.
+
+    """
+    text = share_path("config/demo_arm.urdf").read_text(encoding="utf-8")
+    if not moving:
+        return text
+    root = ET.fromstring(text)
+    for joint in root.iter("joint"):
+        if joint.get("name") not in moving:
+            joint.set("type", "fixed")
+    return ET.tostring(root, encoding="unicode")
 
 
 def misjudged_urdf(robot: RobotModel, error: float, rng: np.random.Generator) -> str:
