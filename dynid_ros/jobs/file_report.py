@@ -15,7 +15,7 @@ from dynid_ros.jobs.identifying.gravity import report_gravity
 from dynid_ros.jobs.progress import progress
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
-from dynid_ros.report.file.report import Predicted, write_file_report
+from dynid_ros.report.identified_yaml import Predicted, write_file_report
 
 
 @dataclass(frozen=True)

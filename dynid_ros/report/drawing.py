@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from html import escape
 from io import BytesIO, StringIO
 
@@ -9,9 +10,78 @@ import numpy as np
 from matplotlib import style
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
-from dynid_ros.report.palette import LIGHT
+# Colours by meaning, the same in text and plots; those of data follow Okabe and Ito, safe for the colour-blind.
+
+
+LIGHT = {
+    "paper": "#ffffff",
+    "panel": "#f5f6f8",
+    "ink": "#1a1d21",
+    "muted": "#5b6470",
+    "line": "#d9dde2",
+    "measured": "#4a525c",
+    "identified": "#0072b2",
+    "band": "#d3e6f3",
+    "truth": "#00805d",
+    "uncompensated": "#d55e00",
+    "urdf": "#e8b878",
+    "wrong": "#b3261e",
+}
+"""Figures are drawn in these; each value stands for its name, so no two may be equal."""
+
+DARK = {
+    "paper": "#121518",
+    "panel": "#1b2025",
+    "ink": "#e9ebee",
+    "muted": "#a0a9b4",
+    "line": "#353c44",
+    "measured": "#c2c9d1",
+    "identified": "#56b4e9",
+    "band": "#1d3a4e",
+    "truth": "#36c497",
+    "uncompensated": "#f4924f",
+    "urdf": "#8f6f45",
+    "wrong": "#ff8a7a",
+}
+
+
+# A plot of one joint among those of the others.
+
+
+WIDTH = 320
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One panel of the report.
+
+    Attributes:
+        joint: its name.
+        note: what tells it from other panels of the joint.
+        picture: SVG.
+        rms: of measured less predicted torque; NaN without a prediction.
+        unit: of `rms`.
+
+    """
+
+    joint: str
+    note: str
+    picture: str
+    rms: float
+    unit: str
+
+
+def label_axes(axes: Axes, x: str, y: str) -> None:
+    """Labels and few ticks, the same place in all panels."""
+    axes.set_xlabel(x)
+    axes.set_ylabel(y)
+    axes.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 3, 4.5, 6, 9, 10] if "°" in x else None))
+    axes.yaxis.set_major_locator(MaxNLocator(5))
+    axes.yaxis.set_label_coords(-44 / (WIDTH - 60), 0.5)
+
 
 Draw = Callable[[Figure], None]
 UNITS_PER_INCH = 72

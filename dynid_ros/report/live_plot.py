@@ -5,9 +5,7 @@ from __future__ import annotations
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from dynid_ros.report.drawing import plot_area, svg
-from dynid_ros.report.palette import LIGHT
-from dynid_ros.report.panel import label_axes
+from dynid_ros.report.drawing import LIGHT, label_axes, plot_area, svg
 
 WIDTH, HEIGHT = 340, 260
 ROOM = 0.5

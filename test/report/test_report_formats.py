@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dynid_ros.report import formats
-from dynid_ros.report.units import PRISMATIC, REVOLUTE
+from dynid_ros.report.formats import PRISMATIC, REVOLUTE
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from dynid_ros.identified.identified_file import load_identified
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
 from dynid_ros.report.demonstration.found import Found
-from dynid_ros.report.flexible.spring_plot import spring_plot
+from dynid_ros.report.flexible_joints import spring_plot
 from dynid_ros.report.page import Tile
 from dynid_ros.signals import LowPass, filtered_motion
 

@@ -13,11 +13,10 @@ from dynid_ros.identified.identified_file import load_identified
 from dynid_ros.model import GravityModel, RobotModel
 from dynid_ros.recording import Recording
 from dynid_ros.report import Demonstration, write_drop_picture, write_gravity_report
-from dynid_ros.report.demonstration.demonstration import relative
-from dynid_ros.report.demonstration.drop_picture import DropPicture
 from dynid_ros.report.demonstration.found import Found
+from dynid_ros.report.drop_test import DropPicture, relative
+from dynid_ros.report.formats import joint_units
 from dynid_ros.report.page import Tile
-from dynid_ros.report.units import joint_units
 from dynid_ros.simulation import ArmTruth
 
 FRESH_POSES = 100

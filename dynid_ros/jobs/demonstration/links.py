@@ -15,8 +15,8 @@ from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
 from dynid_ros.report.demonstration.before_after import before_after_plot
 from dynid_ros.report.demonstration.found import Found
-from dynid_ros.report.links.base_table import base_rows
-from dynid_ros.report.links.report import write_link_report
+from dynid_ros.report.link_parameters import base_rows
+from dynid_ros.report.links import write_link_report
 from dynid_ros.report.page import Tile
 from dynid_ros.simulation import SimulatedArm, tabled_arm
 

@@ -15,8 +15,8 @@ from dynid_ros.model import RobotModel
 from dynid_ros.model.gravity import GravityModel
 from dynid_ros.report.demonstration.before_after import before_after_plot
 from dynid_ros.report.demonstration.found import Found
+from dynid_ros.report.formats import joint_units
 from dynid_ros.report.page import Tile
-from dynid_ros.report.units import joint_units
 
 LARGEST_GAIN_ERROR = 0.01
 """Relative. In 30 repetitions of the demo's motion the sensor at the tip, which gravity loads to a seventh of its

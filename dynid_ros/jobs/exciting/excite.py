@@ -27,8 +27,7 @@ from dynid_ros.jobs.progress import progress, search_progress
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
 from dynid_ros.recording.checks.finding import Finding
-from dynid_ros.report.motion.designed_motion import DesignedMotion
-from dynid_ros.report.motion.report import write_design_report
+from dynid_ros.report.motion import DesignedMotion, write_design_report
 from dynid_ros.trajectories import MotionLimits, Workspace
 
 

@@ -24,7 +24,7 @@ from dynid_ros.model import RobotModel
 from dynid_ros.model.spring import SPRINGS
 from dynid_ros.recording import Recording
 from dynid_ros.recording.checks.finding import Finding
-from dynid_ros.report.flexible.report import write_flexible_report
+from dynid_ros.report.flexible_joints import write_flexible_report
 
 AUTO = "auto"
 Markers = dict[str, str | None] | None

@@ -12,8 +12,8 @@ from dynid_ros.jobs.checking import check_apart, checked
 from dynid_ros.jobs.progress import progress
 from dynid_ros.recording import Recording
 from dynid_ros.recording.checks.finding import Finding
-from dynid_ros.report.file.report import write_file_report
-from dynid_ros.report.links.report import write_link_report
+from dynid_ros.report.identified_yaml import write_file_report
+from dynid_ros.report.links import write_link_report
 
 
 @dataclass(frozen=True)

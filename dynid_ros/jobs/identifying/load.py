@@ -14,8 +14,7 @@ from dynid_ros.jobs.checking import checked
 from dynid_ros.jobs.progress import progress
 from dynid_ros.recording import Recording
 from dynid_ros.recording.checks.finding import Finding
-from dynid_ros.report.load.evidence import LoadEvidence
-from dynid_ros.report.load.report import write_load_report
+from dynid_ros.report.load import LoadEvidence, write_load_report
 
 DRIVERS = "drivers"
 """Folder of the settings, in that of the result."""

@@ -15,7 +15,7 @@ from dynid_ros.jobs.progress import progress
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
 from dynid_ros.recording.checks.finding import Finding
-from dynid_ros.report.torque_sensors.report import write_torque_sensor_report
+from dynid_ros.report.torque_sensors import write_torque_sensor_report
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from dynid_ros.jobs.progress import progress
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
 from dynid_ros.recording.checks.finding import Finding
-from dynid_ros.report.flexible.torsion_report import write_torsion_report
+from dynid_ros.report.torsion import write_torsion_report
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from scipy.spatial.transform import Rotation
 from std_msgs.msg import ColorRGBA, Header
 from visualization_msgs.msg import Marker
 
-from dynid_ros.report.palette import DARK
+from dynid_ros.report.drawing import DARK
 
 STEP = np.deg2rad(6.0)
 """Of the chords of an arc."""

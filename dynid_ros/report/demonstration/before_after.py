@@ -6,9 +6,8 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from dynid_ros.report.drawing import svg
-from dynid_ros.report.palette import LIGHT
-from dynid_ros.report.row_plots import WIDTH, row_axes, rows_height
+from dynid_ros.report.drawing import LIGHT, svg
+from dynid_ros.report.plots import ROW_WIDTH, row_axes, rows_height
 
 
 def before_after_plot(names: Sequence[str], before: NDArray, after: NDArray, label: str) -> str:
@@ -22,4 +21,4 @@ def before_after_plot(names: Sequence[str], before: NDArray, after: NDArray, lab
         axes.set_xlim(0, 1.05 * max(np.max(before), np.max(after)))
         axes.set_xlabel(label)
 
-    return svg(label, WIDTH, rows_height(len(names)), draw)
+    return svg(label, ROW_WIDTH, rows_height(len(names)), draw)

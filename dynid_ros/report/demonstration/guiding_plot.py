@@ -8,10 +8,8 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from dynid_ros.model import RobotModel
-from dynid_ros.report.drawing import plot_area, svg
-from dynid_ros.report.palette import LIGHT
-from dynid_ros.report.panel import label_axes
-from dynid_ros.report.side_view import SideView, draw_stick
+from dynid_ros.report.drawing import LIGHT, label_axes, plot_area, svg
+from dynid_ros.report.plots import SideView, draw_stick
 
 WIDTH, HEIGHT, FORCES = 340, 300, 80
 VIEW_WIDTH, VIEW_HEIGHT = 340, 300

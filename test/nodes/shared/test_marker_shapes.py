@@ -9,7 +9,7 @@ from std_msgs.msg import Header
 from visualization_msgs.msg import Marker
 
 from dynid_ros.nodes.shared.marker_shapes import Shapes
-from dynid_ros.report.palette import DARK
+from dynid_ros.report.drawing import DARK
 
 RADIUS = 0.2
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dynid_ros.report import write_drop_picture
-from dynid_ros.report.side_view import SideView
+from dynid_ros.report.plots import SideView
 
 
 @pytest.mark.parametrize("waist", [0.0, 1.1, -2.0, np.pi])

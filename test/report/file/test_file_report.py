@@ -16,9 +16,8 @@ from dynid_ros.identification import LinkIdentification
 from dynid_ros.identified.identified_file import load_identified, new_document, save_identified
 from dynid_ros.identified.links import link_model
 from dynid_ros.model.friction import JointFriction
-from dynid_ros.report.file.report import write_file_report
-from dynid_ros.report.file.sections import sections
 from dynid_ros.report.formats import percent
+from dynid_ros.report.identified_yaml import sections, write_file_report
 
 ROBOT, _ = link_experiment.planar()
 

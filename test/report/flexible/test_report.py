@@ -14,10 +14,8 @@ from dynid_ros.errors import IdentificationError
 from dynid_ros.identification.flexible import FlexibleJointIdentification, TorsionIdentification
 from dynid_ros.identification.flexible.flexible_result import link_noise, measured_springs
 from dynid_ros.model import RobotModel
-from dynid_ros.report.flexible.plots import shown_rows, spring_panels
-from dynid_ros.report.flexible.report import write_flexible_report
-from dynid_ros.report.flexible.table import joint_rows
-from dynid_ros.report.flexible.torsion_report import write_torsion_report
+from dynid_ros.report.flexible_joints import joint_rows, shown_rows, spring_panels, write_flexible_report
+from dynid_ros.report.torsion import write_torsion_report
 
 ROBOT, TRUTH = pa10.single_joint_robot(2), pa10.table_one(2)
 

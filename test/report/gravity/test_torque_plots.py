@@ -5,7 +5,7 @@ import pytest
 
 from dynid_ros.identification import GravityIdentification
 from dynid_ros.identified.gravity import IdentifiedGravity
-from dynid_ros.report.gravity.torque_plots import rotation_plots
+from dynid_ros.report.gravity_plots import rotation_plots
 
 
 @pytest.fixture(name="exact")

@@ -18,8 +18,7 @@ from dynid_ros.model import RobotModel
 from dynid_ros.model.friction import FrictionModel
 from dynid_ros.model.inertia import Body
 from dynid_ros.report import write_link_report
-from dynid_ros.report.links.base_table import BaseRow
-from dynid_ros.report.links.table import link_rows
+from dynid_ros.report.link_parameters import BaseRow, link_rows
 
 LIFT = f"""<robot name="lift"><link name="a"/>
 <link name="b"><inertial><mass value="4"/>

@@ -4,10 +4,8 @@ import numpy as np
 import pytest
 from scipy.signal import lfilter
 
-from dynid_ros.report.links.comparison import TorqueComparison
-from dynid_ros.report.links.quality import LinkQuality
-from dynid_ros.report.links.residual_correlation import ResidualCorrelation
-from dynid_ros.report.links.verdict import correlation_meaning
+from dynid_ros.report.link_quality import LinkQuality, ResidualCorrelation, TorqueComparison
+from dynid_ros.report.links import correlation_meaning
 from dynid_ros.signals import LowPass, Motion
 
 RATE, CUTOFF = 200.0, 7.0

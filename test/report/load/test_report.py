@@ -13,10 +13,8 @@ from dynid_ros.errors import IdentificationError
 from dynid_ros.identification import LoadIdentification
 from dynid_ros.identification.load.driver_settings import driver_settings
 from dynid_ros.identification.load.wrench_source import WrenchSource
-from dynid_ros.report.load.evidence import LoadEvidence
-from dynid_ros.report.load.report import write_load_report
-from dynid_ros.report.load.table import load_rows
-from dynid_ros.report.load.views import load_views
+from dynid_ros.report.load import LoadEvidence, load_rows, write_load_report
+from dynid_ros.report.load_views import load_views
 from dynid_ros.signals import LowPass
 
 EXPERIMENT = known.experiment()

@@ -17,12 +17,9 @@ from dynid_ros.excitation.pose_set import PoseSet
 from dynid_ros.information.motion_quality import MotionQuality
 from dynid_ros.model import RobotModel
 from dynid_ros.report.formats import significant
-from dynid_ros.report.motion.designed_motion import DesignedMotion
-from dynid_ros.report.motion.limit_sources import limit_sources
-from dynid_ros.report.motion.motion_use import MotionUse
-from dynid_ros.report.motion.not_checked import not_checked
-from dynid_ros.report.motion.path_views import PathViews
-from dynid_ros.report.motion.report import write_design_report
+from dynid_ros.report.motion import DesignedMotion, limit_sources, not_checked, write_design_report
+from dynid_ros.report.motion_plots import PathViews
+from dynid_ros.report.motion_use import MotionUse
 from dynid_ros.trajectories import MotionLimits, Trajectory, Workspace
 
 ROBOT = RobotModel.from_urdf(planar_arm.urdf())

@@ -1,1 +1,0 @@
-"""The pages of flexible joints, and of torsion."""

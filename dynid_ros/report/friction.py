@@ -1,0 +1,193 @@
+"""Friction of each joint: its terms with their errors, and its curve."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+from numpy.typing import NDArray
+
+from dynid_ros.estimation.estimate import half_width
+from dynid_ros.identification.links.link_result import LinkResult
+from dynid_ros.identified.links import dry_torques
+from dynid_ros.model.friction import COUPLING_TERMS, JointFriction
+from dynid_ros.report.drawing import LIGHT, plot_area, svg, thinned
+from dynid_ros.report.formats import JointUnits, joint_units, significant
+from dynid_ros.report.link_quality import TorqueComparison
+
+FAMILIES = {
+    "dry": "Dry friction and offset",
+    "coulomb": "Coulomb",
+    "viscous": "Viscous",
+    "stribeck": "Stribeck",
+    "offset": "Offset",
+    "rotor_inertia": "Rotor inertia",
+    "coupling_inertia": "Coupled inertia",
+    "coupling_viscous": "Coupled viscous",
+    "coupling_coulomb": "Coupled Coulomb",
+}
+SIDES = {"positive": "+", "negative": "−"}
+WIDTH, HEIGHT = 210, 160
+
+
+@dataclass(frozen=True)
+class FrictionTerm:
+    """One coefficient.
+
+    Attributes:
+        family: key of `FAMILIES`.
+        side: "+" or "−" of a term for one direction of motion; else empty.
+        value: of the identified model.
+        estimate, half: by the data alone, with the half width of its 95 % interval; NaN if not decided.
+        unit: of all three.
+        combined: whether torques show it only together with link parameters.
+
+    """
+
+    family: str
+    side: str
+    value: float
+    estimate: float
+    half: float
+    unit: str
+    combined: bool
+
+
+@dataclass(frozen=True)
+class JointFrictionRow:
+    """Friction of one joint, or of two coupled ones; `note` has the velocities in its terms, `picture` its curve."""
+
+    joint: str
+    terms: tuple[FrictionTerm, ...]
+    note: str
+    picture: str
+
+    def of(self, family: str) -> list[FrictionTerm]:
+        """Terms of a family."""
+        return [term for term in self.terms if term.family == family]
+
+
+def friction_rows(result: LinkResult, fitted: Sequence[TorqueComparison]) -> list[JointFrictionRow]:
+    """A row per joint, base to tip, and one per pair of coupled joints."""
+    robot, model = result.robot, result.model
+    first, rows = 0, []
+    velocity = np.concatenate([one.motion.velocity for one in fitted])
+    error = np.concatenate([one.error for one in fitted])
+    for i, (joint, unit, friction) in enumerate(zip(robot.joint_names, joint_units(robot), model.joints, strict=True)):
+        last = first + len(friction.terms)
+        terms = _by_direction(result, joint, unit, _terms(result, friction.terms, first, unit))
+        picture = _picture(joint, unit, _curve(friction, model.coefficients[first:last]), velocity[:, i], error[:, i])
+        rows.append(JointFrictionRow(joint, terms, _note(friction, unit), picture if terms else ""))
+        first = last
+    for pair in model.friction.coupled:
+        names, unit = [robot.joint_names[i] for i in pair], joint_units(robot)[pair[0]]
+        terms = _terms(result, COUPLING_TERMS, first, unit)
+        rows.append(JointFrictionRow(" and ".join(names), terms, "one motor drives both", ""))
+        first += len(COUPLING_TERMS)
+    return rows
+
+
+def _terms(result: LinkResult, names: Sequence[str], first: int, unit: JointUnits) -> tuple[FrictionTerm, ...]:
+    base, estimate = result.base, result.base_parameters
+    low, high = estimate.confidence_intervals().T
+    found = []
+    for place, name in enumerate(names, start=first):
+        column = result.parameters.size + place
+        row = np.flatnonzero(base.columns == column)
+        value, half = (estimate.values[row[0]], (high - low)[row[0]] / 2) if row.size else (np.nan, np.nan)
+        family, _, side = name.rpartition("_") if name.endswith(tuple(SIDES)) else (name, "", "")
+        units = {"viscous": unit.viscous, "inertia": unit.inertia}
+        found.append(
+            FrictionTerm(
+                family,
+                SIDES.get(side, ""),
+                float(result.model.coefficients[place]),
+                float(value),
+                float(half),
+                units.get(family.rpartition("_")[2], unit.effort),
+                combined=base.categories[column] == "combined",
+            )
+        )
+    return tuple(found)
+
+
+def _by_direction(
+    result: LinkResult, joint: str, unit: JointUnits, terms: tuple[FrictionTerm, ...]
+) -> tuple[FrictionTerm, ...]:
+    """The terms, with Coulomb friction and offset together in each direction: apart they cannot be told."""
+    estimate = result.base_parameters
+    values = dict(zip(estimate.names, estimate.values, strict=True))
+    ending = f" {joint}"
+    own = {name.removesuffix(ending): v for name, v in result.friction_coefficients.items() if name.endswith(ending)}
+    data = {term: float(values.get(term + ending, np.nan)) for term in own}
+    both = dry_torques(own, joint, estimate)
+    if not both:
+        return terms
+    found = [
+        FrictionTerm(
+            "dry",
+            SIDES[name.rpartition("_")[2]],
+            value,
+            told,
+            float(half_width(error, count)),
+            unit.effort,
+            combined=False,
+        )
+        for (name, (value, error, count)), (told, _, _) in zip(
+            both.items(), dry_torques(data, joint, estimate).values(), strict=True
+        )
+    ]
+    return (*found, *(term for term in terms if term.family not in ("coulomb", "offset")))
+
+
+def _note(friction: JointFriction, unit: JointUnits) -> str:
+    widths = {
+        "Stribeck velocity": friction.stribeck_velocity,
+        "turns round within": friction.smoothing,
+        "no direction below": friction.dead_zone,
+    }
+    return ", ".join(f"{what} {significant(width, 2)} {unit.velocity}" for what, width in widths.items() if width)
+
+
+def _curve(friction: JointFriction, coefficients: NDArray) -> Callable[[NDArray], NDArray]:
+    """Friction torque of velocities (N,), without the rotor's inertia."""
+
+    def torque(velocity: NDArray) -> NDArray:
+        values = friction.values(velocity, np.zeros_like(velocity))
+        return sum((c * value for c, value in zip(coefficients, values, strict=True)), np.zeros_like(velocity))
+
+    return torque
+
+
+def _picture(
+    joint: str, unit: JointUnits, torque: Callable[[NDArray], NDArray], velocity: NDArray, error: NDArray
+) -> str:
+    """The curve, and the torque that the rigid links leave: the curve plus the error, at the velocities recorded."""
+    some = thinned(len(velocity))[::2]
+    top = np.abs(velocity).max(initial=1e-6)
+    half = top * np.linspace(0, 1, 100) ** 2 + 1e-6 * top
+
+    def draw(figure: Figure) -> None:
+        axes = plot_area(figure, left=42, bottom=38, top=6)
+        axes.axhline(0, color=LIGHT["line"], linewidth=1)
+        axes.axvline(0, color=LIGHT["line"], linewidth=1)
+        axes.plot(
+            velocity[some],
+            torque(velocity[some]) + error[some],
+            linestyle="none",
+            marker="o",
+            markersize=2.2,
+            markeredgewidth=0,
+            color=LIGHT["measured"],
+            alpha=0.45,
+        )
+        speeds = np.concatenate([-half[::-1], half])
+        axes.plot(speeds, torque(speeds), color=LIGHT["identified"], linewidth=1.8)
+        axes.set_xlabel(f"velocity ({unit.velocity})")
+        for axis in (axes.xaxis, axes.yaxis):
+            axis.set_major_locator(MaxNLocator(4))
+
+    return svg(f"Friction of {joint} over its velocity", WIDTH, HEIGHT, draw)

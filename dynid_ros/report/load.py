@@ -1,0 +1,320 @@
+"""The report of a load identification: one HTML file that needs nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynid_ros.errors import IdentificationError
+from dynid_ros.estimation.estimate import half_width
+from dynid_ros.identification.equations import Equations
+from dynid_ros.identification.load.load_fit import LoadColumns
+from dynid_ros.identification.load_result import LoadResult, alike
+from dynid_ros.identification.wrench_frame import AXES, UNITS
+from dynid_ros.identified.identified_file import new_document
+from dynid_ros.model.inertia import LOAD_NAMES, STATIC
+from dynid_ros.report.drawing import Panel, thinned
+from dynid_ros.report.formats import as_fine_as, brief, fixed, joint_units, listed, share, significant
+from dynid_ros.report.load_views import load_views
+from dynid_ros.report.page import Condition, Tile, condition, write_page
+from dynid_ros.report.plots import middle, prediction_plot
+
+# What was measured of a load beside what the identified load says, over time.
+
+
+@dataclass(frozen=True, eq=False)
+class LoadEvidence:
+    """All equations of a fit, without what is not the load: the arm, a tare, bias, offsets and friction.
+
+    Attributes:
+        recording: (M,) which one, counted from 0.
+        time: (M,) s.
+        measured: (M, c) torque of each joint, or wrench.
+        load: (M, c) by the identified load.
+
+    """
+
+    recording: NDArray
+    time: NDArray
+    measured: NDArray
+    load: NDArray
+
+    @classmethod
+    def of(
+        cls, equations: Equations, columns: LoadColumns, result: LoadResult, tare: LoadResult | None = None
+    ) -> LoadEvidence:
+        """Of the equations that were fitted."""
+        n = result.n_load
+        size = 1 + max(int(own.max()) for own in columns.of_joint)
+        load, rest = np.zeros(size), np.zeros(size)
+        load[:n] = np.where(np.isfinite(result.parameters[:n]), result.parameters[:n], result.solution[:n])
+        rest[columns.own[n:]] = result.solution[n:]
+        if tare is not None:
+            rest[:n] = np.nan_to_num(tare.body.parameters[:n])
+        parts = []
+        for block in equations.blocks(columns):
+            own = zip(block.rows, columns.of_joint, strict=True)
+            told = [[rows @ values[columns_] for values in (load, rest)] for rows, columns_ in own]
+            of_load, of_rest = np.moveaxis(np.array(told), (1, 2), (0, 1))
+            number = np.full(len(block.time), block.recording)
+            parts.append((number, block.time, block.torque - of_rest, of_load))
+        return cls(*(np.concatenate(part) for part in zip(*parts, strict=True)))
+
+    @property
+    def residual_rms(self) -> NDArray:
+        """(c,) N m or N."""
+        return np.sqrt(np.mean((self.measured - self.load) ** 2, axis=0))
+
+    @property
+    def measured_rms(self) -> NDArray:
+        """(c,) N m or N."""
+        return np.sqrt(np.mean(self.measured**2, axis=0))
+
+    @property
+    def explained(self) -> NDArray:
+        """(c,) share of the mean square of what is measured; 0 where nothing is."""
+        size = self.measured_rms
+        return np.where(size > 0, 1 - (self.residual_rms / np.where(size > 0, size, 1.0)) ** 2, 0.0)
+
+    @property
+    def longest(self) -> slice:
+        """Rows of the longest stretch of one recording without a gap."""
+        step = float(np.median(np.diff(self.time))) if len(self.time) > 1 else 1.0
+        ends = np.flatnonzero((np.diff(self.time) > 1.5 * abs(step)) | (np.diff(self.recording) != 0)) + 1
+        stretches = [slice(*pair) for pair in zip([0, *ends], [*ends, len(self.time)], strict=True)]
+        return max(stretches, key=lambda rows: rows.stop - rows.start)
+
+
+# Torque, or wrench, of a load over time: measured, and by the identified load, with the error below.
+
+
+def shown_rows(evidence: LoadEvidence, static: bool) -> NDArray:
+    """Rows that are shown: some of all rests, or the middle of the longest stretch of motion."""
+    if static:
+        return thinned(len(evidence.time))
+    rows = middle(evidence.longest)
+    return np.arange(rows.start, rows.stop)
+
+
+def load_panels(
+    channels: Sequence[str], units: Sequence[str], evidence: LoadEvidence, *, static: bool
+) -> Iterator[Panel]:
+    """A panel per channel; its RMS is that of all equations."""
+    rows = shown_rows(evidence, static)
+    error = evidence.measured - evidence.load
+    for c, (name, unit) in enumerate(zip(channels, units, strict=True)):
+        picture = prediction_plot(
+            f"{name}: of the load, measured and identified",
+            f"{'torque' if 'm' in unit else 'force'} ({unit})",
+            rows + 1 if static else evidence.time[rows],
+            evidence.measured[rows, c],
+            evidence.load[rows, c],
+            rests=static,
+        )
+        yield Panel(name, "", picture, float(np.sqrt(np.mean(error[:, c] ** 2))), unit)
+
+
+# Mass, centre and inertia of a load in rows, with their 95 % intervals.
+
+
+MILLI = 1e3
+
+
+@dataclass(frozen=True)
+class LoadRow:
+    """One number of the load.
+
+    Attributes:
+        name: what it is.
+        unit: of all numbers.
+        value: of the body that can exist.
+        alone: by the data alone; NaN where they do not decide it.
+        half: half of the 95 % interval about it.
+        note: what else to know.
+
+    """
+
+    name: str
+    unit: str
+    value: float
+    alone: float
+    half: float
+    note: str = ""
+
+    @property
+    def doubtful(self) -> bool:
+        """Whether the interval is wider than the number is large."""
+        return not self.half < abs(self.alone)
+
+
+def load_rows(result: LoadResult) -> list[LoadRow]:
+    """Mass, centre, inertia about it in the axes of the tip link, principal moments; only the mass without a load."""
+    body, alone = result.possible, result.body
+    freedom = result.estimate.freedom
+    rows = [LoadRow("Mass", "kg", result.mass, alone.mass, float(half_width(alone.mass_error, freedom[0])))]
+    if not result.is_loaded:
+        return rows
+    halves = MILLI * half_width(alone.center_errors, freedom[1:STATIC])
+    centres = zip("xyz", MILLI * result.center, MILLI * alone.center, halves, strict=True)
+    rows += [LoadRow(f"Centre {axis}", "mm", value, own, half) for axis, value, own, half in centres]
+    if not knows_inertia(result):
+        return rows
+    upper, halves = np.triu_indices(3), half_width(alone.inertia_errors, result.inertia_freedom)
+    inertias = zip(LOAD_NAMES[STATIC:], body.inertia[upper], alone.inertia[upper], halves, strict=True)
+    rows += [LoadRow(name, "kg m²", value, own, half, "about the centre") for name, value, own, half in inertias]
+    moments = zip(body.moments, half_width(body.moment_errors, result.inertia_freedom), body.axes.T, strict=True)
+    rows += [
+        LoadRow(f"Principal moment {i}", "kg m²", moment, np.nan, half, _axis(result, i - 1, axis))
+        for i, (moment, half, axis) in enumerate(moments, 1)
+    ]
+    return rows
+
+
+def knows_inertia(result: LoadResult) -> bool:
+    """Whether motion showed it."""
+    return bool(np.isfinite(result.parameters).all()) and result.is_loaded
+
+
+def inertia_is_a_guess(result: LoadResult) -> bool:
+    """Whether the data leave every principal moment open by more than its size."""
+    return knows_inertia(result) and bool((result.possible.moment_errors > result.possible.moments).all())
+
+
+def beside_rows(result: LoadResult) -> Sequence[tuple[str, float, float]]:
+    """Name, value and standard error of what was estimated beside the load."""
+    return [(name, value, error) for name, (value, error) in result.nuisance.items()]
+
+
+def _axis(result: LoadResult, number: int, axis: NDArray) -> str:
+    if any(number in pair for pair in result.possible.alike):
+        return "its axis means nothing: another moment is too much like it"
+    return f"about ({', '.join(f'{c:.2f}' for c in axis)})".replace("-", "−")
+
+
+# What was found of a load and how sure it is, for those who read nothing else.
+
+
+POOR = 0.5
+"""Share explained, below which a channel is named."""
+
+
+def sentences(result: LoadResult, evidence: LoadEvidence) -> list[str]:
+    """Mass and centre, inertia, and what the load explains."""
+    mass, *rest = load_rows(result)
+    if np.isnan(mass.value):
+        return [
+            "These data do not show the mass of the load: the joints that gravity loads did not move, or did not turn "
+            "against gravity. Nothing follows for a controller."
+        ]
+    low, high = (as_fine_as(value, mass.half) for value in result.confidence_intervals()[0])
+    if not result.is_loaded:
+        return [
+            f"No load is shown at {result.frame}: the 95 % interval of its mass, {low} to {high} kg, holds zero. Up to "
+            f"{high} kg may be there."
+        ]
+    centre = ", ".join(as_fine_as(row.value, row.half) for row in rest[:3])
+    found = [
+        f"The arm carries {as_fine_as(mass.value, mass.half)} kg (95 %: {low} to {high}) at {result.frame}, with the "
+        f"centre of mass at ({centre}) mm in that link's frame."
+    ]
+    if not knows_inertia(result):
+        found.append(
+            "Its inertia is not known: the arm was at rest." if result.n_load == STATIC else "Its inertia is not shown."
+        )
+    elif inertia_is_a_guess(result):
+        found.append(
+            "The motion does not decide its inertia about the centre of mass: errors are larger than the moments, and "
+            "what is given is near to a ball of this mass. Turn the wrist faster, or weigh with a wrist sensor."
+        )
+    return [*found, _explained(result.channels, evidence)]
+
+
+def tiles(result: LoadResult, evidence: LoadEvidence, conditioning: Condition) -> list[Tile]:
+    """The same in numbers."""
+    mass, *rest = load_rows(result)
+    half = f"± {significant(mass.half, 2)} kg, 95 % interval by the data alone"
+    found = [Tile("Mass", f"{as_fine_as(mass.value, mass.half)} kg", half)]
+    if result.is_loaded:
+        spread = max(row.half for row in rest[:3])
+        distance = 1e3 * np.linalg.norm(result.center)
+        note = f"of the centre of mass from the origin of {result.frame}; each coordinate ± {significant(spread, 2)} mm"
+        found.append(Tile("Distance", f"{fixed(distance, 0)} mm", f"{note} at most"))
+        explained = evidence.explained
+        note = f"of what is measured; worst {result.channels[int(np.argmin(explained))]}, {share(explained.min())}"
+        found.append(Tile("Explained by the load", share(float(np.mean(explained))), note))
+    found.append(Tile("Condition number", significant(result.condition_number), conditioning.word))
+    return found
+
+
+def _explained(channels: Sequence[str], evidence: LoadEvidence) -> str:
+    shares = evidence.explained
+    poor = [name for name, value in zip(channels, shares, strict=True) if value < POOR]
+    text = (
+        f"It explains {share(float(np.mean(shares)))} of what is measured beside the arm itself, offsets, bias and "
+        "friction (R², mean of the channels)"
+    )
+    return f"{text}; of {listed(poor)} less than half." if poor else f"{text}."
+
+
+def write_load_report(
+    path: str | Path, result: LoadResult, evidence: LoadEvidence, drivers: Mapping[str, str] | None = None
+) -> Path:
+    """Write the report of what was found of a load, and on which data.
+
+    The same input gives the same file: it holds no date.
+
+    Args:
+        path: of the HTML file; folders are made.
+        result: of the identification.
+        evidence: the equations that were fitted.
+        drivers: texts of settings, by file name.
+
+    Raises:
+        IdentificationError: the evidence has other channels than the result.
+
+    """
+    if evidence.measured.shape[1] != len(result.channels):
+        raise IdentificationError(
+            f"report: {evidence.measured.shape[1]} channels measured; expected {', '.join(result.channels)}"
+        )
+    robot, static = result.robot, result.n_load == STATIC
+    torques = tuple(result.channels) == tuple(robot.joint_names)
+    by_axis = dict(zip(AXES, UNITS, strict=True))
+    units = [unit.effort for unit in joint_units(robot)] if torques else [by_axis[name] for name in result.channels]
+    conditioning = condition(
+        result.condition_number,
+        "more varied poses" if static else "faster and more varied motion",
+        "Turn the load against gravity about several axes." + ("" if static else " Move the wrist faster."),
+    )
+    source = new_document(robot, result.sources, result.settings)["source"]
+    rows = shown_rows(evidence, static)
+    shown = evidence.time[rows]
+    return write_page(
+        path,
+        "load.html.j2",
+        robot=robot,
+        result=result,
+        static=static,
+        torques=torques,
+        source=source,
+        settings=source["settings"],
+        sentences=sentences(result, evidence),
+        tiles=tiles(result, evidence, conditioning),
+        rows=load_rows(result),
+        knows_inertia=knows_inertia(result),
+        alike=[f"{text[0].upper()}{text[1:]}." for text in map(str.strip, alike(result))]
+        if knows_inertia(result)
+        else [],
+        views=load_views(result),
+        panels=list(load_panels(result.channels, units, evidence, static=static)),
+        panel_seconds=brief(float(shown[-1] - shown[0])),
+        panel_recording=result.sources[int(evidence.recording[rows[0]])],
+        channels=list(zip(result.channels, units, evidence.measured_rms, evidence.residual_rms, strict=True)),
+        beside=beside_rows(result),
+        conditioning=conditioning,
+        drivers=dict(drivers or {}),
+    )
