@@ -24,7 +24,7 @@ READERS = [
     "dynid_ros.control",
     "dynid_ros.files",
     "dynid_ros.identified.identified_file",
-    "dynid_ros.jobs.identifying.load_inputs",
+    "dynid_ros.jobs.load",
     "dynid_ros.model.link_tree",
     "dynid_ros.model.urdf",
     "dynid_ros.model.urdf",

@@ -117,9 +117,9 @@ def fixture_quick(monkeypatch, tmp_path):
         ("links", "write_link_report"),
         ("gravity", "write_gravity_report"),
     ):
-        monkeypatch.setattr(f"dynid_ros.jobs.identifying.{module}.{name}", lambda path, *_: path)
-    monkeypatch.setattr("dynid_ros.jobs.exciting.excite.write_design_report", lambda path, *_: path)
-    monkeypatch.setattr("dynid_ros.jobs.identifying.torque_sensors.write_torque_sensor_report", lambda path, *_: path)
+        monkeypatch.setattr(f"dynid_ros.jobs.{module}.{name}", lambda path, *_: path)
+    monkeypatch.setattr("dynid_ros.jobs.excitation.write_design_report", lambda path, *_: path)
+    monkeypatch.setattr("dynid_ros.jobs.identification.write_torque_sensor_report", lambda path, *_: path)
     monkeypatch.setattr(demo, "run_demo", played)
 
 

@@ -35,7 +35,7 @@ def fixture_weigh(tmp_path_factory):
 @pytest.fixture(name="no_report")
 def fixture_no_report(monkeypatch):
     """Its pictures take their time."""
-    monkeypatch.setattr("dynid_ros.jobs.identifying.load.write_load_report", lambda path, *_: path)
+    monkeypatch.setattr("dynid_ros.jobs.load.write_load_report", lambda path, *_: path)
 
 
 def test_a_load_is_weighed(weigh, capsys):

@@ -3,8 +3,9 @@
 import argparse
 
 from dynid_ros.commands.answers import Answer, finding_document
-from dynid_ros.commands.options import add_json, add_recording, add_robot, read_recordings, read_robot
+from dynid_ros.commands.options import add_json, add_recording, add_robot
 from dynid_ros.errors import DynidError
+from dynid_ros.jobs.inputs import read_recordings, read_robot
 from dynid_ros.jobs.judging import judge
 from dynid_ros.jobs.progress import progress
 from dynid_ros.model import RobotModel

@@ -7,17 +7,16 @@ from pathlib import Path
 from numpy.typing import NDArray
 
 from dynid_ros.commands.answers import Answer
-from dynid_ros.commands.options import add_json, add_reading, add_robot, read_recordings, read_robot
+from dynid_ros.commands.options import add_json, add_reading, add_robot
 from dynid_ros.errors import TrajectoryError
 from dynid_ros.information.criteria import CRITERIA
 from dynid_ros.information.steady_state import FlexibleJoints
-from dynid_ros.jobs.exciting.excite import excite
-from dynid_ros.jobs.exciting.experiments import KINDS
-from dynid_ros.jobs.exciting.flexible_motion import FLEXIBLE, flexible_prior
+from dynid_ros.jobs.excitation import excite
 from dynid_ros.jobs.exciting.joint_values import joint_values
+from dynid_ros.jobs.experiments import CLEARANCE, FLEXIBLE, FLOOR_HEIGHT, KINDS, flexible_prior, surroundings
+from dynid_ros.jobs.inputs import read_recordings, read_robot
 from dynid_ros.jobs.judging import judge
 from dynid_ros.jobs.progress import progress
-from dynid_ros.jobs.surroundings import CLEARANCE, FLOOR_HEIGHT, surroundings
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
 from dynid_ros.trajectories import MotionLimits, Trajectory

@@ -5,12 +5,12 @@ from pathlib import Path
 
 from dynid_ros.commands import identify_flexible, identify_load, identify_torque_sensors
 from dynid_ros.commands.answers import Answer
-from dynid_ros.commands.options import add_json, add_recording, add_robot, read_recordings, read_robot
+from dynid_ros.commands.options import add_json, add_recording, add_robot
 from dynid_ros.identification import GravityIdentification, LinkIdentification
 from dynid_ros.identification.links.link_identification import EQUATIONS, ESTIMATORS
 from dynid_ros.identification.static_samples import SampleRules
-from dynid_ros.jobs.identifying.gravity import identify_gravity
-from dynid_ros.jobs.identifying.links import identify_links
+from dynid_ros.jobs.identification import identify_gravity, identify_links
+from dynid_ros.jobs.inputs import read_recordings, read_robot
 from dynid_ros.model.friction import FRICTION_TERMS, friction_terms
 
 

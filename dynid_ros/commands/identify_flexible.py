@@ -4,15 +4,21 @@ import argparse
 from pathlib import Path
 
 from dynid_ros.commands.answers import Answer
-from dynid_ros.commands.options import add_json, add_recording, add_robot, read_recordings, read_robot
+from dynid_ros.commands.options import add_json, add_recording, add_robot
 from dynid_ros.errors import IdentificationError
 from dynid_ros.identification.flexible import FlexibleJointIdentification, TorsionIdentification
 from dynid_ros.identification.flexible.flexible_identification import CLOCKS
 from dynid_ros.identification.flexible.flexible_parameters import MOTOR_TERMS
-from dynid_ros.jobs.identifying.camera_inputs import CameraFiles, marker_links, with_camera_files
-from dynid_ros.jobs.identifying.flexible import AUTO, identify_flexible
-from dynid_ros.jobs.identifying.held_joints import single_joint
-from dynid_ros.jobs.identifying.torsion import identify_torsion
+from dynid_ros.jobs.flexible_joints import (
+    AUTO,
+    CameraFiles,
+    identify_flexible,
+    identify_torsion,
+    marker_links,
+    single_joint,
+    with_camera_files,
+)
+from dynid_ros.jobs.inputs import read_recordings, read_robot
 from dynid_ros.model import RobotModel
 from dynid_ros.model.spring import SPRINGS
 from dynid_ros.recording import Recording

@@ -4,12 +4,12 @@ import argparse
 from pathlib import Path
 
 from dynid_ros.commands.answers import Answer
-from dynid_ros.commands.options import add_json, add_recording, add_robot, read_recordings, read_robot
+from dynid_ros.commands.options import add_json, add_recording, add_robot
 from dynid_ros.errors import IdentificationError
 from dynid_ros.identification import LoadIdentification
 from dynid_ros.identification.load.wrench_source import WrenchSource
-from dynid_ros.jobs.identifying.load import identify_load
-from dynid_ros.jobs.identifying.load_inputs import ACTS_ON, read_arm, read_tare
+from dynid_ros.jobs.inputs import read_recordings, read_robot
+from dynid_ros.jobs.load import ACTS_ON, identify_load, read_arm, read_tare
 
 
 def add(kinds: argparse._SubParsersAction) -> None:

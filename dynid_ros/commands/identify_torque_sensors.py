@@ -4,10 +4,11 @@ import argparse
 from pathlib import Path
 
 from dynid_ros.commands.answers import Answer
-from dynid_ros.commands.options import add_json, add_reading, add_robot, read_recordings, read_robot
+from dynid_ros.commands.options import add_json, add_reading, add_robot
 from dynid_ros.identification import TorqueSensorCalibration
 from dynid_ros.identification.torque_sensors.refusals import GAIN_RANGE
-from dynid_ros.jobs.identifying.torque_sensors import identify_torque_sensors, read_gravity
+from dynid_ros.jobs.identification import identify_torque_sensors, read_gravity
+from dynid_ros.jobs.inputs import read_recordings, read_robot
 
 
 def add(kinds: argparse._SubParsersAction) -> None:

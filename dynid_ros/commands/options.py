@@ -1,17 +1,7 @@
 """Options that several commands share, and what they stand for."""
 
 import argparse
-import sys
-from collections.abc import Sequence
 from pathlib import Path
-
-from dynid_ros.identified.identified_file import load_identified
-from dynid_ros.identified.torque_sensors import TorqueSensors
-from dynid_ros.jobs.progress import progress
-from dynid_ros.model import RobotModel
-from dynid_ros.model.flange import arm_from_urdf
-from dynid_ros.recording import Recording
-from dynid_ros.recording.effort import EffortConvention
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:
@@ -64,33 +54,3 @@ def add_reading(parser: argparse._ActionsContainer) -> None:
         help="what the recorded effort is",
     )
     parser.add_argument("--motor-gains", type=float, nargs="+", metavar="K", help="N m per unit of effort, per joint")
-
-
-def read_robot(options: argparse.Namespace) -> RobotModel:
-    """The arm; where its tip was not named and is not the only leaf, stderr says what it is."""
-    robot, remark = arm_from_urdf(options.urdf, options.tip, options.base, options.gravity)
-    if remark:
-        print(f"dynid: {remark} (--tip)", file=sys.stderr)
-    return robot
-
-
-def read_recordings(options: argparse.Namespace, robot: RobotModel, paths: Sequence[Path]) -> list[Recording]:
-    """Recordings of its joints."""
-    convention = EffortConvention(options.effort_convention, options.motor_gains)
-    calibration = getattr(options, "torque_sensors", None)
-    sensors = None if calibration is None else TorqueSensors.of_document(load_identified(calibration), robot)
-    recordings = []
-    with progress(len(paths)) as step:
-        for path in paths:
-            step(f"reading {path}")
-            recordings.append(
-                Recording.read(
-                    path,
-                    joint_names=robot.joint_names,
-                    joint_states_topic=options.joint_states_topic,
-                    torque_topic=options.torque_topic,
-                    link_states_topic=getattr(options, "link_states_topic", None),
-                    effort_convention=convention,
-                )
-            )
-    return recordings if sensors is None else [sensors.correct(recording) for recording in recordings]

@@ -4,10 +4,11 @@ import argparse
 from pathlib import Path
 
 from dynid_ros.commands.answers import Answer
-from dynid_ros.commands.options import add_json, add_recording, add_robot, read_recordings, read_robot
+from dynid_ros.commands.options import add_json, add_recording, add_robot
 from dynid_ros.errors import RecordingError
 from dynid_ros.identified.identified_file import load_identified
-from dynid_ros.jobs.file_report import report_file
+from dynid_ros.jobs.inputs import read_recordings, read_robot
+from dynid_ros.jobs.report import report_file
 
 
 def add(parser: argparse.ArgumentParser) -> None:

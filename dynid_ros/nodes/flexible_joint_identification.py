@@ -11,8 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from dynid_ros.identification.flexible import FlexibleJointIdentification
-from dynid_ros.jobs.identifying.camera_inputs import marker_links
-from dynid_ros.jobs.identifying.flexible import AUTO, FlexibleJob, identify_flexible
+from dynid_ros.jobs.flexible_joints import AUTO, FlexibleJob, identify_flexible, marker_links
 from dynid_ros.model import RobotModel
 from dynid_ros.nodes.identifying.identification_node import RECORDING_PARAMETERS, IdentificationNode
 from dynid_ros.nodes.shared.parameters import NodeParameter

@@ -4,7 +4,7 @@ from functools import partial
 from types import SimpleNamespace
 
 from dynid_ros.identification import GravityIdentification
-from dynid_ros.jobs.identifying.gravity import identify_gravity
+from dynid_ros.jobs.identification import identify_gravity
 from dynid_ros.model import RobotModel
 from dynid_ros.nodes.identifying.identification_node import RECORDING_PARAMETERS, IdentificationNode, Identify
 from dynid_ros.nodes.shared.parameters import NodeParameter

@@ -5,7 +5,7 @@ from functools import partial
 from types import SimpleNamespace
 
 from dynid_ros.identification import LinkIdentification
-from dynid_ros.jobs.identifying.links import identify_links
+from dynid_ros.jobs.identification import identify_links
 from dynid_ros.model import RobotModel
 from dynid_ros.model.friction import FRICTION_TERMS, friction_terms
 from dynid_ros.nodes.identifying.identification_node import RECORDING_PARAMETERS, IdentificationNode, Identify

@@ -15,8 +15,7 @@ from dynid_ros.errors import DynidError
 from dynid_ros.identification import LoadIdentification
 from dynid_ros.identification.load.wrench_source import WrenchSource
 from dynid_ros.identification.online.online_identification import OnlineIdentification
-from dynid_ros.jobs.identifying.load import LoadJob, identify_load
-from dynid_ros.jobs.identifying.load_inputs import ACTS_ON, read_arm, read_tare
+from dynid_ros.jobs.load import ACTS_ON, LoadJob, identify_load, read_arm, read_tare
 from dynid_ros.model import RobotModel
 from dynid_ros.nodes.identifying.identification_node import RECORDING_PARAMETERS, IdentificationNode, Identify, Job
 from dynid_ros.nodes.identifying.live_load import LiveLoad

@@ -21,7 +21,7 @@ from dynid_ros.identification.torque_sensors.refusals import GAIN_RANGE
 from dynid_ros.identification.torque_sensors.sensor_drift import DriftAlarm
 from dynid_ros.identification.torque_sensors.torque_sensor_observer import TorqueSensorObserver
 from dynid_ros.identified.torque_sensors import TorqueSensors
-from dynid_ros.jobs.identifying.torque_sensors import TorqueSensorJob, identify_torque_sensors, read_gravity
+from dynid_ros.jobs.identification import TorqueSensorJob, identify_torque_sensors, read_gravity
 from dynid_ros.model import RobotModel
 from dynid_ros.nodes.identifying.identification_node import RECORDING_PARAMETERS, IdentificationNode, Identify, Job
 from dynid_ros.nodes.identifying.torque_sensor_watch import TorqueSensorWatch

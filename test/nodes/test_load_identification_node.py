@@ -77,7 +77,7 @@ def fixture_files(tmp_path_factory):
 @pytest.fixture(name="start")
 def fixture_start(tmp_path, files, monkeypatch, keep):
     """Function that makes the node with parameters and spins it."""
-    monkeypatch.setattr("dynid_ros.jobs.identifying.load.write_load_report", lambda path, *_: path)
+    monkeypatch.setattr("dynid_ros.jobs.load.write_load_report", lambda path, *_: path)
 
     def start(**parameters):
         given = {

@@ -14,10 +14,16 @@ from dynid_ros.excitation.experiment import repeated
 from dynid_ros.excitation.given_motion import GivenMotion
 from dynid_ros.excitation.joint_by_joint import SINUSOID, STEPS
 from dynid_ros.excitation.parallel_search import Progress
-from dynid_ros.jobs.checking import checked
-from dynid_ros.jobs.exciting.experiments import KINDS, make_experiment
-from dynid_ros.jobs.exciting.flexible_motion import FLEXIBLE, KEYS, flexible_motion, flexible_prior
-from dynid_ros.jobs.exciting.recorded_motion import recorded_information
+from dynid_ros.jobs.experiments import (
+    FLEXIBLE,
+    KEYS,
+    KINDS,
+    flexible_motion,
+    flexible_prior,
+    make_experiment,
+    recorded_information,
+)
+from dynid_ros.jobs.inputs import checked
 from dynid_ros.model import RobotModel
 from dynid_ros.nodes.experiment.safety import Safety
 from dynid_ros.recording import Recording

@@ -7,7 +7,7 @@ import pytest
 
 from dynid_ros.errors import TrajectoryError
 from dynid_ros.excitation.experiment import GuardedExperiment
-from dynid_ros.jobs.exciting.experiments import KINDS, make_experiment
+from dynid_ros.jobs.experiments import KINDS, make_experiment
 from dynid_ros.model import RobotModel
 from dynid_ros.trajectories import MotionLimits, Workspace
 

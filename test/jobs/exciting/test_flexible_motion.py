@@ -7,8 +7,8 @@ import pytest
 from dynid_ros.errors import IdentifiedFileError, TrajectoryError
 from dynid_ros.identified.identified_file import new_document, save_identified
 from dynid_ros.information.steady_state import FlexibleJoints
-from dynid_ros.jobs.exciting.excite import excite
-from dynid_ros.jobs.exciting.flexible_motion import KEYS, flexible_motion, flexible_prior
+from dynid_ros.jobs.excitation import excite
+from dynid_ros.jobs.experiments import KEYS, flexible_motion, flexible_prior
 from dynid_ros.trajectories import MotionLimits, Workspace
 
 ROBOT, ROW = pa10.single_joint_robot(2), pa10.table_one(2)

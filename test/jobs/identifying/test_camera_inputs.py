@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from dynid_ros.errors import MocapError, RecordingError
-from dynid_ros.jobs.identifying.camera_inputs import CameraFiles, marker_links, with_camera_files
+from dynid_ros.jobs.flexible_joints import CameraFiles, marker_links, with_camera_files
 
 
 def test_links_by_marker():

@@ -14,7 +14,7 @@ from html_page import Page
 from dynid_ros.errors import IdentificationError, MocapError, RecordingError
 from dynid_ros.identification.flexible import FlexibleJointIdentification
 from dynid_ros.identified.identified_file import load_identified
-from dynid_ros.jobs.identifying.flexible import identify_flexible, repeated
+from dynid_ros.jobs.flexible_joints import identify_flexible, repeated
 
 pytestmark = pytest.mark.slow
 

@@ -11,7 +11,8 @@ from dynid_ros.identification import GravityIdentification
 from dynid_ros.identified.gravity import gravity_moments
 from dynid_ros.identified.identified_file import load_identified
 from dynid_ros.jobs.demonstration.gravity import write_gravity_demonstration
-from dynid_ros.jobs.identifying.gravity import identify_gravity, report_gravity
+from dynid_ros.jobs.identification import identify_gravity
+from dynid_ros.jobs.report import report_gravity
 from dynid_ros.model import GravityModel
 from dynid_ros.recording import Recording
 from dynid_ros.simulation import SimulatedArm

@@ -11,7 +11,7 @@ from pinocchio_arm import PinocchioArm
 
 from dynid_ros.identification import LinkIdentification
 from dynid_ros.identified.identified_file import load_identified
-from dynid_ros.jobs.identifying.links import LinkJob, identify_links
+from dynid_ros.jobs.identification import LinkJob, identify_links
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
 

@@ -7,7 +7,7 @@ import pa10
 import pytest
 
 from dynid_ros.errors import RecordingError
-from dynid_ros.jobs.identifying.held_joints import single_joint
+from dynid_ros.jobs.flexible_joints import single_joint
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
 

@@ -11,7 +11,7 @@ from dynid_ros.errors import RecordingError
 from dynid_ros.identification import LinkIdentification
 from dynid_ros.identified.identified_file import load_identified
 from dynid_ros.identified.links import link_model
-from dynid_ros.jobs.identifying.links import identify_links
+from dynid_ros.jobs.identification import identify_links
 from dynid_ros.jobs.progress import progress
 from dynid_ros.model import RobotModel
 

@@ -7,7 +7,7 @@ import yaml
 
 from dynid_ros.errors import IdentifiedFileError
 from dynid_ros.identification import LoadIdentification
-from dynid_ros.jobs.identifying.load_inputs import read_arm, read_tare
+from dynid_ros.jobs.load import read_arm, read_tare
 from dynid_ros.model import RobotModel
 
 EXPERIMENT = known.experiment()

@@ -11,7 +11,7 @@ from dynid_ros.errors import IdentificationError, RecordingError
 from dynid_ros.identification import LinkIdentification, LoadIdentification
 from dynid_ros.identification.load.driver_settings import SETTINGS
 from dynid_ros.identified.identified_file import load_identified
-from dynid_ros.jobs.identifying.load import identify_load
+from dynid_ros.jobs.load import identify_load
 from dynid_ros.model.friction import JointFriction
 
 EXPERIMENT = known.experiment()
@@ -31,7 +31,7 @@ def fixture_job(tmp_path_factory):
 @pytest.fixture(name="no_report")
 def fixture_no_report(monkeypatch):
     """Its pictures take their time."""
-    monkeypatch.setattr("dynid_ros.jobs.identifying.load.write_load_report", lambda path, *_: path)
+    monkeypatch.setattr("dynid_ros.jobs.load.write_load_report", lambda path, *_: path)
 
 
 def test_the_file_holds_the_arm_and_the_load(job):
@@ -59,7 +59,7 @@ def test_summary_names_all_files(job):
 def test_the_arm_is_identified_from_recordings_without_the_load(tmp_path, monkeypatch, no_report):
     quick = {"friction": JointFriction(offset=True), "prior_weight": 1.0}
     monkeypatch.setattr(
-        "dynid_ros.jobs.identifying.load.LinkIdentification",
+        "dynid_ros.jobs.load.LinkIdentification",
         lambda robot, **settings: LinkIdentification(robot, **quick, **settings),
     )
     job = identify_load(LoadIdentification(ROBOT), [EXPERIMENT.loaded], tmp_path, [EXPERIMENT.unloaded])

@@ -15,7 +15,7 @@ from dynid_ros.identification import GravityIdentification, TorqueSensorCalibrat
 from dynid_ros.identified.gravity import KnownGravity
 from dynid_ros.identified.identified_file import load_identified, save_identified
 from dynid_ros.identified.torque_sensors import TorqueSensors
-from dynid_ros.jobs.identifying.torque_sensors import identify_torque_sensors, read_gravity
+from dynid_ros.jobs.identification import identify_torque_sensors, read_gravity
 
 GRAVITY = [str(g) for g in bench.GRAVITY]
 URDF = ["--urdf", str(share_path("config/demo_arm.urdf")), "--gravity", *GRAVITY]

@@ -12,9 +12,8 @@ from scipy.stats import t
 
 from dynid_ros.identification import GravityIdentification, LinkIdentification
 from dynid_ros.identified.identified_file import load_identified
-from dynid_ros.jobs.file_report import report_file
-from dynid_ros.jobs.identifying.gravity import identify_gravity
-from dynid_ros.jobs.identifying.links import identify_links
+from dynid_ros.jobs.identification import identify_gravity, identify_links
+from dynid_ros.jobs.report import report_file
 from dynid_ros.report.formats import as_fine_as
 
 ROBOT, TRUTH = link_experiment.planar()

@@ -5,26 +5,220 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
-from dynid_ros.errors import IdentificationError, MocapError
+from dynid_ros.errors import IdentificationError, MocapError, RecordingError
 from dynid_ros.files import all_or_none, writable_folder
-from dynid_ros.identification.flexible import FlexibleJointIdentification, FlexibleResult, MocapLinks, mocap_links
+from dynid_ros.identification.flexible import (
+    FlexibleJointIdentification,
+    FlexibleResult,
+    MocapLinks,
+    TorsionIdentification,
+    TorsionResult,
+    mocap_links,
+)
 from dynid_ros.identification.flexible.flexible_result import (
     MeasuredSpring,
     link_noise,
     mean_and_variation,
     measured_springs,
 )
-from dynid_ros.identified.identified_file import save_identified
-from dynid_ros.jobs.checking import check_apart, checked
+from dynid_ros.identification.flexible.torsion_identification import MDEG, JointTorsion, TorsionValidation
+from dynid_ros.identified.identified_file import new_document, save_identified
+from dynid_ros.jobs.inputs import check_apart, checked
 from dynid_ros.jobs.progress import progress
 from dynid_ros.model import RobotModel
+from dynid_ros.model.robot import locked
 from dynid_ros.model.spring import SPRINGS
 from dynid_ros.recording import Recording
 from dynid_ros.recording.checks.finding import Finding
+from dynid_ros.recording.mocap_exports import read_mocap
+from dynid_ros.recording.recording import add_poses
 from dynid_ros.report.flexible_joints import write_flexible_report
+from dynid_ros.report.torsion import write_torsion_report
+
+# What cameras saw of the links, from recordings, files and what a user says of the markers.
+
+
+class CameraFiles(NamedTuple):
+    """Exports of a camera system.
+
+    Attributes:
+        paths: one for each recording, in the same order.
+        unit: of length, where a file names none.
+        rate: Hz, in place of a file's.
+
+    """
+
+    paths: Sequence[Path]
+    unit: str | None = None
+    rate: float | None = None
+
+
+def with_camera_files(recordings: Sequence[Recording], files: CameraFiles) -> list[Recording]:
+    """The recordings with what the files hold.
+
+    Raises:
+        MocapError: not one file for each recording.
+        RecordingError: a file cannot be read.
+
+    """
+    if len(files.paths) != len(recordings):
+        raise MocapError(
+            f"{len(files.paths)} files of the camera for {len(recordings)} recordings; give one for each, in the same "
+            "order"
+        )
+    tracks = [read_mocap(path, files.unit, files.rate) for path in files.paths]
+    return [add_poses(recording, poses) for recording, poses in zip(recordings, tracks, strict=True)]
+
+
+def marker_links(texts: Sequence[str]) -> dict[str, str | None] | None:
+    """Links by marker or body, from texts such as "/hand/pose=link_6"; without a link: to be found. None: no texts.
+
+    Raises:
+        MocapError: a text without a name, or a name that stands twice.
+
+    """
+    found: dict[str, str | None] = {}
+    for text in texts:
+        name, _, link = text.partition("=")
+        if not name or name in found:
+            raise MocapError(f"markers: '{text}' {'names nothing' if not name else 'comes twice'}; expected TOPIC=LINK")
+        found[name] = link or None
+    return found or None
+
+
+# One joint of an arm, the others held by their brakes, as recordings show it.
+
+
+HELD = {"revolute": float(np.deg2rad(1.0)), "prismatic": 1e-3}
+"""Way up to which a joint counts as held, rad or m."""
+
+
+def single_joint(robot: RobotModel, joint: str, recordings: Sequence[Recording]) -> RobotModel:
+    """The arm with all joints but one held where the recordings have them.
+
+    Args:
+        robot: the arm.
+        joint: that moves.
+        recordings: with all joints of the arm.
+
+    Raises:
+        ModelError: the arm has no such joint.
+        RecordingError: a joint is missing, or moved though it is to be held.
+
+    """
+    positions = np.concatenate([recording.select(robot.joint_names).position for recording in recordings])
+    held = locked(robot, [joint], positions.mean(axis=0))
+    for name, kind, way in zip(robot.joint_names, robot.joint_types, np.ptp(positions, axis=0), strict=True):
+        if name != joint and way > HELD[kind]:
+            shown = f"{np.rad2deg(way):.2g}°" if kind == "revolute" else f"{1e3 * way:.2g} mm"
+            raise RecordingError(
+                f"{', '.join(recording.source for recording in recordings)}: joint '{name}' moves by {shown} while "
+                f"only '{joint}' should; hold it with its brake, or identify all joints together"
+            )
+    return held
+
+
+# From recordings with link encoders to `identified.yaml` and `report.html`: torsion and stiffness of joints.
+
+
+@dataclass(frozen=True)
+class TorsionJob:
+    """What the job leaves: the result, the files and what the sanity check found.
+
+    Attributes:
+        validations: of recordings that were not fitted, by their names.
+
+    """
+
+    robot: RobotModel
+    sources: tuple[str, ...]
+    result: TorsionResult
+    validations: dict[str, TorsionValidation]
+    findings: tuple[Finding, ...]
+    identified: Path
+    report: Path
+
+    def summary(self) -> str:
+        """Result, validation, warnings and where the files are."""
+        lines = [self.result.summary()]
+        for name, validation in self.validations.items():
+            lines.append(f"Validation on {name}: RMS of torsion and of what the prediction leaves, mdeg")
+            for joint, own, rest in zip(
+                self.result.joint_names, validation.torsion_rms, validation.residual_rms, strict=True
+            ):
+                lines += [f"  {joint:<20}{own * MDEG:>9.2f}{rest * MDEG:>9.2f}"] if np.isfinite(rest) else []
+        lines += [f"warning: {finding}" for finding in self.findings]
+        lines.append(f"wrote {self.identified} and {self.report}")
+        return "\n".join(lines)
+
+    def document(self) -> dict:
+        """Content of `identified.yaml`, and the warnings of the sanity check."""
+        found = torsion_document(self.robot, self.sources, self.result)
+        return {**found, "warnings": [str(finding) for finding in self.findings]}
+
+
+@all_or_none()
+def identify_torsion(
+    identification: TorsionIdentification,
+    robot: RobotModel,
+    recordings: Sequence[Recording],
+    output: str | Path,
+    validate: Sequence[Recording] = (),
+) -> TorsionJob:
+    """Check the recordings, fit, validate, write both files into `output`.
+
+    Raises:
+        RecordingError: the sanity check found an error in a recording, or one is to be fitted and validated.
+        IdentificationError: no link positions, or recordings that hold too little.
+
+    """
+    check_apart(recordings, validate)
+    output, sources = writable_folder(output), tuple(recording.source for recording in recordings)
+    with progress(3) as step:
+        step("looking for faults in the recordings")
+        findings = checked([*recordings, *validate], None)
+        step("identifying torsion")
+        result = identification.fit(*recordings)
+        validations = {recording.source: result.validate(recording) for recording in validate}
+        step("writing the report")
+        document = torsion_document(robot, sources, result)
+        identified = save_identified(output / "identified.yaml", document)
+        report = write_torsion_report(output / "report.html", robot, result, recordings, validate)
+    return TorsionJob(robot, sources, result, validations, findings, identified, report)
+
+
+def torsion_document(robot: RobotModel, sources: Sequence[str], result: TorsionResult) -> dict:
+    """Head and section `torsion`."""
+    found = new_document(robot, sources, {"cutoff": float(result.cutoff)})
+    found["torsion"] = {name: _joint(model) for name, model in result.joints.items()}
+    return {**found, "remarks": list(result.remarks)}
+
+
+def _joint(model: JointTorsion) -> dict:
+    stiffness = model.stiffness
+    return {
+        "stiffness": _number(stiffness.value),
+        "stiffness_interval": [_number(end) for end in stiffness.interval],
+        "undecided": stiffness.reason or None,
+        "zero": float(model.zero),
+        "delay": model.delay,
+        "torsion_rms": model.torsion_rms,
+        "held_out_rms": model.held_out_rms,
+        "terms": list(model.sets[0].terms),
+        "ripples": [
+            {"per_turn": float(r.frequency), "amplitude": float(r.amplitude), "phase": float(r.phase)}
+            for r in model.ripples
+        ],
+    }
+
+
+def _number(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None
+
 
 AUTO = "auto"
 Markers = dict[str, str | None] | None

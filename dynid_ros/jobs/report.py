@@ -8,14 +8,33 @@ from pathlib import Path
 
 from dynid_ros.errors import IdentifiedFileError
 from dynid_ros.files import writable_file
+from dynid_ros.identification import GravityIdentification
 from dynid_ros.identified.identified_file import check_same_robot, load_identified
 from dynid_ros.identified.links import link_model
 from dynid_ros.identified.validation import validate_torque
-from dynid_ros.jobs.identifying.gravity import report_gravity
 from dynid_ros.jobs.progress import progress
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
+from dynid_ros.report import write_gravity_report
 from dynid_ros.report.identified_yaml import Predicted, write_file_report
+
+
+def report_gravity(model: Path, robot: RobotModel, recordings: Sequence[Recording], output: Path) -> Path:
+    """Write the report anew from `identified.yaml` and the recordings that it was fitted to.
+
+    Raises:
+        IdentifiedFileError: the file is malformed, of another robot, or of a link identification.
+
+    """
+    document = load_identified(model)
+    check_same_robot(document, robot)
+    if "links" in document:
+        raise IdentifiedFileError(
+            f"{model}: it is of a link identification, whose report needs the fit; run `dynid identify links` again"
+        )
+    samples = document.get("source", {}).get("settings", {}).get("samples", "static")
+    identification = GravityIdentification(robot, samples=samples)
+    return write_gravity_report(output, robot, document, identification.extract(*recordings))
 
 
 @dataclass(frozen=True)

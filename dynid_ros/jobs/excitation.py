@@ -18,10 +18,8 @@ from dynid_ros.information.criteria import Condition
 from dynid_ros.information.motion_quality import MotionQuality
 from dynid_ros.information.steady_state import FlexibleJoints
 from dynid_ros.information.torque_information import TorqueInformation
-from dynid_ros.jobs.checking import checked
-from dynid_ros.jobs.exciting.experiments import KINDS, make_experiment
-from dynid_ros.jobs.exciting.flexible_motion import FLEXIBLE, flexible_motion
-from dynid_ros.jobs.exciting.recorded_motion import recorded_information
+from dynid_ros.jobs.experiments import FLEXIBLE, KINDS, flexible_motion, make_experiment, recorded_information
+from dynid_ros.jobs.inputs import checked
 from dynid_ros.jobs.judging import judge
 from dynid_ros.jobs.progress import progress, search_progress
 from dynid_ros.model import RobotModel

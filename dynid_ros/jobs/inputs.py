@@ -1,15 +1,53 @@
 """The sanity check, before anything is fitted."""
 
+import argparse
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 
 from dynid_ros.errors import RecordingError
+from dynid_ros.identified.identified_file import load_identified
+from dynid_ros.identified.torque_sensors import TorqueSensors
+from dynid_ros.jobs.progress import progress
 from dynid_ros.model import RobotModel
+from dynid_ros.model.flange import arm_from_urdf
 from dynid_ros.recording import Recording
 from dynid_ros.recording.checks import check
 from dynid_ros.recording.checks.finding import Finding
+from dynid_ros.recording.effort import EffortConvention
+
+
+def read_robot(options: argparse.Namespace) -> RobotModel:
+    """The arm; where its tip was not named and is not the only leaf, stderr says what it is."""
+    robot, remark = arm_from_urdf(options.urdf, options.tip, options.base, options.gravity)
+    if remark:
+        print(f"dynid: {remark} (--tip)", file=sys.stderr)
+    return robot
+
+
+def read_recordings(options: argparse.Namespace, robot: RobotModel, paths: Sequence[Path]) -> list[Recording]:
+    """Recordings of its joints."""
+    convention = EffortConvention(options.effort_convention, options.motor_gains)
+    calibration = getattr(options, "torque_sensors", None)
+    sensors = None if calibration is None else TorqueSensors.of_document(load_identified(calibration), robot)
+    recordings = []
+    with progress(len(paths)) as step:
+        for path in paths:
+            step(f"reading {path}")
+            recordings.append(
+                Recording.read(
+                    path,
+                    joint_names=robot.joint_names,
+                    joint_states_topic=options.joint_states_topic,
+                    torque_topic=options.torque_topic,
+                    link_states_topic=getattr(options, "link_states_topic", None),
+                    effort_convention=convention,
+                )
+            )
+    return recordings if sensors is None else [sensors.correct(recording) for recording in recordings]
 
 
 def checked(

@@ -1,0 +1,266 @@
+"""Experiments by name, from settings as a user gives them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynid_ros.collision import Bodies, read_obstacles
+from dynid_ros.errors import CollisionError, IdentifiedFileError, TrajectoryError
+from dynid_ros.excitation import Experiment, FourierExcitation, StaticRotation
+from dynid_ros.excitation.fourier_excitation import flexible_excitation
+from dynid_ros.excitation.joint_by_joint import STEPS, JointByJoint
+from dynid_ros.excitation.payload_motion import PayloadMotion
+from dynid_ros.excitation.pose_set import PoseSet
+from dynid_ros.identified.identified_file import check_same_robot, is_number, load_identified, mapping
+from dynid_ros.information.steady_state import FlexibleJoints, proposed_base_frequency, resonance
+from dynid_ros.information.torque_information import InformationSource
+from dynid_ros.model import RobotModel
+from dynid_ros.recording import Recording
+from dynid_ros.recording.uniform_motion import LinkSignals
+from dynid_ros.trajectories import MotionLimits, Workspace
+
+# A motion for flexible joints, from what is known of them beforehand: an earlier `identified.yaml`, or arguments.
+
+
+FLEXIBLE = "flexible"
+HARMONICS = 8
+KEYS = {
+    "stiffness": "stiffness",
+    "motor_inertia": "motor_inertia",
+    "motor_viscous": "motor_viscous",
+    "coulomb": "link_coulomb",
+    "viscous": "link_viscous",
+}
+"""Of the file, for each value of the prior."""
+
+
+def flexible_prior(robot: RobotModel, given: Mapping[str, NDArray | None], path: Path | None = None) -> FlexibleJoints:
+    """What is known of the joints.
+
+    Args:
+        robot: the arm.
+        given: (1,) or (n,) values by name, as in `FlexibleJoints`; None: as in the file, or none.
+        path: `identified.yaml` of an identification of flexible joints; None: all is given.
+
+    Raises:
+        IdentifiedFileError: of another robot, without flexible joints, or with a stiffness that was not decided.
+        TrajectoryError: no stiffness or no motor inertia.
+
+    """
+    found = {name: value for name, value in given.items() if value is not None}
+    if path is not None:
+        found = {**_of_file(robot, path, set(KEYS) - set(found)), **found}
+    missing = [name for name in ("stiffness", "motor_inertia") if name not in found]
+    if missing:
+        raise TrajectoryError(
+            f"{' and '.join(missing)} of the joints {'is' if len(missing) == 1 else 'are'} not known; give values, of "
+            "30 % if need be, or an identified.yaml of flexible joints"
+        )
+    return FlexibleJoints(**found)
+
+
+def flexible_motion(
+    robot: RobotModel,
+    limits: MotionLimits,
+    workspace: Workspace,
+    joints: FlexibleJoints,
+    held: NDArray | None = None,
+    **settings: Any,
+) -> FourierExcitation:
+    """Design of a motion of the motors; None among settings: not given.
+
+    Args:
+        robot: the arm.
+        limits: of the motors.
+        workspace: where the links may be.
+        joints: what is known of them.
+        held: (n,) positions of joints that brakes hold, NaN for those that move; None: all move.
+        settings: of `flexible_excitation`; without a `base_frequency` one is taken by which the harmonics lie on both
+            sides of the resonances in the middle of the joints' ranges.
+
+    """
+    given = {name: value for name, value in settings.items() if value is not None}
+    harmonics = given.setdefault("harmonics", HARMONICS)
+    names = robot.joint_names
+    still = {} if held is None else {n: float(v) for n, v in zip(names, held, strict=True) if np.isfinite(v)}
+    if "base_frequency" not in given:
+        stiffness, motor_inertia, *_ = joints.of(robot)
+        middle = (limits.lower + limits.upper) / 2
+        pose = np.where(np.isfinite(middle), middle, 0.0)
+        pose = np.array([still.get(name, place) for name, place in zip(names, pose, strict=True)])
+        driven = resonance(robot, stiffness, motor_inertia, pose, [name for name in names if name not in still]).driven
+        given["base_frequency"] = proposed_base_frequency(driven, harmonics)
+    return flexible_excitation(robot, limits, joints, workspace, held=still or None, **given)
+
+
+def _of_file(robot: RobotModel, path: Path, wanted: set[str]) -> dict[str, NDArray]:
+    document = load_identified(path)
+    section = document.get("flexible_joints")
+    if not isinstance(section, dict):
+        raise IdentifiedFileError(f"{path}: it has no flexible_joints; give the file of `dynid identify flexible`")
+    check_same_robot(document, robot)
+    found = {name: np.zeros(robot.n_joints) for name in wanted}
+    for i, joint in enumerate(robot.joint_names):
+        entry = section.get(joint)
+        entry = entry if isinstance(entry, dict) else {}
+        for name in wanted:
+            value = entry.get(KEYS[name])
+            if not is_number(value):
+                raise IdentifiedFileError(f"{path}: {KEYS[name]} of joint '{joint}' is {value!r}, expected a number")
+            if name == "stiffness" and mapping(entry, "decided", f"{path}: joint '{joint}'").get(name) is not True:
+                raise IdentifiedFileError(
+                    f"{path}: the stiffness of joint '{joint}' is not decided: no motion can be designed by it; "
+                    "give one"
+                )
+            # Of friction that is next to nothing an estimate may be below it.
+            found[name][i] = max(value, 0.0)
+    return found
+
+
+# What is recorded already, for a motion that adds to it.
+
+
+def recorded_information(source: InformationSource, recordings: Sequence[Recording]) -> NDArray:
+    """Information (p, p) of the recordings: of the motion as the identification of links sees it, integrated over time.
+
+    Args:
+        source: what is asked for.
+        recordings: of the arm, with torques.
+
+    Raises:
+        IdentificationError: a recording holds no motion or no torque.
+        RecordingError: too few samples.
+
+    """
+    signals = LinkSignals.choose(recordings)
+    segments = [segment for recording in recordings for segment in signals.segments(recording)]
+    return np.sum([source.over_time(segment.time, *segment.motion) for segment in segments], axis=0)
+
+
+# The workspace of an arm, from its URDF and the files of what stands around it.
+
+
+FLOOR_HEIGHT, CLEARANCE = 0.0, 0.05
+"""Unless told otherwise, m: the arm stands on something, and is kept away from what it might touch."""
+
+
+def surroundings(
+    robot: RobotModel,
+    urdf: Path,
+    *,
+    floor_height: float = FLOOR_HEIGHT,
+    clearance: float = CLEARANCE,
+    box: Sequence[float] | None = None,
+    obstacles: Sequence[Path] = (),
+    mesh_directories: Sequence[Path] = (),
+    skip_meshes: bool = False,
+) -> Workspace:
+    """Where the links, with their shapes, may be.
+
+    Args:
+        robot: the arm.
+        urdf: its file; meshes with relative paths are looked for beside it.
+        floor_height: lowest height of a moving link, m.
+        clearance: smallest distance, m.
+        box: lower and then upper corner, six numbers, m; None: no box.
+        obstacles: YAML files, see `read_obstacles`.
+        mesh_directories: where to look for meshes besides.
+        skip_meshes: take a link whose mesh cannot be read for a line.
+
+    Raises:
+        CollisionError: a mesh or a file of obstacles cannot be read.
+        TrajectoryError: the arm has no room at all.
+
+    """
+    try:
+        bodies = Bodies.of(robot, [urdf.parent, *mesh_directories], skip_meshes)
+    except CollisionError as error:
+        raise CollisionError(f"{error} (--mesh-directory, --skip-meshes)") from error
+    around = [obstacle for path in obstacles for obstacle in read_obstacles(path)]
+    corners = None if box is None else (box[:3], box[3:])
+    return Workspace(robot, floor_height, clearance, bodies, box=corners, obstacles=around)
+
+
+class Kind(NamedTuple):
+    """A kind of experiment.
+
+    Attributes:
+        make: its class.
+        target: what it shows unless told otherwise.
+        targets: what it can show.
+        settings: that it takes, by name.
+
+    """
+
+    make: Callable[..., Experiment]
+    target: str
+    targets: tuple[str, ...]
+    settings: tuple[str, ...]
+
+
+GUARDS = ("position_margin", "speed_fraction", "travel_speed_fraction", "torque_fraction")
+SERIES = ("base_frequency", "harmonics", "periods", "criterion", "noise", "known")
+SEARCH = ("design_time", "workers", "seed", "starts")
+SINGLE = ("motion", "joints", "pose")
+COUNTS = {"workers": 64} | dict.fromkeys(
+    ("steps", "poses_per_joint", "cycles", "repeats", "count", "harmonics", "periods"), 1000
+)
+"""Largest numbers of what takes memory or time each; no experiment needs as many."""
+KINDS = {
+    "fourier": Kind(FourierExcitation, "links", ("links", "gravity", "load"), (*SERIES, *SEARCH, *GUARDS)),
+    "static_rotation": Kind(
+        StaticRotation, "gravity", ("gravity",), ("steps", "dwell", "approach", "sweep", "poses_per_joint", *GUARDS)
+    ),
+    "joint_by_joint": Kind(
+        JointByJoint, "links", ("links",), ("steps", "dwell", "frequencies", "cycles", "amplitude", *SINGLE, *GUARDS)
+    ),
+    "payload": Kind(PayloadMotion, "load", ("load",), ("dwell", "reach", "repeats", "pose", *GUARDS)),
+    "poses": Kind(PoseSet, "gravity", ("gravity", "load"), ("count", "dwell", "approach", "seed", "offsets", *GUARDS)),
+}
+
+
+def make_experiment(
+    kind: str,
+    robot: RobotModel,
+    limits: MotionLimits,
+    workspace: Workspace,
+    target: str | None = None,
+    **settings: Any,
+) -> Experiment:
+    """An experiment with the settings that are given, and its own defaults for the others.
+
+    Args:
+        kind: key of `KINDS`.
+        robot: the arm.
+        limits: what the joints may do.
+        workspace: where the links may be.
+        target: what it is to show; None: what that kind usually shows.
+        settings: by name; None: not given. Joints move one by one in steps where `steps` or `dwell` are given and no
+            `motion`; `known` goes to a Fourier motion.
+
+    Raises:
+        TrajectoryError: a setting or target that this kind does not have, or that makes no sense.
+
+    """
+    if kind not in KINDS:
+        raise TrajectoryError(f"motion is '{kind}'; expected {', '.join(KINDS)}")
+    chosen = KINDS[kind]
+    if target not in (None, *chosen.targets):
+        raise TrajectoryError(f"target is '{target}'; motion {kind} shows {' or '.join(chosen.targets)}")
+    given = {name: value for name, value in settings.items() if value is not None}
+    for name, value in given.items():
+        if name not in chosen.settings:
+            others = ", ".join(other for other, owner in KINDS.items() if name in owner.settings)
+            raise TrajectoryError(f"motion {kind} has no setting {name}, which is one of {others or 'no motion'}")
+        if name in COUNTS and value > COUNTS[name]:
+            raise TrajectoryError(f"{name} is {value}; expected at most {COUNTS[name]}")
+    if len(chosen.targets) > 1:
+        given["target"] = target or chosen.target
+    if chosen.make is JointByJoint and {"steps", "dwell"} & set(given):
+        given.setdefault("motion", STEPS)
+    return chosen.make(robot, limits, workspace, **given)

@@ -1,1 +1,0 @@
-"""Jobs that identify: from recordings to an `identified.yaml` and a report, and what they take from files and words."""
