@@ -14,7 +14,6 @@ from dynid_ros.estimation.estimate import BaseEstimate, freedom_of
 from dynid_ros.files import all_or_none, remove, writable_folder, write_atomically
 from dynid_ros.identification import LinkIdentification, LoadIdentification, LoadResult
 from dynid_ros.identification.load.driver_settings import SETTINGS, driver_settings
-from dynid_ros.identification.load_result import LoadResult
 from dynid_ros.identification.wrench_frame import Convention
 from dynid_ros.identified.identified_file import check_same_robot, is_number, load_identified
 from dynid_ros.identified.links import KnownArm, known_arm
