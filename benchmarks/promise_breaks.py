@@ -920,7 +920,7 @@ def _recorder() -> list[Break]:
                 (
                     RECORDER,
                     "    run_undisturbed(Recorder)",
-                    '    __import__("dynid_ros.nodes.shared.running", fromlist=["run"]).run(Recorder)',
+                    '    __import__("dynid_ros.nodes.shared.process", fromlist=["run"]).run(Recorder)',
                 ),
             ),
         ),

@@ -8,7 +8,7 @@ the controller manager is in config/controllers/<route>.yaml, how and what to ch
 
 from launch import LaunchDescription
 
-from dynid_ros.nodes.shared.launching import Choice, Option, describe_nodes
+from dynid_ros.nodes.shared.launch_description import Choice, Option, describe_nodes
 
 FORWARDED = {"output": "effort", "controller": "forward_effort_controller"}
 # The position controller keeps the arm: a torque that a killed process left is no reason to refuse, and effort in

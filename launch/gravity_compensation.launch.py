@@ -2,7 +2,7 @@
 
 from launch import LaunchDescription
 
-from dynid_ros.nodes.shared.launching import describe_nodes
+from dynid_ros.nodes.shared.launch_description import describe_nodes
 
 
 def generate_launch_description() -> LaunchDescription:

@@ -9,7 +9,7 @@ or with `identification:=links`, which lets all joints move at once, `/link_iden
 
 from launch import LaunchDescription
 
-from dynid_ros.nodes.shared.launching import Choice, Option, describe_nodes
+from dynid_ros.nodes.shared.launch_description import Choice, Option, describe_nodes
 
 
 def generate_launch_description() -> LaunchDescription:

@@ -11,7 +11,7 @@ from launch.actions import DeclareLaunchArgument, OpaqueFunction
 from launch_ros.actions import Node
 
 from dynid_ros.files.share import share_path
-from dynid_ros.nodes.shared.launching import describe_nodes
+from dynid_ros.nodes.shared.launch_description import describe_nodes
 
 ACTIVE, LOADED = ("joint_state_broadcaster", "joint_trajectory_controller"), ("forward_effort_controller",)
 CONTROLLERS = DeclareLaunchArgument(

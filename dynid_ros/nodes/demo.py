@@ -15,8 +15,8 @@ from dynid_ros.nodes.demonstration.process import DemoProcess, running
 from dynid_ros.nodes.demonstration.stage import START_TIMEOUT, Stage
 from dynid_ros.nodes.demonstration.waiting import require_simulation, spin_for
 from dynid_ros.nodes.shared.parameters import NodeParameter
+from dynid_ros.nodes.shared.process import ros_process
 from dynid_ros.nodes.shared.robot_description import ROBOT_PARAMETERS
-from dynid_ros.nodes.shared.running import ros_process
 from dynid_ros.report.demonstration.act import Act as Shown
 from dynid_ros.report.demonstration.report import write_demonstration_report
 

@@ -10,10 +10,11 @@ plan, such as `FourierPlan`; once started also `start_time`, when the experiment
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from threading import Event
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, TypeVar
 
 import yaml
 from rclpy.callback_groups import ReentrantCallbackGroup
@@ -23,18 +24,67 @@ from std_srvs.srv import Trigger
 
 from dynid_ros.errors import DynidError
 from dynid_ros.excitation import Experiment, Plan
-from dynid_ros.excitation.parallel_search import Progress
-from dynid_ros.nodes.experiment.arm import Arm
-from dynid_ros.nodes.experiment.parameters import MOTION_PARAMETERS, PARAMETERS
+from dynid_ros.excitation.fourier_search import Candidate
+from dynid_ros.excitation.parallel_search import Enough, Progress
+from dynid_ros.nodes.experiment.design import MOTION_PARAMETERS, PARAMETERS, Design, check_rates
 from dynid_ros.nodes.experiment.safety import Safety
-from dynid_ros.nodes.experiment.settings import Design, check_rates
-from dynid_ros.nodes.experiment.work import Work
+from dynid_ros.nodes.experiment.trajectory_execution import Arm
 from dynid_ros.nodes.shared.diagnostics import ERROR, OK, WARN, Diagnostics, Status
 from dynid_ros.nodes.shared.parameters import current, declare
-from dynid_ros.nodes.shared.robot_description import LATCHED, robot_model
-from dynid_ros.nodes.shared.running import answer, answer_later, run_undisturbed
+from dynid_ros.nodes.shared.process import Background, answer, answer_later, run_undisturbed
+from dynid_ros.nodes.shared.robot_description import robot_model
 from dynid_ros.nodes.shared.steady_thread import SteadyThread
+from dynid_ros.nodes.shared.topics import LATCHED
 from dynid_ros.trajectories import Trajectory, check_start
+
+# Long computations of the excitation node, which can be ended early.
+
+
+T = TypeVar("T")
+
+
+class Work:
+    """Computes one thing at a time in a thread; coroutines of the node await it.
+
+    Attributes:
+        fraction: of a search that is past, 0 to 1.
+
+    """
+
+    def __init__(self, node: Node) -> None:
+        self.fraction = 0.0
+        self._enough = Event()
+        self._background = Background(node)
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the computation was, or is to be, ended early."""
+        return self._enough.is_set()
+
+    def begin(self) -> None:
+        """Forget that the last one was stopped."""
+        self._enough.clear()
+        self.fraction = 0.0
+
+    async def result(self, compute: Callable[[Progress], T]) -> T:
+        """What `compute` returns or raises; it is handed a `Progress` which ends a search that is stopped."""
+        return await self._background.result(lambda: compute(self._progress))
+
+    def stop(self) -> None:
+        """End a search soon, with the best so far."""
+        self._enough.set()
+
+    def end(self) -> None:
+        """Stop, and wait for the thread."""
+        self.stop()
+        self._background.end()
+
+    def _progress(self, fraction: float, best: Candidate) -> None:
+        del best
+        self.fraction = fraction
+        if self.stopped:
+            raise Enough
+
 
 WATCH_RATE = 100.0
 PROGRESS_PERIOD = 0.2

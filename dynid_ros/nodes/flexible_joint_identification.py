@@ -13,9 +13,9 @@ from types import SimpleNamespace
 from dynid_ros.identification.flexible import FlexibleJointIdentification
 from dynid_ros.jobs.flexible_joints import AUTO, FlexibleJob, identify_flexible, marker_links
 from dynid_ros.model import RobotModel
-from dynid_ros.nodes.identifying.identification_node import RECORDING_PARAMETERS, IdentificationNode
+from dynid_ros.nodes.identification.identification_node import RECORDING_PARAMETERS, IdentificationNode
 from dynid_ros.nodes.shared.parameters import NodeParameter
-from dynid_ros.nodes.shared.running import run
+from dynid_ros.nodes.shared.process import run
 from dynid_ros.recording import Recording
 
 PARAMETERS = (

@@ -11,35 +11,93 @@ power cannot be answered here: the controller or the hardware below must drop it
 (`forward_command_controller` does not).
 """
 
+import functools
 import math
 import time
+import traceback
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from threading import Lock
-from typing import Any
+from typing import Any, TypeVar
 
 from rclpy.clock import Clock
 from rclpy.clock_type import ClockType
-from rclpy.executors import SingleThreadedExecutor
-from rclpy.lifecycle import LifecycleNode, TransitionCallbackReturn
+from rclpy.executors import Executor, SingleThreadedExecutor, TimeoutException
+from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 from std_msgs.msg import String
 from std_srvs.srv import SetBool, Trigger
 
 from dynid_ros.control import State
 from dynid_ros.errors import ControlError, DynidError
+from dynid_ros.nodes.compensation.configuration import PARAMETERS, CompensationModel, make_loop
 from dynid_ros.nodes.compensation.controller import CompensationController
-from dynid_ros.nodes.compensation.loop import WATCH_PERIOD, CompensationLoop
-from dynid_ros.nodes.compensation.model import CompensationModel
-from dynid_ros.nodes.compensation.parameters import PARAMETERS
-from dynid_ros.nodes.compensation.setup import make_loop
-from dynid_ros.nodes.compensation.status import CompensationStatus
+from dynid_ros.nodes.compensation.loop import WATCH_PERIOD, CompensationLoop, CompensationStatus
 from dynid_ros.nodes.shared.diagnostics import ERROR, OK, Diagnostics, Status
-from dynid_ros.nodes.shared.lifecycle import guard_transitions, transition
 from dynid_ros.nodes.shared.parameters import declare
-from dynid_ros.nodes.shared.prompt_wait import serve_ready
-from dynid_ros.nodes.shared.robot_description import LATCHED
-from dynid_ros.nodes.shared.running import answer, run_undisturbed
+from dynid_ros.nodes.shared.process import answer, run_undisturbed
 from dynid_ros.nodes.shared.steady_thread import SteadyThread
+from dynid_ros.nodes.shared.topics import LATCHED
+
+# Lifecycle transitions that answer: rclpy drops their exceptions silently, or lets them end the process.
+
+
+NodeType = TypeVar("NodeType", bound=LifecycleNode)
+
+
+def transition(
+    action: Callable[[NodeType], None],
+) -> Callable[[NodeType, LifecycleState], TransitionCallbackReturn]:
+    """Transition callback for a method: a `DynidError` is logged and means failure, any other exception an error."""
+
+    @functools.wraps(action)
+    def callback(node: NodeType, _previous: LifecycleState) -> TransitionCallbackReturn:
+        try:
+            action(node)
+        except DynidError as error:
+            node.get_logger().error(str(error))
+            return TransitionCallbackReturn.FAILURE
+        except Exception:
+            node.get_logger().error(traceback.format_exc())
+            return TransitionCallbackReturn.ERROR
+        return TransitionCallbackReturn.SUCCESS
+
+    return callback
+
+
+def guard_transitions(node: LifecycleNode) -> None:
+    """Answer `success = False` to a transition that the present state does not allow; rclpy raises out of `spin`."""
+    service = next(service for service in node.services if service.srv_name.endswith("/change_state"))
+    change = service.callback
+
+    def callback(request: Any, response: Any) -> Any:
+        try:
+            return change(request, response)
+        except RuntimeError as error:
+            node.get_logger().error(f"transition refused: {error}")
+            response.success = False
+            return response
+
+    service.callback = callback
+
+
+# Serving one subscription ahead of everything else that a node has.
+
+
+def serve_ready(executor: Executor, most: int) -> int:
+    """Run the callbacks of what is ready, of one message each, but no more than `most`; returns how many.
+
+    What they raise is raised.
+    """
+    for count in range(most):
+        try:
+            handler, *_ = executor.wait_for_ready_callbacks(timeout_sec=0.0)
+        except TimeoutException:
+            return count
+        handler()
+        if (error := handler.exception()) is not None:
+            raise error
+    return most
+
 
 AUTOSTART_PERIOD = UNCONFIGURED_PERIOD = 0.1
 REMINDER_PERIOD = 5.0

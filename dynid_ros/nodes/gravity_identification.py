@@ -6,9 +6,9 @@ from types import SimpleNamespace
 from dynid_ros.identification import GravityIdentification
 from dynid_ros.jobs.identification import identify_gravity
 from dynid_ros.model import RobotModel
-from dynid_ros.nodes.identifying.identification_node import RECORDING_PARAMETERS, IdentificationNode, Identify
+from dynid_ros.nodes.identification.identification_node import RECORDING_PARAMETERS, IdentificationNode, Identify
 from dynid_ros.nodes.shared.parameters import NodeParameter
-from dynid_ros.nodes.shared.running import run
+from dynid_ros.nodes.shared.process import run
 
 PARAMETERS = (
     *RECORDING_PARAMETERS,

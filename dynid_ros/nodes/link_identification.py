@@ -8,9 +8,9 @@ from dynid_ros.identification import LinkIdentification
 from dynid_ros.jobs.identification import identify_links
 from dynid_ros.model import RobotModel
 from dynid_ros.model.friction import FRICTION_TERMS, friction_terms
-from dynid_ros.nodes.identifying.identification_node import RECORDING_PARAMETERS, IdentificationNode, Identify
+from dynid_ros.nodes.identification.identification_node import RECORDING_PARAMETERS, IdentificationNode, Identify
 from dynid_ros.nodes.shared.parameters import NodeParameter
-from dynid_ros.nodes.shared.running import run
+from dynid_ros.nodes.shared.process import run
 
 PARAMETERS = (
     *RECORDING_PARAMETERS,

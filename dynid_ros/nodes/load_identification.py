@@ -17,12 +17,11 @@ from dynid_ros.identification.load.wrench_source import WrenchSource
 from dynid_ros.identification.online.online_identification import OnlineIdentification
 from dynid_ros.jobs.load import ACTS_ON, LoadJob, identify_load, read_arm, read_tare
 from dynid_ros.model import RobotModel
-from dynid_ros.nodes.identifying.identification_node import RECORDING_PARAMETERS, IdentificationNode, Identify, Job
-from dynid_ros.nodes.identifying.live_load import LiveLoad
-from dynid_ros.nodes.identifying.load_publisher import LoadPublisher
+from dynid_ros.nodes.identification.identification_node import RECORDING_PARAMETERS, IdentificationNode, Identify, Job
+from dynid_ros.nodes.identification.live_load import LiveLoad, LoadPublisher
 from dynid_ros.nodes.shared.diagnostics import Diagnostics
 from dynid_ros.nodes.shared.parameters import NodeParameter
-from dynid_ros.nodes.shared.running import run
+from dynid_ros.nodes.shared.process import run
 from dynid_ros.recording import Recording
 from dynid_ros.recording.effort import EffortConvention
 

@@ -17,10 +17,10 @@ from std_srvs.srv import Trigger
 from dynid_ros.errors import RecordingError
 from dynid_ros.nodes.shared.diagnostics import ERROR, OK, WARN, Diagnostics, Status, silence
 from dynid_ros.nodes.shared.parameters import NodeParameter, declare
-from dynid_ros.nodes.shared.raw_subscription import RawSubscription
-from dynid_ros.nodes.shared.robot_description import LATCHED, robot_name
-from dynid_ros.nodes.shared.running import answer, run_undisturbed
+from dynid_ros.nodes.shared.process import answer, run_undisturbed
+from dynid_ros.nodes.shared.robot_description import robot_name
 from dynid_ros.nodes.shared.steady_thread import SteadyThread
+from dynid_ros.nodes.shared.topics import LATCHED, RawSubscription
 from dynid_ros.recording.bag_writer import BagWriter, ReceptionTime
 
 PARAMETERS = (

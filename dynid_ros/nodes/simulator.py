@@ -1,6 +1,7 @@
 """Node that stands in for a robot's driver and controllers: a simulated arm in real time."""
 
 import time
+from collections.abc import Callable
 from types import SimpleNamespace
 
 import yaml
@@ -17,22 +18,54 @@ from std_srvs.srv import SetBool, Trigger
 from dynid_ros.errors import DynidError
 from dynid_ros.nodes.shared.diagnostics import OK, WARN, Diagnostics, Status
 from dynid_ros.nodes.shared.parameters import current, declare
-from dynid_ros.nodes.shared.robot_description import LATCHED, robot_description
-from dynid_ros.nodes.shared.running import answer, run
+from dynid_ros.nodes.shared.process import answer, run
+from dynid_ros.nodes.shared.robot_description import robot_description
+from dynid_ros.nodes.shared.topics import LATCHED
 from dynid_ros.nodes.simulated_arm.camera import SimulatorCamera
 from dynid_ros.nodes.simulated_arm.controllers import Controllers
-from dynid_ros.nodes.simulated_arm.hardware_topics import STATES, HardwareTopics
-from dynid_ros.nodes.simulated_arm.parameters import (
+from dynid_ros.nodes.simulated_arm.hardware import (
     LOAD_PARAMETERS,
     PARAMETERS,
+    PUSH_PARAMETERS,
     SENSOR_PARAMETERS,
+    STATES,
+    HardwareTopics,
     load_of,
     make_arm,
     make_sensors,
     published_description,
 )
-from dynid_ros.nodes.simulated_arm.push import SimulatorPush
-from dynid_ros.simulation import demo_arm_urdf, truth_table
+from dynid_ros.simulation import SimulatedArm, demo_arm_urdf, truth_table
+
+# The hand that pushes the simulated arm: a topic, and what its messages mean.
+
+
+class SimulatorPush:
+    """Lets `geometry_msgs/WrenchStamped` on `~/push` act on an arm; `frame_id` names the axes, empty: the base link's.
+
+    Args:
+        node: listens; has declared `PUSH_PARAMETERS`.
+        arm: that is pushed.
+        refused: told why a message is not acted on.
+
+    """
+
+    def __init__(self, node: Node, arm: SimulatedArm, refused: Callable[[str], None]) -> None:
+        self._node = node
+        self._arm = arm
+        self._refused = refused
+        node.create_subscription(WrenchStamped, "~/push", self._on_push, 10)
+
+    def _on_push(self, message: WrenchStamped) -> None:
+        settings = current(self._node, PUSH_PARAMETERS)
+        vectors = (message.wrench.force, message.wrench.torque)
+        wrench = [component for vector in vectors for component in (vector.x, vector.y, vector.z)]
+        axes = message.header.frame_id.lstrip("/")
+        try:
+            self._arm.push(wrench, settings.push_link or None, axes or None, settings.push_duration)
+        except DynidError as error:
+            self._refused(f"push refused: {error}")
+
 
 TURN = 0.1  # s of simulation, two cycles at least, that are caught up before commands are heard again
 LARGEST_BACKLOG = 0.5  # s of simulation that are caught up; what is beyond is lost and reported

@@ -34,18 +34,21 @@ from rclpy.node import Node  # noqa: E402
 from rclpy.parameter import Parameter  # noqa: E402
 from std_msgs.msg import Header  # noqa: E402
 
-from dynid_ros.nodes.compensation import parameters as compensation  # noqa: E402
+from dynid_ros.nodes.compensation import configuration as compensation  # noqa: E402
 from dynid_ros.nodes.excitation import ExcitationNode  # noqa: E402
-from dynid_ros.nodes.experiment.parameters import PARAMETERS as EXCITATION  # noqa: E402
+from dynid_ros.nodes.experiment.design import PARAMETERS as EXCITATION  # noqa: E402
+from dynid_ros.nodes.experiment.design import Design  # noqa: E402
 from dynid_ros.nodes.experiment.safety import Safety  # noqa: E402
-from dynid_ros.nodes.experiment.settings import Design  # noqa: E402
 from dynid_ros.nodes.flexible_joint_identification import FlexibleJointIdentificationNode  # noqa: E402
 from dynid_ros.nodes.gravity_identification import GravityIdentificationNode  # noqa: E402
-from dynid_ros.nodes.gravity_markers import GravityMarkers, draw_gravity  # noqa: E402
+from dynid_ros.nodes.gravity_markers import (  # noqa: E402
+    GravityMarkers,
+    Shapes,
+    draw_gravity,
+)
 from dynid_ros.nodes.link_identification import LinkIdentificationNode  # noqa: E402
 from dynid_ros.nodes.load_identification import LoadIdentificationNode  # noqa: E402
 from dynid_ros.nodes.recorder import Recorder  # noqa: E402
-from dynid_ros.nodes.shared.marker_shapes import Shapes  # noqa: E402
 from dynid_ros.nodes.shared.parameters import NodeParameter, declare  # noqa: E402
 from dynid_ros.nodes.simulator import SimulatorNode  # noqa: E402
 from dynid_ros.nodes.torque_sensor_calibration import TorqueSensorCalibrationNode  # noqa: E402

@@ -21,7 +21,7 @@ from builtin_interfaces.msg import Duration
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from dynid_ros.errors import DynidError
-from dynid_ros.nodes.simulated_arm.trajectory_points import trajectory_points
+from dynid_ros.nodes.simulated_arm.controllers import trajectory_points
 from dynid_ros.simulation import ControlledArm, GoalTolerances, SimulatedArm, TrajectorySettings
 from dynid_ros.simulation.controlled_arm import FORWARD, TRAJECTORY
 

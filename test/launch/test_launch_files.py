@@ -15,7 +15,7 @@ from launch.launch_description_sources import get_launch_description_from_python
 from launch_ros.parameter_descriptions import ParameterValue
 
 from dynid_ros.errors import DynidError
-from dynid_ros.nodes.shared.launching import _argument
+from dynid_ros.nodes.shared.launch_description import _argument
 
 LAUNCH = Path(__file__).resolve().parents[2] / "launch"
 NODES = {

@@ -27,7 +27,7 @@ from dynid_ros.errors import DynidError  # noqa: E402
 from dynid_ros.files.share import share_path  # noqa: E402
 from dynid_ros.identified.identified_file import new_document, save_identified  # noqa: E402
 from dynid_ros.model.gravity import GravityModel  # noqa: E402
-from dynid_ros.nodes.compensation.effort_commands import ForwardedEffort  # noqa: E402
+from dynid_ros.nodes.compensation.ros2_control import ForwardedEffort  # noqa: E402
 from dynid_ros.nodes.shared.diagnostics import PERIOD, Diagnostics  # noqa: E402
 
 OK, WARN, ERROR = DiagnosticStatus.OK, DiagnosticStatus.WARN, DiagnosticStatus.ERROR

@@ -31,8 +31,8 @@ from std_msgs.msg import String  # noqa: E402
 from trajectory_msgs.msg import JointTrajectory  # noqa: E402
 from waiting import START_TIME, wait  # noqa: E402
 
-from dynid_ros.nodes.compensation import model  # noqa: E402
-from dynid_ros.nodes.compensation.parameters import PARAMETERS, feedforward  # noqa: E402
+from dynid_ros.nodes.compensation import configuration as model  # noqa: E402
+from dynid_ros.nodes.compensation.configuration import PARAMETERS, feedforward  # noqa: E402
 
 ROOT = Path(__file__).parents[2]
 

@@ -21,7 +21,7 @@ from std_msgs.msg import String  # noqa: E402
 from dynid_ros.errors import DynidError  # noqa: E402
 from dynid_ros.identified.identified_file import load_identified  # noqa: E402
 from dynid_ros.nodes.load_identification import LoadIdentificationNode  # noqa: E402
-from dynid_ros.nodes.shared.robot_description import LATCHED  # noqa: E402
+from dynid_ros.nodes.shared.topics import LATCHED  # noqa: E402
 
 LOAD = known.experiment().load
 MASS, CENTER = LOAD[0], LOAD[1:4] / LOAD[0]

@@ -31,9 +31,9 @@ from waiting import START_TIME, wait  # noqa: E402
 
 from dynid_ros.errors import DynidError  # noqa: E402
 from dynid_ros.nodes.excitation import ExcitationNode  # noqa: E402
-from dynid_ros.nodes.experiment import arm as arm_in_motion  # noqa: E402
+from dynid_ros.nodes.experiment import trajectory_execution as arm_in_motion  # noqa: E402
 from dynid_ros.nodes.experiment.safety import Safety  # noqa: E402
-from dynid_ros.nodes.experiment.trajectory_message import trajectory_message  # noqa: E402
+from dynid_ros.nodes.experiment.trajectory_execution import trajectory_message  # noqa: E402
 from dynid_ros.nodes.shared.command_topic import LEASE  # noqa: E402
 from dynid_ros.trajectories import Trajectory, move  # noqa: E402
 
@@ -285,7 +285,7 @@ def test_a_recording_that_cannot_be_read_is_named(bench, tmp_path, content):
 
 def test_a_fault_of_the_code_is_answered(bench, monkeypatch):
     bench = bench()
-    monkeypatch.setattr("dynid_ros.nodes.experiment.settings.repeated", lambda *_: 1 / 0)
+    monkeypatch.setattr("dynid_ros.nodes.experiment.design.repeated", lambda *_: 1 / 0)
     answer = bench.call("design")
     assert not answer.success
     assert "unexpected ZeroDivisionError" in answer.message

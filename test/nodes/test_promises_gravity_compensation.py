@@ -323,7 +323,7 @@ def test_services_in_parallel_are_all_answered(bench):
 
 def test_a_fault_of_the_code_is_answered_and_the_torque_goes_on(bench, monkeypatch):
     bench = bench().run()
-    monkeypatch.setattr("dynid_ros.nodes.compensation.model.feedforward", lambda *_: 1 / 0)
+    monkeypatch.setattr("dynid_ros.nodes.compensation.configuration.feedforward", lambda *_: 1 / 0)
     answer = bench.reload()
     assert not answer.success
     assert "unexpected ZeroDivisionError" in answer.message

@@ -33,7 +33,7 @@ from dynid_ros.identification import GravityIdentification  # noqa: E402
 from dynid_ros.identified.identified_file import load_identified  # noqa: E402
 from dynid_ros.model import RobotModel  # noqa: E402
 from dynid_ros.nodes.gravity_identification import GravityIdentificationNode  # noqa: E402
-from dynid_ros.nodes.shared.robot_description import LATCHED  # noqa: E402
+from dynid_ros.nodes.shared.topics import LATCHED  # noqa: E402
 from dynid_ros.nodes.torque_sensor_calibration import TorqueSensorCalibrationNode  # noqa: E402
 from dynid_ros.progress import each  # noqa: E402
 from dynid_ros.recording import Recording  # noqa: E402

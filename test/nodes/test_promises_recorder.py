@@ -28,8 +28,8 @@ from std_srvs.srv import Trigger  # noqa: E402
 from waiting import START_TIME, wait  # noqa: E402
 
 from dynid_ros.nodes.recorder import Recorder  # noqa: E402
-from dynid_ros.nodes.shared import raw_subscription  # noqa: E402
-from dynid_ros.nodes.shared.raw_subscription import RawSubscription  # noqa: E402
+from dynid_ros.nodes.shared import topics as raw_subscription  # noqa: E402
+from dynid_ros.nodes.shared.topics import RawSubscription  # noqa: E402
 from dynid_ros.recording import Recording, bag_writer  # noqa: E402
 
 LOST = 0.5

@@ -8,12 +8,20 @@ from rclpy.node import Node
 
 from dynid_ros.control import JointSettings
 from dynid_ros.errors import ControlError, DynidError
-from dynid_ros.nodes.compensation.acting_torque import ActingTorque
-from dynid_ros.nodes.compensation.controller_output import ControllerOutput
-from dynid_ros.nodes.compensation.effort_commands import ROUTES, ForwardedEffort
-from dynid_ros.nodes.shared.controller_query import RESTORES, ControllerAnswer, ControllerQuery
-from dynid_ros.nodes.shared.controller_watch import ACTIVE, DEACTIVATED, GOAL, INACTIVE, NOTHING, ControllerWatch
-from dynid_ros.nodes.shared.topic_names import require_topic
+from dynid_ros.nodes.compensation.output_watch import ControllerOutput
+from dynid_ros.nodes.compensation.ros2_control import ROUTES, ActingTorque, ForwardedEffort
+from dynid_ros.nodes.shared.controllers import (
+    ACTIVE,
+    DEACTIVATED,
+    GOAL,
+    INACTIVE,
+    NOTHING,
+    RESTORES,
+    ControllerAnswer,
+    ControllerQuery,
+    ControllerWatch,
+)
+from dynid_ros.nodes.shared.topics import require_topic
 
 MOVED = 0.1
 """rad (m) from the pose that was desired last, beyond which somebody has moved the arm."""

@@ -16,9 +16,9 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 from dynid_ros.errors import DynidError
 from dynid_ros.nodes.demonstration.waiting import spin_for, spin_until
 from dynid_ros.nodes.shared.command_topic import CommandTopic
-from dynid_ros.nodes.shared.joint_states import JointOrder
-from dynid_ros.nodes.shared.robot_description import LATCHED, robot_model
+from dynid_ros.nodes.shared.robot_description import robot_model
 from dynid_ros.nodes.shared.service_calls import ServiceCaller
+from dynid_ros.nodes.shared.topics import LATCHED, JointOrder
 from dynid_ros.recording import Recording
 
 MOVE_SPEED = 0.6

@@ -9,8 +9,8 @@ from tqdm import tqdm
 
 from dynid_ros.errors import DynidError
 from dynid_ros.nodes.demonstration.waiting import spin_until
-from dynid_ros.nodes.shared.robot_description import LATCHED
 from dynid_ros.nodes.shared.service_calls import ServiceCaller
+from dynid_ros.nodes.shared.topics import LATCHED
 
 DESIGN_TIMEOUT = 300.0
 TIMEOUT = 600.0

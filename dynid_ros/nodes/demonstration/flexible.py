@@ -13,7 +13,7 @@ from dynid_ros.model import RobotModel
 from dynid_ros.nodes.demonstration.process import DemoProcess, running
 from dynid_ros.nodes.demonstration.stage import COMPUTING_TIMEOUT, START_TIMEOUT, Stage, say
 from dynid_ros.nodes.demonstration.waiting import spin_for
-from dynid_ros.nodes.experiment.trajectory_message import LEAD, trajectory_message
+from dynid_ros.nodes.experiment.trajectory_execution import LEAD, trajectory_message
 from dynid_ros.report.demonstration.act import Act
 from dynid_ros.simulation.descriptions import demo_arm_urdf
 from dynid_ros.trajectories.fourier import FourierSeries

@@ -18,8 +18,8 @@ from dynid_ros.nodes.demonstration.arm import DemoArm
 from dynid_ros.nodes.demonstration.excitation import DemoExcitation
 from dynid_ros.nodes.demonstration.process import DemoProcess, running
 from dynid_ros.nodes.shared.parameters import NodeParameter, declare
-from dynid_ros.nodes.shared.robot_description import LATCHED
 from dynid_ros.nodes.shared.service_calls import ServiceCaller
+from dynid_ros.nodes.shared.topics import LATCHED
 from dynid_ros.report.demonstration.act import Act
 
 TRUTH_TOPIC = "/simulator/true_parameters"

@@ -1,15 +1,137 @@
 """What is watched in the joint states while the arm moves."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from types import SimpleNamespace
+from typing import cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from rclpy.clock import ROSClock
+from rclpy.node import Node
 from sensor_msgs.msg import JointState
 
 from dynid_ros.errors import DynidError
+from dynid_ros.nodes.shared.controllers import (
+    DEACTIVATED,
+    INACTIVE,
+    INTERPOLATES,
+    ControllerAnswer,
+    ControllerQuery,
+    ControllerWatch,
+)
 from dynid_ros.trajectories import MotionLimits
 from dynid_ros.trajectories.limits import per_joint
+
+# The controller that carries out the motions of `excitation`: what it does besides, which no motion shows.
+
+
+class MotionController:
+    """Asks it where it begins a trajectory, and listens whether it is active.
+
+    A `joint_trajectory_controller` begins each trajectory where the arm is measured, unless it interpolates from the
+    desired state: the command jumps by what the arm sags and lags behind (ros2_controllers 4.42.1,
+    joint_trajectory_controller.cpp, `update`; trajectory.cpp, `sample`).
+
+    Args:
+        node: asks and listens.
+        settings: command_topic, whose namespace is the controller's name, and accept_jerk.
+        interrupt: called with the reason when it is deactivated.
+
+    Attributes:
+        name: of the controller's node; empty: there is none that can be asked.
+
+    """
+
+    def __init__(self, node: Node, settings: SimpleNamespace, interrupt: Callable[[str], None]) -> None:
+        self.name = settings.command_topic.rpartition("/")[0].strip("~")
+        self._accept_jerk, self._interrupt = settings.accept_jerk, interrupt
+        self._query = ControllerQuery(node, self.name, lambda _: None) if self.name else None
+        self._watch = ControllerWatch(node, self.name, self._on_event) if self.name else None
+
+    @property
+    def is_answering(self) -> bool:
+        """Whether it is there, and its first answer on the way."""
+        return self._query is not None and self._query.latest is None and self._query.is_served
+
+    @property
+    def jerks(self) -> bool:
+        """Whether it is known to begin a trajectory at the measured pose."""
+        answer = self._answer
+        return answer is not None and answer.follows_trajectories and not answer.interpolates_from_desired
+
+    @property
+    def refusal(self) -> str:
+        """Why it is to carry out no motion; empty: it may, or nobody knows."""
+        if self._watch is not None and self._watch.state == INACTIVE:
+            return f"controller '{self.name}' is inactive; activate it (ros2 control list_controllers)"
+        if self.jerks and not self._accept_jerk:
+            return (
+                f"controller '{self.name}' begins each trajectory, so each stop, at the measured pose: its command "
+                f"jumps by what the arm sags and lags behind. Set {INTERPOLATES[0]} to true in its file and load it "
+                "anew, or set parameter accept_jerk of this node"
+            )
+        return ""
+
+    @property
+    def _answer(self) -> ControllerAnswer | None:
+        return self._query.latest if self._query is not None else None
+
+    def _on_event(self, event: str) -> None:
+        if event == DEACTIVATED:
+            self._interrupt(f"controller '{self.name}' {event}")
+
+
+# The time in which an arm moves.
+
+
+LONGEST_STEP = 0.5
+"""s by which simulated time may go on between two looks; more is a jump."""
+
+
+class MotionTime:
+    """Seconds that pass by the clock that the arm's controller has; they never jump.
+
+    On a robot that is the computer's steady clock, which nobody sets. With `use_sim_time` it is the simulation's. Where
+    that jumps, or one takes the place of the other, this time stands still, so that a motion can be brought to rest
+    from where it is.
+    """
+
+    def __init__(self, node: Node) -> None:
+        self._clock = cast(ROSClock, node.get_clock())
+        self._simulated, self._reading = self._read()
+        self._now = self._jump = 0.0
+        self._advanced = time.monotonic()
+
+    @property
+    def stalled(self) -> float:
+        """For how long the clock has been standing still, s."""
+        self.now()
+        return time.monotonic() - self._advanced
+
+    def now(self) -> float:
+        """The time, s; to be asked for at a steady rate while the arm moves."""
+        before = self._simulated, self._reading
+        self._simulated, self._reading = self._read()
+        step = self._reading - before[1]
+        if step:
+            self._advanced = time.monotonic()
+        if self._simulated == before[0] and (not self._simulated or 0.0 <= step <= LONGEST_STEP):
+            self._now += step
+        else:
+            self._jump = self._jump or step
+        return self._now
+
+    def take_jump(self) -> float:
+        """By how much the clock has jumped, s; 0 if it has not, and from then on until it does again."""
+        self.now()
+        jump, self._jump = self._jump, 0.0
+        return jump
+
+    def _read(self) -> tuple[bool, float]:
+        simulated = self._clock.ros_time_is_active
+        return simulated, self._clock.now().nanoseconds * 1e-9 if simulated else time.monotonic()
+
 
 MOVING = 0.1
 """Speed above which the arm is not at rest, rad/s or m/s."""

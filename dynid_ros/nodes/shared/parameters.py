@@ -10,7 +10,7 @@ from rcl_interfaces.msg import ParameterDescriptor
 from rclpy.node import Node
 
 from dynid_ros.errors import DynidError
-from dynid_ros.nodes.shared.topic_names import require_topic
+from dynid_ros.nodes.shared.topics import require_topic
 
 KINDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
 

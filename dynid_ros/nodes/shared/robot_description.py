@@ -7,7 +7,6 @@ from types import SimpleNamespace
 
 import rclpy
 from rclpy.node import Node
-from rclpy.qos import DurabilityPolicy, QoSProfile
 from std_msgs.msg import String
 
 from dynid_ros.errors import DynidError, ModelError
@@ -15,8 +14,8 @@ from dynid_ros.model import RobotModel
 from dynid_ros.model.flange import arm_from_urdf
 from dynid_ros.model.urdf import is_urdf_text, urdf_text
 from dynid_ros.nodes.shared.parameters import NodeParameter
+from dynid_ros.nodes.shared.topics import LATCHED
 
-LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 REMINDER_PERIOD = 5.0
 """s between lines that say what is missing."""
 POLL_PERIOD = 0.02

@@ -13,7 +13,7 @@ from scipy.spatial.transform import Rotation
 
 from dynid_ros.errors import DynidError
 from dynid_ros.nodes.shared.parameters import NodeParameter
-from dynid_ros.nodes.shared.topic_names import require_topic
+from dynid_ros.nodes.shared.topics import require_topic
 from dynid_ros.simulation import Camera, CameraView, SimulatedArm, scattered_markers
 from dynid_ros.simulation.camera import FRAME, body_pose, body_topics
 

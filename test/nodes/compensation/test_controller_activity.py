@@ -16,7 +16,7 @@ from rclpy.parameter import Parameter  # noqa: E402
 from trajectory_msgs.msg import JointTrajectory  # noqa: E402
 from waiting import wait  # noqa: E402
 
-from dynid_ros.nodes.shared.robot_description import LATCHED  # noqa: E402
+from dynid_ros.nodes.shared.topics import LATCHED  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("ros")
 FORWARD, TRAJECTORY = "forward_effort_controller", "joint_trajectory_controller"

@@ -12,7 +12,7 @@ from sensor_msgs.msg import JointState  # noqa: E402
 from waiting import START_TIME, wait  # noqa: E402
 
 from dynid_ros.model import RobotModel  # noqa: E402
-from dynid_ros.nodes.experiment.arm import Arm  # noqa: E402
+from dynid_ros.nodes.experiment.trajectory_execution import Arm  # noqa: E402
 from dynid_ros.trajectories import MotionLimits  # noqa: E402
 
 LIMITS = MotionLimits.of(RobotModel.from_urdf(planar_arm.urdf()), 2.0, torque_limits=[50.0, 40.0, 30.0])

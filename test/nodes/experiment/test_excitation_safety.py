@@ -8,7 +8,7 @@ pytest.importorskip("rclpy")
 
 from dynid_ros.errors import DynidError, TrajectoryError
 from dynid_ros.model import RobotModel
-from dynid_ros.nodes.experiment.parameters import PARAMETERS
+from dynid_ros.nodes.experiment.design import PARAMETERS
 from dynid_ros.nodes.experiment.safety import Safety
 from dynid_ros.trajectories.minimum_jerk import move
 

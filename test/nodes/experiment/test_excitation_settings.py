@@ -11,9 +11,8 @@ pytest.importorskip("rclpy")
 from dynid_ros.errors import DynidError
 from dynid_ros.excitation.fourier_excitation import FourierPlan
 from dynid_ros.model import RobotModel
-from dynid_ros.nodes.experiment.parameters import PARAMETERS
+from dynid_ros.nodes.experiment.design import PARAMETERS, Design, controller_joints
 from dynid_ros.nodes.experiment.safety import Safety
-from dynid_ros.nodes.experiment.settings import Design, controller_joints
 from dynid_ros.recording import Recording
 
 ROBOT = RobotModel.from_urdf(planar_arm.urdf())

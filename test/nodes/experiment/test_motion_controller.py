@@ -10,8 +10,8 @@ from node_threads import call  # noqa: E402
 from std_srvs.srv import Trigger  # noqa: E402
 from waiting import wait  # noqa: E402
 
-from dynid_ros.nodes.experiment import arm as arm_in_motion  # noqa: E402
-from dynid_ros.nodes.experiment.trajectory_message import LEAD  # noqa: E402
+from dynid_ros.nodes.experiment import trajectory_execution as arm_in_motion  # noqa: E402
+from dynid_ros.nodes.experiment.trajectory_execution import LEAD  # noqa: E402
 from dynid_ros.nodes.simulated_arm.controller_node import ControllerNode  # noqa: E402
 from dynid_ros.trajectories import Trajectory, move  # noqa: E402
 

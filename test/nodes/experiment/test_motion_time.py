@@ -7,7 +7,7 @@ rclpy = pytest.importorskip("rclpy")
 from rclpy.clock import ROSClock  # noqa: E402
 from rclpy.time import Time  # noqa: E402
 
-from dynid_ros.nodes.experiment.motion_time import LONGEST_STEP, MotionTime  # noqa: E402
+from dynid_ros.nodes.experiment.watch import LONGEST_STEP, MotionTime  # noqa: E402
 
 
 class Computer:

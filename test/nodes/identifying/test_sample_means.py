@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dynid_ros.nodes.identifying.sample_means import LEARNING, SampleMeans
+from dynid_ros.nodes.identification.live_load import LEARNING, SampleMeans
 
 
 def means(rate, highest, kept=lambda k: True, size=400):

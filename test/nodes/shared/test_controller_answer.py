@@ -4,7 +4,7 @@ import pytest
 
 pytest.importorskip("rclpy")
 
-from dynid_ros.nodes.shared.controller_query import ASKED, ControllerAnswer
+from dynid_ros.nodes.shared.controllers import ASKED, ControllerAnswer
 
 JOINTS = {"joints": ["joint_2", "joint_1"], "command_interfaces": ["position", "effort"]}
 

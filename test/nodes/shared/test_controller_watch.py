@@ -11,8 +11,8 @@ from lifecycle_msgs.msg import State, TransitionEvent  # noqa: E402
 from node_threads import NodeThreads  # noqa: E402
 from waiting import wait  # noqa: E402
 
-from dynid_ros.nodes.shared.controller_watch import ControllerWatch, message_type  # noqa: E402
-from dynid_ros.nodes.shared.robot_description import LATCHED  # noqa: E402
+from dynid_ros.nodes.shared.controllers import ControllerWatch, message_type  # noqa: E402
+from dynid_ros.nodes.shared.topics import LATCHED  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("ros")
 ACTIVATION = (State.TRANSITION_STATE_ACTIVATING, State.PRIMARY_STATE_ACTIVE)

@@ -8,7 +8,7 @@ pytest.importorskip("rclpy")
 from std_msgs.msg import Header
 from visualization_msgs.msg import Marker
 
-from dynid_ros.nodes.shared.marker_shapes import Shapes
+from dynid_ros.nodes.gravity_markers import Shapes
 from dynid_ros.report.drawing import DARK
 
 RADIUS = 0.2

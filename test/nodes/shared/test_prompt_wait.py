@@ -8,7 +8,8 @@ rclpy = pytest.importorskip("rclpy")
 from rclpy.executors import SingleThreadedExecutor  # noqa: E402
 from std_msgs.msg import String  # noqa: E402
 
-from dynid_ros.nodes.shared.prompt_wait import PromptWait, serve_ready  # noqa: E402
+from dynid_ros.nodes.compensation.inputs import PromptWait  # noqa: E402
+from dynid_ros.nodes.gravity_compensation import serve_ready  # noqa: E402
 
 
 @pytest.fixture

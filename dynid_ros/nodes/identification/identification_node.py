@@ -19,11 +19,11 @@ from std_srvs.srv import Trigger
 
 from dynid_ros.errors import DynidError
 from dynid_ros.model import RobotModel
-from dynid_ros.nodes.shared.background import Background
 from dynid_ros.nodes.shared.diagnostics import ERROR, OK, Diagnostics, Status
 from dynid_ros.nodes.shared.parameters import NodeParameter, current, declare
-from dynid_ros.nodes.shared.robot_description import LATCHED, ROBOT_PARAMETERS, robot_model
-from dynid_ros.nodes.shared.running import answer, answer_later
+from dynid_ros.nodes.shared.process import Background, answer, answer_later
+from dynid_ros.nodes.shared.robot_description import ROBOT_PARAMETERS, robot_model
+from dynid_ros.nodes.shared.topics import LATCHED
 from dynid_ros.progress import Cancelled, Watch, watching
 from dynid_ros.recording import Recording
 from dynid_ros.recording.checks.finding import Finding

@@ -8,17 +8,59 @@ import traceback
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from threading import Thread
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, TypeVar, cast
 
 import rclpy
 from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
+from rclpy.task import Future
 from std_srvs.srv import Trigger
 
 from dynid_ros.errors import DynidError
 from dynid_ros.nodes.shared.steady_thread import SteadyThread, ended
+
+# Long computations beside a node that spins: it stays alive, and its diagnostics go on.
+
+
+T = TypeVar("T")
+END_TIMEOUT = 5.0
+"""How long an end waits for the computation, s."""
+
+
+class Background:
+    """Computes in a thread; coroutines of the node await it.
+
+    A service whose callback awaits belongs in a reentrant callback group, or nothing else is called meanwhile.
+    """
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._thread: Thread | None = None
+
+    async def result(self, compute: Callable[[], T]) -> T:
+        """What `compute` returns or raises."""
+        future = Future()
+
+        def work() -> None:
+            try:
+                future.set_result(compute())
+            except BaseException as error:  # whoever awaits gets it
+                future.set_exception(error)
+            if self._node.executor is not None:
+                self._node.executor.wake()  # else the coroutine goes on with the next message or timer
+
+        thread = Thread(target=work, daemon=True)
+        thread.start()
+        self._thread = thread  # which can be waited for now
+        return await future
+
+    def end(self) -> None:
+        """Wait for the thread, not for ever."""
+        if self._thread is not None:
+            ended(self._thread, END_TIMEOUT)
+
 
 BEAT = 0.1
 """s after which an executor is woken at the latest: it would sleep for as long as the computer's clock was set back."""

@@ -2,31 +2,73 @@
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from threading import RLock
 from types import SimpleNamespace
 
 import numpy as np
 from numpy.typing import NDArray
+from rclpy.duration import Duration
 from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rclpy.serialization import deserialize_message
 from rclpy.task import Future
 from sensor_msgs.msg import JointState
-from trajectory_msgs.msg import JointTrajectory
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from dynid_ros.errors import DynidError
-from dynid_ros.nodes.experiment.motion_controller import MotionController
-from dynid_ros.nodes.experiment.motion_time import MotionTime
-from dynid_ros.nodes.experiment.settings import controller_joints
-from dynid_ros.nodes.experiment.trajectory_message import LEAD, trajectory_message
-from dynid_ros.nodes.experiment.watch import MOVING, EffortWatch, disagreement, efforts, moving_joint
+from dynid_ros.nodes.experiment.design import controller_joints
+from dynid_ros.nodes.experiment.watch import (
+    MOVING,
+    EffortWatch,
+    MotionController,
+    MotionTime,
+    disagreement,
+    efforts,
+    moving_joint,
+)
 from dynid_ros.nodes.shared.command_topic import CommandTopic, publishers_of
-from dynid_ros.nodes.shared.joint_states import JointOrder
-from dynid_ros.nodes.shared.waiting_messages import Waiting, waiting_messages
+from dynid_ros.nodes.shared.topics import JointOrder, Waiting, waiting_messages
 from dynid_ros.trajectories import MotionInProgress, MotionLimits, Trajectory, stop
-from dynid_ros.trajectories.execution import standstill
+from dynid_ros.trajectories.execution import SHORTEST, standstill
 from dynid_ros.trajectories.limits import per_joint
+
+# `Trajectory` to `trajectory_msgs/JointTrajectory`.
+
+
+LEAD = SHORTEST
+"""Time from arrival to the first point, s: the controller goes there smoothly from where it begins.
+
+That is its own reference, or the measured pose, see `motion_controller`. The way a message takes shifts the motion;
+over less time a controller could not make up for it without a jerk.
+"""
+SAME = 1e-6
+"""s within which two points are one."""
+
+
+def trajectory_message(
+    trajectory: Trajectory, joint_names: Sequence[str], delay: float, lead: float = LEAD
+) -> JointTrajectory:
+    """Message with what of `trajectory` is due `lead` after arrival, and its samples after that.
+
+    Args:
+        trajectory: ends at rest.
+        joint_names: as the controller has them.
+        delay: time from the arrival of the message to the first sample, s; negative: it is past.
+        lead: s; 0: the controller goes on with the motion where that is to be, whatever its own beginning is.
+
+    """
+    ordered = trajectory.select(joint_names)
+    first = min(max(lead - delay, 0.0), ordered.duration)
+    own: NDArray = np.concatenate([[first], ordered.time[ordered.time > first + SAME]])
+    message = JointTrajectory(joint_names=list(joint_names))
+    rows = (np.maximum(own + delay, lead), *ordered.at(own))
+    for instant, position, velocity, acceleration in zip(*(row.tolist() for row in rows), strict=True):
+        point = JointTrajectoryPoint(positions=position, velocities=velocity, accelerations=acceleration)
+        point.time_from_start = Duration(seconds=instant).to_msg()
+        message.points.append(point)
+    return message
+
 
 PAUSE = 1.0  # s from sending a long motion to its start: some controllers do nothing else while they read it
 STATE_TIMEOUT = 1.0  # s for which a joint state is waited for

@@ -1,19 +1,124 @@
 """Serialised messages of a topic whose type and QoS only its publishers know."""
 
-from collections import deque
-from collections.abc import Callable, Sequence
+import math
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from time import time_ns
 from typing import Any, cast
 
+from rclpy.callback_groups import CallbackGroup
 from rclpy.event_handler import SubscriptionEventCallbacks
+from rclpy.exceptions import NameValidationException
 from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from rclpy.subscription import Subscription
 from rclpy.topic_endpoint_info import TopicEndpointInfo
+from sensor_msgs.msg import JointState
 
-from dynid_ros.nodes.shared.waiting_messages import Waiting, waiting_messages
+from dynid_ros.errors import DynidError
+
+LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+
+
+# `sensor_msgs/JointState` to arrays in the model's joint order, matched by name.
+
+
+class JointOrder:
+    """Picks fields of joint states in a fixed joint order; the look-up is redone only when the names change."""
+
+    def __init__(self, joint_names: Sequence[str]) -> None:
+        self.joint_names = list(joint_names)
+        self._names: list[str] | None = None
+        self._index: list[int] = []
+
+    def pick(self, message: JointState, field: str) -> list[float]:
+        """Values of `field` (position, velocity or effort) in joint order; rad, rad/s, N m as the driver publishes.
+
+        Raises:
+            DynidError: a joint is missing or listed twice, the field is empty or short, or a value is not finite.
+
+        """
+        if message.name != self._names:
+            self._find(list(message.name))
+        values = getattr(message, field)
+        if len(values) != len(message.name):
+            raise DynidError(
+                f"joint_states has {len(values)} values of {field} for {len(message.name)} names; "
+                f"the driver must fill {field}"
+            )
+        picked = [values[i] for i in self._index]
+        for name, value in zip(self.joint_names, picked, strict=True):
+            if not math.isfinite(value):
+                raise DynidError(f"joint_states: {field} of joint '{name}' is {value}; expected a finite number")
+        return picked
+
+    def _find(self, names: list[str]) -> None:
+        counts = Counter(names)
+        missing = [name for name in self.joint_names if not counts[name]]
+        if missing:
+            raise DynidError(f"joint_states lacks joint(s) {', '.join(missing)}; it names {', '.join(names) or 'none'}")
+        twice = [name for name in self.joint_names if counts[name] > 1]
+        if twice:
+            raise DynidError(f"joint_states names joint(s) {', '.join(twice)} more than once")
+        self._index = [names.index(name) for name in self.joint_names]
+        self._names = names
+
+
+# Names of topics, as ROS 2 allows them.
+
+
+def require_topic(node: Node, topic: str, what: str) -> None:
+    """Refuse what no topic can be called, before rclpy ends the process for it.
+
+    Args:
+        node: whose topic it is to be.
+        topic: name, absolute, relative or private.
+        what: says in an error where the name is from.
+
+    Raises:
+        DynidError: ROS 2 allows no such name.
+
+    """
+    try:
+        node.resolve_topic_name(topic)
+    except (NameValidationException, ValueError, UnicodeError, rclpy_implementation.RCLError) as error:
+        raise DynidError(
+            f"{what} is '{topic}', which is no name of a topic; expected letters, digits, _ and /, no digit behind a /"
+        ) from error
+
+
+# Messages that wait until they are asked for: an executor is woken by each, which costs it ten times as much.
+
+
+class Waiting(CallbackGroup):
+    """Keeps the executor from what is in it."""
+
+    def can_execute(self, _entity: object) -> bool:
+        """Nothing is."""
+        return False
+
+    def beginning_execution(self, _entity: object) -> bool:
+        """Nothing is executed."""
+        return False
+
+    def ending_execution(self, _entity: object) -> None:
+        """Nothing is executed."""
+
+
+def waiting_messages(subscription: Subscription, most: int) -> Iterator[tuple[bytes, dict[str, Any]]]:
+    """Take serialised messages and what the middleware says of each, oldest first, until there is none or are `most`.
+
+    The subscription belongs in a group `Waiting`.
+    """
+    for _ in range(most):
+        with subscription.handle:
+            taken = subscription.handle.take_message(subscription.msg_type, True)
+        if taken is None:
+            return
+        yield taken
+
 
 DEPTH = 10_000
 """Ten seconds at 1 kHz may wait here before a message is lost."""

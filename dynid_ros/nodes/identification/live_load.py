@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 import yaml
+from geometry_msgs.msg import InertiaStamped
+from numpy.typing import NDArray
 from rclpy.clock import Clock
 from rclpy.clock_type import ClockType
 from rclpy.node import Node
@@ -20,12 +22,130 @@ from dynid_ros.identification import LoadResult
 from dynid_ros.identification.online.load_change import LoadChange
 from dynid_ros.identification.online.online_identification import OnlineIdentification
 from dynid_ros.identified.load import load_section
-from dynid_ros.nodes.identifying.load_publisher import LoadPublisher
-from dynid_ros.nodes.identifying.sample_means import SampleMeans
 from dynid_ros.nodes.shared.diagnostics import ERROR, OK, WARN, Status, silence
-from dynid_ros.nodes.shared.joint_states import JointOrder
-from dynid_ros.nodes.shared.raw_subscription import RawSubscription
+from dynid_ros.nodes.shared.topics import LATCHED, JointOrder, RawSubscription
 from dynid_ros.recording.effort import EffortConvention
+
+# The load that an arm carries on a latched topic, for those who reckon with it.
+
+
+class LoadPublisher:
+    """Tells of loads that are decided, and of nothing else.
+
+    Args:
+        node: that publishes.
+        topic: of `InertiaStamped`.
+        frame: the tip link, in which all numbers are.
+        largest_error: half width of the mass's 95 % interval over the mass, up to which a load is decided.
+        smallest_load: mass, kg, below which the whole interval must be for there to be no load.
+
+    Attributes:
+        mass: kg, as told last; None: nothing was told.
+
+    """
+
+    def __init__(self, node: Node, topic: str, frame: str, *, largest_error: float, smallest_load: float) -> None:
+        self.mass: float | None = None
+        self._node, self._frame = node, frame
+        self._largest_error, self._smallest_load = largest_error, smallest_load
+        self._publisher = node.create_publisher(InertiaStamped, topic, LATCHED)
+
+    def tell(self, result: LoadResult) -> bool:
+        """Publish the load, or that there is none, if the data decide it; returns whether they do."""
+        low, high = result.confidence_intervals()[0]
+        if high < self._smallest_load:
+            self.tell_none()
+            return True
+        if not (low > 0 and high - low < 2 * self._largest_error * result.mass):
+            return False
+        body = result.possible
+        message = self._message(body.mass)
+        inertia = message.inertia
+        inertia.com.x, inertia.com.y, inertia.com.z = map(float, body.center)
+        # NaN where it is not known: at rest no inertia shows.
+        inertia.ixx, inertia.ixy, inertia.ixz, inertia.iyy, inertia.iyz, inertia.izz = map(
+            float, body.inertia[np.triu_indices(3)]
+        )
+        self._publish(message)
+        return True
+
+    def tell_none(self) -> None:
+        """Publish a mass of zero."""
+        self._publish(self._message(0.0))
+
+    def _message(self, mass: float) -> InertiaStamped:
+        message = InertiaStamped()
+        message.header.stamp = self._node.get_clock().now().to_msg()
+        message.header.frame_id = self._frame
+        message.inertia.m = mass
+        return message
+
+    def _publish(self, message: InertiaStamped) -> None:
+        self.mass = message.inertia.m
+        self._publisher.publish(message)
+
+
+# Joint states of a steady clock, thinned by means.
+
+
+GAP = 1.5
+"""Periods between two samples from which on some are missing."""
+LEARNING = 20
+"""Steps from which the period is learnt, and gaps in a row after which it is learnt anew."""
+
+
+class SampleMeans:
+    """Means of so many samples, one after the other, that at most so many are left each second.
+
+    Over a few milliseconds position and torque go straight, so that means say what the samples say, with less noise. A
+    mean never spans a gap.
+
+    Args:
+        highest_rate: of the means, Hz.
+
+    Attributes:
+        period: between samples, s; NaN until it is learnt, from samples that are not used.
+        missing: samples that the clock says there were, but did not come.
+
+    """
+
+    def __init__(self, highest_rate: float) -> None:
+        self._highest_rate = highest_rate
+        self.period, self.missing = math.nan, 0
+        self._last, self._size, self._gaps = math.nan, 1, 0
+        self._steps: list[float] = []
+        self._waiting: list[tuple[float, ...]] = []
+
+    def add(
+        self, time: float, position: Iterable[float], torque: Iterable[float]
+    ) -> tuple[float, NDArray, NDArray] | None:
+        """Take up a sample at a time later than the one before; a mean if it completes one."""
+        step, self._last = time - self._last, time
+        if math.isnan(self.period):
+            if not math.isnan(step):
+                self._steps.append(step)
+            if len(self._steps) == LEARNING:
+                self.period = float(np.median(self._steps))
+                # A tenth more than the highest rate is no reason to take half of it.
+                self._size = max(1, math.ceil(0.9 / (self.period * self._highest_rate)))
+            return None
+        if step > GAP * self.period:
+            self.missing += round(step / self.period) - 1
+            self._gaps += 1
+            self._waiting = []
+            if self._gaps == LEARNING:
+                self.period, self._gaps, self._steps = math.nan, 0, []
+                return None
+        else:
+            self._gaps = 0
+        self._waiting.append((time, *position, *torque))
+        if len(self._waiting) < self._size:
+            return None
+        mean = np.mean(self._waiting, axis=0)
+        self._waiting = []
+        joints, torques = np.split(mean[1:], 2)
+        return float(mean[0]), joints, torques
+
 
 JOINT_STATES = ("sensor_msgs/msg/JointState",)
 DISCOVERY_PERIOD = 0.2

@@ -1,0 +1,288 @@
+"""From the parameters of `gravity_compensation` to its control loop."""
+
+from collections.abc import Callable
+from types import SimpleNamespace
+
+from rclpy.lifecycle import LifecycleNode
+from std_msgs.msg import String
+
+from dynid_ros.control import (
+    FeedbackGains,
+    GravityCompensator,
+    JointSettings,
+    LoadedGravity,
+    ModelChange,
+    Timing,
+    compensated_friction,
+    load_gravity_torque,
+)
+from dynid_ros.errors import ControlError
+from dynid_ros.nodes.compensation.controller import CompensationController
+from dynid_ros.nodes.compensation.inputs import CompensationLinks, CompensationLoad, CompensationSetpoint
+from dynid_ros.nodes.compensation.loop import CompensationLoop
+from dynid_ros.nodes.compensation.ros2_control import ROUTES, EffortCommands
+from dynid_ros.nodes.shared.controllers import ControllerAnswer
+from dynid_ros.nodes.shared.parameters import NodeParameter
+from dynid_ros.nodes.shared.robot_description import ROBOT_PARAMETERS, described, robot_description, robot_name
+from dynid_ros.nodes.shared.topics import LATCHED
+
+# Parameters of the node `gravity_compensation`, and what they make.
+
+
+PARAMETERS = (
+    *ROBOT_PARAMETERS,
+    NodeParameter("model_file", "", "identified.yaml, written by the gravity identification"),
+    NodeParameter("use_load", True, "count with a load: that of model_file, and what load_topic says"),
+    NodeParameter(
+        "load_topic", "load", "latched geometry_msgs/InertiaStamped, the load in the tip link's frame; empty: none"
+    ),
+    NodeParameter("largest_load", 5.0, "largest mass of a load that is believed, kg"),
+    NodeParameter(
+        "max_model_change",
+        0.3,
+        "part of the effort limits by which gravity may change while enabled, or be off the URDF's; inf: any",
+    ),
+    NodeParameter("use_springs", True, "count with flexible joints: their springs in model_file"),
+    NodeParameter("link_states_topic", "", "sensor_msgs/JointState, measured positions of the links; empty: none"),
+    NodeParameter("largest_deflection", 0.1, "rad (m) by which a measured link may be away from its motor"),
+    NodeParameter(
+        "output", "effort", "effort: Float64MultiArray for forward_command_controller; trajectory: JointTrajectory"
+    ),
+    NodeParameter("controller", "", "name of the controller, which is asked for its joints; empty: by command_topic"),
+    NodeParameter("command_topic", "", "topic of the commands; empty: that of the controller"),
+    NodeParameter("controller_joints", [""], 'joints that the controller must have, in its order; [""]: any'),
+    NodeParameter("unchecked_controller", False, "command a controller that cannot be asked, in this order of joints"),
+    NodeParameter("position_controller", "joint_trajectory_controller", "beside output effort; empty: there is none"),
+    NodeParameter(
+        "effort_convention", "", "torque: effort in joint_states is what output effort commands; empty: it is not"
+    ),
+    NodeParameter("assume_no_effort", False, "the controller holds no torque at ~/enable, whether it is seen or not"),
+    NodeParameter("scale", [1.0], "factor on the gravity torque, 0 to 1.5; one value, or one per joint"),
+    NodeParameter("stiffness", [0.0], "N m/rad (N/m) towards the desired pose; one value, or one per joint"),
+    NodeParameter("damping", [0.0], "N m s/rad (N s/m); one value, or one per joint"),
+    NodeParameter("setpoint_topic", "~/setpoint", "sensor_msgs/JointState, desired positions by name; empty: none"),
+    NodeParameter("setpoint_velocity", [0.25], "rad/s (m/s) of the desired pose towards a set-point; likewise"),
+    NodeParameter("friction_scale", [0.0], "part of the identified friction to compensate for, 0 to 0.8; likewise"),
+    NodeParameter("friction_velocity", 0.05, "rad/s (m/s) from which on all of it is; below half of it none"),
+    NodeParameter("torque_limits", [0.0], "N m (N); one value, or one per joint; [0.0]: from the URDF"),
+    NodeParameter("effort_limit_factor", 1.0, "part of the URDF's effort limits that may be commanded, up to 1"),
+    NodeParameter("max_rate", [0.0], "fastest change, N m/s (N/s); [0.0]: torque limit / fault_ramp_time"),
+    NodeParameter("ramp_time", 2.0, "s, of the ramps after enable and disable"),
+    NodeParameter("fault_ramp_time", 0.5, "s, of the ramp to zero at a fault, at deactivation and at the end, up to 3"),
+    NodeParameter("timeout", 0.2, "s, oldest joint state that is still acted on"),
+    NodeParameter("hold_on_silence", 0.0, "s for which the torque stays where joint states alone are late, up to 1"),
+    NodeParameter("limit_margin", 0.1, "rad (m) beyond the position limits that are not yet a fault"),
+    NodeParameter("enable_on_activate", False, "ramp in with the first good joint state after activation"),
+    NodeParameter("autostart", False, "configure and activate at the start, without a lifecycle manager"),
+)
+
+FROM_URDF = [0.0]
+
+
+def timing(settings: SimpleNamespace) -> Timing:
+    """Ramps and timeout."""
+    return Timing(settings.ramp_time, settings.fault_ramp_time, settings.timeout, settings.hold_on_silence)
+
+
+def feedforward(settings: SimpleNamespace, urdf: str) -> tuple[LoadedGravity, JointSettings]:
+    """Gravity torque of the model file and the settings of its joints; raises as `load_gravity_torque` does."""
+    if not settings.model_file:
+        raise ControlError("parameter model_file is empty; give the identified.yaml of this robot")
+    robot, gravity = load_gravity_torque(
+        settings.model_file,
+        urdf,
+        settings.base_link or None,
+        settings.tip_link or None,
+        settings.gravity,
+        use_load=settings.use_load,
+        largest_load=settings.largest_load,
+        use_springs=settings.use_springs,
+    )
+    coulomb, viscous = compensated_friction(settings.model_file, robot.joint_names, settings.friction_scale)
+    feedback = FeedbackGains.of(
+        robot,
+        stiffness=settings.stiffness,
+        damping=settings.damping,
+        setpoint_velocity=settings.setpoint_velocity,
+        coulomb=coulomb,
+        viscous=viscous,
+        friction_velocity=settings.friction_velocity,
+    )
+    joints = JointSettings.of(
+        robot,
+        fault_ramp_time=timing(settings).fault_ramp_time,
+        gain=settings.scale,
+        torque=_unless(FROM_URDF, settings.torque_limits),
+        effort_limit_factor=settings.effort_limit_factor,
+        rate=_unless(FROM_URDF, settings.max_rate),
+        limit_margin=settings.limit_margin,
+        feedback=feedback,
+    )
+    return gravity, joints
+
+
+def _unless(unset: list[float], values: list[float]) -> list[float]:
+    return [] if list(values) == unset else list(values)
+
+
+# Where `gravity_compensation` has its model from: a file, and a URDF that may come on a topic.
+
+
+class CompensationModel:
+    """Reads the model; a URDF that comes on the topic is kept, for a transition cannot wait for it.
+
+    Args:
+        node: listens.
+        settings: values of its parameters.
+        changed: called when another URDF has come.
+
+    Attributes:
+        robot: name of the robot whose model was read last; empty: none.
+
+    """
+
+    def __init__(self, node: LifecycleNode, settings: SimpleNamespace, changed: Callable[[], None]) -> None:
+        self.robot = ""
+        self._node = node
+        self._settings = settings
+        self._changed = changed
+        self._description = ""
+        if not settings.robot_description:
+            node.create_subscription(String, "robot_description", self._on_description, LATCHED)
+
+    @property
+    def waits(self) -> bool:
+        """Whether no URDF is there yet."""
+        return not (self._settings.robot_description or self._description)
+
+    def read(self) -> tuple[LoadedGravity, JointSettings, ModelChange]:
+        """Gravity torque, the settings of its joints and what it is compared by.
+
+        Raises as `feedforward` and `ModelChange` do, and without a URDF.
+        """
+        if self.waits:
+            raise ControlError(
+                "no URDF has arrived on the topic robot_description yet; start robot_state_publisher or set the "
+                "parameter robot_description, then configure again"
+            )
+        if self._settings.robot_description:
+            urdf = robot_description(self._node, self._settings.robot_description)
+        else:
+            urdf = described(self._description, "robot_description")
+        self.robot = robot_name(urdf)
+        gravity, joints = feedforward(self._settings, urdf)
+        return gravity, joints, ModelChange(gravity.model, joints.torque, self._settings.max_model_change)
+
+    def _on_description(self, message: String) -> None:
+        changed = message.data != self._description
+        self._description = message.data
+        if changed:
+            self._changed()
+
+
+def make_loop(
+    node: LifecycleNode,
+    settings: SimpleNamespace,
+    gravity: LoadedGravity,
+    joints: JointSettings,
+    change: ModelChange,
+    *,
+    controller: CompensationController,
+    changed: Callable[[], None],
+) -> CompensationLoop:
+    """The loop, with its topics.
+
+    Args:
+        node: has them.
+        settings: values of its parameters.
+        gravity: torque.
+        joints: settings that belong to it.
+        change: what it is compared by.
+        controller: takes the commands; is configured for them.
+        changed: called after each step.
+
+    Raises:
+        ControlError: parameters, or a controller, that do not fit.
+
+    """
+    answer = controller.answer()
+    commands = _commands(node, settings, joints, answer)
+    controller.use(answer, [joints.names[i] for i in commands.order], joints)
+    compensator = GravityCompensator(gravity, joints, timing(settings))
+    return CompensationLoop(
+        node,
+        compensator,
+        joints.names,
+        commands,
+        changed,
+        controller=controller,
+        load=CompensationLoad(
+            node, settings.load_topic if settings.use_load else "", compensator, gravity, joints, change=change
+        ),
+        links=CompensationLinks(
+            node,
+            settings.link_states_topic,
+            joints.names,
+            timeout=settings.timeout,
+            largest_deflection=settings.largest_deflection,
+        ),
+        setpoint=CompensationSetpoint(
+            node,
+            settings.setpoint_topic,
+            compensator,
+            joints.names,
+            follows=joints.feedback.holds or settings.output == "trajectory",
+        ),
+    )
+
+
+def _commands(
+    node: LifecycleNode, settings: SimpleNamespace, joints: JointSettings, controller: ControllerAnswer | None
+) -> EffortCommands:
+    if settings.output not in ROUTES:
+        raise ControlError(f"parameter output is '{settings.output}'; expected {' or '.join(ROUTES)}")
+    route = ROUTES[settings.output]
+    if settings.output == "trajectory" and joints.feedback.needs_velocity:
+        raise ControlError(
+            "stiffness, damping and friction_scale are for output effort; with output trajectory the position "
+            "controller holds the arm"
+        )
+    order = [name for name in settings.controller_joints if name]
+    missing = [name for name in joints.names if order and name not in order]
+    if missing:
+        node.get_logger().warning(f"controller_joints lacks {', '.join(missing)}: no compensation there")
+    if controller is not None:
+        order = _checked_joints(route.refusal(controller), controller, joints, order)
+        if controller.follows_trajectories and not controller.command_timeout:
+            node.get_logger().warning(
+                f"controller '{controller.name}' keeps the effort of a process that was killed; set its cmd_timeout "
+                "to 0.5 s or so, above its constraints.goal_time"
+            )
+    topic = settings.command_topic or f"{settings.controller or route.CONTROLLER}/{route.TOPIC}"
+    return route(node, topic, joints.names, order)
+
+
+def _checked_joints(
+    refusal: str, controller: ControllerAnswer, joints: JointSettings, expected: list[str]
+) -> list[str]:
+    """The controller's joints in its order: a command of another size deactivates it, and the arm falls."""
+    if refusal:
+        raise ControlError(f"controller '{controller.name}' {refusal}")
+    if expected and expected != list(controller.joints):
+        raise ControlError(
+            f"controller_joints is {', '.join(expected)}, and controller '{controller.name}' has "
+            f"{', '.join(controller.joints)}; give these in this order, or leave controller_joints out"
+        )
+    unknown = [name for name in controller.joints if name not in joints.names]
+    if unknown:
+        raise ControlError(
+            f"controller '{controller.name}' has joints that the model does not know: {', '.join(unknown)}; use one of "
+            f"{', '.join(joints.names)} alone"
+        )
+    missing = [name for name in joints.names if name not in controller.joints]
+    if missing and not expected:
+        raise ControlError(
+            f"controller '{controller.name}' lacks {', '.join(missing)}; give it these joints too, or set "
+            f"controller_joints to those that it has ({', '.join(controller.joints)}) to go without the others"
+        )
+    return list(controller.joints)

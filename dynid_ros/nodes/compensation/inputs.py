@@ -1,0 +1,404 @@
+"""The load that `gravity_compensation` counts with, and the topic that tells of another."""
+
+import math
+import time
+from collections.abc import Callable, Sequence
+
+from geometry_msgs.msg import InertiaStamped
+from rclpy.guard_condition import GuardCondition
+from rclpy.impl.implementation_singleton import rclpy_implementation
+from rclpy.lifecycle import LifecycleNode
+from rclpy.node import Node
+from rclpy.qos import QoSProfile, ReliabilityPolicy
+from rclpy.subscription import Subscription
+from sensor_msgs.msg import JointState
+
+from dynid_ros.control import CarriedLoad, GravityCompensator, JointSettings, LoadedGravity, ModelChange
+from dynid_ros.errors import ControlError, DynidError
+from dynid_ros.nodes.shared.topics import LATCHED, JointOrder
+
+
+class PromptWait:
+    """Waits for a message of one subscription, which stays in reach of the executor as well.
+
+    The executor of rclpy gathers everything that a node has each time it waits, some 0.4 ms for a node with services.
+    At 1 kHz that is nearly half the time, and a message that comes meanwhile has to wait. This takes some 0.05 ms.
+    """
+
+    def __init__(self, node: Node, subscription: Subscription) -> None:
+        self._subscription = subscription
+        self._wait_set = rclpy_implementation.WaitSet(1, 1, 0, 0, 0, 0, node.context.handle)
+        self._guard = GuardCondition(None, None, context=node.context)
+
+    def __call__(self, seconds: float) -> bool:
+        """Whether there is a message; waits for one at most so long."""
+        with self._subscription.handle:
+            self._wait_set.clear_entities()
+            self._wait_set.add_subscription(self._subscription.handle)
+            self._wait_set.add_guard_condition(self._guard.handle)
+            self._wait_set.wait(round(seconds * 1e9))
+            return bool(self._wait_set.get_ready_entities("subscription"))
+
+    def wake(self) -> None:
+        """End a wait that is under way, from another thread."""
+        self._guard.trigger()
+
+
+# Joint states as `gravity_compensation` takes them: each once, and how long the gaps between them are.
+
+
+QUEUE = 10
+# Best effort matches every publisher and never delays a new state to repeat an old one. The queue is deeper than one
+# only because a gripper's states, on the same topic, would otherwise push out the arm's.
+JOINT_STATES = QoSProfile(depth=QUEUE, reliability=ReliabilityPolicy.BEST_EFFORT)
+
+
+class JointStateInput:
+    """Topic `joint_states` of one arm.
+
+    Attributes:
+        order: of its joints.
+        stamp: of the last state, s of the driver's clock; None: it has none.
+        heard: when the last one came, or when it began to be listened for, s of the monotonic clock.
+        states: that came; may be set back.
+        longest_gap: between two that came, s.
+
+    """
+
+    def __init__(self, node: Node, joint_names: Sequence[str], on_message: Callable[[JointState], None]) -> None:
+        self.order = JointOrder(joint_names)
+        self.stamp: float | None = None
+        self.heard = time.monotonic()
+        self.states = 0
+        self.longest_gap = 0.0
+        self._node = node
+        self._joints = frozenset(joint_names)
+        self._message: JointState | None = None
+        self._subscription = node.create_subscription(JointState, "joint_states", on_message, JOINT_STATES)
+        self._comes = PromptWait(node, self._subscription)
+
+    @property
+    def topic(self) -> str:
+        """Full name."""
+        return self._subscription.topic_name
+
+    def wait(self, seconds: float) -> bool:
+        """Whether there is a state; waits for one at most so long."""
+        return self._comes(seconds)
+
+    def wake(self) -> None:
+        """End a wait that is under way, from another thread."""
+        self._comes.wake()
+
+    def waiting(self, message: JointState | None) -> list[JointState]:
+        """Queued states that speak of this arm, `message` the first of them, the newest last."""
+        states = []
+        for _ in range(QUEUE + 1):
+            if message is not None and not self._joints.isdisjoint(message.name):
+                states.append(message)
+            with self._subscription.handle:
+                taken = self._subscription.handle.take_message(JointState, False)
+            if taken is None:
+                break
+            message = taken[0]
+        return states
+
+    def is_news(self, message: JointState, now: float) -> bool:
+        """Whether it tells something of the arm; the same state sent again does not."""
+        stamp = message.header.stamp.sec + 1e-9 * message.header.stamp.nanosec or None
+        if stamp is not None and stamp == self.stamp:
+            return False
+        if self._message is not None:
+            self.longest_gap = max(self.longest_gap, now - self.heard)
+        self.stamp, self._message, self.heard = stamp, message, now
+        self.states += 1
+        return True
+
+    def effort(self) -> list[float]:
+        """Efforts (n,) of the last state, N m (N) where the driver means torques; raises as `JointOrder.pick` does."""
+        if self._message is None:
+            raise ControlError("no joint state has arrived yet")
+        return self.order.pick(self._message, "effort")
+
+    def destroy(self) -> None:
+        """Remove the topic from the node."""
+        self._node.destroy_subscription(self._subscription)
+
+
+# Measured positions of the links of flexible joints, for `gravity_compensation`.
+
+
+LINK_STATES = QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT)
+
+
+class CompensationLinks:
+    """Positions of the links as a topic tells them; none where they cannot be believed.
+
+    What a link encoder or a camera says is a help, not a condition: without it the links are where the springs of the
+    model file let them sag to, and where it has no springs, where the motors are.
+
+    Args:
+        node: listens.
+        topic: of `JointState`, joints by the names that they have in joint_states; empty: none.
+        joint_names: of the model.
+        timeout: s, oldest state of the links that is believed.
+        largest_deflection: rad (m) by which a link may be away from its motor.
+
+    Attributes:
+        topic: as given.
+        problem: why the links' positions are not counted with; empty if they are, or if there is no topic.
+
+    Raises:
+        ControlError: a largest deflection that lets none pass.
+
+    """
+
+    def __init__(
+        self, node: LifecycleNode, topic: str, joint_names: Sequence[str], *, timeout: float, largest_deflection: float
+    ) -> None:
+        if not 0.0 < largest_deflection < math.inf:
+            raise ControlError(
+                f"largest_deflection is {largest_deflection}; expected a finite number of rad (m) above 0"
+            )
+        self.problem = f"no state of the links has come on {topic} yet" if topic else ""
+        self._node = node
+        self.topic = topic
+        self._names = list(joint_names)
+        self._order = JointOrder(joint_names)
+        self._timeout = timeout
+        self._largest = largest_deflection
+        self._message: JointState | None = None
+        self._stamp = (0, 0)
+        self._received = 0.0
+        self._subscription = node.create_subscription(JointState, topic, self._on_state, LINK_STATES) if topic else None
+
+    def at(self, now: float, motors: Sequence[float]) -> list[float] | None:
+        """Positions (n,) of the links at `now`, s of the monotonic clock, while the motors are at `motors` (n,)."""
+        if self._message is None:
+            return None
+        try:
+            links = self._order.pick(self._message, "position")
+        except DynidError as error:
+            self.problem = f"{self.topic}: {error}"
+            return None
+        self.problem = self._doubt(now - self._received, links, motors)
+        return None if self.problem else links
+
+    def destroy(self) -> None:
+        """Remove the topic from the node."""
+        if self._subscription is not None:
+            self._node.destroy_subscription(self._subscription)
+
+    def _on_state(self, message: JointState) -> None:
+        stamp = (message.header.stamp.sec, message.header.stamp.nanosec)
+        if set(self._names).isdisjoint(message.name) or (any(stamp) and stamp == self._stamp):
+            return  # of another arm, or the same state sent again
+        self._message, self._stamp, self._received = message, stamp, time.monotonic()
+
+    def _doubt(self, age: float, links: Sequence[float], motors: Sequence[float]) -> str:
+        if age > self._timeout:
+            return f"{self.topic}: no new state of the links for {age:.2f} s"
+        for name, link, motor in zip(self._names, links, motors, strict=True):
+            if abs(link - motor) > self._largest:
+                return (
+                    f"{self.topic}: the link of joint '{name}' is {link - motor:+.4f} from its motor; at most "
+                    f"{self._largest:g} are believed (parameter largest_deflection)"
+                )
+        return ""
+
+
+# The topic that tells `gravity_compensation` where the arm is to be.
+
+
+LOG_PERIOD = 5.0
+
+
+class CompensationSetpoint:
+    """Aims `compensator` where `sensor_msgs/JointState` on a topic says; joints that it does not name stay.
+
+    What cannot be meant is refused as a whole, and the pose before stays desired: joints of another robot, numbers that
+    are none, positions beyond limits, and set-points for an arm that nothing pulls there, or that is not enabled.
+
+    Args:
+        node: listens.
+        topic: of the set-points; empty: none.
+        compensator: is aimed.
+        joint_names: of the model.
+        follows: whether the desired pose has an effect.
+
+    Attributes:
+        refused: number of messages refused.
+        problem: why the last message was refused; empty if it was not.
+
+    """
+
+    def __init__(
+        self,
+        node: LifecycleNode,
+        topic: str,
+        compensator: GravityCompensator,
+        joint_names: Sequence[str],
+        *,
+        follows: bool,
+    ) -> None:
+        self.refused = 0
+        self.problem = ""
+        self._node = node
+        self._compensator = compensator
+        self._names = list(joint_names)
+        self._follows = follows
+        self._subscription = node.create_subscription(JointState, topic, self._on_setpoint, 10) if topic else None
+
+    def destroy(self) -> None:
+        """Remove the topic from the node."""
+        if self._subscription is not None:
+            self._node.destroy_subscription(self._subscription)
+
+    def _on_setpoint(self, message: JointState) -> None:
+        try:
+            self._compensator.aim(self._target(message))
+        except ControlError as error:
+            self.refused += 1
+            self.problem = f"a set-point was refused, the desired pose stays: {error}"
+            self._node.get_logger().warning(self.problem, throttle_duration_sec=LOG_PERIOD)
+            return
+        self.problem = ""
+
+    def _target(self, message: JointState) -> list[float]:
+        """(n,) NaN where the message does not name the joint."""
+        if not self._follows:
+            raise ControlError("nothing pulls the arm there; give it stiffness and damping")
+        names, positions = list(message.name), list(message.position)
+        unknown = [name for name in names if name not in self._names]
+        if unknown or not names:
+            raise ControlError(
+                f"it names {', '.join(unknown) or 'no joint'}; the model's joints are {', '.join(self._names)}"
+            )
+        if len(positions) != len(names) or len(set(names)) != len(names):
+            raise ControlError(f"it has {len(positions)} positions for joints {', '.join(names)}; expected one each")
+        for name, position in zip(names, positions, strict=True):
+            if not math.isfinite(position):
+                raise ControlError(f"position of joint '{name}' is {position}; expected a finite number")
+        target = dict(zip(names, positions, strict=True))
+        return [target.get(name, math.nan) for name in self._names]
+
+
+AHEAD = 10**9  # ns by which the clocks of two computers may differ
+
+
+class CompensationLoad:
+    """Keeps `compensator` supplied with the gravity torque of the arm and of the load that was told last.
+
+    A load that cannot be meant is refused, and the one in force stays. One that changes the torque too far for an arm
+    that is held by it waits until the compensation is disabled and enabled. The one in force stays, too, when its
+    publisher is gone: what the arm holds does not fall because a program ended.
+
+    Args:
+        node: listens.
+        topic: of `InertiaStamped`; empty: none. The inertia is not looked at, gravity does not feel it.
+        compensator: computes with `gravity`.
+        gravity: the arm's torque, with the load that its file tells of.
+        joints: settings that belong to it.
+        change: what it is compared by.
+
+    Attributes:
+        refused: number of messages refused.
+        problem: why the last message was refused; empty if it was not.
+
+    """
+
+    def __init__(
+        self,
+        node: LifecycleNode,
+        topic: str,
+        compensator: GravityCompensator,
+        gravity: LoadedGravity,
+        joints: JointSettings,
+        *,
+        change: ModelChange,
+    ) -> None:
+        self.refused = 0
+        self.problem = ""
+        self._node = node
+        self._compensator = compensator
+        self._gravity = gravity
+        self._joints = joints
+        self._change = change
+        self._waiting: CarriedLoad | None = None
+        self._stamp = 0
+        self._subscription = (
+            node.create_subscription(InertiaStamped, topic, self._on_message, LATCHED) if topic else None
+        )
+
+    @property
+    def load(self) -> CarriedLoad | None:
+        """The load in force; None if nobody has told of one."""
+        return self._gravity.load
+
+    def check(self) -> None:
+        """Before the arm is held by it: take a load that waits, and look at what is in force.
+
+        Raises:
+            ControlError: model or load cannot be.
+
+        """
+        if self._compensator.at_rest:
+            if self._waiting is not None:
+                self._use(self._gravity.carrying(self._waiting), self._joints, self._change)
+            self._change.check_arm(self._gravity)
+            self._change.check_load(self._gravity)
+
+    def replace(self, gravity: LoadedGravity, joints: JointSettings, change: ModelChange) -> None:
+        """Use another model, and its load; the load in force if it tells of none.
+
+        Raises:
+            ControlError: the model does not fit, or cannot be; the one in force stays.
+
+        """
+        if gravity.load is None:
+            gravity = gravity.carrying(self.load)
+        change.check_arm(gravity)
+        self._use(gravity, joints, change)
+
+    def _use(self, gravity: LoadedGravity, joints: JointSettings, change: ModelChange) -> None:
+        change.check_load(gravity)
+        if not self._compensator.at_rest and joints.names == self._joints.names:
+            change.check_change(self._change, self._gravity, gravity)
+        self._compensator.replace(gravity, joints)
+        self._gravity, self._joints, self._change, self._waiting = gravity, joints, change, None
+        self.problem = ""
+
+    def destroy(self) -> None:
+        """Remove the topic from the node."""
+        if self._subscription is not None:
+            self._node.destroy_subscription(self._subscription)
+
+    def _on_message(self, message: InertiaStamped) -> None:
+        logger = self._node.get_logger()
+        try:
+            stamp = self._checked_stamp(message)
+            center = message.inertia.com
+            load = CarriedLoad(message.inertia.m, (center.x, center.y, center.z), message.header.frame_id.lstrip("/"))
+            gravity = self._gravity.carrying(load)
+            self._change.check_load(gravity)
+            self._waiting = load  # whatever comes of it now, it may be meant
+            self._use(gravity, self._joints, self._change)
+        except ControlError as error:
+            self.refused += 1
+            self.problem = f"a load was refused, the one in force stays ({self.load or 'none'}): {error}"
+            logger.warning(self.problem, throttle_duration_sec=LOG_PERIOD)
+            return
+        self._stamp = stamp or self._stamp
+        logger.info(f"load in force: {load}", throttle_duration_sec=LOG_PERIOD)
+
+    def _checked_stamp(self, message: InertiaStamped) -> int:
+        """Time that the message speaks of, ns; 0 if it does not say."""
+        stamp = message.header.stamp.sec * 10**9 + message.header.stamp.nanosec
+        ahead = stamp - self._node.get_clock().now().nanoseconds
+        if stamp < 0:
+            raise ControlError(f"its stamp is {stamp / 1e9:.1f} s, before the clock began; expected 0 or a time")
+        if stamp and ahead > AHEAD:
+            raise ControlError(f"its stamp is {ahead / 1e9:.1f} s in the future; set the clocks")
+        if stamp and stamp < self._stamp:
+            raise ControlError(f"its stamp is {(self._stamp - stamp) / 1e9:.3f} s older than that of the load in force")
+        return stamp
