@@ -27,7 +27,7 @@ from std_srvs.srv import SetBool, Trigger
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from benchmarks.controller_stack import FORWARD, START, TRAJECTORY, ControllerStack, missing_packages
-from dynid_ros.domains import own_domain
+from dynid_ros.demo.start import own_domain
 from dynid_ros.identified.identified_file import new_document, save_identified
 from dynid_ros.model import RobotModel
 from dynid_ros.model.gravity import GravityModel

@@ -12,7 +12,7 @@ from launch import LaunchContext, LaunchDescription
 from launch.actions import DeclareLaunchArgument, OpaqueFunction, Shutdown
 from launch_ros.actions import Node
 
-from dynid_ros.demo import NODES, OUTPUTS, alone
+from dynid_ros.demo.start import NODES, OUTPUTS, alone
 from dynid_ros.files.share import share_path
 
 CLAIMS = ExitStack()  # of the folder and the domain, as long as the launch lives

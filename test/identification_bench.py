@@ -12,7 +12,7 @@ from std_msgs.msg import String
 from std_srvs.srv import Trigger
 from waiting import START_TIME as TIMEOUT
 
-from dynid_ros.nodes.shared.service_calls import ServiceCaller
+from dynid_ros.demo.calls import ServiceCaller
 from dynid_ros.nodes.shared.topics import LATCHED
 
 

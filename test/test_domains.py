@@ -7,12 +7,12 @@ import sys
 
 import pytest
 
-from dynid_ros import domains
-from dynid_ros.domains import claim, own_domain
+from dynid_ros.demo import start as domains
+from dynid_ros.demo.start import claim, own_domain
 from dynid_ros.errors import DynidError
 
 OTHER = """
-from dynid_ros.domains import own_domain
+from dynid_ros.demo.start import own_domain
 with own_domain() as domain:
     print(domain, flush=True)
     input()

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from dynid_ros.processes import LAST_LINES, ended, stop
+from dynid_ros.demo.processes import LAST_LINES, ended, stop
 
 WAIT = "import time; time.sleep(60)"
 STUBBORN = f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('deaf', flush=True); {WAIT}"
 PARENT = """
 import subprocess, sys, time
-child = subprocess.Popen([sys.executable, "-m", "dynid_ros.processes", "waiting"])
+child = subprocess.Popen([sys.executable, "-m", "dynid_ros.demo.processes", "waiting"])
 print(child.pid, flush=True)
 time.sleep(60)
 """

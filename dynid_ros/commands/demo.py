@@ -7,7 +7,7 @@ from pathlib import Path
 
 from dynid_ros.commands.answers import Answer
 from dynid_ros.commands.options import add_json
-from dynid_ros.demo import run_demo
+from dynid_ros.demo.start import run_demo
 
 
 def add(parser: argparse.ArgumentParser) -> None:

@@ -7,8 +7,8 @@ from pkgutil import iter_modules
 
 import dynid_ros.nodes
 from dynid_ros.commands.answers import Answer
-from dynid_ros.demo import import_nodes
-from dynid_ros.processes import uninterruptible
+from dynid_ros.demo.processes import uninterruptible
+from dynid_ros.demo.start import import_nodes
 
 NAMES = sorted(module.name for module in iter_modules(dynid_ros.nodes.__path__) if not module.ispkg)
 

@@ -16,7 +16,7 @@ pytest.importorskip("mujoco")
 pytest.importorskip("ros2cli", reason="ros2cli is not installed")
 
 from benchmarks.controller_stack import TRAJECTORY, ControllerStack, missing_packages
-from dynid_ros.domains import own_domain
+from dynid_ros.demo.start import own_domain
 
 if absent := missing_packages():
     pytest.skip(f"ros2_control is not all there: not installed are {', '.join(absent)}", allow_module_level=True)

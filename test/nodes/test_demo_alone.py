@@ -9,10 +9,12 @@ rclpy = pytest.importorskip("rclpy")
 from sensor_msgs.msg import JointState  # noqa: E402
 from waiting import wait  # noqa: E402
 
-from dynid_ros.demo import alone  # noqa: E402
-from dynid_ros.domains import own_domain  # noqa: E402
+from dynid_ros.demo.calls import require_simulation  # noqa: E402
+from dynid_ros.demo.start import (  # noqa: E402
+    alone,
+    own_domain,
+)
 from dynid_ros.errors import DynidError  # noqa: E402
-from dynid_ros.nodes.demonstration.waiting import require_simulation  # noqa: E402
 
 
 @pytest.fixture(autouse=True)

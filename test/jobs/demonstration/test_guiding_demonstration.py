@@ -6,7 +6,8 @@ import numpy as np
 import planar_arm
 import pytest
 
-from dynid_ros.jobs.demonstration.guiding import Guided, GuidingVerdict, place_of
+from dynid_ros.demo.arm import place_of
+from dynid_ros.demo.guiding_act import Guided, GuidingVerdict
 from dynid_ros.model import RobotModel
 
 ROBOT = RobotModel.from_urdf(planar_arm.urdf())

@@ -7,10 +7,10 @@ import numpy as np
 import planar_arm
 import pytest
 
+from dynid_ros.demo.links_act import true_base_parameters, write_link_demonstration
 from dynid_ros.errors import DynidError
 from dynid_ros.excitation import FourierExcitation
 from dynid_ros.identification import LinkIdentification
-from dynid_ros.jobs.demonstration.links import true_base_parameters, write_link_demonstration
 from dynid_ros.model import RobotModel
 from dynid_ros.model.friction import JointFriction
 from dynid_ros.simulation import Drives, Sensors, SimulatedArm, misjudged_urdf, record, tabled_arm, truth_table

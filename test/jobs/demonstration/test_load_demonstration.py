@@ -7,12 +7,12 @@ import numpy as np
 import online_experiment
 import pytest
 
+from dynid_ros.demo.load_act import LoadShown, judge_load
 from dynid_ros.errors import DynidError
 from dynid_ros.excitation import FourierExcitation
 from dynid_ros.identification import LoadIdentification
 from dynid_ros.identification.online.online_identification import OnlineIdentification
 from dynid_ros.identified.load import load_section
-from dynid_ros.jobs.demonstration.load import LoadShown, judge_load
 from dynid_ros.model import RobotModel
 from dynid_ros.model.inertia import from_center_of_mass
 from dynid_ros.simulation import Drives, Sensors, SimulatedArm, demo_arm_urdf, measure, simulate, truth_table

@@ -5,10 +5,10 @@ import copy
 import numpy as np
 import pytest
 
+from dynid_ros.demo.torque_sensors_act import judge_torque_sensors
 from dynid_ros.excitation.pose_set import PoseSet
 from dynid_ros.identification import TorqueSensorCalibration
 from dynid_ros.identified.gravity import KnownGravity
-from dynid_ros.jobs.demonstration.torque_sensors import judge_torque_sensors
 from dynid_ros.model import RobotModel
 from dynid_ros.simulation import Drives, Sensors, SimulatedArm, demo_arm_urdf, measure, simulate, truth_table
 from dynid_ros.trajectories import MotionLimits

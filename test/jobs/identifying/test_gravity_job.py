@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from gravity_experiment import demo_recording, demo_robot
 
+from dynid_ros.demo.gravity_act import write_gravity_demonstration
 from dynid_ros.errors import IdentificationError, RecordingError
 from dynid_ros.identification import GravityIdentification
 from dynid_ros.identified.gravity import gravity_moments
 from dynid_ros.identified.identified_file import load_identified
-from dynid_ros.jobs.demonstration.gravity import write_gravity_demonstration
 from dynid_ros.jobs.identification import identify_gravity
 from dynid_ros.jobs.report import report_gravity
 from dynid_ros.model import GravityModel

@@ -5,9 +5,8 @@ import json
 import numpy as np
 import pytest
 
+from dynid_ros.demo.page import Act, Found
 from dynid_ros.errors import DynidError
-from dynid_ros.report.demonstration.act import Act
-from dynid_ros.report.demonstration.found import Found
 from dynid_ros.report.page import Tile
 
 

@@ -6,10 +6,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from dynid_ros.report.demonstration.act import Act
-from dynid_ros.report.demonstration.before_after import before_after_plot
-from dynid_ros.report.demonstration.found import Found
-from dynid_ros.report.demonstration.report import write_demonstration_report
+from dynid_ros.demo.page import Act, Found, before_after_plot, write_demonstration_report
 from dynid_ros.report.page import Tile
 
 VOID = {"meta", "br", "img", "input", "link"}

@@ -8,10 +8,86 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
+import numpy as np
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from dynid_ros import __version__
 from dynid_ros.errors import DynidError
 from dynid_ros.files import write_atomically
-from dynid_ros.report.demonstration.found import Found
-from dynid_ros.report.page import Tile
+from dynid_ros.report.drawing import LIGHT, svg
+from dynid_ros.report.formats import as_fine_as, significant
+from dynid_ros.report.page import Tile, write_page
+from dynid_ros.report.plots import ROW_WIDTH, row_axes, rows_height
+
+# Errors before and after, joint by joint.
+
+
+def before_after_plot(names: Sequence[str], before: NDArray, after: NDArray, label: str) -> str:
+    """SVG of two sizes (rows,) per joint, orange before, blue after; `label` names them and their unit."""
+
+    def draw(figure: Figure) -> None:
+        axes = row_axes(figure, [(name,) for name in names])
+        rows = np.arange(len(names))
+        axes.barh(rows - 0.2, before, height=0.36, color=LIGHT["uncompensated"])
+        axes.barh(rows + 0.2, after, height=0.36, color=LIGHT["identified"])
+        axes.set_xlim(0, 1.05 * max(np.max(before), np.max(after)))
+        axes.set_xlabel(label)
+
+    return svg(label, ROW_WIDTH, rows_height(len(names)), draw)
+
+
+# A number that was identified, beside the truth.
+
+
+@dataclass(frozen=True)
+class Found:
+    """One number that was identified, beside the truth.
+
+    Attributes:
+        name: of what.
+        unit: of all numbers.
+        true: value.
+        value: as identified; NaN if the data do not decide it.
+        half: half of the 95 % interval.
+
+    """
+
+    name: str
+    unit: str
+    true: float
+    value: float
+    half: float
+
+    @property
+    def error(self) -> float:
+        """Identified less true."""
+        return self.value - self.true
+
+    @property
+    def decided(self) -> bool:
+        """Whether the data decide it."""
+        return bool(np.isfinite(self.value))
+
+    @property
+    def covered(self) -> bool:
+        """Whether the interval holds the truth."""
+        return bool(abs(self.error) <= self.half)
+
+    @property
+    def cells(self) -> tuple[str, str, str, str]:
+        """True and identified value, half interval and error as text."""
+        if not self.decided:
+            return significant(self.true), "–", "–", "–"
+        finer = self.half / 10
+        # not a zero with a sign
+        true = self.true if abs(self.true) > finer / 100 else 0.0
+        return (
+            as_fine_as(true, finer),
+            as_fine_as(self.value, finer),
+            significant(self.half, 2),
+            significant(self.error, 2),
+        )
 
 
 class Verdict(Protocol):
@@ -115,3 +191,33 @@ class Act:
             return cls(**content | {name: tuple(content[name]) for name in ("story", "sentences")})
         except (ValueError, TypeError, KeyError) as error:
             raise DynidError(f"{path}: not an act of this version's demo ({error}); play that act again") from error
+
+
+# The one page of the demo: what happened, act by act, held against what is true of the simulated arm.
+
+
+TITLE = "An arm learns what it weighs"
+SHORT_TABLE = 12
+"""Rows up to which a table is open."""
+
+
+def write_demonstration_report(path: str | Path, acts: Mapping[str, Act], missing: tuple[str, ...] = ()) -> Path:
+    """Write the page.
+
+    Args:
+        path: of the HTML file; folders are made. Addresses of the acts' pages are relative to it.
+        acts: by name, in the order of the story.
+        missing: names of acts that did not come to their end.
+
+    """
+    failed = [act.title for act in acts.values() if not act.passed]
+    return write_page(
+        path,
+        "demo.html.j2",
+        robot={"name": TITLE},
+        acts=acts,
+        failed=failed,
+        missing=missing,
+        short=SHORT_TABLE,
+        source={"version": __version__},
+    )

@@ -7,18 +7,21 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from dynid_ros.demo import gravity_act as gravity
+from dynid_ros.demo import links_act as links
+from dynid_ros.demo import load_act as load
+from dynid_ros.demo import torque_sensors_act as torque_sensors
+from dynid_ros.demo.calls import require_simulation, spin_for
+from dynid_ros.demo.flexible_act import flexible_act
+from dynid_ros.demo.guiding_act import guiding_act
+from dynid_ros.demo.page import Act as Shown
+from dynid_ros.demo.page import write_demonstration_report
+from dynid_ros.demo.processes import DemoProcess, running
+from dynid_ros.demo.stage import START_TIMEOUT, Stage
 from dynid_ros.errors import DynidError
-from dynid_ros.nodes.demonstration import gravity, links, load, torque_sensors
-from dynid_ros.nodes.demonstration.flexible import flexible_act
-from dynid_ros.nodes.demonstration.guiding import guiding_act
-from dynid_ros.nodes.demonstration.process import DemoProcess, running
-from dynid_ros.nodes.demonstration.stage import START_TIMEOUT, Stage
-from dynid_ros.nodes.demonstration.waiting import require_simulation, spin_for
 from dynid_ros.nodes.shared.parameters import NodeParameter
 from dynid_ros.nodes.shared.process import ros_process
 from dynid_ros.nodes.shared.robot_description import ROBOT_PARAMETERS
-from dynid_ros.report.demonstration.act import Act as Shown
-from dynid_ros.report.demonstration.report import write_demonstration_report
 
 
 @dataclass(frozen=True)

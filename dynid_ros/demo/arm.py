@@ -1,10 +1,12 @@
 """The simulated arm as the demo moves and watches it, by services and topics that a robot has as well."""
 
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import SimpleNamespace
 
 import numpy as np
+from geometry_msgs.msg import WrenchStamped
 from lifecycle_msgs.msg import Transition
 from numpy.typing import NDArray
 from rclpy.node import Node
@@ -13,13 +15,19 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
+from dynid_ros.demo.calls import ServiceCaller, spin_for, spin_until
 from dynid_ros.errors import DynidError
-from dynid_ros.nodes.demonstration.waiting import spin_for, spin_until
+from dynid_ros.model import RobotModel
 from dynid_ros.nodes.shared.command_topic import CommandTopic
 from dynid_ros.nodes.shared.robot_description import robot_model
-from dynid_ros.nodes.shared.service_calls import ServiceCaller
 from dynid_ros.nodes.shared.topics import LATCHED, JointOrder
 from dynid_ros.recording import Recording
+
+
+def place_of(robot: RobotModel, link: str, position: NDArray) -> NDArray:
+    """Where a link's origin is in the base frame, (T, 3) in m, for positions (T, n)."""
+    return robot.forward_kinematics(position)[:, robot.link_names.index(link), :3, 3]
+
 
 MOVE_SPEED = 0.6
 """Part of the velocity limits that a move from pose to pose uses."""
@@ -179,3 +187,80 @@ class DemoArm:
 
     def _on_compensation(self, message: String) -> None:
         self._compensation_state = message.data
+
+
+# A hand that leads the demo's arm: a spring between both.
+
+
+PUSH_TOPIC = "/simulator/push"
+RATE = 50.0
+"""Of the pushes, Hz."""
+SPEED = 0.2
+"""Of the hand, m/s."""
+STIFFNESS, DAMPING, LARGEST_FORCE = 600.0, 80.0, 60.0
+"""Of the spring, N/m and N s/m, and N."""
+HOLD = 0.6
+"""For which the hand holds the arm at the end of the way, s."""
+STALE, TIMEOUT = 0.1, 120.0
+"""s. A hand feels at once where the arm is: it pulls by fresh joint states only, and waits for them so long."""
+
+
+class Hand:
+    """Pulls a link along; the nodes notice it as they would a human's, by nothing but the arm's motion.
+
+    Args:
+        node: of the coordinator.
+        arm: is listened to while it is led.
+        link: that is held, at the origin of its frame; the simulator is told by its parameter `push_link`.
+
+    Attributes:
+        forces: stamps, s, and sizes, N.
+        led: stamps of begin and end of each lead, s.
+
+    """
+
+    def __init__(self, node: Node, arm: DemoArm, link: str) -> None:
+        self._node, self._arm, self._link = node, arm, link
+        self._push = node.create_publisher(WrenchStamped, PUSH_TOPIC, 10)
+        self.forces: list[tuple[float, float]] = []
+        self.led: list[tuple[float, float]] = []
+
+    def lead(self, way: Sequence[float]) -> None:
+        """Take the link by `way` (3,), in the base frame, m; then let go.
+
+        Raises:
+            DynidError: joint states come too late, all the time.
+
+        """
+        start, far = self._place(), np.asarray(way, float)
+        duration, past = float(np.linalg.norm(far)) / SPEED, 0.0
+        first, place, before = self._arm.track[-1][0], start, time.monotonic()
+        deadline = before + TIMEOUT
+        while past < duration + HOLD:
+            self._arm.wait(before + 1.0 / RATE - time.monotonic())
+            now, last, place = time.monotonic(), place, self._place()
+            step, before = now - before, now
+            if self._age() > STALE:
+                self._pull(np.zeros(3))
+                if now > deadline:
+                    raise DynidError("joint states come too late for a hand to lead the arm; the machine is too busy")
+                continue
+            past += min(step, STALE)
+            hand = start + far * min(past / duration, 1.0)
+            force = STIFFNESS * (hand - place) - DAMPING * (place - last) / step
+            self._pull(force * min(1.0, LARGEST_FORCE / max(float(np.linalg.norm(force)), 1e-9)))
+        self._pull(np.zeros(3))
+        self.led.append((first, self._arm.track[-1][0]))
+
+    def _age(self) -> float:
+        """Of the last joint state, s."""
+        return self._node.get_clock().now().nanoseconds * 1e-9 - self._arm.track[-1][0]
+
+    def _place(self) -> NDArray:
+        return place_of(self._arm.robot, self._link, np.array([self._arm.track[-1][1]]))[0]
+
+    def _pull(self, force: NDArray) -> None:
+        message = WrenchStamped()
+        message.wrench.force.x, message.wrench.force.y, message.wrench.force.z = force.tolist()
+        self._push.publish(message)
+        self.forces.append((self._arm.track[-1][0], float(np.linalg.norm(force))))

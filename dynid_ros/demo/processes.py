@@ -5,12 +5,14 @@ import io
 import multiprocessing
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from importlib import import_module
+from itertools import pairwise
 from multiprocessing.context import ForkProcess
 from pathlib import Path
 from typing import NoReturn, Protocol
@@ -45,7 +47,7 @@ def end_with_parent() -> None:
 
 
 def run_module() -> None:
-    """`python -m dynid_ros.processes <module> <arguments>`: its `main`, in a process that ends with its parent."""
+    """`python -m dynid_ros.demo.processes <module> <arguments>`: its `main`, in a process that ends with its parent."""
     end_with_parent()
     del sys.argv[0]
     import_module(sys.argv[0]).main()
@@ -166,3 +168,78 @@ class ForkedProcess(ForkProcess):
 
 if __name__ == "__main__":
     run_module()
+
+
+# Nodes that the coordinator of the demo starts itself: what they read is not there before.
+
+
+class DemoProcess:
+    """A node of this package in a process of its own.
+
+    Args:
+        name: of its module and of the node.
+        parameters: on top of the files of parameters that this process was given.
+        log: file for what it prints.
+        namespace: of the node; empty: none.
+        node: another name for it; empty: that of its module.
+        good: exit codes that are no fault; a node that serves has none.
+
+    """
+
+    def __init__(
+        self,
+        name: str,
+        parameters: Mapping[str, object],
+        log: Path,
+        namespace: str = "",
+        *,
+        node: str = "",
+        good: Sequence[int] = (),
+    ) -> None:
+        command = [sys.executable, "-m", "dynid_ros.demo.processes", f"dynid_ros.nodes.{name}", "--ros-args"]
+        for option, file in pairwise(sys.argv):
+            if option == "--params-file":
+                command += [option, file]
+        for parameter, value in parameters.items():
+            command += ["-p", f"{parameter}:={value}"]
+        for rule, value in (("__ns", namespace), ("__node", node)):
+            if value:
+                command += ["-r", f"{rule}:={value}"]
+        self.name, self.log, self.good = node or name, log, good
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with log.open("w") as printed:
+            self._process = subprocess.Popen(command, stdout=printed, stderr=subprocess.STDOUT)
+
+    def check(self) -> bool:
+        """Whether it still runs.
+
+        Raises:
+            DynidError: it ended by a fault; the last lines of its log are on the terminal.
+
+        """
+        code = self._process.poll()
+        if code is not None and code not in self.good:
+            raise self.fault()
+        return code is None
+
+    def fault(self) -> DynidError:
+        """That it ended without having done what it should."""
+        return ended(self.name, self._process.poll(), self.log)
+
+    def end(self) -> None:
+        """Have it end, and wait for that."""
+        # rclpy ends its work at SIGTERM; SIGINT raises in the middle of it too.
+        stop([self._process])
+
+
+@contextmanager
+def running(processes: list[DemoProcess], *started: DemoProcess) -> Iterator[None]:
+    """Have them among `processes`, those that are watched; they end with the block."""
+    processes += started
+    try:
+        yield
+    finally:
+        for process in started:
+            processes.remove(process)
+        for process in started:
+            process.end()

@@ -4,12 +4,75 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
+from dynid_ros.demo.arm import Hand, place_of
+from dynid_ros.demo.page import Act, Found
+from dynid_ros.demo.stage import Stage
 from dynid_ros.model import RobotModel
-from dynid_ros.report.demonstration.found import Found
-from dynid_ros.report.demonstration.guiding_plot import guiding_plot, guiding_view
+from dynid_ros.report.drawing import LIGHT, label_axes, plot_area, svg
 from dynid_ros.report.page import Tile
+from dynid_ros.report.plots import SideView, draw_stick
+
+# An arm that is led by the hand: where it is over time, and the force that leads it.
+
+
+WIDTH, HEIGHT, FORCES = 340, 300, 80
+VIEW_WIDTH, VIEW_HEIGHT = 340, 300
+GUIDING_PLOT_CENTI = 100.0
+
+
+def guiding_plot(time: NDArray, moved: NDArray, force: NDArray, led: Sequence[tuple[float, float]]) -> str:
+    """SVG of the way of the place that the hand holds, and the hand's force below.
+
+    Args:
+        time: (T,) s.
+        moved: (T,) distance from where it was first, m.
+        force: (T,) size of the hand's, N.
+        led: from when to when the hand leads, s.
+
+    """
+
+    def draw(figure: Figure) -> None:
+        above = plot_area(figure, left=52, bottom=50 + FORCES)
+        above.plot(time, GUIDING_PLOT_CENTI * moved, color=LIGHT["identified"], linewidth=1.8)
+        label_axes(above, "", "way (cm)")
+        above.tick_params(axis="x", length=0, labelbottom=False)
+        below = plot_area(figure, left=52, bottom=40, top=HEIGHT - 40 - FORCES)
+        below.plot(time, force, color=LIGHT["measured"], linewidth=1.4)
+        label_axes(below, "time (s)", "force (N)")
+        below.yaxis.set_major_locator(MaxNLocator(3))
+        for axes in (above, below):
+            for start, end in led:
+                axes.axvspan(start, end, color=LIGHT["band"], linewidth=0, zorder=0)
+            axes.margins(x=0)
+
+    return svg("How far the arm has moved and the force of the hand, over time", WIDTH, HEIGHT, draw)
+
+
+def guiding_view(robot: RobotModel, poses: NDArray) -> str:
+    """SVG of the arm from the side, in the poses (P, n) in which it was left; the first in grey, the last in full."""
+    view = SideView.of(robot, poses)
+    sticks = view.sticks(poses)
+    points = sticks.reshape(-1, 2)
+    margin = 0.12 * (np.ptp(points, axis=0).max() or 1.0)
+    low, high = points.min(axis=0) - margin, points.max(axis=0) + margin
+
+    def draw(figure: Figure) -> None:
+        axes = plot_area(figure, 0, 0, 0, 0)
+        axes.set_axis_off()
+        axes.set_aspect("equal")
+        axes.set_xlim(low[0], high[0])
+        axes.set_ylim(low[1], high[1])
+        axes.axhline(0, color=LIGHT["line"], linewidth=1.5, zorder=0)
+        draw_stick(axes, sticks[0], LIGHT["measured"], alpha=0.55, width=6)
+        for alpha, stick in zip(np.linspace(0.4, 1.0, len(sticks) - 1), sticks[1:], strict=True):
+            draw_stick(axes, stick, LIGHT["identified"], alpha=float(alpha), width=3)
+
+    return svg("Side view of the arm where the hand left it", VIEW_WIDTH, VIEW_HEIGHT, draw)
+
 
 LEAST_WAY = 0.15
 """That the place the hand holds is moved by each time the hand leads it, m."""
@@ -131,6 +194,41 @@ class GuidingVerdict:
         ]
 
 
-def place_of(robot: RobotModel, link: str, position: NDArray) -> NDArray:
-    """Where a link's origin is in the base frame, (T, 3) in m, for positions (T, n)."""
-    return robot.forward_kinematics(position)[:, robot.link_names.index(link), :3, 3]
+# Second act of the demo: a hand leads the arm that floats, and leaves it somewhere else.
+
+
+WAYS = ([0.0, 0.2, 0.15], [-0.1, -0.15, 0.15])
+"""By which the hand takes the wrist along, one after the other, in the base frame, m."""
+HELD = "link_5"
+"""Its origin is where the axes of the wrist meet: pushed there, the wrist's joints do not swing about."""
+STORY = (
+    "The arm floats, and a hand takes it by the wrist. No node knows of the hand: the motors apply the gravity "
+    "torque of wherever the arm is, and the arm goes along. The hand has only friction and inertia to overcome.",
+    "Where the hand lets go, the arm stays.",
+)
+
+
+def guiding_act(stage: Stage) -> None:
+    """Play it; it is good if the arm goes along, and stays."""
+    arm = stage.arm
+    stage.announce("Hand guiding: a hand takes the floating arm along and lets go, twice.")
+    stage.call.set_parameters("/simulator", {"push_link": HELD})
+    with arm.compensation():
+        arm.compensated()
+        with arm.let_go():
+            first, hand = len(arm.track) - 1, Hand(stage, arm, HELD)
+            for way in WAYS:
+                hand.lead(way)
+                arm.wait(LEAST_TIME)
+            track = arm.track[first:]
+    time, position = (np.array(values) for values in zip(*track, strict=True))
+    stamps, forces = (np.array(values) for values in zip(*hand.forces, strict=True))
+    guided = Guided(
+        HELD,
+        time - time[0],
+        position,
+        np.interp(time, stamps, forces, left=0.0, right=0.0),
+        [(float(start - time[0]), float(end - time[0])) for start, end in hand.led],
+    )
+    title = "Hand guiding: the arm is led, and stays where it is left"
+    stage.later("hand_guiding", lambda: Act.of(title, STORY, GuidingVerdict(arm.robot, guided)))

@@ -1,1 +1,0 @@
-"""Acts of the demo, judged: what was identified beside the truth."""
