@@ -12,7 +12,8 @@ from setuptools import find_packages, setup
 
 # Whoever makes a wheel, or its metadata, gives one of these commands (PEP 517); colcon and Debian's tools do not.
 FOR_WHEEL = not {"bdist_wheel", "dist_info", "editable_wheel"}.isdisjoint(sys.argv)
-NODES = [] if FOR_WHEEL else sorted(path.stem for path in Path("dynid_ros/nodes").glob("[!_]*.py"))
+NODES = {} if FOR_WHEEL else {path.stem: f"nodes.{path.stem}" for path in Path("dynid_ros/nodes").glob("[!_]*.py")}
+NODES |= {} if FOR_WHEEL else {"demo": "demo.coordinator"}
 
 setup(
     name="dynid_ros",
@@ -66,7 +67,7 @@ setup(
     entry_points={
         "console_scripts": [
             "dynid = dynid_ros.cli:main",
-            *(f"{name} = dynid_ros.nodes.{name}:main" for name in NODES),
+            *(f"{name} = dynid_ros.{module}:main" for name, module in sorted(NODES.items())),
         ],
     },
 )

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import yaml
 
+from dynid_ros.nodes import module_of
 from dynid_ros.nodes.shared.parameters import NodeParameter
 
 DOCS = Path(__file__).resolve().parent
@@ -38,7 +39,7 @@ def nodes() -> list[str]:
 
 def section(node: str) -> str:
     """Heading, what the node is, and its table."""
-    module = import_module(f"dynid_ros.nodes.{node}")
+    module = import_module(module_of(node))
     first = " ".join((module.__doc__ or "").split("\n\n")[0].split())
     more = f"[config/{node}.yaml](../config/{node}.yaml)"
     return "\n".join([f"## {node}", "", f"{first} {more}", "", *table(module.PARAMETERS)])

@@ -16,6 +16,8 @@ from threading import Event
 
 from rclpy.impl.implementation_singleton import rclpy_implementation
 
+from dynid_ros.nodes import module_of
+
 NAP = 0.002
 """s."""
 KINDS = ("subscription", "guard_condition", "client", "service")
@@ -79,7 +81,7 @@ class FrozenProcess:
 
     def __init__(self, name, how, parameters, *words):
         given = [word for key, value in parameters.items() for word in ("-p", f"{key}:={value}")]
-        arguments = [f"dynid_ros.nodes.{name}", how, "--ros-args", *words, *given]
+        arguments = [module_of(name), how, "--ros-args", *words, *given]
         self._process = subprocess.Popen([sys.executable, __file__, *arguments])
 
     def __enter__(self):

@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from dynid_ros.demo.processes import ForkedProcess
+from dynid_ros.nodes import module_of
 
 CONTEXT = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload(
     [
-        f"dynid_ros.nodes.{name}"
+        module_of(name)
         for name in ("simulator", "recorder", "gravity_compensation", "excitation", "gravity_identification", "demo")
     ]
 )
@@ -38,7 +39,7 @@ class NodeProcess:
         os.close(handle)
         self._log = Path(log)
         # the later overrides the earlier
-        self._process = self._started(f"dynid_ros.nodes.{name}", ["--ros-args", *words, *given])
+        self._process = self._started(module_of(name), ["--ros-args", *words, *given])
 
     def _started(self, module: str, arguments: list[str]) -> Any:
         process = CONTEXT.Process(target=_run, args=(module, arguments, self._log, os.environ["ROS_DOMAIN_ID"]))

@@ -15,6 +15,7 @@ import pytest
 import yaml
 
 import dynid_ros
+from dynid_ros.nodes import module_of
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "dynid_ros"
@@ -191,11 +192,11 @@ def test_console_script_exists(script, target):
     assert path.is_file()
     functions = [node.name for node in ast.parse(path.read_text()).body if isinstance(node, ast.FunctionDef)]
     assert function in functions
-    assert script == ("dynid" if module == "dynid_ros.cli" else path.stem)
+    assert module == ("dynid_ros.cli" if script == "dynid" else module_of(script))
 
 
 def nodes() -> list[str]:
-    return sorted(script for script, target in console_scripts().items() if ".nodes." in target)
+    return sorted(script for script, target in console_scripts().items() if script != "dynid")
 
 
 # As colcon, pip, uv and pybuild call it.
@@ -213,7 +214,7 @@ def test_wheels_bring_one_command(command):
 
 def test_every_node_is_a_console_script():
     with_main = [path.stem for path in sorted((PACKAGE / "nodes").glob("*.py")) if "\ndef main(" in path.read_text()]
-    assert with_main == nodes()
+    assert sorted([*with_main, "demo"]) == nodes()
 
 
 # The demo has one file for all its nodes, with what differs from the nodes' own files.
@@ -229,7 +230,7 @@ def parameter_types(node: str) -> dict[str, type]:
     pytest.importorskip("rclpy")
     if node == "simulator":
         pytest.importorskip("mujoco")
-    table = importlib.import_module(f"dynid_ros.nodes.{node}").PARAMETERS
+    table = importlib.import_module(module_of(node)).PARAMETERS
     assert all(parameter.description for parameter in table)
     return {parameter.name: kind(parameter.default) for parameter in table}
 

@@ -10,7 +10,7 @@ from dynid_ros.commands.answers import Answer
 from dynid_ros.demo.processes import uninterruptible
 from dynid_ros.demo.start import import_nodes
 
-NAMES = sorted(module.name for module in iter_modules(dynid_ros.nodes.__path__) if not module.ispkg)
+NAMES = sorted(["demo", *(module.name for module in iter_modules(dynid_ros.nodes.__path__) if not module.ispkg)])
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -30,5 +30,5 @@ def _node(options: argparse.Namespace) -> Answer:
     import_nodes([options.name], f"node {options.name}")
     sys.argv = [f"dynid node {options.name}", *options.arguments]  # where rclpy looks
     uninterruptible()  # a node ends in its own way, however often it is told
-    import_module(f"dynid_ros.nodes.{options.name}").main()
+    import_module(dynid_ros.nodes.module_of(options.name)).main()
     return Answer("", {})

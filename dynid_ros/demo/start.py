@@ -18,6 +18,7 @@ from pathlib import Path
 from dynid_ros.demo.processes import ForkedProcess, ended, stop
 from dynid_ros.errors import DynidError
 from dynid_ros.files.share import share_path
+from dynid_ros.nodes import module_of
 
 # ROS domains that one process, and those that it starts, have to themselves on this machine.
 
@@ -163,7 +164,7 @@ def import_nodes(names: Iterable[str], what: str) -> None:
     os.environ.setdefault("AMENT_PREFIX_PATH", sys.prefix)
     for name in names:
         try:
-            import_module(f"dynid_ros.nodes.{name}")
+            import_module(module_of(name))
         except ImportError as error:
             missing = (error.name or "").partition(".")[0]
             if missing in ("", "dynid_ros"):

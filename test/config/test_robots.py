@@ -12,6 +12,7 @@ rclpy = pytest.importorskip("rclpy")
 from rclpy.context import Context  # noqa: E402
 
 from dynid_ros.model import RobotModel  # noqa: E402
+from dynid_ros.nodes import module_of  # noqa: E402
 from dynid_ros.nodes.experiment.safety import Safety  # noqa: E402
 from dynid_ros.nodes.shared.parameters import declare  # noqa: E402
 from dynid_ros.recording.effort import EffortConvention  # noqa: E402
@@ -40,7 +41,7 @@ def as_declared(path: Path, name: str):
         start_parameter_services=False,
     )
     try:
-        return declare(node, importlib.import_module(f"dynid_ros.nodes.{name}").PARAMETERS)
+        return declare(node, importlib.import_module(module_of(name)).PARAMETERS)
     finally:
         node.destroy_node()
         context.try_shutdown()

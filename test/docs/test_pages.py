@@ -24,6 +24,7 @@ from doc_pages import (
 )
 
 from dynid_ros import cli
+from dynid_ros.nodes import module_of
 
 NODES_SOURCE = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "dynid_ros" / "nodes").rglob("*.py"))
 NODES = sorted(path.stem for path in (ROOT / "config").glob("*.yaml"))
@@ -137,7 +138,7 @@ def node_of(name: str) -> str:
 
 def check_parameters(node: str, names: list[str], *, live: bool = False) -> None:
     pytest.importorskip("rclpy")
-    table = {row.name: row for row in importlib.import_module(f"dynid_ros.nodes.{node}").PARAMETERS}
+    table = {row.name: row for row in importlib.import_module(module_of(node)).PARAMETERS}
     for name in names:
         assert name in table, f"{node} has no parameter {name}"
         assert not live or table[name].adjustable, f"{name} of {node} is read at the start only"
@@ -156,7 +157,7 @@ def check_launch(name: str, arguments: list[str]) -> None:
         if argument in ("params_file", "namespace"):
             continue
         pytest.importorskip("rclpy")
-        tables = [importlib.import_module(f"dynid_ros.nodes.{node}").PARAMETERS for node in started]
+        tables = [importlib.import_module(module_of(node)).PARAMETERS for node in started]
         if not any(row.name == argument for table in tables for row in table):
             assert argument in words, f"{name} has no {argument}"
             assert value in words or Path(value).suffix or "/" in value, f"{argument}:={value} for {name}"

@@ -34,6 +34,7 @@ from rclpy.node import Node  # noqa: E402
 from rclpy.parameter import Parameter  # noqa: E402
 from std_msgs.msg import Header  # noqa: E402
 
+from dynid_ros.nodes import module_of  # noqa: E402
 from dynid_ros.nodes.compensation import configuration as compensation  # noqa: E402
 from dynid_ros.nodes.excitation import ExcitationNode  # noqa: E402
 from dynid_ros.nodes.experiment.design import PARAMETERS as EXCITATION  # noqa: E402
@@ -200,7 +201,7 @@ MOTION: dict[str, Any] = {
 def _table(node: type | str) -> Sequence[NodeParameter]:
     from importlib import import_module  # noqa: PLC0415
 
-    return import_module(f"dynid_ros.nodes.{node}").PARAMETERS
+    return import_module(module_of(node)).PARAMETERS
 
 
 CASES = {

@@ -15,6 +15,7 @@ from launch.launch_description_sources import get_launch_description_from_python
 from launch_ros.parameter_descriptions import ParameterValue
 
 from dynid_ros.errors import DynidError
+from dynid_ros.nodes import module_of
 from dynid_ros.nodes.shared.launch_description import _argument
 
 LAUNCH = Path(__file__).resolve().parents[2] / "launch"
@@ -77,7 +78,7 @@ def test_these_are_all():
 
 @pytest.mark.parametrize(("name", "nodes"), NODES.items())
 def test_arguments_are_the_parameters_of_the_nodes(name, nodes):
-    tables = [importlib.import_module(f"dynid_ros.nodes.{node}").PARAMETERS for node in nodes]
+    tables = [importlib.import_module(module_of(node)).PARAMETERS for node in nodes]
     found = arguments(name)
     own = {"params_file", "namespace"} | CHOICES.get(name, set())
     assert set(found) == own | {parameter.name for table in tables for parameter in table}
@@ -86,7 +87,7 @@ def test_arguments_are_the_parameters_of_the_nodes(name, nodes):
 
 @pytest.mark.parametrize(("name", "nodes"), NODES.items())
 def test_values_of_every_type_are_taken(name, nodes):
-    tables = [importlib.import_module(f"dynid_ros.nodes.{node}").PARAMETERS for node in nodes]
+    tables = [importlib.import_module(module_of(node)).PARAMETERS for node in nodes]
     given = {parameter.name: yaml.safe_dump(parameter.default) for table in tables for parameter in table}
     assert started(name, **given)[0] == nodes[0]
 

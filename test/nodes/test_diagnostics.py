@@ -27,6 +27,7 @@ from dynid_ros.errors import DynidError  # noqa: E402
 from dynid_ros.files.share import share_path  # noqa: E402
 from dynid_ros.identified.identified_file import new_document, save_identified  # noqa: E402
 from dynid_ros.model.gravity import GravityModel  # noqa: E402
+from dynid_ros.nodes import module_of  # noqa: E402
 from dynid_ros.nodes.compensation.ros2_control import ForwardedEffort  # noqa: E402
 from dynid_ros.nodes.shared.diagnostics import PERIOD, Diagnostics  # noqa: E402
 
@@ -127,7 +128,7 @@ class Robot:
 
 
 def make(name):
-    module = importlib.import_module(f"dynid_ros.nodes.{name}")
+    module = importlib.import_module(module_of(name))
     camel = name.title().replace("_", "")
     found = [getattr(module, key) for key in (f"{camel}Node", camel) if hasattr(module, key)]
     return found[0]()

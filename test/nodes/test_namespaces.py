@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from dynid_ros.nodes import module_of
+
 pytest.importorskip("rclpy")
 
 ROOT = Path(__file__).parents[2]
@@ -24,13 +26,13 @@ def names(values):
 
 @pytest.mark.parametrize("node", NODES)
 def test_no_default_names_what_is_outside_of_the_namespace(node):
-    parameters = import_module(f"dynid_ros.nodes.{node}").PARAMETERS
+    parameters = import_module(module_of(node)).PARAMETERS
     assert not {p.name: p.default for p in parameters if any(text.startswith("/") for text in names(p.default))}
 
 
 @pytest.mark.parametrize("node", NODES)
 def test_a_topic_that_may_be_left_out_says_what_then(node):
-    for parameter in import_module(f"dynid_ros.nodes.{node}").PARAMETERS:
+    for parameter in import_module(module_of(node)).PARAMETERS:
         if parameter.names_topics:
             may = parameter.default in ("", [""]) or "empty: " in parameter.description
             assert parameter.required != may, parameter.name
