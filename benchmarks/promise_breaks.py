@@ -16,24 +16,24 @@ class Break(NamedTuple):
 
 COMPENSATOR, LOOP = "control/gravity_compensator.py", "nodes/compensation/loop.py"
 RAMP, CONTROLLER = "control/torque_ramp.py", "nodes/compensation/controller.py"
-STATES, ACTING = "nodes/compensation/joint_state_input.py", "nodes/compensation/acting_torque.py"
-COMPENSATION, ORDER = "nodes/gravity_compensation.py", "nodes/shared/joint_states.py"
+STATES, ACTING = "nodes/compensation/inputs.py", "nodes/compensation/ros2_control.py"
+COMPENSATION, ORDER = "nodes/gravity_compensation.py", "nodes/shared/topics.py"
 COMMANDS, CHANGE = "nodes/shared/command_topic.py", "control/model_change.py"
-ARM, EXCITATION, TIME = "nodes/experiment/arm.py", "nodes/excitation.py", "nodes/experiment/motion_time.py"
-MOTION_CONTROLLER = "nodes/experiment/motion_controller.py"
+ARM, EXCITATION, TIME = "nodes/experiment/trajectory_execution.py", "nodes/excitation.py", "nodes/experiment/watch.py"
+MOTION_CONTROLLER = "nodes/experiment/watch.py"
 RUNNING, RECORDER, TOPIC, BAG = (
-    "nodes/shared/running.py",
+    "nodes/shared/process.py",
     "nodes/recorder.py",
-    "nodes/shared/raw_subscription.py",
+    "nodes/shared/topics.py",
     "recording/bag_writer.py",
 )
 DESCRIPTION = "nodes/shared/robot_description.py"
 LINKS, IDENTIFICATION, SIMULATOR, CONTROLLERS, FORWARDED = (
-    "identification/links/result.py",
-    "nodes/identifying/identification_node.py",
+    "identification/links/link_result.py",
+    "nodes/identification/identification_node.py",
     "nodes/simulator.py",
     "nodes/simulated_arm/controllers.py",
-    "simulation/forward_controller.py",
+    "simulation/trajectory_controller.py",
 )
 
 NOT_FINITE = (ORDER, "            if not math.isfinite(value):", "            if False:")
@@ -51,9 +51,9 @@ STAMPS_ASCEND = (
 )
 WRITABLE = ("nodes/shared/parameters.py", "read_only=not parameter.adjustable", "read_only=False")
 UNFORESEEN = (RUNNING, "except Exception as error:  # a fault", "except KeyError as error:  # a fault")
-FOLLOWED = ("trajectories/progress.py", "if not excess[i] <= 0:", "if False:")
+FOLLOWED = ("trajectories/execution.py", "if not excess[i] <= 0:", "if False:")
 SOON_STALE = (ARM, "elif age > self._stale_after:", "elif age > 0.05:")
-NO_XML_ERROR = ("model/urdf_document.py", "except ET.ParseError as error:", "except KeyError as error:")
+NO_XML_ERROR = ("model/urdf.py", "except ET.ParseError as error:", "except KeyError as error:")
 
 
 ALONE = (COMMANDS, "        if self._node.count_publishers(self.name) <= int(self.is_open):", "        if True:")
@@ -129,12 +129,12 @@ def _models() -> list[Break]:
         Break(
             here + "test_a_reload_that_would_be_a_step_needs_disable_and_enable",
             steps,
-            (("nodes/compensation/load.py", "if not self._compensator.at_rest and", "if False and"),),
+            (("nodes/compensation/inputs.py", "if not self._compensator.at_rest and", "if False and"),),
         ),
         Break(
             here + "test_a_load_that_would_be_a_step_waits_for_disable_and_enable",
             "a load that was refused is forgotten",
-            (("nodes/compensation/load.py", "            self._waiting = load  #", "            #"),),
+            (("nodes/compensation/inputs.py", "            self._waiting = load  #", "            #"),),
         ),
         Break(
             here + "test_a_model_that_cannot_be_is_refused_at_reload_and_enable",
@@ -261,17 +261,17 @@ def _compensation() -> list[Break]:
         Break(
             node + "test_a_load_that_cannot_be_meant_is_refused_and_the_one_in_force_stays",
             "stamps of loads may be in the future",
-            (("nodes/compensation/load.py", "if stamp and ahead > AHEAD:", "if False:"),),
+            (("nodes/compensation/inputs.py", "if stamp and ahead > AHEAD:", "if False:"),),
         ),
         Break(
             node + "test_a_load_stays_when_its_publisher_is_gone_and_comes_back_after_a_new_configuration",
             "the load is not latched",
-            (("nodes/compensation/load.py", "self._on_message, LATCHED)", "self._on_message, 10)"),),
+            (("nodes/compensation/inputs.py", "self._on_message, LATCHED)", "self._on_message, 10)"),),
         ),
         Break(
             node + "test_measured_links_are_counted_with_and_springs_where_they_fall_silent",
             "links are never too old",
-            (("nodes/compensation/links.py", "if age > self._timeout:", "if False:"),),
+            (("nodes/compensation/inputs.py", "if age > self._timeout:", "if False:"),),
         ),
         Break(here + "test_parameters_stay_while_it_runs", "parameters may be set", (WRITABLE,)),
         Break(
@@ -303,7 +303,7 @@ def _compensation() -> list[Break]:
         Break(
             here + "test_another_urdf_while_active_changes_nothing",
             "another URDF goes unnoticed",
-            (("nodes/compensation/model.py", "if changed:", "if False:"),),
+            (("nodes/compensation/configuration.py", "if changed:", "if False:"),),
         ),
         Break(
             here + "test_a_fault_of_the_code_is_answered_and_the_torque_goes_on",
@@ -365,7 +365,7 @@ def _compensation() -> list[Break]:
         Break(
             "test_controller_query.py::test_a_controller_that_does_not_fit_is_refused",
             "joints that the model does not know are taken",
-            (("nodes/compensation/setup.py", "    if unknown:", "    if False:"),),
+            (("nodes/compensation/configuration.py", "    if unknown:", "    if False:"),),
         ),
         Break(
             "test_controller_query.py::test_a_controller_that_comes_back_with_other_joints_is_a_fault",
@@ -375,7 +375,7 @@ def _compensation() -> list[Break]:
         Break(
             "test_setpoint.py::test_a_set_point_that_cannot_be_meant_is_refused",
             "joints of another robot are passed over",
-            (("nodes/compensation/setpoint.py", "        if unknown or not names:", "        if False:"),),
+            (("nodes/compensation/inputs.py", "        if unknown or not names:", "        if False:"),),
         ),
         Break(
             "test_setpoint.py::test_damping_without_velocities_is_a_fault",
@@ -402,7 +402,13 @@ def _controllers() -> list[Break]:
         Break(
             query + "test_of_an_answering_controller_the_joints_win_and_others_are_refused",
             "joints that are given are not compared",
-            (("nodes/compensation/setup.py", "if expected and expected != list(controller.joints):", "if False:"),),
+            (
+                (
+                    "nodes/compensation/configuration.py",
+                    "if expected and expected != list(controller.joints):",
+                    "if False:",
+                ),
+            ),
         ),
         Break(
             query + "test_a_controller_that_answers_late_with_other_joints_is_a_fault",
@@ -419,7 +425,7 @@ def _controllers() -> list[Break]:
             "inactive ones are not told of",
             (
                 (
-                    "nodes/compensation/status.py",
+                    "nodes/compensation/loop.py",
                     "        if unheard:",
                     "        if False:",
                 ),
@@ -474,7 +480,7 @@ def _controllers() -> list[Break]:
         Break(
             activity + "test_a_torque_that_acts_although_disabled_is_told_of",
             "it is not looked at",
-            (("nodes/compensation/status.py", "if abs(effort) > FELT * limit:", "if False:"),),
+            (("nodes/compensation/loop.py", "if abs(effort) > FELT * limit:", "if False:"),),
         ),
         Break(
             activity + "test_silence_alone_may_hold_the_torque_for_a_while",
@@ -594,7 +600,7 @@ def _excitation() -> list[Break]:
         Break(
             here + "test_a_recording_that_cannot_be_read_is_named",
             "recordings are not read",
-            (("nodes/experiment/settings.py", "            if paths:", "            if False:"),),
+            (("nodes/experiment/design.py", "            if paths:", "            if False:"),),
         ),
         Break(here + "test_a_fault_of_the_code_is_answered", "services let exceptions pass", (UNFORESEEN,)),
         Break(
@@ -644,7 +650,7 @@ def _identification() -> list[Break]:
             "errors of archives pass",
             (
                 (
-                    "recording/npz_file.py",
+                    "recording/tables.py",
                     "except Exception as error:  # a dozen",
                     "except KeyError as error:  # a dozen",
                 ),
@@ -653,7 +659,7 @@ def _identification() -> list[Break]:
         Break(
             here + "test_of_a_truncated_bag_the_whole_part_is_fitted",
             "nobody says that it was cut off",
-            (("recording/bag_reader.py", "truncated=bag.truncated", "truncated=False"),),
+            (("recording/bag_reader.py", '"truncated": bag.truncated', '"truncated": False'),),
         ),
         Break(
             here + "test_one_that_takes_long_says_how_far_it_is_and_can_be_cancelled",
@@ -700,7 +706,7 @@ def _identification() -> list[Break]:
         Break(
             few + "test_links_of_a_short_recording",
             "the URDF of an earlier run stays",
-            (("jobs/identifying/links.py", "        remove(path)\n", ""),),
+            (("jobs/identification.py", "        remove(path)\n", ""),),
         ),
         Break(
             few + "test_gravity_where_some_joints_never_turned",
@@ -712,7 +718,7 @@ def _identification() -> list[Break]:
             "what is not known is not told",
             (
                 (
-                    "identification/load/result.py",
+                    "identification/load_result.py",
                     "if not unknown or not (self.is_loaded",
                     "if True or not (self.is_loaded",
                 ),
@@ -759,7 +765,7 @@ def _identification() -> list[Break]:
             "gaps are not counted",
             (
                 (
-                    "nodes/identifying/sample_means.py",
+                    "nodes/identification/live_load.py",
                     "self.missing += round(step / self.period) - 1",
                     "self.missing += 0",
                 ),
@@ -768,17 +774,23 @@ def _identification() -> list[Break]:
         Break(
             node + "test_live_a_clock_that_is_set_back",
             "a clock that is set back is not looked for",
-            (("nodes/identifying/live_load.py", "if step < -SET_BACK:", "if False:"),),
+            (("nodes/identification/live_load.py", "if step < -SET_BACK:", "if False:"),),
         ),
         Break(
             here + "test_the_watch_on_torque_sensors_names_what_is_wrong",
             "a clock that is set back is not looked for",
-            (("nodes/identifying/torque_sensor_watch.py", "if back > SET_BACK:", "if False:"),),
+            (("nodes/torque_sensor_calibration.py", "if back > SET_BACK:", "if False:"),),
         ),
         Break(
             "test_torque_sensor_calibration_node.py::test_without_samples_accept_is_refused",
             "whether anything is known is not looked at",
-            (("identification/torque_sensors/observer.py", "        if not told.any():", "        if False:"),),
+            (
+                (
+                    "identification/torque_sensors/torque_sensor_observer.py",
+                    "        if not told.any():",
+                    "        if False:",
+                ),
+            ),
         ),
     ]
 
@@ -789,7 +801,7 @@ def _simulator() -> list[Break]:
         Break(
             node + "test_refuses_bad_trajectories_and_stays",
             "sizes of points are not compared",
-            (("nodes/simulated_arm/trajectory_points.py", "        if size != n:", "        if False:"),),
+            (("nodes/simulated_arm/controllers.py", "        if size != n:", "        if False:"),),
         ),
         Break(
             node + "test_refuses_an_effort_that_is_not_finite_and_a_wrong_size_ends_the_controller",
@@ -830,7 +842,7 @@ def _simulator() -> list[Break]:
         Break(
             node + "test_an_impossible_load_is_not_picked_up",
             "sizes of a load's numbers are not compared",
-            (("nodes/simulated_arm/parameters.py", "if len(getattr(settings, name)) != length:", "if False:"),),
+            (("nodes/simulated_arm/hardware.py", "if len(getattr(settings, name)) != length:", "if False:"),),
         ),
         Break(
             here + "test_a_publisher_that_is_gone_leaves_its_last_command",
@@ -1032,7 +1044,7 @@ def _recorder() -> list[Break]:
         Break(
             here + "test_a_clock_that_is_set_back_changes_no_order",
             "times are those of the clock",
-            (("recording/reception_time.py", "        return found", "        return received"),),
+            (("recording/bag_writer.py", "        return found", "        return received"),),
         ),
         Break(
             here + "test_simulated_time_that_stands_still_does_not_stop_it",

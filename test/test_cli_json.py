@@ -114,8 +114,8 @@ def fixture_quick(monkeypatch, tmp_path):
     """Pictures take their time, and so does the demo."""
     for module, name in (
         ("load", "write_load_report"),
-        ("links", "write_link_report"),
-        ("gravity", "write_gravity_report"),
+        ("identification", "write_link_report"),
+        ("identification", "write_gravity_report"),
     ):
         monkeypatch.setattr(f"dynid_ros.jobs.{module}.{name}", lambda path, *_: path)
     monkeypatch.setattr("dynid_ros.jobs.excitation.write_design_report", lambda path, *_: path)

@@ -22,8 +22,9 @@ def test_source_tree():
 def test_prefix(tmp_path, site_packages):
     package = tmp_path / site_packages / "dynid_ros"
     package.mkdir(parents=True)
-    for name in ("__init__.py", "errors.py", "share.py"):
+    for name in ("__init__.py", "errors.py"):
         shutil.copy(ROOT / "dynid_ros" / name, package)
+    shutil.copytree(ROOT / "dynid_ros/files", package / "files")
     share = tmp_path / "share" / "dynid_ros"
     (share / "config").mkdir(parents=True)
     shutil.copy(ROOT / "package.xml", share)

@@ -162,17 +162,13 @@ class SquareRootInformation:
 
 
 # How far an estimate is moved by innovations that are correlated in time.
-#
 # Innovations of a robot are mostly friction that the model lacks: what is off now is off in the next second too. The
 # standard errors of least squares take each row for new evidence. Here the estimate's steps, gain times innovation,
-# are
-# summed over blocks of time, and their squares compared with what white innovations of unit variance would give; the
-# blocks are 1, 2, 4, ... times as long (blocking: Flyvbjerg and Petersen 1989, "Error estimates on averages of
-# correlated
-# data"; for each parameter it is a Bartlett estimate of its long-run variance). White innovations give the same ratio
-# at
-# all lengths; correlated ones a ratio that grows until blocks are longer than the correlation. The largest counts.
-#
+# are summed over blocks of time, and their squares compared with what white innovations of unit variance would give;
+# the blocks are 1, 2, 4, ... times as long (blocking: Flyvbjerg and Petersen 1989, "Error estimates on averages of
+# correlated data"; for each parameter it is a Bartlett estimate of its long-run variance). White innovations give the
+# same ratio at all lengths; correlated ones a ratio that grows until blocks are longer than the correlation. The
+# largest counts.
 # What stays alike for longer than the longest block is not seen, nor what repeats with the motion.
 
 

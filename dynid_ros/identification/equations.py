@@ -13,8 +13,11 @@ from scipy.cluster.vq import kmeans, vq
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.estimation.normal_equations import AnyColumns, LinkFactors
+from dynid_ros.identified.links import LinkModel
+from dynid_ros.identified.validation import Validation, validate_torque
 from dynid_ros.model import RobotModel
 from dynid_ros.model.arrays import blocks, joint_samples
+from dynid_ros.model.link_columns import LinkColumns
 from dynid_ros.recording import Recording
 from dynid_ros.recording.uniform_motion import LinkSegment, LinkSignals
 from dynid_ros.signals import LowPass
@@ -272,3 +275,39 @@ class SampleEquations(Equations[AnyColumns]):
             time = window.start + np.arange(len(torque))
             kind = None if self._kinds is None else self._kinds.of(*motion[:2])
             yield EquationBlock(0, time, np.zeros(len(torque)), kind, columns.rows(*motion), torque)
+
+
+def compare(model: LinkModel, recording: Recording) -> tuple[NDArray, NDArray, NDArray]:
+    """Time (M,), measured and predicted torque (M, n), both through the same low-pass, without rest at the ends.
+
+    Raises:
+        IdentificationError: no torque, or nothing is left of the recording.
+
+    """
+    robot = model.robot
+    columns = LinkColumns(robot, [(joint,) for joint in model.joints], model.friction.coupled)
+    # Columns of the friction terms are in the order of `columns`, which is that of the names.
+    value = np.zeros(columns.size)
+    value[columns.chosen([0] * robot.n_joints)] = [*columns.base.project(model.parameters), *model.coefficients]
+    equations: LinkEquations[LinkColumns] = LinkEquations(model.signals, [recording.select(robot.joint_names)])
+    parts = list(equations.blocks(columns))
+    predicted = [
+        np.column_stack([rows @ value[own] for rows, own in zip(block.rows, columns.of_joint, strict=True)])
+        for block in parts
+    ]
+    return (
+        np.concatenate([block.time for block in parts]),
+        np.concatenate([block.torque for block in parts]),
+        np.concatenate(predicted),
+    )
+
+
+def validate(model: LinkModel, recording: Recording) -> Validation:
+    """Agreement per joint on a recording.
+
+    Raises:
+        IdentificationError: as `compare`.
+
+    """
+    _, measured, predicted = compare(model, recording)
+    return validate_torque(recording.source, model.robot.joint_names, measured, predicted)

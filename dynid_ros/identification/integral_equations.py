@@ -14,21 +14,14 @@ from dynid_ros.model.arrays import BLOCK, joint_samples
 from dynid_ros.model.link_columns import LinkColumns
 
 # Torques integrated over windows, which need no acceleration (Atkeson, An and Hollerbach 1986, section 4.1.2).
-#
 # The paper integrates the equations of a load on a wrist sensor (eqs. 25 to 27); those of joint torques are
-#
 # τ = d/dt (M q̇) − Ṁ q̇ + c(q, q̇) + g(q),
-#
 # ∫ w τ dt = [w M q̇] − ∫ ẇ M q̇ dt + ∫ w (c + g − Ṁ q̇) dt
-#
 # for any weight w(t) of a window. With w = 1 this is the paper's form: the momenta at the two ends count, with all
-# the
-# noise of two velocities. A weight that is zero at the ends averages the momentum instead (Shinbrot 1957, modulating
-# functions).
-#
+# the noise of two velocities. A weight that is zero at the ends averages the momentum instead (Shinbrot 1957,
+# modulating functions).
 # All terms are linear in the parameters, and columns of the torque regressor Y: M v of Y(q, 0, v) without gravity, c
-# + g
-# of Y(q, q̇, 0), and Ṁ q̇ of the derivative of M(q) v along q̇.
+# + g of Y(q, q̇, 0), and Ṁ q̇ of the derivative of M(q) v along q̇.
 
 
 SHIFT = 1e-5

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from dynid_ros.errors import IdentifiedFileError
 from dynid_ros.estimation.estimate import freedom_of, half_width
-from dynid_ros.identification.static_samples import Samples
 from dynid_ros.identified.identified_file import (
     DIRECTIONS,
     LARGEST_MOMENT,
@@ -133,10 +132,10 @@ class IdentifiedGravity:
         both = np.nan_to_num(self.offset)[:, None] + self.coulomb[:, None] * [1.0, -1.0]
         return np.where(np.isnan(told), both, told)
 
-    def predict(self, samples: Samples) -> NDArray:
-        """(M, n) what the sensors read, with friction where its direction is known."""
-        friction = np.nan_to_num(self.coulomb) * samples.direction + np.nan_to_num(self.viscous) * samples.velocity
-        return self.sensor_torque(samples.position) + friction
+    def predict(self, position: NDArray, velocity: NDArray, direction: NDArray) -> NDArray:
+        """(M, n) what the sensors read, friction included; direction (M, n) is -1, 1, or 0 where it is not known."""
+        friction = np.nan_to_num(self.coulomb) * direction + np.nan_to_num(self.viscous) * velocity
+        return self.sensor_torque(position) + friction
 
     def _number(self, entry: dict, label: str, where: str) -> float:
         return _number(self._file, entry, label, where)

@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.errors import IdentifiedFileError, ModelError
 from dynid_ros.estimation.estimate import KEY, BaseEstimate
-from dynid_ros.identification.equations import LinkEquations
 from dynid_ros.identified.identified_file import (
     DIRECTIONS,
     _finite,
@@ -21,7 +20,6 @@ from dynid_ros.identified.identified_file import (
     file_of,
     is_number,
 )
-from dynid_ros.identified.validation import Validation, validate_torque
 from dynid_ros.model import RobotModel
 from dynid_ros.model.friction import COUPLING_TERMS, FrictionModel, JointFriction
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK
@@ -63,41 +61,6 @@ class LinkModel:
 
         """
         return self.predict(*self.signals.motion_at_samples(recording.select(self.robot.joint_names)))
-
-    def compare(self, recording: Recording) -> tuple[NDArray, NDArray, NDArray]:
-        """Time (M,), measured and predicted torque (M, n), both through the same low-pass, without rest at the ends.
-
-        Raises:
-            IdentificationError: no torque, or nothing is left of the recording.
-
-        """
-        columns = LinkColumns(self.robot, [(joint,) for joint in self.joints], self.friction.coupled)
-        x = np.concatenate([columns.base.project(self.parameters), self.coefficients])
-        # Columns of the friction terms are in the order of `columns`, which is that of the names.
-        order = columns.chosen([0] * self.robot.n_joints)
-        value = np.zeros(columns.size)
-        value[order] = x
-        equations: LinkEquations[LinkColumns] = LinkEquations(self.signals, [recording.select(self.robot.joint_names)])
-        blocks = list(equations.blocks(columns))
-        predicted = [
-            np.column_stack([rows @ value[own] for rows, own in zip(block.rows, columns.of_joint, strict=True)])
-            for block in blocks
-        ]
-        return (
-            np.concatenate([block.time for block in blocks]),
-            np.concatenate([block.torque for block in blocks]),
-            np.concatenate(predicted),
-        )
-
-    def validate(self, recording: Recording) -> Validation:
-        """Agreement per joint on a recording.
-
-        Raises:
-            IdentificationError: as `compare`.
-
-        """
-        _, measured, predicted = self.compare(recording)
-        return validate_torque(recording.source, self.robot.joint_names, measured, predicted)
 
     @property
     def joints(self) -> list[JointFriction]:

@@ -18,12 +18,9 @@ from dynid_ros.signals import Motion
 from dynid_ros.trajectories.limits import per_joint
 
 # Regressors of Lightcap and Banks 2007 for links behind springs, of one joint or of n.
-#
 # Base parameters of the links come first, then n columns for each of Coulomb and viscous friction of the links,
-# stiffness
-# (eq. 3 only), inertia and viscous friction of the motors. They take measured motions as they are, noise and all:
-# what
-# estimates are made of is `output_error`; these are the paper's, to compare with.
+# stiffness (eq. 3 only), inertia and viscous friction of the motors. They take measured motions as they are, noise
+# and all: what estimates are made of is `output_error`; these are the paper's, to compare with.
 
 
 def regressor_with_stiffness(robot: RobotModel, link: Motion, motor: Motion) -> NDArray:

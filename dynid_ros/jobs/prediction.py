@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from dynid_ros.errors import IdentificationError, IdentifiedFileError
 from dynid_ros.files import atomic_file, writable_file
+from dynid_ros.identification.equations import validate
 from dynid_ros.identification.static_samples import DERIVATIVE_WINDOW, SampleRules, Samples
 from dynid_ros.identified.gravity import IdentifiedGravity
 from dynid_ros.identified.identified_file import load_identified
@@ -76,7 +77,7 @@ def _by_links(document: dict, robot: RobotModel, recording: Recording) -> tuple[
     model = link_model(document, robot)
     predicted = model.predict_recording(recording)
     try:
-        validation = model.validate(recording)
+        validation = validate(model, recording)
     except IdentificationError as error:
         return predicted, _sample_by_sample(recording, predicted), [f"{UNFILTERED}: {error}"]
     remark = f"compared after a low-pass at {model.signals.cutoff:g} Hz on both, without rest at the ends"
@@ -85,7 +86,8 @@ def _by_links(document: dict, robot: RobotModel, recording: Recording) -> tuple[
 
 def _by_gravity(document: dict, robot: RobotModel, recording: Recording) -> tuple[NDArray, Validation, list[str]]:
     model = IdentifiedGravity(robot, document)
-    predicted = model.predict(_every_sample(recording))
+    every = _every_sample(recording)
+    predicted = model.predict(every.position, every.velocity, every.direction)
     remarks = [
         f"{UNFILTERED}; this model has gravity and friction but no inertias: accelerations are in the difference"
     ]

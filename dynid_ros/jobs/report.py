@@ -9,6 +9,7 @@ from pathlib import Path
 from dynid_ros.errors import IdentifiedFileError
 from dynid_ros.files import writable_file
 from dynid_ros.identification import GravityIdentification
+from dynid_ros.identification.equations import compare
 from dynid_ros.identified.identified_file import check_same_robot, load_identified
 from dynid_ros.identified.links import link_model
 from dynid_ros.identified.validation import validate_torque
@@ -85,7 +86,7 @@ def report_file(
 
 
 def _predicted(document: dict, robot: RobotModel, recording: Recording) -> Predicted:
-    time, measured, predicted = link_model(document, robot).compare(recording)
+    time, measured, predicted = compare(link_model(document, robot), recording)
     return Predicted(
         validate_torque(recording.source, robot.joint_names, measured, predicted), time, measured, predicted
     )

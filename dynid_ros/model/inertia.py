@@ -87,12 +87,10 @@ def _complement(matrix: np.ndarray, share: float) -> np.ndarray:
 
 
 # The 4x4 pseudo-inertia of a rigid body: the matrix whose positive definiteness is physical possibility.
-#
 # P = ∫ [r; 1] [r; 1]ᵀ dm = [[Σ, m c], [m cᵀ, m]] with Σ = ½ tr(I) 1 − I, about the link frame. A body of positive
-# density
-# that fills space has P ≻ 0, and each P ≻ 0 belongs to such a body; this includes the positive mass and the triangle
-# inequality of the principal moments (Wensing, Kim and Slotine 2018, "Linear matrix inequalities for physically
-# consistent inertial parameter identification"). SI units. Leading dimensions of arrays are bodies.
+# density that fills space has P ≻ 0, and each P ≻ 0 belongs to such a body; this includes the positive mass and the
+# triangle inequality of the principal moments (Wensing, Kim and Slotine 2018, "Linear matrix inequalities for
+# physically consistent inertial parameter identification"). SI units. Leading dimensions of arrays are bodies.
 
 
 _ROUNDING = 1e-13

@@ -18,10 +18,8 @@ from dynid_ros.model.regressor import N_FEATURES, WRENCH
 from dynid_ros.model.robot import RobotModel
 
 # The motion of all links of one sample: straight-line Python on floats, written once per robot.
-#
 # What the torque of a body is linear in, and where its joint frame is in the base frame: with these, regressors are a
-# few
-# products of small stacked matrices (`regressor_sums`).
+# few products of small stacked matrices (`regressor_sums`).
 
 
 PER_LINK = N_FEATURES + 12

@@ -205,10 +205,8 @@ WRENCH = _wrench_tensor()
 
 
 # Gradients of scalar functions of the torque regressor with respect to the motion.
-#
 # The adjoint method: what the function gains from each entry of the regressor is carried back, link by link, to
-# motion
-# vectors and from those to joint positions, velocities and accelerations. All gradients together cost some two
+# motion vectors and from those to joint positions, velocities and accelerations. All gradients together cost some two
 # evaluations of the regressor, however many joints and samples there are.
 
 
@@ -316,10 +314,8 @@ def _through(
 
 
 # The wrench that moves a body at the tip, as a linear function of the body's ten parameters.
-#
 # A load on a wrist force sensor is the last link of a chain, of which all six components are measured, not one
-# (Atkeson,
-# An and Hollerbach 1986, eqs. 4, 7 and 8).
+# (Atkeson, An and Hollerbach 1986, eqs. 4, 7 and 8).
 
 
 _BY_AXIS = WRENCH.transpose(1, 0, 2).reshape(-1, N_FEATURES)

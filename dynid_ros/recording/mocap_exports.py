@@ -10,17 +10,14 @@ from dynid_ros.recording.series import PoseSeries
 from dynid_ros.recording.tables import TIME_NAMES
 
 # CSV exports of OptiTrack Motive.
-#
 # One line of settings (`Format Version`, …, `Length Units`), then lines with each column's type, name and ID, in
-# newer
-# versions its parent, then what it holds (`Rotation`, `Position`, or the name of a quality) and the axis below
-# `Frame`.
-# Cells of what was not seen are empty. Columns `Rigid Body Marker` and the like hold where a marker is expected to
-# be,
-# seen or not: they are no measurement and passed over.
+# newer versions its parent, then what it holds (`Rotation`, `Position`, or the name of a quality) and the axis below
+# `Frame`. Cells of what was not seen are empty. Columns `Rigid Body Marker` and the like hold where a marker is
+# expected to be, seen or not: they are no measurement and passed over.
 
 
 MEASURED = ("marker", "rigid body")
+"""Types of columns that were measured; `Rigid Body Marker` and the like are where a marker is expected."""
 
 
 def is_motive(text: MocapText) -> bool:
@@ -66,10 +63,8 @@ def read_motive(text: MocapText) -> dict[str, PoseSeries]:
 
 
 # Marker tracks as plain tables: `t` (s), then `x1`, `y1`, `z1`, … or `<name>_x`, `<name>_y`, `<name>_z`.
-#
 # Rigid bodies have `<name>_qx`, `<name>_qy`, `<name>_qz`, `<name>_qw` too. Lengths are in m, or as the caller says;
-# cells
-# of what was not seen are empty or nan. Other columns are passed over.
+# cells of what was not seen are empty or nan. Other columns are passed over.
 
 
 _COLUMN = re.compile(r"(?P<name>.+)_(?P<axis>x|y|z|qx|qy|qz|qw)|(?P<letter>[xyz])_?(?P<number>\d+)", re.IGNORECASE)
@@ -112,10 +107,9 @@ def read_plain(text: MocapText) -> dict[str, PoseSeries]:
 
 
 # TSV exports of markers by Qualisys Track Manager.
-#
 # Lines of a key and its value (`FREQUENCY`, `MARKER_NAMES`, …), perhaps a line with the names of the columns, then
-# three
-# columns a marker in mm, perhaps behind the frame and the time. A marker that was not seen is at 0, 0, 0 or empty.
+# three columns a marker in mm, perhaps behind the frame and the time. A marker that was not seen is at 0, 0, 0 or
+# empty.
 
 
 KEY, NUMBER = re.compile(r"[A-Z][A-Z0-9_]+"), re.compile(r"[-+.,eE0-9]*")
@@ -172,11 +166,9 @@ def _rate(text: MocapText, keys: dict[str, int]) -> float:
 
 
 # Marker tracks in TRC files, of Motion Analysis, OpenSim and many others.
-#
 # A line `PathFileType`, one of keys (`DataRate`, `Units`, …) and one of their values, one with `Frame#`, `Time` and
-# the
-# names of the markers, one with `X1`, `Y1`, `Z1`, …; all between tabs. A marker that was not seen is empty or at 0,
-# 0, 0.
+# the names of the markers, one with `X1`, `Y1`, `Z1`, …; all between tabs. A marker that was not seen is empty or at
+# 0, 0, 0.
 
 
 def is_trc(text: MocapText) -> bool:
@@ -208,12 +200,9 @@ def read_trc(text: MocapText) -> dict[str, PoseSeries]:
 
 
 # CSV exports of Vicon Nexus and Tracker.
-#
 # Sections one below the other, each with its title (`Trajectories`; `Objects` or `Segments` with rigid bodies), its
-# rate
-# in Hz, a line with the names, one with `Frame, Sub Frame, X, Y, Z, …` and one with the units, up to a blank line.
-# Cells
-# of what was not seen are empty. Time is counted from frame 1.
+# rate in Hz, a line with the names, one with `Frame, Sub Frame, X, Y, Z, …` and one with the units, up to a blank
+# line. Cells of what was not seen are empty. Time is counted from frame 1.
 
 
 SECTIONS = ("Trajectories", "Objects", "Segments")

@@ -91,16 +91,11 @@ def joint_names_of_columns(count: int, joint_names: Sequence[str] | None, source
 
 
 # Recordings as CSV tables.
-#
 # The first line names the columns: `t` (s), then `<joint>_position`, `<joint>_velocity`, `<joint>_torque` (N m) and,
-# of a
-# second encoder, `<joint>_link_position`. Other spellings that are read: `time`; `pos`, `q`; `vel`, `dq`, `qd`;
-# `tau`,
-# `effort`; `current` (A); and these words in front, as in `q_<joint>` or `tau_<joint>`. Where only numbers stand for
-# the
-# joints (`q1`, `tau_1`), the caller names them. Columns that fit none of this are passed over; an empty cell is a
-# value
-# that was not recorded.
+# of a second encoder, `<joint>_link_position`. Other spellings that are read: `time`; `pos`, `q`; `vel`, `dq`, `qd`;
+# `tau`, `effort`; `current` (A); and these words in front, as in `q_<joint>` or `tau_<joint>`. Where only numbers
+# stand for the joints (`q1`, `tau_1`), the caller names them. Columns that fit none of this are passed over; an empty
+# cell is a value that was not recorded.
 
 
 ENCODING = "utf-8-sig"  # spreadsheets put a byte order mark in front
@@ -246,12 +241,10 @@ def _parsed_rows(path: Path, header: list[str], used: list[int]) -> Iterator[lis
 
 
 # Recordings as NumPy archives.
-#
 # Keys: `time` (N,) in s; `position`, `velocity`, `torque` (N m), `link_position`, each (N, n); `joint_names` (n,).
-# Other
-# spellings that are read: `t`; `pos`, `q`; `vel`, `dq`, `qd`; `tau`, `effort`; `current` (A). Without `joint_names`
-# the
-# caller names the columns. Our own archives carry `start_time`, wrenches, poses and where other joints were as well.
+# Other spellings that are read: `t`; `pos`, `q`; `vel`, `dq`, `qd`; `tau`, `effort`; `current` (A). Without
+# `joint_names` the caller names the columns. Our own archives carry `start_time`, wrenches, poses and where other
+# joints were as well.
 
 
 LARGEST = 8_000 * MEGABYTE

@@ -327,7 +327,7 @@ def write_gravity_report(
         raise IdentificationError("report: no samples; give the recordings that were identified from")
     if demonstration is not None:
         _check_demonstration(model, demonstration)
-    predicted = model.predict(samples)
+    predicted = model.predict(samples.position, samples.velocity, samples.direction)
     fit = validate_torque("fit", robot.joint_names, samples.torque, predicted)
     validations = read_validations(document, robot.joint_names)
     source = mapping(document, "source", file_of(document))

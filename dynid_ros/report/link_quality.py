@@ -11,6 +11,7 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
+from dynid_ros.identification.equations import compare
 from dynid_ros.identification.links.link_result import LinkResult
 from dynid_ros.identified.validation import Validation, validate_torque
 from dynid_ros.model import RobotModel
@@ -52,8 +53,8 @@ class TorqueComparison:
 
         """
         own = recording.select(result.robot.joint_names)
-        time, measured, identified = result.model.compare(own)
-        urdf = result.urdf_model.compare(own)[2]
+        time, measured, identified = compare(result.model, own)
+        urdf = compare(result.urdf_model, own)[2]
         segments = result.model.signals.segments(own)
         rows = np.searchsorted(np.concatenate([part.time for part in segments]), time)
         motion = Motion(

@@ -59,14 +59,10 @@ class Differences:
 
 
 # Which way dry friction acts on links behind springs, sticking included.
-#
 # Newton's method on all samples at once does not find out when links stick: a direction is not a smooth function. A
-# march
-# through time does: each of its short steps asks which directions agree with the velocities that they lead to
-# (Moreau's
-# time stepping; Acary and Brogliato 2008, chapter 10). It is of second order only, so nothing but the directions is
-# taken
-# from it.
+# march through time does: each of its short steps asks which directions agree with the velocities that they lead to
+# (Moreau's time stepping; Acary and Brogliato 2008, chapter 10). It is of second order only, so nothing but the
+# directions is taken from it.
 
 
 RESTING = 1e-9

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from dynid_ros.errors import IdentificationError, ModelError
 from dynid_ros.estimation.estimate import KEY, BaseEstimate, half_width
 from dynid_ros.files import write_atomically
+from dynid_ros.identification.equations import validate
 from dynid_ros.identified.identified_file import _number, new_document, save_identified
 from dynid_ros.identified.links import MISSING, KnownArm, LinkModel, dry_torques, friction_section, links_section
 from dynid_ros.identified.validation import Validation
@@ -210,7 +211,7 @@ class LinkResult:
             IdentificationError: no torque, or too short.
 
         """
-        return self.model.validate(recording)
+        return validate(self.model, recording)
 
     def summary(self) -> str:
         """Tables of joints and base parameters, and what is not identifiable."""

@@ -15,13 +15,10 @@ from dynid_ros.model import RobotModel
 from dynid_ros.model.inertia import LOAD_NAMES, STATIC
 
 # Gains of a sensor's axes, as far as a load shows them.
-#
 # All axes feel one mass and one centre: gains that differ from axis to axis leave residuals, and would be taken for
 # inertia. Readings are Y x + bias + γ Y x with relative errors γ of the gains, drawn from a normal distribution of
-# known
-# width: ridge regression, about the load of the fit before. What all axes have in common no load shows; it stays an
-# error
-# of the result.
+# known width: ridge regression, about the load of the fit before. What all axes have in common no load shows; it
+# stays an error of the result.
 
 
 ROUNDS = 5

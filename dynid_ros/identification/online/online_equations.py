@@ -23,12 +23,9 @@ from dynid_ros.model.one_sample_regressor import RegressorSums
 from dynid_ros.signals.derivatives import DELAY, WEIGHTS
 
 # One causal low-pass for all columns of an equation, and fewer equations after it.
-#
 # An equation A x = b that holds at each instant for constant x holds for its filtered columns too, whatever the
-# filter's
-# lag, from the first sample on if all columns start from zero. So noise of accelerations, which is largest at high
-# frequencies, is taken off before it can bias the estimate, and nothing has to be aligned.
-#
+# filter's lag, from the first sample on if all columns start from zero. So noise of accelerations, which is largest
+# at high frequencies, is taken off before it can bias the estimate, and nothing has to be aligned.
 # The filter is linear: where its output is looked at, it is what was kept of its two states and a weighted sum of the
 # samples since. So columns that are cheaper to sum than to write down for each sample are never written down.
 
@@ -106,10 +103,8 @@ class RowFilter:
 
 
 # Motion and torque of the same instant from positions and torques as they come.
-#
 # Velocity is the 5-point derivative of position, acceleration that of velocity (Khosla and Kanade 1987, section 5.1),
-# two
-# samples late each. Velocity, position and torque wait for the acceleration, so all are of four samples ago.
+# two samples late each. Velocity, position and torque wait for the acceleration, so all are of four samples ago.
 
 
 GAP = 1.5

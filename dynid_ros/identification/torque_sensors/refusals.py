@@ -17,11 +17,9 @@ if TYPE_CHECKING:
 
 
 # Standard errors where the rests of a rotation err alike: one rotation after the other is left out.
-#
 # What a model of friction misses is the same all along a rotation, in which one joint turns and the others hold, so
-# its
-# rests are no independent evidence. The jackknife over rotations, to first order (Bell and McCaffrey 2002, with the
-# residuals that each rotation would have if it had not been fitted), asks for nothing but independent rotations.
+# its rests are no independent evidence. The jackknife over rotations, to first order (Bell and McCaffrey 2002, with
+# the residuals that each rotation would have if it had not been fitted), asks for nothing but independent rotations.
 
 
 ALONE = 1e-6

@@ -8,6 +8,7 @@ from link_problems import PLAIN, Drive, Fourier, chain, rigid_torque, run, ur10,
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.identification import LinkIdentification
+from dynid_ros.identification.equations import validate
 from dynid_ros.identification.links.link_identification import ESTIMATORS, UNBIASED
 from dynid_ros.identified.identified_file import load_identified
 from dynid_ros.identified.links import link_model
@@ -47,7 +48,7 @@ def test_every_estimator_finds_the_torque_of_another_motion(estimator):
     result = LinkIdentification(wrong(robot), friction=PLAIN, estimator=estimator).fit(run(robot), run(robot, 1))
     validation = result.validate(run(robot, 7))
     assert np.all(validation.relative_rms < 0.02)
-    assert np.all(validation.relative_rms < 0.3 * result.urdf_model.validate(run(robot, 7)).relative_rms)
+    assert np.all(validation.relative_rms < 0.3 * validate(result.urdf_model, run(robot, 7)).relative_rms)
     assert np.sqrt(np.mean(scores(result, robot) ** 2)) < 2.5
     estimate = result.base_parameters
     assert np.isfinite(estimate.values).all()

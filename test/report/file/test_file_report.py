@@ -13,6 +13,7 @@ from test_cli_links import planar_recording
 
 from dynid_ros.errors import IdentifiedFileError
 from dynid_ros.identification import LinkIdentification
+from dynid_ros.identification.equations import validate
 from dynid_ros.identified.identified_file import load_identified, new_document, save_identified
 from dynid_ros.identified.links import link_model
 from dynid_ros.model.friction import JointFriction
@@ -66,7 +67,7 @@ def test_with_a_recording_it_says_how_well_it_predicts(folder, model, capsys):
     found = page(folder / "page.html")
     assert "Measured and predicted torque" in found.text
     assert sum(picture.get("role") == "img" for picture in found.pictures) == 3
-    validation = link_model(load_identified(model), ROBOT).validate(planar_recording(1))
+    validation = validate(link_model(load_identified(model), ROBOT), planar_recording(1))
     assert percent(np.max(validation.relative_rms)) in found.text
 
 

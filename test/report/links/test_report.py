@@ -13,6 +13,7 @@ from html_page import HOSTILE, Page, assert_self_contained, assert_themed
 from scipy.stats import t as student_t
 
 from dynid_ros.errors import IdentificationError, RecordingError
+from dynid_ros.identification.equations import compare
 from dynid_ros.identification.links.link_identification import LinkIdentification
 from dynid_ros.model import RobotModel
 from dynid_ros.model.friction import FrictionModel
@@ -82,9 +83,9 @@ def fixture_lift(tmp_path_factory):
 
 def test_headline_and_table_are_those_of_the_unseen_recording(problem):
     result, text = problem.result, problem.page.text
-    _, measured, own = result.model.compare(problem.fresh)
-    urdf = result.urdf_model.compare(problem.fresh)[2]
-    _, fit_measured, fit_own = result.model.compare(problem.fitted)
+    _, measured, own = compare(result.model, problem.fresh)
+    urdf = compare(result.urdf_model, problem.fresh)[2]
+    _, fit_measured, fit_own = compare(result.model, problem.fitted)
     assert r2(measured, urdf).mean() < 0.98 < 0.999 < r2(measured, own).mean()
     assert f"your URDF explains {100 * r2(measured, urdf).mean():.0f} % of the torque" in text
     assert "the identified model 99.9 % (R², mean of the joints" in text, "never rounded up to all of it"
