@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import NoReturn, Protocol
 
 from dynid_ros.errors import DynidError
+from dynid_ros.nodes import module_of
 
 STOP_TIMEOUT = 10.0
 """For which processes may take their leave, s."""
@@ -196,7 +197,7 @@ class DemoProcess:
         node: str = "",
         good: Sequence[int] = (),
     ) -> None:
-        command = [sys.executable, "-m", "dynid_ros.demo.processes", f"dynid_ros.nodes.{name}", "--ros-args"]
+        command = [sys.executable, "-m", "dynid_ros.demo.processes", module_of(name), "--ros-args"]
         for option, file in pairwise(sys.argv):
             if option == "--params-file":
                 command += [option, file]

@@ -151,7 +151,7 @@ def _node(name: str, output: Path, arguments: Sequence[str], log: Path | None = 
     paths = [
         part for parameter, path in OUTPUTS.get(name, {}).items() for part in ("-p", f"{parameter}:={output / path}")
     ]
-    return ForkedProcess(f"dynid_ros.nodes.{name}", [*arguments, *paths], log)
+    return ForkedProcess(module_of(name), [*arguments, *paths], log)
 
 
 def import_nodes(names: Iterable[str], what: str) -> None:

@@ -243,7 +243,7 @@ def test_messages_that_a_full_queue_pushes_out_are_counted(tmp_path, monkeypatch
 def test_a_clock_that_is_set_back_changes_no_order(tmp_path, monkeypatch):
     class Set:
         shift = 0
-        monotonic_ns = staticmethod(time.monotonic_ns)
+        monotonic_ns, strftime = staticmethod(time.monotonic_ns), staticmethod(time.strftime)
 
         def time_ns(self):
             return time.time_ns() + self.shift

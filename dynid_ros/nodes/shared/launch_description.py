@@ -13,6 +13,7 @@ from launch_ros.parameter_descriptions import ParameterValue
 
 from dynid_ros.errors import DynidError
 from dynid_ros.files.share import share_path
+from dynid_ros.nodes import module_of
 from dynid_ros.nodes.shared.parameters import NodeParameter, coerced
 
 
@@ -90,7 +91,7 @@ def describe_nodes(*names: str, choice: Choice | None = None, **defaults: str) -
 
 
 def _table(name: str) -> tuple[NodeParameter, ...]:
-    return import_module(f"dynid_ros.nodes.{name}").PARAMETERS
+    return import_module(module_of(name)).PARAMETERS
 
 
 def _descriptions(tables: Iterable[tuple[NodeParameter, ...]]) -> dict[str, str]:

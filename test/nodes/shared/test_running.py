@@ -11,7 +11,7 @@ pytest.importorskip("rclpy")
 PROGRAM = """
 import time
 from rclpy.node import Node
-from dynid_ros.nodes.shared import running, steady_thread
+from dynid_ros.nodes.shared import process, steady_thread
 
 steady_thread.PATIENCE = 0.2
 
@@ -34,7 +34,7 @@ class Working(Node):
         super().destroy_node()
 
 
-running.run_undisturbed(Working)
+process.run_undisturbed(Working)
 """
 
 

@@ -8,6 +8,10 @@ from dynid_ros.identified.gravity import IdentifiedGravity
 from dynid_ros.report.gravity_plots import rotation_plots
 
 
+def predict(model, samples):
+    return model.predict(samples.position, samples.velocity, samples.direction)
+
+
 @pytest.fixture(name="exact")
 def fixture_exact(arm, robot):
     samples = arm.experiment(noise=0)
@@ -21,22 +25,17 @@ def test_curve_is_the_gravity_torque_and_the_offset(arm, exact):
 
 def test_prediction_includes_friction(arm, exact):
     samples = arm.experiment(noise=0)
-    np.testing.assert_allclose(
-        exact.predict(samples.position, samples.velocity, samples.direction), samples.torque, atol=1e-9
-    )
+    np.testing.assert_allclose(predict(exact, samples), samples.torque, atol=1e-9)
 
 
 def test_residual_is_of_the_rotating_joint_in_its_rotation(arm, exact):
     samples = arm.experiment(noise=0)
-    elbow = [
-        plot.joint
-        for plot in rotation_plots(exact, samples, exact.predict(samples.position, samples.velocity, samples.direction))
-    ].index("elbow")
+    elbow = [plot.joint for plot in rotation_plots(exact, samples, predict(exact, samples))].index("elbow")
     steps = 2 * 8
     rows = slice(2 * steps, 3 * steps)  # third joint of the first pose
     samples.torque[rows, 2] += np.tile([0.3, -0.3], steps // 2)
     samples.torque[rows, 1] += 5.0
-    plots = list(rotation_plots(exact, samples, exact.predict(samples.position, samples.velocity, samples.direction)))
+    plots = list(rotation_plots(exact, samples, predict(exact, samples)))
     assert plots[elbow].rms == pytest.approx(0.3, abs=1e-9)
     assert plots[elbow + 1].rms == pytest.approx(0, abs=1e-9)
 
