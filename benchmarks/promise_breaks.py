@@ -373,12 +373,12 @@ def _compensation() -> list[Break]:
             ((COMPENSATION, "                self._loop.interrupt(stranger)", "                pass"),),
         ),
         Break(
-            "test_setpoint.py::test_a_set_point_that_cannot_be_meant_is_refused",
+            "test_inputs.py::test_a_set_point_that_cannot_be_meant_is_refused",
             "joints of another robot are passed over",
             (("nodes/compensation/inputs.py", "        if unknown or not names:", "        if False:"),),
         ),
         Break(
-            "test_setpoint.py::test_damping_without_velocities_is_a_fault",
+            "test_inputs.py::test_damping_without_velocities_is_a_fault",
             "velocities that are missing count as zero",
             (
                 (
@@ -491,7 +491,7 @@ def _controllers() -> list[Break]:
 
 
 def _excitation() -> list[Break]:
-    here, asked = "test_promises_excitation.py::", "test_motion_controller.py::"
+    here, asked = "test_promises_excitation.py::", "test_watch.py::"
     rests = here + "test_a_fault_brings_the_arm_to_rest_and_is_named"
     same = here + "test_what_is_no_fault_goes_on"
     node, waiting = "test_excitation_node.py::", "test_robot_description.py::"
@@ -824,7 +824,7 @@ def _simulator() -> list[Break]:
             (("simulation/trajectory_controller.py", "self._hold_effort = course.last_effort", "pass"),),
         ),
         Break(
-            "test_hardware_topics.py::test_before_any_command_and_with_nan_the_arm_is_held",
+            "test_hardware.py::test_before_any_command_and_with_nan_the_arm_is_held",
             "NaN is an effort",
             (("simulation/hardware.py", "effort = np.nan_to_num(commands.effort)", "effort = commands.effort"),),
         ),

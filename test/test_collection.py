@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 FOLDER = Path(__file__).parents[1]
-OTHER = "test/test_processes.py"
+OTHER = "test/demo/test_processes.py"
 ASKED_FIRST = """
 import pytest
 
@@ -38,7 +38,7 @@ def has(lines, file):
 
 
 def test_modules_of_one_name_are_collected(tmp_path):
-    files = [f"test/identification/{kind}/test_document.py" for kind in ("flexible", "links")]
+    files = [f"test/identification/{kind}/test_links.py" for kind in ("flexible", "links")]
     lines = collect(tmp_path, ASKED_FIRST, *files)
     assert all(has(lines, file) for file in files), lines
 
@@ -49,6 +49,6 @@ def test_a_launch_test_that_skips_itself_skips_nothing_else(tmp_path):
 
 
 def test_without_mujoco_what_needs_it_is_skipped_and_told(tmp_path):
-    lines = collect(tmp_path, WITHOUT_MUJOCO, "test/simulation/test_push.py", "test/simulation/test_truth.py")
+    lines = collect(tmp_path, WITHOUT_MUJOCO, "test/simulation/test_plant.py", "test/simulation/test_truth.py")
     assert has(lines, OTHER), lines
     assert any(line.startswith("SKIPPED [2]") and "mujoco is not installed" in line for line in lines), lines

@@ -1,9 +1,80 @@
+"""test_bounded."""
+
 import os
 import socket
+import subprocess
+import sys
+import threading
+import time
 
 import pytest
 
 from dynid_ros.files import MEGABYTE, read_bytes, read_text, require_file
+from dynid_ros.files import bounded as pipes
+
+# Pipes are read to their end, within bounds of size and silence.
+
+
+LARGE = b"x" * 1_000_000
+"""More than a pipe holds."""
+
+
+def written(tmp_path, *pieces):
+    """A FIFO into which a thread writes `pieces`, with a pause before each."""
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+
+    def write():
+        try:
+            with path.open("wb", buffering=0) as pipe:
+                for piece in pieces:
+                    time.sleep(0.05)
+                    pipe.write(piece)
+        except BrokenPipeError:
+            pass
+
+    threading.Thread(target=write, daemon=True).start()
+    return path
+
+
+def test_what_is_written_in_pieces_is_read_to_the_end(tmp_path):
+    path = written(tmp_path, b"first ", LARGE, b" last")
+    assert read_bytes(path, 2 * len(LARGE), pipes=True) == b"first " + LARGE + b" last"
+
+
+def test_who_writes_without_end_is_refused_at_the_largest_size(tmp_path):
+    with pytest.raises(OSError, match=r"more than 0\.1 MB"):
+        read_bytes(written(tmp_path, *[LARGE] * 100), 100_000, pipes=True)
+
+
+@pytest.mark.parametrize("writer", [True, False], ids=["silent writer", "no writer"])
+def test_silence_is_refused(tmp_path, monkeypatch, writer):
+    monkeypatch.setattr(pipes, "PATIENCE", 0.2)
+    os.mkfifo(tmp_path / "pipe")
+    silent = os.open(tmp_path / "pipe", os.O_RDWR) if writer else None
+    with pytest.raises(OSError, match=r"it is a pipe, and nobody wrote to it for 0\.2 s: give a file"):
+        read_bytes(tmp_path / "pipe", 100, pipes=True)
+    if silent is not None:
+        os.close(silent)
+
+
+def test_a_writer_that_is_gone_before_we_look_has_been_heard():
+    reading, writing = os.pipe()
+    os.write(writing, b"<robot/>")
+    os.close(writing)
+    try:
+        assert read_bytes(f"/dev/fd/{reading}", 100, pipes=True) == b"<robot/>"
+    finally:
+        os.close(reading)
+
+
+def test_the_shell_may_make_the_urdf(tmp_path):
+    dynid = "from dynid_ros.cli import main; main()"
+    command = '"$0" -c "$1" excite --urdf <(echo "<robot/>") --acceleration-limits 2 --output "$2"'
+    words = ["bash", "-c", command, sys.executable, dynid, tmp_path]
+    said = subprocess.run(words, capture_output=True, text=True, check=False).stderr
+    assert "URDF '/dev/fd/" in said
+    assert "cannot be read" not in said
 
 
 @pytest.fixture

@@ -6,6 +6,84 @@ from paper_arms import mit_arm, puma
 
 from dynid_ros.errors import ModelError
 from dynid_ros.model import BaseParameters, FrictionModel, JointFriction
+from dynid_ros.model.friction import FrictionTerms, friction_terms
+
+# Friction as a user writes it.
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("auto", "auto"),
+        ("none", JointFriction.none()),
+        ("viscous", JointFriction(coulomb=False)),
+        ("coulomb, viscous,offset", JointFriction(offset=True)),
+        (
+            "coulomb,asymmetric,rotor_inertia,stribeck_velocity=0.1,smoothing=2e-2,dead_zone=0",
+            JointFriction(viscous=False, asymmetric=True, rotor_inertia=True, stribeck_velocity=0.1, smoothing=0.02),
+        ),
+    ],
+)
+def test_terms(text, expected):
+    assert friction_terms(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("columb", "'columb' is no term; expected auto, none, or some of coulomb, viscous"),
+        ("", "'' is no term"),
+        ("coulomb,auto", "'auto' is no term"),
+        ("coulomb=1", "'coulomb=1' is no term"),
+        ("smoothing", "'smoothing' is no term"),
+        ("smoothing=fast", "smoothing is 'fast'"),
+        ("smoothing=-1", "smoothing is -1.0"),
+        ("stribeck_velocity=0", "stribeck_velocity is 0.0"),
+    ],
+)
+def test_what_is_none(text, words):
+    with pytest.raises(ModelError, match=words):
+        friction_terms(text)
+
+
+# The terms of friction of one sample are those of many.
+
+
+def test_all_terms():
+    friction = FrictionModel(
+        [
+            JointFriction(),
+            JointFriction(offset=True, rotor_inertia=True),
+            JointFriction(asymmetric=True, offset=True),
+            JointFriction(smoothing=0.1, stribeck_velocity=0.3),
+            JointFriction(dead_zone=0.4),
+            JointFriction.none(),
+            JointFriction(asymmetric=True, viscous=False, smoothing=0.2, dead_zone=0.1),
+        ],
+        [(4, 5), (0, 1)],
+    )
+    terms, rng = FrictionTerms(friction, 7), np.random.default_rng(0)
+    for _ in range(100):
+        v, a = rng.normal(size=(2, 7))
+        v[rng.random(7) < 0.2] = 0.0
+        found = np.tensordot(terms.of(v.tolist(), a.tolist()), terms.places, axes=1)
+        np.testing.assert_allclose(found, friction.regressor(v[None], a[None])[0], rtol=1e-14, atol=0)
+
+
+def test_no_terms():
+    terms = FrictionTerms(FrictionModel(JointFriction.none()), 3)
+    assert terms.of([1.0] * 3, [1.0] * 3) == ()
+    assert terms.places.shape == (0, 3, 0)
+
+
+def test_nan_stays_nan():
+    assert np.isnan(FrictionTerms(FrictionModel(), 1).of([np.nan], [0.0])).all()
+
+
+def test_another_number_of_joints():
+    with pytest.raises(ModelError, match="2 joints"):
+        FrictionTerms(FrictionModel([JointFriction()] * 2), 3)
+
 
 V = np.array([[-2.0], [-0.05], [0.0], [0.1], [3.0]])
 A = np.array([[1.0], [-2.0], [3.0], [-4.0], [5.0]])

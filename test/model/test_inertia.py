@@ -1,8 +1,188 @@
 """The ten parameters, against sums over point masses."""
 
 import numpy as np
+import pytest
+from consistency_problems import of_point_masses, random_link
+from hypothesis import given
+from hypothesis import strategies as st
+from pinocchio_arm import example_urdf
+from scipy.spatial.transform import Rotation
 
-from dynid_ros.model.inertia import transformed
+from dynid_ros.model import RobotModel
+from dynid_ros.model.inertia import (
+    central_moments,
+    divergence,
+    from_center_of_mass,
+    from_log_cholesky,
+    inertial_parameters,
+    is_possible,
+    log_cholesky,
+    parameter_spread,
+    possible_prior,
+    pseudo_inertia,
+    transformed,
+)
+
+# Pseudo-inertias, against sums over point masses and bodies of known shape.
+
+
+@pytest.fixture(name="rng")
+def fixture_rng():
+    return np.random.default_rng(0)
+
+
+def test_moments_of_point_masses(rng):
+    masses, points = rng.uniform(0.1, 1, 9), rng.normal(size=(9, 3))
+    homogeneous = np.column_stack([points, np.ones(9)])
+    link = of_point_masses(masses, points)
+    np.testing.assert_allclose(pseudo_inertia(link), homogeneous.T @ (masses[:, None] * homogeneous), atol=1e-13)
+    np.testing.assert_allclose(central_moments(link), np.cov(points.T, aweights=masses, ddof=0) * masses.sum())
+
+
+def test_back_to_parameters(rng):
+    links = rng.normal(size=(3, 5, 10))
+    np.testing.assert_allclose(inertial_parameters(pseudo_inertia(links)), links, atol=1e-14)
+
+
+def test_log_cholesky_there_and_back(rng):
+    links = np.array([random_link(rng) for _ in range(50)])
+    coordinates = log_cholesky(links)
+    np.testing.assert_allclose(np.exp(2 * coordinates[:, 0]), links[:, 0])
+    np.testing.assert_allclose(coordinates[:, 7:], links[:, 1:4] / links[:, :1])
+    np.testing.assert_allclose(from_log_cholesky(coordinates), links, rtol=1e-9, atol=1e-12)
+
+
+@given(st.lists(st.floats(-2, 2), min_size=10, max_size=10))
+def test_every_log_cholesky_point_is_a_body(coordinates):
+    assert is_possible(from_log_cholesky(np.array(coordinates)))
+
+
+def test_log_cholesky_of_what_cannot_be():
+    with pytest.raises(np.linalg.LinAlgError):
+        log_cholesky(from_center_of_mass(1.0, np.zeros(3), np.diag([1.0, 1.0, 3.0])))
+
+
+@pytest.mark.parametrize(
+    ("principal", "possible"),
+    [
+        ([1.0, 1.0, 1.9], True),
+        ([1.0, 1.0, 2.0], False),  # a plate without thickness
+        ([1.0, 1.0, 2.1], False),  # against the triangle inequality, though positive definite
+        ([0.0, 1.0, 1.0], False),  # a rod without thickness
+        ([0.0, 0.0, 0.0], False),
+        ([-1.0, 1.0, 1.0], False),
+        ([np.nan, 1.0, 1.0], False),
+    ],
+)
+def test_possible_inertias(rng, principal, possible):
+    turn = Rotation.random(random_state=rng).as_matrix()
+    inertia = turn @ np.diag(np.array(principal) * 1e-3) @ turn.T
+    assert is_possible(from_center_of_mass(2.0, np.array([0.3, -0.2, 0.5]), inertia)) == possible
+
+
+@pytest.mark.parametrize("mass", [0.0, -1.0, np.inf])
+def test_impossible_masses(rng, mass):
+    link = random_link(rng)
+    link[0] = mass
+    assert not is_possible(link)
+
+
+def test_center_of_mass_too_far_for_the_inertia(rng):
+    link = random_link(rng)
+    link[1:4] *= 10
+    assert not is_possible(link)
+
+
+def test_divergence_from_its_definition_in_every_frame(rng):
+    link, prior = random_link(rng), random_link(rng)
+    ratio = np.linalg.solve(pseudo_inertia(prior), pseudo_inertia(link))
+    expected = np.trace(ratio) - 4 - np.log(np.linalg.det(ratio))
+    np.testing.assert_allclose(divergence(link, prior), expected)
+    pose = np.eye(4)
+    pose[:3, :3], pose[:3, 3] = Rotation.random(random_state=rng).as_matrix(), rng.normal(size=3)
+    np.testing.assert_allclose(divergence(transformed(link, pose), transformed(prior, pose)), expected, rtol=1e-6)
+    assert divergence(link, link) == pytest.approx(0, abs=1e-12)
+
+
+def test_spread_is_the_inverse_hessian_of_the_divergence(rng):
+    links = np.concatenate([random_link(rng) for _ in range(2)])
+    hessian = np.linalg.inv(parameter_spread(links))
+    size = np.sqrt(1 / np.diag(hessian))  # a step of each parameter that counts as one
+
+    def total(steps):
+        return divergence((links + size * steps).reshape(2, 10), links.reshape(2, 10)).sum()
+
+    # Central differences of the divergence, whose minimum zero is at the links themselves.
+    step, axes = 1e-3, np.eye(20)
+    found = np.array(
+        [
+            [
+                (total(step * (a + b)) - total(step * (a - b)) - total(step * (b - a)) + total(-step * (a + b))) / 4
+                for a in axes
+            ]
+            for b in axes
+        ]
+    )
+    np.testing.assert_allclose(found / step**2, hessian * np.outer(size, size), atol=1e-4)
+    assert not parameter_spread(links)[:10, 10:].any()
+
+
+def test_spread_in_units_of_the_link_and_in_every_frame(rng):
+    """Mass and moments about the principal axes are known to about their own size, wherever the frame is."""
+    link = random_link(rng)
+    deviation = np.sqrt(np.diag(parameter_spread(link)))
+    assert deviation[0] == pytest.approx(link[0])
+    np.testing.assert_allclose(parameter_spread(7 * link), 49 * parameter_spread(link), rtol=1e-9)
+    pose = np.eye(4)
+    pose[:3, :3], pose[:3, 3] = Rotation.random(random_state=rng).as_matrix(), rng.normal(size=3)
+    to_other = transformed(np.eye(10), pose).T
+    other = parameter_spread(transformed(link, pose))
+    np.testing.assert_allclose(other, to_other @ parameter_spread(link) @ to_other.T, rtol=1e-6, atol=1e-9)
+
+
+def test_possible_prior_leaves_what_is_possible(rng):
+    links = np.array([random_link(rng) for _ in range(3)])
+    kept, changes = possible_prior(links.ravel(), ["a", "b", "c"])
+    np.testing.assert_array_equal(kept, links.ravel())
+    assert not changes
+
+
+def test_possible_prior_repairs_and_says_so(rng):
+    good = random_link(rng)
+    empty = np.zeros(10)
+    center = np.array([0.1, 0.0, -0.2])
+    point = from_center_of_mass(2.0, center, np.zeros((3, 3)))
+    plate = from_center_of_mass(good[0] / 2, center, np.diag([1.0, 2.0, 3.5]))
+    links, changes = possible_prior(np.concatenate([good, empty, point, plate]), ["good", "empty", "point", "plate"])
+    links = links.reshape(4, 10)
+    assert is_possible(links).all()
+    assert [change.split(":")[0] for change in changes] == ["empty", "point", "plate"]
+    np.testing.assert_array_equal(links[0], good)
+    assert links[1, 0] == min(good[0] / 2, 2.0)
+    np.testing.assert_allclose(links[2, :4], point[:4])
+    # A steel ball: 2/5 m r² about each axis.
+    radius = (2.0 / 8000 * 3 / (4 * np.pi)) ** (1 / 3)
+    np.testing.assert_allclose(
+        links[2], from_center_of_mass(2.0, center, 0.4 * 2.0 * radius**2 * np.eye(3)), atol=1e-12
+    )
+    # Only the direction that was impossible has changed.
+    before, after = central_moments(plate), central_moments(links[3])
+    np.testing.assert_allclose(after[:2, :2], before[:2, :2], atol=1e-12)
+    assert before[2, 2] < 0 < after[2, 2] < 1e-2
+
+
+def test_possible_prior_of_an_arm_without_inertials():
+    links, changes = possible_prior(np.zeros(20), ["a", "b"])
+    assert is_possible(links.reshape(2, 10)).all()
+    np.testing.assert_array_equal(links[[0, 10]], 1.0)
+    assert len(changes) == 2
+
+
+@pytest.mark.parametrize("urdf", ["ur_description/urdf/ur10_robot.urdf", "panda_description/urdf/panda.urdf"])
+def test_real_robots_are_possible(urdf):
+    tips = {"ur10": "wrist_3_link", "panda": "panda_link8"}
+    robot = RobotModel.from_urdf(example_urdf(urdf), tip=next(tip for name, tip in tips.items() if name in urdf))
+    assert is_possible(robot.parameters.reshape(-1, 10)).all()
 
 
 def _of_points(masses: np.ndarray, points: np.ndarray) -> np.ndarray:

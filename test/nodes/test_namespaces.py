@@ -11,7 +11,7 @@ from dynid_ros.nodes import module_of
 pytest.importorskip("rclpy")
 
 ROOT = Path(__file__).parents[2]
-NODES = sorted(path.stem for path in (ROOT / "dynid_ros/nodes").glob("*.py") if path.stem != "__init__")
+NODES = sorted(["demo", *(path.stem for path in (ROOT / "dynid_ros/nodes").glob("[!_]*.py"))])
 FILES = sorted((ROOT / "config").rglob("*.yaml"))
 
 

@@ -1,7 +1,117 @@
+"""test_derivatives."""
+
 import numpy as np
 import pytest
 
-from dynid_ros.signals import differentiate
+from dynid_ros.errors import RecordingError
+from dynid_ros.signals import (
+    FivePointDifferentiator,
+    LowPass,
+    central_differences,
+    differentiate,
+    filtered_motion,
+    five_point_derivative,
+)
+
+# Khosla & Kanade (1987), section 5.1; the numbers are closed forms of their difference equation.
+
+
+T = 0.002
+TIME = T * np.arange(500)
+
+
+def test_exact_on_quadratics_to_the_ends():
+    values = np.column_stack([3 - 2 * TIME + 5 * TIME**2, TIME])
+    expected = np.column_stack([-2 + 10 * TIME, np.ones_like(TIME)])
+    np.testing.assert_allclose(five_point_derivative(values, T), expected, atol=1e-9)
+
+
+def test_bias_on_a_cubic():
+    bias = five_point_derivative(TIME**3, T) - 3 * TIME**2
+    np.testing.assert_allclose(bias[2:-2], 17 / 5 * T**2, rtol=1e-6)
+
+
+@pytest.mark.parametrize(("frequency", "gain"), [(10, 0.99108), (50, 0.79256)])
+def test_gain(frequency, gain):
+    omega = 2 * np.pi * frequency
+    derivative = five_point_derivative(np.sin(omega * TIME), T)
+    np.testing.assert_allclose(derivative[2:-2], gain * omega * np.cos(omega * TIME[2:-2]), atol=1e-5 * omega)
+
+
+def test_noise_gain():
+    noise = np.random.default_rng(1).normal(size=400_000)
+    assert np.std(five_point_derivative(noise, T)) == pytest.approx(np.sqrt(10) / (10 * T), rel=0.01)
+
+
+def test_causal_form_is_two_samples_late():
+    values = np.random.default_rng(2).normal(size=(50, 3))
+    causal = five_point_derivative(values, T, causal=True)
+    assert np.isnan(causal[:4]).all()
+    x = values
+    published = (-2 * x[:-4] - x[1:-3] + x[3:-1] + 2 * x[4:]) / (10 * T)
+    np.testing.assert_allclose(causal[4:], published, atol=1e-9)
+    np.testing.assert_allclose(causal[4:], five_point_derivative(values, T)[2:-2], atol=1e-9)
+
+
+def test_streaming_equals_causal_and_forgets():
+    values = np.random.default_rng(3).normal(size=(20, 2))
+    stream = FivePointDifferentiator(T)
+    assert stream.delay == pytest.approx(0.004)
+    for _ in range(2):
+        outputs = [stream.update(sample) for sample in values]
+        assert outputs[:4] == [None] * 4
+        np.testing.assert_allclose(outputs[4:], five_point_derivative(values, T, causal=True)[4:], atol=1e-9)
+        stream.reset()
+
+
+def test_streaming_keeps_no_view_of_a_reused_buffer():
+    stream, buffer = FivePointDifferentiator(T), np.zeros(1)
+    for k in range(5):
+        buffer[:] = k * T
+        slope = stream.update(buffer)
+    assert slope == pytest.approx(1)
+
+
+def test_too_short():
+    with pytest.raises(RecordingError, match="5 samples, there are 4"):
+        five_point_derivative(np.zeros(4), T)
+
+
+def test_exact_on_sixth_degree_polynomials_to_the_ends():
+    time = np.linspace(0, 1, 50)
+    polynomial = np.polynomial.Polynomial([1, -2, 3, 1, -4, 2, 1])
+    velocity, acceleration = central_differences(polynomial(time), time[1])
+    np.testing.assert_allclose(velocity, polynomial.deriv()(time), atol=1e-9)
+    np.testing.assert_allclose(acceleration, polynomial.deriv(2)(time), atol=1e-6)
+
+
+def test_equals_the_central_difference_formula():
+    x = np.random.default_rng(0).normal(size=20)
+    velocity, acceleration = central_differences(x, 0.1)
+    first = np.array([-1, 9, -45, 0, 45, -9, 1]) / 60 / 0.1
+    second = np.array([2, -27, 270, -490, 270, -27, 2]) / 180 / 0.01
+    assert velocity[7] == pytest.approx(first @ x[4:11])
+    assert acceleration[7] == pytest.approx(second @ x[4:11])
+
+
+def test_filtered_motion_is_without_phase_and_cleaner_than_plain_differences():
+    rate, omega = 500.0, 2 * np.pi * 1.5
+    time = np.arange(0, 20, 1 / rate)
+    noise = 1e-4 * np.random.default_rng(1).normal(size=(len(time), 1))
+    q = np.sin(omega * time)[:, None] + noise
+    low_pass = LowPass(6.0, rate)
+    motion = filtered_motion(q, low_pass)
+    kept = low_pass.kept(len(q))
+    assert motion.position.shape == motion.velocity.shape == motion.acceleration.shape == q.shape
+    assert np.max(np.abs(motion.velocity[kept, 0] - omega * np.cos(omega * time[kept]))) < 2e-3 * omega
+    error = motion.acceleration[kept, 0] + omega**2 * np.sin(omega * time[kept])
+    assert np.std(error) < 0.002 * omega**2
+    assert np.std(error) < 1e-3 * np.std(np.diff(q[:, 0], 2) * rate**2)
+
+
+def test_too_short_motion():
+    with pytest.raises(RecordingError, match="7 samples, there are 6"):
+        central_differences(np.zeros(6), 0.01)
 
 
 def test_exact_on_quadratics_whatever_the_number_of_columns():

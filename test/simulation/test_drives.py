@@ -1,8 +1,69 @@
+"""test_drives."""
+
 import numpy as np
 import pendulum as pendulum_model
+import pytest
 
 from dynid_ros.model import RobotModel
-from dynid_ros.simulation import Drives, SimulatedArm
+from dynid_ros.simulation import Drives, SimulatedArm, Springs
+from dynid_ros.simulation.drives import BANDWIDTH, ServoGains
+from dynid_ros.simulation.mujoco_model import compile_arm
+
+
+def test_gains_of_a_pendulum(pendulum):
+    """One joint: stiffness I w², critically damped."""
+    gains = ServoGains.of(compile_arm(pendulum, 0.001), pendulum.limits)
+    inertia = pendulum_model.MASS * pendulum_model.LENGTH**2 + 1e-6
+    assert gains.stiffness == pytest.approx([inertia * BANDWIDTH**2])
+    assert gains.damping == pytest.approx([2.0 * inertia * BANDWIDTH])
+
+
+@pytest.mark.parametrize("rotor_inertia", [0.0, 0.1])
+def test_no_mode_oscillates_in_poses_not_seen(demo_robot, rotor_inertia):
+    """Linearised about poses other than those that the gains were chosen for: poles within 5 % of real."""
+    pinocchio = pytest.importorskip("pinocchio")
+    model = compile_arm(demo_robot, 0.001)
+    Drives(rotor_inertia=rotor_inertia).apply(model)
+    gains = ServoGains.of(model, demo_robot.limits)
+    reference = pinocchio.buildModelFromXML(demo_robot.urdf)
+    reference.armature = np.full(6, rotor_inertia)
+    data = reference.createData()
+    for pose in np.random.default_rng(99).uniform(demo_robot.limits.lower, demo_robot.limits.upper, (50, 6)):
+        mass = pinocchio.crba(reference, data, pose)
+        mass = np.triu(mass) + np.triu(mass, 1).T
+        inverse = np.linalg.inv(mass)
+        system = np.block(
+            [[np.zeros((6, 6)), np.eye(6)], [-inverse @ np.diag(gains.stiffness), -inverse @ np.diag(gains.damping)]]
+        )
+        poles = np.linalg.eigvals(system)
+        assert np.all(poles.real < -1.0)
+        assert np.all(-poles.real / np.abs(poles) > 0.95)
+
+
+def test_prismatic_joints_without_limits_are_sampled_within_reach():
+    limit = '<limit velocity="1" effort="100"/>'
+    robot = RobotModel.from_urdf(pendulum_model.urdf(axis="1 0 0", kind="prismatic", limit=limit))
+    gains = ServoGains.of(compile_arm(robot, 0.001), robot.limits)
+    assert gains.stiffness == pytest.approx([3.0 * BANDWIDTH**2])
+
+
+def test_torque_of_each_term():
+    springs = Springs(100.0, np.array([0.0, 1e6, 0.0]), np.array([0.0, 0.0, 0.01]), damping=2.0).of(3)
+    torque = springs.torque(np.array([0.02, -0.02, -0.03]), np.array([0.0, 0.5, 0.0]))
+    assert torque == pytest.approx([2.0, -2.0 - 8.0 + 1.0, -2.0])
+
+
+def test_within_the_play_there_is_no_torque():
+    springs = Springs(100.0, dead_zone=0.01).of(2)
+    assert springs.torque(np.array([0.009, -0.009]), np.zeros(2)).tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("springs", [Springs(100.0), Springs(100.0, 1e8), Springs(100.0, 1e5, 0.004)])
+def test_deflection_is_the_inverse_of_the_torque(springs):
+    springs = springs.of(4)
+    torque = np.array([-30.0, -0.1, 0.2, 500.0])
+    assert springs.torque(springs.deflection(torque), np.zeros(4)) == pytest.approx(torque, rel=1e-9)
+    assert springs.deflection(np.zeros(4)).tolist() == [0.0] * 4
 
 
 def test_friction_of_the_urdf_unless_told_otherwise():

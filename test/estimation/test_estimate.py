@@ -1,0 +1,96 @@
+"""What is said of base parameters, and what is not."""
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.stats import chi2, f, norm, t
+
+import dynid_ros
+from dynid_ros.estimation.estimate import KEY, BaseEstimate, freedom_of, half_width, interval, region_radius
+
+# One statistic for all intervals: in results, in files, and on every page.
+
+
+def test_half_width_is_students():
+    freedom = np.array([1.0, 3.5, 40.0, np.inf])
+    for level in (0.5, 0.95, 0.997):
+        expected = 2.0 * np.append(t.ppf((1 + level) / 2, freedom[:-1]), norm.ppf((1 + level) / 2))
+        np.testing.assert_allclose(half_width(2.0, freedom, level), expected, rtol=1e-9)
+    np.testing.assert_allclose(interval(1.0, 0.5, 10.0), 1.0 + 0.5 * t.ppf([0.025, 0.975], 10), rtol=1e-9)
+    assert np.isnan(half_width(np.nan, 5.0))
+
+
+def test_a_region_of_several_numbers():
+    assert region_radius(2) == pytest.approx(np.sqrt(chi2.ppf(0.95, 2)))
+    assert region_radius(2, 7.0) == pytest.approx(np.sqrt(2 * f.ppf(0.95, 2, 7.0)))
+    assert region_radius(1, 7.0) == pytest.approx(half_width(1.0, 7.0))
+
+
+@pytest.mark.parametrize(
+    ("document", "entry", "expected"),
+    [
+        ({KEY: 7}, None, 7.0),
+        ({KEY: 7}, {}, 7.0),
+        ({KEY: 7}, {KEY: 3.5}, 3.5),
+        ({KEY: 7}, {KEY: {"mass": 4}}, 4.0),
+        ({KEY: 7}, {KEY: {"n_x": 4}}, np.inf),
+        ({}, {}, np.inf),
+        ({KEY: None}, None, np.inf),
+        ({KEY: "many"}, None, np.inf),
+        ({KEY: -1}, None, np.inf),
+    ],
+)
+def test_degrees_of_freedom_of_a_file(document, entry, expected):
+    assert freedom_of(document, entry, "mass") == expected
+
+
+def test_no_interval_is_made_elsewhere():
+    own = Path(dynid_ros.__file__).parent
+    quantile = re.compile(r"\bppf\(|stdtrit|ndtri|1\.9599|import (norm|t)\b")
+    found = [path.relative_to(own) for path in own.rglob("*.py") if quantile.search(path.read_text(encoding="utf-8"))]
+    assert found == [Path("estimation/estimate.py")]
+
+
+ESTIMATE = BaseEstimate(
+    names=("Izz1", "mcx2", "coulomb joint_1"),
+    expressions=("Izz1 + Ixx2", "mcx2", "coulomb joint_1"),
+    values=np.array([2.0, np.nan, -0.5]),
+    covariance=np.diag([0.04, 1e-6, 0.01]),
+    nominal=np.array([2.5, 0.3, np.nan]),
+    freedom=np.array([10.0, 10.0, 10.0]),
+)
+T_975 = 2.228138852  # Student's t with 10 degrees of freedom, from tables
+
+
+def test_errors_where_there_is_a_value():
+    np.testing.assert_allclose(ESTIMATE.standard_errors, [0.2, np.nan, 0.1])
+    np.testing.assert_allclose(ESTIMATE.relative_standard_errors, [0.1, np.nan, 0.2])
+
+
+def test_intervals_are_students():
+    low, high = ESTIMATE.confidence_intervals().T
+    np.testing.assert_allclose(low, [2 - 0.2 * T_975, np.nan, -0.5 - 0.1 * T_975])
+    np.testing.assert_allclose(high, [2 + 0.2 * T_975, np.nan, -0.5 + 0.1 * T_975])
+    assert np.all(np.diff(ESTIMATE.confidence_intervals(0.5)[[0, 2]]) < (high - low)[[0, 2], None])
+
+
+def test_what_is_not_known_does_not_differ():
+    assert list(ESTIMATE.differs_from_nominal()) == [True, False, False]
+    assert list(ESTIMATE.differs_from_nominal(0.98)) == [False, False, False]
+
+
+def test_entries_of_the_file_hold_no_nan():
+    assert ESTIMATE.document() == [
+        {"expression": "Izz1 + Ixx2", "value": 2.0, "std": pytest.approx(0.2), KEY: 10.0, "urdf": 2.5},
+        {"expression": "mcx2", "value": None, "std": None, KEY: 10.0, "urdf": 0.3},
+        {"expression": "coulomb joint_1", "value": -0.5, "std": pytest.approx(0.1), KEY: 10.0, "urdf": None},
+    ]
+    json.dumps(ESTIMATE.document(), allow_nan=False)
+
+
+def test_a_value_of_zero_has_no_finite_relative_error():
+    zero = BaseEstimate(("a",), ("a",), np.zeros(1), np.eye(1), np.zeros(1), np.array([5.0]))
+    assert np.isinf(zero.relative_standard_errors).all()

@@ -1,0 +1,353 @@
+"""Least squares against numpy, and what it says of undetermined columns."""
+
+import numpy as np
+import pytest
+from paper_arms import (
+    CYLINDRICAL_NOMINAL,
+    CYLINDRICAL_TRUTH,
+    MIT_CAD,
+    MIT_ESTIMATE,
+    MIT_SINGLES,
+    MIT_SUMS,
+    MIT_URDF,
+    MIT_ZEROS,
+    cmu_arm_with_wrist,
+    columns,
+    cosine_motion,
+    cylindrical_robot,
+    mit_arm,
+    mit_motion,
+    puma,
+    random_motion,
+)
+
+from dynid_ros.errors import IdentificationError
+from dynid_ros.estimation.least_squares import (
+    LinearFit,
+    decompose,
+    minimum_norm,
+    ridge,
+    solve,
+    solve_grouped,
+    without_rounding,
+)
+from dynid_ros.model import RobotModel
+
+# What a rank-deficient problem determines, against constructions by hand.
+
+
+@pytest.fixture(name="fit")
+def fixture_fit() -> LinearFit:
+    """Of three parameters: the sum of the first two and nothing else, known as 5 ± 0.1; units differ by 1000."""
+    scale = np.array([1000.0, 1000.0, 1.0])
+    direction = np.array([0.5, 0.5, 0.0])
+    return LinearFit(
+        solution=np.array([2.5, 2.5, 7.0]),
+        covariance=0.1**2 * np.outer(direction, direction),
+        determined=np.array([[1.0, 1.0, 0.0]]) / np.sqrt(2),
+        scale=scale,
+        condition_number=1.0,
+        singular_values=np.ones(3),
+    )
+
+
+def test_combinations(fit):
+    combinations = [[1, 1, 0], [2, 2, 0], [1, 0, 0], [1, 1, 1e-12], [1, 1, 1e-6], [1, -1, 0], [0, 0, 0]]
+    values, errors = fit.combine(combinations)
+    np.testing.assert_allclose(values, [5, 10, np.nan, 5, np.nan, np.nan, 0])
+    np.testing.assert_allclose(errors, [0.1, 0.2, np.nan, 0.1, np.nan, np.nan, 0])
+    assert fit.rank == 1
+
+
+def test_single_parameters_that_are_open_have_no_value(fit):
+    assert np.isnan(fit.values).all()
+    assert np.isnan(fit.standard_errors).all()
+
+
+def test_decomposition_does_not_depend_on_units():
+    rng = np.random.default_rng(1)
+    matrix = rng.normal(size=(30, 3)) @ rng.normal(size=(3, 5))
+    for units in (np.ones(5), np.array([1e-6, 1.0, 1e3, 1.0, 1e6])):
+        found = decompose(matrix * units, 1e-9)
+        assert len(found.right) == 3
+        np.testing.assert_allclose(
+            (found.left * found.singular[:3]) @ found.right * found.scale / units, matrix, atol=1e-12
+        )
+        assert found.condition_number == pytest.approx(found.singular[0] / found.singular[2])
+
+
+def test_rounding_errors_are_no_column():
+    matrix = np.column_stack([np.ones(4), [1e-16, -1e-16, 0, 2e-16], [1e-3, 0, 0, 0]])
+    np.testing.assert_array_equal(without_rounding(matrix).any(axis=0), [True, False, True])
+    assert len(decompose(without_rounding(matrix), 1e-5).right) == 2
+
+
+# Ridge regression and minimum norm: the estimates of Atkeson, An and Hollerbach 1986, and numpy's.
+
+
+@pytest.fixture(name="regressor", scope="module")
+def fixture_regressor():
+    """(1800, 30) of the paper's three moves."""
+    return mit_arm().torque_regressor(*mit_motion()).reshape(-1, 30)
+
+
+@pytest.fixture(name="factor", scope="module")
+def fixture_factor(regressor):
+    """(31, 31) of the moves with the torques of the CAD model."""
+    return np.linalg.qr(np.column_stack([regressor, regressor @ MIT_CAD]), mode="r")
+
+
+def test_excitation_of_the_three_moves(regressor, factor):
+    for R, z in ((regressor, regressor @ MIT_CAD), (factor[:, :-1], factor[:, -1])):
+        for fit in (minimum_norm(R, z), ridge(R, z, 10.0)):
+            assert fit.rank == 15
+            eigenvalues = fit.singular_values**2
+            assert eigenvalues[14] == pytest.approx(2934.586, abs=1e-3)
+            assert eigenvalues[0] == pytest.approx(2532784, abs=0.5)
+            assert eigenvalues[15] < 1e-6
+
+
+def test_what_the_moves_determine(factor):
+    fit = minimum_norm(factor[:, :-1], factor[:, -1])
+    assert set(np.flatnonzero(np.isfinite(fit.values))) == set(columns(MIT_SINGLES))
+    assert not np.any(fit.determined[:, columns(MIT_ZEROS)])
+    truth = np.concatenate([np.eye(30)[columns(MIT_SINGLES)], MIT_SUMS])
+    rows = fit.determined * fit.scale
+    projectors = [span.T @ np.linalg.pinv(span.T) for span in (rows, truth)]
+    assert np.abs(projectors[0] - projectors[1]).max() < 1e-10
+
+
+def test_ridge_on_torques_without_noise(regressor, factor):
+    fit = ridge(factor[:, :-1], factor[:, -1], 10.0)
+    errors = MIT_SUMS @ (fit.solution - MIT_CAD)
+    expected = [-1.35e-4, 2.6e-5, -1.64e-3, -1.29e-3, 2.05e-4, 2.28e-3]
+    np.testing.assert_allclose(errors, expected, rtol=0.007, atol=0)  # as far as they are printed
+    identifiable_zeros = [i for i in columns(MIT_SINGLES) if MIT_CAD[i] == 0]
+    assert np.abs(fit.solution[identifiable_zeros]).max() == pytest.approx(9.4e-4, rel=0.005)
+    torque = regressor @ MIT_CAD
+    residual = np.linalg.norm(regressor @ fit.solution - torque) / np.linalg.norm(torque)
+    assert residual == pytest.approx(1.0e-4, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "computed", "printed"),
+    [
+        (
+            MIT_CAD,
+            [-1.35654, -0.2735, 0.8632, 12.81627, 0.4147, -3.0813],
+            [-1.3565, np.nan, 0.8632, 12.8169, 0.4147, -3.0814],  # the paper disagrees with itself on SP2
+        ),
+        (
+            MIT_ESTIMATE,
+            [-1.05892, -0.3691, 0.7082, 15.40291, 0.4709, -1.6863],
+            [-1.0589, -0.3691, 0.7082, np.nan, 0.4709, -1.6863],  # one digit of SP4 clashes
+        ),
+    ],
+)
+def test_table_5_from_torques_of_tables_3_and_4(regressor, parameters, computed, printed):
+    fit = minimum_norm(regressor, regressor @ parameters)
+    found, _ = fit.combine(MIT_SUMS)
+    np.testing.assert_allclose(found, computed, rtol=0, atol=1e-5)
+    known = np.isfinite(printed)
+    tolerance = np.where(np.arange(6) == 3, 1e-3, 1.1e-4)
+    assert np.all(np.abs(found - printed)[known] < tolerance[known])
+
+
+def test_minimum_norm_returns_the_truth(factor):
+    for scaled in (False, True):
+        fit = minimum_norm(factor[:, :-1], factor[:, -1], scaled=scaled)
+        found, _ = fit.combine(np.concatenate([MIT_SUMS, np.eye(30)[columns(MIT_SINGLES)]]))
+        expected = np.concatenate([MIT_SUMS @ MIT_CAD, MIT_CAD[columns(MIT_SINGLES)]])
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
+
+
+def test_reduced_set_returns_the_truth(regressor):
+    base = mit_arm().base_parameters()
+    fit = minimum_norm(base.reduce(regressor), regressor @ MIT_CAD)
+    assert fit.rank == 15
+    np.testing.assert_allclose(fit.values, base.project(MIT_CAD), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("scaled", [False, True])
+def test_ridge_tends_to_the_minimum_norm_about_its_prior(regressor, scaled):
+    prior = np.random.default_rng(1).normal(size=30)
+    torque = regressor @ MIT_CAD
+    near = ridge(regressor, torque, 1e-10 if scaled else 1e-6, prior, scaled=scaled).solution
+    expected = minimum_norm(regressor, torque, prior, scaled=scaled).solution
+    np.testing.assert_allclose(near, expected, rtol=0, atol=1e-7)
+    unit = np.linalg.norm(regressor, axis=0) if scaled else np.ones(30)
+    unit = np.where(unit > 1e-9, unit, 1.0)
+    # The error model by hand: the pseudo-inverse gives the shortest correction.
+    by_hand = prior + np.linalg.pinv(regressor / unit, rcond=1e-9) @ (torque - regressor @ prior) / unit
+    np.testing.assert_allclose(expected, by_hand, rtol=0, atol=1e-10)
+
+
+def test_what_is_open_stays_nominal(regressor):
+    nominal = MIT_CAD * np.random.default_rng(2).uniform(0.8, 1.2, 30)
+    fit = minimum_norm(regressor, regressor @ MIT_CAD, nominal)
+    np.testing.assert_allclose(fit.solution[columns(MIT_ZEROS)], nominal[columns(MIT_ZEROS)], rtol=0, atol=1e-15)
+    np.testing.assert_allclose(MIT_SUMS @ fit.solution, MIT_SUMS @ MIT_CAD, rtol=0, atol=1e-12)
+
+
+def test_error_model_of_the_cylindrical_robot():
+    """Table 2 of Khosla and Kanade, all joints at once: corrections of the initial values."""
+    robot, motion = cylindrical_robot(), cosine_motion([np.pi / 2, 0.5, 0.5])
+    regressor = robot.torque_regressor(*motion).reshape(-1, 30)
+    torque = robot.inverse_dynamics(*motion, CYLINDRICAL_TRUTH).ravel()
+    fit = minimum_norm(regressor, torque, CYLINDRICAL_NOMINAL)
+    assert fit.rank == 5
+    found = [*fit.solution[columns("mcz3 m3 m2")], fit.solution[columns("Izz1 Iyy2 Iyy3")].sum()]
+    np.testing.assert_allclose(found, [1.25, 2.5, 5.0, 2.5], rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize(("arm", "rank"), [(cmu_arm_with_wrist(), 32), (puma(), 36)])
+def test_rank_of_arms_of_six_joints(arm, rank):
+    regressor = arm.torque_regressor(*random_motion(6, 200)).reshape(-1, 60)
+    fit = minimum_norm(regressor, regressor @ np.ones(60))
+    assert fit.rank == rank
+    if rank == 32:
+        assert np.count_nonzero(np.abs(fit.determined).max(axis=0) > 1e-6) == 47
+
+
+def test_right_angles_of_five_digits_do_not_count():
+    rounded = RobotModel.from_urdf(MIT_URDF.replace("1.5707963267948966", "1.5708"))
+    regressor = rounded.torque_regressor(*mit_motion()).reshape(-1, 30)
+    fit = minimum_norm(regressor, regressor @ MIT_CAD)
+    assert fit.rank == 15
+    assert set(np.flatnonzero(np.isfinite(fit.values))) == set(columns(MIT_SINGLES))
+    assert np.abs(fit.solution).max() < 100
+
+
+def test_covariance_against_its_definition():
+    matrix = np.random.default_rng(3).normal(size=(20, 4)) @ np.random.default_rng(4).normal(size=(4, 6))
+    fit = minimum_norm(matrix, matrix @ np.ones(6))
+    np.testing.assert_allclose(fit.covariance, np.linalg.pinv(matrix.T @ matrix, rcond=1e-9), atol=1e-12)
+    full = matrix[:, :4]
+    np.testing.assert_allclose(
+        ridge(full, full @ np.ones(4), 3.0).covariance, np.linalg.inv(full.T @ full + 3 * np.eye(4)), atol=1e-12
+    )
+
+
+def test_errors_of_the_ridge_are_as_large_as_it_says():
+    """Truth drawn from the prior, noise from the unit normal: the pull to the prior is part of the error."""
+    rng = np.random.default_rng(5)
+    matrix = rng.normal(size=(40, 6)) * [3, 1, 0.3, 0.1, 0.03, 0]
+    prior, standardised = rng.normal(size=6), []
+    for _ in range(400):
+        truth = prior + rng.normal(size=6) / np.sqrt(0.5)
+        fit = ridge(matrix, matrix @ truth + rng.normal(size=40), 0.5, prior, tolerance=1e-9)
+        assert np.isnan(fit.values[5])
+        standardised.append((fit.values[:5] - truth[:5]) / fit.standard_errors[:5])
+    np.testing.assert_allclose(np.std(standardised, axis=0), 1.0, atol=0.12)
+
+
+def test_scaled_estimates_do_not_depend_on_units():
+    rng = np.random.default_rng(6)
+    matrix = rng.normal(size=(30, 3)) @ rng.normal(size=(3, 5))
+    right, prior, units = rng.normal(size=30), rng.normal(size=5), np.array([1e-2, 1.0, 1e2, 10.0, 0.1])
+    for estimate in (minimum_norm, lambda *args, **options: ridge(*args[:2], 0.1, *args[2:], **options)):
+        one = estimate(matrix, right, prior, scaled=True).solution
+        other = estimate(matrix * units, right, prior / units, scaled=True).solution
+        np.testing.assert_allclose(other * units, one, rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("R", "z", "prior", "message"),
+    [
+        (np.ones((3, 2)), np.ones(4), None, r"Regressor \(3, 2\), right-hand side \(4,\)"),
+        (np.ones((3, 2)), np.ones(3), np.ones(3), r"prior \(3,\) do not fit"),
+        (np.array([[1.0, 2.0], [np.nan, 1.0]]), np.ones(2), None, "Regressor: row 1 is not finite"),
+        (np.zeros((3, 2)), np.ones(3), None, "all entries are zero"),
+    ],
+)
+def test_impossible_problems(R, z, prior, message):
+    with pytest.raises(IdentificationError, match=message):
+        minimum_norm(R, z, prior)
+
+
+@pytest.mark.parametrize("weight", [0.0, -1.0, np.nan])
+def test_impossible_weight(weight):
+    with pytest.raises(IdentificationError, match="expected a positive number"):
+        ridge(np.eye(2), np.ones(2), weight)
+
+
+@pytest.fixture(name="problem")
+def fixture_problem():
+    rng = np.random.default_rng(1)
+    matrix = rng.normal(size=(60, 4)) * [1, 1e-3, 1e3, 1]
+    truth = np.array([1.0, -2e3, 3e-3, 4.0])
+    return matrix, truth, rng
+
+
+def test_solution_and_covariance_match_numpy(problem):
+    matrix, truth, rng = problem
+    right = matrix @ truth + rng.normal(0, 0.1, 60)
+    fit = solve(matrix, right)
+    np.testing.assert_allclose(fit.solution, np.linalg.lstsq(matrix, right, rcond=None)[0], rtol=1e-9)
+    np.testing.assert_allclose(fit.covariance, np.linalg.inv(matrix.T @ matrix), rtol=1e-6)
+    assert fit.rank == 4
+    assert np.sum(fit.leverage) == pytest.approx(4)
+
+
+def test_weights_count_rows(problem):
+    matrix, truth, rng = problem
+    right = matrix @ truth + rng.normal(0, 0.1, 60)
+    weights = rng.integers(1, 4, 60)
+    repeated = solve(np.repeat(matrix, weights, axis=0), np.repeat(right, weights))
+    np.testing.assert_allclose(solve(matrix, right, weights).solution, repeated.solution, rtol=1e-9)
+
+
+def test_undetermined_columns_are_marked_and_the_others_are_right(problem):
+    matrix, truth, _ = problem
+    doubled = np.column_stack([matrix, matrix[:, 0] - 2 * matrix[:, 3]])
+    fit = solve(doubled, matrix @ truth)
+    assert fit.rank == 4
+    assert np.isinf(fit.condition_number)
+    assert list(np.isinf(fit.inflation)) == [True, False, False, True, True]
+    np.testing.assert_allclose(fit.solution[1:3], truth[1:3], rtol=1e-9)
+
+
+def test_inflation_is_the_loss_against_orthogonal_columns():
+    angle = np.deg2rad(10)
+    t = np.linspace(0, 2 * np.pi, 200, endpoint=False)
+    one, two = np.cos(t), np.sin(t)
+    matrix = np.column_stack([one, np.cos(angle) * one + np.sin(angle) * two])
+    np.testing.assert_allclose(solve(matrix, one).inflation, 1 / np.sin(angle), rtol=1e-9)
+
+
+def test_noise_of_each_group_is_found(problem):
+    matrix, truth, rng = problem
+    matrix = np.vstack([matrix] * 40)
+    group = np.arange(len(matrix)) % 2
+    right = matrix @ truth + rng.normal(0, np.where(group, 2.0, 0.1))
+    fit, sigma = solve_grouped(matrix, right, group)
+    np.testing.assert_allclose(sigma, [0.1, 2.0], rtol=0.06)
+    assert np.all(np.abs(fit.solution - truth) < 4 * np.sqrt(np.diag(fit.covariance)))
+
+
+def test_the_noise_of_one_group_is_the_textbook_one(problem):
+    """Residual sum of squares over rows less columns."""
+    matrix, truth, rng = problem
+    right = matrix @ truth + rng.normal(0, 0.3, 60)
+    fit, sigma = solve_grouped(matrix, right, np.zeros(len(matrix), int))
+    np.testing.assert_allclose(sigma, np.sqrt(np.sum(fit.residual**2) / 56), rtol=1e-9)
+
+
+def test_noise_is_estimated_from_four_degrees_of_freedom_on():
+    """One unknown, 40 rows with much noise; that of fewer precise rows is taken as in the fit without weights."""
+    rng = np.random.default_rng(8)
+    for own in (4, 5):
+        right = np.r_[rng.normal(0, 5.0, 40), 1.0 + rng.normal(0, 0.1, own)]
+        group = np.r_[np.zeros(40, int), np.ones(own, int)]
+        _, sigma = solve_grouped(np.ones((40 + own, 1)), right, group)
+        first = np.sqrt(np.sum((right[40:] - right.mean()) ** 2) / (own - own / (40 + own)))
+        assert sigma[1] == pytest.approx(first if own == 4 else right[40:].std(ddof=1), rel=1e-2 * (own == 5))
+
+
+def test_small_group_is_not_called_exact():
+    """Two rows of their own unknown could be fitted exactly and would then rule the rest."""
+    rng = np.random.default_rng(2)
+    matrix = np.vstack([np.column_stack([np.ones(50), np.zeros(50)]), [[1, 1], [1, 2]]])
+    right = matrix @ [1.0, 3.0] + rng.normal(0, 0.1, 52)
+    _, sigma = solve_grouped(matrix, right, np.r_[np.zeros(50, int), 1, 1])
+    assert sigma[1] > 1e-3

@@ -1,0 +1,210 @@
+"""Sums of products against least squares on the rows themselves."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from link_problems import DenseEquations, chain
+
+from dynid_ros.estimation.normal_equations import JointGrams, LinkProblem, gram_factor
+from dynid_ros.model.friction import JointFriction
+from dynid_ros.model.link_columns import LinkColumns
+
+# Compressed least squares against textbook least squares of all rows.
+
+
+CANDIDATES = (JointFriction(offset=True, smoothing=0.02), JointFriction(rotor_inertia=True, smoothing=0.02))
+NOISE = np.array([0.05, 0.5, 5.0])
+
+
+@pytest.fixture(name="columns", scope="module")
+def fixture_columns():
+    return LinkColumns(chain(), [CANDIDATES] * 3)
+
+
+@pytest.fixture(name="equations", scope="module")
+def fixture_equations(columns):
+    return DenseEquations(columns, (150, 130), noise=NOISE)
+
+
+def feasible_gls(matrix: np.ndarray, torque: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Solution, covariance and noise: a joint's variance is its residual sum of squares over its freedom, iterated."""
+    n = torque.shape[1]
+    noise = np.ones(n)
+    for _ in range(200):
+        A = np.concatenate([matrix[:, j] / noise[j] for j in range(n)])
+        b = np.concatenate([torque[:, j] / noise[j] for j in range(n)])
+        inverse = np.linalg.inv(A.T @ A)
+        x = inverse @ A.T @ b
+        leverage = np.einsum("ij,jk,ik->i", A, inverse, A).reshape(n, -1).sum(axis=1)
+        noise = np.sqrt(np.sum((torque - np.einsum("njk,k->nj", matrix, x)) ** 2, axis=0) / (len(torque) - leverage))
+    return x, inverse, noise
+
+
+@pytest.mark.parametrize("choice", [(0, 0, 0), (1, 0, 1)])
+def test_weighted_is_feasible_generalised_least_squares(columns, equations, choice):
+    chosen = columns.chosen(choice)
+    problem = LinkProblem(equations.factors(columns), chosen)
+    fit, noise = problem.weighted()
+    x, covariance, expected = feasible_gls(*equations.dense(chosen))
+    np.testing.assert_allclose(noise, expected, rtol=1e-5)
+    np.testing.assert_allclose(fit.solution, x, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(fit.covariance, covariance, rtol=1e-4, atol=1e-7)
+    assert fit.rank == problem.n_unknowns == len(chosen)
+
+
+def test_ordinary_is_least_squares(columns, equations):
+    chosen = columns.chosen([1, 1, 0])
+    problem = LinkProblem(equations.factors(columns), chosen)
+    matrix, torque = equations.dense(chosen)
+    expected = np.linalg.lstsq(matrix.reshape(-1, len(chosen)), torque.ravel(), rcond=None)[0]
+    np.testing.assert_allclose(problem.ordinary().solution, expected, rtol=1e-6, atol=1e-7)
+
+
+def test_residuals_of_one_and_of_several_solutions(columns, equations):
+    chosen = columns.chosen([0, 1, 0])
+    problem = LinkProblem(equations.factors(columns), chosen)
+    matrix, torque = equations.dense(chosen)
+    several = np.random.default_rng(0).normal(size=(4, len(chosen)))
+    expected = np.sqrt(np.mean((torque - np.einsum("njk,sk->snj", matrix, several)) ** 2, axis=1))
+    np.testing.assert_allclose(problem.residual_rms(several), expected, rtol=1e-9)
+    np.testing.assert_allclose(problem.residual_rms(several[2]), expected[2], rtol=1e-9)
+    np.testing.assert_allclose(problem.torque_rms(), np.sqrt(np.mean(torque**2, axis=0)), rtol=1e-9)
+    fast = np.arange(1, len(problem.factors.counts), 2)
+    rows = equations.speed >= equations.fast
+    assert problem.count(fast) == rows.sum()
+    expected = np.sqrt(np.mean((torque - matrix @ several[0])[rows] ** 2, axis=0))
+    np.testing.assert_allclose(problem.residual_rms(several[0], fast), expected, rtol=1e-9)
+    assert np.all(problem.residual_rms(several[0], []) == 0)
+
+
+def test_normal_equations_of_groups(columns, equations):
+    chosen = columns.chosen([1, 0, 0])
+    problem = LinkProblem(equations.factors(columns), chosen)
+    groups = np.arange(0, len(problem.factors.counts), 2)
+    matrix, torque = equations.dense(chosen, equations.speed < equations.fast)
+    for j in range(3):
+        square, moment, power = problem.gram(j, groups)
+        np.testing.assert_allclose(square, matrix[:, j].T @ matrix[:, j], atol=1e-7)
+        np.testing.assert_allclose(moment, matrix[:, j].T @ torque[:, j], atol=1e-7)
+        assert power == pytest.approx(np.sum(torque[:, j] ** 2))
+
+
+def test_columns_of_rounding_count_as_none(columns):
+    """A locked joint leaves 1e-17 in columns that are zero in theory; brought to unit norm they would be decided."""
+    equations = DenseEquations(columns, (300,), noise=0.1)
+    chosen = np.arange(columns.size)
+    empty = chosen[[2, 5]]
+    for rows, own in zip(equations.rows, columns.of_joint, strict=True):
+        rows[:, np.isin(own, empty)] *= 1e-16
+    equations.torque = np.stack(
+        [rows @ equations.solution[own] for rows, own in zip(equations.rows, columns.of_joint, strict=True)], axis=1
+    )
+    equations.torque += 0.1 * np.random.default_rng(1).normal(size=equations.torque.shape)
+    fit, noise = LinkProblem(equations.factors(columns), chosen).weighted()
+    assert fit.rank == len(chosen) - 2
+    assert list(np.flatnonzero(np.isinf(fit.inflation))) == [2, 5]
+    assert np.all(fit.solution[[2, 5]] == 0)
+    others = np.delete(np.arange(len(chosen)), [2, 5])
+    np.testing.assert_allclose(fit.solution[others], equations.solution[chosen[others]], atol=0.1)
+    np.testing.assert_allclose(noise, 0.1, rtol=0.15)
+
+
+def test_torque_without_noise_does_not_divide_by_zero(columns):
+    equations = DenseEquations(columns, (200,), noise=0.0)
+    chosen = np.arange(columns.size)
+    fit, noise = LinkProblem(equations.factors(columns), chosen).weighted()
+    np.testing.assert_allclose(fit.solution, equations.solution, rtol=1e-6, atol=1e-6)
+    assert np.all(noise > 0)
+    equations.torque[:, 1] = 0.0
+    fit, noise = LinkProblem(equations.factors(columns), chosen).weighted()
+    assert np.isfinite(fit.solution).all()
+    assert np.all(noise > 0)
+
+
+COUNTS = (40, 0, 25)
+UNITS = 10.0 ** np.array([-6.0, 0.0, 3.0, 5.0])
+
+
+def _rows(rng: np.random.Generator) -> tuple[list[np.ndarray], np.ndarray]:
+    return [rng.normal(size=(sum(COUNTS), 4)) * UNITS, rng.normal(size=(sum(COUNTS), 2))], rng.normal(
+        size=(sum(COUNTS), 2)
+    )
+
+
+def _summed(rows: list[np.ndarray], torque: np.ndarray) -> JointGrams:
+    grams = JointGrams([matrix.shape[1] for matrix in rows], len(COUNTS))
+    ends = np.cumsum([0, *COUNTS])
+    for group, (start, end) in enumerate(pairwise(ends)):
+        middle = start + (end - start) // 3
+        for window in (slice(start, middle), slice(middle, end)):
+            grams.add(group, [matrix[window] for matrix in rows], torque[window])
+    return grams
+
+
+def test_factors_have_the_solutions_and_residuals_of_all_rows():
+    rows, torque = _rows(np.random.default_rng(0))
+    grams = _summed(rows, torque)
+    assert grams.counts.tolist() == list(COUNTS)
+    for joint, (matrix, units) in enumerate(zip(rows, (UNITS, 1.0), strict=True)):
+        expected, squares, *_ = np.linalg.lstsq(matrix / units, torque[:, joint], rcond=None)
+        factor = grams.factor(joint)
+        scaled, right = factor[:, :-1] / units, factor[:, -1]
+        np.testing.assert_allclose(np.linalg.lstsq(scaled, right, rcond=None)[0], expected, rtol=1e-11)
+        np.testing.assert_allclose(np.sum((right - scaled @ expected) ** 2), squares[0], rtol=1e-11)
+
+
+def test_groups_are_summed_apart():
+    rows, torque = _rows(np.random.default_rng(1))
+    grams = _summed(rows, torque)
+    for groups, window in (([0], slice(0, 40)), ([2], slice(40, 65)), (np.array([0, 1, 2]), slice(None))):
+        for joint, matrix in enumerate(rows):
+            own = np.column_stack([matrix, torque[:, joint]])[window]
+            factor = grams.factor(joint, groups)
+            np.testing.assert_allclose(factor.T @ factor, own.T @ own, rtol=1e-10, atol=1e-12)
+    assert grams.factor(0, [1]).shape == (0, 5)
+
+
+def test_factor_of_all_samples_follows_what_is_added():
+    rows, torque = _rows(np.random.default_rng(5))
+    own = np.column_stack([rows[1], torque[:, 1]])
+    grams = JointGrams([4, 2])
+    for times in (1, 2):
+        grams.add(0, rows, torque)
+        factor = grams.factor(1)
+        np.testing.assert_allclose(factor.T @ factor, times * own.T @ own, rtol=1e-11)
+
+
+def test_combinations_without_effect_are_zero():
+    rng = np.random.default_rng(2)
+    shown = rng.normal(size=(100, 2)) * [1e4, 1e-3]
+    matrix = np.column_stack([shown, shown @ [1.0, 1e7], np.zeros(100)])
+    factor = gram_factor(matrix.T @ matrix)
+    assert factor.shape == (2, 4)
+    assert (factor[:, 3] == 0.0).all()
+    np.testing.assert_allclose(factor[:, :2] @ [1.0, 1e7], factor[:, 2], rtol=1e-6)
+
+
+def test_torque_without_noise_leaves_no_residual():
+    rng = np.random.default_rng(3)
+    matrix, truth = rng.normal(size=(500, 6)), rng.normal(size=6)
+    grams = JointGrams([6])
+    grams.add(0, [matrix], (matrix @ truth)[:, None])
+    factor = grams.factor(0)
+    np.testing.assert_allclose(factor[:, -1], factor[:, :-1] @ truth, atol=1e-6 * np.linalg.norm(factor[:, -1]))
+
+
+@pytest.mark.parametrize("condition", [1e2, 1e4, 1e6])
+def test_rounding_is_below_what_noise_leaves_open(condition):
+    rng = np.random.default_rng(4)
+    left, _ = np.linalg.qr(rng.normal(size=(1000, 8)))
+    right, _ = np.linalg.qr(rng.normal(size=(8, 8)))
+    matrix = 30.0 * left * np.geomspace(1.0, 1.0 / condition, 8) @ right
+    torque = matrix @ rng.normal(size=8) + 1e-3 * rng.normal(size=1000)
+    expected = np.linalg.lstsq(matrix, torque, rcond=None)[0]
+    errors = 1e-3 * np.sqrt(np.diag(np.linalg.pinv(matrix.T @ matrix, rcond=0, hermitian=True)))
+    grams = JointGrams([8])
+    grams.add(0, [matrix], torque[:, None])
+    factor = grams.factor(0)
+    found = np.linalg.lstsq(factor[:, :-1], factor[:, -1], rcond=None)[0]
+    assert np.abs((found - expected) / errors).max() < 1e-3

@@ -1,0 +1,161 @@
+"""Motions from rest to rest: the series are Fourier series, the gradient is that of differences."""
+
+from dataclasses import replace
+
+import numpy as np
+import planar_arm
+import pytest
+from numerical_gradient import numerical_gradient
+
+from dynid_ros.errors import TrajectoryError
+from dynid_ros.excitation.fourier_problem import DISTANCE, DesignProblem, FourierBasis, MotionRoom
+from dynid_ros.information.criteria import CRITERIA
+from dynid_ros.information.torque_information import MotionWithJerk, TorqueInformation
+from dynid_ros.model import RobotModel
+from dynid_ros.trajectories import MotionLimits, Workspace
+
+# Gradient of the criterion and of the excess against differences.
+
+
+def test_gradient_is_that_of_what_is_minimised():
+    robot = RobotModel.from_urdf(planar_arm.urdf())
+    limits = MotionLimits.of(robot, 10.0)
+    basis = FourierBasis(limits, 0.2, 2, 24)
+    source = TorqueInformation(robot, limits.velocity, noise=1.0)
+    room = MotionRoom(limits, Workspace(robot, floor_height=0.1))
+    problem = DesignProblem(basis, source, CRITERIA["condition"], room)
+    rng = np.random.default_rng(0)
+    vector = rng.standard_normal(basis.size)
+    _, excess = problem.evaluate(vector, 4.0)
+    weights = rng.standard_normal(excess.shape)
+
+    def value(at):
+        objective, excess = problem.evaluate(at, 4.0)
+        return objective + float(np.sum(weights * excess))
+
+    expected = numerical_gradient(value, vector)
+    problem.evaluate(vector, 4.0)
+    np.testing.assert_allclose(problem.gradient(weights), expected, rtol=1e-4, atol=1e-4 * np.abs(expected).max())
+
+
+# Excess over limits, each kind by hand; gradient against differences.
+
+
+ROBOT = RobotModel.from_urdf(planar_arm.urdf())
+MOTION_ROOM_LIMITS = replace(
+    MotionLimits.of(ROBOT, [4.0, 6.0, 8.0], jerk_limits=100.0), torque=np.array([np.inf, 40.0, 20.0])
+)
+WORKSPACE = Workspace(ROBOT, floor_height=0.1, clearance=0.05)
+
+
+def still():
+    return MotionWithJerk(*np.zeros((4, 1, 3))), np.zeros((1, 3))
+
+
+@pytest.mark.parametrize(
+    ("field", "joint", "value", "expected"),
+    [
+        ("position", 1, 2.6, 0.1 / 2.5),
+        ("position", 1, -2.6, 0.1 / 2.5),
+        ("velocity", 2, -3.3, 0.1),
+        ("acceleration", 0, 5.0, 0.25),
+        ("jerk", 1, 120.0, 0.2),
+    ],
+)
+def test_excess_is_a_part_of_the_limit(field, joint, value, expected):
+    room = MotionRoom(MOTION_ROOM_LIMITS, Workspace(ROBOT))
+    motion, torque = still()
+    assert room.excess(motion, torque).max() <= 0
+    getattr(motion, field)[0, joint] = value
+    excess = room.excess(motion, torque)[0]
+    assert excess.max() == pytest.approx(expected)
+    assert room.names[int(np.argmax(excess))] == f"{field} of joint 'joint_{joint + 1}'"
+
+
+def test_torque_and_distance():
+    room = MotionRoom(MOTION_ROOM_LIMITS, WORKSPACE, margin=0.1, clearance=0.02)
+    motion, torque = still()
+    torque[0] = [1e6, 44.0, 0.0]  # the first joint's is not limited
+    excess = room.excess(motion, torque)[0]
+    assert excess[: 5 * 3].max() == pytest.approx(44.0 / 40.0 - 0.9)
+    distances = WORKSPACE.distances(motion.position).room
+    np.testing.assert_allclose(excess[5 * 3 :], (0.02 - distances[0]) / DISTANCE)
+    assert len(room.names) == len(excess)
+
+
+def test_gradient_motion_room():
+    room = MotionRoom(MOTION_ROOM_LIMITS, WORKSPACE, margin=0.05, clearance=0.01)
+    rng = np.random.default_rng(0)
+    motion, torque = MotionWithJerk(*rng.uniform(-2.0, 2.0, (4, 5, 3))), rng.uniform(-50.0, 50.0, (5, 3))
+    weights = rng.standard_normal(room.excess(motion, torque).shape)
+    by_motion, by_torque = room.gradient(weights)
+
+    def value(*arrays):
+        return float(np.sum(room.excess(MotionWithJerk(*arrays[:4]), arrays[4]) * weights))
+
+    arrays = [*motion, torque]
+    for k, found in enumerate([*by_motion, by_torque]):
+        expected = numerical_gradient(lambda array, k=k: value(*arrays[:k], array, *arrays[k + 1 :]), arrays[k])
+        np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
+LIMITS = MotionLimits.of(ROBOT, [4.0, 6.0, 8.0], jerk_limits=100.0)
+
+
+def basis(harmonics=4, samples=40):
+    return FourierBasis(LIMITS, 0.2, harmonics, samples)
+
+
+def test_every_vector_is_a_series_from_rest_to_rest():
+    space = basis()
+    vector = np.random.default_rng(0).standard_normal(space.size)
+    series = space.series(vector)
+    motion = space.motion(vector)
+    times = np.arange(40) / (40 * 0.2)
+    for found, expected in zip(motion, (*series.at(times), series.jerk(times)), strict=True):
+        np.testing.assert_allclose(found, expected, atol=1e-10 * np.abs(expected).max())
+    _, velocity, acceleration = series.at(np.array([0.0, 5.0]))
+    assert np.abs(velocity).max() < 1e-9 * np.abs(motion.velocity).max()
+    assert np.abs(acceleration).max() < 1e-9 * np.abs(motion.acceleration).max()
+    np.testing.assert_allclose(space.vector(series), vector, atol=1e-12)
+
+
+def test_no_series_from_rest_to_rest_is_left_out():
+    space = basis(harmonics=3)
+    jacobian = np.array(
+        [np.ravel(space.motion(unit).position - space.motion(0 * unit).position) for unit in np.eye(space.size)]
+    )
+    assert np.linalg.matrix_rank(jacobian) == space.size == 3 * (2 * 3 - 1)
+
+
+def test_one_is_what_a_function_may_take():
+    space = basis()
+    for k in range(space.size):
+        motion = space.motion(np.eye(space.size)[k])
+        used = [
+            np.abs(motion.position - (LIMITS.lower + LIMITS.upper) / 2) / ((LIMITS.upper - LIMITS.lower) / 2),
+            np.abs(motion.velocity) / LIMITS.velocity,
+            np.abs(motion.acceleration) / LIMITS.acceleration,
+        ]
+        assert np.max(used) == pytest.approx(1.0)
+
+
+def test_gradient():
+    space = basis()
+    rng = np.random.default_rng(1)
+    weights = MotionWithJerk(*rng.standard_normal((4, 40, 3)))
+
+    def value(vector):
+        return sum(float(np.sum(a * b)) for a, b in zip(weights, space.motion(vector), strict=True))
+
+    vector = rng.standard_normal(space.size)
+    np.testing.assert_allclose(space.gradient(weights), numerical_gradient(value, vector), rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("frequency", "harmonics", "message"),
+    [(0.2, 1, "harmonics is 1; it must be at least 2"), (0.0, 4, "base_frequency is 0 Hz"), (np.nan, 4, "is nan Hz")],
+)
+def test_senseless_settings(frequency, harmonics, message):
+    with pytest.raises(TrajectoryError, match=message):
+        FourierBasis(LIMITS, frequency, harmonics, 40)

@@ -1,0 +1,56 @@
+"""A search goes on as long as a motion that keeps to its limits gets better, and gives up one that is stuck."""
+
+import numpy as np
+import planar_arm
+import pytest
+
+from dynid_ros.excitation import fourier_search as motion_search
+from dynid_ros.excitation.augmented_lagrangian import Iterate
+from dynid_ros.excitation.fourier_problem import MotionRoom
+from dynid_ros.excitation.fourier_search import PART, PATIENCE, SHARPNESS, MotionSearch, RandomFourier
+from dynid_ros.information.criteria import CRITERIA
+from dynid_ros.information.torque_information import TorqueInformation
+from dynid_ros.model import RobotModel
+from dynid_ros.trajectories import MotionLimits, Workspace
+
+# Random motions are as wide as limits allow.
+
+
+@pytest.mark.parametrize("base_frequency", [0.01, 0.2])
+def test_with_nothing_in_the_way_each_joint_uses_one_of_its_limits_up(base_frequency):
+    """A slow one its range, wherever the pose is that it is drawn about, a quick one its speed or acceleration."""
+    robot = RobotModel.from_urdf(planar_arm.urdf())
+    limits = MotionLimits.of(robot, 10.0, torque_limits=np.inf)
+    room = MotionRoom(limits, Workspace(robot))
+    source = TorqueInformation(robot, limits.velocity, noise=1.0)
+    random = RandomFourier(robot, limits, room, source, base_frequency=base_frequency, harmonics=3)
+    for seed in range(8):
+        series = random.draw(np.random.default_rng(seed))
+        low, high, speed, acceleration = series.largest()
+        assert np.all((limits.lower <= low) & (high <= limits.upper))
+        used = (high - low) / (limits.upper - limits.lower), speed / limits.velocity, acceleration / limits.acceleration
+        np.testing.assert_allclose(np.max(used, axis=0), PART)
+
+
+@pytest.mark.parametrize(("excess", "expected"), [(0.0, len(SHARPNESS)), (0.5, PATIENCE + 1)])
+def test_only_a_motion_that_is_stuck_is_given_up(monkeypatch, excess, expected):
+    robot = RobotModel.from_urdf(planar_arm.urdf())
+    limits = MotionLimits.of(robot, 10.0)
+    source = TorqueInformation(robot, limits.velocity, noise=1.0)
+    search = MotionSearch(robot, limits, Workspace(robot), source, CRITERIA["determinant"], 0.1, 2)
+    start = search.candidate(0)
+    made = []
+
+    def larger(problem, vector, sharpness, over):
+        """In each round a motion a little larger, and so a little better."""
+        del problem, over
+        for number, _ in enumerate(sharpness, start=1):
+            made.append(search.checked(search._basis.series(vector * (1.0 + 1e-4 * number))))
+            yield Iterate(vector * (1.0 + 1e-4 * number), excess)
+
+    monkeypatch.setattr(motion_search, "rounds", larger)
+    best = search.improved(start)
+    assert len(made) == expected
+    assert best.value == pytest.approx(made[-1].value)
+    assert best.value < start.value
+    assert np.isfinite(best.value)

@@ -1,0 +1,248 @@
+"""Single joints of table I with uneven motors and the noise of sensors: what is found, and what is refused."""
+
+import math
+from dataclasses import replace
+
+import flexible_experiments as experiments
+import numpy as np
+import pa10
+import pytest
+from printed_method import printed_method
+from spring_experiments import spring_experiment
+
+from dynid_ros.errors import DynidError, IdentificationError
+from dynid_ros.identification.flexible import FlexibleJointIdentification
+from dynid_ros.identification.flexible.flexible_identification import check_links, remarks
+from dynid_ros.model import RobotModel
+from dynid_ros.recording import Recording
+
+# Positions that are not those of links.
+
+
+TIME = 0.01 * np.arange(300)
+MOTOR = np.stack([0.5 * np.sin(2 * TIME), 0.3 * np.cos(3 * TIME)], axis=1)
+MOTORS = Recording(("waist", "elbow"), TIME, MOTOR, np.full_like(MOTOR, np.nan), MOTOR, source="bench.mcap")
+LINK = MOTOR + 0.01 * np.sin(7 * TIME)[:, None]
+
+
+def elbow(values):
+    return np.column_stack([LINK[:, 0], values])
+
+
+def test_links_pass():
+    check_links(MOTORS, TIME, LINK)
+    check_links(MOTORS, TIME, LINK + np.array([0.3, -2.0]))
+    check_links(MOTORS, TIME[::3] + 0.02, LINK[::3])
+    seen = LINK.copy()
+    seen[50:250] = np.nan
+    check_links(MOTORS, TIME, seen)
+
+
+@pytest.mark.parametrize(
+    ("link", "message"),
+    [
+        (elbow(MOTOR[:, 1]), "those of its motor"),
+        (elbow(MOTOR[:, 1] + 0.2), "those of its motor"),
+        (elbow(-LINK[:, 1]), "against its motor.*mirrored"),
+        (elbow(np.degrees(LINK[:, 1])), "degrees"),
+        (elbow(1000 * LINK[:, 1]), "millimetres"),
+        (elbow(4 * LINK[:, 1]), "4.* times as far.*expected rad"),
+        (elbow(np.full(300, np.nan)), "no positions of its link"),
+    ],
+)
+def test_joint_and_file_are_named(link, message):
+    with pytest.raises(IdentificationError, match=f"^bench\\.mcap: joint 'elbow'.*{message}"):
+        check_links(MOTORS, TIME, link)
+
+
+def test_no_overlap_tells_both_times():
+    with pytest.raises(IdentificationError, match=r"bench\.mcap: .*from 50\.000 to 52\.990 s.*0\.000 to 2\.990 s"):
+        check_links(MOTORS, TIME + 50.0, LINK)
+
+
+def test_a_motor_at_rest_cannot_tell():
+    still = MOTOR.copy()
+    still[:, 1] = 0.3
+    resting = Recording(("waist", "elbow"), TIME, still, np.full_like(still, np.nan), still)
+    check_links(resting, TIME, elbow(-0.3 + 1e-3 * np.sin(7 * TIME)))
+
+
+LIMITS = {"stiffness": 0.03, "inertia": 0.05, "motor_inertia": 0.05, "coulomb": 0.05}
+LIMITS |= {"viscous": 0.1, "motor_viscous": 0.1}
+"""Required: largest relative errors."""
+
+
+def relative_errors(result, truth):
+    """By parameter, of a single joint."""
+    found = {name: result.term(name).values[0] for name in LIMITS if name != "inertia"}
+    found["inertia"] = result.parameters[result.names.index("Iyy1")]
+    return {name: abs(value / getattr(truth, name) - 1) for name, value in found.items()}
+
+
+@pytest.mark.parametrize("sensor", ["by_camera", "by_encoders"])
+def test_single_joints_are_found_from_noisy_signals(sensor, request):
+    _, truth, result = request.getfixturevalue(sensor)
+    errors = relative_errors(result, truth)
+    assert {name: error for name, error in errors.items() if error > LIMITS[name]} == {}
+    resonance = math.sqrt(truth.stiffness / truth.inertia) / (2 * math.pi)
+    assert result.resonances[0] == pytest.approx(resonance, rel=0.01)
+    assert all(result.term(name).decided.all() for name in LIMITS if name != "inertia")
+    gravity = result.parameters[[result.names.index(name) for name in ("mcx1", "mcz1")]] * pa10.G
+    size = math.hypot(truth.gravity_x, truth.gravity_y)
+    np.testing.assert_allclose(gravity, [truth.gravity_y, truth.gravity_x], atol=max(0.05 * size, 0.05))
+
+
+def test_clock_of_the_camera(by_camera, by_encoders):
+    run = by_camera.result.runs[0]
+    assert run.clock_offset == pytest.approx(experiments.CLOCK_OFFSET, abs=2e-4)
+    assert 0 < run.clock_offset_error < 2e-4
+    assert by_encoders.result.runs[0].clock_offset == 0.0
+
+
+def test_better_than_the_printed_method(by_camera):
+    """Which is told the clock's offset and gets the better of its low-passes."""
+    experiment, truth, result = by_camera
+    found = relative_errors(result, truth)
+    for cutoff in (8.0, 16.0, 25.0):
+        printed = printed_method(experiment, cutoff)
+        column = experiment.robot.base_parameters().columns
+        assert len(column) == len(printed.links)
+        theirs = {
+            "stiffness": printed.stiffness[0],
+            "motor_inertia": printed.motor_inertia[0],
+            "motor_viscous": printed.motor_viscous[0],
+            "viscous": printed.viscous[0],
+        }
+        errors = {name: abs(value / getattr(truth, name) - 1) for name, value in theirs.items()}
+        root = math.sqrt(sum(error**2 for error in errors.values()))
+        assert root > 3 * math.sqrt(sum(found[name] ** 2 for name in errors)), (cutoff, errors)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("law", "values"),
+    [("cubic", {"stiffness": 9e3, "cubic": 3e7}), ("dead_zone", {"stiffness": 1.19e4, "dead_zone": 2e-3})],
+)
+def test_springs_that_are_not_linear(law, values):
+    first, second = values.values()
+    torque = {
+        "cubic": lambda d: first * d + second * d**3,
+        "dead_zone": lambda d: first * (d - min(max(d, -second), second)),
+    }
+    experiment = spring_experiment(2, torque[law], seconds=4.0)
+    result = FlexibleJointIdentification(experiment.robot, spring=law).fit(experiment.recording)
+    for name, value in values.items():
+        assert result.term(name).values[0] == pytest.approx(value, rel=0.03 if name == "stiffness" else 0.1)
+    truth, inertia = experiment.truth, result.names.index("Iyy1")
+    assert result.parameters[inertia] == pytest.approx(truth.inertia, rel=0.05)
+    assert result.term("motor_inertia").values[0] == pytest.approx(truth.motor_inertia, rel=0.05)
+
+
+@pytest.mark.slow
+def test_a_linear_law_for_a_cubic_spring_does_not_make_the_joint_rigid():
+    experiment = spring_experiment(2, lambda d: 3e3 * d + 5e8 * d**3, seconds=3.0)
+    result = FlexibleJointIdentification(experiment.robot).fit(experiment.recording)
+    assert any("--spring auto tries them" in remark for remark in result.remarks)
+    # As where the law fits so badly that no stiffness is left.
+    at, covariance = result.layout.index("stiffness")[0], result.covariance.copy()
+    covariance[at, at] = (10 * result.parameters[at]) ** 2
+    (told,) = [r for r in remarks(replace(result, covariance=covariance)) if "stiffness is not decided" in r]
+    assert "it is not rigid" in told
+    assert "set spring='cubic' (--spring cubic)" in told
+    assert "take the joint as rigid" not in told
+
+
+@pytest.mark.slow
+def test_several_recordings_with_clocks_of_their_own_are_one_fit():
+    """And `repeat` takes each alone."""
+    first, second = (spring_experiment(2, seconds=3.0, noise=noise).recording for noise in (1.0, 0.5))
+    robot = pa10.single_joint_robot(2)
+    second = replace(second, source="second.csv")
+    identification = FlexibleJointIdentification(robot)
+    together = identification.fit(first, second)
+    assert [run.source for run in together.runs] == ["joint_2.csv", "second.csv"]
+    alone = identification.repeat(first, second)
+    assert [result.sources for result in alone] == [("joint_2.csv",), ("second.csv",)]
+    errors = [result.standard_errors[result.names.index("stiffness joint_2")] for result in (*alone, together)]
+    assert errors[1] < errors[0]
+    assert errors[2] < min(errors[:2])
+    truth = pa10.table_one(2)
+    assert together.stiffness[0] == pytest.approx(truth.stiffness, rel=0.03)
+
+
+BAD_SETTINGS = [
+    ({"clock": "slow"}, "clock is 'slow'"),
+    ({"motor_terms": ("motor_inertia", "motor_mass")}, "no term motor_mass; expected motor_inertia"),
+    ({"spring": "quadratic"}, "'quadratic' for joint 'joint_2'; expected one of linear, cubic, dead_zone"),
+    ({"spring": {"joint_9": "linear"}}, "joint 'joint_9'; .*joint_2"),
+]
+
+
+@pytest.mark.parametrize(("settings", "message"), BAD_SETTINGS)
+def test_unknown_settings(settings, message):
+    with pytest.raises(IdentificationError, match=message):
+        FlexibleJointIdentification(pa10.single_joint_robot(2), **settings)
+
+
+def changed(recording, **fields):
+    return replace(recording, source="bench.csv", **fields)
+
+
+BAD_RECORDINGS = {
+    "copied": (lambda r: changed(r, link_position=r.position.copy()), "bench.csv: joint 'joint_2'.*those of its motor"),
+    "mirrored": (lambda r: changed(r, link_position=-r.link_position), "bench.csv: joint 'joint_2'.*mirrored"),
+    "degrees": (lambda r: changed(r, link_position=np.degrees(r.link_position)), "bench.csv: joint 'joint_2'.*degrees"),
+    "unseen": (
+        lambda r: changed(r, link_position=np.full_like(r.position, np.nan)),
+        "bench.csv: joint 'joint_2'.*no positions of its link",
+    ),
+    "no links": (lambda r: changed(r, link_position=None), "bench.csv: no positions of links"),
+    "no torque": (lambda r: changed(r, torque=np.full_like(r.torque, np.nan)), "(?s)bench.csv.*torque"),
+    "no joint": (lambda r: changed(r, joint_names=("elbow",)), "(?s)bench.csv.*joint_2"),
+}
+
+
+@pytest.mark.parametrize("fault", BAD_RECORDINGS)
+def test_bad_recordings(fault, by_camera):
+    change, message = BAD_RECORDINGS[fault]
+    with pytest.raises(DynidError, match=message):
+        FlexibleJointIdentification(by_camera.experiment.robot).fit(
+            change(by_camera.experiment.recording_with_encoders)
+        )
+
+
+def test_links_at_another_time(by_camera):
+    experiment = by_camera.experiment
+    late = replace(experiment.links, time=experiment.links.time + 100.0)
+    with pytest.raises(DynidError, match=r"experiment: .*do not overlap"):
+        FlexibleJointIdentification(experiment.robot, clock="same").fit(experiment.recording, links=late)
+
+
+def test_number_of_links_and_recordings(by_camera):
+    experiment = by_camera.experiment
+    identification = FlexibleJointIdentification(experiment.robot)
+    with pytest.raises(IdentificationError, match="at least one recording"):
+        identification.fit()
+    with pytest.raises(IdentificationError, match="links are given for 1 of 2"):
+        identification.fit(experiment.recording, experiment.recording, links=experiment.links)
+
+
+def test_mirrored_links_of_a_camera(by_camera):
+    experiment = by_camera.experiment
+    mirrored = replace(experiment.links, position=-experiment.links.position)
+    with pytest.raises(DynidError, match=r"experiment: joints joint_2: .*wrong sign"):
+        FlexibleJointIdentification(experiment.robot).fit(experiment.recording, links=mirrored)
+
+
+def test_motors_at_rest(by_camera):
+    experiment = by_camera.experiment
+    recording = experiment.recording_with_encoders
+    still = replace(recording, position=np.full_like(recording.position, 0.3))
+    with pytest.raises(DynidError, match="experiment"):
+        FlexibleJointIdentification(experiment.robot).fit(still)
+
+
+def test_two_joints_of_another_robot(by_camera):
+    arm = RobotModel.from_urdf(pa10.arm_urdf())
+    with pytest.raises(DynidError, match=r"(?s)experiment.*joint_1"):
+        FlexibleJointIdentification(arm).fit(by_camera.experiment.recording)

@@ -1,0 +1,292 @@
+"""Gravity identification against the paper's tables and against first principles."""
+
+import known_problems as known
+import numpy as np
+import pytest
+from pinocchio_arm import PinocchioArm
+
+from dynid_ros.errors import IdentificationError
+from dynid_ros.identification import GravityIdentification
+from dynid_ros.identification.gravity.gravity_identification import LinearEstimate
+from dynid_ros.identification.static_samples import Samples
+from dynid_ros.model import GravityModel, RobotModel
+from dynid_ros.simulation.descriptions import demo_arm_urdf
+
+# Errors of a handful of poses, by hand and by Pinocchio.
+
+
+NOISE = np.array([0.1, 0.1, 0.05, 0.01, 0.01, 0.003])
+COULOMB = np.array([4.0, 6.0, 2.0, 0.2, 0.2, 0.06])
+"""N m."""
+POSES, REPETITIONS = 8, 30
+
+
+def approached(arm, rng):
+    """Rests in poses, each come to from both sides."""
+    pose = np.repeat(rng.uniform(-1.5, 1.5, (POSES, 6)), 2, axis=0)
+    side = np.tile([1.0, -1.0], POSES)[:, None] * np.ones(6)
+    torque = np.array([arm.gravity_torque(q) for q in pose]) + COULOMB * side + rng.normal(0.0, NOISE, pose.shape)
+    count = len(pose)
+    return Samples(
+        pose, np.zeros_like(pose), torque, side, np.ones(count, bool), np.arange(count) * 1.0, np.zeros(count, int)
+    )
+
+
+def test_errors_of_few_poses_are_as_large_as_they_are_said_to_be():
+    urdf = demo_arm_urdf()
+    robot = RobotModel.from_urdf(urdf)
+    arm, rng = PinocchioArm(urdf, robot.joint_names, robot.gravity), np.random.default_rng(5)
+    score, held = [], []
+    for _ in range(REPETITIONS):
+        result = GravityIdentification(robot).fit_samples(approached(arm, rng))
+        truth = result.gravity.project(robot.parameters)
+        score.append((result.parameters - truth) / result.standard_errors)
+        low, high = result.confidence_intervals().T
+        held.append(((low <= truth) & (truth <= high))[np.isfinite(low)])
+    score = np.array(score)
+    assert 0.6 < np.sqrt(np.nanmean(score**2)) < 1.3
+    assert np.mean(np.concatenate(held)) > 0.93
+
+
+def mean_of(values, angle):
+    count = len(values)
+    gain = np.full((1, count), 1 / count)
+    return LinearEstimate(np.ones((count, 1)), gain, values - values.mean(), np.zeros(count, int), np.array([1e-3]))
+
+
+def test_the_mean_of_few_angles_has_its_textbook_error():
+    """The jackknife of a mean is its standard error: spread / √N; of angles that come twice, of their means."""
+    values = np.array([1.0, 4.0, 2.0, 8.0, 5.0])
+    angle, joint = np.arange(5.0), np.zeros(5, int)
+    found = mean_of(values, angle).covariance(joint, angle)
+    np.testing.assert_allclose(found, [[values.var(ddof=1) / 5]])
+    twice = mean_of(np.repeat(values, 2), np.repeat(angle, 2))
+    np.testing.assert_allclose(twice.covariance(np.zeros(10, int), np.repeat(angle, 2)), found)
+    np.testing.assert_allclose(twice.freedom(), [9.0])
+
+
+def test_what_one_angle_alone_decides_has_the_error_of_noise():
+    matrix = np.array([[1.0, 0.0], [1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+    gain, right = np.linalg.pinv(matrix), np.array([1.0, 2.0, 3.0, 7.0])
+    estimate = LinearEstimate(matrix, gain, right - matrix @ gain @ right, np.array([0, 0, 0, 1]), np.array([1.0, 0.3]))
+    found = estimate.covariance(np.array([0, 0, 0, 1]), np.array([0.0, 1.0, 2.0, 0.0]))
+    np.testing.assert_allclose(found[1], [0.0, 0.09], atol=1e-12)
+    assert found[0, 0] > 0.3
+
+
+def test_degrees_of_freedom_are_those_of_the_noise_that_counts():
+    """Two means of two noises, five and three rows: four and two degrees, and of their sum in between."""
+    matrix = np.zeros((8, 3))
+    matrix[:5, 0], matrix[5:, 1] = 1.0, 1.0
+    gain = np.zeros((3, 8))
+    gain[0, :5], gain[1, 5:] = 1 / 5, 1 / 3
+    gain[2] = gain[0] + gain[1]
+    group = np.repeat([0, 1], [5, 3])
+    found = LinearEstimate(matrix, gain, np.zeros(8), group, np.array([1.0, 1.0])).freedom()
+    a, b = 1 / 5, 1 / 3
+    np.testing.assert_allclose(found, [4.0, 2.0, (a + b) ** 2 / (a**2 / 4 + b**2 / 2)])
+
+
+STEPS = 12
+SIDEWAYS = (3.0, 2.0, -9.1)  # tilted gravity, so that no axis is vertical in every pose
+
+
+def make_samples(position, torque, direction=None):
+    return Samples(
+        position=position,
+        velocity=np.zeros_like(position),
+        torque=torque,
+        direction=np.zeros_like(position) if direction is None else direction,
+        static=np.ones(len(position), bool),
+        time=np.arange(len(position), dtype=float),
+        part=np.zeros(len(position), int),
+    )
+
+
+@pytest.fixture(name="sarcos")
+def fixture_sarcos():
+    return RobotModel.from_dh(known.sarcos_dh(), gravity=SIDEWAYS)
+
+
+def sarcos_torque(q):
+    return known.dh_gravity_torque(known.sarcos_dh(), known.sarcos_masses(), known.SARCOS_MOMENTS, q, SIDEWAYS)
+
+
+def sarcos_experiment(rng, n_holds=1, span=np.pi, joints=None):
+    holds = rng.uniform(-1, 1, (n_holds, 7))
+    q = known.single_rotations(holds, span, STEPS, joints)
+    n_rotations = n_holds * (7 if joints is None else len(joints))
+    return q, known.approach_directions(STEPS, n_rotations, 7)
+
+
+@pytest.mark.parametrize("estimator", ["recursive", "global"])
+def test_table_2_from_table_1(sarcos, estimator):
+    q, direction = sarcos_experiment(np.random.default_rng(1))
+    offset, coulomb = np.linspace(-2, 2, 7), np.linspace(0.5, 1.5, 7)
+    torque = sarcos_torque(q) + offset + coulomb * direction
+    result = GravityIdentification(sarcos, estimator=estimator).fit_samples(make_samples(q, torque, direction))
+    np.testing.assert_allclose(result.parameters.reshape(7, 2), known.SARCOS_IDENTIFIED, atol=2e-4)
+    np.testing.assert_allclose(result.per_joint("offset")[0], offset, atol=1e-9)
+    np.testing.assert_allclose(result.per_joint("coulomb")[0], coulomb, atol=1e-9)
+    fresh = np.random.default_rng(2).uniform(-np.pi, np.pi, (100, 7))
+    np.testing.assert_allclose(result.predict(fresh), sarcos_torque(fresh), atol=1e-9)
+
+
+def test_errors_of_predictions_are_their_scatter(sarcos):
+    rng = np.random.default_rng(4)
+    q, direction = sarcos_experiment(rng)
+    fresh = rng.uniform(-np.pi, np.pi, (20, 7))
+    identification = GravityIdentification(sarcos)
+    torque = sarcos_torque(q) + direction
+    results = [
+        identification.fit_samples(make_samples(q, torque + rng.normal(0, 0.3, q.shape), direction)) for _ in range(24)
+    ]
+    scatter = np.std([result.predict(fresh) for result in results], axis=0)
+    said = np.mean([result.predict_std(fresh) for result in results], axis=0)
+    # All rows of a joint at one angle count once, which costs a sixth where their noise is independent.
+    assert 0.95 < np.mean(said / scatter) < 1.3
+
+
+def test_recursion_equals_own_torque_fit_with_one_pose_per_joint(sarcos):
+    rng = np.random.default_rng(3)
+    q, direction = sarcos_experiment(rng)
+    samples = make_samples(q, sarcos_torque(q) + direction + rng.normal(0, 0.3, q.shape), direction)
+    recursive = GravityIdentification(sarcos, estimator="recursive").fit_samples(samples)
+    together = GravityIdentification(sarcos, own_torque_only=True).fit_samples(samples)
+    np.testing.assert_allclose(recursive.parameters, together.parameters, atol=1e-10)
+    np.testing.assert_allclose(recursive.standard_errors, together.standard_errors, rtol=1e-6)
+
+
+def test_recursion_tells_links_beyond_a_joint_without_its_torque(sarcos):
+    rng = np.random.default_rng(5)
+    q, direction = sarcos_experiment(rng, n_holds=3)
+    torque = sarcos_torque(q) + direction + rng.normal(0, 0.3, q.shape)
+    wrong = torque.copy()
+    wrong[:, 0] += rng.normal(0, 5.0, len(q))
+    identification = GravityIdentification(sarcos, estimator="recursive")
+    found = [
+        identification.fit_samples(make_samples(q, t, direction)).parameters.reshape(7, 2) for t in (torque, wrong)
+    ]
+    np.testing.assert_allclose(found[1][1:], found[0][1:], atol=1e-10)
+
+
+def paper_recursion_std(regressor, joint_of_rotation, rows_of_rotation, direction):
+    """Standard errors of the recursion as printed, for unit noise: own offset and friction for each sinusoid,
+    the mean over the rotations of a joint, distal errors carried along (Ma & Hollerbach, section 4)."""
+    size = regressor.shape[2]
+    covariance = np.zeros((size, size))
+    for i in reversed(range(regressor.shape[1])):
+        own, distal = np.arange(2 * i, 2 * i + 2), np.arange(2 * i + 2, size)
+        gains, coupling = [], np.zeros((2, len(distal)))
+        fits = [rows for joint, rows in zip(joint_of_rotation, rows_of_rotation, strict=True) if joint == i]
+        for rows in fits:
+            matrix = np.column_stack([regressor[rows, i][:, own], np.ones(len(rows)), direction[rows, i]])
+            gains.append(np.linalg.pinv(matrix)[:2] / len(fits))
+            coupling -= gains[-1] @ regressor[rows, i][:, distal]
+        passed = coupling @ covariance[np.ix_(distal, distal)]
+        covariance[np.ix_(own, own)] = sum(g @ g.T for g in gains) + passed @ coupling.T
+        covariance[np.ix_(own, distal)], covariance[np.ix_(distal, own)] = passed, passed.T
+    return np.sqrt(np.diag(covariance))
+
+
+@pytest.mark.slow
+def test_all_torques_in_all_poses_cut_the_error_to_a_quarter(sarcos):
+    rng = np.random.default_rng(4)
+    holds = rng.uniform(-2.5, 2.5, (3, 7))
+    q, direction = known.single_rotations(holds, np.pi, STEPS), known.approach_directions(STEPS, 21, 7)
+    rows = np.arange(len(q)).reshape(21, 2 * STEPS)
+    printed = paper_recursion_std(GravityModel(sarcos).regressor(q), np.tile(np.arange(7), 3), rows, direction)
+    clean = sarcos_torque(q) + direction
+    truth = GravityIdentification(sarcos).fit_samples(make_samples(q, clean, direction)).parameters
+    errors, claimed = [], []
+    for _ in range(30):
+        result = GravityIdentification(sarcos).fit_samples(
+            make_samples(q, clean + rng.normal(0, 1, q.shape), direction)
+        )
+        errors.append(result.parameters - truth)
+        claimed.append(result.standard_errors)
+    found = np.std(errors, axis=0)
+    assert np.median(found / printed) <= 0.25
+    np.testing.assert_allclose(found, np.mean(claimed, axis=0), rtol=0.5)
+    # errors by angles left out are somewhat too large where noise is white, never much too small
+    assert 0.8 < np.mean(found / np.mean(claimed, axis=0)) < 1.1
+
+
+def test_vertical_first_axis_is_named_and_takes_no_torque():
+    robot = RobotModel.from_dh(known.sarcos_dh())
+    q, direction = sarcos_experiment(np.random.default_rng(5))
+    torque = known.dh_gravity_torque(known.sarcos_dh(), known.sarcos_masses(), known.SARCOS_MOMENTS, q)
+    result = GravityIdentification(robot).fit_samples(make_samples(q, torque + direction, direction))
+    assert result.observability["joint_1"].torque_free
+    assert np.isnan(result.parameters[:2]).all()
+    np.testing.assert_allclose(result.parameters.reshape(7, 2)[1:], known.SARCOS_IDENTIFIED[1:], atol=2e-4)
+    np.testing.assert_allclose(result.predict(q)[:, 0], 0, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("span_degrees", "steps", "words"),
+    [(25, 12, "spans only 25 degrees"), (170, 3, "only 3 different angle"), (0, 3, "only 1 different angle")],
+)
+def test_joint_that_moves_too_little_is_named_not_guessed(sarcos, span_degrees, steps, words):
+    rng = np.random.default_rng(6)
+    hold = rng.uniform(-1, 1, 7)
+    wide = known.single_rotations(hold, np.pi, STEPS, [0, 1, 2, 4, 5, 6])
+    narrow = known.single_rotations(hold, np.deg2rad(span_degrees), steps, [3])
+    q = np.vstack([wide, narrow])
+    direction = np.vstack([known.approach_directions(STEPS, 6, 7), known.approach_directions(steps, 1, 7)])
+    samples = make_samples(q, sarcos_torque(q) + rng.normal(0, 0.01, q.shape), direction)
+    result = GravityIdentification(sarcos, own_torque_only=True).fit_samples(samples)
+    state = result.observability["joint_4"]
+    assert not state.observable
+    assert words in state.reason
+    assert np.isnan(result.parameters[result.gravity.columns(3)]).all()
+    assert result.observability["joint_7"].observable
+
+
+def test_prediction_refuses_what_the_data_do_not_determine(sarcos):
+    rng = np.random.default_rng(7)
+    q, direction = sarcos_experiment(rng, joints=[4, 5, 6])
+    samples = make_samples(q, sarcos_torque(q), direction)
+    result = GravityIdentification(sarcos).fit_samples(samples)
+    np.testing.assert_allclose(result.predict_samples(samples), sarcos_torque(q), atol=1e-6)
+    np.testing.assert_allclose(result.predict(q)[:, 4:], sarcos_torque(q)[:, 4:], atol=1e-6)
+    assert np.isnan(result.predict(q)[:, :4]).all()  # their offset cannot be told from gravity
+    turned = make_samples(q + np.array([0, 0, 0.5, 0, 0, 0, 0]), sarcos_torque(q), direction)
+    assert np.isnan(result.predict_samples(turned)[:, 2]).all()
+
+
+@pytest.mark.slow
+def test_intervals_cover_the_truth(sarcos):
+    """Noise, offset 2 % of range, friction of 5 % of gravity whose level scatters by a fifth from dwell to dwell."""
+    rng = np.random.default_rng(8)
+    q, direction = sarcos_experiment(rng, n_holds=1)
+    clean = sarcos_torque(q)
+    largest = np.abs(clean).max(axis=0)
+    truth = GravityIdentification(sarcos).fit_samples(make_samples(q, clean + direction, direction)).parameters
+    covered = []
+    for _ in range(300):
+        friction = 0.05 * largest * direction * rng.uniform(0.8, 1.2, q.shape)
+        noise = rng.normal(0, 0.005 * largest, q.shape)
+        torque = clean + friction + noise + 0.02 * largest * rng.uniform(-1, 1, 7)
+        result = GravityIdentification(sarcos).fit_samples(make_samples(q, torque, direction))
+        low, high = result.confidence_intervals(0.95).T
+        covered.append((low <= truth) & (truth <= high))
+    assert 0.93 <= np.mean(covered) <= 0.97
+
+
+def test_one_pose_is_refused(sarcos):
+    q = np.random.default_rng(10).uniform(-1, 1, (1, 7))
+    with pytest.raises(IdentificationError, match=r"decide no joint's gravity parameters: joint_1: only 1 different"):
+        GravityIdentification(sarcos).fit_samples(make_samples(q, sarcos_torque(q)))
+
+
+def test_no_samples_says_so(sarcos):
+    empty = make_samples(np.zeros((0, 7)), np.zeros((0, 7)))
+    with pytest.raises(IdentificationError, match="No static samples"):
+        GravityIdentification(sarcos).fit_samples(empty)
+
+
+def test_recursion_needs_single_joint_rotations(sarcos):
+    q = np.random.default_rng(9).uniform(-1, 1, (20, 7))
+    with pytest.raises(IdentificationError, match="No single-joint rotation"):
+        GravityIdentification(sarcos, estimator="recursive").fit_samples(make_samples(q, sarcos_torque(q)))

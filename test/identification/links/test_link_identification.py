@@ -1,0 +1,402 @@
+"""Link identification from end to end: simulated arms with known links, and recordings that cannot serve."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from link_problems import PLAIN, DenseEquations, Drive, Fourier, chain, rigid_torque, run, ur10, with_links, wrong
+
+from dynid_ros.errors import IdentificationError
+from dynid_ros.estimation.normal_equations import LinkProblem
+from dynid_ros.identification import LinkIdentification
+from dynid_ros.identification.equations import validate
+from dynid_ros.identification.links.link_identification import (
+    ESTIMATORS,
+    REGULARIZED,
+    UNBIASED,
+    estimate_all,
+    estimate_base,
+)
+from dynid_ros.identification.links.link_regularization import FullProblem
+from dynid_ros.identified.identified_file import load_identified
+from dynid_ros.identified.links import link_model
+from dynid_ros.model import BaseParameters, FrictionModel
+from dynid_ros.model.friction import JointFriction
+from dynid_ros.model.inertia import is_possible
+from dynid_ros.model.link_columns import LinkColumns
+
+# Every estimator on the same equations, near the truth and against its definition.
+
+
+FRICTION = JointFriction(offset=True)
+NOISE = np.array([0.05, 0.2, 0.5])
+
+
+class Case:
+    """Random equations with the structure of the chain, whose URDF is wrong."""
+
+    def __init__(self, seed=0, lacking=()):
+        self.robot = wrong(chain())
+        self.columns = columns = LinkColumns(self.robot, [(FRICTION,)] * 3)
+        self.equations = DenseEquations(columns, (400,), seed=seed, noise=NOISE)
+        self.truth = np.concatenate([columns.base.project(chain().parameters), np.tile([1.0, 0.5, 0.2], 3)])
+        rng = np.random.default_rng(seed + 100)
+        for j, own in enumerate(columns.of_joint):
+            self.equations.rows[j][:, np.isin(own, lacking)] = 0.0
+            noise = NOISE[j] * rng.normal(size=400)
+            self.equations.torque[:, j] = self.equations.rows[j] @ self.truth[own] + noise
+        self.problem = LinkProblem(self.equations.factors(columns), columns.chosen([0, 0, 0]))
+        self.base = BaseParameters.of_robot(self.robot, FrictionModel(FRICTION))
+
+    def estimate(self, kind):
+        return estimate_base(kind, self.problem, self.base, lambda: self.equations.blocks(self.columns))
+
+    def full(self, noise=NOISE):
+        return FullProblem(self.problem, noise, self.robot.parameters, self.columns.nonnegative([0, 0, 0]))
+
+    def dense(self):
+        return self.equations.dense(np.arange(self.columns.size))
+
+
+def test_names():
+    assert set(ESTIMATORS) == {*UNBIASED, *REGULARIZED}
+    assert ESTIMATORS[0] == "consistent"
+
+
+@pytest.mark.parametrize("kind", UNBIASED)
+def test_by_the_data_alone_all_are_near_the_truth(kind):
+    case = Case()
+    found, noise = case.estimate(kind)
+    np.testing.assert_allclose(found.values, case.truth, atol=0.3)
+    np.testing.assert_allclose(found.values, found.solution)
+    np.testing.assert_allclose(noise, NOISE, rtol=0.15)
+    assert 1 < found.condition_number < 100
+    if found.covariance is not None:
+        errors = (found.values - case.truth) / np.sqrt(np.diag(found.covariance))
+        assert 0.5 < np.sqrt(np.mean(errors**2)) < 1.6
+
+
+@pytest.mark.parametrize("kind", UNBIASED)
+def test_what_is_not_decided_is_nan(kind):
+    lacking = [3, 17]
+    found, _ = Case(lacking=lacking).estimate(kind)
+    assert list(np.flatnonzero(np.isnan(found.values))) == lacking
+    assert np.isfinite(found.solution).all()
+    assert np.isinf(found.condition_number) or kind == "huber"
+    if kind == "sequential":
+        assert any("no effect on any torque" in remark for remark in found.remarks)
+
+
+def test_huber_is_not_moved_by_outliers():
+    case = Case()
+    rows = np.random.default_rng(5).permutation(400)[:20]
+    case.equations.torque[rows] += 50.0
+    case.problem = LinkProblem(case.equations.factors(case.columns), case.columns.chosen([0, 0, 0]))
+    robust, noise = case.estimate("huber")
+    weighted, _ = case.estimate("weighted")
+    error = [np.linalg.norm(found.solution - case.truth) for found in (robust, weighted)]
+    assert error[0] < 0.3 * error[1]
+    np.testing.assert_allclose(noise, NOISE, rtol=0.3)
+    assert "count less than half: 5." in robust.remarks[0]
+
+
+def test_error_model_is_the_least_change_of_the_urdf():
+    case = Case()
+    nominal = case.robot.parameters
+    found = estimate_all("error_model", case.full(), nominal, None)
+    matrix, torque = case.dense()
+    A = np.concatenate([matrix[:, j] / NOISE[j] for j in range(3)]) @ case.full().to_base
+    b = np.concatenate([torque[:, j] / NOISE[j] for j in range(3)])
+    start = np.append(nominal, np.zeros(9))
+    expected = start + np.linalg.lstsq(A, b - A @ start, rcond=1e-8)[0]
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_minimum_norm_is_the_pseudo_inverse():
+    case = Case()
+    found = estimate_all("minimum_norm", case.full(), case.robot.parameters, None)
+    matrix, torque = case.dense()
+    A = np.concatenate([matrix[:, j] / NOISE[j] for j in range(3)]) @ case.full().to_base
+    b = np.concatenate([torque[:, j] / NOISE[j] for j in range(3)])
+    np.testing.assert_allclose(found, np.linalg.pinv(A, rcond=1e-8) @ b, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("weight", [None, 3.0])
+def test_ridge_about_the_urdf_weighs_joints_alike(weight):
+    case = Case()
+    nominal = case.robot.parameters
+    found = estimate_all("ridge", case.full(), nominal, weight)
+    matrix, torque = case.dense()
+    A = matrix.reshape(-1, matrix.shape[-1]) @ case.full().to_base
+    start = np.append(nominal, np.zeros(9))
+    damped = A.T @ A + (weight or 10.0) * np.eye(A.shape[1])
+    expected = start + np.linalg.solve(damped, A.T @ (torque.ravel() - A @ start))
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
+
+
+def truth(result, robot) -> np.ndarray:
+    """(k,) true base parameters; NaN where friction or rotors are in them."""
+    links = robot.parameters.size
+    known = np.append(robot.parameters, np.zeros(len(result.base.names) - links))
+    mixed = np.abs(result.base.combinations[:, links:]).any(axis=1)
+    return np.where(mixed, np.nan, result.base.project(known))
+
+
+def scores(result, robot) -> np.ndarray:
+    """Errors of base parameters in standard errors, where there are both."""
+    found = (result.base_parameters.values - truth(result, robot)) / result.base_parameters.standard_errors
+    return found[np.isfinite(found)]
+
+
+@pytest.mark.parametrize("equations", ["filtered", "integral"])
+def test_white_errors_of_a_recording_whose_noise_is_white(equations):
+    """Filters and windows make neighbouring equations alike, which counts."""
+    robot = chain()
+    identification = LinkIdentification(
+        robot, friction=PLAIN, estimator="weighted", equations=equations, errors="white", torque_gain_error=0.0
+    )
+    squares = [scores(identification.fit(run(robot, seed, noise=0.5)), robot) ** 2 for seed in range(12)]
+    assert 0.8 < np.mean(squares) < 1.2
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_every_estimator_finds_the_torque_of_another_motion(estimator):
+    robot = chain()
+    result = LinkIdentification(wrong(robot), friction=PLAIN, estimator=estimator).fit(run(robot), run(robot, 1))
+    validation = result.validate(run(robot, 7))
+    assert np.all(validation.relative_rms < 0.02)
+    assert np.all(validation.relative_rms < 0.3 * validate(result.urdf_model, run(robot, 7)).relative_rms)
+    assert np.sqrt(np.mean(scores(result, robot) ** 2)) < 2.5
+    estimate = result.base_parameters
+    assert np.isfinite(estimate.values).all()
+    friction = dict(zip(estimate.names, estimate.values, strict=True))
+    assert friction["coulomb joint_1"] == pytest.approx(1.0, abs=0.1)
+    assert result.friction_coefficients["viscous joint_2"] == pytest.approx(0.5, abs=0.1)
+    if estimator in UNBIASED:
+        # The links of the file have the very sums that the data show.
+        np.testing.assert_allclose(
+            result.base.project(np.append(result.parameters, result.model.coefficients)), estimate.values, atol=1e-6
+        )
+
+
+@pytest.mark.parametrize(
+    ("nominal", "noise"), [("wrong", 0.0), ("wrong", 0.05), ("wrong", 20.0), ("massless", 0.0), ("massless", 20.0)]
+)
+def test_consistent_links_are_always_possible(nominal, noise):
+    robot = chain()
+    start = wrong(robot, 0.5) if nominal == "wrong" else with_links(robot, np.zeros(30))
+    result = LinkIdentification(start, friction=PLAIN).fit(run(robot, noise=noise, duration=8.0))
+    assert is_possible(result.parameters.reshape(3, 10)).all()
+    bounded = [v for name, v in result.friction_coefficients.items() if not name.startswith("offset")]
+    assert min(bounded) >= 0
+    if nominal == "massless":
+        assert sum("prior of" in remark for remark in result.remarks) == 3
+
+
+def test_automatic_friction_of_an_arm_with_everything():
+    robot = ur10()
+    drive = Drive(rotor=1.0, stribeck=1.0, smoothing=0.01)
+    result = LinkIdentification(wrong(robot)).fit(run(robot, 0, drive), run(robot, 1, drive))
+    validation = result.validate(run(robot, 7, drive, noise=0.0))
+    assert np.all(validation.relative_rms[:3] < 0.02)
+    assert np.all(validation.relative_rms[3:] < 0.08)
+    assert sum("stribeck" in friction.terms for friction in result.model.joints) >= 4
+    changed = [remark for remark in result.remarks if remark.startswith("friction of")]
+    assert len(changed) >= 5
+    assert all(0 < float(remark.split("left out ")[1].split("%")[0]) < 100 for remark in changed)
+
+
+@pytest.mark.parametrize("name", ["joint_5 joint_6", "wrist"])
+def test_coupled_wrist(name):
+    """The last rotor feels the sum of both motions, as in a Stäubli arm."""
+    robot = ur10()
+    pair = robot.joint_names[4:]
+
+    def coupled(seed):
+        plain = run(robot, seed)
+        _, qd, qdd = Fourier(6, seed, size=0.6)(plain.time)
+        extra = np.zeros_like(qd)
+        extra[:, 4:] = 0.4 * qdd[:, [5, 4]] + 0.3 * qd[:, [5, 4]]
+        extra[:, 4:] += 1.0 * np.tanh((qd[:, [4]] + qd[:, [5]]) / 0.02)
+        return replace(plain, torque=plain.torque + extra)
+
+    friction = FrictionModel(PLAIN, [(4, 5)]) if name == "wrist" else PLAIN
+    pairs = () if name == "wrist" else [pair]
+    identification = LinkIdentification(wrong(robot), friction=friction, coupled=pairs, estimator="weighted")
+    result = identification.fit(coupled(0), coupled(1))
+    found = result.friction_coefficients
+    key = " ".join(pair)
+    assert found[f"coupling_inertia {key}"] == pytest.approx(0.4, abs=0.05)
+    assert found[f"coupling_viscous {key}"] == pytest.approx(0.3, abs=0.05)
+    assert found[f"coupling_coulomb {key}"] == pytest.approx(1.0, abs=0.1)
+    assert np.all(result.validate(coupled(7)).relative_rms[4:] < 0.05)
+    alone = LinkIdentification(wrong(robot), friction=PLAIN, estimator="weighted").fit(coupled(0), coupled(1))
+    assert np.all(alone.validate(coupled(7)).relative_rms[4:] > 0.2)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "position_noise"),
+    [("consistent", 1e-4), ("weighted", 0.0), ("weighted", 1e-4), ("huber", 1e-5), ("sequential", 1e-5)],
+)
+def test_a_joint_that_rests_gets_no_numbers(estimator, position_noise):
+    """Neither with exact positions nor with those of an encoder, whose noise has a direction."""
+    robot = ur10()
+    recording = run(robot, still=(1, 3), position_noise=position_noise)
+    result = LinkIdentification(wrong(robot), friction=PLAIN, estimator=estimator).fit(recording)
+    estimate = dict(zip(result.base_parameters.names, result.base_parameters.values, strict=True))
+    for joint in np.array(robot.joint_names)[[1, 3]]:
+        assert np.isnan(estimate[f"coulomb {joint}"])
+        assert np.isnan(estimate[f"viscous {joint}"])
+    assert np.isfinite(estimate["coulomb elbow_joint"])
+    assert np.isnan(result.base_parameters.standard_errors[np.isnan(result.base_parameters.values)]).all()
+    (remark,) = [remark for remark in result.remarks if remark.startswith("this motion does not decide")]
+    assert "viscous shoulder_lift_joint" in remark
+    # What is open stays near the URDF, so that links are not absurd.
+    assert np.max(np.abs(result.parameters - result.robot.parameters)) < 40
+    assert np.all(result.residual_rms < (0.1 if position_noise < 1e-4 else 0.5))  # accelerations are noisy too
+    assert np.isinf(result.condition_number) or estimator == "huber"
+
+
+def test_perturbing_what_no_torque_shows_changes_no_statement():
+    """URDFs that differ along the null space of the base parameters are equally right."""
+    robot = wrong(chain())
+    base = robot.base_parameters()
+    null = np.linalg.svd(base.combinations)[2][base.rank :]
+    shift = null.T @ np.random.default_rng(0).normal(size=len(null)) * 0.02
+    results = [
+        LinkIdentification(arm, friction=PLAIN, estimator="weighted").fit(run(chain()))
+        for arm in (robot, with_links(robot, robot.parameters + shift))
+    ]
+    first, second = (result.base_parameters for result in results)
+    np.testing.assert_allclose(first.nominal, second.nominal, atol=1e-9)
+    np.testing.assert_array_equal(first.differs_from_nominal(), second.differs_from_nominal())
+    np.testing.assert_allclose(results[0].urdf_explains, results[1].urdf_explains, atol=1e-9)
+    np.testing.assert_allclose(first.values, second.values, atol=1e-9)
+
+
+def test_rotors_in_a_sum_are_not_held_against_the_urdf():
+    robot = chain()
+    friction = JointFriction(offset=True, rotor_inertia=True, smoothing=0.02)
+    result = LinkIdentification(robot, friction=friction).fit(run(robot, drive=Drive(rotor=0.5)))
+    estimate = result.base_parameters
+    with_rotor = ["rotor_inertia" in expression for expression in estimate.expressions]
+    assert any(with_rotor)
+    assert np.isnan(estimate.nominal[with_rotor]).all()
+
+
+@pytest.mark.parametrize("arm", [chain, ur10])
+def test_a_urdf_that_is_right_is_seldom_called_wrong(arm):
+    robot = arm()
+    identification = LinkIdentification(robot, friction=PLAIN, estimator="weighted")
+    claims, compared = 0, 0
+    for seed in range(3):
+        estimate = identification.fit(run(robot, seed, noise=0.3)).base_parameters
+        claims += estimate.differs_from_nominal().sum()
+        compared += np.isfinite(estimate.nominal).sum()
+    assert claims / compared < 0.15
+
+
+def test_a_urdf_that_is_wrong_is_called_so():
+    identification = LinkIdentification(wrong(ur10()), friction=PLAIN, estimator="weighted")
+    estimate = identification.fit(run(ur10()), run(ur10(), 1)).base_parameters
+    assert estimate.differs_from_nominal().sum() > 5
+
+
+def test_a_gain_error_is_in_the_intervals():
+    recording = run(chain())
+    narrow, wide = (
+        LinkIdentification(chain(), friction=PLAIN, estimator="weighted", torque_gain_error=error)
+        .fit(recording)
+        .base_parameters
+        for error in (0.0, 0.05)
+    )
+    mass = int(np.argmax(np.abs(narrow.values) * (np.arange(len(narrow.values)) < 10)))
+    assert narrow.relative_standard_errors[mass] < 0.01
+    assert wide.relative_standard_errors[mass] == pytest.approx(0.05, rel=0.7)
+    np.testing.assert_array_equal(narrow.values, wide.values)
+
+
+@pytest.mark.parametrize("estimator", ["huber", "sequential"])
+def test_no_estimator_takes_repetitions_for_evidence(estimator):
+    """Its errors are no smaller than those of the weighted fit, which count kinds of motion."""
+    recording = run(chain())
+    errors = {
+        kind: np.sqrt(
+            np.diag(
+                LinkIdentification(chain(), friction=PLAIN, estimator=kind).fit(recording).base_parameters.covariance
+            )
+        )
+        for kind in ("weighted", estimator)
+    }
+    known = np.isfinite(errors[estimator])
+    assert known.sum() > 10
+    assert np.all(errors[estimator][known] >= 0.5 * errors["weighted"][known])
+
+
+def test_integral_form_finds_the_same():
+    robot = chain()
+    soft = Drive(smoothing=0.2)
+    friction = JointFriction(offset=True, smoothing=0.2)
+    recordings = run(robot, 0, soft), run(robot, 1, soft)
+    settings = {"friction": friction, "estimator": "weighted"}
+    filtered, integral = (
+        LinkIdentification(wrong(robot), equations=equations, **settings).fit(*recordings)
+        for equations in ("filtered", "integral")
+    )
+    assert np.all(integral.validate(run(robot, 7, soft)).relative_rms < 0.02)
+    # N m in both.
+    np.testing.assert_allclose(integral.torque_rms, filtered.torque_rms, rtol=0.1)
+    assert np.all(integral.noise / filtered.noise < 3)
+
+
+class TestSamples:
+    """Motion and torque as they are, without a recording."""
+
+    @staticmethod
+    def samples(size=1500, seed=0):
+        q, qd, qdd = Fourier(3, seed, size=0.6)(np.arange(size) / 75)
+        torque = rigid_torque(chain(), q, qd, qdd) + Drive().torque(qd, qdd)
+        return q, qd, qdd, torque + 0.05 * np.random.default_rng(seed).normal(size=q.shape)
+
+    @pytest.mark.parametrize("estimator", ["consistent", "huber"])
+    def test_fit(self, estimator, tmp_path):
+        robot = chain()
+        result = LinkIdentification(wrong(robot), friction=PLAIN, estimator=estimator).fit_samples(*self.samples())
+        assert result.n_samples == 1500
+        assert np.sqrt(np.mean(scores(result, robot) ** 2)) < 2.5
+        assert np.all(result.validate(run(robot, 7)).relative_rms < 0.02)
+        result.save(tmp_path / "identified.yaml")
+
+    @pytest.mark.parametrize("estimator", ["weighted", "ordinary"])
+    def test_white_errors_of_independent_samples(self, estimator):
+        squares = []
+        for seed in range(25):
+            rng = np.random.default_rng(seed)
+            q, qd, qdd = rng.uniform(-2, 2, (3, 600, 3))
+            torque = rigid_torque(chain(), q, qd, qdd) + rng.normal(size=q.shape) * [0.2, 0.1, 0.02]
+            identification = LinkIdentification(
+                wrong(chain()), friction=PLAIN, estimator=estimator, errors="white", torque_gain_error=0.0
+            )
+            squares.append(scores(identification.fit_samples(q, qd, qdd, torque), chain()) ** 2)
+        assert 0.85 < np.mean(squares) < 1.15
+
+    def test_a_saved_model_can_be_loaded(self, tmp_path):
+        result = LinkIdentification(wrong(chain()), friction=PLAIN, cutoff=5.0).fit_samples(*self.samples())
+        model = link_model(load_identified(result.save(tmp_path / "a.yaml")), chain())
+        assert (model.signals.cutoff, model.signals.motion_cutoff) == (5.0, 12.5)
+        np.testing.assert_array_equal(
+            model.predict_recording(run(chain())), result.model.predict_recording(run(chain()))
+        )
+
+    @pytest.mark.parametrize("size", [1, 5, 10])
+    def test_too_few(self, size):
+        with pytest.raises(IdentificationError, match=rf"samples: {size} samples .* for \d+ unknowns of one joint"):
+            LinkIdentification(chain(), friction=PLAIN).fit_samples(*(x[:size] for x in self.samples(20)))
+
+    def test_few_samples_do_not_have_small_errors(self):
+        """With too few to tell errors there are none, or wide ones; never intervals of no width."""
+        for size in (25, 30, 45, 60, 90):
+            identification = LinkIdentification(chain(), friction=PLAIN, estimator="weighted", torque_gain_error=0.0)
+            estimate = identification.fit_samples(*(x[:size] for x in self.samples())).base_parameters
+            low, high = estimate.confidence_intervals().T
+            assert not np.any(high - low < 1e-6)

@@ -1,0 +1,201 @@
+"""All parameters of the links from base parameters: nearest to the prior, whatever the data leave open."""
+
+import numpy as np
+import pytest
+from link_problems import DenseEquations, Drive, Fourier, chain, record, ur10, wrong
+from scipy.optimize import minimize
+
+from dynid_ros.errors import IdentificationError
+from dynid_ros.estimation.normal_equations import LinkProblem
+from dynid_ros.identification.equations import LinkEquations
+from dynid_ros.identification.links import link_regularization as prior_weight
+from dynid_ros.identification.links.link_regularization import DEFAULT_WEIGHT, WEIGHTS, FullProblem, choose_weight
+from dynid_ros.model.friction import JointFriction
+from dynid_ros.model.inertia import divergence, is_possible
+from dynid_ros.model.link_columns import LinkColumns
+from dynid_ros.recording.uniform_motion import LinkSignals
+
+# The prior weighs much where it is right or data are poor, and little where it is wrong and data are rich.
+
+
+PRIOR_WEIGHT_FRICTION = JointFriction(offset=True, smoothing=0.02)
+
+
+def problem(nominal, recordings) -> FullProblem:
+    columns = LinkColumns(nominal, [(PRIOR_WEIGHT_FRICTION,)] * nominal.n_joints)
+    factors = LinkEquations(LinkSignals(7.0, 17.5), recordings).factors(columns)
+    everything = LinkProblem(factors, columns.chosen([0] * nominal.n_joints))
+    nonnegative = columns.nonnegative([0] * nominal.n_joints)
+    return FullProblem(everything, everything.weighted()[1], nominal.parameters, nonnegative)
+
+
+def run(robot, duration, noise, seed=0):
+    return record(robot, Fourier(robot.n_joints, seed, size=0.6), Drive(), duration=duration, noise=noise, seed=seed)
+
+
+def test_much_where_the_urdf_is_right_and_data_are_poor():
+    found = choose_weight(problem(ur10(), [run(ur10(), 5.0, 5.0)]))
+    assert found.weight >= 1e4
+    assert list(found.scores) == list(WEIGHTS)
+
+
+def test_little_where_it_is_wrong_and_data_are_rich():
+    nominal = wrong(ur10())
+    found = choose_weight(problem(nominal, [run(ur10(), 20.0, 0.05), run(ur10(), 20.0, 0.05, 1)]))
+    assert found.weight <= 1e3
+    assert found.scores[1.0] < found.scores[1e5] - 0.5
+
+
+def test_the_largest_of_those_next_to_the_best():
+    found = choose_weight(problem(wrong(chain()), [run(chain(), 20.0, 1.0)]))
+    best = min(found.scores.values())
+    near = [weight for weight, score in found.scores.items() if score <= best + 0.05]
+    assert found.weight == max(near)
+
+
+def test_the_chosen_weight_predicts_another_motion_better_than_extremes():
+    nominal, recordings = wrong(ur10(), 0.15), [run(ur10(), 6.0, 2.0)]
+    full = problem(nominal, recordings)
+    other = problem(nominal, [run(ur10(), 20.0, 0.0, 7)])
+    chosen = choose_weight(full).weight
+    fits = full.consistent().path([WEIGHTS[0], chosen, 1e-4])
+    errors = [np.log(other.problem.residual_rms(full.reduce(fit.solution))).mean() for fit in fits]
+    assert errors[1] <= min(errors) + 0.05
+
+
+def test_too_few_samples_to_leave_some_out():
+    found = choose_weight(problem(chain(), [run(chain(), 0.9, 0.1)]))
+    assert (found.weight, found.scores) == (DEFAULT_WEIGHT, {})
+
+
+@pytest.mark.slow
+def test_weights_that_rounding_hides_are_passed_over(monkeypatch):
+    full = problem(wrong(chain()), [run(chain(), 10.0, 0.1)])
+    expected = choose_weight(full)
+    consistent = full.consistent
+
+    def limited(groups=None):
+        solver = consistent(groups)
+        solve = solver.solve
+
+        def refuse(weight, start=None):
+            if weight < 50:
+                raise IdentificationError("rounding hides the rest")
+            return solve(weight, start)
+
+        solver.solve = refuse
+        return solver
+
+    monkeypatch.setattr(full, "consistent", limited)
+    found = choose_weight(full)
+    assert list(found.scores) == [1e5, 1e4, 1e3, 1e2]
+    assert all(found.scores[weight] == pytest.approx(expected.scores[weight]) for weight in found.scores)
+    assert found.weight >= 100
+
+
+def test_grid_descends():
+    assert list(WEIGHTS) == sorted(WEIGHTS, reverse=True)
+    assert prior_weight.TOLERATED < 0.1
+
+
+FRICTION = JointFriction(offset=True)
+NOISE = np.array([0.1, 0.2, 0.3])
+
+
+@pytest.fixture(name="columns", scope="module")
+def fixture_columns():
+    return LinkColumns(wrong(chain()), [(FRICTION,)] * 3)
+
+
+def problem_of(columns, lacking=(), **settings) -> tuple[FullProblem, LinkProblem]:
+    """Equations of the chain's true links and friction 1, 0.5, 0.2; columns that are `lacking` are zero."""
+    equations = DenseEquations(columns, (300,), noise=0.0, **settings)
+    equations.solution[: columns.n_inertial] = columns.base.project(chain().parameters)
+    equations.solution[columns.n_inertial :] = np.tile([1.0, 0.5, 0.2], 3)
+    for j, own in enumerate(columns.of_joint):
+        equations.rows[j][:, np.isin(own, lacking)] = 0.0
+        equations.torque[:, j] = equations.rows[j] @ equations.solution[own]
+    problem = LinkProblem(equations.factors(columns), columns.chosen([0, 0, 0]))
+    nonnegative = columns.nonnegative([0, 0, 0])
+    return FullProblem(problem, NOISE, columns.robot.parameters, nonnegative), problem
+
+
+def true_unknowns(columns) -> np.ndarray:
+    return np.concatenate([columns.base.project(chain().parameters), np.tile([1.0, 0.5, 0.2], 3)])
+
+
+def test_reduction_is_that_of_the_base_parameters(columns):
+    full, problem = problem_of(columns)
+    everything = np.concatenate([chain().parameters, np.tile([1.0, 0.5, 0.2], 3)])
+    np.testing.assert_allclose(full.reduce(everything), true_unknowns(columns))
+    np.testing.assert_allclose(problem.residual_rms(full.reduce(everything)), 0, atol=1e-8)
+
+
+def test_nearest_keeps_what_is_known(columns):
+    full, _ = problem_of(columns)
+    prior = columns.robot.parameters
+    found = full.nearest(true_unknowns(columns))
+    np.testing.assert_allclose(full.reduce(found), true_unknowns(columns), atol=1e-7)
+    np.testing.assert_allclose(
+        full.nearest(full.reduce(np.append(prior, np.ones(9))))[:30], prior, rtol=1e-6, atol=1e-9
+    )
+
+
+def test_nearest_has_the_smallest_divergence_to_second_order(columns):
+    """A little beside the prior, where the divergence is quadratic, the nearest links are a minimum of it."""
+    full, _ = problem_of(columns)
+    prior = columns.robot.parameters
+    rng = np.random.default_rng(0)
+    target = np.append(prior * (1 + 1e-4 * rng.normal(size=30)), np.ones(9))
+    found = full.nearest(full.reduce(target))[:30]
+    base = columns.base.combinations
+    null = np.linalg.svd(base)[2][np.linalg.matrix_rank(base) :].T
+    scale = 1e-4 * np.abs(prior).max()
+
+    def distance(steps):
+        links = (found + scale * null @ steps).reshape(3, 10)
+        return 1e8 * divergence(links, prior.reshape(3, 10)).sum() if is_possible(links).all() else 1e9
+
+    best = minimize(distance, np.zeros(null.shape[1]), method="BFGS")
+    assert distance(np.zeros(null.shape[1])) < 1.01 * best.fun + 1e-3
+
+
+def test_what_the_data_leave_open_stays_at_the_prior(columns):
+    """Base parameters that these data do not decide are not zero, as least squares of minimum norm has them."""
+    lacking = [0, 4, columns.n_inertial + 1]
+    full, problem = problem_of(columns, lacking)
+    fit, _ = problem.weighted()
+    assert np.all(fit.solution[lacking] == 0)
+    found = full.nearest(fit.solution)
+    assert found[30 + 1] == 0  # friction has no prior
+    nominal = columns.base.project(columns.robot.parameters)
+    np.testing.assert_allclose(full.reduce(found)[[0, 4]], nominal[[0, 4]], rtol=0.3, atol=0.1)
+    np.testing.assert_allclose(problem.residual_rms(full.reduce(found)), 0, atol=1e-6)
+    known = np.setdiff1d(np.arange(len(fit.solution)), lacking)
+    np.testing.assert_allclose(full.reduce(found)[known], true_unknowns(columns)[known], atol=1e-6)
+
+
+def test_friction_that_fits_best_to_given_links(columns):
+    full, _ = problem_of(columns)
+    found = full.with_links(chain().parameters)
+    np.testing.assert_allclose(found, np.append(chain().parameters, np.tile([1.0, 0.5, 0.2], 3)), atol=1e-6)
+    wrong_links = full.with_links(columns.robot.parameters)
+    np.testing.assert_array_equal(wrong_links[:30], columns.robot.parameters)
+    assert np.all(np.delete(wrong_links[30:], [2, 5, 8]) >= 0)  # the offsets may be
+
+
+def test_consistent_links_near_the_truth(columns):
+    full, problem = problem_of(columns)
+    solution = full.consistent().solve(1e-3).solution
+    assert is_possible(solution[:30].reshape(3, 10)).all()
+    np.testing.assert_allclose(problem.residual_rms(full.reduce(solution)), 0, atol=1e-2)
+    np.testing.assert_allclose(solution[30:], np.tile([1.0, 0.5, 0.2], 3), atol=1e-3)
+
+
+def test_an_arm_without_friction():
+    columns = LinkColumns(wrong(chain()), [(JointFriction.none(),)] * 3)
+    equations = DenseEquations(columns, (300,), noise=0.0)
+    problem = LinkProblem(equations.factors(columns), columns.chosen([0, 0, 0]))
+    full = FullProblem(problem, NOISE, columns.robot.parameters, columns.nonnegative([0, 0, 0]))
+    np.testing.assert_array_equal(full.with_links(chain().parameters), chain().parameters)
+    assert full.nearest(equations.solution).shape == (30,)

@@ -1,0 +1,81 @@
+"""The low-pass of equations."""
+
+import numpy as np
+import pytest
+
+from dynid_ros.identification.online.online_equations import CausalMotion, RowFilter
+from dynid_ros.signals.derivatives import five_point_derivative
+
+# Motion from positions as they come: all of one instant.
+
+
+STEP = 0.004
+
+
+def test_derivatives_are_the_five_point_ones_and_all_is_of_one_instant():
+    t = STEP * np.arange(50)
+    q = np.column_stack([np.sin(5 * t), t**2])
+    torque = np.column_stack([t, -t])
+    motion = CausalMotion(STEP)
+    times, taken = [], []
+    for k in range(50):
+        times.append(motion.add(t[k], np.stack([q[k], torque[k]])))
+        if k % 20 == 15:
+            taken += motion.take()
+    taken += motion.take()
+    assert times == [None] * 8 + list(t[4:-4])
+    assert motion.take() == []
+    position, velocity, acceleration, waited = np.concatenate(taken, axis=1)
+    np.testing.assert_array_equal(position, q[4:-4])
+    np.testing.assert_array_equal(waited, torque[4:-4])
+    expected = five_point_derivative(q, STEP, causal=True)
+    np.testing.assert_allclose(velocity, expected[6:-2], atol=1e-12)
+    np.testing.assert_allclose(acceleration, five_point_derivative(expected[4:], STEP, causal=True)[4:], atol=1e-9)
+    np.testing.assert_allclose(acceleration[:, 1], 2.0, rtol=1e-6)
+
+
+def test_a_gap_starts_anew_and_jitter_does_not():
+    rng, motion = np.random.default_rng(0), CausalMotion()
+    for k in range(100):
+        time = STEP * (k + 0.3 * rng.random()) + (1.0 if k >= 60 else 0.0)
+        motion.add(time, np.array([[2.0 * STEP * k], [0.0]]))
+    before, after = motion.take()
+    assert before.shape[1] + after.shape[1] == 100 - 2 * 8
+    np.testing.assert_allclose(before[1, 30:], 2.0, rtol=0.05)
+
+
+def test_half_of_the_power_passes_at_the_cutoff():
+    step, cutoff = 1e-4, 5.0
+    low_pass = RowFilter(cutoff)
+    sine = np.sin(2 * np.pi * cutoff * step * np.arange(20000))
+    values, done = [], 0
+    for k in range(len(sine)):
+        if low_pass.add(step * k):
+            new, done = sine[done : k + 1], k + 1
+            values.append(low_pass.output(lambda weights, new=new: (weights @ new)[:, None, None])[0, 0])
+    assert np.sqrt(np.mean(np.square(values[len(values) // 2 :]))) == pytest.approx(0.5, abs=0.01)
+    assert len(values) == pytest.approx(2.0 / low_pass.spacing, abs=2)
+
+
+def test_it_is_two_lags_sample_by_sample_and_equations_stay_exact_at_uneven_times():
+    rng, x = np.random.default_rng(0), np.array([1.0, -2.0, 0.5])
+    low_pass, time, used, waiting = RowFilter(5.0), 0.0, 0, []
+    first = second = np.zeros((4, 4))
+    for k in range(500):
+        step = rng.uniform(0.001, 0.02)
+        time += step
+        matrix = rng.normal(size=(4, 3))
+        waiting.append(np.column_stack([matrix, matrix @ x]))
+        share = 1.0 - np.exp(-step / low_pass.time_constant) if k else 0.0
+        first = first + share * (waiting[-1] - first)
+        second = second + share * (first - second)
+        due = low_pass.add(time)
+        assert low_pass.waiting == len(waiting)
+        # The output may be looked at in between.
+        if due or k % 7 == 3:
+            rows = low_pass.output(lambda weights: np.tensordot(weights, np.array(waiting), axes=1))
+            np.testing.assert_allclose(rows, second, atol=1e-14)
+            np.testing.assert_allclose(rows[:, -1], rows[:, :-1] @ x, atol=1e-14)
+            waiting.clear()
+        used += due
+    assert used > 50

@@ -1,0 +1,248 @@
+"""Filtered equations in blocks: against the same filter on the whole recording, and against torques from Pinocchio."""
+
+import tracemalloc
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from link_problems import Drive, Fourier, chain, record, rigid_torque
+
+from dynid_ros.errors import IdentificationError, ModelError
+from dynid_ros.identification.equations import LinkEquations, MotionKinds, SampleEquations
+from dynid_ros.model.friction import JointFriction
+from dynid_ros.model.link_columns import LinkColumns
+from dynid_ros.recording.uniform_motion import LinkSignals
+from dynid_ros.signals import LowPass
+
+# Samples as equations: any number in flat memory, and nothing that is not a number.
+
+
+SAMPLE_EQUATIONS_FRICTION = JointFriction(offset=True, smoothing=0.02)
+
+
+def samples(size: int) -> list[np.ndarray]:
+    motion = Fourier(3, size=0.5)(np.arange(size) / 50)
+    return [*motion, rigid_torque(chain(), *motion) + Drive().torque(*motion[1:])]
+
+
+def test_equations_are_those_of_the_samples_in_their_order():
+    given = samples(2000)
+    columns = LinkColumns(chain(), [(SAMPLE_EQUATIONS_FRICTION,)] * 3)
+    equations = SampleEquations(chain(), *given)
+    blocks = list(equations.blocks(columns))
+    assert len(blocks) > 1
+    np.testing.assert_array_equal(np.concatenate([block.torque for block in blocks]), given[3])
+    np.testing.assert_array_equal(np.concatenate([block.time for block in blocks]), np.arange(2000))
+    np.testing.assert_allclose(equations.speed_rms, np.sqrt(np.mean(given[1] ** 2, axis=0)))
+    truth = np.zeros(columns.size)
+    truth[columns.chosen([0, 0, 0])] = [*columns.base.project(chain().parameters), *np.tile([1.0, 0.5, 0.2], 3)]
+    for block in blocks:
+        for j, (rows, own) in enumerate(zip(block.rows, columns.of_joint, strict=True)):
+            np.testing.assert_allclose(rows @ truth[own], block.torque[:, j], atol=1e-8)
+
+
+@pytest.mark.parametrize("name", ["q", "qd", "qdd", "torque"])
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_values_that_are_none(name, value):
+    given = dict(zip(("q", "qd", "qdd", "torque"), samples(2000), strict=True))
+    given[name] = given[name].copy()
+    given[name][1503, 1] = value
+    with pytest.raises(IdentificationError, match=f"{name} of joint_2 is {value} in sample 1503"):
+        SampleEquations(chain(), **given)
+
+
+def test_shapes_that_do_not_fit():
+    q, qd, qdd, torque = samples(50)
+    with pytest.raises(IdentificationError, match="q has no samples"):
+        SampleEquations(chain(), q[:0], qd[:0], qdd[:0], torque[:0])
+    with pytest.raises(ModelError, match=r"qd has shape \(50, 2\)"):
+        SampleEquations(chain(), q, qd[:, :2], qdd, torque)
+    with pytest.raises(ModelError, match=r"torque has shape \(49, 3\)"):
+        SampleEquations(chain(), q, qd, qdd, torque[:-1])
+
+
+def test_memory_does_not_grow_with_the_number_of_samples():
+    columns = LinkColumns(chain(), [(SAMPLE_EQUATIONS_FRICTION,)] * 3)
+    peaks = []
+    for size in (10_000, 50_000):
+        q, qd, qdd = Fourier(3, size=0.5)(np.arange(size) / 1000)
+        torque = np.cos(q)
+        tracemalloc.start()
+        factors = SampleEquations(chain(), q, qd, qdd, torque).factors(columns)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+        assert factors.counts.sum() == size
+    assert peaks[1] < 1.1 * peaks[0]
+    assert peaks[1] < 20e6
+
+
+# Which samples count as the same kind of motion.
+
+
+def motion(time: np.ndarray, n: int = 3, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Position and velocity of random harmonics with a period of 10 s."""
+    rng = np.random.default_rng(seed)
+    rate = 0.2 * np.pi * np.arange(1, 6)
+    size, phase = rng.normal(size=(2, 5, n))
+    angle = rate[:, None] * time[:, None, None] + phase
+    return np.sum(size * np.sin(angle), axis=1), np.sum(size * rate[:, None] * np.cos(angle), axis=1)
+
+
+def test_repetitions_are_of_the_same_kind():
+    first = motion(np.arange(0, 10, 0.03))
+    later = motion(np.arange(0, 10, 0.03) + 20)
+    kinds = MotionKinds([motion(np.arange(0, 25, 0.03))])
+    np.testing.assert_array_equal(kinds.of(*first), kinds.of(*later))
+
+
+def test_repetitions_in_another_recording_are_too():
+    time = np.arange(0, 10, 0.03)
+    kinds = MotionKinds([motion(time), motion(time[100:250]), motion(time, seed=1)])
+    np.testing.assert_array_equal(kinds.of(*motion(time))[100:250], kinds.of(*motion(time[100:250])))
+    assert len(np.intersect1d(kinds.of(*motion(time)), kinds.of(*motion(time, seed=1)))) < 10
+
+
+def test_kinds_are_stretches_of_time():
+    kind = MotionKinds([motion(np.arange(0, 10, 0.03))]).of(*motion(np.arange(0, 10, 0.03)))
+    assert len(np.unique(kind)) == 10
+    assert np.count_nonzero(np.diff(kind)) < 30, "motion rarely returns to a kind within a period"
+
+
+@pytest.mark.parametrize("unit", [1e-3, 1.0, 1e3])
+def test_units_do_not_count(unit):
+    time = np.arange(0, 10, 0.03)
+    position, velocity = motion(time)
+    scale = np.array([1.0, unit, 1.0])
+    one = MotionKinds([(position, velocity)]).of(position, velocity)
+    other = MotionKinds([(position * scale, velocity * scale)]).of(position * scale, velocity * scale)
+    np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("size", [1, 5, 10, 25, 99])
+def test_few_samples_make_few_kinds(size):
+    one = motion(np.arange(size) * 0.1)
+    kind = MotionKinds([one]).of(*one)
+    assert len(kind) == size
+    assert 1 <= len(np.unique(kind)) <= max(1, size // 10)
+
+
+def test_joints_at_rest():
+    time = np.arange(0, 10, 0.03)
+    position, velocity = motion(time)
+    position[:, 1], velocity[:, 1] = 0.7, 0.0
+    assert len(np.unique(MotionKinds([(position, velocity)]).of(position, velocity))) == 10
+    assert np.all(MotionKinds([(0 * position, 0 * velocity)]).of(0 * position, 0 * velocity) == 0)
+
+
+def test_long_recordings_take_no_longer_to_learn():
+    time = np.arange(0, 2000, 0.01)
+    position, velocity = motion(time)
+    kind = MotionKinds([(position, velocity)]).of(position, velocity)
+    assert len(np.unique(kind)) == 10
+    assert np.mean(kind[:1000] == kind[-1000:]) > 0.99
+
+
+SIGNALS = LinkSignals(7.0, 17.5)
+DRIVE = Drive(rotor=0.3, smoothing=0.1)
+FRICTION = JointFriction(offset=True, rotor_inertia=True, smoothing=0.1)
+SIZE = 0.5
+
+
+@pytest.fixture(name="columns", scope="module")
+def fixture_columns():
+    return LinkColumns(chain(), [(FRICTION,)] * 3)
+
+
+def run(rate=200.0, duration=12.0, seed=0, noise=0.0):
+    return record(chain(), Fourier(3, seed, size=SIZE), DRIVE, rate=rate, duration=duration, noise=noise, seed=seed)
+
+
+def gathered(equations: LinkEquations, columns: LinkColumns):
+    """Time, speed, rows per joint and torque of all blocks, and how many blocks."""
+    blocks = list(equations.blocks(columns))
+    rows = [np.concatenate(parts) for parts in zip(*(block.rows for block in blocks), strict=True)]
+    time, speed, torque = (
+        np.concatenate([getattr(block, name) for block in blocks]) for name in ("time", "speed", "torque")
+    )
+    return time, speed, rows, torque, len(blocks)
+
+
+@pytest.mark.parametrize(("rate", "duration"), [(50.0, 60.0), (200.0, 30.0), (1000.0, 8.0), (5000.0, 4.0)])
+def test_blocks_are_the_whole_recording_filtered_at_once(columns, rate, duration):
+    recording = run(rate, duration)
+    equations = LinkEquations(SIGNALS, [recording])
+    time, _, rows, torque, count = gathered(equations, columns)
+    assert count > 1
+    (part,) = SIGNALS.segments(recording)
+    low_pass = LowPass(SIGNALS.cutoff, part.rate)
+    np.testing.assert_array_equal(time, part.time[low_pass.kept(len(part.time))])
+    np.testing.assert_allclose(np.diff(time), low_pass.decimation / part.rate)  # phase is kept from block to block
+    assert len(time) == equations.n_samples == equations.sizes[0]
+    whole = [low_pass.reduce(matrix) for matrix in columns.rows(*part.motion)]
+    for found, expected in zip([*rows, torque], [*whole, low_pass.reduce(part.torque)], strict=True):
+        scale = np.sqrt(np.mean(expected**2, axis=0))
+        assert np.max(np.abs(found - expected) / np.where(scale > 0, scale, 1.0)) < 1e-4
+
+
+def test_truth_solves_the_equations(columns):
+    time, _, rows, torque, _ = gathered(LinkEquations(SIGNALS, [run(500.0)]), columns)
+    truth = np.concatenate([columns.base.project(chain().parameters), np.tile([1.0, 0.5, 0.2, 0.3], 3)])
+    value = np.zeros(columns.size)
+    value[columns.chosen([0, 0, 0])] = truth
+    for j, (matrix, own) in enumerate(zip(rows, columns.of_joint, strict=True)):
+        error = np.sqrt(np.mean((matrix @ value[own] - torque[:, j]) ** 2))
+        assert error < 2e-3 * np.sqrt(np.mean(torque[:, j] ** 2))
+    assert len(time) > 300
+
+
+def test_several_recordings_and_gaps(columns):
+    first, second = run(200.0, 10.0), run(100.0, 15.0, seed=1)
+    torque = second.torque.copy()
+    torque[700:760] = np.nan
+    second = replace(second, torque=torque)
+    together = LinkEquations(SIGNALS, [first, second])
+    alone = [LinkEquations(SIGNALS, [recording]) for recording in (first, second)]
+    assert list(together.sizes) == [equations.n_samples for equations in alone]
+    assert together.spans == [equations.spans[0] for equations in alone]
+    blocks = list(together.blocks(columns))
+    assert sorted({block.recording for block in blocks}) == [0, 1]
+    for number, equations in enumerate(alone):
+        own = np.concatenate([block.torque for block in blocks if block.recording == number])
+        np.testing.assert_allclose(own, gathered(equations, columns)[3], atol=1e-9)
+    time = np.concatenate([block.time for block in blocks if block.recording == 1])
+    assert not np.any((time > 6.9) & (time < 7.7))
+    squares = sum(np.sum(part.motion.velocity**2, axis=0) for part in together.segments)
+    np.testing.assert_allclose(together.speed_rms**2, squares / sum(len(part.time) for part in together.segments))
+
+
+def test_two_fifths_of_the_samples_are_fast(columns):
+    equations = LinkEquations(SIGNALS, [run(200.0, 20.0)])
+    _, speed, _, _, _ = gathered(equations, columns)
+    assert np.mean(speed >= equations.fast) == pytest.approx(0.4, abs=0.02)
+    assert speed.min() >= 0
+    locked = record(chain(), Fourier(3, size=SIZE, still=(0,)), DRIVE, position_noise=1e-5)
+    assert np.isfinite(gathered(LinkEquations(SIGNALS, [locked]), columns)[1]).all()
+
+
+def test_recordings_too_short_for_the_low_pass():
+    short = run(200.0, 0.9)
+    slow = LinkSignals(1.0, 17.5)
+    with pytest.raises(IdentificationError, match=r"run_0: the longest stretch of motion is 0\.\d+ s, all of which"):
+        LinkEquations(slow, [short])
+    equations = LinkEquations(slow, [short, run(200.0, 20.0, seed=1)])
+    assert equations.sizes[0] == 0 < equations.sizes[1]
+
+
+def test_memory_of_the_blocks_does_not_grow(columns):
+    peaks = []
+    for duration in (15.0, 45.0):
+        time = np.arange(0, duration, 1e-3)
+        q, _, _ = Fourier(3, size=SIZE)(time)
+        recording = replace(run(1000.0, 1.0), time=time, position=q, velocity=q, torque=np.cos(q))
+        equations = LinkEquations(SIGNALS, [recording])
+        tracemalloc.start()
+        for _ in equations.blocks(columns):
+            pass
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < 1.2 * peaks[0]

@@ -1,0 +1,163 @@
+"""Experiments by name."""
+
+import inspect
+
+import numpy as np
+import pa10
+import planar_arm
+import pytest
+
+from dynid_ros.errors import IdentifiedFileError, TrajectoryError
+from dynid_ros.excitation.experiment import GuardedExperiment
+from dynid_ros.identified.identified_file import new_document, save_identified
+from dynid_ros.information.steady_state import FlexibleJoints
+from dynid_ros.jobs.excitation import excite
+from dynid_ros.jobs.experiments import KEYS, KINDS, flexible_motion, flexible_prior, make_experiment
+from dynid_ros.model import RobotModel
+from dynid_ros.trajectories import MotionLimits, Workspace
+
+# Motions for flexible joints from files and arguments.
+
+
+FLEXIBLE_MOTION_ROBOT, ROW = pa10.single_joint_robot(2), pa10.table_one(2)
+VALUES = {name: getattr(ROW, name) for name in KEYS}
+RESONANCE = np.sqrt(ROW.stiffness / (pa10.LIGHTER * ROW.inertia)) / (2 * np.pi)
+FLEXIBLE_MOTION_LIMITS = MotionLimits.of(FLEXIBLE_MOTION_ROBOT, acceleration_limits=30.0)
+WORKSPACE = Workspace(FLEXIBLE_MOTION_ROBOT)
+QUICK = {"design_time": 0.0, "workers": 1}
+
+
+def identified(folder, decided=True, **changes):
+    entry = {KEYS[name]: value for name, value in (VALUES | changes).items()}
+    document = new_document(FLEXIBLE_MOTION_ROBOT, ["run"], {})
+    document["flexible_joints"] = {"joint_2": {**entry, "decided": {"stiffness": decided}}}
+    return save_identified(folder / "identified.yaml", document)
+
+
+def test_the_file_is_the_prior_and_arguments_overrule_it(tmp_path):
+    found = flexible_prior(
+        FLEXIBLE_MOTION_ROBOT, {"viscous": np.array([5.0]), "coulomb": None}, identified(tmp_path, motor_viscous=-0.1)
+    )
+    assert found.stiffness == pytest.approx(ROW.stiffness)
+    assert found.coulomb == pytest.approx(ROW.coulomb)
+    assert (found.viscous, found.motor_viscous) == (5.0, 0.0)
+
+
+def test_harmonics_lie_on_both_sides_of_the_resonance():
+    series = (
+        flexible_motion(FLEXIBLE_MOTION_ROBOT, FLEXIBLE_MOTION_LIMITS, WORKSPACE, FlexibleJoints(**VALUES), **QUICK)
+        .plan()
+        .series
+    )
+    assert series.base_frequency < RESONANCE < 8 * series.base_frequency
+    wanted = flexible_motion(
+        FLEXIBLE_MOTION_ROBOT, FLEXIBLE_MOTION_LIMITS, WORKSPACE, FlexibleJoints(**VALUES), base_frequency=1.0, **QUICK
+    )
+    assert wanted.plan().series.base_frequency == 1.0
+
+
+@pytest.mark.slow
+def test_held_joints_stand_still():
+    arm = pa10.arm_robot()
+    limits = MotionLimits.of(arm, acceleration_limits=30.0)
+    joints = FlexibleJoints(11900.0, 2.0, 5.0, 5.0, 10.0)
+    held = np.array([0.3, np.nan, 1.2, 0.3, 0.9, 0.2])
+    motion = flexible_motion(arm, limits, Workspace(arm), joints, held, **QUICK).plan().trajectory.position
+    assert np.ptp(motion[:, 1]) > 0.05
+    assert np.ptp(np.delete(motion, 1, axis=1), axis=0) == pytest.approx(np.zeros(5), abs=1e-9)
+    assert np.delete(motion[0], 1) == pytest.approx(np.delete(held, 1))
+
+
+def test_bad_input_is_refused(tmp_path):
+    with pytest.raises(TrajectoryError, match="motor_inertia of the joints is not known"):
+        flexible_prior(FLEXIBLE_MOTION_ROBOT, {"stiffness": np.array([1e4])})
+    with pytest.raises(IdentifiedFileError, match="stiffness of joint 'joint_2' is not decided"):
+        flexible_prior(FLEXIBLE_MOTION_ROBOT, {}, identified(tmp_path, decided=False))
+    with pytest.raises(IdentifiedFileError, match="motor_inertia of joint 'joint_2' is None"):
+        flexible_prior(FLEXIBLE_MOTION_ROBOT, {}, identified(tmp_path, motor_inertia=None))
+    with pytest.raises(IdentifiedFileError, match="is of robot 'pa10_joint_2'"):
+        flexible_prior(pa10.single_joint_robot(3), {}, identified(tmp_path))
+    with pytest.raises(TrajectoryError, match="needs to know about the joints"):
+        excite("flexible", FLEXIBLE_MOTION_ROBOT, FLEXIBLE_MOTION_LIMITS, WORKSPACE, tmp_path)
+    with pytest.raises(TrajectoryError, match="shows flexible joints, not links"):
+        excite(
+            "flexible",
+            FLEXIBLE_MOTION_ROBOT,
+            FLEXIBLE_MOTION_LIMITS,
+            WORKSPACE,
+            tmp_path,
+            target="links",
+            joints=FlexibleJoints(**VALUES),
+        )
+    with pytest.raises(TrajectoryError, match="motion flexible has no setting sweep"):
+        excite(
+            "flexible",
+            FLEXIBLE_MOTION_ROBOT,
+            FLEXIBLE_MOTION_LIMITS,
+            WORKSPACE,
+            tmp_path,
+            joints=FlexibleJoints(**VALUES),
+            sweep=1.0,
+        )
+
+
+ROBOT = RobotModel.from_urdf(planar_arm.urdf())
+LIMITS = MotionLimits.of(ROBOT, 4.0)
+
+
+def make(kind, target=None, **settings):
+    return make_experiment(kind, ROBOT, LIMITS, Workspace(ROBOT), target, **settings)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_setting_is_one_of_the_experiment(kind):
+    known = set(inspect.signature(KINDS[kind].make).parameters)
+    known |= set(inspect.signature(GuardedExperiment).parameters)
+    assert set(KINDS[kind].settings) <= known
+    assert ("target" in known) == (len(KINDS[kind].targets) > 1)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_settings_reach_the_experiment(kind):
+    made = make(kind, speed_fraction=0.3, dwell=None)
+    assert isinstance(made, KINDS[kind].make)
+    assert made.workspace.floor_height == -float("inf")
+
+
+def test_target_reaches_the_experiment():
+    assert make("poses", "load", count=9).target == "load"
+
+
+def test_joints_move_in_steps_where_steps_are_asked_for():
+    assert make("joint_by_joint", frequencies=[0.2]).motion == "sinusoid"
+    assert make("joint_by_joint", steps=4).motion == "steps"
+
+
+@pytest.mark.parametrize(
+    ("kind", "target", "settings", "words"),
+    [
+        ("dance", None, {}, "motion is 'dance'; expected fourier, static_rotation"),
+        ("poses", "links", {}, "target is 'links'; motion poses shows gravity or load"),
+        ("poses", None, {"harmonics": 3}, "motion poses has no setting harmonics, which is one of fourier"),
+        ("payload", None, {"known": [1.0]}, "motion payload has no setting known"),
+        ("fourier", None, {"harmonics": 1}, "harmonics is 1; it must be at least 2"),
+    ],
+)
+def test_refusals(kind, target, settings, words):
+    with pytest.raises(TrajectoryError, match=words):
+        make(kind, target, **settings)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        ("static_rotation", "steps"),
+        ("poses", "count"),
+        ("fourier", "harmonics"),
+        ("fourier", "workers"),
+        ("payload", "repeats"),
+    ],
+)
+def test_numbers_that_no_memory_holds_are_refused(kind, name):
+    with pytest.raises(TrajectoryError, match=rf"{name} is 4611686018427387904; expected at most (1000|64)"):
+        make(kind, **{name: 2**62})

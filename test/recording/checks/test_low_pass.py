@@ -1,0 +1,78 @@
+"""Friction that builds up after a reversal, as the checks of torques have it."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import planar_arm
+import pytest
+
+from dynid_ros.recording import Recording
+from dynid_ros.recording.checks.finding import LOW_PASSED
+from dynid_ros.recording.checks.low_pass import (
+    DISTANCES,
+    FILTERS,
+    check_contents,
+    shows_in_rigid_torques,
+    with_presliding,
+)
+from dynid_ros.recording.checks.torque_fit import Terms, TorqueFit, motion_samples
+from dynid_ros.signals import LowPass
+
+# Filters that torques may have passed before they were recorded.
+
+
+@pytest.mark.parametrize("kind", FILTERS)
+def test_what_was_before_the_record_is_its_first_value(kind):
+    values = 3.0 + np.random.default_rng(0).normal(size=(200, 2))
+    long = np.concatenate([np.repeat(values[:1], 2000, axis=0), values])
+    if kind in FILTERS[2:]:  # with delay: nothing that comes after is known to them
+        np.testing.assert_allclose(kind(values, 5.0, 100.0), kind(long, 5.0, 100.0)[2000:], atol=1e-9)
+        np.testing.assert_allclose(kind(values[:50], 5.0, 100.0), kind(values, 5.0, 100.0)[:50], atol=1e-12)
+    np.testing.assert_allclose(kind(long[:2000], 5.0, 100.0), long[:2000], rtol=1e-9)
+
+
+@pytest.mark.parametrize(("cutoff", "told"), [(2.5, True), (None, False)])
+def test_positions_and_torques_without_noise_above_the_motion_are_told(cutoff, told):
+    rng, time = np.random.default_rng(0), np.arange(6000) / 100.0
+    motion = np.sin(np.outer(time, [3.0, 4.0, 5.0]))
+    position, torque = motion + 1e-5 * rng.normal(size=motion.shape), motion + 0.1 * rng.normal(size=motion.shape)
+    if cutoff:
+        position, torque = (LowPass(cutoff, 100.0).filter(values) for values in (position, torque))
+    recording = Recording(planar_arm.JOINTS, time, position, np.full_like(motion, np.nan), torque, source="run")
+    samples = motion_samples([recording])
+    assert 0.7 < samples.bandwidth < 2.5
+    findings = list(check_contents(samples, "run"))
+    assert [finding.kind for finding in findings] == [LOW_PASSED] * told
+
+
+RATE, CUTOFF = 200.0, 8.0
+ROWS = slice(100, 700, 3)
+
+
+def test_it_is_dahls_and_passes_the_low_pass_of_the_torques():
+    """To and fro at 0.1 rad/s: towards one in the direction of motion by exp(-way / distance), from where it was."""
+    time = np.arange(801) / RATE
+    way = 0.1 * np.where(time <= 2.0, time, time - 2.0)
+    position = np.where(time <= 2.0, way, 0.2 - way)[:, None]
+    stretch = SimpleNamespace(time=time, position=position, direction=np.zeros_like(position), kept=ROWS)
+    velocity = np.full((len(time[ROWS]), 1), 0.1)
+    samples = SimpleNamespace(stretches=[stretch], velocity=velocity, wide=lambda rate: LowPass(CUTOFF, rate))
+    nothing = np.zeros((len(velocity), 1, 0))
+    found = with_presliding(Terms(nothing, nothing, np.ones_like(velocity)), samples)
+    for k, distance in enumerate(DISTANCES):
+        forgotten = np.exp(-way / distance)
+        friction = np.where(time <= 2.0, 1.0 - forgotten, 2.0 * forgotten - 1.0)
+        expected = LowPass(CUTOFF, RATE).filter(friction[:, None])[ROWS]
+        np.testing.assert_allclose(found.drive[:, :, k], expected, atol=0.02)
+    np.testing.assert_allclose(found.rigid[:, 0], np.column_stack([np.zeros(len(velocity)), velocity]))
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    ("rms", "shown"), [([0.1], True), ([1.0], False), ([0.1, 0.1], True), ([0.1, 1.0], False), ([0.1, np.nan], False)]
+)
+def test_a_change_of_the_torques_shows_in_two_joints_or_the_only_one(rms, shown):
+    n = len(rms)
+    fit = TorqueFit(np.array(rms), np.zeros(n), np.zeros(0), np.zeros(n), np.zeros((n, 0)))
+    moving = np.tile(np.isfinite(rms), (50, 1))
+    assert shows_in_rigid_torques(np.ones((50, n)), np.zeros((50, n)), fit, moving) is shown

@@ -1,0 +1,265 @@
+"""test_tables."""
+
+import numpy as np
+import pytest
+
+from dynid_ros.errors import DynidError, RecordingError
+from dynid_ros.recording import EffortConvention, PoseSeries, Recording, WrenchSeries
+
+T = np.array([5.0, 5.1, 5.2])
+Q = np.arange(6.0).reshape(3, 2)
+
+
+def archive(tmp_path, **arrays):
+    path = tmp_path / "run.npz"
+    np.savez(path, **arrays)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("time", "position", "velocity", "torque"),
+    [("time", "position", "velocity", "torque"), ("t", "q", "dq", "tau"), ("t", "pos", "qd", "effort")],
+)
+def test_spellings_npz_file(tmp_path, time, position, velocity, torque):
+    path = archive(tmp_path, **{time: T, position: Q, velocity: Q + 10, torque: Q + 20, "joint_names": ["a", "b"]})
+    it = Recording.read(path)
+    assert it.joint_names == ("a", "b")
+    assert it.start_time == 5.0
+    np.testing.assert_allclose(it.time, [0, 0.1, 0.2])
+    np.testing.assert_array_equal(it.velocity, Q + 10)
+    np.testing.assert_array_equal(it.torque, Q + 20)
+
+
+def test_names_come_from_the_caller_or_select(tmp_path):
+    unnamed = archive(tmp_path, t=T, q=Q)
+    assert Recording.read(unnamed, ["x", "y"]).joint_names == ("x", "y")
+    with pytest.raises(RecordingError, match="does not name its 2 joints; give joint_names"):
+        Recording.read(unnamed)
+    with pytest.raises(RecordingError, match=r"2 columns of position, but 1 joint_names were given \(x\)"):
+        Recording.read(unnamed, ["x"])
+    named = archive(tmp_path, t=T, q=Q, joint_names=["a", "b"])
+    np.testing.assert_array_equal(Recording.read(named, ["b"]).position, Q[:, 1:])
+
+
+def test_one_joint_needs_no_second_axis(tmp_path):
+    it = Recording.read(archive(tmp_path, t=T, q=Q[:, 0], tau=Q[:, 1]), ["a"])
+    np.testing.assert_array_equal(it.torque, Q[:, 1:])
+
+
+def test_currents_need_gains_npz_file(tmp_path):
+    path = archive(tmp_path, t=T, q=Q, current=Q)
+    for convention in (None, EffortConvention("torque")):
+        with pytest.raises(RecordingError, match="motor currents and no torques"):
+            Recording.read(path, ["a", "b"], effort_convention=convention)
+    it = Recording.read(path, ["a", "b"], effort_convention=EffortConvention("motor_current", [2.0, 3.0]))
+    np.testing.assert_array_equal(it.torque, Q * [2.0, 3.0])
+
+
+def test_current_wins_over_torque_when_it_is_declared(tmp_path):
+    path = archive(tmp_path, t=T, q=Q, current=Q, torque=Q + 100)
+    declared = EffortConvention("motor_current", [2.0, 2.0])
+    np.testing.assert_array_equal(Recording.read(path, ["a", "b"], effort_convention=declared).torque, Q * 2)
+    np.testing.assert_array_equal(Recording.read(path, ["a", "b"]).torque, Q + 100)
+
+
+def test_written_archive_is_read_back_whole(tmp_path):
+    it = Recording(
+        joint_names=("a", "b"),
+        time=np.array([0, 0.001, 0.0020000001]),
+        position=Q,
+        velocity=np.full((3, 2), np.nan),
+        torque=Q / 3,
+        start_time=1_700_000_000.25,
+        link_position=Q + 1e-9,
+        wrenches={"/ft/wrench": WrenchSeries(T, Q[:, [0, 0, 1]], Q[:, [1, 0, 1]], "tool")},
+        poses={"/markers[1]": PoseSeries(T[:2], Q[:2, [0, 0, 1]], np.ones((2, 4)), "world")},
+        truncated=True,
+    )
+    it.write_npz(tmp_path / "out.npz")
+    back = Recording.read(tmp_path / "out.npz")
+    assert (back.joint_names, back.start_time, back.truncated) == (it.joint_names, it.start_time, True)
+    for name in ("time", "position", "velocity", "torque", "link_position"):
+        np.testing.assert_array_equal(getattr(back, name), getattr(it, name))
+    assert back.wrenches.keys() == it.wrenches.keys()
+    np.testing.assert_array_equal(back.wrench.torque, it.wrench.torque)
+    assert back.wrench.frame_id == "tool"
+    np.testing.assert_array_equal(back.poses["/markers[1]"].quaternion, np.ones((2, 4)))
+    assert [file.name for file in tmp_path.iterdir()] == ["out.npz"]
+
+
+@pytest.mark.parametrize(
+    ("arrays", "match"),
+    [
+        ({"q": Q}, "has no array time; it has q"),
+        ({"t": T}, "has no array position; it has t"),
+        ({}, "has no array time; it has nothing"),
+        ({"t": T, "q": Q, "position": Q}, "arrays position and q both give the position"),
+        ({"t": T, "q": Q, "tau": Q[:2]}, r"torque has shape \(2, 2\); expected \(3, 2\)"),
+        ({"t": T[:2], "q": Q}, r"position has shape \(3, 2\); expected \(2, 2\)"),
+        ({"t": T, "q": Q[np.newaxis]}, r"position has shape \(1, 3, 2\); expected \(N, n\)"),
+        ({"t": T, "q": np.full((3, 2), "x")}, "array 'q' does not hold numbers"),
+        ({"t": T, "q": Q.astype(object)}, "cannot read .* as a NPZ archive of plain arrays"),
+        ({"t": T[[0, 0, 1]], "q": Q}, "time repeats at sample 1"),
+        ({"t": T[:0], "q": Q[:0]}, "no samples"),
+        ({"t": T, "q": Q, "wrenches:/w:time": T}, "arrays of wrenches are incomplete"),
+    ],
+)
+def test_bad_archives(tmp_path, arrays, match):
+    with pytest.raises(RecordingError, match=match) as error:
+        Recording.read(archive(tmp_path, **arrays), ["a", "b"])
+    assert "run.npz" in str(error.value)
+
+
+@pytest.mark.parametrize("content", [b"", b"no archive", b"PK\x03\x04 broken"])
+def test_no_archive(tmp_path, content):
+    path = tmp_path / "run.npz"
+    path.write_bytes(content)
+    with pytest.raises(RecordingError, match=r"cannot read .* as a NPZ archive"):
+        Recording.read(path)
+
+
+def test_damaged_archive(tmp_path):
+    path = archive(tmp_path, t=np.arange(1000.0), q=np.zeros((1000, 2)))
+    content = bytearray(path.read_bytes())
+    content[4000:4100] = b"?" * 100
+    path.write_bytes(content)
+    with pytest.raises(RecordingError, match=r"cannot read .* as a NPZ archive"):
+        Recording.read(path, ["a", "b"])
+
+
+def table(tmp_path, *lines, name="run.csv"):
+    path = tmp_path / name
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def test_our_columns(tmp_path):
+    path = table(
+        tmp_path,
+        "t,arm_1_position,arm_2_position,arm_1_velocity,arm_2_velocity,arm_1_torque,arm_2_torque,arm_1_link_position",
+        "10.5,1,2,3,4,5,6,7",
+        "10.6,11,12,13,14,15,16,17",
+    )
+    it = Recording.read(path)
+    assert it.joint_names == ("arm_1", "arm_2")
+    assert it.start_time == 10.5
+    np.testing.assert_allclose(it.time, [0, 0.1])
+    np.testing.assert_array_equal(it.position, [[1, 2], [11, 12]])
+    np.testing.assert_array_equal(it.velocity, [[3, 4], [13, 14]])
+    np.testing.assert_array_equal(it.torque, [[5, 6], [15, 16]])
+    np.testing.assert_array_equal(it.link_position, [[7, np.nan], [17, np.nan]])
+    assert it.source == str(path)
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "time,q_a,q_b,dq_a,dq_b,tau_a,tau_b",
+        "t,a_q,b_q,a_dq,b_dq,a_tau,b_tau",
+        "T,pos_a,pos_b,qd_a,qd_b,torque_a,torque_b",
+        "Time,a_pos,b_pos,vel_a,vel_b,a_effort,b_effort",
+        "t,position_a,position_b,velocity_a,velocity_b,effort_a,effort_b",
+        " t , a_position , b_position , a_velocity , b_velocity , a_torque , b_torque ",
+    ],
+)
+def test_spellings(tmp_path, header):
+    it = Recording.read(table(tmp_path, header, "0,1,2,3,4,5,6"))
+    assert it.joint_names == ("a", "b")
+    np.testing.assert_array_equal(np.concatenate([it.position, it.velocity, it.torque], axis=1), [[1, 2, 3, 4, 5, 6]])
+
+
+@pytest.mark.parametrize("style", ["q{}", "q_{}", "position_{}"])
+def test_numbered_columns_take_the_names_given_in_order_of_number(tmp_path, style):
+    numbers = [10, 2, 1]
+    path = table(tmp_path, ",".join(["t", *map(style.format, numbers), "tau_2"]), "0,10,2,1,7")
+    it = Recording.read(path, ["base", "shoulder", "elbow"])
+    np.testing.assert_array_equal(it.position, [[1, 2, 10]])
+    np.testing.assert_array_equal(it.torque, [[np.nan, 7, np.nan]])
+    with pytest.raises(RecordingError, match="does not name its 3 joints; give joint_names"):
+        Recording.read(path)
+    with pytest.raises(RecordingError, match="has 3 columns of position, but 2 joint_names"):
+        Recording.read(path, ["base", "shoulder"])
+
+
+def test_joint_names_select(tmp_path):
+    path = table(tmp_path, "t,a_position,b_position,note", "0,1,2,slow")
+    np.testing.assert_array_equal(Recording.read(path, ["b"]).position, [[2]])
+    with pytest.raises(RecordingError, match=r"lacks joint\(s\) c; it has a, b"):
+        Recording.read(path, ["a", "c"])
+
+
+def test_missing_columns_and_empty_cells_are_nan(tmp_path):
+    it = Recording.read(table(tmp_path, "t,a_position,a_torque,b_position", "0,1,,2", "1,3,nan,4", "", "2,5,6,7"))
+    np.testing.assert_array_equal(it.torque, [[np.nan, np.nan], [np.nan, np.nan], [6, np.nan]])
+    assert np.isnan(it.velocity).all()
+
+
+def test_currents_need_gains(tmp_path):
+    path = table(tmp_path, "t,a_position,a_current", "0,1,2")
+    with pytest.raises(RecordingError, match="motor currents and no torques; give effort_convention 'motor_current'"):
+        Recording.read(path)
+    it = Recording.read(path, ["a"], effort_convention=EffortConvention("motor_current", [10]))
+    np.testing.assert_array_equal(it.torque, [[20]])
+
+
+def test_byte_order_mark_and_windows_lines(tmp_path):
+    path = tmp_path / "excel.csv"
+    path.write_bytes(b"\xef\xbb\xbft,a_position\r\n0,1\r\n1,2\r\n")
+    np.testing.assert_array_equal(Recording.read(path).position, [[1], [2]])
+
+
+@pytest.mark.parametrize(
+    ("lines", "match"),
+    [
+        (["a_position", "1"], "must name one column 't'.*it has a_position"),
+        (["t,time,a_position", "0,0,1"], "must name one column 't'"),
+        ([""], "must name one column 't'.*it has nothing"),
+        (["t,a_velocity", "0,1"], "no column '<joint>_position' among t, a_velocity"),
+        (["t,a_position,q_a", "0,1,1"], "columns 'a_position' and 'q_a' both give the position of joint 'a'"),
+        (["t,a_position"], "no samples"),
+        (["t,a_position", "0,1", "1,x7"], r"line 3, column 'a_position': 'x7' is not a number"),
+        (["t,a_position", "0,1", "1"], r"line 3: 1 cells; expected 2"),
+        (["t,a_position", "0,1", "1,2,3"], r"line 3: 3 cells; expected 2"),
+        (["t,a_position", "0,1", "1,"], "position of joint 'a' is nan at sample 1"),
+        (["t,a_position", "0,1", "0,2"], "time repeats at sample 1"),
+        (["t;a_position", "0;1"], "must name one column 't'"),
+    ],
+)
+def test_bad_tables(tmp_path, lines, match):
+    with pytest.raises(RecordingError, match=match) as error:
+        Recording.read(table(tmp_path, *lines))
+    assert "run.csv" in str(error.value)
+
+
+def test_binary_file(tmp_path):
+    path = tmp_path / "run.csv"
+    path.write_bytes(bytes(range(256)))
+    with pytest.raises(RecordingError, match=r"cannot read .*run\.csv as a CSV table"):
+        Recording.read(path)
+
+
+def test_what_the_system_cannot_read_is_told_in_its_words(tmp_path):
+    path = tmp_path / "run.csv"
+    path.symlink_to("/proc/self/mem")
+    with pytest.raises(RecordingError, match=r"cannot read .*run\.csv as a CSV table \(Input/output error\); expected"):
+        Recording.read(path)
+
+
+def test_written_table_is_read_back(tmp_path):
+    values = np.random.default_rng(1).normal(size=(20, 3))
+    time = np.linspace(0, 1, 20)
+    it = Recording(("x", "y", "z"), time, values, np.full((20, 3), np.nan), values * 50, link_position=values + 1e-3)
+    it.write_csv(tmp_path / "out.csv")
+    back = Recording.read(tmp_path / "out.csv")
+    assert back.joint_names == it.joint_names
+    for name in ("time", "position", "velocity", "torque", "link_position"):
+        np.testing.assert_allclose(getattr(back, name), getattr(it, name), rtol=1e-11)
+    assert "velocity" not in (tmp_path / "out.csv").read_text()
+    assert [file.name for file in tmp_path.iterdir()] == ["out.csv"]
+
+
+def test_written_where_no_folder_can_be(tmp_path):
+    (tmp_path / "none").write_text("a file")
+    it = Recording(("x",), np.zeros(1), np.zeros((1, 1)), np.zeros((1, 1)), np.zeros((1, 1)))
+    with pytest.raises(DynidError, match=r"cannot write .*out\.csv \((File exists|Not a directory)\)"):
+        it.write_csv(tmp_path / "none" / "out.csv")

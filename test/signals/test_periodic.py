@@ -1,0 +1,119 @@
+"""test_periodic."""
+
+import numpy as np
+import pytest
+
+from dynid_ros.errors import RecordingError
+from dynid_ros.signals import FourierSeries, average_periods, base_frequency
+
+BASE = 0.2
+
+
+def truth(time, derivative=0):
+    """(N, 2): closed forms of harmonics 1 and 3."""
+    w = 2 * np.pi * BASE
+    a = {0: 0.5 + 2 * np.cos(w * time), 1: -2 * w * np.sin(w * time), 2: -2 * w**2 * np.cos(w * time)}[derivative]
+    b = {0: np.sin(3 * w * time) - 1, 1: 3 * w * np.cos(3 * w * time), 2: -9 * w**2 * np.sin(3 * w * time)}[derivative]
+    return np.column_stack([a, b])
+
+
+@pytest.mark.parametrize("derivative", [0, 1, 2])
+def test_derivatives_are_exact_on_jittered_broken_periods(derivative):
+    time = np.sort(np.random.default_rng(0).uniform(3, 11.7, 600))
+    series = FourierSeries.fit(time, truth(time), BASE, 5)
+    elsewhere = np.linspace(0, 20, 333)
+    np.testing.assert_allclose(series.evaluate(elsewhere, derivative), truth(elsewhere, derivative), atol=1e-9)
+    assert np.max(series.residual) < 1e-10
+
+
+def test_noise_shrinks_with_the_record_and_is_estimated():
+    rng = np.random.default_rng(1)
+    time, sigma, n_harmonics = np.arange(0, 25, 0.005), np.array([0.01, 0.1]), 5
+    errors = []
+    for _ in range(40):
+        series = FourierSeries.fit(time, truth(time) + sigma * rng.normal(size=(len(time), 2)), BASE, n_harmonics)
+        np.testing.assert_allclose(series.residual, sigma, rtol=0.05)
+        errors.append(series.evaluate(time) - truth(time))
+    expected = sigma * np.sqrt((2 * n_harmonics + 1) / len(time))
+    np.testing.assert_allclose(np.sqrt(np.mean(np.square(errors), axis=(0, 1))), expected, rtol=0.2)
+
+
+def test_what_cannot_be_told_apart():
+    time = np.arange(0, 10, 0.01)
+    with pytest.raises(RecordingError, match="do not hold a period"):
+        FourierSeries.fit(time, truth(time), 0.09, 3)
+    with pytest.raises(RecordingError, match="use at most 49 harmonics"):
+        FourierSeries.fit(time, truth(time), 1.0, 50)
+    assert FourierSeries.fit(time, truth(time), 1.0, 49).n_harmonics == 49
+
+
+def harmonics(time, base, n_harmonics, seed=0):
+    rng = np.random.default_rng(seed)
+    k = np.arange(1, n_harmonics + 1)
+    phases = rng.uniform(0, 2 * np.pi, (2, n_harmonics))
+    return np.column_stack([np.sin(2 * np.pi * base * np.outer(time, k) + phase) @ (1 / k) for phase in phases])
+
+
+@pytest.mark.parametrize("base", [0.1, 0.0973, 0.234567])
+def test_base_frequency_is_found_without_a_guess(base):
+    time = np.arange(0, 47.3, 0.01)
+    assert base_frequency(time, harmonics(time, base, 8), 8) == pytest.approx(base, rel=1e-7)
+
+
+def test_base_frequency_reaches_the_cramer_rao_bound():
+    time, base, sigma, n_harmonics = np.arange(0, 30, 0.02), 0.2, 0.05, 3
+    clean = harmonics(time, base, n_harmonics)
+    rng = np.random.default_rng(1)
+    found = [
+        base_frequency(time, clean + sigma * rng.normal(size=clean.shape), n_harmonics, guess=0.2) for _ in range(40)
+    ]
+    k = np.arange(1, n_harmonics + 1)
+    angles = 2 * np.pi * base * np.outer(time, k)
+    linear = np.hstack([np.ones((len(time), 1)), np.cos(angles), np.sin(angles)])
+    slope = (harmonics(time, base * (1 + 1e-6), n_harmonics) - clean) / (base * 1e-6)
+    slope -= linear @ np.linalg.lstsq(linear, slope, rcond=None)[0]
+    information = np.sum(slope**2) / sigma**2
+    assert np.mean(found) == pytest.approx(base, abs=4 / np.sqrt(40 * information))
+    assert np.std(found) == pytest.approx(1 / np.sqrt(information), rel=0.3)
+
+
+def test_whole_period_is_found_although_parts_nearly_repeat():
+    time = np.arange(0, 30, 0.03)
+    q = np.sin(2 * np.pi * time)[:, None] + 0.6 * np.sin(2 * np.pi * 0.25 * time)[:, None]
+    assert base_frequency(time, q, 8) == pytest.approx(0.25, rel=1e-7)
+
+
+@pytest.mark.parametrize("q", [np.linspace(0, 1, 500), np.sin(np.linspace(0, 1.5, 500) ** 3)])
+def test_no_period(q):
+    with pytest.raises(RecordingError, match="does not repeat"):
+        base_frequency(0.01 * np.arange(500), q, 3)
+
+
+def test_constant():
+    with pytest.raises(RecordingError, match="constant"):
+        base_frequency(0.01 * np.arange(500), np.ones((500, 2)), 3)
+
+
+def test_average_and_its_standard_error():
+    base, sigma, n_periods = 0.5, 0.1, 9
+    time = np.arange(0, n_periods / base, 0.01)
+    noise = sigma * np.random.default_rng(2).normal(size=(len(time), 2))
+    average = average_periods(3 + time, harmonics(time, base, 4) + noise, base)
+    assert average.n_periods == n_periods
+    truth = harmonics(average.time, base, 4)
+    assert average.mean.shape == truth.shape == (200, 2)
+    score = (average.mean - truth) / (sigma / np.sqrt(n_periods))
+    assert np.std(score) == pytest.approx(1, abs=0.1)
+    assert np.sqrt(np.mean(average.standard_error**2)) == pytest.approx(sigma / np.sqrt(n_periods), rel=0.1)
+
+
+def test_average_of_a_period_that_is_no_whole_number_of_samples():
+    base = 0.317
+    time = np.sort(np.random.default_rng(3).uniform(0, 20, 6000))
+    average = average_periods(time, harmonics(time, base, 3), base)
+    np.testing.assert_allclose(average.mean, harmonics(time[0] + average.time, base, 3), atol=1e-3)
+
+
+def test_one_period_has_no_average():
+    with pytest.raises(RecordingError, match="1 whole period"):
+        average_periods(np.arange(0, 1.9, 0.01), np.zeros(190), 1.0)

@@ -1,0 +1,144 @@
+"""test_mujoco_model."""
+
+import carried_loads
+import mujoco
+import numpy as np
+import pendulum
+import pytest
+
+from dynid_ros.errors import DynidError, ModelError
+from dynid_ros.model import RobotModel
+from dynid_ros.simulation.mujoco_model import LINK, checked_load, compile_arm, put_load
+
+# A load's numbers on their way into MuJoCo, and what no load can have.
+
+
+@pytest.fixture
+def model(demo_robot):
+    return compile_arm(demo_robot, 0.001)
+
+
+def inertia_in_tip(model):
+    axes = np.empty(9)
+    mujoco.mju_quat2Mat(axes, model.body(LINK).iquat)
+    axes = axes.reshape(3, 3)
+    return axes @ np.diag(model.body(LINK).inertia) @ axes.T
+
+
+def test_mass_centre_and_principal_axes(model):
+    put_load(model, carried_loads.parameters())
+    body = model.body(LINK)
+    assert body.mass == pytest.approx([3.2])
+    assert body.ipos == pytest.approx([0.03, -0.05, 0.12])
+    assert np.sort(body.inertia) == pytest.approx(np.linalg.eigvalsh(carried_loads.INERTIA), abs=1e-12)
+    assert inertia_in_tip(model) == pytest.approx(carried_loads.INERTIA, abs=1e-12)
+
+
+def test_principal_axes_are_a_right_handed_frame(model):
+    for turn in np.linalg.qr(np.random.default_rng(0).normal(size=(20, 3, 3)))[0]:
+        inertia = turn @ np.diag([0.02, 0.03, 0.04]) @ turn.T
+        put_load(model, carried_loads.parameters(inertia=inertia))
+        assert inertia_in_tip(model) == pytest.approx(inertia, abs=1e-12)
+
+
+def test_without_load_the_body_has_nothing(model):
+    put_load(model, carried_loads.parameters())
+    put_load(model, None)
+    assert model.body(LINK).mass.tolist() == [0.0]
+    assert model.body(LINK).inertia.tolist() == [0.0] * 3
+
+
+def test_a_point_a_rod_and_a_plate_are_loads():
+    for inertia in (np.zeros(3), [0.0, 0.1, 0.1], [0.1, 0.2, 0.3]):
+        load = carried_loads.parameters(inertia=np.diag(inertia))
+        assert np.array_equal(checked_load(load), load)
+
+
+@pytest.mark.parametrize(
+    ("load", "message"),
+    [
+        (np.zeros(10), "mass is 0 kg; expected more than 0"),
+        (-carried_loads.parameters(), "mass is -3.2 kg"),
+        (np.r_[1.0, 0.1, np.zeros(8)], "no body of 1 kg .* about the frame, not the centre of mass"),
+        (carried_loads.parameters(inertia=np.diag([0.1, 0.1, 0.3])), "second moment about its centre of mass is -0.05"),
+        (np.r_[5e-324, 1.0, np.zeros(8)], "mass is 4.94066e-324 kg, too little for its moments"),
+        (np.r_[np.nan, np.zeros(9)], "entry 0 is not finite"),
+        (np.ones(9), r"shape \(9,\); expected \(10,\)"),
+    ],
+)
+def test_what_no_body_has_is_refused(load, message):
+    with pytest.raises(DynidError, match=message):
+        checked_load(load)
+
+
+BRANCH = """<joint name="{name}" type="{kind}"><parent link="{parent}"/><child link="{name}_link"/>
+    <axis xyz="0 0 1"/><limit lower="-1" upper="1" velocity="1" effort="1"/></joint>
+    <link name="{name}_link">{inertial}</link>"""
+
+
+def branch(name, kind="revolute", parent="rod"):
+    return BRANCH.format(name=name, kind=kind, parent=parent, inertial=pendulum.point_mass())
+
+
+def compile_text(text, **choice):
+    return compile_arm(RobotModel.from_urdf(text, **choice), 0.001)
+
+
+def test_meshes_need_not_be_there():
+    shape = '<visual><geometry><mesh filename="package://nowhere/rod.dae"/></geometry></visual>'
+    model = compile_text(pendulum.urdf(rod=pendulum.point_mass() + shape + shape.replace("visual", "collision")))
+    assert model.ngeom == 0
+
+
+def test_settings_for_mujoco_in_the_urdf_do_not_matter():
+    model = compile_text(pendulum.urdf(more='<mujoco><compiler balanceinertia="true" meshdir="nowhere"/></mujoco>'))
+    assert model.njnt == 1
+
+
+def test_gravity_is_given_in_the_base_frame():
+    """Base half a turn about x from the root: what is down in the root is up in the base."""
+    text = pendulum.urdf(
+        more="""<link name="world_frame"/><joint name="mount" type="fixed"><parent link="world_frame"/>
+            <child link="base"/><origin rpy="3.141592653589793 0 0"/></joint>"""
+    )
+    model = compile_text(text, base="base", tip="rod", gravity=(1.0, 2.0, 3.0))
+    assert model.opt.gravity == pytest.approx([1.0, -2.0, -3.0])
+
+
+def test_a_table_of_denavit_and_hartenberg_has_no_inertias():
+    robot = RobotModel.from_dh([{"a": 1.0, "alpha": 0.0, "d": 0.0, "theta": 0.0, "type": "revolute"}])
+    with pytest.raises(ModelError, match="needs a URDF"):
+        compile_arm(robot, 0.001)
+
+
+def test_joints_beside_the_chain_are_named():
+    with pytest.raises(ModelError, match=r"joint\(s\) finger move beside the chain from 'base' to 'rod'"):
+        compile_text(pendulum.urdf(more=branch("finger")), tip="rod")
+
+
+def test_massless_moving_link_is_refused():
+    with pytest.raises(ModelError, match=r"MuJoCo refuses it.*mass and inertia"):
+        compile_text(pendulum.urdf(rod=pendulum.point_mass(inertia=0.0).replace("3.0", "0.0")))
+
+
+def test_impossible_inertia_is_refused_not_balanced():
+    rod = '<inertial><mass value="1"/><inertia ixx="0.1" iyy="0.1" izz="0.5" ixy="0" ixz="0" iyz="0"/></inertial>'
+    with pytest.raises(ModelError, match=r"MuJoCo refuses it.*inertia must satisfy"):
+        compile_text(pendulum.urdf(rod=rod))
+
+
+@pytest.mark.parametrize("limit", ["effort", "velocity"])
+def test_limit_of_zero_is_refused(limit):
+    other = {"effort": 'velocity="20"', "velocity": 'effort="100"'}[limit]
+    text = pendulum.urdf(limit=f'<limit lower="-1" upper="1" {limit}="0" {other}/>')
+    with pytest.raises(ModelError, match=f"joint 'swing' has {limit} limit 0"):
+        compile_text(text)
+
+
+def test_joints_are_in_the_order_of_the_chain_whatever_that_of_the_file(demo_robot):
+    head, *joints = demo_robot.urdf.split("<joint ")
+    joints[-1], tail = joints[-1].split("</robot>")
+    text = head + "<joint ".join(["", *joints[::-1]]) + "</robot>" + tail
+    model = compile_text(text)
+    assert [model.joint(i).name for i in range(6)] == list(demo_robot.joint_names)
+    assert np.all(np.diff(model.jnt_bodyid) > 0)
