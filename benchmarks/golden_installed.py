@@ -41,7 +41,7 @@ def setup(*words: str) -> dict:
         runpy.run_path(str(ROOT / "setup.py"))
     return {
         "console_scripts": {
-            script: "nodes" if ".nodes." in target else "command"
+            script: "command" if script == "dynid" else "nodes"
             for script, target in (re.split(r"\s*=\s*", line) for line in taken["entry_points"]["console_scripts"])
         },
         "data_files": {folder: sorted(Path(file).name for file in files) for folder, files in taken["data_files"]},

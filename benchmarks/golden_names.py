@@ -48,13 +48,20 @@ PROMISED = {
 }
 """Names whose signatures are recorded: those of the design, the documentation and the examples; (): all of a face."""
 
+MOVED = {
+    "identification.flexible.mocap_links": "mocap.recorded_links",
+    "jobs.surroundings": "jobs.experiments",
+    "share": "files.share",
+}
+"""Modules that the record knows by an earlier path."""
+
 
 def names() -> dict:
     """Return faces, signatures of what is promised, and of the classes that these return."""
     faces = {f"dynid_ros.{face}": _public(import_module(f"dynid_ros.{face}")) for face in FACES}
     promised, waiting = {}, []
     for room, chosen in PROMISED.items():
-        module = import_module(f"dynid_ros.{room}")
+        module = import_module(f"dynid_ros.{MOVED.get(room, room)}")
         for name in chosen or _public(module):
             thing = getattr(module, name)
             promised[f"dynid_ros.{room}.{name}"] = describe(thing)

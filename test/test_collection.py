@@ -38,7 +38,7 @@ def has(lines, file):
 
 
 def test_modules_of_one_name_are_collected(tmp_path):
-    files = [f"test/identification/{kind}/test_links.py" for kind in ("flexible", "links")]
+    files = [f"test/{kind}/test_links.py" for kind in ("identified", "report")]
     lines = collect(tmp_path, ASKED_FIRST, *files)
     assert all(has(lines, file) for file in files), lines
 
