@@ -81,12 +81,14 @@ test-oldest:
 lint: $(VENV)/test.installed
 	$(BIN)/python -m ruff check
 	$(BIN)/python -m ruff format --check
+	$(BIN)/lint-imports --no-cache --no-logo
 
 types: $(VENV)/test.installed
 	$(BIN)/python -m mypy dynid_ros
 
 docs: $(VENV)/test.installed
 	$(BIN)/python docs/generate_parameters.py
+	$(BIN)/python docs/draw_floors.py
 
 clean:
 	rm -rf .venv-* build dist *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache

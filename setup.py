@@ -52,6 +52,7 @@ setup(
         "test": [
             "catkin_pkg",
             "hypothesis",
+            "import-linter",
             "mypy",
             "pycollada",
             "pytest",
