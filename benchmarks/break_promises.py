@@ -6,6 +6,7 @@ went unseen, or a test fails as it is.
 """
 
 import argparse
+import ast
 import os
 import re
 import shutil
@@ -14,9 +15,11 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import defaultdict
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from queue import Queue
 
@@ -107,17 +110,61 @@ def run(copy: Path, arguments: list[str], timeout: float = TIMEOUT) -> tuple[int
                 os.killpg(process.pid, signal.SIGKILL)
 
 
+def locate(package: Path, symbol: str, text: str) -> tuple[Path, int]:
+    """File that defines a symbol, and where a text begins that the symbol's source has once.
+
+    Args:
+        package: folder of the sources.
+        symbol: dotted name of a function, class or constant, as in `Recorder.start`; with its file in front, as in
+            `recorder:main`, where several files have it.
+        text: is to be in it.
+
+    """
+    stem, _, name = symbol.rpartition(":")
+    files = [path for path in _definitions(package)[name] if stem in ("", path.stem)]
+    assert len(files) == 1, f"{symbol} is defined {len(files)} times"
+    source = files[0].read_text(encoding="utf-8")
+    first, end = next(span for other, *span in _symbols(ast.parse(source).body) if other == name)
+    lines = source.splitlines(keepends=True)
+    start = len("".join(lines[:first]))
+    part = source[start : len("".join(lines[:end]))]
+    assert part.count(text) == 1, f"{symbol} has this {part.count(text)} times: {text}"
+    return files[0], start + part.index(text)
+
+
+@cache
+def _definitions(package: Path) -> dict[str, list[Path]]:
+    """Files that define a dotted name."""
+    found = defaultdict(list)
+    for path in package.rglob("*.py"):
+        for name, *_ in _symbols(ast.parse(path.read_text(encoding="utf-8")).body):
+            found[name].append(path)
+    return found
+
+
+def _symbols(body: list[ast.stmt], prefix: str = "") -> Iterator[tuple[str, int, int]]:
+    """Dotted names that a body defines, first line, counted from 0, and line after the last."""
+    for node in body:
+        end = node.end_lineno or node.lineno
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+            yield prefix + node.name, first - 1, end
+            if isinstance(node, ast.ClassDef):
+                yield from _symbols(node.body, f"{prefix}{node.name}.")
+        targets = getattr(node, "targets", [getattr(node, "target", None)])
+        yield from ((prefix + target.id, node.lineno - 1, end) for target in targets if isinstance(target, ast.Name))
+
+
 @contextmanager
 def edited(copy: Path, broken: Break) -> Iterator[None]:
     """The copy with the edits; whole again afterwards."""
-    paths = {copy / "dynid_ros" / file for file, _, _ in broken.edits}
-    before = {path: (path.read_text(), path.stat().st_mtime_ns) for path in paths}
+    before = {}
     try:
-        for file, old, new in broken.edits:
-            path = copy / "dynid_ros" / file
+        for symbol, old, new in broken.edits:
+            path, at = locate(copy / "dynid_ros", symbol, old)
             text = path.read_text()
-            assert text.count(old) == 1, f"{file}: {old}"
-            path.write_text(text.replace(old, new))
+            before.setdefault(path, (text, path.stat().st_mtime_ns))
+            path.write_text(text[:at] + new + text[at + len(old) :])
         yield
     finally:
         for path, (text, changed) in before.items():

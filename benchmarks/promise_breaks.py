@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 Edit = tuple[str, str, str]
-"""File below dynid_ros, text that is in it once, text in its place."""
+"""Function, class or constant of dynid_ros (`file:name` where several files have it), text in it once, text in place."""
 
 
 class Break(NamedTuple):
@@ -14,49 +14,31 @@ class Break(NamedTuple):
     edits: tuple[Edit, ...]
 
 
-COMPENSATOR, LOOP = "control/gravity_compensator.py", "nodes/compensation/loop.py"
-RAMP, CONTROLLER = "control/torque_ramp.py", "nodes/compensation/controller.py"
-STATES, ACTING = "nodes/compensation/inputs.py", "nodes/compensation/ros2_control.py"
-COMPENSATION, ORDER = "nodes/gravity_compensation.py", "nodes/shared/topics.py"
-COMMANDS, CHANGE = "nodes/shared/command_topic.py", "control/model_change.py"
-ARM, EXCITATION, TIME = "nodes/experiment/trajectory_execution.py", "nodes/excitation.py", "nodes/experiment/watch.py"
-MOTION_CONTROLLER = "nodes/experiment/watch.py"
-RUNNING, RECORDER, TOPIC, BAG = (
-    "nodes/shared/process.py",
-    "nodes/recorder.py",
-    "nodes/shared/topics.py",
-    "recording/bag_writer.py",
-)
-DESCRIPTION = "nodes/shared/robot_description.py"
-LINKS, IDENTIFICATION, SIMULATOR, CONTROLLERS, FORWARDED = (
-    "identification/links/link_result.py",
-    "nodes/identification/identification_node.py",
-    "nodes/simulator.py",
-    "nodes/simulated_arm/controllers.py",
-    "simulation/trajectory_controller.py",
-)
-
-NOT_FINITE = (ORDER, "            if not math.isfinite(value):", "            if False:")
-UNCHECKED = (COMPENSATOR, "problem = self._problem(time, position, stamp)", 'problem = ""')
-NOT_MISSING = (ORDER, "        if missing:", "        if False:")
-NOT_TWICE = (ORDER, "        if twice:", "        if False:")
-OLD_ORDER = (ORDER, "if message.name != self._names:", "if self._names is None:")
-NEVER_OLD = (COMPENSATOR, "if age <= self._timing.timeout:", "if age <= 1e9:")
-SOON_OLD = (COMPENSATOR, "if age <= self._timing.timeout:", "if age <= 0.05:")
-NO_JUMP = (COMPENSATOR, "if abs(value - before) > velocity * span:", "if False:")
+NOT_FINITE = ("JointOrder.pick", "            if not math.isfinite(value):", "            if False:")
+UNCHECKED = ("GravityCompensator.update", "problem = self._problem(time, position, stamp)", 'problem = ""')
+NOT_MISSING = ("JointOrder._find", "        if missing:", "        if False:")
+NOT_TWICE = ("JointOrder._find", "        if twice:", "        if False:")
+OLD_ORDER = ("JointOrder.pick", "if message.name != self._names:", "if self._names is None:")
+NEVER_OLD = ("GravityCompensator._stale", "if age <= self._timing.timeout:", "if age <= 1e9:")
+SOON_OLD = ("GravityCompensator._stale", "if age <= self._timing.timeout:", "if age <= 0.05:")
+NO_JUMP = ("GravityCompensator._jump", "if abs(value - before) > velocity * span:", "if False:")
 STAMPS_ASCEND = (
-    STATES,
+    "JointStateInput.is_news",
     "if stamp is not None and stamp == self.stamp:",
     "if stamp is not None and self.stamp is not None and stamp <= self.stamp:",
 )
-WRITABLE = ("nodes/shared/parameters.py", "read_only=not parameter.adjustable", "read_only=False")
-UNFORESEEN = (RUNNING, "except Exception as error:  # a fault", "except KeyError as error:  # a fault")
-FOLLOWED = ("trajectories/execution.py", "if not excess[i] <= 0:", "if False:")
-SOON_STALE = (ARM, "elif age > self._stale_after:", "elif age > 0.05:")
-NO_XML_ERROR = ("model/urdf.py", "except ET.ParseError as error:", "except KeyError as error:")
+WRITABLE = ("declare", "read_only=not parameter.adjustable", "read_only=False")
+UNFORESEEN = ("_refusals", "except Exception as error:  # a fault", "except KeyError as error:  # a fault")
+FOLLOWED = ("MotionInProgress.check", "if not excess[i] <= 0:", "if False:")
+SOON_STALE = ("Arm.watch", "elif age > self._stale_after:", "elif age > 0.05:")
+NO_XML_ERROR = ("parse_urdf", "except ET.ParseError as error:", "except KeyError as error:")
 
 
-ALONE = (COMMANDS, "        if self._node.count_publishers(self.name) <= int(self.is_open):", "        if True:")
+ALONE = (
+    "CommandTopic.others",
+    "        if self._node.count_publishers(self.name) <= int(self.is_open):",
+    "        if True:",
+)
 
 
 def _writers() -> list[Break]:
@@ -69,31 +51,43 @@ def _writers() -> list[Break]:
         Break(
             f"{here}test_enable_{refused}[another type]",
             "only publishers of our type count",
-            ((COMMANDS, "        if not publishers:", "        if own[1] not in [kind for _, kind in publishers]:"),),
+            (
+                (
+                    "CommandTopic.others",
+                    "        if not publishers:",
+                    "        if own[1] not in [kind for _, kind in publishers]:",
+                ),
+            ),
         ),
         Break(f"{here}test_start_{refused}[same type]", alone, (ALONE,)),
         Break(
             f"{here}test_start_{refused}[another type]",
             "only publishers of our type count",
-            ((COMMANDS, "        if not publishers:", "        if own[1] not in [kind for _, kind in publishers]:"),),
+            (
+                (
+                    "CommandTopic.others",
+                    "        if not publishers:",
+                    "        if own[1] not in [kind for _, kind in publishers]:",
+                ),
+            ),
         ),
         Break(here + "test_of_two_compensations_one_may_command", alone, (ALONE,)),
         Break(
             here + "test_another_publisher_while_enabled_is_a_fault",
             "others are looked for at first alone",
-            ((LOOP, "elif (others := self.commands.topic.others) and", "elif (others := '') and"),),
+            (("CompensationLoop.watch", "elif (others := self.commands.topic.others) and", "elif (others := '') and"),),
         ),
         Break(
             here + "test_another_publisher_while_the_arm_moves_brings_it_to_rest",
             "others are looked for at first alone",
-            ((ARM, "elif (others := self._commands.others) and", "elif (others := '') and"),),
+            (("Arm.watch", "elif (others := self._commands.others) and", "elif (others := '') and"),),
         ),
         Break(
             here + "test_enabled_has_a_publisher_and_disabled_none",
             "the publisher stays",
             (
                 (
-                    LOOP,
+                    "CompensationLoop._leave",
                     "or topic.acknowledged():\n            topic.close()",
                     "or topic.acknowledged():\n            pass",
                 ),
@@ -102,22 +96,22 @@ def _writers() -> list[Break]:
         Break(
             here + "test_a_motion_has_a_publisher_and_its_end_none",
             "the publisher stays",
-            ((ARM, "self._node.executor.create_task(self._release)", "pass"),),
+            (("Arm.watch", "self._node.executor.create_task(self._release)", "pass"),),
         ),
         Break(
             here + "test_a_killed_one_is_named_until_the_middleware_finds_out",
             "the refusal does not say of a kill",
-            ((COMMANDS, '(one that was "\n            f"killed counts', '("\n            f"counts'),),
+            (("CommandTopic.others", '(one that was "\n            f"killed counts', '("\n            f"counts'),),
         ),
         Break(
             disagree + "enable",
             "jumps are looked at while enabled alone",
-            ((COMPENSATOR, "if self.position and (jump :=", "if False and (jump :="),),
+            (("GravityCompensator.update", "if self.position and (jump :=", "if False and (jump :="),),
         ),
         Break(
             disagree + "start",
             "joint states are not compared",
-            ((ARM, "if self._compared and (found", "if False and (found"),),
+            (("Arm._look_at", "if self._compared and (found", "if False and (found"),),
         ),
     ]
 
@@ -129,30 +123,30 @@ def _models() -> list[Break]:
         Break(
             here + "test_a_reload_that_would_be_a_step_needs_disable_and_enable",
             steps,
-            (("nodes/compensation/inputs.py", "if not self._compensator.at_rest and", "if False and"),),
+            (("CompensationLoad._use", "if not self._compensator.at_rest and", "if False and"),),
         ),
         Break(
             here + "test_a_load_that_would_be_a_step_waits_for_disable_and_enable",
             "a load that was refused is forgotten",
-            (("nodes/compensation/inputs.py", "            self._waiting = load  #", "            #"),),
+            (("CompensationLoad._on_message", "            self._waiting = load  #", "            #"),),
         ),
         Break(
             here + "test_a_model_that_cannot_be_is_refused_at_reload_and_enable",
             "signs are not looked at",
             (
-                (CHANGE, "zip(self._names, felt & ~agree, strict=True)", "()"),
-                (CHANGE, "if excess[i] > 1.0:", "if False:"),
+                ("ModelChange.check_arm", "zip(self._names, felt & ~agree, strict=True)", "()"),
+                ("ModelChange._check", "if excess[i] > 1.0:", "if False:"),
             ),
         ),
         Break(
             here + "test_enable_refuses_a_model_that_cannot_be",
             "models are looked at when they are reloaded alone",
-            ((LOOP, "            self._check_model()\n", ""),),
+            (("CompensationLoop.enable", "            self._check_model()\n", ""),),
         ),
         Break(
             here + "test_a_load_that_no_joint_could_hold_is_refused",
             "loads are not held against effort limits",
-            ((CHANGE, "self._check(load, max(self._largest, 1.0)", "self._check(load, 1e9"),),
+            (("ModelChange.check_load", "self._check(load, max(self._largest, 1.0)", "self._check(load, 1e9"),),
         ),
     ]
 
@@ -167,14 +161,14 @@ def _compensation() -> list[Break]:
         Break(
             f"{fades}[stamps stand still]",
             "a state sent again is news",
-            ((STATES, "if stamp is not None and stamp == self.stamp:", "if False:"),),
+            (("JointStateInput.is_news", "if stamp is not None and stamp == self.stamp:", "if False:"),),
         ),
         Break(f"{fades}[nan]", "positions are not looked at", (NOT_FINITE, UNCHECKED)),
         Break(f"{fades}[infinite]", "positions are not looked at", (NOT_FINITE, UNCHECKED)),
         Break(
             f"{fades}[beyond limits]",
             "limits are not looked at",
-            ((COMPENSATOR, "if not lower <= value <= upper:", "if False:"),),
+            (("GravityCompensator._problem", "if not lower <= value <= upper:", "if False:"),),
         ),
         Break(f"{fades}[encoder jumps]", "jumps are not looked at", (NO_JUMP,)),
         Break(
@@ -182,7 +176,7 @@ def _compensation() -> list[Break]:
             "stamps alone tell how long a jump took",
             (
                 (
-                    COMPENSATOR,
+                    "GravityCompensator._jump",
                     "span = min(span, stamp - self._stamp + STAMP_JITTER)",
                     "span = stamp - self._stamp + STAMP_JITTER",
                 ),
@@ -192,7 +186,7 @@ def _compensation() -> list[Break]:
         Break(
             f"{fades}[position short]",
             "numbers of values are not compared",
-            ((ORDER, "if len(values) != len(message.name):", "if False:"),),
+            (("JointOrder.pick", "if len(values) != len(message.name):", "if False:"),),
         ),
         Break(f"{fades}[joint twice]", "joints that come twice are not looked for", (NOT_TWICE,)),
         Break(f"{fades}[two drivers]", "jumps are not looked at", (NO_JUMP,)),
@@ -201,7 +195,7 @@ def _compensation() -> list[Break]:
             "listeners are not looked at",
             (
                 (
-                    LOOP,
+                    "CompensationLoop.watch",
                     "            if not self.has_listener:\n                self.compensator",
                     "            if False:\n                self.compensator",
                 ),
@@ -211,9 +205,9 @@ def _compensation() -> list[Break]:
             here + "test_enable_without_a_controller_is_refused",
             "listeners are not looked at",
             (
-                (LOOP, "if not self.has_listener or topic.others:", "if topic.others:"),
+                ("CompensationLoop.prepare", "if not self.has_listener or topic.others:", "if topic.others:"),
                 (
-                    LOOP,
+                    "CompensationLoop.enable",
                     "            if not self.has_listener:\n                raise",
                     "            if False:\n                raise",
                 ),
@@ -224,11 +218,11 @@ def _compensation() -> list[Break]:
             "enabled whatever the driver does",
             (
                 (
-                    COMPENSATOR,
+                    "GravityCompensator.enable",
                     "if stale := self._stale(time):\n            raise",
                     "if stale := '':\n            raise",
                 ),
-                (COMPENSATOR, "        if self._unfit:", "        if False:"),
+                ("GravityCompensator.enable", "        if self._unfit:", "        if False:"),
             ),
         ),
         Break(here + "test_a_short_silence_is_nothing", "states are old after 50 ms", (SOON_OLD,)),
@@ -238,21 +232,27 @@ def _compensation() -> list[Break]:
         Break(
             f"{same}[unstamped]",
             "a stamp of zero is a time",
-            ((STATES, "1e-9 * message.header.stamp.nanosec or None", "1e-9 * message.header.stamp.nanosec"),),
+            (
+                (
+                    "JointStateInput.is_news",
+                    "1e-9 * message.header.stamp.nanosec or None",
+                    "1e-9 * message.header.stamp.nanosec",
+                ),
+            ),
         ),
         Break(here + "test_two_drivers_that_agree_are_as_one", "the first order of the names holds", (OLD_ORDER,)),
         Break(here + "test_slow_and_fast_joint_states", "states are old after 50 ms", (SOON_OLD,)),
         Break(
             here + "test_bursts_of_joint_states_are_passed_over_for_the_newest",
             "the oldest is acted on",
-            ((LOOP, "else messages[-1:]", "else messages[:1]"),),
+            (("CompensationLoop._act_on", "else messages[-1:]", "else messages[:1]"),),
         ),
         Break(
             here + "test_simulated_time_may_stand_still_and_jump",
             "the watch is by the node's clock",
             (
                 (
-                    LOOP,
+                    "CompensationLoop.look",
                     "        if self.running:\n",
                     "        if self.running and self._node.get_clock().now().nanoseconds:\n",
                 ),
@@ -261,17 +261,17 @@ def _compensation() -> list[Break]:
         Break(
             node + "test_a_load_that_cannot_be_meant_is_refused_and_the_one_in_force_stays",
             "stamps of loads may be in the future",
-            (("nodes/compensation/inputs.py", "if stamp and ahead > AHEAD:", "if False:"),),
+            (("CompensationLoad._checked_stamp", "if stamp and ahead > AHEAD:", "if False:"),),
         ),
         Break(
             node + "test_a_load_stays_when_its_publisher_is_gone_and_comes_back_after_a_new_configuration",
             "the load is not latched",
-            (("nodes/compensation/inputs.py", "self._on_message, LATCHED)", "self._on_message, 10)"),),
+            (("CompensationLoad.__init__", "self._on_message, LATCHED)", "self._on_message, 10)"),),
         ),
         Break(
             node + "test_measured_links_are_counted_with_and_springs_where_they_fall_silent",
             "links are never too old",
-            (("nodes/compensation/inputs.py", "if age > self._timeout:", "if False:"),),
+            (("CompensationLinks._doubt", "if age > self._timeout:", "if False:"),),
         ),
         Break(here + "test_parameters_stay_while_it_runs", "parameters may be set", (WRITABLE,)),
         Break(
@@ -279,7 +279,7 @@ def _compensation() -> list[Break]:
             "an end of the ramp that is asked for refuses the next call",
             (
                 (
-                    COMPENSATOR,
+                    "GravityCompensator.enable",
                     "if self.state in (State.RAMPING_IN, State.ACTIVE):\n            return",
                     "if self.state in (State.RAMPING_IN, State.ACTIVE):\n            raise ControlError('already')",
                 ),
@@ -288,22 +288,28 @@ def _compensation() -> list[Break]:
         Break(
             node + "test_a_slow_reload_does_not_starve_the_control",
             "nothing is served while the file is read",
-            ((COMPENSATION, "self._serve_until(loading.done)", "pass"),),
+            (("GravityCompensation._reload", "self._serve_until(loading.done)", "pass"),),
         ),
         Break(
             node + "test_reload_of_a_bad_file_leaves_the_old_model_in_force",
             "a bad file disables",
-            ((COMPENSATION, 'raise ControlError(f"the model in force stays: {error}") from error', "loop.disable()"),),
+            (
+                (
+                    "GravityCompensation._reload",
+                    'raise ControlError(f"the model in force stays: {error}") from error',
+                    "loop.disable()",
+                ),
+            ),
         ),
         Break(
             here + "test_a_malformed_urdf_is_told_and_a_good_one_then_starts",
             "autostart tries once",
-            ((COMPENSATION, "if self._refusal and self._settings.autostart:", "if False:"),),
+            (("GravityCompensation._start_again", "if self._refusal and self._settings.autostart:", "if False:"),),
         ),
         Break(
             here + "test_another_urdf_while_active_changes_nothing",
             "another URDF goes unnoticed",
-            (("nodes/compensation/configuration.py", "if changed:", "if False:"),),
+            (("CompensationModel._on_description", "if changed:", "if False:"),),
         ),
         Break(
             here + "test_a_fault_of_the_code_is_answered_and_the_torque_goes_on",
@@ -313,24 +319,42 @@ def _compensation() -> list[Break]:
         Break(
             here + "test_a_fault_of_the_code_in_the_loop_ends_the_process_at_zero",
             "the process ends as it is",
-            ((RUNNING, "            node.end()\n            node.steady.end()", "            node.steady.end()"),),
+            (
+                (
+                    "run_undisturbed",
+                    "            node.end()\n            node.steady.end()",
+                    "            node.steady.end()",
+                ),
+            ),
         ),
         Break(
             node + "test_after_a_failed_configuration_enable_repeats_the_reason",
             "the reason is not kept",
-            ((COMPENSATION, '            self._refusal = f"{self._phase}: {unexpected}{error}"', "            pass"),),
+            (
+                (
+                    "GravityCompensation.on_configure",
+                    '            self._refusal = f"{self._phase}: {unexpected}{error}"',
+                    "            pass",
+                ),
+            ),
         ),
         Break(
             "test_set_clock.py::test_the_compensation_fades",
             "the thread that watches does not keep its pace",
-            ((COMPENSATION, "SteadyThread(self, self._watch, WATCH_PERIOD)", "SteadyThread(self, self._watch, 1e5)"),),
+            (
+                (
+                    "GravityCompensation.__init__",
+                    "SteadyThread(self, self._watch, WATCH_PERIOD)",
+                    "SteadyThread(self, self._watch, 1e5)",
+                ),
+            ),
         ),
         Break(
             node + "test_deactivation_ends_at_zero_and_allows_another_life",
             "deactivation ends as it is",
             (
                 (
-                    LOOP,
+                    "CompensationLoop.end",
                     "        while (torque := self.compensator.watch(time.monotonic())) is not None:",
                     "        while torque := None:",
                 ),
@@ -339,24 +363,24 @@ def _compensation() -> list[Break]:
         Break(
             node + "test_a_signal_brings_the_output_to_zero_before_the_process_ends",
             "signals kill",
-            ((RUNNING, "signal.signal(number, told)", "signal.signal(number, signal.SIG_DFL)"),),
+            (("run_undisturbed", "signal.signal(number, told)", "signal.signal(number, signal.SIG_DFL)"),),
         ),
         Break(
             here + "test_a_process_that_is_halted_or_killed",
             "the fault ramp counts the time before it",
-            ((RAMP, "self._time = time  # the ramp begins now", "pass  # the ramp begins now"),),
+            (("TorqueRamp.fade", "self._time = time  # the ramp begins now", "pass  # the ramp begins now"),),
         ),
         Break(
             here + "test_a_process_that_is_halted_or_killed",
             "the first torque is not zero",
-            ((RAMP, "self.torque = [0.0] * joints", "self.torque = [10.0] * joints"),),
+            (("TorqueRamp.__init__", "self.torque = [0.0] * joints", "self.torque = [10.0] * joints"),),
         ),
         Break(
             here + "test_a_storm_of_bad_joint_states",
             "the rate is not limited",
             (
                 (
-                    RAMP,
+                    "TorqueRamp.step",
                     "self.torque[i] = min(max(wanted, last - step), last + step)",
                     "self.torque[i] = wanted",
                 ),
@@ -365,24 +389,30 @@ def _compensation() -> list[Break]:
         Break(
             "test_controller_query.py::test_a_controller_that_does_not_fit_is_refused",
             "joints that the model does not know are taken",
-            (("nodes/compensation/configuration.py", "    if unknown:", "    if False:"),),
+            (("_checked_joints", "    if unknown:", "    if False:"),),
         ),
         Break(
             "test_controller_query.py::test_a_controller_that_comes_back_with_other_joints_is_a_fault",
             "what the controller says later is not looked at",
-            ((COMPENSATION, "                self._loop.interrupt(stranger)", "                pass"),),
+            (
+                (
+                    "GravityCompensation._on_controller",
+                    "                self._loop.interrupt(stranger)",
+                    "                pass",
+                ),
+            ),
         ),
         Break(
             "test_inputs.py::test_a_set_point_that_cannot_be_meant_is_refused",
             "joints of another robot are passed over",
-            (("nodes/compensation/inputs.py", "        if unknown or not names:", "        if False:"),),
+            (("CompensationSetpoint._target", "        if unknown or not names:", "        if False:"),),
         ),
         Break(
             "test_inputs.py::test_damping_without_velocities_is_a_fault",
             "velocities that are missing count as zero",
             (
                 (
-                    LOOP,
+                    "CompensationLoop._act_on_one",
                     'velocity = order.pick(message, "velocity") if needed else None',
                     "velocity = [0.0] * len(position) if needed else None",
                 ),
@@ -397,14 +427,20 @@ def _controllers() -> list[Break]:
         Break(
             query + "test_a_controller_that_is_not_there_fails_the_transition_at_once",
             "a controller that does not answer is taken",
-            ((CONTROLLER, "if self._settings.unchecked_controller and self._problem:", "if self._problem:"),),
+            (
+                (
+                    "CompensationController.answer",
+                    "if self._settings.unchecked_controller and self._problem:",
+                    "if self._problem:",
+                ),
+            ),
         ),
         Break(
             query + "test_of_an_answering_controller_the_joints_win_and_others_are_refused",
             "joints that are given are not compared",
             (
                 (
-                    "nodes/compensation/configuration.py",
+                    "_checked_joints",
                     "if expected and expected != list(controller.joints):",
                     "if False:",
                 ),
@@ -413,19 +449,25 @@ def _controllers() -> list[Break]:
         Break(
             query + "test_a_controller_that_answers_late_with_other_joints_is_a_fault",
             "an unchecked controller is never looked at",
-            ((CONTROLLER, "if latest is None or not self._order:", "if latest is None or self._used is None:"),),
+            (
+                (
+                    "CompensationController.stranger",
+                    "if latest is None or not self._order:",
+                    "if latest is None or self._used is None:",
+                ),
+            ),
         ),
         Break(
             activity + "test_deactivated_while_enabled_is_a_fault",
             "transitions change nothing",
-            ((CONTROLLER, "if event == DEACTIVATED or", "if False or"),),
+            (("CompensationController._on_event", "if event == DEACTIVATED or", "if False or"),),
         ),
         Break(
             activity + "test_an_inactive_controller_may_be_enabled_for_and_is_told_of",
             "inactive ones are not told of",
             (
                 (
-                    "nodes/compensation/loop.py",
+                    "CompensationStatus._complaint",
                     "        if unheard:",
                     "        if False:",
                 ),
@@ -434,34 +476,46 @@ def _controllers() -> list[Break]:
         Break(
             activity + "test_a_controller_that_drops_the_effort_is_a_fault_and_then_there_is_silence",
             "a ramp is commanded all the same",
-            ((LOOP, "self.compensator.drop(now, problem)", "self.compensator.interrupt(now, problem)"),),
+            (
+                (
+                    "CompensationLoop.watch",
+                    "self.compensator.drop(now, problem)",
+                    "self.compensator.interrupt(now, problem)",
+                ),
+            ),
         ),
         Break(
             activity + "test_after_an_action_goal_enable_is_refused_until_the_controller_is_configured_anew",
             "goals are not looked for",
-            ((CONTROLLER, "self.watch is not None and self.watch.had_goal:", "False:"),),
+            (("CompensationController.check", "self.watch is not None and self.watch.had_goal:", "False:"),),
         ),
         Break(
             activity + "test_a_goal_while_enabled_is_a_fault",
             "goals are looked for at first alone",
-            ((CONTROLLER, "(event == GOAL and self.follows_trajectories)", "False"),),
+            (("CompensationController._on_event", "(event == GOAL and self.follows_trajectories)", "False"),),
         ),
         Break(
             activity + "test_the_ramp_begins_at_the_torque_that_was_left",
             "each ramp begins at zero",
-            ((LOOP, "compensator.enable(now, start, begin)", "compensator.enable(now, None, begin)"),),
+            (
+                (
+                    "CompensationLoop._begin",
+                    "compensator.enable(now, start, begin)",
+                    "compensator.enable(now, None, begin)",
+                ),
+            ),
         ),
         Break(
             activity + "test_an_active_controller_of_unknown_torque_is_refused",
             "the state is not looked at",
-            ((ACTING, "self._watch.state == ACTIVE:", "False:"),),
+            (("ActingTorque.start", "self._watch.state == ACTIVE:", "False:"),),
         ),
         Break(
             activity + "test_an_effort_that_is_no_number_is_no_start",
             "what is not measured is zero",
             (
                 (
-                    ACTING,
+                    "ActingTorque._checked",
                     "            return list(measured())\n",
                     "            return list(measured())\n        except DynidError:\n            return None\n",
                 ),
@@ -470,22 +524,34 @@ def _controllers() -> list[Break]:
         Break(
             activity + "test_an_arm_that_sags_does_not_sink_from_one_enable_to_the_next",
             "the measured pose is held",
-            ((LOOP, "compensator.enable(now, start, begin)", "compensator.enable(now, start, None)"),),
+            (
+                (
+                    "CompensationLoop._begin",
+                    "compensator.enable(now, start, begin)",
+                    "compensator.enable(now, start, None)",
+                ),
+            ),
         ),
         Break(
             activity + "test_a_position_controller_that_would_snap_back_is_named",
             "it is not asked",
-            ((CONTROLLER, "if answer and answer.restores_last_command else", "if False else"),),
+            (("CompensationController.complaint", "if answer and answer.restores_last_command else", "if False else"),),
         ),
         Break(
             activity + "test_a_torque_that_acts_although_disabled_is_told_of",
             "it is not looked at",
-            (("nodes/compensation/loop.py", "if abs(effort) > FELT * limit:", "if False:"),),
+            (("CompensationStatus._acting", "if abs(effort) > FELT * limit:", "if False:"),),
         ),
         Break(
             activity + "test_silence_alone_may_hold_the_torque_for_a_while",
             "nothing is held",
-            ((COMPENSATOR, "self._ramp.hold(time + self._timing.hold_on_silence)", "self._ramp.hold()"),),
+            (
+                (
+                    "GravityCompensator.watch",
+                    "self._ramp.hold(time + self._timing.hold_on_silence)",
+                    "self._ramp.hold()",
+                ),
+            ),
         ),
     ]
 
@@ -499,7 +565,7 @@ def _excitation() -> list[Break]:
         Break(
             f"{rests}[driver stops]",
             "no state is ever too old",
-            ((ARM, "elif age > self._stale_after:", "elif False:"),),
+            (("Arm.watch", "elif age > self._stale_after:", "elif False:"),),
         ),
         Break(f"{rests}[nan]", "positions are not looked at", (NOT_FINITE,)),
         Break(f"{rests}[joint missing]", "missing joints are not looked for", (NOT_MISSING,)),
@@ -509,37 +575,37 @@ def _excitation() -> list[Break]:
         Break(
             f"{rests}[effort too large]",
             "efforts are not looked at",
-            (("nodes/experiment/watch.py", "if late.any():", "if False:"),),
+            (("EffortWatch.check", "if late.any():", "if False:"),),
         ),
         Break(
             f"{rests}[controller gone]",
             "listeners are not looked at",
-            ((ARM, "elif not self._has_controller():", "elif False:"),),
+            (("Arm.watch", "elif not self._has_controller():", "elif False:"),),
         ),
         Break(
             asked + "test_no_motion_is_sent_to_a_controller_that_begins_each_at_the_measured_pose",
             "its parameters decide nothing",
-            ((MOTION_CONTROLLER, "if self.jerks and not self._accept_jerk:", "if False:"),),
+            (("MotionController.refusal", "if self.jerks and not self._accept_jerk:", "if False:"),),
         ),
         Break(
             asked + "test_accepted_its_stop_begins_where_the_arm_was_to_be",
             "a stop always begins where the controller does",
-            ((ARM, "0.0 if self._controller.jerks else", "0.0 if False else"),),
+            (("Arm.halt", "0.0 if self._controller.jerks else", "0.0 if False else"),),
         ),
         Break(
             asked + "test_an_inactive_controller_is_refused",
             "its state is not looked at",
-            ((MOTION_CONTROLLER, "self._watch.state == INACTIVE:", "False:"),),
+            (("MotionController.refusal", "self._watch.state == INACTIVE:", "False:"),),
         ),
         Break(
             asked + "test_deactivated_under_way_it_is_told_and_the_motion_is_stopped",
             "its transitions are not heard",
-            ((MOTION_CONTROLLER, "if event == DEACTIVATED:", "if False:"),),
+            (("MotionController._on_event", "if event == DEACTIVATED:", "if False:"),),
         ),
         Break(
             here + "test_after_a_fault_start_works_again",
             "it is not kept why states are of no use",
-            ((ARM, 'self._unusable = f": {error}"', 'self._unusable = ""'),),
+            (("Arm._look_at", 'self._unusable = f": {error}"', 'self._unusable = ""'),),
         ),
         Break(f"{same}[reorder]", "the first order of the names holds", (OLD_ORDER,)),
         Break(
@@ -547,7 +613,7 @@ def _excitation() -> list[Break]:
             "states are as old as their stamps say",
             (
                 (
-                    ARM,
+                    "Arm._look_at",
                     'position, time.monotonic(), ""',
                     'position, time.monotonic() - 9.0 * (message.header.stamp.sec > time.time() + 9.0), ""',
                 ),
@@ -558,14 +624,14 @@ def _excitation() -> list[Break]:
         Break(
             "test_motion_time.py::test_the_computers_clock_may_be_set",
             "motions are timed by the node's clock",
-            ((TIME, "* 1e-9 if simulated else time.monotonic()", "* 1e-9"),),
+            (("MotionTime._read", "* 1e-9 if simulated else time.monotonic()", "* 1e-9"),),
         ),
         Break(
             "test_set_clock.py::test_the_excitation_brings_the_arm_to_rest",
             "the thread that watches does not keep its pace",
             (
                 (
-                    EXCITATION,
+                    "ExcitationNode.__init__",
                     "SteadyThread(self, self._watch, 1.0 / WATCH_RATE)",
                     "SteadyThread(self, self._watch, 1e5)",
                 ),
@@ -574,33 +640,51 @@ def _excitation() -> list[Break]:
         Break(
             here + "test_a_jump_of_the_clock_brings_the_arm_to_rest_from_where_it_is",
             "jumps of the clock count as time",
-            ((TIME, "(not self._simulated or 0.0 <= step <= LONGEST_STEP)", "True"),),
+            (("MotionTime.now", "(not self._simulated or 0.0 <= step <= LONGEST_STEP)", "True"),),
         ),
         Break(
             here + "test_while_the_clock_stands_still_nothing_starts",
             "a clock that stands still is not looked for",
-            ((ARM, "            if self._time.stalled > self._stale_after:", "            if False:"),),
+            (
+                (
+                    "Arm.require_controller",
+                    "            if self._time.stalled > self._stale_after:",
+                    "            if False:",
+                ),
+            ),
         ),
         Break(
             node + "test_start_is_refused_without_a_controller",
             "listeners are not looked at",
-            ((ARM, "if not self._has_controller():\n            return", "if False:\n            return"),),
+            (
+                (
+                    "Arm._hindrance",
+                    "if not self._has_controller():\n            return",
+                    "if False:\n            return",
+                ),
+            ),
         ),
         Break(
             node + "test_start_is_refused_without_good_joint_states",
             "any state is good enough for a start",
-            ((ARM, "while self._received <= moment:", "while False:"),),
+            (("Arm._state_after", "while self._received <= moment:", "while False:"),),
         ),
         Break(here + "test_parameters_and_urdf_that_change_under_way_change_nothing", "limits may be set", (WRITABLE,)),
         Break(
             here + "test_services_in_parallel_start_one_motion",
             "two things may be done at once",
-            ((EXCITATION, "if self._doing:\n                raise", "if False:\n                raise"),),
+            (
+                (
+                    "ExcitationNode._exclusively",
+                    "if self._doing:\n                raise",
+                    "if False:\n                raise",
+                ),
+            ),
         ),
         Break(
             here + "test_a_recording_that_cannot_be_read_is_named",
             "recordings are not read",
-            (("nodes/experiment/design.py", "            if paths:", "            if False:"),),
+            (("Design.plan", "            if paths:", "            if False:"),),
         ),
         Break(here + "test_a_fault_of_the_code_is_answered", "services let exceptions pass", (UNFORESEEN,)),
         Break(
@@ -611,17 +695,17 @@ def _excitation() -> list[Break]:
         Break(
             waiting + "test_a_node_waits_for_the_urdf_and_says_so",
             "it ends after 10 s",
-            ((DESCRIPTION, "        if waited > timeout:", "        if waited > 10.0:"),),
+            (("robot_description", "        if waited > timeout:", "        if waited > 10.0:"),),
         ),
         Break(
             waiting + "test_a_node_that_waits_for_the_urdf_ends_when_it_is_told_to",
             "nobody looks whether it is to end",
-            ((DESCRIPTION, "        rclpy.spin_once(node, timeout_sec=0.0)\n", ""),),
+            (("robot_description", "        rclpy.spin_once(node, timeout_sec=0.0)\n", ""),),
         ),
         Break(
             node + "test_interrupt_stops_the_arm_before_the_process_ends",
             "signals kill",
-            ((RUNNING, "signal.signal(number, told)", "signal.signal(number, signal.SIG_DFL)"),),
+            (("run_undisturbed", "signal.signal(number, told)", "signal.signal(number, signal.SIG_DFL)"),),
         ),
         Break(
             here + "test_killed_the_controller_ends_the_motion_at_rest_and_a_new_node_waits_for_it",
@@ -631,12 +715,24 @@ def _excitation() -> list[Break]:
         Break(
             here + "test_an_old_motion_that_dwells_in_the_controller_is_replaced_by_a_hold_first",
             "nothing is held",
-            ((EXCITATION, "            await self._hold()  #", "            await self.arm.take_command()  #"),),
+            (
+                (
+                    "ExcitationNode.start",
+                    "            await self._hold()  #",
+                    "            await self.arm.take_command()  #",
+                ),
+            ),
         ),
         Break(
             here + "test_an_arm_that_moves_although_it_is_held_is_not_started",
             "a held arm is not looked at",
-            ((ARM, "            await self.resting_position()\n        except", "            pass\n        except"),),
+            (
+                (
+                    "Arm.hold",
+                    "            await self.resting_position()\n        except",
+                    "            pass\n        except",
+                ),
+            ),
         ),
     ]
 
@@ -650,7 +746,7 @@ def _identification() -> list[Break]:
             "errors of archives pass",
             (
                 (
-                    "recording/tables.py",
+                    "read_npz",
                     "except Exception as error:  # a dozen",
                     "except KeyError as error:  # a dozen",
                 ),
@@ -659,29 +755,41 @@ def _identification() -> list[Break]:
         Break(
             here + "test_of_a_truncated_bag_the_whole_part_is_fitted",
             "nobody says that it was cut off",
-            (("recording/bag_reader.py", '"truncated": bag.truncated', '"truncated": False'),),
+            (("read_bag", '"truncated": bag.truncated', '"truncated": False'),),
         ),
         Break(
             here + "test_one_that_takes_long_says_how_far_it_is_and_can_be_cancelled",
             "what is cancelled goes on",
-            (("progress.py", "if self._cancelled.is_set():", "if False:"),),
+            (("Watch._check", "if self._cancelled.is_set():", "if False:"),),
         ),
         Break(
             here + "test_a_bag_that_is_gone_is_named",
             "the recorder's bag is not looked for",
-            ((IDENTIFICATION, "path = self.chosen().recording or self.bag", "path = self.chosen().recording"),),
+            (
+                (
+                    "IdentificationNode._run",
+                    "path = self.chosen().recording or self.bag",
+                    "path = self.chosen().recording",
+                ),
+            ),
         ),
         Break(
             here + "test_of_calls_in_parallel_one_is_served",
             "fits may run side by side",
-            ((IDENTIFICATION, "if self._since is not None:\n            raise", "if False:\n            raise"),),
+            (
+                (
+                    "IdentificationNode.identify",
+                    "if self._since is not None:\n            raise",
+                    "if False:\n            raise",
+                ),
+            ),
         ),
         Break(
             here + "test_parameters_and_urdf_that_change_are_for_the_next_call",
             "parameters are read late",
             (
                 (
-                    IDENTIFICATION,
+                    "IdentificationNode._run",
                     "        path = self.chosen().recording or self.bag",
                     "        time.sleep(1.0)\n        path = self.chosen().recording or self.bag",
                 ),
@@ -690,14 +798,20 @@ def _identification() -> list[Break]:
         Break(
             "test_gravity_identification_node.py::test_joints_that_never_turned_are_no_success",
             "what is known is enough",
-            ((IDENTIFICATION, "        if missing:\n            words", "        if False:\n            words"),),
+            (
+                (
+                    "IdentificationNode.identify",
+                    "        if missing:\n            words",
+                    "        if False:\n            words",
+                ),
+            ),
         ),
         Break(
             few + "test_links_of_a_short_recording",
             "links are written all the same",
             (
                 (
-                    LINKS,
+                    "LinkResult.document",
                     '        if not self.missing:\n            document["links"]',
                     '        if True:\n            document["links"]',
                 ),
@@ -706,19 +820,19 @@ def _identification() -> list[Break]:
         Break(
             few + "test_links_of_a_short_recording",
             "the URDF of an earlier run stays",
-            (("jobs/identification.py", "        remove(path)\n", ""),),
+            (("_write_urdf", "        remove(path)\n", ""),),
         ),
         Break(
             few + "test_gravity_where_some_joints_never_turned",
             "what is known is enough",
-            (("commands/answers.py", "int(bool(missing))", "0"),),
+            (("Answer.of", "int(bool(missing))", "0"),),
         ),
         Break(
             few + "test_a_load_that_hardly_turned",
             "what is not known is not told",
             (
                 (
-                    "identification/load_result.py",
+                    "LoadResult.missing",
                     "if not unknown or not (self.is_loaded",
                     "if True or not (self.is_loaded",
                 ),
@@ -727,7 +841,7 @@ def _identification() -> list[Break]:
         Break(
             here + "test_a_folder_that_cannot_be_written_is_named",
             "errors of the file system pass",
-            (("files/atomic.py", "except OSError as error:", "except KeyError as error:"),),
+            (("atomic:_told", "except OSError as error:", "except KeyError as error:"),),
         ),
         Break(
             here + "test_a_fault_of_the_code_is_answered",
@@ -744,7 +858,7 @@ def _identification() -> list[Break]:
             "files are written in place",
             (
                 (
-                    "files/atomic.py",
+                    "write_atomically",
                     "    with atomic_file(path) as file:\n        file.write(",
                     "    with Path(path).open('wb') as file:\n        file.write(",
                 ),
@@ -753,19 +867,19 @@ def _identification() -> list[Break]:
         Break(
             here + "test_killed_at_any_moment_files_are_whole_or_absent",
             "reports lack their end",
-            (("report/page.py", "render(content))", "render(content)[:-100])"),),
+            (("write_page", "render(content))", "render(content)[:-100])"),),
         ),
         Break(
             here + "test_a_process_that_is_killed_or_told_to_end_while_it_fits",
             "a shutdown is a fault",
-            ((RUNNING, "except (KeyboardInterrupt, ExternalShutdownException):", "except KeyboardInterrupt:"),),
+            (("ros_process", "except (KeyboardInterrupt, ExternalShutdownException):", "except KeyboardInterrupt:"),),
         ),
         Break(
             node + "test_live_gaps_are_counted_and_faults_named",
             "gaps are not counted",
             (
                 (
-                    "nodes/identification/live_load.py",
+                    "SampleMeans.add",
                     "self.missing += round(step / self.period) - 1",
                     "self.missing += 0",
                 ),
@@ -774,19 +888,19 @@ def _identification() -> list[Break]:
         Break(
             node + "test_live_a_clock_that_is_set_back",
             "a clock that is set back is not looked for",
-            (("nodes/identification/live_load.py", "if step < -SET_BACK:", "if False:"),),
+            (("LiveLoad._take", "if step < -SET_BACK:", "if False:"),),
         ),
         Break(
             here + "test_the_watch_on_torque_sensors_names_what_is_wrong",
             "a clock that is set back is not looked for",
-            (("nodes/torque_sensor_calibration.py", "if back > SET_BACK:", "if False:"),),
+            (("TorqueSensorWatch._on_joint_state", "if back > SET_BACK:", "if False:"),),
         ),
         Break(
             "test_torque_sensor_calibration_node.py::test_without_samples_accept_is_refused",
             "whether anything is known is not looked at",
             (
                 (
-                    "identification/torque_sensors/torque_sensor_observer.py",
+                    "TorqueSensorObserver.accept",
                     "        if not told.any():",
                     "        if False:",
                 ),
@@ -801,39 +915,39 @@ def _simulator() -> list[Break]:
         Break(
             node + "test_refuses_bad_trajectories_and_stays",
             "sizes of points are not compared",
-            (("nodes/simulated_arm/controllers.py", "        if size != n:", "        if False:"),),
+            (("_field", "        if size != n:", "        if False:"),),
         ),
         Break(
             node + "test_refuses_an_effort_that_is_not_finite_and_a_wrong_size_ends_the_controller",
             "efforts need not be finite",
-            ((FORWARDED, "            if not np.isfinite(value):", "            if False:"),),
+            (("ForwardController.command", "            if not np.isfinite(value):", "            if False:"),),
         ),
         Break(
             node + "test_refuses_an_effort_that_is_not_finite_and_a_wrong_size_ends_the_controller",
             "a command of another size is nothing",
-            ((FORWARDED, "or not command.size:", "or command.size != len(self._joints):"),),
+            (("ForwardController.update", "or not command.size:", "or command.size != len(self._joints):"),),
         ),
         Break(
             node + "test_without_torque_the_arm_falls_and_the_switch_back_snaps_it_to_the_pose_of_before",
             "an activation begins at the measured pose",
-            (("simulation/trajectory_controller.py", "= commanded if last else position", "= position"),),
+            (("TrajectoryController.activate", "= commanded if last else position", "= position"),),
         ),
         Break(
             "test_simulated_controllers.py::test_a_goal_is_told_and_leaves_its_effort_and_its_tolerances",
             "a goal leaves no effort",
-            (("simulation/trajectory_controller.py", "self._hold_effort = course.last_effort", "pass"),),
+            (("TrajectoryController.update", "self._hold_effort = course.last_effort", "pass"),),
         ),
         Break(
             "test_hardware.py::test_before_any_command_and_with_nan_the_arm_is_held",
             "NaN is an effort",
-            (("simulation/hardware.py", "effort = np.nan_to_num(commands.effort)", "effort = commands.effort"),),
+            (("ArmHardware.write", "effort = np.nan_to_num(commands.effort)", "effort = commands.effort"),),
         ),
         Break(
             "test_controlled_arm.py::test_beside_a_position_controller_the_torque_outlives_its_controller",
             "a deactivation takes the torque away",
             (
                 (
-                    FORWARDED,
+                    "ForwardController.deactivate",
                     '"""The same."""\n',
                     '"""The same."""\n        self._interfaces.effort = np.zeros(len(self._joints))\n',
                 ),
@@ -842,29 +956,29 @@ def _simulator() -> list[Break]:
         Break(
             node + "test_an_impossible_load_is_not_picked_up",
             "sizes of a load's numbers are not compared",
-            (("nodes/simulated_arm/hardware.py", "if len(getattr(settings, name)) != length:", "if False:"),),
+            (("load_of", "if len(getattr(settings, name)) != length:", "if False:"),),
         ),
         Break(
             here + "test_a_publisher_that_is_gone_leaves_its_last_command",
             "torques are not carried out",
-            ((FORWARDED, "self._interfaces.effort = command[self._order]", "pass"),),
+            (("ForwardController.update", "self._interfaces.effort = command[self._order]", "pass"),),
         ),
         Break(
             here + "test_a_clock_that_jumps_and_stands_still",
             "a clock that is set back is not looked for",
-            ((SIMULATOR, "if not 0 <= backlog <", "if not backlog <"),),
+            (("SimulatorNode._catch_up", "if not 0 <= backlog <", "if not backlog <"),),
         ),
         Break(
             node + "test_a_stopped_process_reports_the_time_it_lost",
             "lost time is not counted",
-            ((SIMULATOR, "self._lost += abs(backlog) / 1e9", "self._lost += 0.0"),),
+            (("SimulatorNode._catch_up", "self._lost += abs(backlog) / 1e9", "self._lost += 0.0"),),
         ),
         Break(
             here + "test_a_motion_that_cannot_be_computed_begins_anew",
             "errors of the simulation pass",
             (
                 (
-                    SIMULATOR,
+                    "SimulatorNode._catch_up",
                     'except DynidError as error:\n                self._refuse(f"{error}; {self.reset()}")',
                     'except KeyError as error:\n                self._refuse(f"{error}; {self.reset()}")',
                 ),
@@ -873,55 +987,55 @@ def _simulator() -> list[Break]:
         Break(
             here + "test_services_in_parallel_are_all_answered",
             "a mode that is there already is refused",
-            ((CONTROLLERS, 'return f"in {self.mode} already"', 'raise DynidError("already")'),),
+            (("Controllers._exchange", 'return f"in {self.mode} already"', 'raise DynidError("already")'),),
         ),
         Break(
             node + "test_bad_parameters_end_the_process_with_one_line",
             "the exit code is another",
-            ((RUNNING, "sys.exit(2)", "sys.exit(3)"),),
+            (("ros_process", "sys.exit(2)", "sys.exit(3)"),),
         ),
         Break(
             here + "test_killed_and_started_again",
             "joint states are on another topic",
-            ((SIMULATOR, '== "ros2_control" else "joint_states"', '== "ros2_control" else "j"'),),
+            (("SimulatorNode.__init__", '== "ros2_control" else "joint_states"', '== "ros2_control" else "j"'),),
         ),
     ]
 
 
 def _recorder() -> list[Break]:
     here, node, bag = "test_promises_recorder.py::", "test_recorder_node.py::", "test_bag_writer.py::"
-    seldom = (RECORDER, "FLUSH_PERIOD = 0.4", "FLUSH_PERIOD = 5.0")
-    no_end = (BAG, "            self._writer.close()\n", "")
-    no_restoration = (BAG, "            self._file.restore()", "            pass")
-    unexpected = (BAG, "except (OSError, WriterError) as error:", "except KeyError as error:")
+    seldom = ("FLUSH_PERIOD", "FLUSH_PERIOD = 0.4", "FLUSH_PERIOD = 5.0")
+    no_end = ("BagWriter._complete", "            self._writer.close()\n", "")
+    no_restoration = ("BagWriter._failure", "            self._file.restore()", "            pass")
+    unexpected = ("BagWriter.__init__", "except (OSError, WriterError) as error:", "except KeyError as error:")
     written = "            self._bag.write(topic.topic,"
     return [
         Break(
             node + "test_nothing_is_lost_at_1_khz_beside_a_busy_core",
             "the queue holds five messages",
-            ((TOPIC, "DEPTH = 10_000", "DEPTH = 5"),),
+            (("DEPTH", "DEPTH = 10_000", "DEPTH = 5"),),
         ),
         Break(
             here + "test_messages_that_a_full_queue_pushes_out_are_counted",
             "they are not counted",
-            ((TOPIC, "self.lost += gap if gap >= 0 else 1", "self.lost += 0"),),
+            (("RawSubscription.drain", "self.lost += gap if gap >= 0 else 1", "self.lost += 0"),),
         ),
         Break(here + "test_what_came_is_in_the_file_within_half_a_second", "written every 5 s", (seldom,)),
         Break(bag + "test_bag_is_complete_after_each_flush", "no end is written", (no_end,)),
         Break(
             bag + "test_a_long_recording_goes_on_in_further_files",
             "it goes on in the first",
-            ((BAG, "if len(self._storage.chunks) >= CHUNKS_PER_FILE:", "if False:"),),
+            (("BagWriter.flush", "if len(self._storage.chunks) >= CHUNKS_PER_FILE:", "if False:"),),
         ),
         Break(
             bag + "test_what_is_kept_and_written_anew_does_not_grow_with_the_recording",
             "indices of files before are kept",
-            ((BAG, "storage.path, storage.chunks = path, []", "storage.path = path"),),
+            (("BagWriter._begin_file", "storage.path, storage.chunks = path, []", "storage.path = path"),),
         ),
         Break(
             bag + "test_full_disk_in_a_further_file",
             "a file that is not listed stays",
-            ((BAG, "remains if self._is_listed else [*remains, self._storage.path]", "remains"),),
+            (("BagWriter._failure", "remains if self._is_listed else [*remains, self._storage.path]", "remains"),),
         ),
         Break(here + "test_killed_at_any_moment_it_loses_no_more_than_half_a_second", "written every 5 s", (seldom,)),
         Break(bag + "test_killed_at_any_write_it_leaves_all_up_to_the_last_flush", "no end is written", (no_end,)),
@@ -930,7 +1044,7 @@ def _recorder() -> list[Break]:
             "signals disturb",
             (
                 (
-                    RECORDER,
+                    "recorder:main",
                     "    run_undisturbed(Recorder)",
                     '    __import__("dynid_ros.nodes.shared.process", fromlist=["run"]).run(Recorder)',
                 ),
@@ -941,7 +1055,7 @@ def _recorder() -> list[Break]:
             "what waits is not taken along",
             (
                 (
-                    RECORDER,
+                    "Recorder.end",
                     "            if self._bag is not None:\n                self._drain()",
                     "            if False:\n                pass",
                 ),
@@ -952,7 +1066,7 @@ def _recorder() -> list[Break]:
             "the end does not close the bag",
             (
                 (
-                    RECORDER,
+                    "Recorder.end",
                     "            if bag is not None:\n                bag.close()",
                     "            if False:\n                pass",
                 ),
@@ -967,7 +1081,7 @@ def _recorder() -> list[Break]:
         Break(
             node + "test_disk_that_goes_away",
             "the failure is not kept",
-            ((RECORDER, "self._failure = str(error)", 'self._failure = ""'),),
+            (("Recorder._fail", "self._failure = str(error)", 'self._failure = ""'),),
         ),
         Break(
             here + "test_a_folder_that_cannot_be_written_is_refused_at_the_start",
@@ -982,24 +1096,24 @@ def _recorder() -> list[Break]:
         Break(
             here + "test_two_recorders_in_one_folder_in_one_second",
             "there is one name in a second",
-            ((BAG, "for candidate in chain([path], numbered):", "for candidate in (path, path):"),),
+            (("_open_writer", "for candidate in chain([path], numbered):", "for candidate in (path, path):"),),
         ),
         Break(
             bag + "test_a_folder_that_another_process_makes_meanwhile_is_left_alone",
             "that is an error",
-            ((BAG, "if not candidate.exists():  # else", "if True:  # else"),),
+            (("_open_writer", "if not candidate.exists():  # else", "if True:  # else"),),
         ),
         Break(
             here + "test_a_namesake_is_told_of",
             "namesakes are not looked for",
-            ((RECORDER, "if count < 2:", "if True:"),),
+            (("Recorder._find_namesakes", "if count < 2:", "if True:"),),
         ),
         Break(
             here + "test_of_starts_at_once_one_begins_and_of_stops_one_ends",
             "a recording may begin in another",
             (
                 (
-                    RECORDER,
+                    "Recorder._start",
                     "        if self._bag is not None:\n            raise",
                     "        if False:\n            raise",
                 ),
@@ -1010,7 +1124,7 @@ def _recorder() -> list[Break]:
             "the first QoS holds",
             (
                 (
-                    TOPIC,
+                    "RawSubscription.update",
                     "if self._subscription is None or self._subscription.qos_profile != qos:",
                     "if self._subscription is None:",
                 ),
@@ -1019,42 +1133,48 @@ def _recorder() -> list[Break]:
         Break(
             here + "test_two_publishers_of_a_topic_and_one_that_goes_are_recorded",
             "two publishers are a problem",
-            ((TOPIC, "        if len(types) > 1:", "        if len(publishers) > 1:"),),
+            (("RawSubscription._find_problem", "        if len(types) > 1:", "        if len(publishers) > 1:"),),
         ),
         Break(
             node + "test_topic_of_a_wrong_type",
             "types are not compared",
-            ((TOPIC, "if allowed and types[0] not in allowed:", "if False:"),),
+            (("RawSubscription._find_problem", "if allowed and types[0] not in allowed:", "if False:"),),
         ),
         Break(
             node + "test_recording_without_joint_states_says_so",
             "silence is not told of",
-            ((RECORDER, "if complaint := silence(", "if complaint := '' and silence("),),
+            (("Recorder._present", "if complaint := silence(", "if complaint := '' and silence("),),
         ),
         Break(
             here + "test_what_is_no_sensible_state_is_recorded_as_it_came",
             "short messages are left out",
-            ((RECORDER, written, written.replace("self._bag", "len(data) < 60 or self._bag")),),
+            (("Recorder._write", written, written.replace("self._bag", "len(data) < 60 or self._bag")),),
         ),
         Break(
             here + "test_large_messages_do_not_push_out_others",
             "large messages are left out",
-            ((RECORDER, written, written.replace("self._bag", "len(data) > 10**6 or self._bag")),),
+            (("Recorder._write", written, written.replace("self._bag", "len(data) > 10**6 or self._bag")),),
         ),
         Break(
             here + "test_a_clock_that_is_set_back_changes_no_order",
             "times are those of the clock",
-            (("recording/bag_writer.py", "        return found", "        return received"),),
+            (("ReceptionTime.of", "        return found", "        return received"),),
         ),
         Break(
             here + "test_simulated_time_that_stands_still_does_not_stop_it",
             "timers are by the node's clock",
-            ((RECORDER, "clock=Clock(clock_type=ClockType.STEADY_TIME)", "clock=self.get_clock()"),),
+            (("Recorder.__init__", "clock=Clock(clock_type=ClockType.STEADY_TIME)", "clock=self.get_clock()"),),
         ),
         Break(
             "test_set_clock.py::test_the_recorder_writes_on_and_ends_when_it_is_told_to",
             "the thread does not keep its pace",
-            ((RECORDER, "SteadyThread(self, self._take, POLL_PERIOD)", "SteadyThread(self, self._take, 1e5)"),),
+            (
+                (
+                    "Recorder.__init__",
+                    "SteadyThread(self, self._take, POLL_PERIOD)",
+                    "SteadyThread(self, self._take, 1e5)",
+                ),
+            ),
         ),
     ]
 
