@@ -12,7 +12,7 @@ from flexible_motion import LinkMotion, Springs, arm_motion, link_motion, motor_
 from numpy.typing import NDArray
 from pa10 import table_one
 
-from dynid_ros.mocap.chain_angles import LinkAngles
+from dynid_ros.mocap.link_angles import LinkAngles
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
 from dynid_ros.trajectories.fourier import FourierSeries

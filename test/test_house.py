@@ -2,6 +2,7 @@
 
 import ast
 import importlib
+import inspect
 import re
 import runpy
 import sys
@@ -107,6 +108,23 @@ def test_files_import_only_what_their_floor_may():
         return names & (reference | simulator) | ros
 
     assert offenders(foreign) == {}
+
+
+FACES = [".".join(path.parent.relative_to(ROOT).parts) for path in SOURCES if path.name == "__init__.py"]
+
+
+@pytest.mark.parametrize("face", FACES)
+def test_face_offers_what_it_lists(face):
+    if face in ("dynid_ros.nodes", "dynid_ros.simulation"):
+        pytest.importorskip("rclpy" if face == "dynid_ros.nodes" else "mujoco")
+    module = importlib.import_module(face)
+    names = getattr(module, "__all__", [])
+    assert set(names) <= set(dir(module))
+    assert not [name for name in names if inspect.ismodule(getattr(module, name))]
+    files = {path.stem for path in Path(module.__path__[0]).iterdir()}
+    assert not files & set(names), "importing the file would put the module in the name's place"
+    with pytest.raises(AttributeError, match="nonsense"):
+        module.nonsense  # noqa: B018
 
 
 def test_files_are_short():

@@ -10,7 +10,7 @@ from dynid_ros.jobs.judging import judge
 from dynid_ros.jobs.progress import progress
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
-from dynid_ros.recording.checks import check
+from dynid_ros.recording.checks.all_checks import check
 
 
 def add(parser: argparse.ArgumentParser) -> None:

@@ -10,7 +10,7 @@ from dynid_ros.excitation.experiment import DOWN, UP, Dwell, GuardedExperiment, 
 from dynid_ros.model import RobotModel
 from dynid_ros.trajectories.connection import Connection
 from dynid_ros.trajectories.limits import MotionLimits
-from dynid_ros.trajectories.sinusoid import sinusoid, widest_swing
+from dynid_ros.trajectories.sinusoids import sinusoid, widest_swing
 from dynid_ros.trajectories.trajectory import Trajectory
 from dynid_ros.trajectories.workspace import Workspace
 

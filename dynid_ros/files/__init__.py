@@ -1,15 +1,20 @@
 """Files: written whole or not at all, read within bounds, YAML without surprises."""
 
-from dynid_ros.files.atomic import (
-    all_or_none,
-    atomic_file,
-    remove,
-    writable_file,
-    writable_folder,
-    write_atomically,
-)
-from dynid_ros.files.bounded import MEGABYTE, read_bytes, read_text, require_file
-from dynid_ros.files.plain_yaml import parse_yaml, read_yaml
+from typing import TYPE_CHECKING
+
+from dynid_ros.lazy import offer
+
+if TYPE_CHECKING:
+    from dynid_ros.files.atomic import (
+        all_or_none,
+        atomic_file,
+        remove,
+        writable_file,
+        writable_folder,
+        write_atomically,
+    )
+    from dynid_ros.files.bounded import MEGABYTE, read_bytes, read_text, require_file
+    from dynid_ros.files.plain_yaml import parse_yaml, read_yaml
 
 __all__ = [
     "MEGABYTE",
@@ -25,3 +30,5 @@ __all__ = [
     "writable_folder",
     "write_atomically",
 ]
+
+offer(globals())

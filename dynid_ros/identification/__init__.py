@@ -1,17 +1,22 @@
 """Parameters from recordings."""
 
-from dynid_ros.identification.flexible import FlexibleJointIdentification, FlexibleResult
-from dynid_ros.identification.force_sensor.force_sensor_calibration import ForceSensorCalibration
-from dynid_ros.identification.gravity.gravity_identification import GravityIdentification
-from dynid_ros.identification.gravity.gravity_result import GravityResult
-from dynid_ros.identification.links.link_identification import LinkIdentification
-from dynid_ros.identification.links.link_result import LinkResult
-from dynid_ros.identification.load.load_identification import LoadIdentification
-from dynid_ros.identification.load.wrench_source import WrenchSource
-from dynid_ros.identification.load_result import LoadResult
-from dynid_ros.identification.online.online_identification import OnlineIdentification
-from dynid_ros.identification.torque_sensors.torque_sensor_calibration import TorqueSensorCalibration
-from dynid_ros.identification.torque_sensors.torque_sensor_result import TorqueSensorResult
+from typing import TYPE_CHECKING
+
+from dynid_ros.lazy import offer
+
+if TYPE_CHECKING:
+    from dynid_ros.identification.flexible import FlexibleJointIdentification, FlexibleResult
+    from dynid_ros.identification.force_sensor.force_sensor_calibration import ForceSensorCalibration
+    from dynid_ros.identification.gravity.gravity_identification import GravityIdentification
+    from dynid_ros.identification.gravity.gravity_result import GravityResult
+    from dynid_ros.identification.links.link_identification import LinkIdentification
+    from dynid_ros.identification.links.link_result import LinkResult
+    from dynid_ros.identification.load.load_identification import LoadIdentification
+    from dynid_ros.identification.load.wrench_source import WrenchSource
+    from dynid_ros.identification.load_result import LoadResult
+    from dynid_ros.identification.online.online_identification import OnlineIdentification
+    from dynid_ros.identification.torque_sensors.torque_sensor_calibration import TorqueSensorCalibration
+    from dynid_ros.identification.torque_sensors.torque_sensor_result import TorqueSensorResult
 
 __all__ = [
     "FlexibleJointIdentification",
@@ -28,3 +33,5 @@ __all__ = [
     "TorqueSensorResult",
     "WrenchSource",
 ]
+
+offer(globals())

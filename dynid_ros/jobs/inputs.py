@@ -15,7 +15,7 @@ from dynid_ros.jobs.progress import progress
 from dynid_ros.model import RobotModel
 from dynid_ros.model.flange import arm_from_urdf
 from dynid_ros.recording import Recording
-from dynid_ros.recording.checks import check
+from dynid_ros.recording.checks.all_checks import check
 from dynid_ros.recording.checks.finding import Finding
 from dynid_ros.recording.effort import EffortConvention
 

@@ -17,7 +17,7 @@ from dynid_ros.identified.validation import Validation, validate_torque
 from dynid_ros.jobs.progress import progress
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
-from dynid_ros.recording.checks import check
+from dynid_ros.recording.checks.all_checks import check
 from dynid_ros.signals import differentiate
 
 MINIMUM_SAMPLES = 10

@@ -1,13 +1,18 @@
 """Joint angles from motion capture: markers on the links, as cameras see them."""
 
-from dynid_ros.mocap.chain_angles import LinkAngles, chain_angles
-from dynid_ros.mocap.hinge import Hinge, JointAngle, joint_angle, start_hinge
-from dynid_ros.mocap.marker_assignment import Assignment, assign, bodies
-from dynid_ros.mocap.marker_set import MarkerSet, body_markers
-from dynid_ros.mocap.markers import tracks
-from dynid_ros.mocap.registration import Registration, register
-from dynid_ros.mocap.rotation_axis import Axis, Center, axis_of_rotation, center_of_rotation
-from dynid_ros.mocap.single_joint import SingleJoint, SingleJointResult
+from typing import TYPE_CHECKING
+
+from dynid_ros.lazy import offer
+
+if TYPE_CHECKING:
+    from dynid_ros.mocap.hinge import Hinge, JointAngle, joint_angle, start_hinge
+    from dynid_ros.mocap.link_angles import LinkAngles, chain_angles
+    from dynid_ros.mocap.marker_assignment import Assignment, assign, bodies
+    from dynid_ros.mocap.marker_set import MarkerSet, body_markers
+    from dynid_ros.mocap.markers import tracks
+    from dynid_ros.mocap.registration import Registration, register
+    from dynid_ros.mocap.rotation_axis import Axis, Center, axis_of_rotation, center_of_rotation
+    from dynid_ros.mocap.single_joint import SingleJoint, SingleJointResult
 
 __all__ = [
     "Assignment",
@@ -31,3 +36,5 @@ __all__ = [
     "start_hinge",
     "tracks",
 ]
+
+offer(globals())

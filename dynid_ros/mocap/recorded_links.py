@@ -12,7 +12,7 @@ from scipy.interpolate import CubicSpline
 
 from dynid_ros.errors import MocapError
 from dynid_ros.mocap.camera_clock import first_clock
-from dynid_ros.mocap.chain_angles import LinkAngles, chain_angles
+from dynid_ros.mocap.link_angles import LinkAngles, chain_angles
 from dynid_ros.mocap.marker_assignment import assign, bodies
 from dynid_ros.mocap.marker_set import FITTED, FREE, MarkerSet, body_markers
 from dynid_ros.mocap.markers import GATE, tracks

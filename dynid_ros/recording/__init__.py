@@ -1,10 +1,17 @@
 """What was measured on a robot: reading, writing and judging recordings."""
 
-from dynid_ros.recording.checks import check
-from dynid_ros.recording.checks.finding import Finding
-from dynid_ros.recording.effort import EffortConvention
-from dynid_ros.recording.mocap_exports import read_mocap
-from dynid_ros.recording.recording import Recording, add_poses
-from dynid_ros.recording.series import PoseSeries, WrenchSeries
+from typing import TYPE_CHECKING
+
+from dynid_ros.lazy import offer
+
+if TYPE_CHECKING:
+    from dynid_ros.recording.checks.all_checks import check
+    from dynid_ros.recording.checks.finding import Finding
+    from dynid_ros.recording.effort import EffortConvention
+    from dynid_ros.recording.mocap_exports import read_mocap
+    from dynid_ros.recording.recording import Recording, add_poses
+    from dynid_ros.recording.series import PoseSeries, WrenchSeries
 
 __all__ = ["EffortConvention", "Finding", "PoseSeries", "Recording", "WrenchSeries", "add_poses", "check", "read_mocap"]
+
+offer(globals())

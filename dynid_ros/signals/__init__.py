@@ -1,18 +1,31 @@
 """Signals in time: derivatives, filters, resampling, periods, lags, clocks."""
 
-from dynid_ros.signals.clock_alignment import ClockAlignment, align_clocks
-from dynid_ros.signals.derivatives import (
-    FivePointDifferentiator,
-    Motion,
-    central_differences,
-    differentiate,
-    filtered_motion,
-    five_point_derivative,
-)
-from dynid_ros.signals.low_pass import Cutoff, LowPass, choose_cutoff
-from dynid_ros.signals.periodic import FourierSeries, PeriodAverage, average_periods, base_frequency
-from dynid_ros.signals.resampling import GapSpline, Resampled, SampleTimes, Segment, resample, sample_times, stale_rows
-from dynid_ros.signals.time_lag import TimeLag, time_lag
+from typing import TYPE_CHECKING
+
+from dynid_ros.lazy import offer
+
+if TYPE_CHECKING:
+    from dynid_ros.signals.clock_alignment import ClockAlignment, align_clocks
+    from dynid_ros.signals.derivatives import (
+        FivePointDifferentiator,
+        Motion,
+        central_differences,
+        differentiate,
+        filtered_motion,
+        five_point_derivative,
+    )
+    from dynid_ros.signals.lag import TimeLag, time_lag
+    from dynid_ros.signals.low_pass import Cutoff, LowPass, choose_cutoff
+    from dynid_ros.signals.periodic import FourierSeries, PeriodAverage, average_periods, base_frequency
+    from dynid_ros.signals.resampling import (
+        GapSpline,
+        Resampled,
+        SampleTimes,
+        Segment,
+        resample,
+        sample_times,
+        stale_rows,
+    )
 
 __all__ = [
     "ClockAlignment",
@@ -40,3 +53,5 @@ __all__ = [
     "stale_rows",
     "time_lag",
 ]
+
+offer(globals())

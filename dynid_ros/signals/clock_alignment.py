@@ -7,9 +7,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.signal import correlate, find_peaks
 
 from dynid_ros.errors import RecordingError
+from dynid_ros.signals.lag import TINY, ShiftedCopies, compare
 from dynid_ros.signals.low_pass import LowPass
 from dynid_ros.signals.resampling import GapSpline, contiguous
-from dynid_ros.signals.time_lag import TINY, ShiftedCopies, compare
 
 # Offset and drift between two clocks near a first guess: maximum likelihood, link angles as copies of motor angles.
 

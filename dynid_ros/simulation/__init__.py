@@ -1,18 +1,23 @@
 """A simulated arm on MuJoCo: joint drives with friction, a position servo, torque motors, sensors with errors."""
 
-from dynid_ros.simulation.arm import SimulatedArm
-from dynid_ros.simulation.camera import Camera, CameraView, body_poses, filmed, marker_poses, scattered_markers
-from dynid_ros.simulation.controlled_arm import ControlledArm
-from dynid_ros.simulation.descriptions import demo_arm_urdf, misjudged_urdf
-from dynid_ros.simulation.drives import Drives, Springs
-from dynid_ros.simulation.hardware import ArmHardware, CommandInterfaces
-from dynid_ros.simulation.sensors import Sensors, WrenchSensor
-from dynid_ros.simulation.simulated_recording import measure, record, simulate
-from dynid_ros.simulation.trajectory_controller import ForwardController, TrajectoryController
-from dynid_ros.simulation.trajectory_points import TrajectoryPoints
-from dynid_ros.simulation.trajectory_settings import GoalTolerances, TrajectorySettings
-from dynid_ros.simulation.truth import ArmTruth
-from dynid_ros.simulation.truth_table import tabled_arm, truth_table
+from typing import TYPE_CHECKING
+
+from dynid_ros.lazy import offer
+
+if TYPE_CHECKING:
+    from dynid_ros.simulation.arm import SimulatedArm
+    from dynid_ros.simulation.camera import Camera, CameraView, body_poses, filmed, marker_poses, scattered_markers
+    from dynid_ros.simulation.controlled_arm import ControlledArm
+    from dynid_ros.simulation.descriptions import demo_arm_urdf, misjudged_urdf
+    from dynid_ros.simulation.drives import Drives, Springs
+    from dynid_ros.simulation.hardware import ArmHardware, CommandInterfaces
+    from dynid_ros.simulation.sensors import Sensors, WrenchSensor
+    from dynid_ros.simulation.simulated_recording import measure, record, simulate
+    from dynid_ros.simulation.trajectory_controller import ForwardController, TrajectoryController
+    from dynid_ros.simulation.trajectory_points import TrajectoryPoints
+    from dynid_ros.simulation.trajectory_settings import GoalTolerances, TrajectorySettings
+    from dynid_ros.simulation.truth import ArmTruth
+    from dynid_ros.simulation.truth_tables import tabled_arm, truth_table
 
 __all__ = [
     "ArmHardware",
@@ -43,3 +48,5 @@ __all__ = [
     "tabled_arm",
     "truth_table",
 ]
+
+offer(globals())

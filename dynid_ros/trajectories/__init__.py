@@ -1,12 +1,17 @@
 """Motions: minimum jerk, Fourier series; their limits, and how to stop them."""
 
-from dynid_ros.trajectories.execution import MotionInProgress, stop
-from dynid_ros.trajectories.fourier import FourierSeries
-from dynid_ros.trajectories.limits import MotionLimits, check_limits, check_start, check_torque
-from dynid_ros.trajectories.minimum_jerk import minimum_jerk, move, shortest_duration
-from dynid_ros.trajectories.sinusoid import sinusoid
-from dynid_ros.trajectories.trajectory import Trajectory
-from dynid_ros.trajectories.workspace import Workspace
+from typing import TYPE_CHECKING
+
+from dynid_ros.lazy import offer
+
+if TYPE_CHECKING:
+    from dynid_ros.trajectories.execution import MotionInProgress, stop
+    from dynid_ros.trajectories.fourier import FourierSeries
+    from dynid_ros.trajectories.limits import MotionLimits, check_limits, check_start, check_torque
+    from dynid_ros.trajectories.minimum_jerk_move import minimum_jerk, move, shortest_duration
+    from dynid_ros.trajectories.sinusoids import sinusoid
+    from dynid_ros.trajectories.trajectory import Trajectory
+    from dynid_ros.trajectories.workspace import Workspace
 
 __all__ = [
     "FourierSeries",
@@ -23,3 +28,5 @@ __all__ = [
     "sinusoid",
     "stop",
 ]
+
+offer(globals())

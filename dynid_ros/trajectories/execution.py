@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.errors import TrajectoryError
 from dynid_ros.trajectories.limits import MotionLimits
-from dynid_ros.trajectories.minimum_jerk import move
+from dynid_ros.trajectories.minimum_jerk_move import move
 from dynid_ros.trajectories.trajectory import Trajectory
 
 # Bringing an arm to rest.

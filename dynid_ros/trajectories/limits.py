@@ -11,7 +11,7 @@ from dynid_ros.errors import TrajectoryError
 from dynid_ros.model import RobotModel
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK
 from dynid_ros.model.urdf import parse_urdf
-from dynid_ros.trajectories.minimum_jerk import shortest_duration
+from dynid_ros.trajectories.minimum_jerk_move import shortest_duration
 from dynid_ros.trajectories.trajectory import Trajectory
 
 LARGEST = 1e9

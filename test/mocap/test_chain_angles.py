@@ -8,7 +8,7 @@ from random_chains import TIP, random_urdf
 from scipy.spatial.transform import Rotation
 
 from dynid_ros.errors import MocapError
-from dynid_ros.mocap.chain_angles import chain_angles
+from dynid_ros.mocap.link_angles import chain_angles
 from dynid_ros.mocap.marker_set import FITTED, MarkerSet, body_markers
 from dynid_ros.model import RobotModel
 

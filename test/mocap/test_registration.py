@@ -4,7 +4,7 @@ from marker_experiment import SIGMA, experiment, haunted, noisy, seen, swapped, 
 from pinocchio_arm import PinocchioArm
 
 from dynid_ros.errors import MocapError
-from dynid_ros.mocap.chain_angles import chain_angles
+from dynid_ros.mocap.link_angles import chain_angles
 from dynid_ros.mocap.marker_set import MarkerSet
 from dynid_ros.mocap.registration import register
 

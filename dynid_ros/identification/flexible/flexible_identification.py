@@ -19,7 +19,7 @@ from dynid_ros.identification.flexible.run_residuals import CLOCK_TERMS, RunTerm
 from dynid_ros.identification.flexible.runs import Run, runs
 from dynid_ros.identification.flexible.spring_fit import fit_spring
 from dynid_ros.identification.flexible.starting_values import LinearSteps
-from dynid_ros.mocap.chain_angles import LinkAngles
+from dynid_ros.mocap.link_angles import LinkAngles
 from dynid_ros.model import RobotModel
 from dynid_ros.model.spring import SPRINGS, Spring
 from dynid_ros.recording import Recording

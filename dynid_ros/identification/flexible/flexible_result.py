@@ -21,7 +21,7 @@ from dynid_ros.identification.flexible.spring_fit import SpringFit, fit_spring, 
 from dynid_ros.identified.flexible_joints import document
 from dynid_ros.identified.identified_file import save_identified
 from dynid_ros.identified.validation import Validation, validate_torque
-from dynid_ros.mocap.chain_angles import LinkAngles
+from dynid_ros.mocap.link_angles import LinkAngles
 from dynid_ros.model.friction import FrictionModel, JointFriction
 from dynid_ros.recording import Recording
 

@@ -1,0 +1,34 @@
+"""Faces of packages that import a module when one of its names is first asked for (PEP 562)."""
+
+import ast
+from importlib import import_module
+from typing import Any
+
+
+def offer(face: dict[str, Any]) -> None:
+    """Offer what a package's `__init__` imports under `if TYPE_CHECKING:`, which editors and mypy read too.
+
+    No such name may be that of a file in the package: Python sets the module in its place when the file is imported.
+
+    Args:
+        face: `globals()` of the `__init__`.
+
+    """
+    places: dict[str, str] = {}
+
+    def get(name: str) -> Any:
+        if name in face["__all__"]:
+            places.update(places or _modules_by_name(face["__loader__"].get_source(face["__name__"])))
+            face[name] = getattr(import_module(places[name]), name)
+            return face[name]
+        raise AttributeError(f"module {face['__name__']!r} has no attribute {name!r}")
+
+    face["__getattr__"] = get
+    face["__dir__"] = lambda: sorted({*face, *face["__all__"]})
+
+
+def _modules_by_name(source: str) -> dict[str, str]:
+    """Return the module of each name that a face imports for type checking."""
+    blocks = [node for node in ast.parse(source).body if isinstance(node, ast.If)]
+    imports = [node for block in blocks for node in block.body if isinstance(node, ast.ImportFrom)]
+    return {alias.name: str(node.module) for node in imports for alias in node.names}
