@@ -6,15 +6,16 @@ Ma and Hollerbach (1996), figure 1: position feedback and gravity feed-forward, 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from operator import mul
 from pathlib import Path
-from typing import Any
 
 from dynid_ros.control.per_joint import per_joint
-from dynid_ros.errors import ControlError, IdentifiedFileError
-from dynid_ros.identified.identified_file import is_number, load_identified
+from dynid_ros.errors import ControlError
+from dynid_ros.identified.friction import least_friction
+from dynid_ros.identified.identified_file import load_identified
 from dynid_ros.model import RobotModel
 
 LARGEST_FRICTION_SCALE = 0.8
@@ -179,21 +180,12 @@ class JointFeedback:
         return speed
 
 
-# How much of the identified friction may be compensated for.
-
-
-SURE = 2.0
-"""Standard errors below the estimate: the lower end of its 95 % interval is what a joint has at least."""
-SIDES = ("{}", "{}_positive", "{}_negative")
-
-
 def compensated_friction(
     model_file: str | Path, joint_names: Sequence[str], scale: Sequence[float]
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Coulomb (n,) N m and viscous (n,) N m s/rad friction to compensate for: `scale` times what a joint has at least.
 
-    That is the lower end of the 95 % interval in section `friction` of `identified.yaml`, and where the two directions
-    have friction of their own the smaller one.
+    See `least_friction`.
 
     Args:
         model_file: `identified.yaml`.
@@ -215,33 +207,7 @@ def compensated_friction(
             )
     if not any(scales):
         return (0.0,) * len(names), (0.0,) * len(names)
-    section = load_identified(model_file).get("friction")
-    if not isinstance(section, dict):
-        raise IdentifiedFileError(f"{model_file}: has no section friction; set friction_scale to 0, or identify it")
-    coulomb, viscous = [], []
-    for name, part in zip(names, scales, strict=True):
-        least = _least(model_file, name, section.get(name)) if part else (0.0, 0.0)
-        coulomb.append(part * least[0])
-        viscous.append(part * least[1])
-    return tuple(coulomb), tuple(viscous)
-
-
-def _least(model_file: str | Path, joint: str, entry: object) -> tuple[float, float]:
-    coulomb, viscous = (_at_least(entry, term) if isinstance(entry, dict) else None for term in ("coulomb", "viscous"))
-    if coulomb is None and viscous is None:
-        raise IdentifiedFileError(
-            f"{model_file}: friction of joint '{joint}' was not identified; set its friction_scale to 0, or identify it"
-        )
-    return coulomb or 0.0, viscous or 0.0
-
-
-def _at_least(entry: Mapping[str, Any], term: str) -> float | None:
-    """What the joint surely has of a term, at least 0; None if nobody knows."""
-    errors = entry.get("std")
-    sure = []
-    for key in (side.format(term) for side in SIDES):
-        value = entry.get(key)
-        if is_number(value):
-            error = errors.get(key) if isinstance(errors, dict) else None
-            sure.append(value - SURE * (error if is_number(error) else 0.0))
-    return max(min(sure), 0.0) if sure else None
+    document = load_identified(model_file)
+    least = [least_friction(document, name) if part else (0.0, 0.0) for name, part in zip(names, scales, strict=True)]
+    coulomb, viscous = zip(*least, strict=True)
+    return tuple(map(mul, scales, coulomb)), tuple(map(mul, scales, viscous))

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from dynid_ros.demo.page import Act, Found
 from dynid_ros.demo.stage import COMPUTING_TIMEOUT, Stage, say
+from dynid_ros.estimation.estimate import half_width
 from dynid_ros.identification import GravityIdentification
 from dynid_ros.identified.gravity import IdentifiedGravity, gravity_moments
 from dynid_ros.identified.identified_file import load_identified
@@ -79,12 +80,12 @@ class GravityVerdict:
     def rows(self) -> list[Found]:
         """Gravity parameters of all joints that gravity loads."""
         model = IdentifiedGravity(self.robot, self.document)
-        rows = []
+        rows, halves = [], half_width(model.std, model.freedom)
         for i, (joint, unit) in enumerate(zip(self.robot.joint_names, joint_units(self.robot), strict=True)):
             if joint not in model.torque_free:
                 for column in range(len(model.moments))[model.gravity.columns(i)]:
                     name = f"{model.gravity.names[column].split()[0]} of {joint}"
-                    value, half = model.moments[column], model.half_widths[column]
+                    value, half = model.moments[column], halves[column]
                     rows.append(Found(name, unit.moment, self.shown.moments[column], value, half))
         return rows
 

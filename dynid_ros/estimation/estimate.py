@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,8 +13,6 @@ from scipy.special import chdtri, fdtri, ndtri, stdtrit
 
 LEVEL = 0.95
 """Of every interval that is printed."""
-KEY = "degrees_of_freedom"
-"""In `identified.yaml`: of the whole file, or of an entry: a number, or one for each label as in its `std`."""
 
 
 def half_width(error: ArrayLike, freedom: ArrayLike = np.inf, level: float = LEVEL) -> NDArray:
@@ -43,22 +40,6 @@ def region_radius(size: int, freedom: float = np.inf, level: float = LEVEL) -> f
     if np.isinf(freedom):
         return float(np.sqrt(chdtri(size, 1 - level)))
     return float(np.sqrt(size * fdtri(size, freedom, level)))
-
-
-def freedom_of(document: dict, entry: dict | None = None, label: str = "") -> float:
-    """Degrees of freedom of a standard error in `identified.yaml`; infinite where the file says none.
-
-    Args:
-        document: the file's content.
-        entry: that has the standard error; None: any of the file.
-        label: of the number in it.
-
-    """
-    found: Any = document.get(KEY) if entry is None or KEY not in entry else entry[KEY]
-    if isinstance(found, dict):
-        found = found.get(label)
-    usable = isinstance(found, (int, float)) and not isinstance(found, bool) and found > 0
-    return float(found) if usable else np.inf
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,22 +87,3 @@ class BaseEstimate:
         """(k,) bool: the URDF's value is outside of the interval; False where either is not known."""
         low, high = self.confidence_intervals(level).T
         return (self.nominal < low) | (self.nominal > high)
-
-    def document(self) -> list[dict]:
-        """Section `base_parameters` of `identified.yaml`."""
-        return [
-            {
-                "expression": expression,
-                "value": _number(value),
-                "std": _number(error),
-                KEY: _number(freedom),
-                "urdf": _number(nominal),
-            }
-            for expression, value, error, freedom, nominal in zip(
-                self.expressions, self.values, self.standard_errors, self.freedom, self.nominal, strict=True
-            )
-        ]
-
-
-def _number(value: float) -> float | None:
-    return float(value) if np.isfinite(value) else None

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dynid_ros.estimation.estimate import BaseEstimate, half_width, interval
 from dynid_ros.estimation.physical_consistency import solve_consistent
-from dynid_ros.identified.identified_file import new_document, save_identified
+from dynid_ros.identified.identified_file import as_number, new_document, save_identified
 from dynid_ros.identified.load import load_section
 from dynid_ros.model import RobotModel
 from dynid_ros.model.inertia import LOAD_NAMES, PARAMETERS_PER_LINK, STATIC, from_center_of_mass, transformed
@@ -163,7 +163,7 @@ class LoadResult:
         """Content of `identified.yaml`."""
         document = new_document(self.robot, self.sources, self.settings)
         document["load"] = load_section(self)
-        document["condition_number"] = float(self.condition_number) if np.isfinite(self.condition_number) else None
+        document["condition_number"] = as_number(self.condition_number)
         document["remarks"] = list(self.remarks)
         return document
 

@@ -1,26 +1,61 @@
-"""Gravity parameters that are known, and how well: what torque sensors are calibrated against without a mass."""
+"""Section `gravity` of `identified.yaml`: gravity moments of each joint, and how well they are known."""
 
 from __future__ import annotations
 
-import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dynid_ros.errors import IdentifiedFileError
-from dynid_ros.estimation.estimate import freedom_of, half_width
+from dynid_ros.identified.friction import DIRECTIONS, friction_values
 from dynid_ros.identified.identified_file import (
-    DIRECTIONS,
+    FREEDOM,
     LARGEST_MOMENT,
-    _is_numbers,
+    as_number,
     check_same_robot,
     file_of,
+    freedom_of,
     is_number,
     mapping,
+    read_number,
+    section_of,
 )
-from dynid_ros.model import RobotModel
 from dynid_ros.model.gravity import GravityModel
+from dynid_ros.model.robot import RobotModel
+
+
+def gravity_section(
+    gravity: GravityModel,
+    moments: NDArray,
+    errors: NDArray,
+    reasons: Mapping[str, str],
+    freedom: NDArray | None = None,
+) -> dict:
+    """The section.
+
+    Args:
+        gravity: what the moments belong to.
+        moments: (k,) in the order of `gravity.names`, kg m (prismatic joints: kg); NaN where not known.
+        errors: (k,) their standard errors.
+        reasons: by joint, why its moment is not known; joints that gravity never loads need no reason.
+        freedom: (k,) degrees of freedom of the errors; None: not known.
+
+    """
+    section = {}
+    for i, (joint, free) in enumerate(zip(gravity.robot.joint_names, gravity.unobservable_axes(), strict=True)):
+        columns = _columns(gravity, i)
+        entry: dict = {label: as_number(moments[c]) for label, c in columns.items()}
+        for key, values in (("std", errors), (FREEDOM, freedom)):
+            if values is not None:
+                entry[key] = {label: as_number(values[c]) for label, c in columns.items()}
+        reason = reasons.get(joint, "gravity never loads this joint" if free else "")
+        entry["observable"] = not reason
+        if reason:
+            entry |= {"torque_free": bool(free), "reason": reason}
+        section[joint] = entry
+    return section
 
 
 def gravity_moments(document: dict, gravity: GravityModel) -> NDArray:
@@ -30,17 +65,10 @@ def gravity_moments(document: dict, gravity: GravityModel) -> NDArray:
         IdentifiedFileError: the section is missing or malformed, or a joint was not observable.
 
     """
-    section = document.get("gravity")
-    if not isinstance(section, dict):
-        raise IdentifiedFileError(f"{file_of(document)} has no section 'gravity'; run the gravity identification")
-    moments = np.zeros(len(gravity.names))
-    free = gravity.unobservable_axes()
+    moments, free = np.zeros(len(gravity.names)), gravity.unobservable_axes()
+    section = section_of(document, "gravity", "gravity")
     for i, joint in enumerate(gravity.robot.joint_names):
-        entry = section.get(joint)
-        if not isinstance(entry, dict):
-            raise IdentifiedFileError(
-                f"{file_of(document)}: gravity of joint '{joint}' is missing; run the gravity identification"
-            )
+        entry = _entry(document, section, joint)
         if free[i]:
             continue
         if entry.get("observable") is not True:
@@ -48,26 +76,39 @@ def gravity_moments(document: dict, gravity: GravityModel) -> NDArray:
                 f"{file_of(document)}: joint '{joint}' was not observable ({entry.get('reason', 'no reason given')}); "
                 "no torque can be promised, identify again with better poses"
             )
-        for column in range(len(moments))[gravity.columns(i)]:
-            label = gravity.names[column].split()[0]
-            if not _is_numbers([entry.get(label)], 1) or abs(entry[label]) > LARGEST_MOMENT:
+        for label, column in _columns(gravity, i).items():
+            value = entry.get(label)
+            if not is_number(value) or abs(value) > LARGEST_MOMENT:
                 raise IdentifiedFileError(
-                    f"{file_of(document)}: {label} of joint '{joint}' is {entry.get(label)!r}, expected a number "
+                    f"{file_of(document)}: {label} of joint '{joint}' is {value!r}, expected a number "
                     f"up to {LARGEST_MOMENT:g}"
                 )
-            moments[column] = entry[label]
+            moments[column] = value
     return moments
 
 
-# The gravity model that an `identified.yaml` holds, with NaN where it holds no number.
+def _entry(document: dict, section: dict, joint: str) -> dict:
+    entry = section.get(joint)
+    if not isinstance(entry, dict):
+        raise IdentifiedFileError(
+            f"{file_of(document)}: gravity of joint '{joint}' is missing; run the gravity identification"
+        )
+    return entry
+
+
+def _columns(gravity: GravityModel, joint: int) -> dict[str, int]:
+    """Where the moments of a joint are among all, by their labels in the section."""
+    columns = range(len(gravity.names))[gravity.columns(joint)]
+    return {gravity.names[column].split()[0]: column for column in columns}
 
 
 class IdentifiedGravity:
-    """Moments, torque offsets and friction of a robot, and the torque that they predict.
+    """Moments, torque offsets and friction of a robot, and the torque that they predict; NaN where the file has none.
 
     Attributes:
         gravity: what the moments belong to.
         moments, std: (k,) in the order of `gravity.names`, kg m (prismatic joints: kg).
+        freedom: (k,) degrees of freedom of `std`.
         offset, coulomb, viscous: (n,) N m, N m, N m s/rad.
         reasons: why a joint's moment is not known, by joint; joints that gravity never loads are not among them.
         torque_free: names of those that gravity never loads.
@@ -79,43 +120,21 @@ class IdentifiedGravity:
     """
 
     def __init__(self, robot: RobotModel, document: dict):
-        self._file = file_of(document)
-        section = document.get("gravity")
-        if not isinstance(section, dict):
-            raise IdentifiedFileError(f"{self._file} has no section 'gravity'; run the gravity identification")
+        section = section_of(document, "gravity", "gravity")
         check_same_robot(document, robot)
         self.robot = robot
         self.gravity = GravityModel(robot)
         self.moments = np.full(len(self.gravity.names), np.nan)
-        self.std, self._freedom = self.moments.copy(), np.full(len(self.gravity.names), np.inf)
+        self.std, self.freedom = self.moments.copy(), np.full(len(self.gravity.names), np.inf)
         self.reasons: dict[str, str] = {}
         free = self.gravity.unobservable_axes()
         self.torque_free = [name for name, is_free in zip(robot.joint_names, free, strict=True) if is_free]
-        for joint in robot.joint_names:
-            entry = section.get(joint)
-            if not isinstance(entry, dict):
-                raise IdentifiedFileError(
-                    f"{self._file}: gravity of joint '{joint}' is missing; run the gravity identification"
-                )
-            self._read(document, joint, entry)
-        friction = mapping(document, "friction", self._file)
-        entries = {joint: mapping(friction, joint, f"{self._file}: friction") for joint in robot.joint_names}
-        self.offset, self.coulomb, self.viscous = (
-            np.array([self._number(entry, label, f"friction of joint '{joint}'") for joint, entry in entries.items()])
-            for label in ("offset", "coulomb", "viscous")
-        )
-        self._moving = np.array(
-            [
-                [self._number(entry, label, f"friction of joint '{joint}'") for label in DIRECTIONS]
-                for joint, entry in entries.items()
-            ]
-        )
-        self.condition_number = self._number(document, "condition_number", "the whole fit")
-
-    @property
-    def half_widths(self) -> NDArray:
-        """(k,) of the 95 % intervals."""
-        return half_width(self.std, self._freedom)
+        for i, joint in enumerate(robot.joint_names):
+            self._read(document, i, _entry(document, section, joint))
+        friction = friction_values(document, robot.joint_names, ("offset", "coulomb", "viscous", *DIRECTIONS))
+        self.offset, self.coulomb, self.viscous, *moving = friction
+        self._moving = np.stack(moving, axis=1)
+        self.condition_number = read_number(document, document, "condition_number", "the whole fit")
 
     def sensor_torque(self, q: NDArray) -> NDArray:
         """(N, n) what the sensors read without friction, N m; NaN where it rests on a moment that is not known."""
@@ -128,48 +147,35 @@ class IdentifiedGravity:
     @property
     def moving(self) -> NDArray:
         """(n, 2) torque besides gravity of each joint that moves in its positive, and negative, direction."""
-        told = self._moving
         both = np.nan_to_num(self.offset)[:, None] + self.coulomb[:, None] * [1.0, -1.0]
-        return np.where(np.isnan(told), both, told)
+        return np.where(np.isnan(self._moving), both, self._moving)
 
     def predict(self, position: NDArray, velocity: NDArray, direction: NDArray) -> NDArray:
         """(M, n) what the sensors read, friction included; direction (M, n) is -1, 1, or 0 where it is not known."""
         friction = np.nan_to_num(self.coulomb) * direction + np.nan_to_num(self.viscous) * velocity
         return self.sensor_torque(position) + friction
 
-    def _number(self, entry: dict, label: str, where: str) -> float:
-        return _number(self._file, entry, label, where)
-
-    def _read(self, document: dict, joint: str, entry: dict) -> None:
+    def _read(self, document: dict, i: int, entry: dict) -> None:
+        joint = self.robot.joint_names[i]
         if joint in self.torque_free:
             return
         if entry.get("observable") is not True:
             self.reasons[joint] = str(entry.get("reason", "no reason given"))
             return
-        std = mapping(entry, "std", f"{self._file}: gravity of joint '{joint}'")
-        for column, name in enumerate(self.gravity.names):
-            label, _, owner = name.partition(" ")
-            if owner == joint:
-                self.moments[column] = self._number(entry, label, f"gravity of joint '{joint}'")
-                self._freedom[column] = freedom_of(document, entry, label)
-                self.std[column] = self._number(std, label, f"standard error of joint '{joint}'")
-                if np.isnan(self.moments[column]):
-                    raise IdentifiedFileError(f"{self._file}: {label} of joint '{joint}' is missing, expected a number")
-
-
-def _number(file: str, entry: dict, label: str, where: str) -> float:
-    """NaN for what is not known, for which an infinite number counts too."""
-    value = entry.get(label)
-    if value is None:
-        return math.nan
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise IdentifiedFileError(f"{file}: {label}, {where}, is {value!r}, expected a number or null")
-    return float(value) if is_number(value) else math.nan
+        std = mapping(entry, "std", f"{file_of(document)}: gravity of joint '{joint}'")
+        for label, column in _columns(self.gravity, i).items():
+            self.moments[column] = read_number(document, entry, label, f"gravity of joint '{joint}'")
+            self.freedom[column] = freedom_of(document, entry, label)
+            self.std[column] = read_number(document, std, label, f"standard error of joint '{joint}'")
+            if np.isnan(self.moments[column]):
+                raise IdentifiedFileError(
+                    f"{file_of(document)}: {label} of joint '{joint}' is missing, expected a number"
+                )
 
 
 @dataclass(frozen=True, eq=False)
 class KnownGravity:
-    """Moments of a `GravityModel` and their covariance.
+    """Moments of a `GravityModel` and their covariance: what torque sensors are calibrated against without a mass.
 
     Attributes:
         moments: (k,) kg m, kg for prismatic joints.
@@ -216,8 +222,7 @@ class KnownGravity:
             if entry.get("observable") is not True:
                 continue
             errors = entry.get("std")
-            for column in range(len(moments))[gravity.columns(i)]:
-                label = gravity.names[column].split()[0]
+            for label, column in _columns(gravity, i).items():
                 value = errors.get(label) if isinstance(errors, dict) else None
                 if not is_number(value) or value < 0:
                     raise IdentifiedFileError(
@@ -228,22 +233,13 @@ class KnownGravity:
         return cls(moments, _covariance(document, std), file_of(document))
 
     def section(self, robot: RobotModel) -> dict:
-        """Section `gravity` of `identified.yaml`."""
-        gravity, std = GravityModel(robot), np.sqrt(np.diag(self.covariance))
-        free = gravity.unobservable_axes()
-        section = {}
-        for i, joint in enumerate(robot.joint_names):
-            columns = range(len(self.moments))[gravity.columns(i)]
-            labels = [gravity.names[c].split()[0] for c in columns]
-            entry: dict = {
-                label: None if free[i] else float(self.moments[c]) for label, c in zip(labels, columns, strict=True)
-            }
-            entry["std"] = {label: None if free[i] else float(std[c]) for label, c in zip(labels, columns, strict=True)}
-            entry["observable"] = not free[i]
-            if free[i]:
-                entry |= {"torque_free": True, "reason": "gravity never loads this joint"}
-            section[joint] = entry
-        return section
+        """Section `gravity` of `identified.yaml`; null for joints that gravity never loads."""
+        gravity = GravityModel(robot)
+        moments, std = self.moments.astype(float), np.sqrt(np.diag(self.covariance))
+        for i, free in enumerate(gravity.unobservable_axes()):
+            if free:
+                moments[gravity.columns(i)] = std[gravity.columns(i)] = np.nan
+        return gravity_section(gravity, moments, std, {})
 
 
 def _covariance(document: dict, std: NDArray) -> NDArray:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TypeGuard
+from typing import Any, TypeGuard
 
 import numpy as np
 import yaml
@@ -14,29 +15,10 @@ from dynid_ros.errors import IdentifiedFileError
 from dynid_ros.files import MEGABYTE, read_yaml, write_atomically
 from dynid_ros.model import RobotModel
 
-
-def _section(document: dict, name: str) -> dict:
-    section = document.get(name)
-    if not isinstance(section, dict):
-        raise IdentifiedFileError(f"{file_of(document)} has no section '{name}'; run the link identification")
-    return section
-
-
-def _finite(document: dict, entry: dict, label: str, where: str) -> float:
-    value = entry.get(label)
-    if not is_number(value):
-        raise IdentifiedFileError(f"{file_of(document)}: {label}, {where}, is {value!r}, expected a number")
-    return float(value)
-
-
-def _number(value: float) -> float | None:
-    return float(value) if np.isfinite(value) else None
-
-
 FORMAT = "dynid/1"
 UNNAMED = "identified.yaml"
-DIRECTIONS = ("torque_positive", "torque_negative")
-"""Of friction: torque besides gravity of a joint that moves slowly in its positive, and negative, direction."""
+FREEDOM = "degrees_of_freedom"
+"""Key of the whole file, or of an entry: a number, or one for each label as in its `std`."""
 LARGEST_FILE = 10 * MEGABYTE
 LARGEST_MOMENT = 1e6
 """kg m or kg: no arm has more."""
@@ -108,7 +90,7 @@ def load_identified(path: str | Path) -> IdentifiedDocument:
     return IdentifiedDocument(document, path)
 
 
-def check_same_robot(document: dict, robot: RobotModel) -> None:
+def check_same_robot(document: Mapping, robot: RobotModel) -> None:
     """Refuse a file of another robot: joints, kinematics and gravity must agree; inertias may differ.
 
     Raises:
@@ -134,7 +116,7 @@ def check_same_robot(document: dict, robot: RobotModel) -> None:
         )
 
 
-def mapping(parent: dict, key: str, where: str) -> dict:
+def mapping(parent: Mapping, key: str, where: str) -> dict:
     """The mapping at `key`, empty if there is none; `where` goes into the error if it is something else.
 
     Raises:
@@ -147,6 +129,71 @@ def mapping(parent: dict, key: str, where: str) -> dict:
     if not isinstance(child, dict):
         raise IdentifiedFileError(f"{where}: '{key}' is {child!r}, expected a mapping; run the identification again")
     return child
+
+
+def section_of(document: Mapping, name: str, kind: str) -> dict:
+    """The section `name`, which the identification of this kind writes.
+
+    Raises:
+        IdentifiedFileError: it is missing, or no mapping.
+
+    """
+    section = document.get(name)
+    if not isinstance(section, dict):
+        raise IdentifiedFileError(f"{file_of(document)} has no section '{name}'; run the {kind} identification")
+    return section
+
+
+def read_number(document: Mapping, entry: Mapping, label: str, where: str) -> float:
+    """The number at `label`; NaN for null, what is missing and what is too large to be counted with.
+
+    Raises:
+        IdentifiedFileError: it is something else.
+
+    """
+    value = entry.get(label)
+    if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float))):
+        raise IdentifiedFileError(f"{file_of(document)}: {label}, {where}, is {value!r}, expected a number or null")
+    return float(value) if is_number(value) else math.nan
+
+
+def read_finite(document: Mapping, entry: Mapping, label: str, where: str) -> float:
+    """The number at `label`.
+
+    Raises:
+        IdentifiedFileError: it is none.
+
+    """
+    value = entry.get(label)
+    if not is_number(value):
+        raise IdentifiedFileError(f"{file_of(document)}: {label}, {where}, is {value!r}, expected a number")
+    return float(value)
+
+
+def freedom_of(document: Mapping, entry: Mapping | None = None, label: str = "") -> float:
+    """Degrees of freedom of a standard error; infinite where the file says none.
+
+    Args:
+        document: the file's content.
+        entry: that has the standard error; None: any of the file.
+        label: of the number in it.
+
+    """
+    found: Any = document.get(FREEDOM) if entry is None or FREEDOM not in entry else entry[FREEDOM]
+    if isinstance(found, dict):
+        found = found.get(label)
+    usable = isinstance(found, (int, float)) and not isinstance(found, bool) and found > 0
+    return float(found) if usable else math.inf
+
+
+def as_number(value: float) -> float | None:
+    """A number as the file holds it: null for what is NaN or infinite."""
+    return float(value) if math.isfinite(value) else None
+
+
+def as_numbers(values: Iterable[float]) -> list[float | None]:
+    """Numbers as the file holds them."""
+    return [as_number(value) for value in values]
 
 
 def is_number(value: object) -> TypeGuard[float]:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dynid_ros.estimation.estimate import KEY
+from dynid_ros.identified.identified_file import FREEDOM, as_number, as_numbers
 from dynid_ros.model.inertia import LOAD_NAMES, STATIC
 
 if TYPE_CHECKING:
@@ -25,47 +24,39 @@ def load_section(result: LoadResult) -> dict:
     section = {
         "frame": result.frame,
         "loaded": loaded,
-        "mass": _number(result.parameters[0]),
-        "center": _numbers(result.center) if loaded else [0.0, 0.0, 0.0],
-        "inertia": _numbers(inertia) if loaded else [0.0] * 6,
+        "mass": as_number(result.parameters[0]),
+        "center": as_numbers(result.center) if loaded else [0.0, 0.0, 0.0],
+        "inertia": as_numbers(inertia) if loaded else [0.0] * 6,
         "interval": {
-            "mass": _numbers(result.confidence_intervals()[0]),
-            "center": [_numbers(row) for row in result.center_intervals()] if loaded else None,
+            "mass": as_numbers(result.confidence_intervals()[0]),
+            "center": [as_numbers(row) for row in result.center_intervals()] if loaded else None,
         },
         "std": {
-            "mass": _number(errors.mass_error),
-            "center": _numbers(errors.center_errors) if loaded else None,
-            "inertia": _numbers(errors.inertia_errors) if loaded and np.isfinite(inertia).all() else None,
+            "mass": as_number(errors.mass_error),
+            "center": as_numbers(errors.center_errors) if loaded else None,
+            "inertia": as_numbers(errors.inertia_errors) if loaded and np.isfinite(inertia).all() else None,
         },
-        KEY: {
-            "mass": _number(freedom[0]),
-            "center": _numbers(freedom[1:STATIC]),
-            "inertia": _number(result.inertia_freedom),
+        FREEDOM: {
+            "mass": as_number(freedom[0]),
+            "center": as_numbers(freedom[1:STATIC]),
+            "inertia": as_number(result.inertia_freedom),
         },
         "estimate": {
-            "parameters": _numbers(result.body.parameters),
-            "std": _numbers(result.standard_errors),
-            KEY: {name: _number(value) for name, value in zip(LOAD_NAMES, freedom, strict=False)},
+            "parameters": as_numbers(result.body.parameters),
+            "std": as_numbers(result.standard_errors),
+            FREEDOM: {name: as_number(value) for name, value in zip(LOAD_NAMES, freedom, strict=False)},
         },
     }
     if loaded and np.isfinite(inertia).all():
         section["principal"] = {
-            "moments": _numbers(body.moments),
-            "std": _numbers(body.moment_errors),
-            "axes": [_numbers(axis) for axis in body.axes.T],
-            "axis_std": _numbers(body.axis_errors),
+            "moments": as_numbers(body.moments),
+            "std": as_numbers(body.moment_errors),
+            "axes": [as_numbers(axis) for axis in body.axes.T],
+            "axis_std": as_numbers(body.axis_errors),
             "alike": [[i + 1, j + 1] for i, j in body.alike],
         }
     section["beside"] = {
-        name: {"value": _number(value), "std": _number(error)} for name, (value, error) in result.nuisance.items()
+        name: {"value": as_number(value), "std": as_number(error)} for name, (value, error) in result.nuisance.items()
     }
-    section["residual_rms"] = dict(zip(result.channels, _numbers(result.residual_rms), strict=True))
+    section["residual_rms"] = dict(zip(result.channels, as_numbers(result.residual_rms), strict=True))
     return section
-
-
-def _numbers(values: Iterable[float]) -> list[float | None]:
-    return [_number(value) for value in values]
-
-
-def _number(value: float) -> float | None:
-    return float(value) if np.isfinite(value) else None

@@ -7,8 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid_ros.errors import IdentifiedFileError
-from dynid_ros.identified.gravity import _number
-from dynid_ros.identified.identified_file import file_of, mapping
+from dynid_ros.identified.identified_file import as_number, file_of, mapping, read_number
 
 
 @dataclass(frozen=True)
@@ -42,9 +41,7 @@ class Validation:
         entry: dict = {"recording": self.recording}
         for label in ("rms", "relative_rms", "r2"):
             values = getattr(self, label)
-            entry[label] = {
-                joint: float(v) if np.isfinite(v) else None for joint, v in zip(self.joint_names, values, strict=True)
-            }
+            entry[label] = {joint: as_number(v) for joint, v in zip(self.joint_names, values, strict=True)}
         return entry
 
 
@@ -64,7 +61,7 @@ def read_validations(document: dict, joint_names: Sequence[str]) -> list[Validat
         columns = [
             np.array(
                 [
-                    _number(file, mapping(entry, label, f"{file}: validation"), joint, f"{label} on {name}")
+                    read_number(document, mapping(entry, label, f"{file}: validation"), joint, f"{label} on {name}")
                     for joint in joint_names
                 ]
             )

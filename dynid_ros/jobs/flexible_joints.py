@@ -26,7 +26,7 @@ from dynid_ros.identification.flexible.flexible_result import (
     measured_springs,
 )
 from dynid_ros.identification.flexible.torsion_identification import MDEG, JointTorsion, TorsionValidation
-from dynid_ros.identified.identified_file import new_document, save_identified
+from dynid_ros.identified.identified_file import as_number, new_document, save_identified
 from dynid_ros.jobs.inputs import check_apart, checked
 from dynid_ros.jobs.progress import progress
 from dynid_ros.model import RobotModel
@@ -201,8 +201,8 @@ def torsion_document(robot: RobotModel, sources: Sequence[str], result: TorsionR
 def _joint(model: JointTorsion) -> dict:
     stiffness = model.stiffness
     return {
-        "stiffness": _number(stiffness.value),
-        "stiffness_interval": [_number(end) for end in stiffness.interval],
+        "stiffness": as_number(stiffness.value),
+        "stiffness_interval": [as_number(end) for end in stiffness.interval],
         "undecided": stiffness.reason or None,
         "zero": float(model.zero),
         "delay": model.delay,
@@ -214,10 +214,6 @@ def _joint(model: JointTorsion) -> dict:
             for r in model.ripples
         ],
     }
-
-
-def _number(value: float) -> float | None:
-    return float(value) if np.isfinite(value) else None
 
 
 AUTO = "auto"

@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid_ros.errors import IdentificationError, IdentifiedFileError
-from dynid_ros.estimation.estimate import BaseEstimate, freedom_of
+from dynid_ros.estimation.estimate import BaseEstimate
 from dynid_ros.files import all_or_none, remove, writable_folder, write_atomically
 from dynid_ros.identification import LinkIdentification, LoadIdentification, LoadResult
 from dynid_ros.identification.load.driver_settings import SETTINGS, driver_settings
 from dynid_ros.identification.wrench_frame import Convention
-from dynid_ros.identified.identified_file import check_same_robot, is_number, load_identified
+from dynid_ros.identified.identified_file import check_same_robot, freedom_of, is_number, load_identified
 from dynid_ros.identified.links import KnownArm, known_arm
 from dynid_ros.jobs.inputs import checked
 from dynid_ros.jobs.progress import progress

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dynid_ros.estimation.estimate import half_width
 from dynid_ros.identification.links.link_result import LinkResult
-from dynid_ros.identified.links import dry_torques
+from dynid_ros.identified.friction import dry_torques
 from dynid_ros.model.friction import COUPLING_TERMS, JointFriction
 from dynid_ros.report.drawing import LIGHT, plot_area, svg, thinned
 from dynid_ros.report.formats import JointUnits, joint_units, significant

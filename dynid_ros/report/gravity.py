@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid_ros.errors import IdentificationError
+from dynid_ros.estimation.estimate import half_width
 from dynid_ros.identification.static_samples import Samples
 from dynid_ros.identified.gravity import IdentifiedGravity
 from dynid_ros.identified.identified_file import file_of, mapping
@@ -73,7 +74,7 @@ class JointRow:
 
 def joint_rows(model: IdentifiedGravity, samples: Samples, truth: NDArray | None) -> list[JointRow]:
     """One row per joint, base to tip; `truth` (k,) goes with the model's moments."""
-    half = model.half_widths
+    half = half_width(model.std, model.freedom)
     truth = np.full(len(half), np.nan) if truth is None else truth
     largest = np.abs(samples.torque).max(axis=0)
     weight = relative(np.full(len(largest), np.linalg.norm(model.robot.gravity)), largest)

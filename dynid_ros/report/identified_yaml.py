@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid_ros.errors import IdentifiedFileError
-from dynid_ros.estimation.estimate import freedom_of, half_width
-from dynid_ros.identified.identified_file import DIRECTIONS, IdentifiedDocument, file_of, is_number, mapping
+from dynid_ros.estimation.estimate import half_width
+from dynid_ros.identified.friction import determined_friction
+from dynid_ros.identified.identified_file import IdentifiedDocument, file_of, freedom_of, is_number, mapping
 from dynid_ros.identified.validation import Validation, read_validations
 from dynid_ros.model import RobotModel
 from dynid_ros.model.inertia import Body
@@ -40,7 +41,6 @@ FRICTION = (
     ("offset", "Offset", "N m"),
     ("rotor_inertia", "Rotor inertia", "kg m²"),
 )
-SPLIT = ("coulomb", "offset")
 TORSION = (("stiffness", "Stiffness", "N m/rad"), ("low", "95 %: from", "N m/rad"), ("high", "to", "N m/rad"))
 SENSORS = (("gain", "Gain", "read ÷ true"), ("offset", "Offset", "as read"))
 LEADING = re.compile(r" [+-] ")
@@ -141,15 +141,7 @@ def _links(document: dict) -> Section:
 
 
 def _friction(document: dict) -> Section:
-    section = mapping(document, "friction", file_of(document))
-    # An offset and friction that differs by direction look the same: torques of the directions are what was found.
-    told = {
-        joint: {label: value for label, value in entry.items() if label not in SPLIT}
-        if isinstance(entry, dict) and any(is_number(entry.get(label)) for label in DIRECTIONS)
-        else entry
-        for joint, entry in section.items()
-    }
-    shown = IdentifiedDocument({**document, "friction": told}, file_of(document))
+    shown = IdentifiedDocument({**document, "friction": determined_friction(document)}, file_of(document))
     return _per_joint(shown, "friction", "Friction", "Friction of {n} joints.", FRICTION)
 
 

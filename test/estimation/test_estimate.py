@@ -1,6 +1,5 @@
 """What is said of base parameters, and what is not."""
 
-import json
 import re
 from pathlib import Path
 
@@ -9,7 +8,7 @@ import pytest
 from scipy.stats import chi2, f, norm, t
 
 import dynid_ros
-from dynid_ros.estimation.estimate import KEY, BaseEstimate, freedom_of, half_width, interval, region_radius
+from dynid_ros.estimation.estimate import BaseEstimate, half_width, interval, region_radius
 
 # One statistic for all intervals: in results, in files, and on every page.
 
@@ -27,24 +26,6 @@ def test_a_region_of_several_numbers():
     assert region_radius(2) == pytest.approx(np.sqrt(chi2.ppf(0.95, 2)))
     assert region_radius(2, 7.0) == pytest.approx(np.sqrt(2 * f.ppf(0.95, 2, 7.0)))
     assert region_radius(1, 7.0) == pytest.approx(half_width(1.0, 7.0))
-
-
-@pytest.mark.parametrize(
-    ("document", "entry", "expected"),
-    [
-        ({KEY: 7}, None, 7.0),
-        ({KEY: 7}, {}, 7.0),
-        ({KEY: 7}, {KEY: 3.5}, 3.5),
-        ({KEY: 7}, {KEY: {"mass": 4}}, 4.0),
-        ({KEY: 7}, {KEY: {"n_x": 4}}, np.inf),
-        ({}, {}, np.inf),
-        ({KEY: None}, None, np.inf),
-        ({KEY: "many"}, None, np.inf),
-        ({KEY: -1}, None, np.inf),
-    ],
-)
-def test_degrees_of_freedom_of_a_file(document, entry, expected):
-    assert freedom_of(document, entry, "mass") == expected
 
 
 def test_no_interval_is_made_elsewhere():
@@ -80,15 +61,6 @@ def test_intervals_are_students():
 def test_what_is_not_known_does_not_differ():
     assert list(ESTIMATE.differs_from_nominal()) == [True, False, False]
     assert list(ESTIMATE.differs_from_nominal(0.98)) == [False, False, False]
-
-
-def test_entries_of_the_file_hold_no_nan():
-    assert ESTIMATE.document() == [
-        {"expression": "Izz1 + Ixx2", "value": 2.0, "std": pytest.approx(0.2), KEY: 10.0, "urdf": 2.5},
-        {"expression": "mcx2", "value": None, "std": None, KEY: 10.0, "urdf": 0.3},
-        {"expression": "coulomb joint_1", "value": -0.5, "std": pytest.approx(0.1), KEY: 10.0, "urdf": None},
-    ]
-    json.dumps(ESTIMATE.document(), allow_nan=False)
 
 
 def test_a_value_of_zero_has_no_finite_relative_error():

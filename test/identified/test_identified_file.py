@@ -9,7 +9,13 @@ from dynid_ros.errors import IdentifiedFileError
 from dynid_ros.identification import GravityIdentification
 from dynid_ros.identification.static_samples import Samples
 from dynid_ros.identified.gravity import gravity_moments
-from dynid_ros.identified.identified_file import check_same_robot, load_identified, save_identified
+from dynid_ros.identified.identified_file import (
+    FREEDOM,
+    check_same_robot,
+    freedom_of,
+    load_identified,
+    save_identified,
+)
 from dynid_ros.model import GravityModel, RobotModel
 
 
@@ -110,3 +116,21 @@ def test_a_moment_that_is_no_number_is_refused(value, robot, result):
 def test_saving_is_atomic(tmp_path, result):
     path = save_identified(tmp_path / "deep" / "identified.yaml", result.document())
     assert [p.name for p in path.parent.iterdir()] == ["identified.yaml"]
+
+
+@pytest.mark.parametrize(
+    ("document", "entry", "expected"),
+    [
+        ({FREEDOM: 7}, None, 7.0),
+        ({FREEDOM: 7}, {}, 7.0),
+        ({FREEDOM: 7}, {FREEDOM: 3.5}, 3.5),
+        ({FREEDOM: 7}, {FREEDOM: {"mass": 4}}, 4.0),
+        ({FREEDOM: 7}, {FREEDOM: {"n_x": 4}}, np.inf),
+        ({}, {}, np.inf),
+        ({FREEDOM: None}, None, np.inf),
+        ({FREEDOM: "many"}, None, np.inf),
+        ({FREEDOM: -1}, None, np.inf),
+    ],
+)
+def test_degrees_of_freedom_of_a_file(document, entry, expected):
+    assert freedom_of(document, entry, "mass") == expected

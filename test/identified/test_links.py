@@ -1,6 +1,7 @@
 """`identified.yaml` with links: there and back, for gravity compensation, and what is not one."""
 
 import copy
+import json
 from contextlib import suppress
 from functools import reduce
 
@@ -15,8 +16,8 @@ from dynid_ros.control import load_gravity_torque
 from dynid_ros.errors import DynidError, IdentifiedFileError
 from dynid_ros.identification import LinkIdentification
 from dynid_ros.identified.gravity import gravity_moments
-from dynid_ros.identified.identified_file import load_identified
-from dynid_ros.identified.links import link_model
+from dynid_ros.identified.identified_file import FREEDOM, load_identified
+from dynid_ros.identified.links import base_parameters_section, link_model
 from dynid_ros.model.friction import FrictionModel, JointFriction
 from dynid_ros.model.gravity import GravityModel
 
@@ -238,3 +239,15 @@ def test_a_file_is_a_model_or_one_clear_error(document, data):
         with suppress(DynidError):
             found = read()
             assert np.isfinite(getattr(found, "parameters", found)).all()
+
+
+def test_entries_of_base_parameters_hold_no_nan():
+    columns = [[2.0, np.nan, -0.5], [0.2, np.nan, 0.1], [2.5, 0.3, np.nan], [10.0, 10.0, 10.0]]
+    expressions = ("Izz1 + Ixx2", "mcx2", "coulomb joint_1")
+    found = base_parameters_section(expressions, *map(np.array, columns))
+    assert found == [
+        {"expression": "Izz1 + Ixx2", "value": 2.0, "std": 0.2, FREEDOM: 10.0, "urdf": 2.5},
+        {"expression": "mcx2", "value": None, "std": None, FREEDOM: 10.0, "urdf": 0.3},
+        {"expression": "coulomb joint_1", "value": -0.5, "std": 0.1, FREEDOM: 10.0, "urdf": None},
+    ]
+    json.dumps(found, allow_nan=False)

@@ -12,6 +12,7 @@ from dynid_ros.errors import IdentificationError
 from dynid_ros.estimation.estimate import half_width, interval
 from dynid_ros.identification.force_sensor.static_readings import N_BIAS, N_LOAD, StaticReading, rotation_matrices
 from dynid_ros.identification.wrench_frame import AXES, UNITS, Convention, Frame, sensor_wrench, turned
+from dynid_ros.identified.identified_file import as_number
 from dynid_ros.model.rigid_body import LoadBody
 
 
@@ -192,8 +193,8 @@ class ForceSensorResult:
         return {
             "mass": self.mass,
             "mass_std": self.mass_error,
-            "center": [_number(v) for v in self.center],
-            "center_std": [_number(v) for v in self.center_errors],
+            "center": [as_number(v) for v in self.center],
+            "center_std": [as_number(v) for v in self.center_errors],
             "bias": dict(zip(AXES, map(float, self.bias), strict=True)),
             "bias_std": dict(zip(AXES, map(float, self.bias_errors), strict=True)),
             "drift": {axis: [float(v) for v in self.drift[:, i]] for i, axis in enumerate(AXES)},
@@ -213,7 +214,3 @@ class ForceSensorResult:
         covariance = np.zeros((10, 10))
         covariance[:N_LOAD, :N_LOAD] = self.covariance[:N_LOAD, :N_LOAD]
         return LoadBody(self.parameters, covariance)
-
-
-def _number(value: float) -> float | None:
-    return float(value) if np.isfinite(value) else None

@@ -7,9 +7,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid_ros.estimation.estimate import KEY, half_width, interval
+from dynid_ros.estimation.estimate import half_width, interval
 from dynid_ros.identification.static_samples import Samples
-from dynid_ros.identified.identified_file import DIRECTIONS, new_document, save_identified
+from dynid_ros.identified.friction import DIRECTIONS, joint_friction_entry
+from dynid_ros.identified.gravity import gravity_section
+from dynid_ros.identified.identified_file import FREEDOM, as_number, new_document, save_identified
 from dynid_ros.identified.validation import Validation, validate_torque
 from dynid_ros.model import RobotModel
 from dynid_ros.model.gravity import GravityModel
@@ -244,41 +246,29 @@ class GravityResult:
         """Content of `identified.yaml`."""
         document = new_document(self.robot, self.sources, self.settings)
         value, error = self.parameters, self.standard_errors
-        document["gravity"], document["friction"] = {}, {}
         freedom = self._pick(self.gravity.names, self.freedom)
-        friction = {label: self.per_joint(label) for label in ("coulomb", "viscous", "offset")}
-        for label, *both in zip(DIRECTIONS, *(values.T for values in self.friction_torque()), strict=True):
-            friction[label] = (both[0], both[1])
-        for i, joint in enumerate(self.robot.joint_names):
-            state = self.observability[joint]
-            labels = [self.gravity.names[c].split()[0] for c in columns_of(self.gravity, i)]
-            entry: dict = {
-                label: _number(value[c]) for label, c in zip(labels, columns_of(self.gravity, i), strict=True)
-            }
-            for key, values in (("std", error), (KEY, freedom)):
-                entry[key] = {
-                    label: _number(values[c]) for label, c in zip(labels, columns_of(self.gravity, i), strict=True)
-                }
-            entry["observable"] = state.observable
-            if not state.observable:
-                entry |= {"torque_free": state.torque_free, "reason": state.reason}
-            document["gravity"][joint] = entry
-            document["friction"][joint] = {label: _number(values[i]) for label, (values, _) in friction.items()}
-            document["friction"][joint]["rotor_inertia"] = None
-            document["friction"][joint]["std"] = {label: _number(errors[i]) for label, (_, errors) in friction.items()}
-            document["friction"][joint][KEY] = self._friction_freedom(joint)
-        document["condition_number"] = _number(self.condition_number)
-        document[KEY] = float(np.median(self.freedom))
+        reasons = {joint: state.reason for joint, state in self.observability.items() if not state.observable}
+        document["gravity"] = gravity_section(self.gravity, value, error, reasons, freedom)
+        document["friction"] = {joint: self._friction_entry(i) for i, joint in enumerate(self.robot.joint_names)}
+        document["condition_number"] = as_number(self.condition_number)
+        document[FREEDOM] = float(np.median(self.freedom))
         if self.remarks:
             document["remarks"] = list(self.remarks)
         return document
 
-    def _friction_freedom(self, joint: str) -> dict[str, float | None]:
-        """Of each standard error; those of both directions are the fewest of what they are made of."""
+    def _friction_entry(self, i: int) -> dict:
+        """Friction of a joint; errors of its torques by direction have the fewer degrees of freedom of their parts."""
         terms = ("coulomb", "viscous", "offset")
-        own = dict(zip(terms, self._pick([f"{term} {joint}" for term in terms], self.freedom), strict=True))
-        both = np.fmin(own["coulomb"], own["offset"])
-        return {label: _number(value) for label, value in {**own, **dict.fromkeys(DIRECTIONS, both)}.items()}
+        own = self._pick([f"{term} {self.robot.joint_names[i]}" for term in terms], self.freedom)
+        found = {}
+        for term, freedom in zip(terms, own, strict=True):
+            values, errors = self.per_joint(term)
+            found[term] = (values[i], errors[i], freedom)
+        values, errors = (column[i] for column in self.friction_torque())
+        both = np.fmin(own[0], own[2])
+        return joint_friction_entry(
+            found | {way: (v, e, both) for way, v, e in zip(DIRECTIONS, values, errors, strict=True)}
+        )
 
     def save(self, path: str | Path, validations: tuple[Validation, ...] = ()) -> Path:
         """Write `identified.yaml`."""
@@ -320,7 +310,3 @@ class GravityResult:
         scaled = rows / self.scale
         outside = scaled - scaled @ self.determined.T @ self.determined
         return np.linalg.norm(outside, axis=-1) <= 1e-6 * np.maximum(np.linalg.norm(scaled, axis=-1), 1e-12)
-
-
-def _number(value: float) -> float | None:
-    return float(value) if np.isfinite(value) else None

@@ -11,11 +11,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.errors import IdentificationError, ModelError
-from dynid_ros.estimation.estimate import KEY, BaseEstimate, half_width
+from dynid_ros.estimation.estimate import BaseEstimate, half_width
 from dynid_ros.files import write_atomically
 from dynid_ros.identification.equations import validate
-from dynid_ros.identified.identified_file import _number, new_document, save_identified
-from dynid_ros.identified.links import MISSING, KnownArm, LinkModel, dry_torques, friction_section, links_section
+from dynid_ros.identified.friction import dry_torques, friction_section
+from dynid_ros.identified.gravity import gravity_section
+from dynid_ros.identified.identified_file import FREEDOM, as_number, new_document, save_identified
+from dynid_ros.identified.links import MISSING, KnownArm, LinkModel, base_parameters_section, links_section
 from dynid_ros.identified.validation import Validation
 from dynid_ros.model import RobotModel
 from dynid_ros.model.base_parameters import LINK_PARAMETER, BaseParameters, random_motion, regressor_blocks
@@ -26,7 +28,7 @@ from dynid_ros.model.urdf_export import posture_error, urdf_with_inertias
 from dynid_ros.recording import Recording
 
 
-def gravity_section(robot: RobotModel, base: BaseParameters, estimate: BaseEstimate, parameters: NDArray) -> dict:
+def _gravity(robot: RobotModel, base: BaseParameters, estimate: BaseEstimate, parameters: NDArray) -> dict:
     """Moments of the identified links, for gravity compensation."""
     gravity = GravityModel(robot)
     moments, free = gravity.project(parameters), gravity.unobservable_axes()
@@ -38,22 +40,13 @@ def gravity_section(robot: RobotModel, base: BaseParameters, estimate: BaseEstim
     unknown = missing | (np.abs(shares) @ ~np.isfinite(estimate.values[inertial]) > 0)
     std = np.sqrt(np.einsum("ij,jk,ik->i", shares, estimate.covariance[np.ix_(inertial, inertial)], shares))
     freedom = np.where(shares != 0.0, estimate.freedom[inertial], np.inf).min(axis=1, initial=np.inf)
-    section = {}
-    for i, joint in enumerate(robot.joint_names):
-        columns = range(len(moments))[gravity.columns(i)]
-        labels = [gravity.names[c].split()[0] for c in columns]
-        observable = not free[i] and not any(unknown[c] for c in columns)
-        section[joint] = {
-            **{label: float(moments[c]) for label, c in zip(labels, columns, strict=True)},
-            "std": {label: _number(np.nan if unknown[c] else std[c]) for label, c in zip(labels, columns, strict=True)},
-            KEY: {label: _number(freedom[c]) for label, c in zip(labels, columns, strict=True)},
-            "observable": observable,
-        }
-        if free[i]:
-            section[joint] |= {"torque_free": True, "reason": "gravity never loads this joint"}
-        elif not observable:
-            section[joint] |= {"torque_free": False, "reason": "the motion does not show its gravity torque"}
-    return section
+    std[unknown] = np.nan
+    reasons = {
+        joint: "the motion does not show its gravity torque"
+        for i, (joint, torque_free) in enumerate(zip(robot.joint_names, free, strict=True))
+        if not torque_free and unknown[gravity.columns(i)].any()
+    }
+    return gravity_section(gravity, moments, std, reasons, freedom)
 
 
 # What a recording decides of links and friction, and what it does not.
@@ -247,16 +240,18 @@ class LinkResult:
 
     def document(self) -> dict:
         """Content of `identified.yaml`."""
-        document = new_document(self.robot, self.sources, self.settings)
-        document["gravity"] = gravity_section(self.robot, self.base, self.base_parameters, self.parameters)
+        document, found = new_document(self.robot, self.sources, self.settings), self.base_parameters
+        document["gravity"] = _gravity(self.robot, self.base, found, self.parameters)
         if not self.missing:
             document["links"] = links_section(self.robot, self.parameters, self.standard_errors)
-        document["friction"] = friction_section(self.model, self.base_parameters)
-        document["base_parameters"] = self.base_parameters.document()
+        document["friction"] = friction_section(self.robot, self.friction, self.model.coefficients, found)
+        document["base_parameters"] = base_parameters_section(
+            found.expressions, found.values, found.standard_errors, found.nominal, found.freedom
+        )
         document |= {} if self.missing else self.known_arm.document()
         document["signals"] = self.model.signals.document()
-        document["condition_number"] = float(self.condition_number) if np.isfinite(self.condition_number) else None
-        document["degrees_of_freedom"] = float(np.median(self.base_parameters.freedom))
+        document["condition_number"] = as_number(self.condition_number)
+        document[FREEDOM] = float(np.median(found.freedom))
         document["remarks"] = [*self.remarks, *self.urdf_remarks]
         return document
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid_ros.estimation.estimate import KEY, half_width, interval
+from dynid_ros.estimation.estimate import half_width, interval
 from dynid_ros.identification.torque_sensors.torque_sensor_fit import (
     Freedom,
     TorqueSensorFit,
@@ -19,7 +19,7 @@ from dynid_ros.identification.torque_sensors.torque_sensor_fit import (
 )
 from dynid_ros.identification.torque_sensors.torque_sensor_model import CENTER, TorqueSensorModel
 from dynid_ros.identified.gravity import KnownGravity
-from dynid_ros.identified.identified_file import new_document, save_identified
+from dynid_ros.identified.identified_file import FREEDOM, as_number, as_numbers, new_document, save_identified
 from dynid_ros.identified.torque_sensors import DEFAULTS, TorqueSensors
 from dynid_ros.recording import Recording
 
@@ -222,9 +222,9 @@ class TorqueSensorResult:
         columns = {label: self.per_joint(label) for label in (*DEFAULTS, "coulomb")}
         section: dict = {}
         for j, joint in enumerate(self.joint_names):
-            entry: dict = {label: _number(value[j]) for label, (value, _) in columns.items()}
-            entry["std"] = {label: _number(error[j]) for label, (_, error) in columns.items()}
-            entry[KEY] = self.fit.freedom
+            entry: dict = {label: as_number(value[j]) for label, (value, _) in columns.items()}
+            entry["std"] = {label: as_number(error[j]) for label, (_, error) in columns.items()}
+            entry[FREEDOM] = self.fit.freedom
             entry["undecided"] = {
                 label: self.reasons[f"{label} {joint}"] for label in columns if f"{label} {joint}" in self.reasons
             }
@@ -237,12 +237,12 @@ class TorqueSensorResult:
         about["left_out"] = dict(zip(self.joint_names, self.fit.left_out.tolist(), strict=True))
         center = self.center
         if self.model.mass is not None and center is not None:
-            about["reference_mass"] = {"mass": self.model.mass.mass, "center": [_number(c) for c in center]}
+            about["reference_mass"] = {"mass": self.model.mass.mass, "center": as_numbers(center)}
         if gravity is not None:
             about["moment_covariance"] = gravity.covariance.tolist()
         document["torque_sensor_calibration"] = about
-        document["condition_number"] = _number(self.condition_number)
-        document[KEY] = self.fit.freedom
+        document["condition_number"] = as_number(self.condition_number)
+        document[FREEDOM] = self.fit.freedom
         document["remarks"] = list(self.remarks)
         return document
 
@@ -256,7 +256,7 @@ class TorqueSensorResult:
         """
         document = self.document()
         if arm is not None:
-            sections = ("source", "condition_number", KEY, "remarks")
+            sections = ("source", "condition_number", FREEDOM, "remarks")
             about = document["torque_sensor_calibration"] | {key: document[key] for key in sections}
             document = {
                 **document,
@@ -273,7 +273,3 @@ class TorqueSensorResult:
     def _pick(self, names: tuple[str, ...] | list[str]) -> tuple[NDArray, NDArray]:
         where = [self.names.index(name) for name in names]
         return self.parameters[where], self.standard_errors[where]
-
-
-def _number(value: float) -> float | None:
-    return float(value) if np.isfinite(value) else None

@@ -22,8 +22,9 @@ from dynid_ros.nodes.compensation.inputs import CompensationLinks, CompensationL
 from dynid_ros.nodes.compensation.loop import CompensationLoop
 from dynid_ros.nodes.compensation.ros2_control import ROUTES, EffortCommands
 from dynid_ros.nodes.shared.controllers import ControllerAnswer
+from dynid_ros.nodes.shared.diagnostics import robot_name
 from dynid_ros.nodes.shared.parameters import NodeParameter
-from dynid_ros.nodes.shared.robot_description import ROBOT_PARAMETERS, described, robot_description, robot_name
+from dynid_ros.nodes.shared.robot_description import ROBOT_PARAMETERS, described, robot_description
 from dynid_ros.nodes.shared.topics import LATCHED
 
 # Parameters of the node `gravity_compensation`, and what they make.

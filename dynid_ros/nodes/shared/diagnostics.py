@@ -1,5 +1,6 @@
 """One status line per node on `/diagnostics`, twice a second (diagnostic_updater is not needed for that)."""
 
+import re
 import time
 import traceback
 from collections.abc import Callable
@@ -24,6 +25,13 @@ def silence(topic: str, received: float) -> str:
     """Complaint about a topic that was heard last at `received` (s, monotonic) or watched since; empty: no cause."""
     age = time.monotonic() - received
     return f"no message on {topic} for {age:.1f} s" if age > SILENCE else ""
+
+
+def robot_name(urdf: str) -> str:
+    """Name that a URDF gives its robot, without a look at the rest of it; empty: none."""
+    tag = re.search(r"<robot\b[^>]{,10000}", urdf)  # one tag, of bounded length: a publisher may send anything
+    found = re.search(r"\bname\s*=\s*([\"'])(.*?)\1", tag[0], flags=re.DOTALL) if tag else None
+    return found[2] if found else ""
 
 
 class Diagnostics:

@@ -1,7 +1,6 @@
 """The URDF of the robot: from a parameter (text or file) or from the latched topic."""
 
 import math
-import re
 import time
 from types import SimpleNamespace
 
@@ -73,13 +72,6 @@ def described(text: str, topic: str) -> str:
     if not is_urdf_text(text):
         raise DynidError(f"topic '{topic}' says '{text[:100]}', which is no URDF; expected its text, <robot …")
     return text
-
-
-def robot_name(urdf: str) -> str:
-    """Name that a URDF gives its robot, without a look at the rest of it; empty: none."""
-    tag = re.search(r"<robot\b[^>]{,10000}", urdf)  # one tag, of bounded length: a publisher may send anything
-    found = re.search(r"\bname\s*=\s*([\"'])(.*?)\1", tag[0], flags=re.DOTALL) if tag else None
-    return found[2] if found else ""
 
 
 def robot_model(node: Node, settings: SimpleNamespace, timeout: float = math.inf) -> RobotModel:

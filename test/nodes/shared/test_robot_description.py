@@ -18,7 +18,8 @@ from dynid_ros.errors import DynidError  # noqa: E402
 from dynid_ros.nodes.excitation import ExcitationNode  # noqa: E402
 from dynid_ros.nodes.gravity_markers import GravityMarkers  # noqa: E402
 from dynid_ros.nodes.shared import robot_description  # noqa: E402
-from dynid_ros.nodes.shared.robot_description import described, robot_name  # noqa: E402
+from dynid_ros.nodes.shared.diagnostics import robot_name  # noqa: E402
+from dynid_ros.nodes.shared.robot_description import described  # noqa: E402
 from dynid_ros.nodes.shared.topics import LATCHED  # noqa: E402
 
 

@@ -1,0 +1,240 @@
+"""Section `friction` of `identified.yaml`: coefficients of each joint, and what its dry friction and offset make up.
+
+Of a joint with an offset Coulomb friction alone is not found: an offset looks like friction that differs by direction.
+Then the file has the torques of both directions as well, which the data do determine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynid_ros.errors import IdentifiedFileError, ModelError
+from dynid_ros.identified.identified_file import (
+    FREEDOM,
+    as_number,
+    file_of,
+    is_number,
+    mapping,
+    read_finite,
+    read_number,
+    section_of,
+)
+from dynid_ros.model.friction import COUPLING_TERMS, FrictionModel, JointFriction
+from dynid_ros.model.robot import RobotModel
+
+if TYPE_CHECKING:
+    from dynid_ros.estimation.estimate import BaseEstimate
+
+DIRECTIONS = ("torque_positive", "torque_negative")
+"""Torque besides gravity of a joint that moves slowly in its positive, and negative, direction."""
+COMMON_TERMS = ("coulomb", "viscous", "offset", "rotor_inertia")
+SHAPES = ("smoothing", "dead_zone", "stribeck_velocity")
+SURE = 2.0
+"""Standard errors below the estimate: the lower end of its 95 % interval is what a joint has at least."""
+SIDES = ("{}", "{}_positive", "{}_negative")
+
+
+def joint_friction_entry(estimates: Mapping[str, tuple[float, float, float]]) -> dict:
+    """Entry of a joint: from value, standard error and its degrees of freedom by label, NaN where not known."""
+    entry: dict = {label: as_number(value) for label, (value, _, _) in estimates.items()}
+    entry["rotor_inertia"] = None
+    entry["std"] = {label: as_number(error) for label, (_, error, _) in estimates.items()}
+    entry[FREEDOM] = {label: as_number(freedom) for label, (_, _, freedom) in estimates.items()}
+    return entry
+
+
+def friction_section(robot: RobotModel, model: FrictionModel, coefficients: NDArray, estimate: BaseEstimate) -> dict:
+    """Coefficients by joint with their standard errors, and the shape of the terms.
+
+    Args:
+        robot: the arm.
+        model: terms of the joints.
+        coefficients: (f,) in the order of `model.names(robot)`.
+        estimate: what the data alone say of them.
+
+    """
+    values = dict(zip(model.names(robot), coefficients, strict=True))
+    errors = dict(zip(estimate.names, estimate.standard_errors, strict=True))
+    freedom = dict(zip(estimate.names, estimate.freedom, strict=True))
+    found = dict(zip(estimate.names, estimate.values, strict=True))
+    section: dict = {}
+    for joint, friction in zip(robot.joint_names, model.of(robot.n_joints), strict=True):
+        # What the data do not decide is no coefficient, though the model needs some number in its place.
+        own = {term: as_number(values[f"{term} {joint}"]) for term in friction.terms}
+        own |= {term: None for term in own if np.isnan(found.get(f"{term} {joint}", 0.0))}
+        entry: dict = {term: own.get(term) for term in COMMON_TERMS}
+        if friction.asymmetric:
+            for term in ("coulomb", "viscous"):
+                ways = [own.get(f"{term}_positive"), own.get(f"{term}_negative")]
+                entry[term] = float(np.mean(known)) if len(known := [w for w in ways if w is not None]) == 2 else None
+        entry |= own
+        entry |= {name: getattr(friction, name) for name in SHAPES}
+        entry["terms"] = list(friction.terms)
+        entry["std"] = {term: as_number(errors.get(f"{term} {joint}", np.nan)) for term in own}
+        entry[FREEDOM] = {term: as_number(freedom.get(f"{term} {joint}", np.nan)) for term in own}
+        for name, numbers in dry_torques(own, joint, estimate).items():
+            entry[name], entry["std"][name], entry[FREEDOM][name] = map(as_number, numbers)
+        section[joint] = entry
+    if model.coupled:
+        pairs = [(robot.joint_names[i], robot.joint_names[j]) for i, j in model.coupled]
+        section["coupled"] = [
+            {"joints": [i, j], **{term: float(values[f"{term} {i} {j}"]) for term in COUPLING_TERMS}} for i, j in pairs
+        ]
+    return section
+
+
+def dry_torques(own: dict, joint: str, estimate: BaseEstimate) -> dict[str, tuple[float, float, float]]:
+    """Coulomb friction and offset together in each direction of motion, standard error, degrees of freedom.
+
+    Only of joints with an offset.
+
+    Args:
+        own: coefficients by term, None for those that the data do not decide.
+        joint: whose they are.
+        estimate: by the data.
+
+    """
+    own = {term: value for term, value in own.items() if value is not None}
+    if "offset" not in own:
+        return {}
+    index, found = {name: i for i, name in enumerate(estimate.names)}, {}
+    for name, sign in zip(DIRECTIONS, (1.0, -1.0), strict=True):
+        side = name.removeprefix("torque_")
+        signs = {"offset": 1.0, "coulomb": sign, f"coulomb_{side}": sign}
+        terms = [term for term in own if term in signs]
+        places = [index.get(f"{term} {joint}", -1) for term in terms]
+        factor = np.array([signs[term] for term in terms])
+        error = freedom = np.nan
+        if min(places) >= 0 and np.isfinite(estimate.values[places]).all():
+            error = float(np.sqrt(max(factor @ estimate.covariance[np.ix_(places, places)] @ factor, 0.0)))
+            freedom = float(estimate.freedom[places].min())
+        found[name] = (float(factor @ [own[term] for term in terms]), error, freedom)
+    return found if len(terms) > 1 else {}
+
+
+def friction_values(document: dict, joints: Sequence[str], labels: Sequence[str]) -> list[NDArray]:
+    """(n,) of each label, such as "coulomb"; NaN where the file has none.
+
+    Raises:
+        IdentifiedFileError: the section is malformed.
+
+    """
+    section, file = mapping(document, "friction", file_of(document)), file_of(document)
+    entries = {joint: mapping(section, joint, f"{file}: friction") for joint in joints}
+    return [
+        np.array([read_number(document, entry, label, f"friction of joint '{j}'") for j, entry in entries.items()])
+        for label in labels
+    ]
+
+
+def determined_friction(document: dict) -> dict:
+    """The section without Coulomb friction and offset of joints whose torques by direction are known."""
+    return {
+        joint: {label: value for label, value in entry.items() if label not in ("coulomb", "offset")}
+        if isinstance(entry, dict) and any(is_number(entry.get(label)) for label in DIRECTIONS)
+        else entry
+        for joint, entry in mapping(document, "friction", file_of(document)).items()
+    }
+
+
+def least_friction(document: Mapping, joint: str) -> tuple[float, float]:
+    """Coulomb (N m) and viscous (N m s/rad) friction that a joint has at least: lower ends of the 95 % intervals.
+
+    Where the two directions have friction of their own it is the smaller one's; below zero it is zero.
+
+    Raises:
+        IdentifiedFileError: neither was identified.
+
+    """
+    section = document.get("friction")
+    if not isinstance(section, dict):
+        raise IdentifiedFileError(
+            f"{file_of(document)}: has no section friction; set friction_scale to 0, or identify it"
+        )
+    entry = section.get(joint)
+    coulomb, viscous = (_at_least(entry, term) if isinstance(entry, dict) else None for term in ("coulomb", "viscous"))
+    if coulomb is None and viscous is None:
+        raise IdentifiedFileError(
+            f"{file_of(document)}: friction of joint '{joint}' was not identified; set its friction_scale to 0, or "
+            "identify it"
+        )
+    return coulomb or 0.0, viscous or 0.0
+
+
+def _at_least(entry: Mapping, term: str) -> float | None:
+    """What the joint surely has of a term, at least 0; None: not known."""
+    errors = entry.get("std")
+    sure = []
+    for key in (side.format(term) for side in SIDES):
+        value = entry.get(key)
+        if is_number(value):
+            error = errors.get(key) if isinstance(errors, dict) else None
+            sure.append(value - SURE * (error if is_number(error) else 0.0))
+    return max(min(sure), 0.0) if sure else None
+
+
+def friction_model(document: dict, robot: RobotModel) -> tuple[FrictionModel, NDArray]:
+    """Terms of the joints, and their coefficients (f,).
+
+    Raises:
+        IdentifiedFileError: the section is missing or malformed, or a coefficient of it is not known.
+
+    """
+    section = section_of(document, "friction", "link")
+    joints, coefficients = [], []
+    for joint in robot.joint_names:
+        entry = section.get(joint)
+        if not isinstance(entry, dict) or not isinstance(entry.get("terms"), list):
+            raise IdentifiedFileError(
+                f"{file_of(document)}: friction of joint '{joint}' is missing; run the link identification again"
+            )
+        joints.append(_joint_friction(document, joint, entry))
+        where = f"friction of joint '{joint}'"
+        coefficients += [read_finite(document, entry, term, where) for term in joints[-1].terms]
+    pairs = section.get("coupled", [])
+    if not isinstance(pairs, list):
+        raise IdentifiedFileError(f"{file_of(document)}: friction: coupled is {pairs!r}, expected a list of pairs")
+    coupled = []
+    for entry in pairs:
+        coupled.append(_pair(document, robot, entry))
+        coefficients += [read_finite(document, entry, term, "coupled friction") for term in COUPLING_TERMS]
+    return FrictionModel(joints, coupled), np.array(coefficients)
+
+
+def _pair(document: dict, robot: RobotModel, entry: object) -> tuple[int, int]:
+    names = entry.get("joints") if isinstance(entry, dict) else None
+    if not isinstance(names, list) or len(names) != 2 or names[0] == names[1]:
+        raise IdentifiedFileError(f"{file_of(document)}: friction: coupled joints {entry!r}: not two joints")
+    try:
+        return robot.joint_names.index(names[0]), robot.joint_names.index(names[1])
+    except ValueError as error:
+        raise IdentifiedFileError(
+            f"{file_of(document)}: friction: coupled joints {names}; the robot has {', '.join(robot.joint_names)}"
+        ) from error
+
+
+def _joint_friction(document: dict, joint: str, entry: dict) -> JointFriction:
+    where = f"friction of joint '{joint}'"
+    terms = [str(term) for term in entry["terms"]]
+    plain = [term.removesuffix("_positive").removesuffix("_negative") for term in terms]
+    stribeck = entry.get("stribeck_velocity")
+    try:
+        friction = JointFriction(
+            coulomb="coulomb" in plain,
+            viscous="viscous" in plain,
+            offset="offset" in plain,
+            rotor_inertia="rotor_inertia" in plain,
+            asymmetric=plain != terms,
+            smoothing=read_finite(document, entry, "smoothing", where),
+            dead_zone=read_finite(document, entry, "dead_zone", where),
+            stribeck_velocity=None if stribeck is None else read_finite(document, entry, "stribeck_velocity", where),
+        )
+    except ModelError as error:
+        raise IdentifiedFileError(f"{file_of(document)}: {where}: {error}") from error
+    if list(friction.terms) != terms:
+        raise IdentifiedFileError(f"{file_of(document)}: {where} has terms {terms}, expected {list(friction.terms)}")
+    return friction
