@@ -33,10 +33,10 @@ from dynid_ros.model import BaseParameters, FrictionModel, JointFriction, RobotM
 from dynid_ros.recording import Recording
 
 DEEP = {
-    "Samples": "dynid_ros.identification.samples",
+    "Samples": "dynid_ros.identification.static_samples",
     "TorsionIdentification": "dynid_ros.identification.flexible",
-    "known_arm": "dynid_ros.identification.load.known_arm",
-    "load_identified": "dynid_ros.identification.identified_file",
+    "known_arm": "dynid_ros.identified.links",
+    "load_identified": "dynid_ros.identified.identified_file",
 }
 """What no package face offers, and the module that has it today."""
 ESTIMATORS = ("consistent", "weighted", "ordinary", "huber", "sequential", "error_model", "ridge", "minimum_norm")

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 Edit = tuple[str, str, str]
-"""Function, class or constant of dynid_ros (`file:name` where several files have it), text in it once, text in place."""
+"""Function, class or constant of dynid_ros (`file:name` where several files have it), text in it, text in place."""
 
 
 class Break(NamedTuple):

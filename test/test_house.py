@@ -127,6 +127,10 @@ def test_face_offers_what_it_lists(face):
         module.nonsense  # noqa: B018
 
 
+def test_every_folder_of_sources_is_a_package():
+    assert [relative(path) for path in SOURCES if not path.with_name("__init__.py").is_file()] == []
+
+
 def test_files_are_short():
     def end(path: Path) -> list[str]:
         return path.read_text(encoding="utf-8").splitlines()[500:]

@@ -23,7 +23,7 @@ from dynid_ros.demo.processes import stop
 ROOT = Path(__file__).resolve().parents[1]
 BUILDERS = Path(sys.prefix) / "builders"
 """Where the Makefile puts colcon and uv."""
-NODES = sorted(path.stem for path in (ROOT / "dynid_ros" / "nodes").glob("[!_]*.py"))
+NODES = sorted(["demo", *(path.stem for path in (ROOT / "dynid_ros/nodes").glob("[!_]*.py"))])
 PATIENCE = 300.0
 """For a command, or for all nodes to be there, s."""
 

@@ -12,9 +12,9 @@ from dynid_ros.errors import TrajectoryError
 from dynid_ros.information.criteria import CRITERIA
 from dynid_ros.information.steady_state import FlexibleJoints
 from dynid_ros.jobs.excitation import excite
-from dynid_ros.jobs.exciting.joint_values import joint_values
 from dynid_ros.jobs.experiments import CLEARANCE, FLEXIBLE, FLOOR_HEIGHT, KINDS, flexible_prior, surroundings
 from dynid_ros.jobs.inputs import read_recordings, read_robot
+from dynid_ros.jobs.joint_values import joint_values
 from dynid_ros.jobs.judging import judge
 from dynid_ros.jobs.progress import progress
 from dynid_ros.model import RobotModel
