@@ -595,7 +595,7 @@ def _excitation() -> list[Break]:
         Break(
             asked + "test_an_inactive_controller_is_refused",
             "its state is not looked at",
-            (("MotionController.refusal", "self._watch.state == INACTIVE:", "False:"),),
+            (("MotionController._is_inactive", "self._watch.state == INACTIVE", "False"),),
         ),
         Break(
             asked + "test_deactivated_under_way_it_is_told_and_the_motion_is_stopped",

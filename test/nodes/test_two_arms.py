@@ -79,7 +79,9 @@ class Arm:
     def compensate(self):
         for transition in (Transition.TRANSITION_CONFIGURE, Transition.TRANSITION_ACTIVATE):
             self.ask("gravity_compensation/change_state", ChangeState, transition=Transition(id=transition))
-        self.ask("gravity_compensation/enable", SetBool, data=True)
+        # which a new subscription on a busy machine is late to get
+        enable = f"/{self.name}/gravity_compensation/enable"
+        wait(lambda: "no joint state" not in call(self.client, SetBool, enable, SetBool.Request(data=True)).message)
         wait(lambda: self.told["gravity_compensation/state"] == "active")
 
     def comes_to_rest(self):

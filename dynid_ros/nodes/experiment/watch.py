@@ -51,8 +51,9 @@ class MotionController:
 
     @property
     def is_answering(self) -> bool:
-        """Whether it is there, and its first answer on the way."""
-        return self._query is not None and self._query.latest is None and self._query.is_served
+        """Whether it is there, and its first answer on the way, or it may just be told that it was activated."""
+        asked = self._query is not None and self._query.latest is None and self._query.is_served
+        return asked or self._is_inactive
 
     @property
     def jerks(self) -> bool:
@@ -63,7 +64,7 @@ class MotionController:
     @property
     def refusal(self) -> str:
         """Why it is to carry out no motion; empty: it may, or nobody knows."""
-        if self._watch is not None and self._watch.state == INACTIVE:
+        if self._is_inactive:
             return f"controller '{self.name}' is inactive; activate it (ros2 control list_controllers)"
         if self.jerks and not self._accept_jerk:
             return (
@@ -72,6 +73,10 @@ class MotionController:
                 "anew, or set parameter accept_jerk of this node"
             )
         return ""
+
+    @property
+    def _is_inactive(self) -> bool:
+        return self._watch is not None and self._watch.state == INACTIVE
 
     @property
     def _answer(self) -> ControllerAnswer | None:

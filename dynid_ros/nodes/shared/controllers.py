@@ -28,6 +28,10 @@ ACTIVATED, DEACTIVATED, GOAL, NOTHING = "was activated", "was deactivated", "acc
 """What may happen."""
 
 
+EVENTS = 100
+"""Transitions that may wait in the queue of a busy node: loading a controller anew takes ten."""
+
+
 class ControllerWatch:
     """Follows the lifecycle of one controller, and the goals of its action.
 
@@ -70,7 +74,7 @@ class ControllerWatch:
         self._goals: set[bytes] = set()
         self._servers: set[bytes] = set()
         self._status_topic = node.resolve_topic_name(f"{controller}/follow_joint_trajectory/_action/status")
-        node.create_subscription(TransitionEvent, f"{controller}/transition_event", self._on_transition, 10)
+        node.create_subscription(TransitionEvent, f"{controller}/transition_event", self._on_transition, EVENTS)
         node.create_subscription(GoalStatusArray, self._status_topic, self._on_goals, LATCHED)
         if (activity := message_type("controller_manager_msgs", "ControllerManagerActivity")) is not None:
             manager = f"{controller.removesuffix(self._name)}controller_manager"
