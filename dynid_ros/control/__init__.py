@@ -2,9 +2,8 @@
 
 from dynid_ros.control.compensator_settings import JointSettings, Timing
 from dynid_ros.control.gravity_compensator import GravityCompensator, GravityTorque, State
-from dynid_ros.control.gravity_feedforward import CarriedLoad, LoadedGravity, load_gravity_torque
+from dynid_ros.control.gravity_feedforward import CarriedLoad, JointSprings, LoadedGravity, load_gravity_torque
 from dynid_ros.control.joint_feedback import FeedbackGains, JointFeedback, compensated_friction
-from dynid_ros.control.joint_springs import JointSprings
 from dynid_ros.control.model_change import ModelChange
 
 __all__ = [

@@ -4,8 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dynid_ros.control.joint_feedback import FeedbackGains
-from dynid_ros.control.per_joint import per_joint
+from dynid_ros.control.joint_feedback import FeedbackGains, numbers
 from dynid_ros.errors import ControlError
 from dynid_ros.model import RobotModel
 
@@ -104,14 +103,14 @@ class JointSettings:
             raise ControlError(f"effort_limit_factor is {effort_limit_factor}; expected a number above 0, at most 1")
         if not (math.isfinite(limit_margin) and limit_margin >= 0.0):
             raise ControlError(f"limit_margin is {limit_margin}; expected a finite number of rad or m, at least 0")
-        gains = per_joint("scale", gain, names)
+        gains = numbers(gain, names, "scale")
         for name, value in zip(names, gains, strict=True):
             if not 0.0 <= value <= MAX_GAIN:
                 raise ControlError(f"scale of joint '{name}' is {value}; expected 0 to {MAX_GAIN}")
         efforts = [effort_limit_factor * float(effort) for effort in robot.limits.effort]
-        torques = _torque_limits(names, per_joint("torque_limits", torque, names) if torque else tuple(efforts))
+        torques = _torque_limits(names, numbers(torque, names, "torque_limits") if torque else tuple(efforts))
         slowest = tuple(value / fault_ramp_time for value in torques)
-        rates = per_joint("max_rate", rate, names) if rate else slowest
+        rates = numbers(rate, names, "max_rate") if rate else slowest
         for name, value, least in zip(names, rates, slowest, strict=True):
             if not (math.isfinite(value) and value >= least * (1.0 - 1e-9)):
                 raise ControlError(

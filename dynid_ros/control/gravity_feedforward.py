@@ -1,26 +1,30 @@
-"""From `identified.yaml` and a URDF to the gravity torque of one sample."""
+"""From `identified.yaml` and a URDF to the gravity torque of one sample: of the arm, its load and its springs."""
+
+from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dynid_ros.control.joint_springs import JointSprings
 from dynid_ros.errors import ControlError, IdentifiedFileError
+from dynid_ros.identified.flexible_joints import springs_of
 from dynid_ros.identified.gravity import gravity_moments
-from dynid_ros.identified.identified_file import check_same_robot, is_number, load_identified
+from dynid_ros.identified.identified_file import check_same_robot, file_of, is_number, load_identified
+from dynid_ros.identified.load import carried_load
 from dynid_ros.model import RobotModel
 from dynid_ros.model.gravity import GravityModel
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK, from_center_of_mass, transformed
 from dynid_ros.model.link_tree import LinkTree
+from dynid_ros.model.spring import Deflection, _cubic
 from dynid_ros.model.urdf import parse_urdf
 
-# A load that an arm carries, as far as gravity feels it.
-
-
+SETTLED = 1e-6  # rad or m; the last step of the links that still counts
+STEPS = 20
 LONGEST_LEVER = 2.0  # m; a centre of mass further away is one in millimetres
 
 
@@ -52,20 +56,14 @@ class CarriedLoad:
             )
 
     @classmethod
-    def of_section(cls, section: object) -> "CarriedLoad":
+    def of_section(cls, section: object) -> CarriedLoad:
         """Load of the section `load` of `identified.yaml`.
 
         Raises:
             ControlError: as above, or the section does not say mass, centre and frame.
 
         """
-        entries = section if isinstance(section, dict) else {}
-        mass, center, frame = (entries.get(key) for key in ("mass", "center", "frame"))
-        if not is_number(mass) or not isinstance(frame, str):
-            raise ControlError(f"its mass is {mass!r} kg in frame {frame!r}; expected a number and the name of a link")
-        if not isinstance(center, list) or len(center) != 3 or not all(map(is_number, center)):
-            raise ControlError(f"its center is {center!r}; expected three numbers, m")
-        return cls(float(mass), (float(center[0]), float(center[1]), float(center[2])), frame)
+        return cls(*carried_load(section))
 
     def __str__(self) -> str:
         if not self.mass:
@@ -98,7 +96,94 @@ class LoadFrames:
         return np.concatenate([np.zeros(self._others), transformed(point, pose)])
 
 
-# Gravity torque of one sample, of an arm and of the load that it carries, where its links are.
+class JointSprings:
+    """Springs of n joints; at rest each passes the gravity torque of its link on.
+
+    A step of the fixed point q = q_m - d(gravity(q)) leaves of an error what gravity changes per radian over the
+    stiffness: 0.01 on a soft industrial arm, where three looks are enough.
+
+    Args:
+        joint_names: n names, for messages.
+        springs: by joint name stiffness k (N m/rad), and cubic k3 (N m/rad^3) or dead_zone a (rad) where there is such
+            a term, of the law k e + k3 e^3, e = d beyond a play of -a to +a. Joints that are not named are rigid.
+
+    Raises:
+        ControlError: a spring that does not hold; the message names the joint.
+
+    """
+
+    def __init__(self, joint_names: Sequence[str], springs: Mapping[str, Mapping[str, Any]]) -> None:
+        self._names = tuple(joint_names)
+        beside = [name for name in springs if name not in self._names]
+        if beside:
+            raise ControlError(f"springs of joint(s) {', '.join(map(str, beside))}; expected {', '.join(self._names)}")
+        self._joints = [(i, _deflection(name, springs[name])) for i, name in enumerate(self._names) if name in springs]
+
+    @classmethod
+    def of_document(cls, document: Mapping[str, Any], joint_names: Sequence[str]) -> JointSprings | None:
+        """Springs of the section `flexible_joints` of `identified.yaml`; None without it.
+
+        Joints whose stiffness the data did not decide count as rigid: they hardly wound up.
+
+        Raises:
+            IdentifiedFileError: springs that cannot be counted with.
+
+        """
+        try:
+            springs = springs_of(document)
+            return None if springs is None else cls(joint_names, springs)
+        except ControlError as error:
+            raise IdentifiedFileError(
+                f"{file_of(document)}: section flexible_joints cannot be used: {error}. Identify the joints again, or "
+                "do without: use_springs false"
+            ) from error
+
+    def settled(self, motors: Sequence[float], gravity: Callable[[Sequence[float]], list[float]]) -> list[float]:
+        """Gravity torque (n,) of the links that hang on motors at `motors` (n,) and are at rest.
+
+        Raises:
+            ControlError: there is no such place, for the springs are too soft or the arm is too heavy.
+
+        """
+        links = list(motors)
+        for _ in range(STEPS):
+            torque = gravity(links)
+            settled = True
+            for i, deflection in self._joints:
+                place = motors[i] - deflection(torque[i])
+                settled &= abs(place - links[i]) < SETTLED  # not so if it is NaN
+                links[i] = place
+            if settled:
+                return torque
+        raise self._no_rest(motors)
+
+    @staticmethod
+    def _no_rest(motors: Sequence[float]) -> ControlError:
+        return ControlError(
+            f"the links find no rest on their springs with the motors at {[round(motor, 4) for motor in motors]}: the "
+            "springs are too soft for the arm and its load; check flexible_joints and the load"
+        )
+
+
+def _deflection(joint: str, entry: Mapping[str, Any]) -> Deflection:
+    """Deflection of a joint by torque, the law's inverse."""
+    stiffness, cubic, play = (entry.get(key, 0.0) for key in ("stiffness", "cubic", "dead_zone"))
+    for key, value, good in (
+        ("stiffness", stiffness, is_number(stiffness) and stiffness > 0.0),
+        ("cubic", cubic, is_number(cubic)),
+        ("dead_zone", play, is_number(play) and play >= 0.0),
+    ):
+        if not good:
+            raise ControlError(
+                f"{key} of joint '{joint}' is {value!r}; expected a number{' above 0' * (key == 'stiffness')}"
+            )
+    elastic = _cubic(stiffness, cubic) if cubic else (lambda torque: torque / stiffness)
+    if not play:
+        return elastic
+    # Without torque the link may be anywhere in the play. It is taken to cross it while the torque grows to what would
+    # wind the spring up by as much: a jump from end to end would let the fixed point swing.
+    crossed = stiffness * play
+    return lambda torque: elastic(torque) + play * min(max(torque / crossed, -1.0), 1.0)
 
 
 class LoadedGravity:
@@ -162,7 +247,7 @@ class LoadedGravity:
             return self._springs.settled(position, self._torque)
         return self._torque(position if links is None else links)
 
-    def carrying(self, load: CarriedLoad | None) -> "LoadedGravity":
+    def carrying(self, load: CarriedLoad | None) -> LoadedGravity:
         """The same arm with another load; takes microseconds."""
         return LoadedGravity(
             self.model, self.arm_moments, self._frames, load, largest_load=self._largest_load, springs=self._springs

@@ -12,14 +12,19 @@ from functools import cached_property
 from operator import mul
 from pathlib import Path
 
-from dynid_ros.control.per_joint import per_joint
 from dynid_ros.errors import ControlError
 from dynid_ros.identified.friction import least_friction
 from dynid_ros.identified.identified_file import load_identified
 from dynid_ros.model import RobotModel
+from dynid_ros.model.arrays import per_joint
 
 LARGEST_FRICTION_SCALE = 0.8
 """What is left of a joint's friction must brake it, whatever a delay and an error of the identification make of it."""
+
+
+def numbers(values: Sequence[float], joints: Sequence[str], what: str, least: float = -math.inf) -> tuple[float, ...]:
+    """Values (n,) of a setting, see `per_joint`, as the control loop takes them; raises `ControlError`."""
+    return tuple(per_joint(values, joints, what, error=ControlError, least=least).tolist())
 
 
 @dataclass(frozen=True)
@@ -73,7 +78,7 @@ class FeedbackGains:
         """
         names = tuple(robot.joint_names)
         stiff, damp, coulombs, viscouses = (
-            per_joint(name, values, names, least=0.0)
+            numbers(values, names, name, least=0.0)
             for name, values in (
                 ("stiffness", stiffness),
                 ("damping", damping),
@@ -87,7 +92,7 @@ class FeedbackGains:
                     f"joint '{name}' has stiffness {k:g} and no damping, and would swing; give it damping, to begin "
                     "with a tenth of the stiffness"
                 )
-        speeds = per_joint("setpoint_velocity", setpoint_velocity, names, least=0.0)
+        speeds = numbers(setpoint_velocity, names, "setpoint_velocity", least=0.0)
         for name, speed in zip(names, speeds, strict=True):
             if not speed:
                 raise ControlError(f"setpoint_velocity of joint '{name}' is {speed}; expected a number above 0")
@@ -198,7 +203,7 @@ def compensated_friction(
 
     """
     names = tuple(joint_names)
-    scales = per_joint("friction_scale", scale, names, least=0.0)
+    scales = numbers(scale, names, "friction_scale", least=0.0)
     for name, value in zip(names, scales, strict=True):
         if value > LARGEST_FRICTION_SCALE:
             raise ControlError(

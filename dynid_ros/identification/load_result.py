@@ -159,10 +159,24 @@ class LoadResult:
         """Mass, centre, principal moments with their 95 % intervals, and remarks."""
         return load_summary(self)
 
+    def section(self) -> dict:
+        """Section `load` of `identified.yaml`."""
+        return load_section(
+            self.frame,
+            self.possible,
+            self.body,
+            loaded=self.is_loaded,
+            freedom=self.estimate.freedom[: self.n_load],
+            mass_interval=self.confidence_intervals()[0],
+            center_intervals=self.center_intervals(),
+            nuisance=self.nuisance,
+            residual_rms=dict(zip(self.channels, self.residual_rms, strict=True)),
+        )
+
     def document(self) -> dict:
         """Content of `identified.yaml`."""
         document = new_document(self.robot, self.sources, self.settings)
-        document["load"] = load_section(self)
+        document["load"] = self.section()
         document["condition_number"] = as_number(self.condition_number)
         document["remarks"] = list(self.remarks)
         return document

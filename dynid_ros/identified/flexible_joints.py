@@ -1,62 +1,99 @@
-"""Section `flexible_joints` of `identified.yaml`, and what else the file tells of an arm with flexible joints."""
+"""Section `flexible_joints` of `identified.yaml`: spring, motor and friction of each joint, seen from the link."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Mapping
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from dynid_ros.identified.identified_file import as_number, new_document
-from dynid_ros.identified.links import base_parameters_section
-from dynid_ros.model.spring import SPRINGS
+from dynid_ros.errors import ControlError, IdentifiedFileError
+from dynid_ros.identified.identified_file import (
+    as_number,
+    as_numbers,
+    check_same_robot,
+    file_of,
+    is_number,
+    mapping,
+)
+from dynid_ros.model.robot import RobotModel
 
-if TYPE_CHECKING:
-    from dynid_ros.identification.flexible.flexible_result import FlexibleResult
-
-OF_LINKS = ("coulomb", "viscous")
+LINK_FRICTION = {"coulomb": "link_coulomb", "viscous": "link_viscous"}
+"""Keys of the link's friction, by the names that its terms have where no motor has friction of its own."""
 
 
-def document(result: FlexibleResult) -> dict:
-    """All sections: head, flexible joints, base parameters of the links, validations."""
-    layout, found = result.layout, new_document(result.layout.robot, result.sources, dict(result.settings))
-    found["flexible_joints"] = {joint: _joint(result, i) for i, joint in enumerate(result.joint_names)}
-    found["flexible_sums"] = [
-        {"expression": s.expression, "value": as_number(s.value), "std": as_number(s.standard_error)}
-        for s in result.sums
-    ]
-    found["flexible_recordings"] = [
-        {
-            "recording": run.source,
-            "clock_offset": float(run.clock_offset),
-            "clock_offset_std": as_number(run.clock_offset_error),
-            "clock_drift": float(run.clock_drift),
-            "zero": {joint: float(z) for joint, z in zip(result.joint_names, run.zero, strict=True)},
-        }
-        for run in result.runs
-    ]
-    errors, nominal = result.standard_errors, layout.base.project(layout.robot.parameters)
-    values = np.where(np.isfinite(errors[: len(nominal)]), result.parameters[: len(nominal)], np.nan)
-    found["base_parameters"] = base_parameters_section(layout.base.expressions, values, errors[: len(nominal)], nominal)
-    found["condition_number"] = as_number(result.condition_number)
-    if result.validations:
-        found["validation"] = [validation.document() for validation in result.validations]
+def flexible_joint_entry(
+    spring: str,
+    terms: Mapping[str, tuple[float, float, bool]],
+    stiffness_interval: NDArray,
+    resonance: float,
+) -> dict:
+    """Entry of a joint.
+
+    Args:
+        spring: name of the spring's law.
+        terms: value, standard error and whether the data decide it, by name of the parameter.
+        stiffness_interval: (2,) ends of the 95 % interval; infinite: the joint may be rigid.
+        resonance: of the link with the motor held, Hz.
+
+    """
+    told = {LINK_FRICTION.get(name, name): term for name, term in terms.items()}
+    return {
+        "spring": spring,
+        **{key: float(value) for key, (value, _, _) in told.items()},
+        "stiffness_interval": as_numbers(stiffness_interval),
+        "resonance": as_number(resonance),
+        "std": {key: as_number(error) for key, (_, error, _) in told.items()},
+        "decided": {key: bool(decided) for key, (_, _, decided) in told.items()},
+    }
+
+
+def springs_of(document: Mapping) -> dict[str, Mapping[str, Any]] | None:
+    """Entries of the joints whose stiffness the data decided, by joint; the others count as rigid. None: no section.
+
+    Raises:
+        ControlError: the section is malformed.
+
+    """
+    section = document.get("flexible_joints")
+    if section is None:
+        return None
+    if not isinstance(section, dict) or not all(isinstance(entry, dict) for entry in section.values()):
+        raise ControlError("expected for each flexible joint its stiffness")
+    return {joint: entry for joint, entry in section.items() if not _is_undecided(entry)}
+
+
+def joint_parameters(document: dict, robot: RobotModel, names: Collection[str]) -> dict[str, NDArray]:
+    """(n,) of each parameter, such as "stiffness" or "coulomb", the link's; at least 0.
+
+    Raises:
+        IdentifiedFileError: of another robot, without flexible joints, or with a stiffness that was not decided.
+
+    """
+    file, section = file_of(document), document.get("flexible_joints")
+    if not isinstance(section, dict):
+        raise IdentifiedFileError(f"{file}: it has no flexible_joints; give the file of `dynid identify flexible`")
+    check_same_robot(document, robot)
+    found = {name: np.zeros(robot.n_joints) for name in names}
+    for i, joint in enumerate(robot.joint_names):
+        entry = section.get(joint)
+        entry = entry if isinstance(entry, dict) else {}
+        for name, values in found.items():
+            key = LINK_FRICTION.get(name, name)
+            value = entry.get(key)
+            if not is_number(value):
+                raise IdentifiedFileError(f"{file}: {key} of joint '{joint}' is {value!r}, expected a number")
+            if name == "stiffness" and mapping(entry, "decided", f"{file}: joint '{joint}'").get(name) is not True:
+                raise IdentifiedFileError(
+                    f"{file}: the stiffness of joint '{joint}' is not decided: no motion can be designed by it; "
+                    "give one"
+                )
+            # Of friction that is next to nothing an estimate may be below it.
+            values[i] = max(value, 0.0)
     return found
 
 
-def _joint(result: FlexibleResult, i: int) -> dict:
-    layout, joint = result.layout, result.joint_names[i]
-    law = layout.springs[i]
-    intervals = result.confidence_intervals()
-    entry: dict = {"spring": next(name for name, kind in SPRINGS.items() if isinstance(law, kind))}
-    std, decided = {}, {}
-    for name in (*law.names, *layout.motor_terms, *OF_LINKS):
-        at = layout.names.index(f"{name} {joint}")
-        label = name if name not in OF_LINKS else f"link_{name}"
-        entry[label] = float(result.parameters[at])
-        std[label] = as_number(result.standard_errors[at])
-        decided[label] = bool(result.decided[at])
-    at = layout.names.index(f"stiffness {joint}")
-    entry["stiffness_interval"] = [as_number(end) for end in intervals[at]]
-    entry["resonance"] = as_number(result.resonances[i])
-    entry["std"], entry["decided"] = std, decided
-    return entry
+def _is_undecided(entry: Mapping[str, Any]) -> bool:
+    decided = entry.get("decided")
+    return isinstance(decided, dict) and decided.get("stiffness") is False

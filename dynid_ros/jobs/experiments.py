@@ -10,13 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid_ros.collision import Bodies, read_obstacles
-from dynid_ros.errors import CollisionError, IdentifiedFileError, TrajectoryError
+from dynid_ros.errors import CollisionError, TrajectoryError
 from dynid_ros.excitation import Experiment, FourierExcitation, StaticRotation
 from dynid_ros.excitation.fourier_excitation import flexible_excitation
 from dynid_ros.excitation.joint_by_joint import STEPS, JointByJoint
 from dynid_ros.excitation.payload_motion import PayloadMotion
 from dynid_ros.excitation.pose_set import PoseSet
-from dynid_ros.identified.identified_file import check_same_robot, is_number, load_identified, mapping
+from dynid_ros.identified.flexible_joints import joint_parameters
+from dynid_ros.identified.identified_file import load_identified
 from dynid_ros.information.steady_state import FlexibleJoints, proposed_base_frequency, resonance
 from dynid_ros.information.torque_information import InformationSource
 from dynid_ros.model import RobotModel
@@ -29,14 +30,8 @@ from dynid_ros.trajectories import MotionLimits, Workspace
 
 FLEXIBLE = "flexible"
 HARMONICS = 8
-KEYS = {
-    "stiffness": "stiffness",
-    "motor_inertia": "motor_inertia",
-    "motor_viscous": "motor_viscous",
-    "coulomb": "link_coulomb",
-    "viscous": "link_viscous",
-}
-"""Of the file, for each value of the prior."""
+PRIOR = ("stiffness", "motor_inertia", "motor_viscous", "coulomb", "viscous")
+"""Values of `FlexibleJoints` that a file has."""
 
 
 def flexible_prior(robot: RobotModel, given: Mapping[str, NDArray | None], path: Path | None = None) -> FlexibleJoints:
@@ -54,7 +49,7 @@ def flexible_prior(robot: RobotModel, given: Mapping[str, NDArray | None], path:
     """
     found = {name: value for name, value in given.items() if value is not None}
     if path is not None:
-        found = {**_of_file(robot, path, set(KEYS) - set(found)), **found}
+        found = {**joint_parameters(load_identified(path), robot, set(PRIOR) - set(found)), **found}
     missing = [name for name in ("stiffness", "motor_inertia") if name not in found]
     if missing:
         raise TrajectoryError(
@@ -96,30 +91,6 @@ def flexible_motion(
         driven = resonance(robot, stiffness, motor_inertia, pose, [name for name in names if name not in still]).driven
         given["base_frequency"] = proposed_base_frequency(driven, harmonics)
     return flexible_excitation(robot, limits, joints, workspace, held=still or None, **given)
-
-
-def _of_file(robot: RobotModel, path: Path, wanted: set[str]) -> dict[str, NDArray]:
-    document = load_identified(path)
-    section = document.get("flexible_joints")
-    if not isinstance(section, dict):
-        raise IdentifiedFileError(f"{path}: it has no flexible_joints; give the file of `dynid identify flexible`")
-    check_same_robot(document, robot)
-    found = {name: np.zeros(robot.n_joints) for name in wanted}
-    for i, joint in enumerate(robot.joint_names):
-        entry = section.get(joint)
-        entry = entry if isinstance(entry, dict) else {}
-        for name in wanted:
-            value = entry.get(KEYS[name])
-            if not is_number(value):
-                raise IdentifiedFileError(f"{path}: {KEYS[name]} of joint '{joint}' is {value!r}, expected a number")
-            if name == "stiffness" and mapping(entry, "decided", f"{path}: joint '{joint}'").get(name) is not True:
-                raise IdentifiedFileError(
-                    f"{path}: the stiffness of joint '{joint}' is not decided: no motion can be designed by it; "
-                    "give one"
-                )
-            # Of friction that is next to nothing an estimate may be below it.
-            found[name][i] = max(value, 0.0)
-    return found
 
 
 # What is recorded already, for a motion that adds to it.

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dynid_ros.errors import IdentificationError, IdentifiedFileError
 from dynid_ros.estimation.estimate import BaseEstimate
@@ -15,12 +14,13 @@ from dynid_ros.files import all_or_none, remove, writable_folder, write_atomical
 from dynid_ros.identification import LinkIdentification, LoadIdentification, LoadResult
 from dynid_ros.identification.load.driver_settings import SETTINGS, driver_settings
 from dynid_ros.identification.wrench_frame import Convention
-from dynid_ros.identified.identified_file import check_same_robot, freedom_of, is_number, load_identified
+from dynid_ros.identified.identified_file import load_identified
 from dynid_ros.identified.links import KnownArm, known_arm
+from dynid_ros.identified.load import load_estimate
 from dynid_ros.jobs.inputs import checked
 from dynid_ros.jobs.progress import progress
 from dynid_ros.model import RobotModel
-from dynid_ros.model.inertia import LOAD_NAMES, PARAMETERS_PER_LINK, STATIC
+from dynid_ros.model.inertia import LOAD_NAMES
 from dynid_ros.recording import Recording
 from dynid_ros.recording.checks.finding import Finding
 from dynid_ros.report.load import LoadEvidence, write_load_report
@@ -56,54 +56,20 @@ def read_tare(path: Path, robot: RobotModel) -> LoadResult:
         IdentifiedFileError: of another robot, or without a load whose mass is known.
 
     """
-    document = load_identified(path)
-    check_same_robot(document, robot)
-    section = document.get("load")
-    if not isinstance(section, dict):
-        raise IdentifiedFileError(f"{path}: it has no load to subtract; give the file of `dynid identify load`")
-    if section.get("frame") != robot.tip:
-        raise IdentifiedFileError(
-            f"{path}: its load is at {section.get('frame')}, the one to identify at {robot.tip}; identify both at the "
-            "same tip link"
-        )
-    estimate = section.get("estimate")
-    values, errors = (_ten(path, estimate, key) for key in ("parameters", "std"))
-    size = STATIC if np.isnan(values[STATIC:]).all() else PARAMETERS_PER_LINK
-    if np.isnan(values[:STATIC]).any():
-        raise IdentifiedFileError(f"{path}: it does not know the mass of its load, so that it cannot be subtracted")
-    source = section.get("source", document.get("source", {}))
-    recordings = source.get("recordings", []) if isinstance(source, dict) else []
-    covariance = np.diag(np.nan_to_num(errors[:size]) ** 2)
+    values, errors, freedom, recordings = load_estimate(load_identified(path), robot)
+    names, unknown = LOAD_NAMES[: len(values)], np.full(len(values), np.nan)
     return LoadResult(
         robot=robot,
-        estimate=BaseEstimate(
-            LOAD_NAMES[:size],
-            LOAD_NAMES[:size],
-            values[:size],
-            covariance,
-            np.full(size, np.nan),
-            np.array([freedom_of({}, estimate, name) for name in LOAD_NAMES[:size]]),
-        ),
-        solution=np.nan_to_num(values[:size]),
+        estimate=BaseEstimate(names, names, values, np.diag(np.nan_to_num(errors) ** 2), unknown, freedom),
+        solution=np.nan_to_num(values),
         condition_number=np.nan,
         channels=(),
         residual_rms=np.empty(0),
         signal_rms=np.empty(0),
         n_samples=0,
-        sources=tuple(map(str, recordings)) or (str(path),),
+        sources=tuple(recordings),
         settings={},
     )
-
-
-def _ten(path: Path, estimate: object, key: str) -> NDArray:
-    values = estimate.get(key) if isinstance(estimate, dict) else None
-    if not isinstance(values, list) or len(values) != PARAMETERS_PER_LINK or not all(map(_is_known, values)):
-        raise IdentifiedFileError(f"{path}: load: estimate: {key} is {values!r}, expected ten numbers or nulls")
-    return np.array([np.nan if value is None else value for value in values], dtype=float)
-
-
-def _is_known(value: object) -> bool:
-    return value is None or is_number(value)
 
 
 DRIVERS = "drivers"

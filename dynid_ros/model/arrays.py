@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dynid_ros.errors import ModelError
+from dynid_ros.errors import DynidError, ModelError
 
 # Products of stacked vectors (..., 3, N).
 
@@ -55,6 +55,37 @@ def joint_samples(joint_names: Sequence[str], **arrays: ArrayLike) -> list[np.nd
                 f"joint ({', '.join(joint_names)}), the same N for {', '.join(arrays)}"
             )
     return samples
+
+
+def per_joint(
+    value: ArrayLike,
+    joints: Sequence[object],
+    what: str,
+    *,
+    error: type[DynidError] = ModelError,
+    least: float = -np.inf,
+) -> np.ndarray:
+    """`value`, one for all joints or one for each, as (n,).
+
+    Args:
+        value: one number, or n.
+        joints: the n names.
+        what: to call it in an error.
+        error: to raise.
+        least: lowest value; finite: none may be NaN or beyond what arms have, either.
+
+    """
+    values = np.atleast_1d(np.array(value, dtype=float))
+    if values.shape not in ((1,), (len(joints),)):
+        raise error(
+            f"{what}: {values.size} values; give one for all joints or one for each of {', '.join(map(str, joints))}"
+        )
+    values = np.broadcast_to(values, len(joints)).copy()
+    for joint, number in zip(joints, values, strict=True):
+        if np.isfinite(least) and not least <= number <= LARGEST:
+            bound = "" if least == -LARGEST else f"of at least {least:g}, "
+            raise error(f"{what} of joint '{joint}' is {number}; expected a number {bound}up to {LARGEST:g}")
+    return values
 
 
 def finite_vector(values: ArrayLike, size: int, what: str) -> np.ndarray:

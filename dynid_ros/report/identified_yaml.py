@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from dynid_ros.errors import IdentifiedFileError
 from dynid_ros.estimation.estimate import half_width
+from dynid_ros.identified.flexible_joints import LINK_FRICTION
 from dynid_ros.identified.friction import determined_friction
 from dynid_ros.identified.identified_file import IdentifiedDocument, file_of, freedom_of, is_number, mapping
 from dynid_ros.identified.validation import Validation, read_validations
@@ -30,8 +31,8 @@ SPRINGS = (
     ("stiffness", "Stiffness", "N m/rad"),
     ("motor_inertia", "Motor inertia", "kg m²"),
     ("motor_viscous", "Motor viscous", "N m s/rad"),
-    ("coulomb", "Coulomb", "N m"),
-    ("viscous", "Viscous", "N m s/rad"),
+    (LINK_FRICTION["coulomb"], "Link Coulomb", "N m"),
+    (LINK_FRICTION["viscous"], "Link viscous", "N m s/rad"),
 )
 FRICTION = (
     ("torque_positive", "Moving up", "N m"),

@@ -9,9 +9,9 @@ from numpy.typing import ArrayLike
 
 from dynid_ros.errors import DynidError, TrajectoryError
 from dynid_ros.model import RobotModel
+from dynid_ros.model.arrays import LARGEST, per_joint
 from dynid_ros.simulation.drives import Drives, PositionServo, Springs
 from dynid_ros.simulation.mujoco_model import checked_load, compile_arm
-from dynid_ros.simulation.per_joint import per_joint
 from dynid_ros.simulation.plant import DIVERGED, FlexiblePlant, Plant
 from dynid_ros.simulation.sensors import Sensors, WrenchSensor
 from dynid_ros.simulation.trajectory_points import JointSpline, SetPoint, TrajectoryPoints
@@ -28,7 +28,7 @@ def checked_pose(robot: RobotModel, position: ArrayLike, *, clip: bool = False) 
 
     """
     limits, names = robot.limits, robot.joint_names
-    pose = per_joint("the pose", position, len(names))
+    pose = per_joint(position, names, "the pose", error=DynidError, least=-LARGEST)
     if clip:
         return np.clip(pose, limits.lower, limits.upper)
     for joint in np.flatnonzero((pose < limits.lower) | (pose > limits.upper)):

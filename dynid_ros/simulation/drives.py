@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 
 from dynid_ros.errors import DynidError
 from dynid_ros.model import JointLimits
+from dynid_ros.model.arrays import per_joint
 from dynid_ros.simulation.mujoco_model import derive_constants, mass_matrix
-from dynid_ros.simulation.per_joint import per_joint
 
 # The position servo of the simulated arm: gains that fit its inertia; it may feed inertia and gravity forward.
 
@@ -148,7 +148,10 @@ class Springs:
             DynidError: the wrong number of values, one that is negative or not finite, or a stiffness of 0.
 
         """
-        values = {field: per_joint(field, getattr(self, field), n_joints, minimum=0.0) for field in vars(self)}
+        joints = range(1, n_joints + 1)
+        values = {
+            field: per_joint(getattr(self, field), joints, field, error=DynidError, least=0.0) for field in vars(self)
+        }
         if not np.all(values["stiffness"] > 0.0):
             raise DynidError(
                 f"stiffness is {values['stiffness'].tolist()} N m/rad; expected more than 0 for each joint"
@@ -218,7 +221,8 @@ class Drives:
         values = {}
         for field in ("coulomb", "viscous", "rotor_inertia"):
             given = getattr(self, field)
-            values[field] = per_joint(field, urdf[field] if given is None else given, model.nv, minimum=0.0)
+            given = urdf[field] if given is None else given
+            values[field] = per_joint(given, range(1, model.nv + 1), field, error=DynidError, least=0.0)
         model.dof_frictionloss[:] = values["coulomb"]
         model.dof_damping[:] = values["viscous"]
         model.dof_armature[:] = values["rotor_inertia"]

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dynid_ros.errors import DynidError
-from dynid_ros.simulation.per_joint import LARGEST, per_joint
+from dynid_ros.model.arrays import LARGEST, per_joint
 
 # What a force/torque sensor at the wrist reports: a wrench with bias, noise and a range.
 
@@ -133,14 +133,18 @@ class Sensors:
 
         """
         n = np.size(torque_range)
-        full_scale = per_joint("torque_range", torque_range, n, minimum=0.0)
+
+        def sized(value: ArrayLike, what: str) -> np.ndarray:
+            return per_joint(value, range(1, n + 1), what, error=DynidError, least=0.0)
+
+        full_scale = sized(torque_range, "torque_range")
         offset_sign, gain_sign = rng.choice([-1.0, 1.0], size=(2, n))
         return cls(
-            offset_sign * per_joint("torque_offset", torque_offset, n, minimum=0.0) * full_scale,
-            gain_sign * per_joint("torque_gain_error", torque_gain_error, n, minimum=0.0),
-            per_joint("torque_noise", torque_noise, n, minimum=0.0) * full_scale,
-            per_joint("position_noise", position_noise, n, minimum=0.0),
-            per_joint("velocity_noise", velocity_noise, n, minimum=0.0),
+            offset_sign * sized(torque_offset, "torque_offset") * full_scale,
+            gain_sign * sized(torque_gain_error, "torque_gain_error"),
+            sized(torque_noise, "torque_noise") * full_scale,
+            sized(position_noise, "position_noise"),
+            sized(velocity_noise, "velocity_noise"),
         )
 
     def measure(

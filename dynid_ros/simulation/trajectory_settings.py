@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from dynid_ros.errors import DynidError
-from dynid_ros.simulation.per_joint import per_joint
+from dynid_ros.model.arrays import LARGEST, per_joint
 
 INTERFACES = (("position",), ("position", "effort"))
 
@@ -95,9 +95,10 @@ class TrajectorySettings:
             DynidError: neither one value nor one per joint, or a negative one.
 
         """
+        joints = range(1, n_joints + 1)
         return Tolerances(
-            per_joint("constraints.trajectory", self.trajectory, n_joints, minimum=0.0),
-            per_joint("constraints.goal", self.goal, n_joints, minimum=0.0),
+            per_joint(self.trajectory, joints, "constraints.trajectory", error=DynidError, least=0.0),
+            per_joint(self.goal, joints, "constraints.goal", error=DynidError, least=0.0),
             self.stopped_velocity_tolerance,
             self.goal_time,
         )
@@ -125,9 +126,11 @@ class GoalTolerances:
             DynidError: neither one value nor one per joint.
 
         """
-        n = len(default.trajectory)
-        trajectory = per_joint("the goal's path tolerance", self.trajectory, n)
-        goal = per_joint("the goal's tolerance", self.goal, n)
+        joints = range(1, len(default.trajectory) + 1)
+        trajectory, goal = (
+            per_joint(value, joints, what, error=DynidError, least=-LARGEST)
+            for value, what in ((self.trajectory, "the goal's path tolerance"), (self.goal, "the goal's tolerance"))
+        )
         given = np.concatenate([trajectory, goal, [self.goal_time]])
         if np.any((given < 0.0) & (given != -1.0)) or not np.isfinite(given).all():
             return default

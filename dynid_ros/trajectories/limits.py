@@ -2,17 +2,21 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import qmc
 
 from dynid_ros.errors import TrajectoryError
-from dynid_ros.model import RobotModel
+from dynid_ros.model import RobotModel, arrays
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK
 from dynid_ros.model.urdf import parse_urdf
 from dynid_ros.trajectories.minimum_jerk_move import shortest_duration
 from dynid_ros.trajectories.trajectory import Trajectory
+
+per_joint = partial(arrays.per_joint, error=TrajectoryError)
+"""Values (n,) of one for all joints or one for each."""
 
 LARGEST = 1e9
 """Beyond all robots, in any unit: products of larger numbers are none."""
@@ -152,21 +156,6 @@ class MotionLimits:
             acceleration=acceleration * self.acceleration,
             jerk=jerk * self.jerk,
         )
-
-
-def per_joint(value: ArrayLike, joint_names: Sequence[str], what: str) -> NDArray:
-    """`value`, one for all joints or one for each, as (n,).
-
-    Raises:
-        TrajectoryError: another number of values.
-
-    """
-    values = np.atleast_1d(np.asarray(value, dtype=float))
-    if values.shape not in ((1,), (len(joint_names),)):
-        raise TrajectoryError(
-            f"{what}: {values.size} values; give one for all joints or one for each of {', '.join(joint_names)}"
-        )
-    return np.broadcast_to(values, len(joint_names)).copy()
 
 
 def _bounds(

@@ -45,7 +45,7 @@ def test_given_values_take_precedence(robot):
         ({"gain": (2.0,)}, "scale of joint 'turn' is 2.0"),
         ({"gain": (1.0, -0.1)}, "scale of joint 'slide' is -0.1"),
         ({"gain": (1.0, math.nan)}, "scale of joint 'slide' is nan"),
-        ({"gain": (1.0, 1.0, 1.0)}, r"scale has 3 values; expected 1, or one per joint: 2 \(turn, slide\)"),
+        ({"gain": (1.0, 1.0, 1.0)}, "scale: 3 values; give one for all joints or one for each of turn, slide"),
         ({"torque": (10.0, 0.0)}, "no torque limit is known for joint.* slide"),
         ({"torque": (math.inf,)}, "no torque limit is known for joint.* turn, slide"),
         ({"torque": (10.0, math.nan)}, "no torque limit is known for joint.* slide"),

@@ -161,7 +161,10 @@ def test_velocities_are_asked_for_only_where_they_count():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"stiffness": [1.0, 2.0]}, f"stiffness has 2 values; expected 1, or one per joint: 3 ({', '.join(JOINTS)})"),
+        (
+            {"stiffness": [1.0, 2.0]},
+            f"stiffness: 2 values; give one for all joints or one for each of {', '.join(JOINTS)}",
+        ),
         ({"stiffness": [100.0, 0.0, 0.0]}, "joint 'joint_1' has stiffness 100 and no damping"),
         ({"damping": [-1.0]}, "damping of joint 'joint_1' is -1.0; expected a number of at least 0"),
         ({"damping": [math.inf]}, "damping of joint 'joint_1' is inf"),

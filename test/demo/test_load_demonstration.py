@@ -12,7 +12,6 @@ from dynid_ros.errors import DynidError
 from dynid_ros.excitation import FourierExcitation
 from dynid_ros.identification import LoadIdentification
 from dynid_ros.identification.online.online_identification import OnlineIdentification
-from dynid_ros.identified.load import load_section
 from dynid_ros.model import RobotModel
 from dynid_ros.model.inertia import from_center_of_mass
 from dynid_ros.simulation import Drives, Sensors, SimulatedArm, demo_arm_urdf, measure, simulate, truth_table
@@ -44,7 +43,7 @@ def fixture_demonstration(tmp_path_factory):
     ):
         online.sample(time, position, torque)
         if row % 125 == 124:
-            estimates.append((time, {**load_section(online.estimate().load()), "changes": []}))
+            estimates.append((time, {**online.estimate().load().section(), "changes": []}))
     estimates.append((PUT_DOWN + 0.5, {**estimates[-1][1], "changes": [DROPPED]}))
     shown = LoadShown(began=0.0, put_down=PUT_DOWN, estimates=estimates, sag=0.4, drift=0.001)
     return truth_table(arm), folder, shown

@@ -9,10 +9,11 @@ import pytest
 
 from dynid_ros.errors import IdentifiedFileError, TrajectoryError
 from dynid_ros.excitation.experiment import GuardedExperiment
+from dynid_ros.identified.flexible_joints import LINK_FRICTION
 from dynid_ros.identified.identified_file import new_document, save_identified
 from dynid_ros.information.steady_state import FlexibleJoints
 from dynid_ros.jobs.excitation import excite
-from dynid_ros.jobs.experiments import KEYS, KINDS, flexible_motion, flexible_prior, make_experiment
+from dynid_ros.jobs.experiments import KINDS, PRIOR, flexible_motion, flexible_prior, make_experiment
 from dynid_ros.model import RobotModel
 from dynid_ros.trajectories import MotionLimits, Workspace
 
@@ -20,7 +21,7 @@ from dynid_ros.trajectories import MotionLimits, Workspace
 
 
 FLEXIBLE_MOTION_ROBOT, ROW = pa10.single_joint_robot(2), pa10.table_one(2)
-VALUES = {name: getattr(ROW, name) for name in KEYS}
+VALUES = {name: getattr(ROW, name) for name in PRIOR}
 RESONANCE = np.sqrt(ROW.stiffness / (pa10.LIGHTER * ROW.inertia)) / (2 * np.pi)
 FLEXIBLE_MOTION_LIMITS = MotionLimits.of(FLEXIBLE_MOTION_ROBOT, acceleration_limits=30.0)
 WORKSPACE = Workspace(FLEXIBLE_MOTION_ROBOT)
@@ -28,7 +29,7 @@ QUICK = {"design_time": 0.0, "workers": 1}
 
 
 def identified(folder, decided=True, **changes):
-    entry = {KEYS[name]: value for name, value in (VALUES | changes).items()}
+    entry = {LINK_FRICTION.get(name, name): value for name, value in (VALUES | changes).items()}
     document = new_document(FLEXIBLE_MOTION_ROBOT, ["run"], {})
     document["flexible_joints"] = {"joint_2": {**entry, "decided": {"stiffness": decided}}}
     return save_identified(folder / "identified.yaml", document)

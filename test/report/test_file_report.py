@@ -14,6 +14,7 @@ from test_cli_links import planar_recording
 from dynid_ros.errors import IdentifiedFileError
 from dynid_ros.identification import LinkIdentification
 from dynid_ros.identification.equations import validate
+from dynid_ros.identified.flexible_joints import flexible_joint_entry
 from dynid_ros.identified.identified_file import load_identified, new_document, save_identified
 from dynid_ros.identified.links import link_model
 from dynid_ros.model.friction import JointFriction
@@ -96,6 +97,8 @@ FLEXIBLE = {
     "joint_1": {"spring": "linear", "stiffness": 6349.2, "motor_inertia": 0.787, "std": {"stiffness": 25.0}},
     "joint_2": {"spring": "linear", "stiffness": None, "motor_inertia": 0.8, "std": None},
 }
+TERMS = {"stiffness": (900.0, 10.0, True), "coulomb": (0.5, 0.01, True), "viscous": (1.25, 0.03, True)}
+ENTRY = flexible_joint_entry("linear", TERMS, np.array([880.0, 921.0]), 12.0)
 SENSORS = {"joint_1": {"gain": 0.91, "offset": 11.5, "std": {"gain": 0.001, "offset": 0.02}}}
 LOAD = {
     "frame": "link_3",
@@ -111,6 +114,7 @@ LOAD = {
     ("content", "words"),
     [
         ({"flexible_joints": FLEXIBLE}, ["Springs and motors of 2 joints", "6349 ± 49", "0.787"]),
+        ({"flexible_joints": {"joint_1": ENTRY}}, ["Link Coulomb", "0.500 ± 0.020", "Link viscous", "1.250 ± 0.059"]),
         ({"torque_sensors": SENSORS}, ["torque sensors of 1 joints", "0.9100 ± 0.0020", "11.500 ± 0.039"]),
         ({"load": LOAD}, ["A load of 2.005 kg.", "1.990 to 2.020", "50, −30, 80 mm from link_3"]),
         ({"load": {"loaded": False, "mass": 0.0}}, ["No load is shown."]),

@@ -279,16 +279,19 @@ def test_commands_of_the_other_mode_are_refused(demo_robot):
     ("settings", "message"),
     [
         ({"start": [0, 2.0, 0, 0, 0, 0]}, "joint 'joint_2' at 2; its limits are -1.64 to 1.64"),
-        ({"start": [0, np.nan, 0, 0, 0, 0]}, "the pose is .*nan.*; expected one finite number"),
-        ({"start": [0, 0]}, "the pose is .*or 6 of them"),
+        ({"start": [0, np.nan, 0, 0, 0, 0]}, "the pose of joint 'joint_2' is nan; expected a number up to 1e\\+12"),
+        ({"start": [0, 0]}, "the pose: 2 values; give one for all joints or one for each of joint_1, .*joint_6"),
         ({"timestep": 0.0}, "timestep is 0 s"),
         ({"timestep": 0.1}, "timestep is 0.1 s; expected more than 0 and at most 0.005"),
-        ({"drives": Drives(coulomb=-1.0)}, "coulomb is -1.0; expected one finite number of at least 0"),
+        ({"drives": Drives(coulomb=-1.0)}, "coulomb of joint '1' is -1.0; expected a number of at least 0"),
         (
             {"drives": Drives(coulomb=1e308)},
-            r"coulomb is 1e\+308; expected .* up to 1e\+12",
+            r"coulomb of joint '1' is 1e\+308; expected .* up to 1e\+12",
         ),
-        ({"drives": Drives(rotor_inertia=[1.0, 2.0])}, r"rotor_inertia is \[1.0, 2.0\]"),
+        (
+            {"drives": Drives(rotor_inertia=[1.0, 2.0])},
+            "rotor_inertia: 2 values; give one for all joints or one for each of 1, 2, 3, 4, 5, 6",
+        ),
     ],
 )
 def test_bad_settings_are_refused(demo_robot, settings, message):

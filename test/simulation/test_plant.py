@@ -350,7 +350,7 @@ def test_a_rigid_joint_has_its_link_where_its_motor_is(pendulum):
         ({"drives": {"rotor_inertia": 0.0}}, "joint 'joint_1' is flexible, its motor has no inertia"),
         ({"springs": Springs(1e9)}, r"joint \'joint_\d\' swings on its spring at .* timestep of 0.001 s is too long"),
         ({"springs": Springs(0.0)}, "stiffness is .* expected more than 0"),
-        ({"springs": Springs(100.0, dead_zone=-1e-3)}, "dead_zone is"),
+        ({"springs": Springs(100.0, dead_zone=-1e-3)}, "dead_zone of joint '1' is -0.001"),
     ],
 )
 def test_springs_that_cannot_be_simulated_are_refused(demo_robot, settings, message):

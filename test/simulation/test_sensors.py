@@ -94,9 +94,9 @@ def test_noise_is_white_normal_and_of_the_size_asked_for():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"torque_noise": -0.1}, "torque_noise is -0.1"),
-        ({"torque_offset": [0.1, 0.2]}, "torque_offset is .*or 3 of them"),
-        ({"position_noise": np.nan}, "position_noise is nan"),
+        ({"torque_noise": -0.1}, "torque_noise of joint '1' is -0.1"),
+        ({"torque_offset": [0.1, 0.2]}, "torque_offset: 2 values; give one for all joints or one for each of 1, 2, 3"),
+        ({"position_noise": np.nan}, "position_noise of joint '1' is nan"),
     ],
 )
 def test_bad_sizes_are_refused(settings, message):
@@ -105,5 +105,5 @@ def test_bad_sizes_are_refused(settings, message):
 
 
 def test_unlimited_range_is_refused():
-    with pytest.raises(DynidError, match=r"torque_range is .*inf"):
+    with pytest.raises(DynidError, match="torque_range of joint '2' is inf"):
         Sensors.draw([1.0, np.inf], np.random.default_rng(0))

@@ -18,11 +18,13 @@ from dynid_ros.identification.flexible.flexible_prediction import FlexiblePredic
 from dynid_ros.identification.flexible.output_error import Solution
 from dynid_ros.identification.flexible.runs import Run
 from dynid_ros.identification.flexible.spring_fit import SpringFit, fit_spring, white_noise
-from dynid_ros.identified.flexible_joints import document
-from dynid_ros.identified.identified_file import save_identified
+from dynid_ros.identified.flexible_joints import LINK_FRICTION, flexible_joint_entry
+from dynid_ros.identified.identified_file import as_number, new_document, save_identified
+from dynid_ros.identified.links import base_parameters_section
 from dynid_ros.identified.validation import Validation, validate_torque
 from dynid_ros.mocap.link_angles import LinkAngles
 from dynid_ros.model.friction import FrictionModel, JointFriction
+from dynid_ros.model.spring import SPRINGS
 from dynid_ros.recording import Recording
 
 # A sum of parameters.
@@ -196,7 +198,44 @@ class FlexibleResult:
 
     def document(self) -> dict:
         """The sections of `identified.yaml`."""
-        return document(self)
+        layout, found = self.layout, new_document(self.layout.robot, self.sources, dict(self.settings))
+        found["flexible_joints"] = {joint: self._entry(i) for i, joint in enumerate(self.joint_names)}
+        found["flexible_sums"] = [
+            {"expression": s.expression, "value": as_number(s.value), "std": as_number(s.standard_error)}
+            for s in self.sums
+        ]
+        found["flexible_recordings"] = [
+            {
+                "recording": run.source,
+                "clock_offset": float(run.clock_offset),
+                "clock_offset_std": as_number(run.clock_offset_error),
+                "clock_drift": float(run.clock_drift),
+                "zero": {joint: float(z) for joint, z in zip(self.joint_names, run.zero, strict=True)},
+            }
+            for run in self.runs
+        ]
+        nominal = layout.base.project(layout.robot.parameters)
+        errors = self.standard_errors[: len(nominal)]
+        values = np.where(np.isfinite(errors), self.parameters[: len(nominal)], np.nan)
+        found["base_parameters"] = base_parameters_section(layout.base.expressions, values, errors, nominal)
+        found["condition_number"] = as_number(self.condition_number)
+        if self.validations:
+            found["validation"] = [validation.document() for validation in self.validations]
+        return found
+
+    def _entry(self, i: int) -> dict:
+        """Entry of a joint in the section `flexible_joints`."""
+        law, joint = self.layout.springs[i], self.joint_names[i]
+        places = {
+            name: self.layout.names.index(f"{name} {joint}")
+            for name in (*law.names, *self.layout.motor_terms, *LINK_FRICTION)
+        }
+        return flexible_joint_entry(
+            next(name for name, kind in SPRINGS.items() if isinstance(law, kind)),
+            {name: (self.parameters[k], self.standard_errors[k], self.decided[k]) for name, k in places.items()},
+            self.confidence_intervals()[places["stiffness"]],
+            self.resonances[i],
+        )
 
     def save(self, path: str | Path) -> Path:
         """Write `identified.yaml`."""

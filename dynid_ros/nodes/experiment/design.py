@@ -16,8 +16,8 @@ from dynid_ros.excitation.joint_by_joint import SINUSOID, STEPS
 from dynid_ros.excitation.parallel_search import Progress
 from dynid_ros.jobs.experiments import (
     FLEXIBLE,
-    KEYS,
     KINDS,
+    PRIOR,
     flexible_motion,
     flexible_prior,
     make_experiment,
@@ -277,7 +277,7 @@ class Design:
         settings = self.settings
         if settings.target:
             raise DynidError(f"Parameter target is '{settings.target}'; motion {FLEXIBLE} has none, leave it empty")
-        known = {name: _known(getattr(settings, name)) for name in KEYS}
+        known = {name: _known(getattr(settings, name)) for name in PRIOR}
         path = Path(settings.flexible_file) if settings.flexible_file else None
         joints = flexible_prior(self.robot, {k: None if v is None else np.array(v) for k, v in known.items()}, path)
         held = None if _known(settings.held) is None else per_joint(settings.held, self.robot.joint_names, "held")

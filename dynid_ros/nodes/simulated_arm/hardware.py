@@ -12,6 +12,7 @@ from sensor_msgs.msg import JointState
 
 from dynid_ros.errors import DynidError
 from dynid_ros.model import RobotModel
+from dynid_ros.model.arrays import per_joint
 from dynid_ros.model.flange import arm_from_urdf
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK, from_center_of_mass, inertia_matrix
 from dynid_ros.nodes.shared.controllers import ACTIVE, INACTIVE, ControllerWatch
@@ -29,7 +30,6 @@ from dynid_ros.simulation import (
     WrenchSensor,
     misjudged_urdf,
 )
-from dynid_ros.simulation.per_joint import per_joint
 
 PUSH_PARAMETERS = (
     NodeParameter("push_link", "", "link that ~/push pushes, at its frame's origin; empty: tip_link", adjustable=True),
@@ -257,7 +257,7 @@ def make_sensors(settings: SimpleNamespace, robot: RobotModel) -> Sensors:
         raise DynidError("The URDF has joints without effort limit; set parameter 'torque_range'")
     torque_range = robot.limits.effort if _unset(settings.torque_range) else settings.torque_range
     return Sensors.draw(
-        per_joint("torque_range", torque_range, robot.n_joints, minimum=0.0),
+        per_joint(torque_range, robot.joint_names, "torque_range", error=DynidError, least=0.0),
         np.random.default_rng((settings.seed, 1)),
         torque_offset=settings.torque_offset,
         torque_gain_error=settings.torque_gain_error,
