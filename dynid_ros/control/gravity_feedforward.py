@@ -20,7 +20,7 @@ from dynid_ros.model import RobotModel
 from dynid_ros.model.gravity import GravityModel
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK, from_center_of_mass, transformed
 from dynid_ros.model.link_tree import LinkTree
-from dynid_ros.model.spring import Deflection, _cubic
+from dynid_ros.model.spring import Deflection, deflection_by_torque
 from dynid_ros.model.urdf import parse_urdf
 
 SETTLED = 1e-6  # rad or m; the last step of the links that still counts
@@ -177,13 +177,7 @@ def _deflection(joint: str, entry: Mapping[str, Any]) -> Deflection:
             raise ControlError(
                 f"{key} of joint '{joint}' is {value!r}; expected a number{' above 0' * (key == 'stiffness')}"
             )
-    elastic = _cubic(stiffness, cubic) if cubic else (lambda torque: torque / stiffness)
-    if not play:
-        return elastic
-    # Without torque the link may be anywhere in the play. It is taken to cross it while the torque grows to what would
-    # wind the spring up by as much: a jump from end to end would let the fixed point swing.
-    crossed = stiffness * play
-    return lambda torque: elastic(torque) + play * min(max(torque / crossed, -1.0), 1.0)
+    return deflection_by_torque(stiffness, cubic, play)
 
 
 class LoadedGravity:

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,12 +16,14 @@ from dynid_ros.model import chain as kinematics
 from dynid_ros.model import dynamics, regressor
 from dynid_ros.model import regressor as wrench_regressor
 from dynid_ros.model.arrays import finite_vector, joint_samples
-from dynid_ros.model.base_parameters import BaseParameters
 from dynid_ros.model.chain import Chain, JointLimits, dh_chain
 from dynid_ros.model.friction import FrictionModel
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK, transformed
 from dynid_ros.model.link_tree import LinkTree
 from dynid_ros.model.urdf import parse_urdf, urdf_text
+
+if TYPE_CHECKING:
+    from dynid_ros.model.base_parameters import BaseParameters
 
 STANDARD_GRAVITY = (0.0, 0.0, -9.80665)
 
@@ -232,6 +235,8 @@ class RobotModel:
 
     def base_parameters(self, friction: FrictionModel | None = None) -> BaseParameters:
         """What torques can tell of the parameters, and of friction's coefficients; on a random motion within limits."""
+        from dynid_ros.model.base_parameters import BaseParameters  # noqa: PLC0415 - no control loop asks
+
         return BaseParameters.of_robot(self, friction)
 
     def _samples(self, **arrays: ArrayLike) -> list[np.ndarray]:

@@ -26,6 +26,19 @@ def _cubic(stiffness: float, cubic: float) -> Deflection:
     )
 
 
+def deflection_by_torque(stiffness: float, cubic: float = 0.0, dead_zone: float = 0.0) -> Deflection:
+    """Inverse of the law k e + k3 e^3, e = d beyond a play of -a to +a.
+
+    Without torque the link may be anywhere in the play. It is taken to cross it while the torque grows to what would
+    wind the spring up by as much: a jump from end to end would let a fixed point swing.
+    """
+    elastic = _cubic(stiffness, cubic) if cubic else (lambda torque: torque / stiffness)
+    if not dead_zone:
+        return elastic
+    crossed = stiffness * dead_zone
+    return lambda torque: elastic(torque) + dead_zone * min(max(torque / crossed, -1.0), 1.0)
+
+
 class Spring(Protocol):
     """A law of the spring. Deflections (N,) rad, torque N m; for a prismatic joint m and N."""
 
