@@ -9,8 +9,8 @@ pytest.importorskip("rclpy")
 
 HEAVY = ("dynid_ros.identification", "matplotlib", "mujoco", "scipy.optimize", "scipy.signal", "scipy.stats")
 PROGRAM = """
-import resource, sys, {node}
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+import pathlib, re, sys, {node}
+print(int(re.search(r"VmHWM:\\s+(\\d+)", pathlib.Path("/proc/self/status").read_text())[1]) // 1024)
 print(*(n for n, module in sys.modules.items() if not (n.startswith("dynid") and hasattr(module, "__path__"))))
 """
 
