@@ -1,0 +1,152 @@
+"""What programs load and cost: our modules, CPU time, peak memory; what `dynid identify links` runs through.
+
+`python -m benchmarks.import_diet [--commit C]`; with a commit, that state is measured too, in a worktree of git.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+
+from dynid_ros.model import RobotModel
+from dynid_ros.recording import Recording
+from dynid_ros.simulation.descriptions import demo_arm_urdf
+
+ROOT = Path(__file__).resolve().parents[1]
+SECONDS, RATE = 27.0, 125.0
+HARMONICS = 5
+REPEATS = 5
+FIGURES = ("modules", "faces", "CPU s", "MB", "files run", "functions run")
+COMMAND = "from dynid_ros.cli import main; main()"
+HARNESS = """
+import atexit, os, resource, sys
+sys.path.insert(0, os.getcwd())
+seen = set()
+def profile(frame, event, argument):
+    if event == "call" and frame.f_code.co_flags & 1:  # a function: bodies of modules and classes have other flags
+        seen.add(frame.f_code)
+def measure(folder=os.path.join(os.getcwd(), "dynid_ros") + os.sep):
+    sys.setprofile(None)
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    with open("/proc/self/status") as status:  # ru_maxrss is never less than that of the process that started this one
+        peak = next(line.split()[1] for line in status if line.startswith("VmHWM"))
+    ours = [module for name, module in list(sys.modules.items()) if name.split(".")[0] == "dynid_ros"]
+    functions = [code for code in seen if code.co_filename.startswith(folder)]
+    measured = {
+        "modules": len([module for module in ours if not hasattr(module, "__path__")]),
+        "faces": len([module for module in ours if hasattr(module, "__path__")]),
+        "CPU s": usage.ru_utime + usage.ru_stime,
+        "MB": int(peak) / 1024,
+        "files run": len({code.co_filename for code in functions}),
+        "functions run": len(functions),
+    }
+    import json
+    with open(WRITTEN, "w") as file:
+        json.dump(measured, file)
+atexit.register(measure)
+"""
+"""Run before each program, in the root of the state that is measured; it writes the file WRITTEN."""
+PROFILE = "import threading; threading.setprofile(profile); sys.setprofile(profile)\n"
+
+
+def programs(folder: Path) -> dict[str, tuple[str, list[str]]]:
+    """Return source and arguments by name, on an arm and a recording that are written into a folder."""
+    urdf, recording = folder / "arm.urdf", folder / "run.npz"
+    urdf.write_text(demo_arm_urdf(), encoding="utf-8")
+    write_motion(RobotModel.from_urdf(urdf), recording)
+    data = ["--urdf", str(urdf), "--recording", str(recording)]
+    found = {
+        "dynid --help": (COMMAND, ["--help"]),
+        "dynid check": (COMMAND, ["check", *data]),
+        "dynid identify links": (COMMAND, ["identify", "links", *data, "--output", str(folder / "out")]),
+    }
+    for node in ("gravity_compensation", "recorder"):
+        found[f"import {node}"] = (f"import dynid_ros.nodes.{node}", [])
+    return found
+
+
+def write_motion(robot: RobotModel, path: Path) -> None:
+    """Write a recording of all joints on sums of sines, with friction and noise in the torque."""
+    rng = np.random.default_rng(0)
+    time = np.arange(0, SECONDS, 1 / RATE)
+    shape = (HARMONICS, robot.n_joints)
+    rates = 2 * np.pi * 0.1 * np.arange(1, HARMONICS + 1)[:, None]
+    sizes, phases = rng.uniform(0.1, 0.3, shape), rng.uniform(0, 2 * np.pi, shape)
+    angle = rates * time[:, None, None] + phases
+    q, qd, qdd = ((sizes * rates**k * np.sin(angle + k * np.pi / 2)).sum(axis=1) for k in range(3))  # (N, n)
+    torque = robot.inverse_dynamics(q, qd, qdd) + np.tanh(qd / 0.02) + 0.5 * qd + 0.05 * rng.standard_normal(q.shape)
+    Recording(robot.joint_names, time, q + 1e-5 * rng.standard_normal(q.shape), qd, torque).write_npz(path)
+
+
+def run(root: Path, program: str, arguments: Sequence[str], folder: Path, profiled: bool = False) -> dict[str, float]:
+    """Return what a program of the state in `root` loads and costs."""
+    written = folder / "measured.json"
+    settings = f"import sys; WRITTEN = {str(written)!r}; sys.argv = {['dynid', *arguments]!r}"
+    source = f"{settings}{HARNESS}{PROFILE if profiled else ''}{program}"
+    written.unlink(missing_ok=True)
+    done = subprocess.run([sys.executable, "-c", source], cwd=root, capture_output=True, text=True, check=False)
+    if not written.exists():
+        raise RuntimeError(f"{program} {' '.join(arguments)}: exit code {done.returncode}\n{done.stderr}")
+    return json.loads(written.read_text())
+
+
+def measure(root: Path, repeats: int) -> dict[str, dict[str, float]]:
+    """Return figures by program: the lowest CPU time and memory of all repeats; functions from a run of their own."""
+    with tempfile.TemporaryDirectory() as name:
+        folder, found = Path(name), {}
+        for title, (program, arguments) in programs(folder).items():
+            runs = [run(root, program, arguments, folder) for _ in range(repeats)]
+            found[title] = {key: min(one[key] for one in runs) for key in runs[0]}
+            profiled = run(root, program, arguments, folder, profiled=True)
+            found[title] |= {key: profiled[key] for key in ("files run", "functions run")}
+    return found
+
+
+@contextmanager
+def worktree(commit: str) -> Iterator[Path]:
+    """Yield a folder with the state of a commit."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name) / "state"
+        subprocess.run(["git", "worktree", "add", "-q", "--detach", folder, commit], cwd=ROOT, check=True)
+        try:
+            yield folder
+        finally:
+            subprocess.run(["git", "worktree", "remove", "--force", folder], cwd=ROOT, check=True)
+
+
+def table(states: dict[str, dict[str, dict[str, float]]]) -> str:
+    """Return a line for each program and state, and one with the ratio of the last state to the first."""
+    lines = [f"{'program':24}{'state':12}" + "".join(f"{title:>15}" for title in FIGURES)]
+    for title in next(iter(states.values())):
+        rows = {state: found[title] for state, found in states.items()}
+        if len(rows) > 1:
+            first, last = list(rows.values())
+            rows["ratio"] = {key: first[key] / last[key] if last[key] else float("nan") for key in first}
+        for state, row in rows.items():
+            lines.append(f"{title:24}{state[:11]:12}" + "".join(f"{row[key]:15.4g}" for key in FIGURES))
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--commit", help="measure this state too")
+    parser.add_argument("--repeats", type=int, default=REPEATS, help="runs of each program (%(default)s)")
+    options = parser.parse_args()
+    states = {"now": measure(ROOT, options.repeats)}
+    if options.commit:
+        with worktree(options.commit) as folder:
+            states[options.commit] = measure(folder, options.repeats)
+    print(table(states))
+
+
+if __name__ == "__main__":
+    main()
