@@ -4,7 +4,7 @@ import re
 import sys
 import traceback
 from argparse import ArgumentParser
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from importlib import import_module
 from itertools import takewhile
@@ -33,13 +33,28 @@ class UsageError(DynidError):
 
 
 class Parser(ArgumentParser):
-    """Says in one line what is wrong, as all errors are said."""
+    """Says in one line what is wrong, as all errors are said; a command's options are added when it is chosen.
 
-    def __init__(self, *arguments: Any, **settings: Any) -> None:
+    Args:
+        arguments: of `ArgumentParser`.
+        module: its `add` adds the options, for which it may import numerics; "": they are added by hand.
+        settings: of `ArgumentParser`.
+
+    """
+
+    def __init__(self, *arguments: Any, module: str = "", **settings: Any) -> None:
         settings.setdefault("allow_abbrev", False)  # a half-typed option is a mistake
         super().__init__(*arguments, **settings)
+        self._module = module
         # So that lists such as -1,-2 are values as -1 is, not options.
         self._negative_number_matcher = re.compile(r"-(\.?\d|inf)")
+
+    def parse_known_args(self, *arguments: Any, **settings: Any) -> Any:  # type: ignore[override]
+        """Add the options and parse."""
+        module, self._module = self._module, ""
+        if module:
+            import_module(module).add(self)
+        return super().parse_known_args(*arguments, **settings)
 
     def error(self, message: str) -> NoReturn:
         """Raise, as all that refuses bad input does."""
@@ -53,8 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     as_json = "--json" in given
     try:
         with interruptible() as started:
-            chosen = next((word for word in given if not word.startswith("-")), "")
-            options = _parser([chosen]).parse_args(given or ["--help"])
+            options = _parser().parse_args(given or ["--help"])
             # imported here: Ctrl-C ends that too, which takes seconds
             only_document_on_stdout = import_module("dynid_ros.commands.answers").only_document_on_stdout
             started()
@@ -91,15 +105,12 @@ def _end(command: str, error: BaseException, code: int, as_json: bool) -> None:
     sys.exit(code)
 
 
-def _parser(chosen: Collection[str] = tuple(COMMANDS)) -> Parser:
-    """All commands; only those chosen have their options, for which numerics must be imported."""
+def _parser() -> Parser:
     parser = Parser(prog="dynid", description="Identify the dynamics of a serial arm from recordings.")
     parser.add_argument("--version", action="version", version=f"dynid_ros {__version__}")
     commands = parser.add_subparsers(required=True, metavar="command")
     for name, purpose in COMMANDS.items():
-        command = commands.add_parser(name, help=purpose)
-        if name in chosen:
-            import_module(f"dynid_ros.commands.{name}").add(command)
+        commands.add_parser(name, help=purpose, module=f"dynid_ros.commands.{name}")
     return parser
 
 

@@ -26,13 +26,11 @@ from dynid_ros.recording import Recording
 OF_CAMERAS = ("mocap", "markers", "mocap_file")
 
 
-def add(kinds: argparse._SubParsersAction) -> None:
-    """Add the command."""
-    flexible = kinds.add_parser(
-        "flexible",
-        help="springs, motor inertias and friction of flexible joints, and their links",
-        description="Recordings hold motors' positions and torques, seen from the links, and where the links are: "
-        "link_position of encoders behind the gears, a topic of theirs, or what cameras saw.",
+def add(flexible: argparse.ArgumentParser) -> None:
+    """Add its options."""
+    flexible.description = (
+        "Recordings hold motors' positions and torques, seen from the links, and where the links are: "
+        "link_position of encoders behind the gears, a topic of theirs, or what cameras saw."
     )
     add_robot(flexible)
     add_recording(flexible)

@@ -12,9 +12,8 @@ from dynid_ros.jobs.inputs import read_recordings, read_robot
 from dynid_ros.jobs.load import ACTS_ON, identify_load, read_arm, read_tare
 
 
-def add(kinds: argparse._SubParsersAction) -> None:
-    """Add the command."""
-    load = kinds.add_parser("load", help="mass, centre and inertia of what the arm carries")
+def add(load: argparse.ArgumentParser) -> None:
+    """Add its options."""
     add_robot(load)
     add_recording(load)
     arm = load.add_mutually_exclusive_group()

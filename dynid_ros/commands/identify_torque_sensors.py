@@ -11,9 +11,8 @@ from dynid_ros.jobs.identification import identify_torque_sensors, read_gravity
 from dynid_ros.jobs.inputs import read_recordings, read_robot
 
 
-def add(kinds: argparse._SubParsersAction) -> None:
-    """Add the command."""
-    sensors = kinds.add_parser("torque-sensors", help="gains and offsets of the joints' torque sensors, by gravity")
+def add(sensors: argparse.ArgumentParser) -> None:
+    """Add its options."""
     add_robot(sensors)
     sensors.add_argument(
         "--recording",

@@ -54,3 +54,14 @@ def add_reading(parser: argparse._ActionsContainer) -> None:
         help="what the recorded effort is",
     )
     parser.add_argument("--motor-gains", type=float, nargs="+", metavar="K", help="N m per unit of effort, per joint")
+
+
+def add_identification(parser: argparse.ArgumentParser) -> None:
+    """Add options of an identification whose result predicts joint torques."""
+    add_robot(parser)
+    add_recording(parser)
+    parser.add_argument(
+        "--validate", action="append", type=Path, default=[], metavar="R", help="recording to predict, not to fit"
+    )
+    parser.add_argument("--output", type=Path, required=True, help="folder for identified.yaml and report.html")
+    add_json(parser)
