@@ -4,9 +4,9 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.signal import correlate, find_peaks
 
 from dynid_ros.errors import RecordingError
+from dynid_ros.signals.digital_filters import correlate, peaks
 from dynid_ros.signals.lag import TINY, ShiftedCopies, compare
 from dynid_ros.signals.low_pass import LowPass
 from dynid_ros.signals.resampling import GapSpline, contiguous
@@ -136,7 +136,7 @@ def candidate_lags(reference: GapSpline, signal: GapSpline, longest: tuple[float
     for x, y in zip(a.T, b.T, strict=True):
         (in_x, filled_x), (in_y, filled_y) = _filled(x), _filled(y)
         pairs = (in_x, in_y), (filled_x, filled_y), (filled_x**2, in_y), (in_x, filled_y**2)
-        overlap, product, power_x, power_y = (correlate(p, q, mode="full", method="fft") for p, q in pairs)
+        overlap, product, power_x, power_y = (correlate(p, q) for p, q in pairs)
         overlap = np.round(overlap)
         # Below this, the powers are what rounding left of the transform.
         floor = 1e-9 * np.sum(filled_x**2) * np.sum(filled_y**2)
@@ -149,8 +149,9 @@ def candidate_lags(reference: GapSpline, signal: GapSpline, longest: tuple[float
     evidence = np.where(allowed, evidence, 0.0)
     if not evidence.any():
         return np.zeros(0)
-    peaks = find_peaks(np.concatenate([[0.0], evidence, [0.0]]), height=WORTH_A_LOOK * evidence.max())[0] - 1
-    return lags[peaks[np.argsort(-evidence[peaks])][:MOST]] * STEP
+    found = peaks(np.concatenate([[0.0], evidence, [0.0]])) - 1
+    found = found[evidence[found] >= WORTH_A_LOOK * evidence.max()]
+    return lags[found[np.argsort(-evidence[found])][:MOST]] * STEP
 
 
 def _filled(column: NDArray) -> tuple[NDArray, NDArray]:

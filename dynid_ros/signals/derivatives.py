@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.signal import lfilter, savgol_filter
 
 from dynid_ros.errors import RecordingError
+from dynid_ros.signals.digital_filters import local_derivative
 from dynid_ros.signals.low_pass import LowPass
 
 # The 5-point least-squares differentiator of Khosla & Kanade (1987), section 5.1.
@@ -42,9 +42,9 @@ def five_point_derivative(values: ArrayLike, step: float, *, causal: bool = Fals
     if len(values) < WEIGHTS.size:
         raise RecordingError(f"a 5-point derivative needs 5 samples, there are {len(values)}: record longer")
     if not causal:
-        return savgol_filter(values, WEIGHTS.size, 2, deriv=1, delta=step, axis=0)
-    derivative = lfilter(WEIGHTS[::-1] / step, 1.0, values, axis=0)
-    derivative[: WEIGHTS.size - 1] = np.nan
+        return local_derivative(values, WEIGHTS.size, 2, 1, step)
+    derivative = np.full_like(values, np.nan)
+    derivative[2 * DELAY :] = local_derivative(values, WEIGHTS.size, 2, 1, step)[DELAY:-DELAY]
     return derivative
 
 
@@ -119,9 +119,7 @@ def central_differences(values: ArrayLike, step: float) -> tuple[NDArray, NDArra
     if len(values) < STENCIL:
         raise RecordingError(f"central differences need {STENCIL} samples, there are {len(values)}: record longer")
     # A local fit whose degree leaves it no freedom interpolates: its derivatives are the central differences.
-    velocity, acceleration = (
-        savgol_filter(values, STENCIL, STENCIL - 1, deriv=order, delta=step, axis=0) for order in (1, 2)
-    )
+    velocity, acceleration = (local_derivative(values, STENCIL, STENCIL - 1, order, step) for order in (1, 2))
     return velocity, acceleration
 
 
@@ -151,6 +149,6 @@ def differentiate(time: NDArray, values: NDArray, window: float) -> tuple[NDArra
     length = min(max(5, round(window / step) // 2 * 2 + 1), (len(uniform) - 1) // 2 * 2 + 1)
     derivatives = []
     for order in (1, 2):
-        smooth = savgol_filter(resampled, length, 2, deriv=order, delta=step, axis=0)
+        smooth = local_derivative(resampled, length, 2, order, step)
         derivatives.append(np.stack([np.interp(time, uniform, column) for column in smooth.T], axis=1))
     return derivatives[0], derivatives[1]

@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.interpolate import CubicSpline
 from scipy.optimize import minimize_scalar
-from scipy.signal import correlate
 
 from dynid_ros.errors import RecordingError
+from dynid_ros.signals.digital_filters import correlate
 
 # How well signals are copies of a reference shifted in time, whatever their gains, offsets and noise levels.
 
@@ -49,7 +49,7 @@ class ShiftedCopies(NamedTuple):
         reach = min(max(min(reach, n // 10), int(np.sqrt(n))), n - 1)
         # Along each parameter's own direction of the score.
         scaled = (self.score @ np.linalg.inv(self.information)).T
-        moments = np.array([correlate(x, x, method="fft")[n - 1 : n + reach] for x in scaled])
+        moments = np.array([correlate(x, x)[n - 1 : n + reach] for x in scaled])
         weights = 1 - np.arange(1, reach + 1) / (reach + 1)
         # A sum below its first term is chance; each parameter fits as much as is alike of the residuals.
         variance = np.maximum(moments[:, 0], moments[:, 0] + 2 * moments[:, 1:] @ weights)
@@ -154,9 +154,7 @@ def _whole_lag(reference: NDArray, target: NDArray, margin: int) -> int:
     """Best lag in samples, below `margin`; both columns by columns, `target` being inner rows of mean zero."""
     n = len(target)
     sums, squares = (_sliding_sum(reference**power, n) for power in (1, 2))
-    products = np.column_stack(
-        [correlate(r, t, mode="valid", method="fft") for r, t in zip(reference.T, target.T, strict=True)]
-    )
+    products = np.column_stack([correlate(r, t)[n - 1 : len(r)] for r, t in zip(reference.T, target.T, strict=True)])
     variance = np.maximum(squares - sums**2 / n, np.finfo(float).tiny)
     misfits = [_misfit(rho) for rho in products / np.sqrt(variance * np.sum(target**2, axis=0))]
     best = int(np.argmin(misfits[1:-1])) + 1

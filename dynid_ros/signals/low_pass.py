@@ -5,10 +5,15 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.signal import butter, sosfiltfilt, welch
-from scipy.signal.windows import hann
 
 from dynid_ros.errors import RecordingError
+from dynid_ros.signals.digital_filters import (
+    butterworth,
+    butterworth_poles,
+    power_density,
+    run_both_ways,
+    squared_hann,
+)
 
 SETTLED = 0.01
 """Share of a disturbance at an end of the record that is left in the samples that are kept."""
@@ -55,8 +60,8 @@ class LowPass:
     def edge(self) -> int:
         """Samples at each end that what was before and after the record still disturbs by more than 1 %."""
         corner = np.arctan(self._warped_corner) / np.pi * self.rate
-        poles = butter(self.order, corner, fs=self.rate, output="zpk")[1]
-        return int(np.ceil(np.log(SETTLED) / np.log(np.max(np.abs(poles)))))
+        slowest = np.max(np.abs(butterworth_poles(self.order, corner, self.rate)))
+        return int(np.ceil(np.log(SETTLED) / np.log(slowest)))
 
     @cached_property
     def decimation(self) -> int:
@@ -104,7 +109,9 @@ class LowPass:
                 f"cannot filter {values.shape[axis]} samples with {np.sum(~np.isfinite(values))} values that are not "
                 "finite: leave out what was not recorded, and resample around gaps"
             )
-        return sosfiltfilt(self._sections, values, axis=axis, padlen=min(3 * self.edge, values.shape[axis] - 1))
+        values = np.moveaxis(values, axis, 0)
+        filtered = run_both_ways(self._sections, values, min(3 * self.edge, len(values) - 1))
+        return np.moveaxis(filtered, 0, axis)
 
     def reduce(self, values: ArrayLike, axis: int = 0) -> NDArray:
         """Filtered along `axis`, without the ends, decimated: `filter` and `kept` in one."""
@@ -117,9 +124,9 @@ class LowPass:
         return float(np.tan(np.pi * self.cutoff / self.rate) / (np.sqrt(2) - 1) ** (1 / (2 * self.order)))
 
     @cached_property
-    def _sections(self) -> NDArray:
+    def _sections(self) -> list[NDArray]:
         corner = np.arctan(self._warped_corner) / np.pi * self.rate
-        return butter(self.order, corner, fs=self.rate, output="sos")
+        return butterworth(self.order, corner, self.rate)
 
 
 # Cut-off of a low-pass, chosen from the spectrum of the motion.
@@ -180,9 +187,8 @@ def choose_cutoff(position: ArrayLike, rate: float, share: float = 0.9999, order
             f"no spectrum of {len(position)} positions: expected at least 64, all finite; record longer"
         )
     length = min(len(position), int(RESOLUTION * rate))
-    # Slow motion leaks into high frequencies, where ω⁴ magnifies it: a squared Hann window leaks as ω⁻¹⁰ in power.
-    window = hann(length, sym=False) ** 2
-    frequency, density = welch(position, rate, window, axis=0, detrend="linear")
+    # Slow motion leaks into high frequencies, where ω⁴ magnifies it: a squared Hann window leaks little.
+    frequency, density = power_density(position, rate, squared_hann(length))
     # Detrending empties the lowest bins, the last one holds half.
     frequency, density = frequency[1:-1], density[1:-1]
     found = np.array([_band(frequency, column, share) for column in density.T])

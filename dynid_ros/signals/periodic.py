@@ -7,9 +7,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.interpolate import CubicSpline
 from scipy.linalg import lstsq, qr
 from scipy.optimize import minimize_scalar
-from scipy.signal import correlate
 
 from dynid_ros.errors import RecordingError
+from dynid_ros.signals.digital_filters import correlate
 
 # Finite Fourier series of periodic motion: noise off, derivatives exact.
 
@@ -201,7 +201,7 @@ def _uniform(time: NDArray, values: NDArray) -> NDArray:
 def _repeat(values: NDArray) -> int:
     """Shortest lag, in samples, at which the mean square difference (de Cheveigné & Kawahara 2002) has its dip."""
     n, longest = len(values), len(values) // 2
-    overlap = sum(correlate(column, column, method="fft")[n - 1 : n + longest] for column in values.T)
+    overlap = sum(correlate(column, column)[n - 1 : n + longest] for column in values.T)
     energy = np.concatenate([[0.0], np.cumsum(np.sum(values**2, axis=1))])
     lags = np.arange(longest + 1)
     difference = (energy[n - lags] + energy[n] - energy[lags] - 2 * overlap) / ((n - lags) * 2 * values.shape[1])

@@ -6,7 +6,6 @@ from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import qmc
 
 from dynid_ros.errors import TrajectoryError
 from dynid_ros.model import RobotModel, arrays
@@ -142,6 +141,8 @@ class MotionLimits:
         for name, low, high in zip(self.joint_names, lower, upper, strict=True):
             if not low < high:
                 raise TrajectoryError(f"joint '{name}' has no room left between its limits, less margin and approach")
+        from scipy.stats import qmc  # noqa: PLC0415  # only designs need it, and it takes 0.5 s
+
         return lower + qmc.Sobol(len(lower), scramble=False).random(count) * (upper - lower)
 
     def shortest_move(self, displacement: ArrayLike) -> float:

@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.interpolate import CubicSpline
 from scipy.linalg.lapack import dgbtrf, dgbtrs
-from scipy.signal import savgol_coeffs
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.identification.flexible.flexible_parameters import JointParameters
@@ -24,6 +23,7 @@ from dynid_ros.model.base_parameters import BaseParameters
 from dynid_ros.model.regressor import DifferentiableRegressor
 from dynid_ros.progress import advance
 from dynid_ros.signals.derivatives import STENCIL
+from dynid_ros.signals.digital_filters import derivative_weights
 
 # Derivatives in time as banded matrices: seven samples, of sixth order, as `signals.motion.central_differences`.
 
@@ -42,13 +42,7 @@ class Differences:
         self.first = np.clip(np.arange(n_samples) - half, 0, n_samples - STENCIL)
         place = np.arange(n_samples) - self.first
         table = np.array(
-            [
-                [
-                    savgol_coeffs(STENCIL, STENCIL - 1, deriv=order, delta=step, pos=pos, use="dot")
-                    for pos in range(STENCIL)
-                ]
-                for order in (1, 2)
-            ]
+            [[derivative_weights(STENCIL, STENCIL - 1, order, step, pos) for pos in range(STENCIL)] for order in (1, 2)]
         )
         self.weights = np.concatenate([np.eye(STENCIL)[None], table])[:, place]
 

@@ -6,12 +6,11 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.signal import butter, periodogram, sosfilt, sosfilt_zi, welch
-from scipy.signal.windows import hann
 
 from dynid_ros.recording.checks.finding import LOW_PASSED, Explanation, Finding
 from dynid_ros.recording.checks.torque_fit import MotionSamples, Terms, TorqueEquations, TorqueFit, TorqueModel
 from dynid_ros.signals import LowPass, Resampled
+from dynid_ros.signals.digital_filters import butterworth, power_density, run, squared_hann
 
 # Friction that is not a step at a reversal: what may be mistaken for a lag or a low-pass of the torques.
 
@@ -91,13 +90,7 @@ def _without_phase(order: int) -> FilterKind:
 
 def _with_delay(order: int) -> FilterKind:
     """As a driver filters, on its way."""
-
-    def filtered(values: NDArray, cutoff: float, rate: float) -> NDArray:
-        sections = butter(order, cutoff, fs=rate, output="sos")
-        start = sosfilt_zi(sections).reshape(len(sections), 2, *[1] * (values.ndim - 1))
-        return sosfilt(sections, values, axis=0, zi=start * values[:1])[0]
-
-    return filtered
+    return lambda values, cutoff, rate: run(butterworth(order, cutoff, rate), values)
 
 
 FILTERS = (_without_phase(1), _without_phase(4), _with_delay(1), _with_delay(2))
@@ -224,7 +217,8 @@ def _motion_band(samples: MotionSamples) -> float:
     bands = []
     for j in np.flatnonzero(samples.moving.any(axis=0)):
         stretch = max(samples.stretches, key=lambda s: float(np.sum(s.velocity[:, j] ** 2)))
-        frequency, density = periodogram(stretch.velocity[:, j], 1 / (stretch.time[1] - stretch.time[0]))
+        rate = 1 / (stretch.time[1] - stretch.time[0])
+        frequency, density = power_density(stretch.velocity[:, [j]], rate, np.ones(len(stretch.time)), degree=0)
         power = np.cumsum(density)
         bands.append(float(frequency[np.searchsorted(power, MOST * power[-1])]))
     return max(bands, default=0.0)
@@ -233,7 +227,7 @@ def _motion_band(samples: MotionSamples) -> float:
 def _contents(uniform: Resampled) -> float:
     """Frequency above which no channel holds anything, Hz."""
     longest = max((s.values for s in uniform.segments), key=len)
-    window = hann(min(len(longest), int(RESOLUTION * uniform.rate)), sym=False) ** 2
-    frequency, density = welch(longest, uniform.rate, window, axis=0, detrend="linear")
+    window = squared_hann(min(len(longest), int(RESOLUTION * uniform.rate)))
+    frequency, density = power_density(longest, uniform.rate, window)
     above = np.cumsum(density[::-1], axis=0)[::-1] > NOTHING * density.sum(axis=0)
     return float(frequency[np.max(np.flatnonzero(above.any(axis=1)), initial=0)])

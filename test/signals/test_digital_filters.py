@@ -1,0 +1,60 @@
+"""Filters and spectra are those of scipy.signal."""
+
+import numpy as np
+import pytest
+from scipy import signal
+
+from dynid_ros.signals import digital_filters as own
+
+RNG = np.random.default_rng(0)
+VALUES = np.cumsum(RNG.standard_normal((700, 3)), axis=0) + 50.0
+
+
+def close(found, expected):
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("order", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize("corner", [0.2, 5.0, 45.0])
+def test_butterworth(order, corner):
+    sections = own.butterworth(order, corner, 100.0)
+    given = signal.butter(order, corner, fs=100.0, output="sos")
+    start = signal.sosfilt_zi(given)[:, :, None] * VALUES[:1]
+    close(own.run(sections, VALUES), signal.sosfilt(given, VALUES, axis=0, zi=start)[0])
+    close(own.run_both_ways(sections, VALUES, 90), signal.sosfiltfilt(given, VALUES, axis=0, padlen=90))
+    poles = signal.butter(order, corner, fs=100.0, output="zpk")[1]
+    close(np.sort(np.abs(own.butterworth_poles(order, corner, 100.0))), np.sort(np.abs(poles)))
+
+
+def test_filters_keep_the_shape():
+    cube = VALUES.reshape(100, 7, 3)
+    sections = own.butterworth(4, 10.0, 100.0)
+    close(own.run(sections, cube), own.run(sections, cube.reshape(100, 21)).reshape(cube.shape))
+    close(own.run_both_ways(sections, cube[:2], 1)[:, 0, 0], own.run_both_ways(sections, cube[:2, 0, 0], 1))
+
+
+@pytest.mark.parametrize(("length", "degree", "order"), [(5, 2, 1), (7, 6, 1), (7, 6, 2), (51, 2, 1), (51, 2, 2)])
+def test_local_derivative(length, degree, order):
+    expected = signal.savgol_filter(VALUES, length, degree, deriv=order, delta=0.004, axis=0)
+    close(own.local_derivative(VALUES, length, degree, order, 0.004), expected)
+    whole = signal.savgol_filter(VALUES[:length], length, degree, deriv=order, delta=0.004, axis=0)
+    close(own.local_derivative(VALUES[:length], length, degree, order, 0.004), whole)
+
+
+@pytest.mark.parametrize("length", [128, 129, 700])
+def test_power_density(length):
+    window = signal.windows.hann(length, sym=False) ** 2
+    close(own.squared_hann(length), window)
+    frequency, density = own.power_density(VALUES, 100.0, window)
+    expected = signal.welch(VALUES, 100.0, window, axis=0, detrend="linear")
+    close(frequency, expected[0])
+    close(density, expected[1])
+    frequency, density = own.power_density(VALUES[:length], 100.0, np.ones(length), degree=0)
+    close(density, signal.periodogram(VALUES[:length], 100.0, axis=0)[1])
+
+
+def test_correlate_and_peaks():
+    a, b = VALUES[:, 0], VALUES[:333, 1]
+    close(own.correlate(a, b), signal.correlate(a, b))
+    rough = np.round(VALUES[:, 2])
+    np.testing.assert_array_equal(own.peaks(rough), signal.find_peaks(rough)[0])
