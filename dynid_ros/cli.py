@@ -49,11 +49,15 @@ class Parser(ArgumentParser):
         # So that lists such as -1,-2 are values as -1 is, not options.
         self._negative_number_matcher = re.compile(r"-(\.?\d|inf)")
 
-    def parse_known_args(self, *arguments: Any, **settings: Any) -> Any:  # type: ignore[override]
-        """Add the options and parse."""
+    def build(self) -> None:
+        """Add the options of the module, once."""
         module, self._module = self._module, ""
         if module:
             import_module(module).add(self)
+
+    def parse_known_args(self, *arguments: Any, **settings: Any) -> Any:  # type: ignore[override]
+        """Parse, with all options."""
+        self.build()
         return super().parse_known_args(*arguments, **settings)
 
     def error(self, message: str) -> NoReturn:

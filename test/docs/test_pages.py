@@ -77,7 +77,7 @@ def check(words: list[str]) -> None:
 
 def check_dynid(words: list[str]) -> None:
     """Each word down to the command, and each option."""
-    parser: argparse.ArgumentParser = cli._parser()
+    parser = cli._parser()
     options = set(parser._option_string_actions)
     names = iter(words)
     while commands := [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]:
@@ -86,6 +86,7 @@ def check_dynid(words: list[str]) -> None:
             break
         assert name in commands[0].choices, " ".join(words)
         parser = commands[0].choices[name]
+        parser.build()
         options |= set(parser._option_string_actions)
     for word in takewhile("--ros-args".__ne__, words):
         assert not re.match(r"--?[a-z]", word) or word.split("=")[0] in options, f"{word} in {' '.join(words)}"
