@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 import argparse
-import json
 import subprocess
 import sys
 import tempfile
+from ast import literal_eval
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,7 +23,6 @@ from dynid_ros.simulation.descriptions import demo_arm_urdf
 ROOT = Path(__file__).resolve().parents[1]
 SECONDS, RATE = 27.0, 125.0
 HARMONICS = 5
-REPEATS = 5
 FIGURES = ("modules", "faces", "CPU s", "MB", "files run", "functions run")
 COMMAND = "from dynid_ros.cli import main; main()"
 HARNESS = """
@@ -39,18 +38,18 @@ def measure(folder=os.path.join(os.getcwd(), "dynid_ros") + os.sep):
     with open("/proc/self/status") as status:  # ru_maxrss is never less than that of the process that started this one
         peak = next(line.split()[1] for line in status if line.startswith("VmHWM"))
     ours = [module for name, module in list(sys.modules.items()) if name.split(".")[0] == "dynid_ros"]
-    functions = [code for code in seen if code.co_filename.startswith(folder)]
+    ran = [code for code in seen if code.co_filename.startswith(folder) and code.co_filename.endswith(".py")]
+    functions = [code for code in ran if code.co_name[0] != "<"]  # Python 3.12 has no code for comprehensions
     measured = {
         "modules": len([module for module in ours if not hasattr(module, "__path__")]),
         "faces": len([module for module in ours if hasattr(module, "__path__")]),
         "CPU s": usage.ru_utime + usage.ru_stime,
         "MB": int(peak) / 1024,
-        "files run": len({code.co_filename for code in functions}),
+        "files run": len({code.co_filename for code in ran}),
         "functions run": len(functions),
     }
-    import json
     with open(WRITTEN, "w") as file:
-        json.dump(measured, file)
+        print(repr(measured), file=file)
 atexit.register(measure)
 """
 """Run before each program, in the root of the state that is measured; it writes the file WRITTEN."""
@@ -94,8 +93,8 @@ def run(root: Path, program: str, arguments: Sequence[str], folder: Path, profil
     written.unlink(missing_ok=True)
     done = subprocess.run([sys.executable, "-c", source], cwd=root, capture_output=True, text=True, check=False)
     if not written.exists():
-        raise RuntimeError(f"{program} {' '.join(arguments)}: exit code {done.returncode}\n{done.stderr}")
-    return json.loads(written.read_text())
+        raise RuntimeError(f"{program} {' '.join(arguments)}:\n{done.stderr}")
+    return literal_eval(written.read_text())
 
 
 def measure(root: Path, repeats: int) -> dict[str, dict[str, float]]:
@@ -139,7 +138,7 @@ def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--commit", help="measure this state too")
-    parser.add_argument("--repeats", type=int, default=REPEATS, help="runs of each program (%(default)s)")
+    parser.add_argument("--repeats", type=int, default=5, help="runs of each program (%(default)s)")
     options = parser.parse_args()
     states = {"now": measure(ROOT, options.repeats)}
     if options.commit:

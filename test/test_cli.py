@@ -119,7 +119,7 @@ def test_a_full_disk_leaves_the_old_result(bag, small_disk, monkeypatch, capsys)
     def page(path, *_):
         return write_atomically(path, "x" * size)
 
-    monkeypatch.setattr("dynid_ros.jobs.identification.write_gravity_report", page)
+    monkeypatch.setattr("dynid_ros.report.gravity.write_gravity_report", page)
     size = 1000
     assert run(capsys, *arguments)[0] == 0
     before = {path.name: path.read_bytes() for path in small_disk.iterdir()}

@@ -6,7 +6,6 @@ from dynid_ros.commands.answers import Answer, finding_document
 from dynid_ros.commands.options import add_json, add_recording, add_robot
 from dynid_ros.errors import DynidError
 from dynid_ros.jobs.inputs import read_recordings, read_robot
-from dynid_ros.jobs.judging import judge
 from dynid_ros.jobs.progress import progress
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
@@ -53,6 +52,8 @@ def _check(options: argparse.Namespace) -> Answer:
 
 
 def _judged(robot: RobotModel, recordings: list[Recording]) -> tuple[str, dict]:
+    from dynid_ros.jobs.judging import judge  # noqa: PLC0415  # only --motion needs it
+
     try:
         quality = judge(robot, recordings)
     except DynidError as error:

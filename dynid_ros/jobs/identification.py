@@ -6,17 +6,10 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dynid_ros.errors import IdentificationError, ModelError
 from dynid_ros.files import all_or_none, remove, writable_folder
-from dynid_ros.identification import (
-    GravityIdentification,
-    GravityResult,
-    LinkIdentification,
-    LinkResult,
-    TorqueSensorCalibration,
-    TorqueSensorResult,
-)
 from dynid_ros.identified.gravity import KnownGravity
 from dynid_ros.identified.identified_file import check_same_robot, load_identified
 from dynid_ros.identified.validation import Validation
@@ -25,10 +18,16 @@ from dynid_ros.jobs.progress import progress
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
 from dynid_ros.recording.checks.finding import Finding
-from dynid_ros.report import write_gravity_report
-from dynid_ros.report.identified_yaml import write_file_report
-from dynid_ros.report.links import write_link_report
-from dynid_ros.report.torque_sensors import write_torque_sensor_report
+
+if TYPE_CHECKING:
+    from dynid_ros.identification import (
+        GravityIdentification,
+        GravityResult,
+        LinkIdentification,
+        LinkResult,
+        TorqueSensorCalibration,
+        TorqueSensorResult,
+    )
 
 # From recordings to `identified.yaml` and `report.html`: the gravity parameters of an arm.
 
@@ -92,6 +91,8 @@ def identify_gravity(
         step("writing the report")
         identified = result.save(output / "identified.yaml", validations)
         document = result.document() | {"validation": [validation.document() for validation in validations]}
+        from dynid_ros.report.gravity import write_gravity_report  # noqa: PLC0415  # draws
+
         report = write_gravity_report(output / "report.html", robot, document, result.samples)
     return GravityJob(result, validations, findings, identified, report)
 
@@ -174,6 +175,8 @@ def identify_torque_sensors(
         result = calibration.fit(plain, loaded)
         step("writing the report")
         identified = result.save(output / "identified.yaml", arm)
+        from dynid_ros.report.torque_sensors import write_torque_sensor_report  # noqa: PLC0415  # draws
+
         report = write_torque_sensor_report(output / "report.html", result)
     return TorqueSensorJob(result, findings, identified, report, arm)
 
@@ -266,8 +269,12 @@ def identify_links(
         identified = result.save(output / "identified.yaml", validations)
         urdf, no_urdf = _write_urdf(result, output / "identified.urdf")
         if result.missing:
+            from dynid_ros.report.identified_yaml import write_file_report  # noqa: PLC0415  # draws
+
             report = write_file_report(output / "report.html", result.document(), robot)
         else:
+            from dynid_ros.report.links import write_link_report  # noqa: PLC0415  # draws
+
             report = write_link_report(output / "report.html", result, recordings, validate)
     return LinkJob(result, validations, findings, identified, report, urdf, no_urdf)
 

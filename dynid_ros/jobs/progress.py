@@ -1,17 +1,22 @@
 """Where a long job is, on a terminal."""
 
+from __future__ import annotations
+
 import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import count
 from types import FrameType
+from typing import TYPE_CHECKING
 
 from tqdm import tqdm
 
-from dynid_ros.excitation.fourier_search import Candidate
-from dynid_ros.excitation.parallel_search import Enough, Progress
 from dynid_ros.progress import Watch, watched, watching
+
+if TYPE_CHECKING:
+    from dynid_ros.excitation.fourier_search import Candidate
+    from dynid_ros.excitation.parallel_search import Progress
 
 TICK = 0.5
 """s between two drawings of a line."""
@@ -68,6 +73,8 @@ def search_progress() -> Iterator[Progress]:
 
     Yields what to hand to the search.
     """
+    from dynid_ros.excitation.parallel_search import Enough  # noqa: PLC0415  # only searches need it
+
     with (
         _first_interrupt() as interrupted,
         tqdm(total=100, disable=None, leave=False, bar_format="{desc} {percentage:3.0f} % {elapsed}") as line,

@@ -96,8 +96,6 @@ class Recording:
             RecordingError: the file is missing, empty, damaged or lacks a joint; says which and what to do.
 
         """
-        from dynid_ros.recording.bag_reader import read_bag  # noqa: PLC0415 - rosbags is slow to import
-
         path, convention = Path(path), effort_convention or EffortConvention("torque")
         _require_readable(path, joint_names, convention)
         bag_options: dict[str, Any] = {
@@ -107,6 +105,8 @@ class Recording:
             "receive_time": receive_time,
         }
         if path.is_dir() or path.suffix in (".mcap", ".db3"):
+            from dynid_ros.recording.bag_reader import read_bag  # noqa: PLC0415 - rosbags is slow to import
+
             return Recording(**read_bag(path, joint_names, convention, **bag_options))
         readers = {".csv": tables.read_csv, ".npz": tables.read_npz}
         if path.suffix not in readers:
