@@ -44,7 +44,6 @@ setup(
         "scipy>=1.11",
         "tqdm",
         "trimesh>=4",
-        "urdf_parser_py",
     ],
     extras_require={
         "sim": ["mujoco"],

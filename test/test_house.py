@@ -32,7 +32,6 @@ LIBRARIES = {
     "scipy": ("scipy", "python3-scipy"),
     "tqdm": ("tqdm", "python3-tqdm"),
     "trimesh": ("trimesh", "python3-trimesh-pip"),
-    "urdf_parser_py": ("urdf_parser_py", "urdfdom_py"),
     "yaml": ("pyyaml", "python3-yaml"),
 }
 

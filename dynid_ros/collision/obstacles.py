@@ -9,14 +9,13 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import ArrayLike
-from urdf_parser_py.urdf import Joint, Pose
 
 from dynid_ros.errors import CollisionError, ModelError
 from dynid_ros.files import MEGABYTE, read_yaml
 from dynid_ros.model.arrays import finite_vector
 from dynid_ros.model.chain import Chain
 from dynid_ros.model.link_tree import LinkTree
-from dynid_ros.model.urdf import displacement, joint_limits, pose
+from dynid_ros.model.urdf import Joint, Origin, displacement, joint_limits, pose
 from dynid_ros.model.urdf import pose as transform
 
 # Which links of a URDF move with which link of the chain, and where on it they are.
@@ -217,4 +216,4 @@ def _obstacle(entry: object, where: str) -> Obstacle:
         raise CollisionError(f"{reason}") from error
     if not np.all(size > 0.0):
         raise CollisionError(f"{where}: size is {size}; expected three sides above zero")
-    return Obstacle(str(entry["name"]), -size / 2, size / 2, transform(Pose(list(position), list(rpy)), where))
+    return Obstacle(str(entry["name"]), -size / 2, size / 2, transform(Origin(position, rpy), where))

@@ -14,12 +14,11 @@ from urllib.parse import unquote
 from xml.etree import ElementTree as ET
 
 import numpy as np
-from urdf_parser_py.urdf import Pose
 
 from dynid_ros.collision.obstacles import Placement
 from dynid_ros.errors import CollisionError
 from dynid_ros.files import MEGABYTE, require_file
-from dynid_ros.model.urdf import pose
+from dynid_ros.model.urdf import Origin, pose
 
 # Where the meshes of a URDF are, and the triangles in them.
 
@@ -245,7 +244,7 @@ class ShapeReader:
             origin = element.find("origin")
             if origin is not None:
                 place = pose(
-                    Pose(_numbers(origin, "xyz", 3, (0.0,) * 3), _numbers(origin, "rpy", 3, (0.0,) * 3)), "<origin>"
+                    Origin(_numbers(origin, "xyz", 3, (0.0,) * 3), _numbers(origin, "rpy", 3, (0.0,) * 3)), "<origin>"
                 )
                 points = points @ place[:3, :3].T + place[:3, 3]
             yield points, margin

@@ -4,11 +4,10 @@ import re
 from pathlib import Path
 
 from numpy.typing import ArrayLike
-from urdf_parser_py.urdf import Joint
 
 from dynid_ros.model.link_tree import LinkTree
 from dynid_ros.model.robot import STANDARD_GRAVITY, RobotModel
-from dynid_ros.model.urdf import parse_urdf, urdf_text
+from dynid_ros.model.urdf import Joint, parse_urdf, urdf_text
 
 LONGEST_STROKE = 0.1
 """m. An arm's last joint that slides no further is a finger: those of parallel grippers have 25 to 70 mm,
@@ -100,7 +99,7 @@ def _fixed_children(tree: LinkTree, link: str) -> list[str]:
 
 def _mass(tree: LinkTree, link: str) -> float:
     inertial = tree.links[link].inertial
-    return 0.0 if inertial is None else inertial.mass or 0.0
+    return 0.0 if inertial is None else inertial.mass
 
 
 def _is_finger(joint: Joint, *, hand: bool, named: bool) -> bool:

@@ -5,12 +5,20 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from urdf_parser_py.urdf import Joint, Link, Robot
 
 from dynid_ros.errors import ModelError
 from dynid_ros.model.chain import Chain, JointLimits
 from dynid_ros.model.inertia import transformed
-from dynid_ros.model.urdf import axis_rotation, displacement, inertial_parameters, joint_limits, pose
+from dynid_ros.model.urdf import (
+    Joint,
+    Link,
+    Urdf,
+    axis_rotation,
+    displacement,
+    inertial_parameters,
+    joint_limits,
+    pose,
+)
 
 MOVING = ("revolute", "continuous", "prismatic")
 
@@ -42,7 +50,7 @@ class LinkTree:
     """Links and joints of a URDF, checked to be a tree.
 
     Args:
-        robot: the parsed URDF.
+        urdf: its links and joints.
         source: what to call it in an error.
 
     Raises:
@@ -50,18 +58,18 @@ class LinkTree:
 
     """
 
-    def __init__(self, robot: Robot, source: str):
-        self.name: str = robot.name
+    def __init__(self, urdf: Urdf, source: str):
+        self.name = urdf.name
         self.source = source
-        self.links: dict[str, Link] = {link.name: link for link in robot.links}
+        self.links: dict[str, Link] = {link.name: link for link in urdf.links}
         self.parent_joint: dict[str, Joint] = {}
         self.child_joints: dict[str, list[Joint]] = defaultdict(list)
-        self._joints: dict[str, Joint] = {joint.name: joint for joint in robot.joints}
+        self._joints: dict[str, Joint] = {joint.name: joint for joint in urdf.joints}
         if not self.links:
             raise self._error("it has no links")
-        self._check_unique("links", (link.name for link in robot.links))
-        self._check_unique("joints", (joint.name for joint in robot.joints))
-        for joint in robot.joints:
+        self._check_unique("links", (link.name for link in urdf.links))
+        self._check_unique("joints", (joint.name for joint in urdf.joints))
+        for joint in urdf.joints:
             self._add(joint)
         self.roots = [name for name in self.links if name not in self.parent_joint]
         looped = set(self.links).difference(*(self._below(root) for root in self.roots))
@@ -219,8 +227,7 @@ def position(joint: Joint, posture: Mapping[str, float]) -> float:
     """Where a joint is, rad or m: as the posture has it, as the joint that it mimics has it, else zero."""
     if joint.name in posture or joint.mimic is None:
         return posture.get(joint.name, 0.0)
-    factor = 1.0 if joint.mimic.multiplier is None else joint.mimic.multiplier
-    return factor * posture.get(joint.mimic.joint, 0.0) + (joint.mimic.offset or 0.0)
+    return joint.mimic.multiplier * posture.get(joint.mimic.joint, 0.0) + joint.mimic.offset
 
 
 def _quoted(names: Iterable[str]) -> str:

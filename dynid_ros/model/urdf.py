@@ -1,19 +1,87 @@
-"""From the text of a URDF to the tree of `urdf_parser_py`, by way of only what a model needs."""
+"""Links and joints of a URDF: what a model needs of its text, and the numbers of each element."""
 
 import math
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree as ET
 
 import numpy as np
-from urdf_parser_py.urdf import Inertial, Joint, Link, Pose, Robot
 
 from dynid_ros.errors import ModelError
 from dynid_ros.files import MEGABYTE, read_bytes
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK, transformed
 
-# Elements of a URDF as numbers.
+JOINT_TYPES = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar", "unknown")
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Shift, m, and turn, rad: roll, pitch and yaw about the fixed axes."""
+
+    xyz: Iterable[float] = (0.0, 0.0, 0.0)
+    rpy: Iterable[float] = (0.0, 0.0, 0.0)
+
+
+@dataclass(frozen=True)
+class Inertial:
+    """Mass, kg; moments Ixx, Ixy, Ixz, Iyy, Iyz, Izz about the centre of mass, kg m^2, and where that is."""
+
+    mass: float
+    inertia: Iterable[float] | None = None
+    origin: Origin | None = None
+
+
+@dataclass(frozen=True)
+class Link:
+    """A link and its mass, if it has one."""
+
+    name: str
+    inertial: Inertial | None = None
+
+
+@dataclass(frozen=True)
+class Limit:
+    """Limits of a joint, rad or m, and N m or N."""
+
+    effort: float
+    velocity: float
+    lower: float = 0.0
+    upper: float = 0.0
+
+
+@dataclass(frozen=True)
+class Mimic:
+    """The joint that another one follows: multiplier · position + offset."""
+
+    joint: str
+    multiplier: float = 1.0
+    offset: float = 0.0
+
+
+@dataclass(frozen=True)
+class Joint:
+    """A joint between two links, by their names."""
+
+    name: str
+    type: str
+    parent: str
+    child: str
+    origin: Origin | None = None
+    axis: Iterable[float] = (1.0, 0.0, 0.0)
+    limit: Limit | None = None
+    mimic: Mimic | None = None
+
+
+@dataclass
+class Urdf:
+    """Links and joints in the order of the text; names may repeat."""
+
+    name: str
+    links: list[Link] = field(default_factory=list)
+    joints: list[Joint] = field(default_factory=list)
 
 
 LARGEST = 1e6
@@ -21,7 +89,7 @@ LARGEST = 1e6
 SHORTEST_AXIS = 1e-9
 
 
-def pose(origin: Pose | None, where: str) -> np.ndarray:
+def pose(origin: Origin | None, where: str) -> np.ndarray:
     """Transform (4, 4) of an origin: Rz(yaw) Ry(pitch) Rx(roll), shifted by xyz.
 
     Args:
@@ -34,14 +102,14 @@ def pose(origin: Pose | None, where: str) -> np.ndarray:
     """
     transform = np.eye(4)
     if origin is not None:
-        angles = _finite(origin.rpy or (0.0, 0.0, 0.0), "rpy", where)
+        angles = _finite(origin.rpy, "rpy", where)
         (cr, cp, cy), (sr, sp, sy) = np.cos(angles), np.sin(angles)
         transform[:3, :3] = [
             [cy * cp, cy * sp * sr - sy * cr, cy * sp * cr + sy * sr],
             [sy * cp, sy * sp * sr + cy * cr, sy * sp * cr - cy * sr],
             [-sp, cp * sr, cp * cr],
         ]
-        transform[:3, 3] = _finite(origin.xyz or (0.0, 0.0, 0.0), "xyz", where)
+        transform[:3, 3] = _finite(origin.xyz, "xyz", where)
     return transform
 
 
@@ -52,7 +120,7 @@ def axis_rotation(joint: Joint, where: str) -> np.ndarray:
         ModelError: the axis is zero, not finite, or beyond all arms.
 
     """
-    axis = _finite(joint.axis or (1.0, 0.0, 0.0), "axis", where)
+    axis = _finite(joint.axis, "axis", where)
     length = np.linalg.norm(axis)
     if length < SHORTEST_AXIS:
         shown = " ".join(f"{value:g}" for value in axis)
@@ -104,8 +172,7 @@ def inertial_parameters(inertial: Inertial | None, where: str) -> np.ndarray:
     if parameters[0] < 0.0:
         raise ModelError(f"{where}: mass is {parameters[0]:g} kg; expected zero or more")
     if inertial.inertia is not None:
-        inertia = np.array(inertial.inertia.to_matrix())
-        parameters[4:] = _finite(inertia[np.triu_indices(3)], "inertia", where)
+        parameters[4:] = _finite(inertial.inertia, "inertia", where)
     return transformed(parameters, pose(inertial.origin, where))
 
 
@@ -137,14 +204,13 @@ def _finite(values: Iterable[float], what: str, where: str) -> np.ndarray:
 
 LARGEST_FILE = 50 * MEGABYTE
 
-# urdf_parser_py complains on stderr about every tag and attribute that it does not know (gazebo, ros2_control, ...) and
-# raises on some that it does (old transmissions). So it is shown the links, the joints and these children alone.
-ELEMENTS: dict[str, type[Link] | type[Joint]] = {"link": Link, "joint": Joint}
+# Elements and attributes that are read; others (gazebo, ros2_control, transmissions, …) may hold anything.
 CHILDREN: dict[str, tuple[str, ...]] = {
     "link": ("inertial",),
     "inertial": ("origin", "mass", "inertia"),
     "joint": ("origin", "axis", "parent", "child", "limit", "mimic"),
 }
+REQUIRED = {("inertial", "mass"), ("joint", "parent"), ("joint", "child")}
 # Attributes, with how many numbers each holds; None for text.
 ATTRIBUTES: dict[str, dict[str, int | None]] = {
     "link": {"name": None},
@@ -193,7 +259,7 @@ def urdf_text(path_or_xml: str | Path) -> tuple[str, str]:
         ) from error
 
 
-def parse_urdf(text: str, source: str, *, meant_angles: bool = False) -> Robot:
+def parse_urdf(text: str, source: str, *, meant_angles: bool = False) -> Urdf:
     """Links and joints of a URDF.
 
     Args:
@@ -216,39 +282,70 @@ def parse_urdf(text: str, source: str, *, meant_angles: bool = False) -> Robot:
         raise ModelError(f"{source}: the root element is <{root.tag}>; a URDF has <robot>")
     if any("xacro" in element.tag.partition("}")[0] for element in root.iter() if "}" in element.tag):
         raise ModelError(f"{source}: it holds xacro macros; expand them first: xacro arm.urdf.xacro > arm.urdf")
-    robot = Robot(name=root.get("name") or "robot")
+    urdf = Urdf(root.get("name") or "robot")
     for element in root:
-        if element.tag in ELEMENTS:
-            robot.add_aggregate(element.tag, _read(element, source, meant_angles))
-    return robot
+        if element.tag in ("link", "joint"):
+            where = f"{source}, {element.tag} '{element.get('name', '')}'"
+            values = _values(element, where, meant_angles)
+            if element.tag == "link":
+                urdf.links.append(Link(values["name"], _inertial(values.get("inertial"))))
+            else:
+                urdf.joints.append(_joint(values, where))
+    return urdf
 
 
-def _read(element: ET.Element, source: str, meant_angles: bool) -> Link | Joint:
-    where = f"{source}, {element.tag} '{element.get('name', '')}'"
-    needed = _needed(element, where)
-    for origin in needed.iter("origin") if meant_angles else ():
-        origin.set("rpy", " ".join(map(_meant, origin.get("rpy", "0 0 0").split())))
-    try:
-        return ELEMENTS[element.tag].from_xml_string(ET.tostring(needed, encoding="unicode"))
-    except Exception as error:  # urdf_parser_py raises its own ParseError, but AssertionError, AttributeError as well
-        raise ModelError(f"{where}: {' '.join(str(error).split())}; correct it") from error
+def _inertial(values: dict[str, Any] | None) -> Inertial | None:
+    if values is None:
+        return None
+    inertia = list(values["inertia"].values()) if "inertia" in values else None
+    return Inertial(values["mass"]["value"], inertia, _made(Origin, values, "origin"))
 
 
-def _needed(element: ET.Element, where: str) -> ET.Element:
-    needed = ET.Element(element.tag)
+def _joint(values: dict[str, Any], where: str) -> Joint:
+    if values["type"] not in JOINT_TYPES:
+        raise ModelError(f"{where}: its type is '{values['type']}'; expected one of {', '.join(JOINT_TYPES)}")
+    parent, child = values["parent"]["link"], values["child"]["link"]
+    parts = {name: _made(kind, values, name) for name, kind in (("origin", Origin), ("limit", Limit), ("mimic", Mimic))}
+    axis = {"axis": values["axis"]["xyz"]} if "axis" in values else {}
+    return Joint(values["name"], values["type"], parent, child, **axis, **parts)
+
+
+def _made(kind: type, values: dict[str, Any], name: str) -> Any:
+    return kind(**values[name]) if name in values else None
+
+
+def _values(element: ET.Element, where: str, meant_angles: bool) -> dict[str, Any]:
+    """Attributes of an element as text, a number or a list of numbers, and the values of its children by their tags."""
+    values: dict[str, Any] = {}
     for name, numbers in ATTRIBUTES.get(element.tag, {}).items():
         if name in element.attrib:
-            needed.set(name, element.attrib[name])
-            if numbers is not None and not _holds_numbers(element.attrib[name], numbers):
+            text = element.attrib[name]
+            values[name] = text if numbers is None else _numbers(text, numbers)
+            if values[name] is None:
                 expected = "a number" if numbers == 1 else f"{numbers} numbers"
-                raise ModelError(f'{where}: <{element.tag}> has {name}="{element.attrib[name]}"; expected {expected}')
+                raise ModelError(f'{where}: <{element.tag}> has {name}="{text}"; expected {expected}')
+            if name == "rpy" and meant_angles:
+                values[name] = [float(_meant(word)) for word in text.split()]
         elif name not in OPTIONAL or element.tag == "axis":
             raise ModelError(f"{where}: <{element.tag}> has no attribute '{name}'; add it")
     for tag in CHILDREN.get(element.tag, ()):
         child = element.find(tag)
         if child is not None:
-            needed.append(_needed(child, where))
-    return needed
+            values[tag] = _values(child, where, meant_angles)
+        elif (element.tag, tag) in REQUIRED:
+            raise ModelError(f"{where}: <{element.tag}> has no <{tag}>; add it")
+    return values
+
+
+def _numbers(text: str, count: int) -> float | list[float] | None:
+    """A number, or a list where there are several; None: the text is something else."""
+    try:
+        numbers = [float(word) for word in text.split()]
+    except ValueError:
+        return None
+    if len(numbers) != count:
+        return None
+    return numbers if count > 1 else numbers[0]
 
 
 def _meant(angle: str) -> str:
@@ -261,13 +358,6 @@ def _meant(angle: str) -> str:
     if decimals < FEWEST_DECIMALS or round(quarters * QUARTER, decimals) != round(float(digits), decimals):
         return angle
     return repr(quarters * QUARTER)
-
-
-def _holds_numbers(text: str, count: int) -> bool:
-    try:
-        return len([float(word) for word in text.split()]) == count
-    except ValueError:
-        return False
 
 
 class _Builder(ET.TreeBuilder):

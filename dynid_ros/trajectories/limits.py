@@ -184,8 +184,8 @@ def _continuous(robot: RobotModel) -> NDArray:
     """(n,) bool: joints that the URDF lets turn without end."""
     if robot.urdf is None:
         return np.zeros(robot.n_joints, dtype=bool)
-    joints = parse_urdf(robot.urdf, robot.name).joint_map
-    return np.array([joints[name].type == "continuous" for name in robot.joint_names])
+    types = {joint.name: joint.type for joint in parse_urdf(robot.urdf, robot.name).joints}
+    return np.array([types[name] == "continuous" for name in robot.joint_names])
 
 
 # Checks of a motion before any of it is sent.
