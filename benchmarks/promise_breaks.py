@@ -1163,7 +1163,7 @@ def _recorder() -> list[Break]:
         Break(
             here + "test_simulated_time_that_stands_still_does_not_stop_it",
             "timers are by the node's clock",
-            (("Recorder.__init__", "clock=Clock(clock_type=ClockType.STEADY_TIME)", "clock=self.get_clock()"),),
+            (("Recorder.__init__", "steady_timer(self, DISCOVERY_PERIOD,", "self.create_timer(DISCOVERY_PERIOD,"),),
         ),
         Break(
             "test_set_clock.py::test_the_recorder_writes_on_and_ends_when_it_is_told_to",

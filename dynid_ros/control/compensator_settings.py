@@ -8,9 +8,6 @@ from dynid_ros.control.joint_feedback import FeedbackGains, numbers
 from dynid_ros.errors import ControlError
 from dynid_ros.model import RobotModel
 
-# Ramps and timeout of the compensation.
-
-
 MAX_FAULT_RAMP_TIME = 3.0  # launch kills a process 5 s after it asked it to end
 MAX_HOLD_ON_SILENCE = 1.0  # s for which a torque may still be right for a pose that nobody sees
 

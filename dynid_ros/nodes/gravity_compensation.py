@@ -20,8 +20,6 @@ from concurrent.futures import ThreadPoolExecutor
 from threading import Lock
 from typing import Any, TypeVar
 
-from rclpy.clock import Clock
-from rclpy.clock_type import ClockType
 from rclpy.executors import Executor, SingleThreadedExecutor, TimeoutException
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 from std_msgs.msg import String
@@ -35,11 +33,8 @@ from dynid_ros.nodes.compensation.loop import WATCH_PERIOD, CompensationLoop, Co
 from dynid_ros.nodes.shared.diagnostics import ERROR, OK, Diagnostics, Status
 from dynid_ros.nodes.shared.parameters import declare
 from dynid_ros.nodes.shared.process import answer, run_undisturbed
-from dynid_ros.nodes.shared.steady_thread import SteadyThread
+from dynid_ros.nodes.shared.steady_thread import SteadyThread, steady_timer
 from dynid_ros.nodes.shared.topics import LATCHED
-
-# Lifecycle transitions that answer: rclpy drops their exceptions silently, or lets them end the process.
-
 
 NodeType = TypeVar("NodeType", bound=LifecycleNode)
 
@@ -47,7 +42,10 @@ NodeType = TypeVar("NodeType", bound=LifecycleNode)
 def transition(
     action: Callable[[NodeType], None],
 ) -> Callable[[NodeType, LifecycleState], TransitionCallbackReturn]:
-    """Transition callback for a method: a `DynidError` is logged and means failure, any other exception an error."""
+    """Transition callback for a method: a `DynidError` is logged and means failure, any other exception an error.
+
+    rclpy would drop them silently, or let them end the process.
+    """
 
     @functools.wraps(action)
     def callback(node: NodeType, _previous: LifecycleState) -> TransitionCallbackReturn:
@@ -78,9 +76,6 @@ def guard_transitions(node: LifecycleNode) -> None:
             return response
 
     service.callback = callback
-
-
-# Serving one subscription ahead of everything else that a node has.
 
 
 def serve_ready(executor: Executor, most: int) -> int:
@@ -126,9 +121,7 @@ class GravityCompensation(LifecycleNode):
         self._controller = CompensationController(self, self._settings, self._on_controller, self._interrupt)
         Diagnostics(self, self._status, hardware=lambda: self._model.robot)
         if self._settings.autostart:
-            # simulated time may stand still
-            steady = Clock(clock_type=ClockType.STEADY_TIME)
-            self._autostart_timer = self.create_timer(AUTOSTART_PERIOD, self._autostart, clock=steady)
+            self._autostart_timer = steady_timer(self, AUTOSTART_PERIOD, self._autostart)
         self._due = 0.0
         self._report()
         self.steady = SteadyThread(self, self._watch, WATCH_PERIOD)

@@ -14,8 +14,6 @@ from typing import Any
 import numpy as np
 from geometry_msgs.msg import InertiaStamped, Point, Pose, Quaternion
 from numpy.typing import NDArray
-from rclpy.clock import Clock
-from rclpy.clock_type import ClockType
 from rclpy.duration import Duration
 from rclpy.node import Node
 from rclpy.serialization import deserialize_message
@@ -31,11 +29,9 @@ from dynid_ros.nodes.shared.diagnostics import ERROR, OK, WARN, Diagnostics, Sta
 from dynid_ros.nodes.shared.parameters import NodeParameter, declare
 from dynid_ros.nodes.shared.process import run
 from dynid_ros.nodes.shared.robot_description import ROBOT_PARAMETERS, robot_description
+from dynid_ros.nodes.shared.steady_thread import steady_timer
 from dynid_ros.nodes.shared.topics import LATCHED, JointOrder, RawSubscription
 from dynid_ros.report.drawing import DARK
-
-# Shapes for RViz in the colours of the reports.
-
 
 STEP = np.deg2rad(6.0)
 """Of the chords of an arc."""
@@ -153,15 +149,14 @@ class GravityMarkers(Node):
         self._order = JointOrder(self.view.robot.joint_names)
         self._states: deque[bytes] = deque(maxlen=KEPT)
         self._problem = self._load_problem = ""
-        clock = Clock(clock_type=ClockType.STEADY_TIME)  # simulated time may stand still
         self._heard = time.monotonic()
         self._drawn: GravityPicture | None = None
         self._publisher = self.create_publisher(MarkerArray, settings.marker_topic, 10)
         self._topic = RawSubscription(self, "joint_states", ["sensor_msgs/msg/JointState"], self._on_joint_state)
         if settings.load_topic:
             self.create_subscription(InertiaStamped, settings.load_topic, self._on_load, LATCHED)
-        self.create_timer(0.2, self._topic.update, clock=clock)
-        self.create_timer(1.0 / settings.rate, self._draw, clock=clock)
+        steady_timer(self, 0.2, self._topic.update)
+        steady_timer(self, 1.0 / settings.rate, self._draw)
         Diagnostics(self, self.status, hardware=self.view.robot.name)
 
     def status(self) -> Status:

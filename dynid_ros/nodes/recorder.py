@@ -5,8 +5,6 @@ from collections.abc import Sequence
 from threading import RLock
 from typing import Any
 
-from rclpy.clock import Clock
-from rclpy.clock_type import ClockType
 from rclpy.node import Node
 from rclpy.qos import QoSProfile
 from rclpy.serialization import deserialize_message
@@ -18,7 +16,7 @@ from dynid_ros.errors import RecordingError
 from dynid_ros.nodes.shared.diagnostics import ERROR, OK, WARN, Diagnostics, Status, robot_name, silence
 from dynid_ros.nodes.shared.parameters import NodeParameter, declare
 from dynid_ros.nodes.shared.process import answer, run_undisturbed
-from dynid_ros.nodes.shared.steady_thread import SteadyThread
+from dynid_ros.nodes.shared.steady_thread import SteadyThread, steady_timer
 from dynid_ros.nodes.shared.topics import LATCHED, RawSubscription
 from dynid_ros.recording.bag_writer import BagWriter, ReceptionTime
 
@@ -81,8 +79,7 @@ class Recorder(Node):
         self._announce = self.create_publisher(String, "~/bag", LATCHED)
         self.create_service(Trigger, "~/start", answer(self, self.start))
         self.create_service(Trigger, "~/stop", answer(self, self.stop))
-        # simulated time may stand still
-        self.create_timer(DISCOVERY_PERIOD, self._discover, clock=Clock(clock_type=ClockType.STEADY_TIME))
+        steady_timer(self, DISCOVERY_PERIOD, self._discover)
         Diagnostics(self, self._status, hardware=self._robot)
         if self.settings.autostart:
             self.get_logger().info(self.start())

@@ -7,8 +7,6 @@ from types import SimpleNamespace
 import yaml
 from geometry_msgs.msg import WrenchStamped
 from rcl_interfaces.msg import SetParametersResult
-from rclpy.clock import Clock
-from rclpy.clock_type import ClockType
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 from sensor_msgs.msg import JointState
@@ -20,6 +18,7 @@ from dynid_ros.nodes.shared.diagnostics import OK, WARN, Diagnostics, Status
 from dynid_ros.nodes.shared.parameters import current, declare
 from dynid_ros.nodes.shared.process import answer, run
 from dynid_ros.nodes.shared.robot_description import robot_description
+from dynid_ros.nodes.shared.steady_thread import steady_timer
 from dynid_ros.nodes.shared.topics import LATCHED
 from dynid_ros.nodes.simulated_arm.camera import SimulatorCamera
 from dynid_ros.nodes.simulated_arm.controllers import Controllers
@@ -121,7 +120,7 @@ class SimulatorNode(Node):
                 self, self.arm, self.settings, refused=self._refuse, told=self._tell, stamp=lambda: self._stamp
             )
         # the node's clock may be set back, and would keep a timer of its own waiting
-        self.create_timer(1.0 / self.settings.rate, self._catch_up, clock=Clock(clock_type=ClockType.STEADY_TIME))
+        steady_timer(self, 1.0 / self.settings.rate, self._catch_up)
 
     def reset(self) -> str:
         """Back to the start pose, at rest, in position mode, with controllers that begin anew; a load stays."""

@@ -16,8 +16,6 @@ from types import SimpleNamespace
 
 import numpy as np
 import yaml
-from rclpy.clock import Clock
-from rclpy.clock_type import ClockType
 from rclpy.node import Node
 from rclpy.qos import qos_profile_sensor_data
 from sensor_msgs.msg import JointState
@@ -36,6 +34,7 @@ from dynid_ros.nodes.identification.identification_node import RECORDING_PARAMET
 from dynid_ros.nodes.shared.diagnostics import ERROR, OK, WARN, Diagnostics, Status, silence
 from dynid_ros.nodes.shared.parameters import NodeParameter
 from dynid_ros.nodes.shared.process import answer, run
+from dynid_ros.nodes.shared.steady_thread import steady_timer
 from dynid_ros.nodes.shared.topics import JointOrder
 from dynid_ros.recording import Recording
 from dynid_ros.recording.effort import EffortConvention
@@ -88,8 +87,7 @@ class TorqueSensorWatch:
         self._subscription = node.create_subscription(
             JointState, "joint_states", self._on_joint_state, qos_profile_sensor_data
         )
-        # simulated time may stand still
-        node.create_timer(settings.observe_period, self._look, clock=Clock(clock_type=ClockType.STEADY_TIME))
+        steady_timer(node, settings.observe_period, self._look)
 
     def status(self) -> Status:
         """Level, message and values for diagnostics."""

@@ -27,9 +27,6 @@ from dynid_ros.nodes.shared.parameters import NodeParameter
 from dynid_ros.nodes.shared.robot_description import ROBOT_PARAMETERS, described, robot_description
 from dynid_ros.nodes.shared.topics import LATCHED
 
-# Parameters of the node `gravity_compensation`, and what they make.
-
-
 PARAMETERS = (
     *ROBOT_PARAMETERS,
     NodeParameter("model_file", "", "identified.yaml, written by the gravity identification"),
@@ -124,9 +121,6 @@ def feedforward(settings: SimpleNamespace, urdf: str) -> tuple[LoadedGravity, Jo
 
 def _unless(unset: list[float], values: list[float]) -> list[float]:
     return [] if list(values) == unset else list(values)
-
-
-# Where `gravity_compensation` has its model from: a file, and a URDF that may come on a topic.
 
 
 class CompensationModel:

@@ -1,8 +1,12 @@
-"""The load that `gravity_compensation` counts with, and the topic that tells of another."""
+"""What `gravity_compensation` listens to: joint states, links of flexible joints, set-points and loads.
+
+Joint states are conditions: without them the torque fades. The other three help, and what cannot be meant is refused.
+"""
 
 import math
 import time
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from geometry_msgs.msg import InertiaStamped
 from rclpy.guard_condition import GuardCondition
@@ -16,6 +20,9 @@ from sensor_msgs.msg import JointState
 from dynid_ros.control import CarriedLoad, GravityCompensator, JointSettings, LoadedGravity, ModelChange
 from dynid_ros.errors import ControlError, DynidError
 from dynid_ros.nodes.shared.topics import LATCHED, JointOrder
+
+LOG_PERIOD = 5.0
+"""s between two lines of the log on what is refused."""
 
 
 class PromptWait:
@@ -44,13 +51,15 @@ class PromptWait:
         self._guard.trigger()
 
 
-# Joint states as `gravity_compensation` takes them: each once, and how long the gaps between them are.
-
-
 QUEUE = 10
 # Best effort matches every publisher and never delays a new state to repeat an old one. The queue is deeper than one
 # only because a gripper's states, on the same topic, would otherwise push out the arm's.
 JOINT_STATES = QoSProfile(depth=QUEUE, reliability=ReliabilityPolicy.BEST_EFFORT)
+
+
+def stamp_of(message: JointState) -> float | None:
+    """Time on the driver's clock, s; None: the message has none."""
+    return message.header.stamp.sec + 1e-9 * message.header.stamp.nanosec or None
 
 
 class JointStateInput:
@@ -105,7 +114,7 @@ class JointStateInput:
 
     def is_news(self, message: JointState, now: float) -> bool:
         """Whether it tells something of the arm; the same state sent again does not."""
-        stamp = message.header.stamp.sec + 1e-9 * message.header.stamp.nanosec or None
+        stamp = stamp_of(message)
         if stamp is not None and stamp == self.stamp:
             return False
         if self._message is not None:
@@ -125,13 +134,36 @@ class JointStateInput:
         self._node.destroy_subscription(self._subscription)
 
 
-# Measured positions of the links of flexible joints, for `gravity_compensation`.
+class Listener:
+    """Listens to one topic of a node; to none where its name is empty.
+
+    Attributes:
+        problem: what is wrong with what came last; empty: nothing.
+        refused: number of messages refused.
+
+    """
+
+    def __init__(self, node: Node, kind: type, topic: str, act: Callable[[Any], None], qos: QoSProfile | int) -> None:
+        self.problem = ""
+        self.refused = 0
+        self._node = node
+        self._subscription = node.create_subscription(kind, topic, act, qos) if topic else None
+
+    def destroy(self) -> None:
+        """Remove the topic from the node."""
+        if self._subscription is not None:
+            self._node.destroy_subscription(self._subscription)
+
+    def _refuse(self, problem: str) -> None:
+        self.refused += 1
+        self.problem = problem
+        self._node.get_logger().warning(problem, throttle_duration_sec=LOG_PERIOD)
 
 
 LINK_STATES = QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT)
 
 
-class CompensationLinks:
+class CompensationLinks(Listener):
     """Positions of the links as a topic tells them; none where they cannot be believed.
 
     What a link encoder or a camera says is a help, not a condition: without it the links are where the springs of the
@@ -146,7 +178,6 @@ class CompensationLinks:
 
     Attributes:
         topic: as given.
-        problem: why the links' positions are not counted with; empty if they are, or if there is no topic.
 
     Raises:
         ControlError: a largest deflection that lets none pass.
@@ -160,17 +191,16 @@ class CompensationLinks:
             raise ControlError(
                 f"largest_deflection is {largest_deflection}; expected a finite number of rad (m) above 0"
             )
+        super().__init__(node, JointState, topic, self._on_state, LINK_STATES)
         self.problem = f"no state of the links has come on {topic} yet" if topic else ""
-        self._node = node
         self.topic = topic
         self._names = list(joint_names)
         self._order = JointOrder(joint_names)
         self._timeout = timeout
         self._largest = largest_deflection
         self._message: JointState | None = None
-        self._stamp = (0, 0)
+        self._stamp: float | None = None
         self._received = 0.0
-        self._subscription = node.create_subscription(JointState, topic, self._on_state, LINK_STATES) if topic else None
 
     def at(self, now: float, motors: Sequence[float]) -> list[float] | None:
         """Positions (n,) of the links at `now`, s of the monotonic clock, while the motors are at `motors` (n,)."""
@@ -184,14 +214,9 @@ class CompensationLinks:
         self.problem = self._doubt(now - self._received, links, motors)
         return None if self.problem else links
 
-    def destroy(self) -> None:
-        """Remove the topic from the node."""
-        if self._subscription is not None:
-            self._node.destroy_subscription(self._subscription)
-
     def _on_state(self, message: JointState) -> None:
-        stamp = (message.header.stamp.sec, message.header.stamp.nanosec)
-        if set(self._names).isdisjoint(message.name) or (any(stamp) and stamp == self._stamp):
+        stamp = stamp_of(message)
+        if set(self._names).isdisjoint(message.name) or (stamp is not None and stamp == self._stamp):
             return  # of another arm, or the same state sent again
         self._message, self._stamp, self._received = message, stamp, time.monotonic()
 
@@ -207,13 +232,7 @@ class CompensationLinks:
         return ""
 
 
-# The topic that tells `gravity_compensation` where the arm is to be.
-
-
-LOG_PERIOD = 5.0
-
-
-class CompensationSetpoint:
+class CompensationSetpoint(Listener):
     """Aims `compensator` where `sensor_msgs/JointState` on a topic says; joints that it does not name stay.
 
     What cannot be meant is refused as a whole, and the pose before stays desired: joints of another robot, numbers that
@@ -226,10 +245,6 @@ class CompensationSetpoint:
         joint_names: of the model.
         follows: whether the desired pose has an effect.
 
-    Attributes:
-        refused: number of messages refused.
-        problem: why the last message was refused; empty if it was not.
-
     """
 
     def __init__(
@@ -241,28 +256,18 @@ class CompensationSetpoint:
         *,
         follows: bool,
     ) -> None:
-        self.refused = 0
-        self.problem = ""
-        self._node = node
+        super().__init__(node, JointState, topic, self._on_setpoint, 10)
         self._compensator = compensator
         self._names = list(joint_names)
         self._follows = follows
-        self._subscription = node.create_subscription(JointState, topic, self._on_setpoint, 10) if topic else None
-
-    def destroy(self) -> None:
-        """Remove the topic from the node."""
-        if self._subscription is not None:
-            self._node.destroy_subscription(self._subscription)
 
     def _on_setpoint(self, message: JointState) -> None:
         try:
             self._compensator.aim(self._target(message))
         except ControlError as error:
-            self.refused += 1
-            self.problem = f"a set-point was refused, the desired pose stays: {error}"
-            self._node.get_logger().warning(self.problem, throttle_duration_sec=LOG_PERIOD)
-            return
-        self.problem = ""
+            self._refuse(f"a set-point was refused, the desired pose stays: {error}")
+        else:
+            self.problem = ""
 
     def _target(self, message: JointState) -> list[float]:
         """(n,) NaN where the message does not name the joint."""
@@ -286,7 +291,7 @@ class CompensationSetpoint:
 AHEAD = 10**9  # ns by which the clocks of two computers may differ
 
 
-class CompensationLoad:
+class CompensationLoad(Listener):
     """Keeps `compensator` supplied with the gravity torque of the arm and of the load that was told last.
 
     A load that cannot be meant is refused, and the one in force stays. One that changes the torque too far for an arm
@@ -301,10 +306,6 @@ class CompensationLoad:
         joints: settings that belong to it.
         change: what it is compared by.
 
-    Attributes:
-        refused: number of messages refused.
-        problem: why the last message was refused; empty if it was not.
-
     """
 
     def __init__(
@@ -317,18 +318,13 @@ class CompensationLoad:
         *,
         change: ModelChange,
     ) -> None:
-        self.refused = 0
-        self.problem = ""
-        self._node = node
+        super().__init__(node, InertiaStamped, topic, self._on_message, LATCHED)
         self._compensator = compensator
         self._gravity = gravity
         self._joints = joints
         self._change = change
         self._waiting: CarriedLoad | None = None
         self._stamp = 0
-        self._subscription = (
-            node.create_subscription(InertiaStamped, topic, self._on_message, LATCHED) if topic else None
-        )
 
     @property
     def load(self) -> CarriedLoad | None:
@@ -368,13 +364,7 @@ class CompensationLoad:
         self._gravity, self._joints, self._change, self._waiting = gravity, joints, change, None
         self.problem = ""
 
-    def destroy(self) -> None:
-        """Remove the topic from the node."""
-        if self._subscription is not None:
-            self._node.destroy_subscription(self._subscription)
-
     def _on_message(self, message: InertiaStamped) -> None:
-        logger = self._node.get_logger()
         try:
             stamp = self._checked_stamp(message)
             center = message.inertia.com
@@ -384,12 +374,10 @@ class CompensationLoad:
             self._waiting = load  # whatever comes of it now, it may be meant
             self._use(gravity, self._joints, self._change)
         except ControlError as error:
-            self.refused += 1
-            self.problem = f"a load was refused, the one in force stays ({self.load or 'none'}): {error}"
-            logger.warning(self.problem, throttle_duration_sec=LOG_PERIOD)
+            self._refuse(f"a load was refused, the one in force stays ({self.load or 'none'}): {error}")
             return
         self._stamp = stamp or self._stamp
-        logger.info(f"load in force: {load}", throttle_duration_sec=LOG_PERIOD)
+        self._node.get_logger().info(f"load in force: {load}", throttle_duration_sec=LOG_PERIOD)
 
     def _checked_stamp(self, message: InertiaStamped) -> int:
         """Time that the message speaks of, ns; 0 if it does not say."""

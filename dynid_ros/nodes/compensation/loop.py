@@ -7,8 +7,6 @@ from functools import wraps
 from threading import RLock
 from typing import Any, TypeVar, cast
 
-from rclpy.clock import Clock
-from rclpy.clock_type import ClockType
 from rclpy.lifecycle import LifecycleNode
 from sensor_msgs.msg import JointState
 
@@ -24,6 +22,7 @@ from dynid_ros.nodes.compensation.inputs import (
 from dynid_ros.nodes.compensation.ros2_control import EffortCommands
 from dynid_ros.nodes.shared.command_topic import publishers_of
 from dynid_ros.nodes.shared.diagnostics import ERROR, OK, WARN, Status, silence
+from dynid_ros.nodes.shared.steady_thread import steady_timer
 
 WATCH_PERIOD = 0.01
 LEAVE_PERIOD = 0.05
@@ -80,9 +79,7 @@ class CompensationLoop:
         self._rests_since: float | None = None
         self.lock = RLock()
         self._running = False
-        # simulated time may stand still
-        steady = Clock(clock_type=ClockType.STEADY_TIME)
-        self._timer = node.create_timer(LEAVE_PERIOD, self._leave, clock=steady)
+        self._timer = steady_timer(node, LEAVE_PERIOD, self._leave)
         self.states = JointStateInput(node, joint_names, self._on_joint_state)
 
     @property
@@ -284,9 +281,6 @@ class CompensationLoop:
             self.largest = max(self.largest, *map(abs, torque))
             self.limited.update(self.compensator.limited)
         self._changed()
-
-
-# What `gravity_compensation` says of itself on `/diagnostics`.
 
 
 FELT = 0.05

@@ -1,4 +1,7 @@
-"""Compares the torques that a controller puts out with those that were sent to it."""
+"""Compares the torques that a controller puts out with those that were sent to it.
+
+`joint_trajectory_controller` says what it commands to the hardware, where `control_msgs` is installed.
+"""
 
 import math
 import time
@@ -72,9 +75,6 @@ class OutputWatch:
             if not min(column) - allowed <= value <= max(column) + allowed:
                 return f"joint '{name}' gets {value:.3g} N m (N), not the {column[-1]:.3g} that were sent"
         return ""
-
-
-# What `joint_trajectory_controller` says of its commands to the hardware, where `control_msgs` is installed.
 
 
 FRESH = 0.5

@@ -15,9 +15,6 @@ from dynid_ros.nodes.compensation.output_watch import ControllerOutput
 from dynid_ros.nodes.shared.command_topic import CommandTopic
 from dynid_ros.nodes.shared.controllers import ACTIVE, INACTIVE, ControllerAnswer, ControllerWatch
 
-# Which torque acts before the first command, so that the first command is no step.
-
-
 CONVENTIONS = ("", "torque")
 
 

@@ -10,8 +10,6 @@ import numpy as np
 import yaml
 from geometry_msgs.msg import InertiaStamped
 from numpy.typing import NDArray
-from rclpy.clock import Clock
-from rclpy.clock_type import ClockType
 from rclpy.node import Node
 from rclpy.serialization import deserialize_message
 from sensor_msgs.msg import JointState
@@ -22,6 +20,7 @@ from dynid_ros.identification import LoadResult
 from dynid_ros.identification.online.load_change import LoadChange
 from dynid_ros.identification.online.online_identification import OnlineIdentification
 from dynid_ros.nodes.shared.diagnostics import ERROR, OK, WARN, Status, silence
+from dynid_ros.nodes.shared.steady_thread import steady_timer
 from dynid_ros.nodes.shared.topics import LATCHED, JointOrder, RawSubscription
 from dynid_ros.recording.effort import EffortConvention
 
@@ -205,11 +204,9 @@ class LiveLoad:
         self._changes: list[dict[str, float]] = []
         self._estimates = node.create_publisher(String, "~/estimate", 10)
         self._topic = RawSubscription(node, "joint_states", JOINT_STATES, self._on_message)
-        # simulated time may stand still
-        steady = Clock(clock_type=ClockType.STEADY_TIME)
-        node.create_timer(DISCOVERY_PERIOD, self._topic.update, clock=steady)
-        node.create_timer(POLL_PERIOD, self._topic.drain, clock=steady)
-        node.create_timer(1.0 / publish_rate, self.look, clock=steady)
+        steady_timer(node, DISCOVERY_PERIOD, self._topic.update)
+        steady_timer(node, POLL_PERIOD, self._topic.drain)
+        steady_timer(node, 1.0 / publish_rate, self.look)
 
     def look(self) -> None:
         """Tell of the load as it is known now."""

@@ -9,13 +9,12 @@ from typing import Any
 from action_msgs.msg import GoalStatusArray
 from lifecycle_msgs.msg import State, TransitionEvent
 from rcl_interfaces.srv import GetParameters
-from rclpy.clock import Clock
-from rclpy.clock_type import ClockType
 from rclpy.node import Node
 from rclpy.parameter import parameter_value_to_python
 from rclpy.task import Future
 
 from dynid_ros.errors import ControlError
+from dynid_ros.nodes.shared.steady_thread import steady_timer
 from dynid_ros.nodes.shared.topics import LATCHED
 
 # Whether a controller of ros2_control is active, and whether somebody commands it by its action.
@@ -79,8 +78,7 @@ class ControllerWatch:
         if (activity := message_type("controller_manager_msgs", "ControllerManagerActivity")) is not None:
             manager = f"{controller.removesuffix(self._name)}controller_manager"
             node.create_subscription(activity, f"{manager}/activity", self.on_activity, LATCHED)
-        # simulated time may stand still
-        node.create_timer(SERVER_PERIOD, self._look_for_server, clock=Clock(clock_type=ClockType.STEADY_TIME))
+        steady_timer(node, SERVER_PERIOD, self._look_for_server)
 
     def on_activity(self, message: Any) -> None:
         """Take `controller_manager_msgs/ControllerManagerActivity`."""
@@ -221,8 +219,7 @@ class ControllerQuery:
         self._asked = self._answered = time.monotonic()
         self._pending: Future | None = None
         self._values: dict[str, Any] = {}
-        # simulated time may stand still
-        node.create_timer(ASK_PERIOD, self._ask, clock=Clock(clock_type=ClockType.STEADY_TIME))
+        steady_timer(node, ASK_PERIOD, self._ask)
 
     @property
     def problem(self) -> str:

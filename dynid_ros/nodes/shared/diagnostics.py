@@ -6,9 +6,9 @@ import traceback
 from collections.abc import Callable
 
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
-from rclpy.clock import Clock
-from rclpy.clock_type import ClockType
 from rclpy.node import Node
+
+from dynid_ros.nodes.shared.steady_thread import steady_timer
 
 OK, WARN, ERROR = DiagnosticStatus.OK, DiagnosticStatus.WARN, DiagnosticStatus.ERROR
 PERIOD = 0.5
@@ -53,8 +53,7 @@ class Diagnostics:
         self._hardware = hardware
         self._name = ": ".join(part for part in (node.get_fully_qualified_name().lstrip("/"), what) if part)
         self._publisher = node.create_publisher(DiagnosticArray, "/diagnostics", 10)
-        # simulated time may stand still
-        node.create_timer(PERIOD, self.publish, clock=Clock(clock_type=ClockType.STEADY_TIME))
+        steady_timer(node, PERIOD, self.publish)
 
     def publish(self) -> None:
         """Send the status now."""

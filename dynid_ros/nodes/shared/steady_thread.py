@@ -5,10 +5,18 @@ import traceback
 from collections.abc import Callable
 from threading import Thread, current_thread
 
+from rclpy.clock import Clock
+from rclpy.clock_type import ClockType
 from rclpy.node import Node
+from rclpy.timer import Timer
 
 PATIENCE = 5.0
 """s for which the end of a thread is waited for."""
+
+
+def steady_timer(node: Node, period: float, action: Callable[[], None]) -> Timer:
+    """Timer of the node by the steady clock: simulated time may stand still, the computer's clock may be set."""
+    return node.create_timer(period, action, clock=Clock(clock_type=ClockType.STEADY_TIME))
 
 
 class SteadyThread:
