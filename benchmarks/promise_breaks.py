@@ -234,7 +234,7 @@ def _compensation() -> list[Break]:
             "a stamp of zero is a time",
             (
                 (
-                    "JointStateInput.is_news",
+                    "stamp_of",
                     "1e-9 * message.header.stamp.nanosec or None",
                     "1e-9 * message.header.stamp.nanosec",
                 ),
