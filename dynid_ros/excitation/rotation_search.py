@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from dynid_ros.errors import TrajectoryError
 from dynid_ros.model import GravityModel, RobotModel
+from dynid_ros.signals.digital_filters import longest_run
 from dynid_ros.trajectories.limits import MotionLimits
 from dynid_ros.trajectories.workspace import Workspace
 
@@ -136,8 +137,9 @@ class RotationSearch:
         holds, horizontal = holds[usable], horizontal[usable]
         found = []
         for hold, sine, allowed in zip(holds, horizontal, self._allowed(joint, holds, angles), strict=True):
-            first, last = _longest_run(allowed)
-            if last > first:
+            first, length = longest_run(allowed)
+            if length > 1:
+                last = first + length - 1
                 hold[joint] = middle = float(angles[first] + angles[last]) / 2
                 reach = min(float(angles[last] - angles[first]), self._sweep) / 2
                 tilt = float(np.arcsin(min(sine, 1.0)))
@@ -161,12 +163,3 @@ def _moment_std(span: float, steps: int) -> float:
     angles = np.linspace(0.0, span, steps)
     columns = np.column_stack([np.sin(angles), np.cos(angles), np.ones(steps)])
     return float(np.sqrt(np.trace(np.linalg.pinv(columns.T @ columns)[:2, :2])))
-
-
-def _longest_run(allowed: NDArray) -> tuple[int, int]:
-    """First and last index of the longest run of True; equal where there is none of two or more."""
-    edges = np.flatnonzero(np.diff(np.concatenate([[False], allowed, [False]]).astype(int)))
-    if not len(edges):
-        return 0, 0
-    longest = np.argmax(edges[1::2] - edges[::2])
-    return int(edges[::2][longest]), int(edges[1::2][longest] - 1)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from dynid_ros.errors import IdentificationError
 from dynid_ros.recording import Recording
 from dynid_ros.signals import differentiate
+from dynid_ros.signals.digital_filters import true_runs
 
 DERIVATIVE_WINDOW = 0.1
 """Length of the local fit that gives velocity and acceleration, s."""
@@ -155,9 +156,8 @@ def slow_samples(recording: Recording, rules: SampleRules) -> Samples:
     speed = np.abs(velocity)
     slow = np.all(speed < rules.slow_velocity, axis=1) & np.all(np.abs(acceleration) < rules.slow_acceleration, axis=1)
     slow &= np.any(speed >= rules.rest_velocity, axis=1)
-    starts, ends = _stretches(slow)
     rows = []
-    for start, end in zip(starts, ends, strict=True):
+    for start, end in true_runs(slow):
         edges = np.arange(recording.time[start], recording.time[end - 1], rules.block)
         cuts = start + np.searchsorted(recording.time[start:end], edges)
         rows += [slice(a, b) for a, b in pairwise(cuts) if b - a >= 2]
@@ -180,7 +180,7 @@ def _rests(recording: Recording, rules: SampleRules) -> list[tuple[slice, int]]:
     """Rows of each dwell that are used, and the end of the whole rest."""
     velocity, _ = _derivatives(recording)
     time = recording.time
-    stretches = zip(*_stretches(np.all(np.abs(velocity) < rules.rest_velocity, axis=1)), strict=True)
+    stretches = true_runs(np.all(np.abs(velocity) < rules.rest_velocity, axis=1))
     rests = [(start, end) for start, end in stretches if time[end - 1] - time[start] >= rules.minimum_dwell]
     usual = np.median([time[end - 1] - time[start] for start, end in rests]) if rests else 0.0
     found = []
@@ -209,11 +209,6 @@ def _derivatives(recording: Recording) -> tuple[NDArray, NDArray]:
             f"{recording.source}: {recording.n_samples} samples are too few to tell rest from motion"
         )
     return differentiate(recording.time, recording.position, DERIVATIVE_WINDOW)
-
-
-def _stretches(mask: NDArray) -> tuple[NDArray, NDArray]:
-    edges = np.flatnonzero(np.diff(np.concatenate([[False], mask, [False]]).astype(int)))
-    return edges[::2], edges[1::2]
 
 
 def side_of_approach(path: NDArray, rest: NDArray, minimum: float) -> NDArray:

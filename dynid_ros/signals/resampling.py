@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.interpolate import CubicSpline
 
 from dynid_ros.errors import RecordingError
+from dynid_ros.signals.digital_filters import true_runs
 
 BRIDGED_STEPS = (3, 10)
 """Steps that are bridged in any case, and at most: across more, noise at the rims makes a cubic overshoot."""
@@ -115,9 +116,9 @@ def stale_rows(values: ArrayLike, longest_run: int = 9) -> NDArray:
     values = np.asarray(values)
     columns = values.reshape(len(values), -1)
     same = np.concatenate([[False], np.all(columns[1:] == columns[:-1], axis=1)])
-    edges = np.flatnonzero(np.diff(np.concatenate([[False], same, [False]]).astype(int))).reshape(-1, 2)
-    for start, end in edges[np.diff(edges, axis=1)[:, 0] > longest_run]:
-        same[start:end] = False
+    for start, end in true_runs(same):
+        if end - start > longest_run:
+            same[start:end] = False
     return same
 
 

@@ -58,3 +58,13 @@ def test_correlate_and_peaks():
     close(own.correlate(a, b), signal.correlate(a, b))
     rough = np.round(VALUES[:, 2])
     np.testing.assert_array_equal(own.peaks(rough), signal.find_peaks(rough)[0])
+
+
+@pytest.mark.parametrize(
+    ("mask", "runs", "longest"),
+    [("", [], (0, 0)), ("....", [], (0, 0)), ("#.##", [(0, 1), (2, 4)], (2, 2)), (".##.#", [(1, 3), (4, 5)], (1, 2))],
+)
+def test_runs_of_true(mask, runs, longest):
+    values = np.array([sign == "#" for sign in mask], dtype=bool)
+    assert [tuple(run) for run in own.true_runs(values)] == runs
+    assert own.longest_run(values) == longest

@@ -12,6 +12,7 @@ from dynid_ros.recording.checks.finding import CLIPPED, CONSTANT, MISSING, VELOC
 from dynid_ros.recording.recording import MOVED, Recording
 from dynid_ros.recording.series import WrenchSeries
 from dynid_ros.signals import differentiate
+from dynid_ros.signals.digital_filters import longest_run, true_runs
 
 MINIMUM_SAMPLES = 10
 
@@ -160,21 +161,13 @@ def held_extremes(values: NDArray) -> Iterator[tuple[float, float, NDArray]]:
         at_limit = values == limit
         inside = values[np.isfinite(values) & ~at_limit]
         next_value = toward * np.max(toward * inside)
-        if _longest_run(at_limit)[1] >= CLIPPED_RUN and np.sum(at_limit) >= 10 * np.sum(values == next_value):
+        if longest_run(at_limit)[1] >= CLIPPED_RUN and np.sum(at_limit) >= 10 * np.sum(values == next_value):
             yield float(limit), toward, at_limit
-
-
-def _longest_run(mask: NDArray) -> tuple[int, int]:
-    """First index and length."""
-    edges = np.flatnonzero(np.diff(np.concatenate([[False], mask, [False]])))
-    lengths = edges[1::2] - edges[::2]
-    longest = int(np.argmax(lengths)) if lengths.size else 0
-    return (int(edges[2 * longest]), int(lengths[longest])) if lengths.size else (0, 0)
 
 
 def _stops_abruptly(time: NDArray, position: NDArray, at_limit: NDArray) -> bool:
     """Whether the joint comes to its longest rest at a limit, or leaves it, with full speed."""
-    start, length = _longest_run(at_limit)
+    start, length = longest_run(at_limit)
     steps = np.abs(np.diff(position))
     count = np.min(steps, where=steps > 0, initial=np.inf)
     arrival = slice(max(0, start - CLIPPED_RUN), start + 1)
@@ -286,9 +279,7 @@ def _frozen(values: NDArray, time: NDArray, recording: Recording, where: str) ->
             "the sensor or its driver leaves this axis out; mend it",
             CONSTANT,
         )
-    same = np.concatenate([[False], np.all(values[1:] == values[:-1], axis=1), [False]])
-    edges = np.flatnonzero(np.diff(same.astype(int))).reshape(-1, 2)
-    for first, last in edges:
+    for first, last in true_runs(np.all(values[1:] == values[:-1], axis=1)):
         rows = (recording.time >= time[first]) & (recording.time <= time[last])
         if time[last] - time[first] >= FROZEN and rows.any() and np.ptp(recording.position[rows], axis=0).max() > MOVED:
             yield Finding(

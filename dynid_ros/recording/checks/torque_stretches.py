@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from dynid_ros.recording.checks.finding import Finding
 from dynid_ros.recording.recording import Recording
+from dynid_ros.signals.digital_filters import true_runs
 
 FROZEN: Final = "frozen torque"
 SHORTEST, SAMPLES = 0.05, 10
@@ -46,7 +47,7 @@ def check_torque_stretches(recording: Recording) -> Iterator[Finding]:
         drops = _drops(recording, torque)
         # An extreme is a limit, judged elsewhere.
         limits = np.nanmin(torque), np.nanmax(torque)
-        runs = [] if drops else [run for run in _runs(torque) if torque[run[0]] not in limits]
+        runs = [] if drops else [(a, b + 1) for a, b in true_runs(np.diff(torque) == 0) if torque[a] not in limits]
         frozen = [run for run in runs if _is_frozen(recording, j, *run)]
         for stretches, what in ((drops, "falls to exactly 0"), (frozen, "stands still")):
             if stretches:
@@ -60,13 +61,6 @@ def check_torque_stretches(recording: Recording) -> Iterator[Finding]:
                     "the sensor or its connection fails for moments: mend it, or leave these samples out",
                     FROZEN,
                 )
-
-
-def _runs(values: NDArray) -> list[tuple[int, int]]:
-    """First and one past the last of the samples of each run of equal values, two and more."""
-    same = np.concatenate([[False], np.diff(values) == 0, [False]])
-    edges = np.flatnonzero(np.diff(same.astype(int)))
-    return [(int(a), int(b) + 1) for a, b in zip(edges[::2], edges[1::2], strict=True)]
 
 
 def _is_frozen(recording: Recording, j: int, first: int, last: int) -> bool:
@@ -123,12 +117,11 @@ def _drops(recording: Recording, torque: NDArray) -> list[tuple[int, int]]:
     zero = torque == 0
     if not zero.any() or zero.all():
         return []
-    edges = np.flatnonzero(np.diff(np.concatenate([[False], zero, [False]]).astype(int)))
     steps = np.abs(np.diff(torque[~zero]))
     usual = float(np.nanmedian(steps[steps > 0])) if np.any(steps > 0) else 0.0
     far = max(FAR * usual, SIZE * float(np.nanmax(np.abs(torque))))
     found = []
-    for first, last in zip(edges[::2], edges[1::2], strict=True):
+    for first, last in true_runs(zero):
         beside = [torque[k] for k in (first - 1, last) if 0 <= k < len(torque)]
         near = slice(max(0, first - AROUND), last + AROUND)
         moves = np.ptp(recording.position[near], axis=0).max() > MOVED
