@@ -1,4 +1,4 @@
-"""The links of an arm as capsules."""
+"""The links of an arm as capsules, and where these are while it moves."""
 
 from __future__ import annotations
 
@@ -129,9 +129,6 @@ class Bodies:
 
 def _line(lines: Bodies, k: int) -> Capsules:
     return Capsules(lines.start[[k]], lines.end[[k]], lines.radius[[k]], (lines.hulls[k],))
-
-
-# Where the capsules of a moving arm are.
 
 
 class Placed(NamedTuple):

@@ -1,4 +1,4 @@
-"""What must keep apart: pairs of links, links and obstacles, links and planes."""
+"""What must keep apart: pairs of links, links and obstacles, links and planes; distances while an arm moves."""
 
 from __future__ import annotations
 
@@ -206,9 +206,6 @@ def _near(name: str, other: str, distance: float, time: float) -> str:
     return f"'{name}' would come within {distance:.3f} m of {other} at {time:.3f} s"
 
 
-# Which links are kept apart from which.
-
-
 USUAL = 0.9
 """Capsules of links two joints apart that have the clearance in less than this part of all poses lack it by design."""
 NEAR = 3
@@ -269,9 +266,6 @@ def line_pairs(placing: Placing, clearance: float, placed: Placed) -> PairChecks
     return PairChecks(bodies, pairs[:, 0], np.full(len(pairs), clearance), pairs[:, 1])
 
 
-# Distances of a moving arm, and how they change with the positions of its joints.
-
-
 class Distances:
     """Distances of K checks in N poses.
 
@@ -325,9 +319,6 @@ class Distances:
         prismatic = self._chain.prismatic[:, np.newaxis]
         turning = dot(self._axes, moment) - dot(self._axes, cross(self._origins, force))
         return np.where(prismatic, dot(self._axes, force), turning).T
-
-
-# What the moving links keep away from: floor, walls of a box, obstacles.
 
 
 STILL = 1e-9

@@ -1,4 +1,4 @@
-"""What stands around an arm: boxes such as tables and walls."""
+"""What stands around an arm: boxes such as tables and walls; links of the URDF beyond the chain."""
 
 from __future__ import annotations
 
@@ -17,9 +17,6 @@ from dynid_ros.model.chain import Chain
 from dynid_ros.model.link_tree import LinkTree
 from dynid_ros.model.urdf import Joint, Origin, displacement, joint_limits, pose
 from dynid_ros.model.urdf import pose as transform
-
-# Which links of a URDF move with which link of the chain, and where on it they are.
-
 
 BASE = -1
 """Link number of what does not move."""

@@ -20,9 +20,6 @@ from dynid_ros.errors import CollisionError
 from dynid_ros.files import MEGABYTE, require_file
 from dynid_ros.model.urdf import Origin, pose
 
-# Where the meshes of a URDF are, and the triangles in them.
-
-
 LARGEST_FILE = 200 * MEGABYTE
 PACKAGE_SCHEMES = ("package://", "model://")
 
@@ -118,9 +115,6 @@ def _way_out(path: Path) -> str:
     if path.suffix.lower() == ".dae" and find_spec("collada") is None:
         return ".dae files need the library pycollada: pip install pycollada"
     return "export it anew, as binary .stl for example"
-
-
-# Triangles of boxes, cylinders and meshes, none of them large.
 
 
 SIDES = 16

@@ -1,4 +1,4 @@
-"""Samples of motion: their shapes, and the blocks that they are computed in."""
+"""Samples of motion: their shapes, products of vectors, and the blocks that they are computed in."""
 
 from collections.abc import Iterator, Sequence
 
@@ -6,8 +6,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dynid_ros.errors import DynidError, ModelError
-
-# Products of stacked vectors (..., 3, N).
 
 
 def cross(a: np.ndarray, b: np.ndarray) -> np.ndarray:

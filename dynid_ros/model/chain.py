@@ -1,4 +1,4 @@
-"""A serial chain: its joints, the fixed transforms between them and their limits."""
+"""A serial chain: joints, fixed transforms between them, limits; from a Denavit-Hartenberg table; its frames."""
 
 from __future__ import annotations
 
@@ -97,9 +97,6 @@ class Chain:
         return digest.hexdigest()
 
 
-# Chains from standard Denavit-Hartenberg tables.
-
-
 KEYS = ("a", "alpha", "d", "theta", "type")
 TYPES = ("revolute", "prismatic")
 
@@ -166,9 +163,6 @@ def _numbers(row: Mapping[str, float | str], number: int) -> list[float]:
 def _rotation(angle: float) -> np.ndarray:
     cos, sin = math.cos(angle), math.sin(angle)
     return np.array([[cos, -sin], [sin, cos]])
-
-
-# Where the frames of a chain are.
 
 
 def joint_frames(chain: Chain, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

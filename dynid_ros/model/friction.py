@@ -215,9 +215,6 @@ class FrictionModel:
         return joints
 
 
-# Friction terms as a user writes them on a command line or in a parameter file.
-
-
 SWITCHES = ("coulomb", "viscous", "offset", "rotor_inertia", "asymmetric")
 SHAPES = ("smoothing", "dead_zone", "stribeck_velocity")
 FRICTION_TERMS = (*SWITCHES, *(f"{name}=V" for name in SHAPES))
@@ -254,9 +251,6 @@ def _velocity(name: str, value: str) -> float:
         return float(value)
     except ValueError as error:
         raise ModelError(f"friction: {name} is '{value}'; expected a velocity, rad/s or m/s") from error
-
-
-# The terms of friction of one sample: straight-line Python, written once per friction model.
 
 
 class FrictionTerms:

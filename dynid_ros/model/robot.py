@@ -1,4 +1,4 @@
-"""The model of a serial arm."""
+"""The model of a serial arm, and of one some of whose joints are held."""
 
 from __future__ import annotations
 
@@ -244,9 +244,6 @@ class RobotModel:
 
     def _parameters(self, nominal: np.ndarray, given: ArrayLike | None) -> np.ndarray:
         return nominal if given is None else finite_vector(given, nominal.size, "parameters (ten per link)")
-
-
-# An arm some of whose joints are held: one with fewer joints, whose links carry those that are held.
 
 
 def locked(robot: RobotModel, joints: Collection[str], pose: ArrayLike) -> RobotModel:

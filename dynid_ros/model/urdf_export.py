@@ -1,4 +1,4 @@
-"""A URDF with other inertias."""
+"""A URDF with other inertias: its `<inertial>` elements are replaced, every other byte stays."""
 
 from __future__ import annotations
 
@@ -16,9 +16,6 @@ from dynid_ros.model.inertia import PARAMETERS_PER_LINK, inertia_matrix, is_poss
 from dynid_ros.model.link_tree import CarriedLink, LinkTree
 from dynid_ros.model.robot import RobotModel
 from dynid_ros.model.urdf import parse_urdf
-
-# The `<inertial>` elements in the text of a URDF, replaced without a touch on anything else.
-
 
 LINK, INERTIAL = ["robot", "link"], ["robot", "link", "inertial"]
 _START_TAG = re.compile(rb"""<(?:[^>"']|"[^"]*"|'[^']*')*>""")

@@ -17,9 +17,6 @@ from tqdm import tqdm
 from dynid_ros.errors import RecordingError
 from dynid_ros.files import MEGABYTE, read_yaml, require_file
 
-# MCAP files whose writer was killed.
-
-
 MAGIC = b"\x89MCAP0\r\n"
 RECORD_HEAD = 9
 """One byte of opcode and eight of length stand before each record (MCAP specification, "Records")."""

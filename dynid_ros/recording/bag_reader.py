@@ -1,4 +1,4 @@
-"""From the topics of a bag to a recording on one clock."""
+"""From the topics of a bag to a recording on one clock: joint states and torques, wrenches, mocap poses."""
 
 import math
 from array import array
@@ -15,9 +15,6 @@ from dynid_ros.recording.bag import Bag, open_bag
 from dynid_ros.recording.effort import EffortConvention
 from dynid_ros.recording.series import PoseSeries, WrenchSeries, require_increasing
 from dynid_ros.signals import GapSpline
-
-# Joint states and joint torques out of a bag, as arrays in one joint order.
-
 
 JOINT_STATE = "sensor_msgs/msg/JointState"
 FLOAT64_MULTI_ARRAY = "std_msgs/msg/Float64MultiArray"
@@ -160,9 +157,6 @@ def _why_nothing(topic: str, wanted: Sequence[str] | None, groups: Collection[tu
         f"no message of {topic} names all of {', '.join(wanted or ())} at once: they come in separate messages; "
         "let one publisher send the joints of an arm"
     )
-
-
-# Wrenches and motion-capture poses out of a bag, on the clock of its joint states.
 
 
 WRENCH = "geometry_msgs/msg/WrenchStamped"

@@ -1,4 +1,4 @@
-"""Writing a rosbag2 folder (MCAP) that is a complete bag at every moment."""
+"""Writing a rosbag2 folder (MCAP) that is a complete bag at every moment; type definitions, times of reception."""
 
 import io
 import os
@@ -20,8 +20,6 @@ from rosbags.typesys import Stores, TypesysError, get_types_from_msg, get_typest
 from rosbags.typesys.store import Typestore
 
 from dynid_ros.errors import RecordingError
-
-# Definitions of ROS message types, as a bag carries them.
 
 
 def distribution_types() -> Typestore:
@@ -69,9 +67,6 @@ def _named_types(description: FieldDesc) -> list[str]:
     if description[0] in (Nodetype.ARRAY, Nodetype.SEQUENCE):
         description = cast(FieldDesc, description[1][0])
     return [str(description[1])] if description[0] == Nodetype.NAME else []
-
-
-# Times of reception that do not jump when the computer's clock is set.
 
 
 JUMP = 50_000_000

@@ -1,4 +1,16 @@
-"""What a CSV table and a NPZ archive have in common: named columns that become a recording."""
+"""Recordings as CSV tables and NumPy archives: named columns that become a recording.
+
+CSV tables: the first line names the columns: `t` (s), then `<joint>_position`, `<joint>_velocity`, `<joint>_torque`
+(N m) and, of a second encoder, `<joint>_link_position`. Other spellings that are read: `time`; `pos`, `q`; `vel`, `dq`, `qd`;
+`tau`, `effort`; `current` (A); and these words in front, as in `q_<joint>` or `tau_<joint>`. Where only numbers
+stand for the joints (`q1`, `tau_1`), the caller names them. Columns that fit none of this are passed over; an empty
+cell is a value that was not recorded.
+
+Archives: keys are `time` (N,) in s; `position`, `velocity`, `torque` (N m), `link_position`, each (N, n); and
+`joint_names` (n,). Other spellings that are read: `t`; `pos`, `q`; `vel`, `dq`, `qd`; `tau`, `effort`; `current` (A). Without
+`joint_names` the caller names the columns. Our own archives carry `start_time`, wrenches, poses and where other
+joints were as well.
+"""
 
 import csv
 import math
@@ -88,14 +100,6 @@ def joint_names_of_columns(count: int, joint_names: Sequence[str] | None, source
             f"({', '.join(joint_names)}); the file does not name its joints, so there must be one name per column"
         )
     return tuple(joint_names)
-
-
-# Recordings as CSV tables.
-# The first line names the columns: `t` (s), then `<joint>_position`, `<joint>_velocity`, `<joint>_torque` (N m) and,
-# of a second encoder, `<joint>_link_position`. Other spellings that are read: `time`; `pos`, `q`; `vel`, `dq`, `qd`;
-# `tau`, `effort`; `current` (A); and these words in front, as in `q_<joint>` or `tau_<joint>`. Where only numbers
-# stand for the joints (`q1`, `tau_1`), the caller names them. Columns that fit none of this are passed over; an empty
-# cell is a value that was not recorded.
 
 
 ENCODING = "utf-8-sig"  # spreadsheets put a byte order mark in front
@@ -238,13 +242,6 @@ def _parsed_rows(path: Path, header: list[str], used: list[int]) -> Iterator[lis
                         "mend or remove the line"
                     ) from error
             yield values
-
-
-# Recordings as NumPy archives.
-# Keys: `time` (N,) in s; `position`, `velocity`, `torque` (N m), `link_position`, each (N, n); `joint_names` (n,).
-# Other spellings that are read: `t`; `pos`, `q`; `vel`, `dq`, `qd`; `tau`, `effort`; `current` (A). Without
-# `joint_names` the caller names the columns. Our own archives carry `start_time`, wrenches, poses and where other
-# joints were as well.
 
 
 LARGEST = 8_000 * MEGABYTE

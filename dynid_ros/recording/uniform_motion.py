@@ -26,9 +26,6 @@ from dynid_ros.signals import (
 )
 from dynid_ros.signals.derivatives import STENCIL
 
-# Motion of joints from positions: to the ends of a recording, and without the noise of joints that rest.
-
-
 UNDER_WAY = 0.2
 """Mean over the joints and a second of squared velocity, each over its own mean square, above which a motion is under
 way. Around starts and stops friction is another: breakaway, and torque that a controller leaves behind."""

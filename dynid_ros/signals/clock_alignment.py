@@ -1,4 +1,4 @@
-"""The clock of a camera beside that of a robot, from one motion that both have recorded."""
+"""The clock of a camera compared with that of a robot, from one motion that both have recorded."""
 
 from typing import NamedTuple
 
@@ -10,9 +10,6 @@ from dynid_ros.signals.digital_filters import correlate, peaks
 from dynid_ros.signals.lag import TINY, ShiftedCopies, compare
 from dynid_ros.signals.low_pass import LowPass
 from dynid_ros.signals.resampling import GapSpline, contiguous
-
-# Offset and drift between two clocks near a first guess: maximum likelihood, link angles as copies of motor angles.
-
 
 MATCHING = 0.9
 """Correlation that the best matching joint must have: links follow their motors."""
@@ -100,9 +97,6 @@ def fit_outwards(
             shift = fit.shift
         half *= 2
     return fit_clock(motor, time, angles, shift, middle)
-
-
-# Where on one clock the motion of another clock may have happened: candidates to some hundredths of a second.
 
 
 STEP = 0.02

@@ -10,9 +10,6 @@ from dynid_ros.errors import RecordingError
 from dynid_ros.signals.digital_filters import local_derivative
 from dynid_ros.signals.low_pass import LowPass
 
-# The 5-point least-squares differentiator of Khosla & Kanade (1987), section 5.1.
-
-
 WEIGHTS = np.array([-2.0, -1.0, 0.0, 1.0, 2.0]) / 10
 """Slope of the parabola through five samples in the middle one, per step; oldest sample first."""
 DELAY = 2
@@ -20,7 +17,7 @@ DELAY = 2
 
 
 def five_point_derivative(values: ArrayLike, step: float, *, causal: bool = False) -> NDArray:
-    """Slope of the least-squares parabola through five samples.
+    """Slope of the least-squares parabola through five samples (Khosla & Kanade 1987, section 5.1).
 
     Exact on quadratics; on a cubic c t³ off by (17/5) c T². Noise of standard deviation σ becomes √10 σ / (10 T).
     The gain at ω is (4 sin 2ωT + 2 sin ωT) / (10 ωT), so velocities at 2 ms are to be trusted up to 10 Hz.
@@ -72,9 +69,6 @@ class FivePointDifferentiator:
     def reset(self) -> None:
         """Forget all samples: after a gap, or a restart of the robot."""
         self._window.clear()
-
-
-# Velocity and acceleration of uniformly sampled positions.
 
 
 STENCIL = 7

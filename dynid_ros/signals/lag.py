@@ -10,9 +10,6 @@ from scipy.optimize import minimize_scalar
 from dynid_ros.errors import RecordingError
 from dynid_ros.signals.digital_filters import correlate
 
-# How well signals are copies of a reference shifted in time, whatever their gains, offsets and noise levels.
-
-
 TINY, ROUNDING = np.finfo(float).tiny, 1e-13
 
 

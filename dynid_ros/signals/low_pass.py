@@ -1,4 +1,4 @@
-"""Zero-phase low-pass filter and the decimation that it allows."""
+"""Zero-phase low-pass filter, the decimation that it allows, and a cut-off from the spectrum of the motion."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -127,9 +127,6 @@ class LowPass:
     def _sections(self) -> list[NDArray]:
         corner = np.arctan(self._warped_corner) / np.pi * self.rate
         return butterworth(self.order, corner, self.rate)
-
-
-# Cut-off of a low-pass, chosen from the spectrum of the motion.
 
 
 RESOLUTION = 8.0

@@ -1,4 +1,4 @@
-"""Base frequency of a periodic record, and its average period."""
+"""Base frequency, average period and finite Fourier series of a periodic record."""
 
 from dataclasses import dataclass
 
@@ -10,8 +10,6 @@ from scipy.optimize import minimize_scalar
 
 from dynid_ros.errors import RecordingError
 from dynid_ros.signals.digital_filters import correlate
-
-# Finite Fourier series of periodic motion: noise off, derivatives exact.
 
 
 @dataclass(frozen=True, eq=False)

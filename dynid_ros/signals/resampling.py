@@ -1,4 +1,4 @@
-"""Jittered recordings onto a uniform grid, split where samples are missing."""
+"""Jittered recordings onto a uniform grid, split where samples are missing; splines; which time stamps to use."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -137,9 +137,6 @@ def contiguous(time: NDArray, present: NDArray, longest_gap: float) -> Iterator[
             yield part
 
 
-# Samples with gaps as cubic splines that can be asked for any time.
-
-
 class GapSpline:
     """Cubic splines through what was recorded, column by column; NaN across gaps and beyond the ends.
 
@@ -185,9 +182,6 @@ class GapSpline:
             rows = slice(np.searchsorted(time, start), np.searchsorted(time, end, side="right"))
             result[rows, columns] = spline(time[rows], order)
         return result
-
-
-# Uneven time stamps: those of the samples, or only of the logger.
 
 
 LARGEST_JITTER = 0.5

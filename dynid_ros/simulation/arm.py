@@ -17,8 +17,6 @@ from dynid_ros.simulation.sensors import Sensors, WrenchSensor
 from dynid_ros.simulation.trajectory_points import JointSpline, SetPoint, TrajectoryPoints
 from dynid_ros.simulation.truth import ArmTruth
 
-# Poses and torques that a simulated arm takes.
-
 
 def checked_pose(robot: RobotModel, position: ArrayLike, *, clip: bool = False) -> np.ndarray:
     """Positions (n,) within the limits; `clip`: what is beyond them is put to the nearest.

@@ -164,9 +164,6 @@ class CameraView:
         return self._swapped
 
 
-# What a camera system sees as ROS has it: poses of markers, and of the rigid bodies that they make up.
-
-
 FRAME = "camera"
 ENOUGH = 3
 
@@ -259,9 +256,6 @@ def body_topics(markers: MarkerSet, robot: RobotModel, prefix: str) -> dict[str,
         if len(on) >= ENOUGH:
             topics[f"{prefix}/{(*robot.link_names, robot.base)[index]}/pose"] = on
     return topics
-
-
-# Markers glued to the links of a simulated arm.
 
 
 TRIES = 100

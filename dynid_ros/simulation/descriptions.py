@@ -1,4 +1,4 @@
-"""The URDF that a maker hands out: joints where they are, masses and inertias only nearly right."""
+"""The arm of the demo (proportions of a PA10), and the URDF a maker hands out: masses and inertias nearly right."""
 
 import xml.etree.ElementTree as ET
 from collections.abc import Collection
@@ -10,8 +10,6 @@ from dynid_ros.files.share import share_path
 from dynid_ros.model import RobotModel
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK, from_log_cholesky, is_possible, log_cholesky
 from dynid_ros.model.urdf_export import urdf_with_inertias
-
-# The arm that the demo simulates: six joints, the proportions of a PA10-class arm.
 
 
 def demo_arm_urdf(moving: Collection[str] = ()) -> str:

@@ -1,4 +1,4 @@
-"""What the motors must overcome before the links move: friction and the inertia of the rotors."""
+"""The joint drives of the simulated arm: position servo, friction, rotor inertia, springs."""
 
 from __future__ import annotations
 
@@ -13,9 +13,6 @@ from dynid_ros.errors import DynidError
 from dynid_ros.model import JointLimits
 from dynid_ros.model.arrays import per_joint
 from dynid_ros.simulation.mujoco_model import derive_constants, mass_matrix
-
-# The position servo of the simulated arm: gains that fit its inertia; it may feed inertia and gravity forward.
-
 
 BANDWIDTH = 60.0
 """Natural frequency (rad/s) of a joint alone. Stiffer servos wear down the soft stiction of MuJoCo during a dwell."""
@@ -109,9 +106,6 @@ def _mass_matrices(model: mujoco.MjModel, poses: np.ndarray) -> np.ndarray:
         mujoco.mj_step1(model, data)
         matrices.append(mass_matrix(model, data))
     return np.array(matrices)
-
-
-# The springs of flexible joints, between motor and link.
 
 
 LARGEST_STEP = 0.5

@@ -1,12 +1,10 @@
-"""The simulated arm as hardware behind command interfaces."""
+"""The simulated arm as hardware: command interfaces, and what stays in them when controllers are gone."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from dynid_ros.simulation.arm import SimulatedArm
-
-# Command interfaces of the simulated hardware: what controllers write, and what stays when they are gone.
 
 
 class CommandInterfaces:

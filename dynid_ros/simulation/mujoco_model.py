@@ -1,4 +1,4 @@
-"""From a URDF to a MuJoCo model of the arm alone: bodies, joints, friction; no shapes, so nothing collides."""
+"""From a URDF to a MuJoCo model of the arm: bodies, joints, friction, load, motors; no shapes, so nothing collides."""
 
 from __future__ import annotations
 
@@ -13,9 +13,6 @@ from dynid_ros.errors import DynidError, ModelError
 from dynid_ros.model import RobotModel
 from dynid_ros.model.arrays import finite_vector
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK, central_moments
-
-# A load on the tip link of a MuJoCo arm: a body that has no mass until it is given one.
-
 
 LINK = "load of the simulated arm"
 ROUNDING = 1e-9
@@ -71,9 +68,6 @@ def put_load(model: mujoco.MjModel, load: np.ndarray | None) -> None:
     model.body_ipos[body] = load[1:4] / load[0]
     model.body_inertia[body] = np.sum(moments) - moments
     mujoco.mju_mat2Quat(model.body_iquat[body], axes.ravel())
-
-
-# Motors of flexible joints in a MuJoCo arm: bodies that turn about axes of their own, fixed in the world.
 
 
 MOTOR_OF = "motor of "

@@ -1,4 +1,4 @@
-"""What moves of a simulated arm: its links, and its motors where springs let these move apart."""
+"""What moves of a simulated arm: its links, motors that springs let move apart, and pushes on links."""
 
 from __future__ import annotations
 
@@ -12,9 +12,6 @@ from dynid_ros.model.arrays import finite_vector
 from dynid_ros.simulation.drives import Drives, Springs
 from dynid_ros.simulation.mujoco_model import LINK as LOAD
 from dynid_ros.simulation.mujoco_model import MOTOR_OF, compile_arm, derive_constants, mass_matrix, put_load
-
-# A push on a link of a MuJoCo arm, as by somebody's hand: a force and a torque for a while.
-
 
 LONGEST = 3600.0
 """s"""

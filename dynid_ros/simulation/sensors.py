@@ -1,4 +1,4 @@
-"""What the joints report: encoders with noise, torque sensors with offset, gain error and noise."""
+"""What sensors report: encoders, joint torque sensors and a wrist sensor, with offset, gain error, noise, range."""
 
 from __future__ import annotations
 
@@ -9,9 +9,6 @@ from numpy.typing import ArrayLike
 
 from dynid_ros.errors import DynidError
 from dynid_ros.model.arrays import LARGEST, per_joint
-
-# What a force/torque sensor at the wrist reports: a wrench with bias, noise and a range.
-
 
 AXES = 6
 

@@ -13,9 +13,6 @@ from numpy.typing import ArrayLike
 from dynid_ros.errors import TrajectoryError
 from dynid_ros.model import RobotModel
 
-# Piecewise polynomials through the points of a joint trajectory, quick to evaluate at one time.
-
-
 ROUNDING = 1e-9
 """s; of times that are sums of periods and multiples of timesteps."""
 

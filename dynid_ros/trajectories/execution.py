@@ -1,4 +1,4 @@
-"""A motion while a controller follows it."""
+"""A motion while a controller follows it, and how it is brought to rest."""
 
 from dataclasses import dataclass
 
@@ -9,9 +9,6 @@ from dynid_ros.errors import TrajectoryError
 from dynid_ros.trajectories.limits import MotionLimits
 from dynid_ros.trajectories.minimum_jerk_move import move
 from dynid_ros.trajectories.trajectory import Trajectory
-
-# Bringing an arm to rest.
-
 
 SHORTEST = 0.2
 DURATIONS = np.geomspace(SHORTEST, 10.0, 41)

@@ -1,4 +1,4 @@
-"""What the joints may do."""
+"""What the joints may do, and checks of a motion before any of it is sent."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -186,9 +186,6 @@ def _continuous(robot: RobotModel) -> NDArray:
         return np.zeros(robot.n_joints, dtype=bool)
     types = {joint.name: joint.type for joint in parse_urdf(robot.urdf, robot.name).joints}
     return np.array([types[name] == "continuous" for name in robot.joint_names])
-
-
-# Checks of a motion before any of it is sent.
 
 
 CHECK_STEP = 0.005

@@ -1,4 +1,4 @@
-"""A planned motion of all joints over time."""
+"""A planned motion of all joints over time, and its YAML file."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -14,9 +14,6 @@ from scipy.interpolate import BPoly
 
 from dynid_ros.errors import TrajectoryError
 from dynid_ros.files import MEGABYTE, read_yaml, write_atomically
-
-# Reading the YAML files of motions.
-
 
 LARGEST_FILE = 50 * MEGABYTE
 

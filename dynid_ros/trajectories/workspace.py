@@ -1,4 +1,4 @@
-"""Where the links may be: above a floor, in a box, clear of obstacles and of each other."""
+"""Where the links may be: above a floor, in a box, clear of obstacles and of each other; with loads they bear."""
 
 from collections.abc import Sequence
 
@@ -156,9 +156,6 @@ def _corners(lower: ArrayLike, upper: ArrayLike) -> tuple[NDArray, NDArray]:
     if lower.shape != (3,) or upper.shape != (3,) or not np.all(lower < upper):
         raise TrajectoryError(f"box from {lower} to {upper}: expected corners (3,), the lower one below on each axis")
     return lower, upper
-
-
-# A workspace in which the joints can also bear their load.
 
 
 class TorqueRoom:

@@ -1,4 +1,4 @@
-"""Channels that are missing, constant, cut off, or do not belong together."""
+"""Channels and force/torque sensors that are missing, constant, cut off, or do not belong together."""
 
 from __future__ import annotations
 
@@ -182,9 +182,6 @@ def _stops_abruptly(time: NDArray, position: NDArray, at_limit: NDArray) -> bool
             if usual > MOVED and speeds[beside] > ABRUPT * usual and moved[beside] > COUNTS * count:
                 return True
     return False
-
-
-# Faults of a force/torque sensor's readings: missing, stuck, saturated.
 
 
 WRENCH_AXES = ("force x", "force y", "force z", "torque x", "torque y", "torque z")

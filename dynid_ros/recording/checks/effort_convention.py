@@ -161,9 +161,6 @@ def _judge(source: str, fits: Mapping[str, GravityShare]) -> Iterator[Finding]:
         )
 
 
-# Which way torques turn, judged by gravity: it acts one way, whatever friction and the time of sampling feign.
-
-
 FOLLOWS = 0.5
 """Correlation of a torque with the URDF's gravity torque from which its sign is known: sound torques of arms whose
 masses are wrong by 30 % have 0.85 and more, and 0.57 where an arm jumps after stalls."""

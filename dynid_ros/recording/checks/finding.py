@@ -1,4 +1,4 @@
-"""One fault of a recording."""
+"""A fault of a recording; one that would make the torque model fit better."""
 
 from __future__ import annotations
 
@@ -82,9 +82,6 @@ class Finding:
 
     def __str__(self) -> str:
         return f"{self.where}: {self.message}; {self.fix}"
-
-
-# A fault that would make the torque model fit better.
 
 
 LIKELY, CLEAR = 0.5, 0.8

@@ -1,4 +1,4 @@
-"""Does gravity point where the robot model says? Judged by the direction that explains the torques best."""
+"""Direction of gravity, signs, order and time of positions and torques: which explains the torques best."""
 
 from __future__ import annotations
 
@@ -14,9 +14,6 @@ from dynid_ros.recording.checks.effort_convention import GravitySigns
 from dynid_ros.recording.checks.finding import COMPENSATED, DIRECTION, LAG, LIKELY, SIGN, SWAP, Explanation, Kind
 from dynid_ros.recording.checks.low_pass import shows_in_rigid_torques, with_presliding
 from dynid_ros.recording.checks.torque_fit import MotionSamples, Terms, TorqueEquations, TorqueFit, TorqueModel
-
-# Signs and order of the joints' positions and torques, judged by how well each explains the torques.
-
 
 RATIO: Final = "position ratio"
 RATIOS = {2.0: "half", 0.5: "twice"}
@@ -139,9 +136,6 @@ def _choices(n: int, moving: Sequence[int]) -> Iterator[_Choice]:
         order = np.arange(n)
         order[[i, j]] = j, i
         yield _Choice(SWAP, SWAP_OF, (i, j), order, np.ones(n))
-
-
-# Time between torques and the positions that they belong to.
 
 
 LONGEST, STEP = 0.3, 0.03

@@ -12,9 +12,6 @@ from dynid_ros.recording.checks.torque_fit import MotionSamples, Terms, TorqueEq
 from dynid_ros.signals import LowPass, Resampled
 from dynid_ros.signals.digital_filters import butterworth, power_density, run, squared_hann
 
-# Friction that is not a step at a reversal: what may be mistaken for a lag or a low-pass of the torques.
-
-
 DISTANCES = (0.003, 0.02)
 """Distances over which friction may build up after a reversal, rad or m."""
 WITHIN = 0.01

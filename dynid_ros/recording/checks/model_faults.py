@@ -48,9 +48,6 @@ if TYPE_CHECKING:
     from dynid_ros.model import RobotModel
 
 
-# Friction and offsets that change while the arm warms up.
-
-
 SHORTEST = 5.0
 """A recording must move for so long to show a drift, s."""
 OF_FRICTION, OF_TORQUE = 0.15, 0.03
@@ -114,9 +111,6 @@ def _changing(terms: Terms, course: NDArray, shapes: NDArray, torque: NDArray, r
     """Fit with coefficients of each joint's `shapes` (M, n, k) that follow a course (M,) besides."""
     rigid = np.concatenate([terms.rigid, own_columns(course[:, None, None] * shapes)], axis=2)
     return TorqueEquations(Terms(rigid, terms.drive, terms.moving), torque, robot.chain.prismatic).fit()
-
-
-# Joints that the arm carries, beside those of its model, and that move while it is recorded.
 
 
 MOVING_HAND: Final = "moving hand"

@@ -1,4 +1,4 @@
-"""Values that no arm of this kind can have: wrong units, wild torques, jumps."""
+"""Values and steps that no arm of this kind can have, gaps, repeated rows, and motion that is too little."""
 
 from __future__ import annotations
 
@@ -16,9 +16,6 @@ from dynid_ros.signals import stale_rows
 
 if TYPE_CHECKING:
     from dynid_ros.model import RobotModel
-
-
-# Motion that is too little for inertias and friction.
 
 
 REST = (0.02, 0.005)
@@ -67,9 +64,6 @@ def _moving_time(recording: Recording, rest: np.ndarray) -> float:
     if not off_first.size or not off_last.size:
         return 0.0
     return float(max(0.0, recording.time[off_last[-1]] - recording.time[off_first[0]]))
-
-
-# Positions that step from one sample to the next and go on from there: an encoder that lost counts.
 
 
 STEP: Final = "position step"
@@ -181,9 +175,6 @@ def _resolution(position: NDArray) -> NDArray:
         some = column[column > 1e-12]
         found[j] = np.quantile(some, 0.02) if some.size else 0.0
     return found
-
-
-# Length, gaps and repeated rows.
 
 
 STEP_CHECKS_MINIMUM_SAMPLES = 10

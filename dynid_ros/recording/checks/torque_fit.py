@@ -1,4 +1,4 @@
-"""Least-squares fits of a linear torque model to a few hundred samples, many hypotheses a second."""
+"""Linear torque models held against a few hundred low-passed samples: least squares, many hypotheses a second."""
 
 from __future__ import annotations
 
@@ -19,9 +19,6 @@ from dynid_ros.signals import LowPass, Resampled, choose_cutoff, filtered_motion
 
 if TYPE_CHECKING:
     from dynid_ros.model import RobotModel
-
-
-# Recordings as a few hundred low-passed samples of motion and torque: what models are held against.
 
 
 SHARE = 0.99
