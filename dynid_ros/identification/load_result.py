@@ -159,24 +159,10 @@ class LoadResult:
         """Mass, centre, principal moments with their 95 % intervals, and remarks."""
         return load_summary(self)
 
-    def section(self) -> dict:
-        """Section `load` of `identified.yaml`."""
-        return load_section(
-            self.frame,
-            self.possible,
-            self.body,
-            loaded=self.is_loaded,
-            freedom=self.estimate.freedom[: self.n_load],
-            mass_interval=self.confidence_intervals()[0],
-            center_intervals=self.center_intervals(),
-            nuisance=self.nuisance,
-            residual_rms=dict(zip(self.channels, self.residual_rms, strict=True)),
-        )
-
     def document(self) -> dict:
         """Content of `identified.yaml`."""
         document = new_document(self.robot, self.sources, self.settings)
-        document["load"] = self.section()
+        document["load"] = section_of_load(self)
         document["condition_number"] = as_number(self.condition_number)
         document["remarks"] = list(self.remarks)
         return document
@@ -194,6 +180,21 @@ class LoadResult:
             own = {name: document[name] for name in ("source", "condition_number", "remarks")}
             document = {**arm, "load": {**document["load"], **own}}
         return save_identified(path, document)
+
+
+def section_of_load(result: LoadResult) -> dict:
+    """Section `load` of `identified.yaml`."""
+    return load_section(
+        result.frame,
+        result.possible,
+        result.body,
+        loaded=result.is_loaded,
+        freedom=result.estimate.freedom[: result.n_load],
+        mass_interval=result.confidence_intervals()[0],
+        center_intervals=result.center_intervals(),
+        nuisance=result.nuisance,
+        residual_rms=dict(zip(result.channels, result.residual_rms, strict=True)),
+    )
 
 
 def load_summary(result: LoadResult) -> str:

@@ -1,4 +1,4 @@
-"""Section `links` of `identified.yaml`, and the arm that it makes with friction, signals and `base_covariance`."""
+"""Sections `links`, `base_parameters` and `signals` of `identified.yaml`, and the arm that they make with friction."""
 
 from __future__ import annotations
 
@@ -121,20 +121,23 @@ def link_model(document: dict, robot: RobotModel) -> LinkModel:
     links = section_of(document, "links", "link")
     parameters = np.concatenate([_link_parameters(document, links, link) for link in robot.link_names])
     friction, coefficients = friction_model(document, robot)
-    signals = section_of(document, "signals", "link")
-    cutoffs = {name: read_finite(document, signals, name, "signals") for name in ("cutoff", "motion_cutoff")}
+    return LinkModel(robot, parameters, friction, coefficients, _signals(document))
+
+
+def signals_section(signals: LinkSignals) -> dict:
+    """Section `signals`: how recordings are filtered before they are compared with the model."""
+    return {"cutoff": signals.cutoff, "motion_cutoff": signals.motion_cutoff, "reason": signals.reason}
+
+
+def _signals(document: dict) -> LinkSignals:
+    section = section_of(document, "signals", "link")
+    cutoffs = {name: read_finite(document, section, name, "signals") for name in ("cutoff", "motion_cutoff")}
     for name, cutoff in cutoffs.items():
         if cutoff <= 0:
             raise IdentifiedFileError(
                 f"{file_of(document)}: {name}, signals, is {cutoff:g}, expected a frequency above 0"
             )
-    return LinkModel(
-        robot,
-        parameters,
-        friction,
-        coefficients,
-        LinkSignals(**cutoffs, reason=str(signals.get("reason", ""))),
-    )
+    return LinkSignals(**cutoffs, reason=str(section.get("reason", "")))
 
 
 def _link_values(values: NDArray) -> dict:
@@ -159,12 +162,9 @@ def _link_parameters(document: dict, links: dict, link: str) -> NDArray:
     return np.array(values, dtype=float)
 
 
-# An arm whose links and friction are known, and how well.
-
-
 @dataclass(frozen=True, eq=False)
 class KnownArm:
-    """Model of an arm and the errors of what it was identified from.
+    """Model of an arm and how well it is known: the errors of what it was identified from.
 
     Attributes:
         model: links and friction.

@@ -1,4 +1,4 @@
-"""Calibrated sensors: from what they read to torques and angles."""
+"""Section `torque_sensors` of `identified.yaml`, and calibrated sensors: from what they read to torques and angles."""
 
 from __future__ import annotations
 
@@ -9,12 +9,31 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid_ros.errors import IdentifiedFileError
-from dynid_ros.identified.identified_file import check_same_robot, file_of, is_number
+from dynid_ros.identified.identified_file import FREEDOM, as_number, check_same_robot, file_of, is_number
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
 
 DEFAULTS = {"gain": 1.0, "offset": 0.0, "position_gain": 1.0, "position_offset": 0.0}
 """What a sensor is taken to have where its calibration decided nothing: what its driver believes."""
+
+
+def torque_sensor_entry(
+    estimates: Mapping[str, tuple[float, float]], freedom: float, undecided: Mapping[str, str]
+) -> dict:
+    """Entry of a joint.
+
+    Args:
+        estimates: value and standard error by label, those of `DEFAULTS` and "coulomb"; NaN where not determined.
+        freedom: degrees of freedom of the errors.
+        undecided: why a value is not determined, by label.
+
+    """
+    return {
+        **{label: as_number(value) for label, (value, _) in estimates.items()},
+        "std": {label: as_number(error) for label, (_, error) in estimates.items()},
+        FREEDOM: freedom,
+        "undecided": dict(undecided),
+    }
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,25 +81,21 @@ class TorqueSensors:
 
         """
         check_same_robot(document, robot)
-        section = document.get("torque_sensors")
+        file, section = file_of(document), document.get("torque_sensors")
         if not isinstance(section, dict):
-            raise IdentifiedFileError(
-                f"{file_of(document)} has no section 'torque_sensors'; run `dynid identify torque-sensors`"
-            )
+            raise IdentifiedFileError(f"{file} has no section 'torque_sensors'; run `dynid identify torque-sensors`")
         values = {label: np.full(robot.n_joints, np.nan) for label in DEFAULTS}
         for j, joint in enumerate(robot.joint_names):
             entry = section.get(joint)
             if not isinstance(entry, dict):
-                raise IdentifiedFileError(
-                    f"{file_of(document)}: torque sensor of joint '{joint}' is missing; calibrate again"
-                )
+                raise IdentifiedFileError(f"{file}: torque sensor of joint '{joint}' is missing; calibrate again")
             for label, known in values.items():
                 value = entry.get(label)
                 if value is None:
                     continue
                 if not is_number(value) or (label.endswith("gain") and value == 0):
                     raise IdentifiedFileError(
-                        f"{file_of(document)}: {label} of the torque sensor of joint '{joint}' is {value!r}; expected "
+                        f"{file}: {label} of the torque sensor of joint '{joint}' is {value!r}; expected "
                         f"a number{' other than 0' if label.endswith('gain') else ''}"
                     )
                 known[j] = value

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.errors import TrajectoryError
 from dynid_ros.estimation.identifiability import Determinacy
+from dynid_ros.identified.identified_file import as_number, as_numbers
 from dynid_ros.information.helpful_motions import HelpfulMotion, MotionSearch
 from dynid_ros.information.motion_coverage import JudgedMotion
 from dynid_ros.information.torque_information import LINKS, TorqueColumns
@@ -385,16 +386,16 @@ def quality_dict(quality: MotionQuality) -> dict[str, object]:
         "rank": quality.rank,
         "full_rank": quality.full_rank,
         "joint_ranks": [int(rank) for rank in quality.joint_ranks],
-        "condition_number": _number(quality.condition_number),
-        "unscaled_condition_number": _number(quality.unscaled),
+        "condition_number": as_number(quality.condition_number),
+        "unscaled_condition_number": as_number(quality.unscaled),
         "singular_values": [float(value) for value in quality.singular_values],
         "noise": None if quality.assumed_noise else [float(value) for value in quality.noise],
-        "prediction": [_number(value) for value in quality.prediction],
+        "prediction": as_numbers(quality.prediction),
         "hidden": list(quality.columns.hidden),
         "missing": list(quality.missing),
         "together": list(quality.together),
         "parameters": [
-            {"expression": expression, "unit": unit, "std": _number(error), "effect": _number(effect)}
+            {"expression": expression, "unit": unit, "std": as_number(error), "effect": as_number(effect)}
             for expression, unit, error, effect in rows
         ],
         "weak": [asdict(parameter) for parameter in quality.weak],
@@ -413,8 +414,8 @@ def _advice(helpful: HelpfulMotion, names: Sequence[str]) -> dict[str, object]:
         "pose": dict(zip(names, map(float, motion.pose), strict=True)),
         "period": motion.period,
         "duration": helpful.duration,
-        "std_before": {name: _number(value) for name, value in helpful.before.items()},
-        "std_after": {name: _number(value) for name, value in helpful.after.items()},
+        "std_before": {name: as_number(value) for name, value in helpful.before.items()},
+        "std_after": {name: as_number(value) for name, value in helpful.after.items()},
     }
 
 
@@ -435,7 +436,3 @@ def _list(head: str, items: Sequence[str]) -> Iterator[str]:
         yield from (f"  {item}" for item in items[:LISTED])
         if len(items) > LISTED:
             yield f"  and {len(items) - LISTED} more"
-
-
-def _number(value: float) -> float | None:
-    return float(value) if np.isfinite(value) else None

@@ -239,10 +239,6 @@ class LinkSignals:
                 column[~known] = np.interp(time[~known], time[known], column[known])
         return found
 
-    def document(self) -> dict:
-        """Entry of `identified.yaml`."""
-        return {"cutoff": self.cutoff, "motion_cutoff": self.motion_cutoff, "reason": self.reason}
-
     def _motion_filter(self, series: Resampled, source: str) -> LowPass:
         if self.motion_cutoff >= series.rate / 2:
             raise IdentificationError(

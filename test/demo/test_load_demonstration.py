@@ -11,6 +11,7 @@ from dynid_ros.demo.load_act import LoadShown, judge_load
 from dynid_ros.errors import DynidError
 from dynid_ros.excitation import FourierExcitation
 from dynid_ros.identification import LoadIdentification
+from dynid_ros.identification.load_result import section_of_load
 from dynid_ros.identification.online.online_identification import OnlineIdentification
 from dynid_ros.model import RobotModel
 from dynid_ros.model.inertia import from_center_of_mass
@@ -43,7 +44,7 @@ def fixture_demonstration(tmp_path_factory):
     ):
         online.sample(time, position, torque)
         if row % 125 == 124:
-            estimates.append((time, {**online.estimate().load().section(), "changes": []}))
+            estimates.append((time, {**section_of_load(online.estimate().load()), "changes": []}))
     estimates.append((PUT_DOWN + 0.5, {**estimates[-1][1], "changes": [DROPPED]}))
     shown = LoadShown(began=0.0, put_down=PUT_DOWN, estimates=estimates, sag=0.4, drift=0.001)
     return truth_table(arm), folder, shown

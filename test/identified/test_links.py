@@ -17,9 +17,10 @@ from dynid_ros.errors import DynidError, IdentifiedFileError
 from dynid_ros.identification import LinkIdentification
 from dynid_ros.identified.gravity import gravity_moments
 from dynid_ros.identified.identified_file import FREEDOM, load_identified
-from dynid_ros.identified.links import base_parameters_section, link_model
+from dynid_ros.identified.links import base_parameters_section, link_model, signals_section
 from dynid_ros.model.friction import FrictionModel, JointFriction
 from dynid_ros.model.gravity import GravityModel
+from dynid_ros.recording.uniform_motion import LinkSignals
 
 KINDS = [
     JointFriction(offset=True, asymmetric=True, rotor_inertia=True, smoothing=0.05),
@@ -251,3 +252,8 @@ def test_entries_of_base_parameters_hold_no_nan():
         {"expression": "coulomb joint_1", "value": -0.5, "std": 0.1, FREEDOM: 10.0, "urdf": None},
     ]
     json.dumps(found, allow_nan=False)
+
+
+def test_signals_as_they_were_chosen():
+    section = signals_section(LinkSignals(3.0, 11.0, "given"))
+    assert section == {"cutoff": 3.0, "motion_cutoff": 11.0, "reason": "given"}

@@ -148,7 +148,6 @@ class TestChoice:
     def test_given_ones_pass(self):
         found = LinkSignals.choose([recording(every(100))], cutoff=3.0, motion_cutoff=11.0)
         assert found == LinkSignals(3.0, 11.0, "given")
-        assert found.document() == {"cutoff": 3.0, "motion_cutoff": 11.0, "reason": "given"}
 
     @pytest.mark.parametrize(
         ("cutoffs", "words"),

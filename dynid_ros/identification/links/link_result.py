@@ -17,7 +17,14 @@ from dynid_ros.identification.equations import validate
 from dynid_ros.identified.friction import dry_torques, friction_section
 from dynid_ros.identified.gravity import gravity_section
 from dynid_ros.identified.identified_file import FREEDOM, as_number, new_document, save_identified
-from dynid_ros.identified.links import MISSING, KnownArm, LinkModel, base_parameters_section, links_section
+from dynid_ros.identified.links import (
+    MISSING,
+    KnownArm,
+    LinkModel,
+    base_parameters_section,
+    links_section,
+    signals_section,
+)
 from dynid_ros.identified.validation import Validation
 from dynid_ros.model import RobotModel
 from dynid_ros.model.base_parameters import LINK_PARAMETER, BaseParameters, random_motion, regressor_blocks
@@ -249,7 +256,7 @@ class LinkResult:
             found.expressions, found.values, found.standard_errors, found.nominal, found.freedom
         )
         document |= {} if self.missing else self.known_arm.document()
-        document["signals"] = self.model.signals.document()
+        document["signals"] = signals_section(self.model.signals)
         document["condition_number"] = as_number(self.condition_number)
         document[FREEDOM] = float(np.median(found.freedom))
         document["remarks"] = [*self.remarks, *self.urdf_remarks]

@@ -20,7 +20,7 @@ from dynid_ros.identification.torque_sensors.torque_sensor_fit import (
 from dynid_ros.identification.torque_sensors.torque_sensor_model import CENTER, TorqueSensorModel
 from dynid_ros.identified.gravity import KnownGravity
 from dynid_ros.identified.identified_file import FREEDOM, as_number, as_numbers, new_document, save_identified
-from dynid_ros.identified.torque_sensors import DEFAULTS, TorqueSensors
+from dynid_ros.identified.torque_sensors import DEFAULTS, TorqueSensors, torque_sensor_entry
 from dynid_ros.recording import Recording
 
 COLLINEAR = 30.0
@@ -220,16 +220,14 @@ class TorqueSensorResult:
         """Content of `identified.yaml`."""
         document = new_document(self.model.robot, self.sources, self.settings)
         columns = {label: self.per_joint(label) for label in (*DEFAULTS, "coulomb")}
-        section: dict = {}
-        for j, joint in enumerate(self.joint_names):
-            entry: dict = {label: as_number(value[j]) for label, (value, _) in columns.items()}
-            entry["std"] = {label: as_number(error[j]) for label, (_, error) in columns.items()}
-            entry[FREEDOM] = self.fit.freedom
-            entry["undecided"] = {
-                label: self.reasons[f"{label} {joint}"] for label in columns if f"{label} {joint}" in self.reasons
-            }
-            section[joint] = entry
-        document["torque_sensors"] = section
+        document["torque_sensors"] = {
+            joint: torque_sensor_entry(
+                {label: (value[j], error[j]) for label, (value, error) in columns.items()},
+                self.fit.freedom,
+                {label: why for label in columns if (why := self.reasons.get(f"{label} {joint}"))},
+            )
+            for j, joint in enumerate(self.joint_names)
+        }
         gravity = self.gravity
         if gravity is not None and self.model.known is None:
             document["gravity"] = gravity.section(self.model.robot)

@@ -17,6 +17,7 @@ from std_msgs.msg import String
 
 from dynid_ros.errors import DynidError
 from dynid_ros.identification import LoadResult
+from dynid_ros.identification.load_result import section_of_load
 from dynid_ros.identification.online.load_change import LoadChange
 from dynid_ros.identification.online.online_identification import OnlineIdentification
 from dynid_ros.nodes.shared.diagnostics import ERROR, OK, WARN, Status, silence
@@ -220,7 +221,7 @@ class LiveLoad:
             self._decided = self._publisher.tell(result)
         except DynidError as error:  # no body is near to what the first samples say
             self._latest = f"not known: {error}"
-        document = {"time": self._seconds(estimate.time), **result.section(), "changes": self._changes}
+        document = {"time": self._seconds(estimate.time), **section_of_load(result), "changes": self._changes}
         self._estimates.publish(String(data=yaml.safe_dump(document, sort_keys=False)))
 
     def status(self) -> Status:
