@@ -1,5 +1,6 @@
-"""Write docs/parameters.md from the nodes' parameter tables: `make docs`."""
+"""Write docs/parameters.md, and config/ of some nodes, from the nodes' parameter tables: `make docs`."""
 
+import textwrap
 from collections.abc import Iterable, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -12,6 +13,9 @@ from dynid_ros.nodes.shared.parameters import NodeParameter
 DOCS = Path(__file__).resolve().parent
 PAGE = DOCS / "parameters.md"
 CONFIG = DOCS.parent / "config"
+
+WRITTEN = ("gravity_identification", "link_identification")
+"""Nodes whose parameter file says no more than their table."""
 
 HEAD = """\
 # Parameters of the nodes
@@ -71,6 +75,26 @@ def written(default: object) -> str:
     return yaml.safe_dump(default, default_flow_style=True, width=1000).removesuffix("...\n").strip()
 
 
+def parameter_file(node: str) -> str:
+    """The node's parameters with their defaults, each below what it means."""
+    lines = [f"# Parameters of `ros2 run dynid_ros {node} --ros-args --params-file {node}.yaml`", "/**:"]
+    lines.append("  ros__parameters:")
+    for parameter in import_module(module_of(node)).PARAMETERS:
+        live = ". May be changed while the node runs" if parameter.adjustable else ""
+        text = parameter.description.replace("nan:", ".nan:")
+        lines += textwrap.wrap(
+            f"{text}{live}",
+            width=120,
+            initial_indent="    # ",
+            subsequent_indent="    # ",
+            break_long_words=False,
+        )
+        lines.append(f"    {parameter.name}: {written(parameter.default)}")
+    return "\n".join([*lines, ""])
+
+
 if __name__ == "__main__":
+    for name in WRITTEN:
+        (CONFIG / f"{name}.yaml").write_text(parameter_file(name), encoding="utf-8")
     PAGE.write_text(page(), encoding="utf-8")
     print(f"wrote {PAGE}")

@@ -1,7 +1,10 @@
 """Options that several commands share, and what they stand for."""
 
 import argparse
+from collections.abc import Iterable
 from pathlib import Path
+
+from dynid_ros.settings import Setting
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:
@@ -65,3 +68,21 @@ def add_identification(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--output", type=Path, required=True, help="folder for identified.yaml and report.html")
     add_json(parser)
+
+
+def add_settings(parser: argparse._ActionsContainer, settings: Iterable[Setting]) -> None:
+    """Add an option for each setting; one that is on by default is switched off by `--no-…`."""
+    for each in settings:
+        words = each.name.replace("_", "-")
+        if isinstance(each.default, bool):
+            name, action = (f"--no-{words}", "store_false") if each.default else (f"--{words}", "store_true")
+            parser.add_argument(name, action=action, dest=each.name, help=each.description)
+            continue
+        standard = "" if each.default is None else "; default: %(default)s"
+        text = each.description + standard
+        if each.choices:
+            parser.add_argument(f"--{words}", choices=each.choices, default=each.default, help=text)
+        else:
+            kind = {"type": float} if each.is_number else {}
+            symbol = each.symbol or None
+            parser.add_argument(f"--{words}", default=each.default, metavar=symbol, help=text, **kind)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.recording import Recording
+from dynid_ros.settings import setting
 from dynid_ros.signals import differentiate
 from dynid_ros.signals.digital_filters import true_runs
 
@@ -97,8 +98,8 @@ class SampleRules:
     minimum_dwell: float = 0.25
     settle_time: float = 0.1
     minimum_approach: float = 0.005
-    slow_velocity: float = 0.5
-    slow_acceleration: float = 0.5
+    slow_velocity: float = setting(0.5, "fastest joint in a slow sample", unit="rad/s or m/s", above=0)
+    slow_acceleration: float = setting(0.5, "largest in a slow sample", unit="per s^2", above=0)
     block: float = 0.1
 
     def __post_init__(self) -> None:

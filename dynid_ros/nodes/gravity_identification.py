@@ -4,32 +4,31 @@ from functools import partial
 from types import SimpleNamespace
 
 from dynid_ros.identification import GravityIdentification
+from dynid_ros.identification.static_samples import SampleRules
 from dynid_ros.jobs.identification import identify_gravity
 from dynid_ros.model import RobotModel
 from dynid_ros.nodes.identification.identification_node import RECORDING_PARAMETERS, IdentificationNode, Identify
-from dynid_ros.nodes.shared.parameters import NodeParameter
+from dynid_ros.nodes.shared.parameters import NodeParameter, given, parameters_of
 from dynid_ros.nodes.shared.process import run
+from dynid_ros.settings import settings_of
 
+SETTINGS, RULES = settings_of(GravityIdentification), settings_of(SampleRules)
 PARAMETERS = (
     *RECORDING_PARAMETERS,
-    NodeParameter("estimator", "global", "global: all torques of all poses at once; recursive: tip to base"),
-    NodeParameter("torque_offset", True, "estimate a constant torque sensor offset per joint"),
-    NodeParameter("samples", "static", "static: dwells; slow: slow motion; both"),
+    *parameters_of((*SETTINGS, *RULES)),
     NodeParameter("output", "dynid_results", "folder for identified.yaml and report.html"),
 )
 
 
-def gravity_job(robot: RobotModel, settings: SimpleNamespace) -> Identify:
+def gravity_job(robot: RobotModel, parameters: SimpleNamespace) -> Identify:
     """The job that the values of `PARAMETERS` describe.
 
     Raises:
         IdentificationError: a setting that makes no sense.
 
     """
-    identification = GravityIdentification(
-        robot, estimator=settings.estimator, torque_offset=settings.torque_offset, samples=settings.samples
-    )
-    return partial(identify_gravity, identification)
+    rules = SampleRules(**given(RULES, parameters))
+    return partial(identify_gravity, GravityIdentification(robot, **given(SETTINGS, parameters), rules=rules))
 
 
 class GravityIdentificationNode(IdentificationNode):

@@ -5,11 +5,16 @@ import pytest
 pytest.importorskip("rclpy")
 pytest.importorskip("mujoco")
 
-from docs.generate_parameters import PAGE, kind, nodes, page, written
+from docs.generate_parameters import CONFIG, PAGE, WRITTEN, kind, nodes, page, parameter_file, written
 
 
 def test_page_is_up_to_date():
     assert PAGE.read_text(encoding="utf-8") == page(), "run `make docs`"
+
+
+@pytest.mark.parametrize("node", WRITTEN)
+def test_parameter_file_is_up_to_date(node):
+    assert (CONFIG / f"{node}.yaml").read_text(encoding="utf-8") == parameter_file(node), "run `make docs`"
 
 
 def test_every_node_has_a_section():

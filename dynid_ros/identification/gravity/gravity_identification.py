@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +28,7 @@ from dynid_ros.identification.static_samples import (
 from dynid_ros.model import RobotModel
 from dynid_ros.model.gravity import GravityModel
 from dynid_ros.recording import Recording
+from dynid_ros.settings import check, setting
 
 # How uncertain moments are, where residuals are friction that the model lacks.
 
@@ -122,16 +122,16 @@ class GravityIdentification:
     """
 
     robot: RobotModel
-    estimator: Literal["global", "recursive"] = "global"
-    torque_offset: bool = True
-    samples: Literal["static", "slow", "both"] = "static"
+    estimator: str = setting(
+        "global", "global: all torques of all poses at once; recursive: from tip to base", choices=ESTIMATORS
+    )
+    torque_offset: bool = setting(True, "estimate a constant torque sensor offset per joint; else they are zeroed")
+    samples: str = setting("static", "static: dwells; slow: slow motion; both", choices=KINDS)
     own_torque_only: bool = False
     rules: SampleRules = field(default_factory=SampleRules)
 
     def __post_init__(self) -> None:
-        for name, valid in (("estimator", ESTIMATORS), ("samples", KINDS)):
-            if getattr(self, name) not in valid:
-                raise IdentificationError(f"{name} is '{getattr(self, name)}'; expected one of {', '.join(valid)}")
+        check(self, IdentificationError)
 
     def fit(self, *recordings: Recording) -> GravityResult:
         """Identify from one or more recordings.

@@ -25,12 +25,13 @@ from dynid_ros.identification.links.sequential import sequential
 from dynid_ros.identified.links import LinkModel
 from dynid_ros.model import RobotModel
 from dynid_ros.model.base_parameters import BaseParameters
-from dynid_ros.model.friction import FrictionModel, JointFriction
+from dynid_ros.model.friction import FRICTION_TERMS, FrictionModel, JointFriction, friction_terms
 from dynid_ros.model.inertia import possible_prior
 from dynid_ros.model.link_columns import LinkColumns
 from dynid_ros.model.urdf import LARGEST
 from dynid_ros.recording import Recording
 from dynid_ros.recording.uniform_motion import LEAST_CUTOFF, MOTION_OVER_EQUATIONS, LinkSignals
+from dynid_ros.settings import check, setting
 
 # Estimators of base parameters and friction from the same equations.
 
@@ -140,58 +141,71 @@ class LinkIdentification:
 
     Attributes:
         robot: kinematics and gravity, with nominal parameters to start from.
-        friction: terms of the joints, or "auto": chosen per joint by how well they predict samples left out.
+        friction: terms of the joints, a JointFriction or a FrictionModel; "auto": chosen per joint by how well they
+            predict samples left out.
         coupled: pairs of names of coupled joints, unless a FrictionModel has them.
-        estimator: "consistent": links that can exist, drawn to the URDF's (Lee, Wensing and Park 2019); "weighted":
-            least squares with each joint weighted by its noise; "ordinary": least squares; "huber": weighted, and
-            outliers count less; "sequential": one joint after the other, from tip to base (Khosla and Kanade 1987);
-            "error_model": least change of the URDF's parameters (ibid.); "ridge" and "minimum_norm": as in Atkeson, An
-            and Hollerbach 1986.
+        estimator: "consistent": physically consistent links, regularised towards the URDF's (Lee, Wensing and Park
+            2019); "weighted": least squares with each joint weighted by its noise; "ordinary": least squares; "huber":
+            weighted, and outliers count less; "sequential": one joint after the other, from tip to base (Khosla and
+            Kanade 1987); "error_model": minimum change of the URDF's parameters (ibid.); "ridge" and "minimum_norm":
+            as in Atkeson, An and Hollerbach 1986.
         equations: "filtered": torque and regressor through the same low-pass; "integral": integrated over windows,
             without accelerations (Atkeson, An and Hollerbach 1986); it needs friction that is given.
         prior_weight: of the URDF in "consistent", None: chosen by cross-validation; of "ridge", None: 10.
-        errors: what standard errors allow for: "robust": residuals that are alike in neighbouring samples and wherever
-            the motion repeats, as in every recording; "white": noise that is independent from sample to sample before
-            it is filtered, for samples that are no recording: of one, these errors are half of what they should be.
         torque_gain_error: standard deviation of the relative error of each joint's torque gain. It moves all parameters
             of a joint alike, so no residual shows it.
         cutoff, motion_cutoff: of the low-pass filters, Hz, see `LinkSignals`; None: chosen from the motion.
+        errors: what standard errors allow for: "robust": residuals that are correlated in time and wherever the motion
+            repeats, as in every recording; "white": noise that is independent from sample to sample before it is
+            filtered, for samples that are no recording: of one, these errors are half of what they should be.
 
     """
 
     robot: RobotModel
-    friction: FrictionModel | JointFriction | Literal["auto"] = "auto"
+    friction: FrictionModel | JointFriction | Literal["auto"] = setting(
+        "auto",
+        "of all joints: auto, chosen for each by how well it predicts samples left out; none; or some of "
+        f"{', '.join(FRICTION_TERMS)} with commas between, as in coulomb,viscous,stribeck_velocity=0.1",
+        symbol="TERMS",
+        read=friction_terms,
+    )
     coupled: Sequence[tuple[str, str]] = ()
-    estimator: str = "consistent"
-    equations: Literal["filtered", "integral"] = "filtered"
-    prior_weight: float | None = None
-    errors: Literal["robust", "white"] = "robust"
-    torque_gain_error: float = 0.01
-    cutoff: float | None = None
-    motion_cutoff: float | None = None
+    estimator: str = setting(
+        "consistent",
+        "consistent: physically consistent links, regularised towards the URDF's; weighted (by each joint's noise), "
+        "ordinary, huber: least squares; others: of the papers, see docs/links.md",
+        choices=ESTIMATORS,
+    )
+    equations: str = setting(
+        "filtered",
+        "filtered: all through one low-pass; integral: without accelerations, needs friction that is given",
+        choices=EQUATIONS,
+    )
+    prior_weight: float | None = setting(
+        None, "of the URDF's links in consistent and ridge; default: by cross-validation, 10", above=0, symbol="W"
+    )
+    errors: str = setting("robust", "what standard errors allow for", choices=ERRORS, offered=False)
+    torque_gain_error: float = setting(
+        0.01,
+        "standard deviation of the relative error of each joint's torque gain, which no residual shows",
+        least=0,
+        symbol="S",
+    )
+    cutoff: float | None = setting(
+        None, "low-pass of torques and equations; default: from the motion", unit="Hz", least=0, symbol="HZ"
+    )
+    motion_cutoff: float | None = setting(
+        None, "low-pass of the positions; default: from the motion", unit="Hz", least=0, symbol="HZ"
+    )
 
     def __post_init__(self) -> None:
-        if self.estimator not in ESTIMATORS:
-            raise IdentificationError(f"estimator is '{self.estimator}'; expected one of {', '.join(ESTIMATORS)}")
-        if self.equations not in EQUATIONS:
-            raise IdentificationError(f"equations is '{self.equations}'; expected one of {', '.join(EQUATIONS)}")
+        check(self, IdentificationError)
         if self.friction != "auto" and not isinstance(self.friction, (FrictionModel, JointFriction)):
             raise IdentificationError(
                 f"friction is {self.friction!r}; expected 'auto', a JointFriction or a FrictionModel"
             )
         if isinstance(self.friction, FrictionModel) and self.coupled:
             raise IdentificationError("coupled joints are given beside a FrictionModel; give them in it")
-        if self.errors not in ERRORS:
-            raise IdentificationError(f"errors is '{self.errors}'; expected one of {', '.join(ERRORS)}")
-        for name in ("prior_weight", "torque_gain_error", "cutoff", "motion_cutoff"):
-            value = getattr(self, name)
-            if value is not None and not (isinstance(value, (int, float)) and np.isfinite(value) and value >= 0):
-                raise IdentificationError(f"{name} is {value!r}; expected a number of 0 or more")
-        if self.prior_weight == 0:
-            raise IdentificationError(
-                "prior_weight is 0; expected a number above 0, None to have it chosen, or estimator 'weighted', which "
-                "has no prior"
-            )
 
     def fit(self, *recordings: Recording) -> LinkResult:
         """Identify from one or more recordings.

@@ -49,9 +49,15 @@ RECORDING_PARAMETERS = (
     *WHICH_RECORDING,
     NodeParameter("bag_topic", "recorder/bag", "where the recorder announces its bag", required=True),
     NodeParameter("torque_topic", "", "topic of separate joint torques in the bag; empty: effort of joint_states"),
-    NodeParameter("effort_convention", "", "what effort is: torque, motor_current or gravity_compensated; required"),
     NodeParameter(
-        "motor_gains", [0.0], "for motor_current: N m per unit of effort, one per joint in the model's order"
+        "effort_convention",
+        "",
+        "what effort is: torque, motor_current or gravity_compensated; required, see its manual",
+    ),
+    NodeParameter(
+        "motor_gains",
+        [0.0],
+        "for motor_current: N m per unit of effort, one per joint in the model's order; [0.0]: none",
     ),
 )
 

@@ -1,6 +1,7 @@
 """Node parameters as a table: name, default, meaning; declared once, read as attributes."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -11,6 +12,7 @@ from rclpy.node import Node
 
 from dynid_ros.errors import DynidError
 from dynid_ros.nodes.shared.topics import require_topic
+from dynid_ros.settings import Setting, values_of
 
 KINDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
 
@@ -33,6 +35,33 @@ class NodeParameter:
     def names_topics(self) -> bool:
         """Whether its value is a topic, or a list of them."""
         return self.name.endswith(("_topic", "_topics"))
+
+
+def parameters_of(settings: Iterable[Setting]) -> tuple[NodeParameter, ...]:
+    """Return a parameter for each setting; ROS has no None, for which a number has nan."""
+    return tuple(
+        NodeParameter(
+            each.name,
+            math.nan if each.default is None else each.default,
+            each.description.replace("; default:", "; nan:") + _choices(each),
+        )
+        for each in settings
+    )
+
+
+def _choices(setting: Setting) -> str:
+    """Those that the help does not name."""
+    others = [choice for choice in setting.choices if choice not in setting.help]
+    return f"; also {', '.join(others)}" if others else ""
+
+
+def given(settings: Iterable[Setting], parameters: SimpleNamespace) -> dict[str, Any]:
+    """Return arguments of the class that declares the settings, of the values of their parameters."""
+    values = {
+        name: None if isinstance(value, float) and math.isnan(value) else value
+        for name, value in vars(parameters).items()
+    }
+    return values_of(settings, values)
 
 
 def coerced(default: Any, given: Any) -> Any:

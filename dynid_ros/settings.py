@@ -1,0 +1,129 @@
+"""One declaration of a setting: type, default, unit, range and help, from which all that offers or stores it follows.
+
+A setting is a field of the dataclass that uses it. `dynid` makes options of them (`commands/options`), nodes make
+parameters (`nodes/shared/parameters`), and from those follow `config/*.yaml` and `docs/parameters.md`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from dynid_ros.errors import DynidError
+
+KEY = "setting"
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What is known of a setting.
+
+    Attributes:
+        name: of the field.
+        default: None stands for "chosen by the program".
+        help: what it is, without unit, choices and default.
+        unit: of a number.
+        choices: all values that there are, of a text.
+        least, above: smallest number, and the one that must be exceeded; None: any.
+        symbol: stands for its value in the help of a command.
+        read: makes the value of a text, of settings that are more than a text or a number; None: it is the value.
+        offered: whether commands and nodes have it; else it is for programs alone.
+
+    """
+
+    name: str
+    default: Any
+    help: str
+    unit: str = ""
+    choices: tuple[str, ...] = ()
+    least: float | None = None
+    above: float | None = None
+    symbol: str = ""
+    read: Callable[[str], Any] | None = None
+    offered: bool = True
+
+    @property
+    def is_number(self) -> bool:
+        """Whether its value is a float, or None."""
+        return self.default is None or (isinstance(self.default, (int, float)) and not isinstance(self.default, bool))
+
+    @property
+    def description(self) -> str:
+        """Help with the unit and the choices."""
+        what, mark, otherwise = self.help.partition("; default:")
+        return what + (f", {self.unit}" if self.unit else "") + mark + otherwise
+
+    def problem(self, value: Any) -> str:
+        """Why a value cannot be; empty if it can."""
+        if self.read is not None:
+            return ""
+        if self.choices:
+            return (
+                "" if value in self.choices else f"{self.name} is '{value}'; expected one of {', '.join(self.choices)}"
+            )
+        if not self.is_number or (value is None and self.default is None):
+            return ""
+        number = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+        if number and (self.above is None or value > self.above) and (self.least is None or value >= self.least):
+            return ""
+        bound = f" above {self.above:g}" if self.above is not None else ""
+        bound = f" of {self.least:g} or more" if self.least is not None else bound
+        return f"{self.name} is {value!r}; expected a {'' if bound else 'finite '}number{bound}"
+
+
+def setting(
+    default: Any,
+    help: str,  # noqa: A002 - as argparse and dataclasses' users know it
+    *,
+    unit: str = "",
+    choices: Iterable[str] = (),
+    least: float | None = None,
+    above: float | None = None,
+    symbol: str = "",
+    read: Callable[[str], Any] | None = None,
+    offered: bool = True,
+) -> Any:
+    """Return a dataclass field that is a setting; see `Setting`."""
+    known = Setting("", default, help, unit, tuple(choices), least, above, symbol, read, offered)
+    return field(default=default, metadata={KEY: known})
+
+
+def settings_of(owner: Any, *, only: Iterable[str] = ()) -> tuple[Setting, ...]:
+    """Return the settings of a dataclass or one of its objects that commands and nodes offer, in their order.
+
+    Args:
+        owner: the dataclass.
+        only: names of those that are wanted, in this order; empty: all.
+
+    """
+    found = {each.name: each for each in _declared(owner) if each.offered}
+    return tuple(found[name] for name in only) if only else tuple(found.values())
+
+
+def check(owner: Any, error: type[DynidError]) -> None:
+    """Refuse values that a declaration does not allow; for `__post_init__`.
+
+    Raises:
+        error: names the setting, its value and what was expected.
+
+    """
+    for each in _declared(owner):
+        if problem := each.problem(getattr(owner, each.name)):
+            raise error(problem)
+
+
+def values_of(settings: Iterable[Setting], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return arguments for the dataclass of what a command or a node was given, by name."""
+    return {
+        each.name: value if each.read is None or not isinstance(value, str) else each.read(value)
+        for each, value in ((each, given[each.name]) for each in settings)
+    }
+
+
+def _declared(owner: Any) -> Iterable[Setting]:
+    for each in fields(owner):
+        if KEY in each.metadata:
+            known: Setting = each.metadata[KEY]
+            yield Setting(**(vars(known) | {"name": each.name}))
