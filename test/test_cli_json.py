@@ -26,6 +26,7 @@ GRAVITY = [str(value) for value in bench.GRAVITY]
 
 def leaves(parser, words=()):
     """Commands that do something, by their words."""
+    parser.build()
     below = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
     if not below:
         return {" ".join(words): parser}
@@ -112,14 +113,9 @@ def inputs(files):
 @pytest.fixture(name="quick")
 def fixture_quick(monkeypatch, tmp_path):
     """Pictures take their time, and so does the demo."""
-    for module, name in (
-        ("load", "write_load_report"),
-        ("identification", "write_link_report"),
-        ("identification", "write_gravity_report"),
-    ):
-        monkeypatch.setattr(f"dynid_ros.jobs.{module}.{name}", lambda path, *_: path)
-    monkeypatch.setattr("dynid_ros.jobs.excitation.write_design_report", lambda path, *_: path)
-    monkeypatch.setattr("dynid_ros.jobs.identification.write_torque_sensor_report", lambda path, *_: path)
+    for page in ("load", "links", "gravity", "torque_sensors", "motion"):
+        name = {"torque_sensors": "torque_sensor", "links": "link", "motion": "design"}.get(page, page)
+        monkeypatch.setattr(f"dynid_ros.report.{page}.write_{name}_report", lambda path, *_: path)
     monkeypatch.setattr(demo, "run_demo", played)
 
 
