@@ -3,6 +3,7 @@
 import argparse
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from dynid_ros.settings import Setting
 
@@ -83,6 +84,6 @@ def add_settings(parser: argparse._ActionsContainer, settings: Iterable[Setting]
         if each.choices:
             parser.add_argument(f"--{words}", choices=each.choices, default=each.default, help=text)
         else:
-            kind = {"type": float} if each.is_number else {}
+            kind: dict[str, Any] = {"type": float} if each.is_number else {}
             symbol = each.symbol or None
             parser.add_argument(f"--{words}", default=each.default, metavar=symbol, help=text, **kind)
