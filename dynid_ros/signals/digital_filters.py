@@ -114,7 +114,7 @@ def power_density(values: NDArray, rate: float, window: NDArray, degree: int = 1
 
     def densities() -> Iterator[NDArray]:
         for start in range(0, len(values) - length + 1, length - length // 2):
-            part = values[start : start + length]
+            part = values[start : start + length] - values[start]  # rounding must not look like motion at standstill
             yield np.abs(np.fft.rfft(window[:, None] * (part - trend @ (trend.T @ part)), axis=0)) ** 2
 
     parts = list(densities())
