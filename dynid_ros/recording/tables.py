@@ -1,14 +1,14 @@
 """Recordings as CSV tables and NumPy archives: named columns that become a recording.
 
 CSV tables: the first line names the columns: `t` (s), then `<joint>_position`, `<joint>_velocity`, `<joint>_torque`
-(N m) and, of a second encoder, `<joint>_link_position`. Other spellings that are read: `time`; `pos`, `q`; `vel`, `dq`, `qd`;
-`tau`, `effort`; `current` (A); and these words in front, as in `q_<joint>` or `tau_<joint>`. Where only numbers
+(N m) and, of a second encoder, `<joint>_link_position`. Other spellings that are read: `time`; `pos`, `q`; `vel`, `dq`,
+`qd`; `tau`, `effort`; `current` (A); and these words in front, as in `q_<joint>` or `tau_<joint>`. Where only numbers
 stand for the joints (`q1`, `tau_1`), the caller names them. Columns that fit none of this are passed over; an empty
 cell is a value that was not recorded.
 
 Archives: keys are `time` (N,) in s; `position`, `velocity`, `torque` (N m), `link_position`, each (N, n); and
-`joint_names` (n,). Other spellings that are read: `t`; `pos`, `q`; `vel`, `dq`, `qd`; `tau`, `effort`; `current` (A). Without
-`joint_names` the caller names the columns. Our own archives carry `start_time`, wrenches, poses and where other
+`joint_names` (n,). Other spellings that are read: `t`; `pos`, `q`; `vel`, `dq`, `qd`; `tau`, `effort`; `current` (A).
+Without `joint_names` the caller names the columns. Our own archives carry `start_time`, wrenches, poses and where other
 joints were as well.
 """
 
