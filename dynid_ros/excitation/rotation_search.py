@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from dynid_ros.errors import TrajectoryError
 from dynid_ros.model import GravityModel, RobotModel
-from dynid_ros.signals.digital_filters import longest_run
+from dynid_ros.signals.spectra import longest_run
 from dynid_ros.trajectories.limits import MotionLimits
 from dynid_ros.trajectories.workspace import Workspace
 

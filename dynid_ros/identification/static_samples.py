@@ -13,7 +13,7 @@ from dynid_ros.errors import IdentificationError
 from dynid_ros.recording import Recording
 from dynid_ros.settings import setting
 from dynid_ros.signals import differentiate
-from dynid_ros.signals.digital_filters import true_runs
+from dynid_ros.signals.spectra import true_runs
 
 DERIVATIVE_WINDOW = 0.1
 """Length of the local fit that gives velocity and acceleration, s."""

@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.errors import RecordingError
-from dynid_ros.signals.digital_filters import correlate, peaks
 from dynid_ros.signals.lag import TINY, ShiftedCopies, compare
 from dynid_ros.signals.low_pass import LowPass
 from dynid_ros.signals.resampling import GapSpline, contiguous
+from dynid_ros.signals.spectra import correlate, peaks
 
 MATCHING = 0.9
 """Correlation that the best matching joint must have: links follow their motors."""

@@ -7,7 +7,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.errors import RecordingError
-from dynid_ros.signals.digital_filters import local_derivative
 from dynid_ros.signals.low_pass import LowPass
 
 WEIGHTS = np.array([-2.0, -1.0, 0.0, 1.0, 2.0]) / 10
@@ -146,3 +145,13 @@ def differentiate(time: NDArray, values: NDArray, window: float) -> tuple[NDArra
         smooth = local_derivative(resampled, length, 2, order, step)
         derivatives.append(np.stack([np.interp(time, uniform, column) for column in smooth.T], axis=1))
     return derivatives[0], derivatives[1]
+
+
+def local_derivative(values: NDArray, length: int, degree: int, order: int, step: float) -> NDArray:
+    """Return a derivative (N, …) by polynomials through `length` samples each (Savitzky & Golay 1964), N >= length.
+
+    At the ends it is that of the outermost polynomial.
+    """
+    from scipy.signal import savgol_filter  # noqa: PLC0415  # takes 0.4 s
+
+    return savgol_filter(values, length, degree, deriv=order, delta=step, axis=0)

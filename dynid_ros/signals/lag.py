@@ -8,7 +8,7 @@ from scipy.interpolate import CubicSpline
 from scipy.optimize import minimize_scalar
 
 from dynid_ros.errors import RecordingError
-from dynid_ros.signals.digital_filters import correlate
+from dynid_ros.signals.spectra import correlate
 
 TINY, ROUNDING = np.finfo(float).tiny, 1e-13
 

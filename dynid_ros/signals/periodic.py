@@ -9,7 +9,7 @@ from scipy.linalg import lstsq, qr
 from scipy.optimize import minimize_scalar
 
 from dynid_ros.errors import RecordingError
-from dynid_ros.signals.digital_filters import correlate
+from dynid_ros.signals.spectra import correlate
 
 
 @dataclass(frozen=True, eq=False)

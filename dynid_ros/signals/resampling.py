@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.interpolate import CubicSpline
 
 from dynid_ros.errors import RecordingError
-from dynid_ros.signals.digital_filters import true_runs
+from dynid_ros.signals.spectra import true_runs
 
 BRIDGED_STEPS = (3, 10)
 """Steps that are bridged in any case, and at most: across more, noise at the rims makes a cubic overshoot."""

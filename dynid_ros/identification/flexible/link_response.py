@@ -23,7 +23,7 @@ from dynid_ros.model.base_parameters import BaseParameters
 from dynid_ros.model.regressor import DifferentiableRegressor
 from dynid_ros.progress import advance
 from dynid_ros.signals.derivatives import STENCIL
-from dynid_ros.signals.digital_filters import derivative_weights
+from dynid_ros.signals.spectra import derivative_weights
 
 # Derivatives in time as banded matrices: seven samples, of sixth order, as `signals.motion.central_differences`.
 

@@ -12,7 +12,7 @@ from dynid_ros.recording.checks.finding import CLIPPED, CONSTANT, MISSING, VELOC
 from dynid_ros.recording.recording import MOVED, Recording
 from dynid_ros.recording.series import WrenchSeries
 from dynid_ros.signals import differentiate
-from dynid_ros.signals.digital_filters import longest_run, true_runs
+from dynid_ros.signals.spectra import longest_run, true_runs
 
 MINIMUM_SAMPLES = 10
 

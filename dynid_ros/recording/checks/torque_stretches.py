@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dynid_ros.recording.checks.finding import Finding
 from dynid_ros.recording.recording import Recording
-from dynid_ros.signals.digital_filters import true_runs
+from dynid_ros.signals.spectra import true_runs
 
 FROZEN: Final = "frozen torque"
 SHORTEST, SAMPLES = 0.05, 10

@@ -1,10 +1,10 @@
-"""Filters and spectra are those of scipy.signal."""
+"""Derivatives, spectra and peaks are those of scipy.signal."""
 
 import numpy as np
 import pytest
 from scipy import signal
 
-from dynid_ros.signals import digital_filters as own
+from dynid_ros.signals import spectra as own
 
 RNG = np.random.default_rng(0)
 VALUES = np.cumsum(RNG.standard_normal((700, 3)), axis=0) + 50.0
@@ -16,29 +16,16 @@ def close(found, expected):
 
 @pytest.mark.parametrize("order", [1, 2, 3, 4, 5])
 @pytest.mark.parametrize("corner", [0.2, 5.0, 45.0])
-def test_butterworth(order, corner):
-    sections = own.butterworth(order, corner, 100.0)
-    given = signal.butter(order, corner, fs=100.0, output="sos")
-    start = signal.sosfilt_zi(given)[:, :, None] * VALUES[:1]
-    close(own.run(sections, VALUES), signal.sosfilt(given, VALUES, axis=0, zi=start)[0])
-    close(own.run_both_ways(sections, VALUES, 90), signal.sosfiltfilt(given, VALUES, axis=0, padlen=90))
+def test_poles(order, corner):
     poles = signal.butter(order, corner, fs=100.0, output="zpk")[1]
     close(np.sort(np.abs(own.butterworth_poles(order, corner, 100.0))), np.sort(np.abs(poles)))
 
 
-def test_filters_keep_the_shape():
-    cube = VALUES.reshape(100, 7, 3)
-    sections = own.butterworth(4, 10.0, 100.0)
-    close(own.run(sections, cube), own.run(sections, cube.reshape(100, 21)).reshape(cube.shape))
-    close(own.run_both_ways(sections, cube[:2], 1)[:, 0, 0], own.run_both_ways(sections, cube[:2, 0, 0], 1))
-
-
-@pytest.mark.parametrize(("length", "degree", "order"), [(5, 2, 1), (7, 6, 1), (7, 6, 2), (51, 2, 1), (51, 2, 2)])
-def test_local_derivative(length, degree, order):
-    expected = signal.savgol_filter(VALUES, length, degree, deriv=order, delta=0.004, axis=0)
-    close(own.local_derivative(VALUES, length, degree, order, 0.004), expected)
-    whole = signal.savgol_filter(VALUES[:length], length, degree, deriv=order, delta=0.004, axis=0)
-    close(own.local_derivative(VALUES[:length], length, degree, order, 0.004), whole)
+@pytest.mark.parametrize(("length", "degree", "order"), [(5, 2, 1), (7, 6, 1), (7, 6, 2), (51, 2, 2)])
+def test_derivative_weights(length, degree, order):
+    for position in (0, length // 2, length - 1):
+        expected = signal.savgol_coeffs(length, degree, deriv=order, delta=0.004, pos=position, use="dot")
+        close(own.derivative_weights(length, degree, order, 0.004, position), expected)
 
 
 @pytest.mark.parametrize("length", [128, 129, 700])
