@@ -10,7 +10,6 @@ from std_msgs.msg import String
 
 from dynid_ros.errors import DynidError, ModelError
 from dynid_ros.model import RobotModel
-from dynid_ros.model.flange import arm_from_urdf
 from dynid_ros.model.urdf import is_urdf_text, urdf_text
 from dynid_ros.nodes.shared.parameters import NodeParameter
 from dynid_ros.nodes.shared.topics import LATCHED
@@ -82,6 +81,8 @@ def robot_model(node: Node, settings: SimpleNamespace, timeout: float = math.inf
 
     """
     text = robot_description(node, settings.robot_description, timeout)
+    from dynid_ros.model.flange import arm_from_urdf  # noqa: PLC0415 - gravity compensation has a tip in its file
+
     robot, remark = arm_from_urdf(text, settings.tip_link, settings.base_link, settings.gravity)
     if remark:
         node.get_logger().info(f"{remark} (parameter tip_link)")
