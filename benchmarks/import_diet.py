@@ -38,7 +38,7 @@ def measure(folder=os.path.join(os.getcwd(), "dynid_ros") + os.sep):
     with open("/proc/self/status") as status:  # ru_maxrss is never less than that of the process that started this one
         peak = next(line.split()[1] for line in status if line.startswith("VmHWM"))
     ours = [module for name, module in list(sys.modules.items()) if name.split(".")[0] == "dynid_ros"]
-    ran = [code for code in seen if code.co_filename.startswith(folder) and code.co_filename.endswith(".py")]
+    ran = [code for code in tuple(seen) if code.co_filename.startswith(folder) and code.co_filename.endswith(".py")]
     measured = {
         "modules": len([module for module in ours if not hasattr(module, "__path__")]),
         "faces": len([module for module in ours if hasattr(module, "__path__")]),
@@ -122,14 +122,14 @@ def worktree(commit: str) -> Iterator[Path]:
 
 def table(states: dict[str, dict[str, dict[str, float]]]) -> str:
     """Return a line for each program and state, and one with the ratio of the last state to the first."""
-    lines = [f"{'program':24}{'state':12}" + "".join(f"{title:>15}" for title in FIGURES)]
+    lines = [f"{'program':28}{'state':12}" + "".join(f"{title:>15}" for title in FIGURES)]
     for title in next(iter(states.values())):
         rows = {state: found[title] for state, found in states.items()}
         if len(rows) > 1:
             first, last = list(rows.values())
             rows["ratio"] = {key: first[key] / last[key] if last[key] else float("nan") for key in first}
         for state, row in rows.items():
-            lines.append(f"{title:24}{state[:11]:12}" + "".join(f"{row[key]:15.4g}" for key in FIGURES))
+            lines.append(f"{title:28}{state[:11]:12}" + "".join(f"{row[key]:15.4g}" for key in FIGURES))
     return "\n".join(lines)
 
 
