@@ -167,10 +167,6 @@ class ForkedProcess(ForkProcess):
         import_module(self._module).main()
 
 
-if __name__ == "__main__":
-    run_module()
-
-
 # Nodes that the coordinator of the demo starts itself: what they read is not there before.
 
 
@@ -244,3 +240,7 @@ def running(processes: list[DemoProcess], *started: DemoProcess) -> Iterator[Non
             processes.remove(process)
         for process in started:
             process.end()
+
+
+if __name__ == "__main__":
+    run_module()

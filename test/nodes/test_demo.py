@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from node_process import NodeProcess
+from waiting import wait
 
 pytest.importorskip("rclpy")
 pytest.importorskip("mujoco")
@@ -80,7 +81,8 @@ class Running:
     def ended(self):
         """Exit code, and what was printed; all its processes are gone."""
         code = self.process.wait(timeout=100.0)
-        assert not left_over(self.output)
+        # what its coordinator had just started, on a busy machine, ends by itself when that is killed
+        wait(lambda: not left_over(self.output))
         return code, self.log.read_text()
 
 

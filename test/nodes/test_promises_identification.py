@@ -287,7 +287,7 @@ def test_a_folder_that_cannot_be_written_is_named(start, recording, tmp_path):
 
 def test_a_fault_of_the_code_is_answered(start, recording, monkeypatch):
     bench = start(recording=recording)
-    monkeypatch.setattr("dynid_ros.jobs.identification.write_gravity_report", lambda *_: 1 / 0)
+    monkeypatch.setattr("dynid_ros.report.gravity.write_gravity_report", lambda *_: 1 / 0)
     answer = bench.identify()
     assert not answer.success
     assert "ZeroDivisionError" in answer.message

@@ -175,5 +175,5 @@ def test_springs_are_those_of_the_parameters_and_without_any_the_arm_is_rigid():
     assert (springs.stiffness.tolist(), springs.dead_zone.tolist()) == (STIFFNESS, [1e-3] * 6)
     assert (springs.cubic.tolist(), springs.motor_viscous.tolist()) == ([1e6] * 6, [0.0] * 6)
     assert make_arm(settings_of(), demo_arm_urdf()).springs is None
-    with pytest.raises(DynidError, match="stiffness is"):
+    with pytest.raises(DynidError, match="stiffness of joint"):
         make_arm(settings_of(stiffness=[1e3] * 5 + [float("inf")]), demo_arm_urdf())
