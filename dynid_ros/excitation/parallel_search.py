@@ -19,6 +19,8 @@ from dynid_ros.excitation.fourier_search import Candidate, MotionSearch
 
 TICK = 0.2
 """Time between two reports of progress, s."""
+SILENCE = "ignore:resource_tracker:UserWarning"
+"""For the process of multiprocessing that cleans up: of what two Ctrl-C end at once it would say that it was leaked."""
 
 Progress = Callable[[float, Candidate], None]
 """Is told the part of the time that is past, and the best motion so far; what it raises ends the search."""
@@ -143,6 +145,8 @@ def _beside(
     search: MotionSearch, starts: Iterator[Start], deadline: float, report: Callable[[], bool], workers: int
 ) -> Iterator[Candidate]:
     """Searches in other processes, as many at a time as there are workers."""
+    if SILENCE not in sys.warnoptions:
+        sys.warnoptions.append(SILENCE)
     context = multiprocessing.get_context("spawn")
     stop = context.Event()
     with _one_thread_each(), ProcessPoolExecutor(workers, context, _prepare, (search, stop)) as pool:
