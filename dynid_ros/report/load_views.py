@@ -24,14 +24,15 @@ CIRCLE = np.stack([np.cos(TURN), np.sin(TURN)])
 
 
 def load_views(result: LoadResult) -> dict[str, str]:
-    """SVG of each view, by its direction; none without a load."""
-    if not result.is_loaded:
+    """SVG of each view, by its direction; none without a load, nor along which part of its centre is undetermined."""
+    known = np.isfinite(result.center)
+    if not result.is_loaded or known.sum() < 2:
         return {}
-    centre, spread = result.center, _center_covariance(result)
+    centre, spread = np.where(known, result.center, 0.0), _center_covariance(result, known)
     shape = _ellipsoid(result.parameters)
     others = _others(result) if shape is not None else []
     # Of the plane's ellipse: of both coordinates together, which have the degrees of freedom of the worse known.
-    region = region_radius(2, float(result.estimate.freedom[1:STATIC].min()))
+    region = region_radius(2, float(result.estimate.freedom[1:STATIC][known].min()))
     reach = np.sqrt(np.diag(spread)).max() * region
     if shape is not None:
         reach = max(reach, *(np.sqrt(np.diag(one)).max() for one in (shape, *others)))
@@ -40,6 +41,8 @@ def load_views(result: LoadResult) -> dict[str, str]:
     found = {}
     for name, pair in VIEWS.items():
         plane = np.array(pair)
+        if not known[plane].all():
+            continue
 
         def draw(figure: Figure, plane: NDArray = plane) -> None:
             axes = plot_area(figure, left=52, bottom=42)
@@ -70,11 +73,14 @@ def _draw_frame(axes: Axes, length: float, plane: NDArray) -> None:
     axes.plot(0, 0, color=LIGHT["measured"], marker="o", markersize=4)
 
 
-def _center_covariance(result: LoadResult) -> NDArray:
-    """(3, 3) of the centre, m², first order."""
-    mass, centre = result.mass, result.center
-    slopes = np.column_stack([-centre / mass, np.eye(3) / mass])
-    return slopes @ result.body.covariance[:4, :4] @ slopes.T
+def _center_covariance(result: LoadResult, known: NDArray) -> NDArray:
+    """(3, 3) of the centre, m², first order; zero of coordinates that are not known (3,)."""
+    mass = result.mass
+    slopes = np.column_stack([-result.center / mass, np.eye(3) / mass])[known]
+    own = np.flatnonzero([True, *known])
+    found = np.zeros((3, 3))
+    found[np.ix_(known, known)] = slopes[:, own] @ result.body.covariance[np.ix_(own, own)] @ slopes[:, own].T
+    return found
 
 
 def _ellipsoid(parameters: NDArray) -> NDArray | None:

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -106,6 +107,15 @@ def test_rests(tmp_path):
     assert "Its inertia is not known: the arm was at rest." in page.text
     assert "Each point is a rest." in page.text
     assert "Principal" not in page.text
+
+
+@pytest.mark.parametrize(("unknown", "seen"), [((3,), ["along z"]), ((0, 1, 2, 3), [])])
+def test_views_are_those_along_which_the_centre_is_known(moving, unknown, seen):
+    result, parameters = moving[0], moving[0].parameters.copy()
+    parameters[list(unknown)] = np.nan
+    given = {name: getattr(result, name) for name in ("is_loaded", "mass", "body", "estimate", "frame")}
+    part = SimpleNamespace(**given, parameters=parameters, center=parameters[1:4] / parameters[0])
+    assert list(load_views(part)) == seen
 
 
 def test_no_load(tmp_path):
