@@ -185,7 +185,9 @@ class GravityCompensator:
         if time - self._jumps[0] < ALTERNATION:
             raise ControlError(f"cannot enable: {self._jumped}")
         if not self._following:
-            self._ramp.begin(self.torque if start is None or any(self.torque) else self.joints.checked_start(start))
+            # while it ramps out what acts is its own command, be that zero
+            own = start is None or any(self.torque) or not self.at_rest
+            self._ramp.begin(self.torque if own or start is None else self.joints.checked_start(start))
             self._held = None
             self._feedback.hold(self.position if desired is None else desired)
         self.fault_reason = ""

@@ -2,7 +2,7 @@ import math
 
 import pytest
 from driven_pendulum import LIMIT, TIMING, Arm, biased, gains, joint_settings, pendulum
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dynid_ros.control import GravityCompensator, State, Timing
@@ -297,8 +297,18 @@ EVENTS = st.one_of(
 )
 
 
+ENABLED_WHILE_IT_STOPS = [
+    *2 * [("bad", math.nan, 0.0)],
+    ("enable", None, None),
+    ("stop", None, None),
+    ("start", 0.0, 1.0),
+]
+"""A torque is said to act while the compensation's own zero does."""
+
+
 @settings(max_examples=300, deadline=None)
 @given(st.lists(st.tuples(st.floats(0.0, 0.15), EVENTS), min_size=5, max_size=80))
+@example([(0.0, (kind, *values)) for kind, *values in ENABLED_WHILE_IT_STOPS])
 def test_no_sequence_of_events_makes_a_step_or_passes_a_limit(events):
     joints = joint_settings()
     compensator = GravityCompensator(pendulum, joints, TIMING)
