@@ -49,6 +49,11 @@ class Terminal:
             fcntl.ioctl(0, termios.TIOCSWINSZ, SIZE)
             os.execv(sys.executable, [sys.executable, "-m", "dynid_ros.cli", *arguments.split()])
         self.code = None
+        # Until then it is a copy of this process: it has numpy and scipy mapped, and would tell pytest of an interrupt.
+        command, deadline = Path(f"/proc/{self.pid}/cmdline"), time.monotonic() + WAIT
+        while b"dynid_ros.cli" not in command.read_bytes():
+            assert time.monotonic() < deadline
+            time.sleep(0.001)
 
     def press(self):
         os.write(self._terminal, CTRL_C)
