@@ -3,7 +3,7 @@
 PYTHON ?= python3
 ROS_DISTRO ?= jazzy
 WORKERS ?= 2
-NODE_WORKERS ?= 3
+NODE_WORKERS ?= 4
 
 # ROS 2 is the one that is sourced, where this Python can import it; elsewhere it comes from wheels (Linux, x86-64).
 ifndef ROS
@@ -56,18 +56,18 @@ demo: $(VENV)/demo.installed
 
 test: lint pytest
 
-# Numerics, as many at once as there are cores; then nodes, which wait more than they work, each process on a ROS domain
-# of its own; the plugin of Hypothesis, which they do not use, takes each process two seconds. They run in real time: what
-# fails beside others is tried once more, alone.
-NODE_TESTS := -p no:hypothesispytest -m 'not slow' test/nodes test/launch
+# Nodes run in real time and wait more than they work, each process on a ROS domain of its own (the plugin of Hypothesis,
+# which they do not use, takes each process two seconds). Numerics take what the nodes leave, and show theirs at the end.
+NUMERICS := --numprocesses $(WORKERS) --dist loadfile -m 'not slow' --ignore test/nodes --ignore test/launch
+NODE_TESTS := --numprocesses $(NODE_WORKERS) --dist loadfile -p no:hypothesispytest -m 'not slow' test/nodes test/launch
 
 pytest: $(VENV)/test.installed
 ifdef ARGS
 	$(BIN)/python -m pytest $(ARGS)
 else
-	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile -m 'not slow' --ignore test/nodes --ignore test/launch
-	$(BIN)/python -m pytest --numprocesses $(NODE_WORKERS) --dist loadfile $(NODE_TESTS) || \
-	$(BIN)/python -m pytest --last-failed --last-failed-no-failures none $(NODE_TESTS)
+	nice -n 19 $(BIN)/python -m pytest $(NUMERICS) >$(VENV)/numerics.log 2>&1 & \
+	$(BIN)/python -m pytest $(NODE_TESTS); nodes=$$?; \
+	wait $$!; numerics=$$?; cat $(VENV)/numerics.log; exit $$((nodes | numerics))
 endif
 
 # Statistics of many simulations, long recordings of real robots, large searches, the demo, each way to install.
