@@ -20,12 +20,12 @@ robot = RobotModel.from_urdf(urdf)
 first, second = [Recording.read(path, joint_names=robot.joint_names) for path in (fitted, unseen)]
 print(f"{robot.n_joints} joints, {first.time[-1] - first.time[0]:.0f} s and {second.time[-1] - second.time[0]:.0f} s")
 
-# %% Is anything wrong with the data? Does the motion tell enough?
+# %% Is anything wrong with the data? Is the motion informative enough?
 for finding in check([first, second], robot, motion=True):
     print(f"{finding.severity}: {finding}")
 print(judge(robot, [first]).summary())
 
-# %% What the torques say: sums over links, each with its interval; the URDF's value beside it
+# %% What the torques say: sums over links, each with its interval; the URDF's value next to it
 links = LinkIdentification(robot).fit(first)
 print(links.summary())
 

@@ -1,6 +1,6 @@
-"""Gravity compensation beside a running controller, which is asked for its joints; silent until `~/enable`.
+"""Gravity compensation with a running controller, which is asked for its joints; silent until `~/enable`.
 
-`route:=effort`: `forward_effort_controller` alone moves the arm. `route:=feedforward`: it runs beside a position
+`route:=effort`: `forward_effort_controller` alone moves the arm. `route:=feedforward`: it runs with a position
 controller, and the hardware sums the two. `route:=trajectory`: `joint_trajectory_controller` passes the torque on with
 the pose; it drops the torque when it aborts, so it must never be the only thing that holds the arm. What to load into
 the controller manager is in config/controllers/<route>.yaml, how and what to check in docs/controllers.md.
@@ -16,7 +16,7 @@ FORWARDED = {"output": "effort", "controller": "forward_effort_controller"}
 BESIDE = {"position_controller": "", "assume_no_effort": "true"}
 ROUTES = Choice(
     "route",
-    "how torque comes to the arm: alone, beside a position controller, or in trajectories",
+    "how torque comes to the arm: alone, with a position controller, or in trajectories",
     {
         "effort": Option("gravity_compensation", FORWARDED),
         "feedforward": Option("gravity_compensation", FORWARDED | BESIDE),

@@ -1,8 +1,8 @@
-"""Excitation, recorder and an identification beside a robot; their services start each step.
+"""Excitation, recorder and an identification for a robot; their services start each step.
 
 `/excitation/design`, `/recorder/start`, `/excitation/start`, `/recorder/stop`, then `/gravity_identification/identify`,
 or with `identification:=links`, which lets all joints move at once, `/link_identification/identify`.
-`identification:=flexible_joints` tells springs, motors and links from joint states and cameras (`pose_topics`).
+`identification:=flexible_joints` finds springs, motors and links from joint states and cameras (`pose_topics`).
 `identification:=torque_sensors reference_mass:=2.0` calibrates joint torque sensors by gravity, or by a mass.
 `identification:=load model_file:=<identified.yaml of the arm>` weighs what the arm carries, `live:=true` as it moves.
 """
