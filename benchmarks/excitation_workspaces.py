@@ -4,7 +4,7 @@
 
 UR10 and Panda of package example-robot-data in turn, among tables, walls, ceilings, boxes, with narrow limits, weak
 motors or something in the hand (`test/random_workspaces.py`). Each design starts cold with the same settings: 5
-harmonics of 0.1 Hz, 10 s, all else is as it is unless told otherwise.
+harmonics of 0.1 Hz, 10 s, all else is as it is unless given otherwise.
 
 Whether a workspace leaves any room is decided without the designer: of 4096 random poses within the position limits,
 less their margin, at least one must need no more torque at rest than is allowed, by Pinocchio, and keep the clearance,

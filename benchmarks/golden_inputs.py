@@ -68,7 +68,7 @@ def write_motion(
 
 
 def write_weighed(path: Path) -> Path:
-    """Write a recording of rests with a load on a force/torque sensor behind the last joint."""
+    """Write a recording of dwells with a load on a force/torque sensor behind the last joint."""
     rests, rng = Recording.read(write_rests(path)), np.random.default_rng(3)
     rotation = RobotModel.from_urdf(arm_urdf()).forward_kinematics(rests.position)[:, -1, :3, :3]
     force = LOAD * np.einsum("nij,i->nj", rotation, np.array(UPRIGHT))
@@ -80,7 +80,7 @@ def write_weighed(path: Path) -> Path:
 
 
 def write_rests(path: Path, *, last: float = 1.5, gravity: Sequence[float] = UPRIGHT, gain: float = 1.0) -> Path:
-    """Write a recording of rests, each pose approached from both sides; `gain` is that of the torque sensors."""
+    """Write a recording of dwells, each pose approached from both sides; `gain` is that of the torque sensors."""
     robot, rng = RobotModel.from_urdf(arm_urdf(last), gravity=tuple(gravity)), np.random.default_rng(1)
     poses, coulomb = rng.uniform(-1.5, 1.5, (16, 3)), np.array(FRICTION[0])
     move = 0.5 - 0.5 * np.cos(np.pi * np.linspace(0, 1, 20))[:, None]

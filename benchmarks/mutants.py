@@ -1,6 +1,6 @@
 """Makes small mistakes in the sources, one at a time, and looks whether the tests of their room see them.
 
-Operators are turned round, limits moved, checks dropped, one side of a two-sided check forgotten, indices shifted.
+Operators are reversed, limits moved, checks dropped, one side of a two-sided check forgotten, indices shifted.
 Which mutants are made depends on `--seed` and the sources alone: of each kind as many as of every other, as far as a
 room has them. A mutant meets the quick tests that run its line, those of its own file and the quickest first; where
 none runs it in the tests' own process, all that run its file; with them those that start its nodes as processes; then

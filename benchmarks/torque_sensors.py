@@ -58,7 +58,7 @@ class Errors:
             values = 100 * np.array(errors)
             rms, worst = np.sqrt(np.mean(values**2, axis=0)), np.abs(values).max(axis=0)
             cells = "  ".join(
-                "not decided" if np.isnan(r) else f"{r:.3f} ({w:.3f})" for r, w in zip(rms, worst, strict=True)
+                "not determined" if np.isnan(r) else f"{r:.3f} ({w:.3f})" for r, w in zip(rms, worst, strict=True)
             )
             print(f"{name}, {label}, RMS (worst): {cells}")
         covered = np.array(self.covered)
@@ -229,7 +229,7 @@ def watch(count: int, rate: float = 1e-3, seed: int = 2) -> None:
 
 
 def dwells(position: NDArray, readings: NDArray, direction: NDArray) -> Samples:
-    """Samples of rests."""
+    """Samples of dwells."""
     count = len(position)
     return Samples(
         position=position,

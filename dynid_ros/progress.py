@@ -16,7 +16,7 @@ from dynid_ros.errors import DynidError
 
 T = TypeVar("T")
 LEAST_PART = 0.02
-"""Part of a step from which on the time that is left can be told from the time that it took."""
+"""Part of a step from which on the time that is left can be distinguished from the time that it took."""
 
 
 class Cancelled(DynidError):  # noqa: N818  # no fault

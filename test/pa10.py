@@ -1,6 +1,7 @@
 """The Mitsubishi PA10-6CE of Lightcap and Banks 2007: table I, and a six-joint arm of its kind.
 
-Table I's I is about J and its v about b, which looks like an even split of what was not told apart. So the truth here
+Table I's I is about J and its v about b, which looks like an even split of what was not distinguished. So the truth
+here
 is uneven: J = 0.35 I and b = 0.3 v.
 """
 

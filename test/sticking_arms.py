@@ -226,7 +226,7 @@ class Way:
         self.rests += [False] * (len(points) - 1) + [True]
 
     def path(self, move: int, dwell: int) -> tuple[np.ndarray, np.ndarray]:
-        """Positions (N, n), `move` of them from each to the next by minimum jerk, and which (M,) are ends of rests."""
+        """Positions (N, n), `move` of them from each to the next by minimum jerk, and which (M,) are ends of dwells."""
         s = np.arange(1, move + 1) / move
         smooth = (s**3 * (10 - 15 * s + 6 * s**2))[:, None]
         parts, rests, count = [self.points[0][None]], [], 1

@@ -28,7 +28,7 @@ def test_links_of_a_short_recording(friction, tmp_path, monkeypatch, capsys):
     assert code == 1, err
     answer = json.loads(out)
     assert answer["exit_code"] == 1
-    assert "base parameters are not decided" in answer["missing"][0]
+    assert "base parameters are not determined" in answer["missing"][0]
     assert "record half a minute or more in which all joints move at once" in answer["missing"][0]
     assert "not enough: run.npz: " in err
     assert "links" not in answer
@@ -91,5 +91,5 @@ def test_a_load_that_hardly_turned(tmp_path, capsys, monkeypatch):
     code, out, err = run(capsys, "identify", "load", *given, "--static", "--output", tmp_path / "out", "--json")
     assert code == 1, err
     answer = json.loads(out)
-    assert "of the load are not decided; record a motion that turns it" in answer["missing"][0]
+    assert "of the load are not determined; record a motion that turns it" in answer["missing"][0]
     assert None in answer["load"]["estimate"]["parameters"][:4]

@@ -58,7 +58,7 @@ def add(flexible: argparse.ArgumentParser) -> None:
         "--torsion",
         action="store_true",
         help="torsion and stiffness alone, from link encoders on the motors' clock: for a URDF without masses, or a "
-        "motion too slow to tell motor from link; needs no dynamics, tells none",
+        "motion too slow to distinguish motor from link; needs no dynamics, tells none",
     )
     flexible.add_argument("--output", type=Path, required=True, help="folder for identified.yaml and report.html")
     add_json(flexible)

@@ -21,7 +21,7 @@ def add(load: argparse.ArgumentParser) -> None:
     arm.add_argument(
         "--unloaded", action="append", type=Path, default=[], metavar="R0", help="the arm alone, in motion; repeatable"
     )
-    load.add_argument("--static", action="store_true", help="from rests: mass and centre, no inertia")
+    load.add_argument("--static", action="store_true", help="from dwells: mass and centre, no inertia")
     load.add_argument(
         "--tare", type=Path, metavar="FILE", help="identified.yaml of a load that is part of this one, to subtract"
     )

@@ -28,7 +28,7 @@ class TorqueRamp:
     """Torque `scale · target + weight · start`: what acted at the beginning gives way as the target comes in.
 
     Both weights change by the time since the last command over the length of the ramp: `scale` up or down, that of the
-    start down alone. So a ramp in goes from the start to the target on a straight line, and one that turns round on its
+    start down alone. So a ramp in goes from the start to the target on a straight line, and one that reverses on its
     way takes what is left of both to zero.
 
     Attributes:

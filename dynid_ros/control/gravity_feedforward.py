@@ -123,7 +123,7 @@ class JointSprings:
     def of_document(cls, document: Mapping[str, Any], joint_names: Sequence[str]) -> JointSprings | None:
         """Springs of the section `flexible_joints` of `identified.yaml`; None without it.
 
-        Joints whose stiffness the data did not decide count as rigid: they hardly wound up.
+        Joints whose stiffness the data did not determine count as rigid: they hardly wound up.
 
         Raises:
             IdentifiedFileError: springs that cannot be counted with.
@@ -190,7 +190,7 @@ class LoadedGravity:
         model: of the arm.
         moments: (k,) minimal moments of the arm alone.
         frames: links that a load may be fixed to; None: those of the model's robot.
-        load: that is carried; None: nobody has told of one.
+        load: that is carried; None: none was published.
         largest_load: largest mass of a load that is believed, kg.
         springs: between motors and links; None: rigid joints.
 

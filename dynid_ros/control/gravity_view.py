@@ -101,7 +101,7 @@ class GravityView:
 
     @property
     def load(self) -> CarriedLoad | None:
-        """The load in force; None: nobody has told of one."""
+        """The load in force; None: none was published."""
         return self._torque.load
 
     def carry(self, load: CarriedLoad) -> None:

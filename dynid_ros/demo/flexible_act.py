@@ -62,13 +62,13 @@ class FlexibleVerdict:
         return tuple(row for rows in self.found.values() for row in rows)
 
     def worst(self, term: str) -> float:
-        """Relative error of the worst joint; infinite if one was not decided."""
+        """Relative error of the worst joint; infinite if one was not determined."""
         errors = np.array([abs(row.error / row.true) for row in self.found[term]])
         return float(np.where(np.isfinite(errors), errors, np.inf).max())
 
     @property
     def decided(self) -> tuple[Found, ...]:
-        """Those that the data decide."""
+        """Those that the data determine."""
         return tuple(row for row in self.rows if np.isfinite(row.value))
 
     @property

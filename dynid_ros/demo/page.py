@@ -48,7 +48,7 @@ class Found:
         name: of what.
         unit: of all numbers.
         true: value.
-        value: as identified; NaN if the data do not decide it.
+        value: as identified; NaN if the data do not determine it.
         half: half of the 95 % interval.
 
     """
@@ -66,7 +66,7 @@ class Found:
 
     @property
     def decided(self) -> bool:
-        """Whether the data decide it."""
+        """Whether the data determine it."""
         return bool(np.isfinite(self.value))
 
     @property
@@ -160,7 +160,7 @@ class Act:
 
     @property
     def decided(self) -> list[Found]:
-        """Numbers that the data decide."""
+        """Numbers that the data determine."""
         return [row for row in self.rows if row.decided]
 
     def text(self) -> str:

@@ -101,7 +101,7 @@ def run_demo(output: Path, parameters: Path | None = None, acts: Sequence[str] =
     Args:
         output: folder for bags, models, reports and logs.
         parameters: ROS parameter file; None: `config/demo.yaml`.
-        acts: to play; empty: as the file says, all unless told otherwise.
+        acts: to play; empty: as the file says, all unless given otherwise.
         domain: number of the ROS domain; empty: one that is free.
 
     Raises:

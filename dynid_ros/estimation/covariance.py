@@ -36,7 +36,7 @@ from dynid_ros.estimation.normal_equations import RANK_TOLERANCE, LinkProblem
 NO_SHARE = 1e-9
 """Leverage that counts as none."""
 ALONE = 1 - 1e-6
-"""Leverage from which on residuals say nothing, as only one kind of motion decides: there errors are those of the
+"""Leverage from which on residuals say nothing, as only one kind of motion determines: there errors are those of the
 working model."""
 NORMAL = 1e6
 """Degrees of freedom that are as good as infinite."""

@@ -13,7 +13,7 @@ from dynid_ros.estimation.normal_equations import LinkFactors, LinkProblem
 ROUNDING = 1e-12
 """Of the squared torque: smaller squared errors are rounding of the normal equations."""
 RIDGE = 1e-10
-"""Of a column's norm: terms that the samples do not tell apart share what they explain."""
+"""Of a column's norm: terms that the samples do not distinguish share what they explain."""
 
 
 @dataclass(frozen=True, eq=False)

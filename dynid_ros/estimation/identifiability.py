@@ -1,4 +1,4 @@
-"""What normal equations decide, how well, and what they cannot tell apart."""
+"""What normal equations decide, how well, and what they cannot distinguish."""
 
 from dataclasses import dataclass
 
@@ -7,11 +7,11 @@ from numpy.typing import NDArray
 from scipy.linalg import qr
 
 RANK_TOLERANCE = 1e-4
-"""Of singular values of unit columns. What motion decides has more than 1e-3; noise of positions feigns 1e-5."""
+"""Of singular values of unit columns. What motion determines has more than 1e-3; noise of positions feigns 1e-5."""
 NO_EFFECT = 1e-5
 """Norm of a column that counts as zero, of what is usual: right angles written as 1.5708 leave that much."""
 LEAK = 1e-3
-"""Part of a unit column in what is not decided, from which on it is not decided itself."""
+"""Part of a unit column in what is not determined, from which on it is not determined itself."""
 SMALLEST_SHARE = 1e-4
 """Share of a parameter in a combination that no sensor tells from nothing, by its effect."""
 
@@ -25,8 +25,8 @@ class Determinacy:
         rank: how many of them are not zero.
         unscaled: condition number of the columns as they are; infinite where the rank is short.
         decided: (k,) bool.
-        covariance: (k, k); rows and columns of what is not decided are NaN.
-        inflation: (k,) standard error over that with all other parameters known; infinite where not decided.
+        covariance: (k, k); rows and columns of what is not determined are NaN.
+        inflation: (k,) standard error over that with all other parameters known; infinite where not determined.
         norms: (k,) of the columns; zero where they are without effect.
         open: (k, k − rank) orthonormal columns: changes that nothing shows, of parameters times their norms.
 
@@ -73,7 +73,7 @@ class Determinacy:
 
     @property
     def standard_errors(self) -> NDArray:
-        """(k,) infinite where not decided."""
+        """(k,) infinite where not determined."""
         return np.sqrt(np.where(self.decided, np.diag(self.covariance), np.inf))
 
     def partner(self, parameter: int) -> tuple[int, float]:
@@ -86,7 +86,7 @@ class Determinacy:
         return other, float(correlation[other])
 
     def combinations(self) -> NDArray:
-        """(r, k) combinations of parameters that are not decided by themselves, which are."""
+        """(r, k) combinations of parameters that are not determined by themselves, which are."""
         candidates = np.flatnonzero(~self.decided & (self.norms > 0))
         among = self.open[candidates]
         size = int(np.count_nonzero(np.linalg.svd(among, compute_uv=False) > LEAK)) if among.size else 0

@@ -40,7 +40,7 @@ _SMALLEST_IMAGE = 1e-6
 """Effect of the prior, as a fraction of the data, below which the data say nothing about its scale."""
 
 _RIDGE = 1e-8
-"""Ridge on w (columns of unit length): bounds what the data leave open, and is invisible otherwise."""
+"""Ridge on w (columns of unit length): bounds what the data leave undetermined, and is invisible otherwise."""
 
 
 def _basis() -> NDArray:

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from dynid_ros.errors import IdentificationError
 from dynid_ros.model.base_parameters import NO_EFFECT, triangular_factor
 
-# What a linear estimate says, and what the data leave open.
+# What a linear estimate says, and what the data leave undetermined.
 
 
 OUTSIDE = 1e-5
@@ -22,8 +22,8 @@ class LinearFit:
     """Estimate of k parameters.
 
     Attributes:
-        solution: (k,) complete, to compute torques of motions like those of the data; along what the data leave open
-            it says nothing, see `values`.
+        solution: (k,) complete, to compute torques of motions like those of the data; along what the data leave
+            undetermined it says nothing, see `values`.
         covariance: (k, k) of the solution within the determined space, zero along what is open.
         determined: (r, k) orthonormal rows that span what the data determine, in columns divided by `scale`.
         scale: (k,) norms of the columns, 1 for an empty one.
@@ -55,7 +55,7 @@ class LinearFit:
         return self.combine(np.eye(len(self.solution)))[1]
 
     def combine(self, combinations: ArrayLike) -> tuple[NDArray, NDArray]:
-        """Values and standard errors, (s,) each, of combinations (s, k); NaN for those that the data leave open."""
+        """Return values and standard errors, (s,) each, of combinations (s, k); NaN where undetermined."""
         rows = np.asarray(combinations, dtype=float)
         open_ = ~self.determines(rows)
         values = rows @ self.solution
@@ -153,7 +153,8 @@ def checked_problem(R: ArrayLike, z: ArrayLike, prior: ArrayLike | None) -> tupl
 #
 # ε = τ − Y θ₀ = Y Δθ,   θ = θ₀ + Δθ,
 #
-# so what the data leave open stays nominal. Without a prior it is zero, as with Atkeson, An and Hollerbach (1986).
+# so what the data leave undetermined stays nominal. Without a prior it is zero, as with Atkeson, An and Hollerbach
+# (1986).
 
 
 TOLERANCE = 1e-5

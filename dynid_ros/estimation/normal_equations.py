@@ -163,7 +163,7 @@ SETTLED = 1e-6
 PROBLEM_ROUNDING = 1e-9
 """Columns below this share of a joint's largest are rounding: brought to unit norm they would count."""
 RANK_TOLERANCE = 1e-4
-"""Of singular values of unit columns. What motion decides has more than 1e-3; noise of positions feigns 1e-5."""
+"""Of singular values of unit columns. What motion determines has more than 1e-3; noise of positions feigns 1e-5."""
 SMALLEST_NOISE = 1e-12
 """Of a joint's RMS torque: noise below is rounding."""
 

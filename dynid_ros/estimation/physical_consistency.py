@@ -4,8 +4,8 @@ minimise ½ ‖R x − z‖² + γ Σ d(P_i ‖ P_i⁰) over x, with pseudo-iner
 
 d is the entropic divergence −log det(P P⁰⁻¹) + tr(P⁰⁻¹ P) − 4 of a link from its prior P⁰, which is usually its URDF
 (Lee, Wensing and Park 2019, "Geometric robot dynamic identification: a convex programming approach"). It is convex,
-keeps P inside the cone, depends neither on frames nor on units, and holds what the data leave open at the prior. With
-P⁰ = L Lᵀ and P = L S Lᵀ it is the divergence of S from the unit matrix, and the problem is solved for S.
+keeps P inside the cone, depends neither on frames nor on units, and holds what the data leave undetermined at the
+prior. With P⁰ = L Lᵀ and P = L S Lᵀ it is the divergence of S from the unit matrix, and the problem is solved for S.
 """
 
 from collections.abc import Iterable, Sequence
@@ -185,7 +185,7 @@ class ConsistentProblem:
         )
 
     def _representable(self, factor: NDArray) -> NDArray:
-        """Parameters (10 n,) of S = `factor` · its transpose; drawn to the prior as little as rounding asks for."""
+        """Return (10 n,) of S = `factor` · its transpose; regularised towards the prior as little as rounding asks."""
         half = self._factor @ factor
         links = inertial_parameters(half @ np.swapaxes(half, 1, 2))
         prior = self.prior.reshape(links.shape)

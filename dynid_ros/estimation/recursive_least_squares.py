@@ -138,7 +138,7 @@ class SquareRootInformation:
 
     @property
     def solution(self) -> NDArray:
-        """(k,) estimate; what the data leave open is as at the start."""
+        """(k,) estimate; what the data leave undetermined is as at the start."""
         R, z = self.factor
         return dtrtrs(np.asfortranarray(R), z)[0]
 

@@ -149,7 +149,7 @@ def solve_robust(
         solution, noise = fit.solution, updated
     raise IdentificationError(
         f"Huber's weights did not settle in {max_passes} passes over the data; look at the residuals of an ordinary "
-        "fit: more than a few per cent of outliers, or motion that hardly tells the parameters?"
+        "fit: more than a few per cent of outliers, or motion that hardly excites the parameters?"
     )
 
 

@@ -1,4 +1,4 @@
-"""Experiments: which motion tells the parameters best, within limits and workspace."""
+"""Experiments: which motion excites the parameters best, within limits and workspace."""
 
 from typing import TYPE_CHECKING
 

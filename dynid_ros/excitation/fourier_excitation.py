@@ -28,7 +28,7 @@ from dynid_ros.trajectories.workspace import Workspace
 
 
 WEAK = 100.0
-"""Condition number above which the parameters are hard to tell apart (Schröer, Uhl, Albright and Huttenhofer 1992)."""
+"""Condition number above which the parameters are hard to distinguish (Schröer, Uhl, Albright and Huttenhofer 1992)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,7 +127,8 @@ class FourierExcitation(GuardedExperiment):
     """Plans a periodic motion of all joints by optimisation.
 
     Random motions are improved one after the other, until time is up: each is made as informative as its limits allow.
-    The nominal model serves for torques and, with what it weighs, for nothing else: which motion tells most depends on
+    The nominal model serves for torques and, with what it weighs, for nothing else: which motion excites most depends
+        on
     lengths and axes alone.
 
     Args:
@@ -144,7 +145,7 @@ class FourierExcitation(GuardedExperiment):
         noise: standard deviation of the torques, one value or (n,), N m or N; None: in proportion to the torque limits,
             or alike in all joints where these are not known.
         columns: parameters that stand for the base parameters; None: our own choice.
-        source: what a motion tells, in place of target, drive, noise and columns.
+        source: what a motion excites, in place of target, drive, noise and columns.
         held: positions of joints that stand still, rad or m; those of the others are sought.
         known: (p, p) information there is already (`TorqueInformation.over_time`), which the motion is to add to.
         design_time: s, for the search; 0: the best of the random motions.

@@ -161,7 +161,7 @@ class DesignProblem:
 
     Args:
         basis: of the motions.
-        source: what a motion tells.
+        source: what a motion excites.
         criterion: how it is rated.
         room: what limits it.
         known: (p, p) information there is already, for a motion of this length; None: none.

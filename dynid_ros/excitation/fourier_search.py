@@ -153,7 +153,7 @@ class MotionSearch:
         robot: the arm.
         limits: what the joints may do, of torque too.
         workspace: where the links may be.
-        source: what a motion tells.
+        source: what a motion excites.
         criterion: how it is rated.
         base_frequency: Hz.
         harmonics: of the base frequency.
@@ -285,7 +285,7 @@ class Candidate:
         value: of the criterion.
         excess: largest, over limits and workspace; zero or less where the motion keeps to them; infinite where nobody
             can foresee what it does.
-        obstacle: what is exceeded most, or kept to with the least room; or why nothing can be foreseen.
+        obstacle: what is exceeded most, or kept to with the least room; or why nothing can be predicted.
         number: of the random start.
 
     """

@@ -229,7 +229,7 @@ class JointByJoint(GuardedExperiment):
         raise TrajectoryError(f"there is no pose to hold at: {reason}")
 
     def _move(self, joint: str, hold: NDArray, frequency: float) -> tuple[Trajectory, float, float, list[Dwell]]:
-        """The widest motion of `joint` that is possible, its centre and amplitude, and its rests."""
+        """The widest motion of `joint` that is possible, its centre and amplitude, and its dwells."""
         i = self.limits.joint_names.index(joint)
         low, high = self._free(i, hold)
         pose = hold.copy()

@@ -51,11 +51,11 @@ class PayloadMotionPlan(OfTrajectory):
         trajectory: the whole motion; how the arm gets to its start is not part of it.
         pose: (n,) where all turns start and end.
         turns: in order of time.
-        dwells: (D, 2) starts and ends of the rests, s.
+        dwells: (D, 2) starts and ends of the dwells, s.
         rank: of the load's ten columns of the regressor, on the whole motion.
-        static_rank: of the columns of mass and mass moments, on the rests.
+        static_rank: of the columns of mass and mass moments, on the dwells.
         condition_number: of the ten columns at unit norm; infinite where the rank is lower.
-        expressions: combinations of the load's parameters that the motion tells, as `BaseParameters` has them.
+        expressions: combinations of the load's parameters that the motion excites, as `BaseParameters` has them.
         skipped: reason for each axis without a turn.
         warnings: what will weaken the identification, or is not known.
 
@@ -300,7 +300,9 @@ class PayloadMotion(GuardedExperiment):
         condition = condition_number(rows)
         warnings = self.torque_warnings()
         if base.rank < PARAMETERS_PER_LINK:
-            warnings.append(f"the motion tells {base.rank} of 10 parameters of the load: {', '.join(base.expressions)}")
+            warnings.append(
+                f"the motion excites {base.rank} of 10 parameters of the load: {', '.join(base.expressions)}"
+            )
         elif condition > WEAK:
             warnings.append(f"condition number above {WEAK:g}: raise the acceleration limits, or reach")
         return PayloadMotionPlan(

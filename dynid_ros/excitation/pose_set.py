@@ -154,7 +154,7 @@ class PoseSet(GuardedExperiment):
             last link, the arm being known.
         count: poses chosen.
         poses: (P, n) poses of the caller's own, all of which are visited; None: choose.
-        offsets: whether each joint's torque has an unknown offset that the poses must tell apart from gravity.
+        offsets: whether each joint's torque has an unknown offset that the poses must distinguish from gravity.
         dwell: rest at each pose and from each side, s.
         approach: distance from which a joint comes to a pose, one value or (n,), rad or m; 0: each pose once, straight.
         seed: of the choices that the search starts from.

@@ -31,7 +31,7 @@ class EquationBlock:
         recording: which one it is of, counted from 0.
         time: (M,) s.
         speed: (M,) largest joint speed, each as a share of that joint's RMS.
-        kind: (M,) kind of motion, see `MotionKinds`; None: not told apart.
+        kind: (M,) kind of motion, see `MotionKinds`; None: not distinguished.
         rows: for each joint (M, k_j).
         torque: (M, n).
 

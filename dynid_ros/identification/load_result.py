@@ -28,7 +28,7 @@ class LoadResult:
     Attributes:
         robot: the arm, with the tip that the load is fixed to.
         estimate: by the data alone: the load's first four or ten parameters, then bias, offsets and friction.
-        solution: (k,) of the estimate, complete; it says nothing along what the data leave open.
+        solution: (k,) of the estimate, complete; it says nothing along what the data leave undetermined.
         condition_number: of the weighted equations with unit columns; infinite where something stays open.
         channels: what was measured: joints, or axes of a wrench.
         residual_rms: (c,) of each channel, N m or N.
@@ -70,7 +70,7 @@ class LoadResult:
 
     @cached_property
     def parameters(self) -> NDArray:
-        """(10,) of a body that can exist, about the frame's origin; its inertia is NaN if no motion shows it.
+        """(10,) of a physically consistent body, about the frame's origin; its inertia is NaN if no motion shows it.
 
         Zero if the data show that there is no load; NaN if they do not show its mass.
         """
@@ -86,7 +86,7 @@ class LoadResult:
 
     @property
     def mass(self) -> float:
-        """In kg, of `parameters`; where no load is shown, by the data alone; NaN if they do not decide it."""
+        """In kg, of `parameters`; where no load is shown, by the data alone; NaN if they do not determine it."""
         return float(self.parameters[0]) if self.is_loaded else self.body.mass
 
     @property
@@ -122,14 +122,14 @@ class LoadResult:
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """What the data do not decide of what was asked for, and what to record."""
+        """What the data do not determine of what was asked for, and what to record."""
         open_ = np.isnan(self.body.parameters[: self.n_load])
         unknown = [name for name, is_open in zip(LOAD_NAMES, open_, strict=False) if is_open]
         if not unknown or not (self.is_loaded or "m" in unknown):
             return ()
         return (
-            f"{', '.join(self.sources)}: {', '.join(unknown)} of the load are not decided; record a motion that turns "
-            "it about several axes, fast and to both sides, with rests in which it points in several directions",
+            f"{', '.join(self.sources)}: {', '.join(unknown)} of the load are not determined; record a motion that "
+            "turns it about several axes, fast and to both sides, with dwells in which it points in several directions",
         )
 
     @property
@@ -259,7 +259,7 @@ DECIDED = 1e-12
 
 
 def possible_load(solution: NDArray, covariance: NDArray) -> NDArray:
-    """Parameters (10,) of a body that can exist.
+    """Parameters (10,) of a physically consistent body.
 
     Minimises ½ (x − x̂)ᵀ C⁻¹ (x − x̂) + `WEIGHT` · divergence from the ball, see `consistency`.
 

@@ -207,7 +207,7 @@ def _settled(torque: NDArray, rows: list[slice]) -> NDArray:
 def _derivatives(recording: Recording) -> tuple[NDArray, NDArray]:
     if recording.n_samples < 10:
         raise IdentificationError(
-            f"{recording.source}: {recording.n_samples} samples are too few to tell rest from motion"
+            f"{recording.source}: {recording.n_samples} samples are too few to distinguish rest from motion"
         )
     return differentiate(recording.time, recording.position, DERIVATIVE_WINDOW)
 

@@ -33,7 +33,7 @@ def flexible_joint_entry(
 
     Args:
         spring: name of the spring's law.
-        terms: value, standard error and whether the data decide it, by name of the parameter.
+        terms: value, standard error and whether the data determine it, by name of the parameter.
         stiffness_interval: (2,) ends of the 95 % interval; infinite: the joint may be rigid.
         resonance: of the link with the motor held, Hz.
 
@@ -50,7 +50,7 @@ def flexible_joint_entry(
 
 
 def springs_of(document: Mapping) -> dict[str, Mapping[str, Any]] | None:
-    """Entries of the joints whose stiffness the data decided, by joint; the others count as rigid. None: no section.
+    """Entries of the joints whose stiffness the data determined, by joint; the others count as rigid. None: no section.
 
     Raises:
         ControlError: the section is malformed.
@@ -68,7 +68,7 @@ def joint_parameters(document: dict, robot: RobotModel, names: Collection[str]) 
     """(n,) of each parameter, such as "stiffness" or "coulomb", the link's; at least 0.
 
     Raises:
-        IdentifiedFileError: of another robot, without flexible joints, or with a stiffness that was not decided.
+        IdentifiedFileError: of another robot, without flexible joints, or with a stiffness that was not determined.
 
     """
     file, section = file_of(document), document.get("flexible_joints")
@@ -86,7 +86,7 @@ def joint_parameters(document: dict, robot: RobotModel, names: Collection[str]) 
                 raise IdentifiedFileError(f"{file}: {key} of joint '{joint}' is {value!r}, expected a number")
             if name == "stiffness" and mapping(entry, "decided", f"{file}: joint '{joint}'").get(name) is not True:
                 raise IdentifiedFileError(
-                    f"{file}: the stiffness of joint '{joint}' is not decided: no motion can be designed by it; "
+                    f"{file}: the stiffness of joint '{joint}' is not determined: no motion can be designed by it; "
                     "give one"
                 )
             # Of friction that is next to nothing an estimate may be below it.

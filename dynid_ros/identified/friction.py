@@ -63,7 +63,7 @@ def friction_section(robot: RobotModel, model: FrictionModel, coefficients: NDAr
     found = dict(zip(estimate.names, estimate.values, strict=True))
     section: dict = {}
     for joint, friction in zip(robot.joint_names, model.of(robot.n_joints), strict=True):
-        # What the data do not decide is no coefficient, though the model needs some number in its place.
+        # What the data do not determine is no coefficient, though the model needs some number in its place.
         own = {term: as_number(values[f"{term} {joint}"]) for term in friction.terms}
         own |= {term: None for term in own if np.isnan(found.get(f"{term} {joint}", 0.0))}
         entry: dict = {term: own.get(term) for term in COMMON_TERMS}

@@ -14,7 +14,7 @@ from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
 
 DEFAULTS = {"gain": 1.0, "offset": 0.0, "position_gain": 1.0, "position_offset": 0.0}
-"""What a sensor is taken to have where its calibration decided nothing: what its driver believes."""
+"""What a sensor is taken to have where its calibration determined nothing: what its driver believes."""
 
 
 def torque_sensor_entry(
@@ -46,7 +46,7 @@ class TorqueSensors:
         offset: (n,) in units of the reading.
         position_gain: (n,).
         position_offset: (n,) rad or m.
-        assumed: (n,) by joint, what was not decided and has the value of `DEFAULTS`.
+        assumed: (n,) by joint, what was not determined and has the value of `DEFAULTS`.
 
     """
 
@@ -117,7 +117,7 @@ class TorqueSensors:
     def correct(self, recording: Recording) -> Recording:
         """The recording with true torques, positions and velocities, joints in the order of the sensors.
 
-        A sensor keeps its own gain or offset where the calibration did not decide it, see `assumed`. The second
+        A sensor keeps its own gain or offset where the calibration did not determine it, see `assumed`. The second
         encoder, wrenches and poses stay as they are.
 
         Raises:

@@ -1,4 +1,4 @@
-"""What a motion tells of the parameters, by its torques: how much, what not, and what would help."""
+"""What a motion excites of the parameters, by its torques: how much, what not, and what would help."""
 
 from typing import TYPE_CHECKING
 

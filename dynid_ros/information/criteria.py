@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 FLOOR = 1e-14
-"""Least eigenvalue, of the largest, that is told from zero."""
+"""Least eigenvalue, of the largest, that is distinguished from zero."""
 
 
 class Criterion(Protocol):

@@ -196,7 +196,7 @@ class FlexibleInformation:
         )
 
     def torque(self, motion: MotionWithJerk) -> NDArray:
-        """Torques (N, n) that the motors are foreseen to need; zero of those that brakes hold.
+        """Torques (N, n) that the motors are predicted to need; zero of those that brakes hold.
 
         Raises:
             TrajectoryError: as of `rows`.
@@ -218,7 +218,7 @@ class FlexibleInformation:
         rate = 2 * np.pi * self._base_frequency * np.arange(len(spectrum))
         velocity = np.fft.irfft(1j * rate[:, None] * spectrum, len(motion.position), axis=0)
         if np.abs(velocity - motion.velocity).max() > OTHER_BASE * max(np.abs(motion.velocity).max(), 1e-6):
-            raise TrajectoryError(f"the motion is no period of {1 / self._base_frequency:g} s, which was foreseen")
+            raise TrajectoryError(f"the motion is no period of {1 / self._base_frequency:g} s, which was predicted")
         return self._prediction.motion(motion.position)
 
     def _motor_torque(self, motion: MotionWithJerk, q: NDArray) -> NDArray:

@@ -77,7 +77,7 @@ class ElementaryMotion:
         return motion
 
     def one_period(self, samples: int) -> NDArray:
-        """(3, samples, n) evenly over a period, none where a joint turns round."""
+        """(3, samples, n) evenly over a period, none where a joint reverses."""
         return self.at((np.arange(samples) + 0.25) * self.period / samples)
 
 

@@ -27,7 +27,7 @@ MATTERS = 1.0
 """Error of the torque, in its noise, from which on the error of a parameter makes it weak."""
 
 
-# What a motion tells, in words and as plain data.
+# What a motion excites, in words and as plain data.
 
 
 @dataclass(frozen=True)
@@ -159,7 +159,7 @@ class ShownParameters:
 
     @cached_property
     def together(self) -> tuple[str, ...]:
-        """What the motion decides of those: sums such as "Iyy4 + Ixx5", each named by the parameter that leads it."""
+        """Return the sums that the motion determines, "Iyy4 + Ixx5", each named by the parameter that leads it."""
         return tuple(combination(row, self.columns.names) for row in self.determinacy.combinations())
 
     @cached_property
@@ -297,7 +297,7 @@ class MotionQuality(ShownParameters):
 
     @property
     def enough(self) -> bool:
-        """Whether the motion decides all parameters, and none so badly that it would show in torques."""
+        """Whether the motion determines all parameters, and none so badly that it would show in torques."""
         return not self.missing and not self.weak
 
     @cached_property
@@ -365,7 +365,7 @@ def summary_lines(quality: MotionQuality) -> Iterator[str]:
         yield f"errors of the parameters move the torques of motions all over the limits by [N m, N]: {errors}"
     unmoved = set(quality.unmoved)
     yield from _list("without any effect in this motion", quality.unmoved)
-    yield from _list("not told apart", [e for e in quality.missing if e not in unmoved])
+    yield from _list("not distinguished", [e for e in quality.missing if e not in unmoved])
     yield from _list("of those only sums are shown, of what leads them", quality.together)
     yield from _list("weak", [str(parameter) for parameter in quality.weak])
     still = "still " if quality.enough else ""

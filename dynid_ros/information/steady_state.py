@@ -136,8 +136,9 @@ def proposed_base_frequency(driven: ArrayLike, harmonics: int, rate: float = np.
     """Base frequency, Hz, of a motion of motors whose harmonics lie on both sides of the resonances.
 
     Far below its resonance a link moves as its motor does, and nothing but the sums of their inertias and of their
-    frictions can be told; far above it the link stands still. Harmonics below, near and above it have ratios of the
-    two motions that differ most. The highest harmonic is therefore put a quarter above the highest resonance, and the
+    frictions can be determined; far above it the link stands still. Harmonics below, near and above it have ratios of
+    the two motions that differ most. The highest harmonic is therefore put a quarter above the highest resonance, and
+    the
     lowest ones are left to the wide and slow motion that gravity needs: a base frequency at the resonance itself, as
     the paper's advice may be read, leaves the motion hardly any width within its velocity limits.
 

@@ -42,7 +42,7 @@ load is known from its difference to the empty arm, in which friction cancels.""
 
 
 class TorqueColumns:
-    """Independent columns of the torque regressor, as few as any motion of the arm can tell apart.
+    """Independent columns of the torque regressor, as few as any motion of the arm can distinguish.
 
     Args:
         robot: the arm.
@@ -323,7 +323,7 @@ def _checked(asked: TorqueColumns, columns: ArrayLike) -> NDArray:
     return given
 
 
-# What the design of a motion needs to know of what the motion tells.
+# What the design of a motion needs to know of what the motion excites.
 
 
 class InformationSource(Protocol):

@@ -173,7 +173,7 @@ def _planned(experiment: Experiment) -> Plan:
 def _judged(
     robot: RobotModel, plan: Plan, target: str, noise: ArrayLike | None, **bounds: Any
 ) -> tuple[MotionQuality | None, str]:
-    """What the motion tells, or why that is not known."""
+    """What the motion excites, or why that is not known."""
     with progress(1) as step:
         step("judging the motion")
         try:

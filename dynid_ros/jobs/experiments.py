@@ -43,7 +43,7 @@ def flexible_prior(robot: RobotModel, given: Mapping[str, NDArray | None], path:
         path: `identified.yaml` of an identification of flexible joints; None: all is given.
 
     Raises:
-        IdentifiedFileError: of another robot, without flexible joints, or with a stiffness that was not decided.
+        IdentifiedFileError: of another robot, without flexible joints, or with a stiffness that was not determined.
         TrajectoryError: no stiffness or no motor inertia.
 
     """
@@ -162,7 +162,7 @@ class Kind(NamedTuple):
 
     Attributes:
         make: its class.
-        target: what it shows unless told otherwise.
+        target: what it shows unless given otherwise.
         targets: what it can show.
         settings: that it takes, by name.
 

@@ -247,7 +247,7 @@ def identify_links(
 ) -> LinkJob:
     """Check the recordings, fit, validate on recordings that were not fitted, write all files into `output`.
 
-    Where the recordings do not decide all links, only what they decide is written, and nothing validated.
+    Where the recordings do not determine all links, only what they decide is written, and nothing validated.
 
     Raises:
         RecordingError: the sanity check found an error in a recording, or one is to be fitted and validated.

@@ -82,7 +82,7 @@ class LoadJob:
 
     Attributes:
         arm: content of the arm's `identified.yaml`, which the load was added to; None: the file holds the load alone.
-        arm_missing: what the recordings without the load do not decide of the arm.
+        arm_missing: what the recordings without the load do not determine of the arm.
         drivers: files of settings; empty where no load was found, and `no_drivers` says why.
 
     """

@@ -23,7 +23,7 @@ INTERVAL = 0.1
 
 
 def grid(time: NDArray) -> NDArray:
-    """Times (G,) at which turns can be told, s."""
+    """Times (G,) at which turns can be determined, s."""
     return np.arange(time[0] + INTERVAL / 2, time[-1] - INTERVAL / 2, STEP)
 
 

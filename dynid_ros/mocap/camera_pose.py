@@ -62,7 +62,7 @@ class SeenOnLinks:
         return np.einsum("kpji,kpj->kpi", frames.rotation[:, self.markers.links], relative)
 
     def scatter(self, rotation: NDArray, shift: NDArray, offsets: NDArray, weights: NDArray) -> Scatter:
-        """Residuals and their derivatives, at the predicted places: what cannot be told has columns of exact zeros.
+        """Return residuals and derivatives at the predicted places: what cannot be determined has exact zeros.
 
         Args:
             rotation: (3, 3) from the camera frame to the base frame.
@@ -212,7 +212,7 @@ def _step(jacobian: NDArray, residual: NDArray, weights: NDArray, free: int) -> 
     return step
 
 
-# What markers tell of the camera's pose and of the joints' zeros, and what they leave open.
+# What markers tell of the camera's pose and of the joints' zeros, and what they leave undetermined.
 
 
 TELLING = 2e-3

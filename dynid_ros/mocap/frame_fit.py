@@ -152,8 +152,8 @@ def unknown_joints(robot: RobotModel, markers: MarkerSet, fit: FrameFit) -> list
             reasons.append(f"those seen lie on its axis ({axial.sum()})")
         if mingled.any():
             reasons.append(
-                f"the markers seen do not tell it from {_partners(robot, fit, j, mingled)} ({mingled.sum()}): too few, "
-                "or a singular pose"
+                f"the markers seen do not distinguish it from {_partners(robot, fit, j, mingled)} ({mingled.sum()}): "
+                "too few, or a singular pose"
             )
         remarks.append(f"{name}: not known in {unknown.sum()} of {len(unknown)} frames: {'; '.join(reasons)}")
     return remarks

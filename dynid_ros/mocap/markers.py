@@ -243,7 +243,7 @@ def tracks(points: ArrayLike, time: ArrayLike, gate: float = GATE) -> NDArray:
         finished.extend(current[~alive])
         current, last, velocity, when = current[alive], last[alive], velocity[alive], when[alive]
         ahead = (now - when)[:, None]
-        # Velocity is trusted for a few frames only; a hidden marker may have turned round.
+        # Velocity is trusted for a few frames only; a hidden marker may have reversed.
         found, track = matched(row, last + velocity * np.minimum(ahead, 0.1), gate)
         if len(track):
             fresh = (row[found] - last[track]) / ahead[track]

@@ -95,7 +95,8 @@ class Registration:
     """What ties a camera to an arm.
 
     What a deflection has in common with all poses (an arm that hangs forward sags forward) moves the camera or the
-    markers: no camera can tell it from them. What changes from pose to pose is fitted if the joints may give way. If
+    markers: no camera can distinguish it from them. What changes from pose to pose is fitted if the joints may give
+        way. If
     motors stand for links, as if the joints were stiff, it is part of the residual and of the standard errors.
 
     Attributes:

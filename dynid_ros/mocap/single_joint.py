@@ -296,7 +296,7 @@ def _checked_time(time: ArrayLike, n_frames: int) -> NDArray:
 
 
 def _require_told(fit: HingeFit) -> None:
-    """Refuse an axis or a centre that the motion leaves open, and what cannot be metres."""
+    """Refuse an axis or a centre that the motion leaves undetermined, and what cannot be metres."""
     radius = float(np.sqrt(np.nanmean(fit.hinge.radii**2)))
     if not (fit.axis_error < WORST and fit.center_error < WORST_CENTER * radius):
         raise MocapError(

@@ -1,4 +1,4 @@
-"""Base parameters: the combinations of parameters that torques can tell.
+"""Base parameters: the combinations of parameters that torques can determine.
 
 Most of the ten parameters of a link have no effect on any torque, or the same effect as a combination of others
 (Atkeson, An and Hollerbach 1986, section 4.2.1). The rank and the combinations are found numerically, by an orthogonal
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 TOLERANCE = 1e-4
 """What the columns before may leave of a dependent one, of its norm.
 
-On random motions structure leaves less than 1e-13, what torques can tell more than 0.1, and right angles written as
-1.5708 some 1e-5, which no sensor tells from nothing.
+On random motions structure leaves less than 1e-13, what torques can determine more than 0.1, and right angles written
+as 1.5708 some 1e-5, which no sensor tells from nothing.
 """
 
 NO_EFFECT = 1e-5

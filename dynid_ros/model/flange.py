@@ -26,7 +26,7 @@ def arm_from_urdf(
     """Model of a URDF up to `tip`; without one up to the only leaf or to the flange, and a sentence that says so.
 
     Raises:
-        ModelError: as `RobotModel.from_urdf`; or where the arm ends cannot be told.
+        ModelError: as `RobotModel.from_urdf`; or where the arm ends cannot be determined.
 
     """
     text, source = urdf_text(path_or_xml)

@@ -212,7 +212,7 @@ def parameter_spread(prior: NDArray) -> NDArray:
 
 
 def possible_prior(parameters: NDArray, link_names: Sequence[str]) -> tuple[NDArray, list[str]]:
-    """Make bodies that can exist of those that cannot, as a URDF with massless links or zero inertias has them.
+    """Make physically consistent bodies of those that cannot, as a URDF with massless links or zero inertias has them.
 
     What is possible stays as it is. A link without mass gets the smallest mass among the others (1 kg if none has any),
     at its frame: towards a prior, growing is punished in proportion and shrinking only by the logarithm, so that too

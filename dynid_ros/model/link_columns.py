@@ -100,7 +100,7 @@ class LinkColumns:
                     matrix[:, self._place[j][sources[key]]] = value
             found.append(matrix)
         for pair, sources in zip(self.coupled, self._coupling, strict=True):
-            # The direction of the sum turns round as that of the first joint does.
+            # The direction of the sum reverses as that of the first joint does.
             for keys, friction in {_coupling_keys(friction): friction for friction in self.candidates[pair[0]]}.items():
                 joints = [JointFriction.none()] * self.robot.n_joints
                 joints[pair[0]] = replace(

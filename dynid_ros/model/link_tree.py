@@ -80,7 +80,8 @@ class LinkTree:
         """Chain from link `base` (None: the root) to link `tip` (None: the only leaf).
 
         Raises:
-            ModelError: the chain cannot be told, or is not one of revolute, continuous, prismatic and fixed joints.
+            ModelError: the chain cannot be determined, or is not one of revolute, continuous, prismatic and fixed
+                joints.
 
         """
         base = self._root() if base is None else self._known(base, "base")

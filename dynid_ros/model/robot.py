@@ -234,7 +234,7 @@ class RobotModel:
         return self.inverse_dynamics(q, np.zeros_like(q), np.zeros_like(q), parameters)
 
     def base_parameters(self, friction: FrictionModel | None = None) -> BaseParameters:
-        """What torques can tell of the parameters, and of friction's coefficients; on a random motion within limits."""
+        """Return what torques can determine of parameters and friction, on a random motion within limits."""
         from dynid_ros.model.base_parameters import BaseParameters  # noqa: PLC0415 - no control loop asks
 
         return BaseParameters.of_robot(self, friction)

@@ -35,7 +35,7 @@ PARAMETERS = (
     NodeParameter("wrench_topic", "", "of the sensor in the bag; empty: the only one"),
     NodeParameter("wrench_frame", "", "whose axes wrenches are in: sensor or base; empty: by their frame_id"),
     NodeParameter("wrench_acts_on", "sensor", "who feels the wrench: sensor, a load at rest reads downward; or load"),
-    NodeParameter("static", False, "from rests: mass and centre, no inertia"),
+    NodeParameter("static", False, "from dwells: mass and centre, no inertia"),
     NodeParameter("tare_file", "", "identified.yaml of a load that is part of this one, to subtract; empty: none"),
     NodeParameter("torque_gain_error", 0.01, "standard deviation of the relative error of each joint's torque gain"),
     NodeParameter("output", "dynid_results", "folder for identified.yaml, report.html and drivers/"),
@@ -134,7 +134,7 @@ class LoadIdentificationNode(IdentificationNode):
         assert isinstance(job, LoadJob)
         if not self.load.tell(job.result):
             topic = self.settings.load_topic
-            self.get_logger().warning(f"nothing is told on {topic}: the mass is not decided well enough")
+            self.get_logger().warning(f"nothing is told on {topic}: the mass is not determined well enough")
 
     def _online(self) -> Callable[[], OnlineIdentification]:
         settings = self.settings

@@ -34,8 +34,9 @@ way. Around starts and stops friction is another: breakaway, and torque that a c
 def joint_motions(positions: Sequence[NDArray], low_pass: LowPass) -> list[Motion]:
     """Motion of each of several stretches (M, n) of a recording, M >= 7.
 
-    A joint that rests throughout does not move at all: its sensor's noise has a direction, and would pass for friction
-    that is known to be zero, and for poses that tell gravity from offset.
+    A joint at standstill throughout does not move at all: its sensor's noise has a direction, and would pass for
+        friction
+    that is known to be zero, and for poses that distinguish gravity from offset.
     """
     motions = [_continued_motion(stretch, low_pass) for stretch in positions]
     if motions:
@@ -74,8 +75,8 @@ def _continued_motion(position: NDArray, low_pass: LowPass) -> Motion:
 
 
 LEAST_CUTOFF = 7.0
-"""Torques reach beyond the motion, where friction turns round: with a filter as narrow as slow motion, friction cannot
-be told from inertia. From 5 Hz on, a UR10e and a KUKA do not care; a Panda gains up to 10 Hz."""
+"""Torques reach beyond the motion, where friction reverses: with a filter as narrow as slow motion, friction cannot
+be distinguished from inertia. From 5 Hz on, a UR10e and a KUKA do not care; a Panda gains up to 10 Hz."""
 LARGEST_CUTOFF = 20.0
 """Above, links and gears bend, and a servo that vibrates counts as motion: with a low-pass at the 58 to 78 Hz that its
 spectrum asks for, unfiltered torque of a Stäubli TX40 is predicted a quarter to a half worse."""

@@ -60,7 +60,7 @@ class Panel:
 
     Attributes:
         joint: its name.
-        note: what tells it from other panels of the joint.
+        note: what distinguishes it from other panels of the joint.
         picture: SVG.
         rms: of measured less predicted torque; NaN without a prediction.
         unit: of `rms`.

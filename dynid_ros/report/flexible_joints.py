@@ -57,7 +57,7 @@ def spring_plot(
         deflection: (N,) motor less link, rad or m.
         torque: (N,) that passes through the spring, N m or N.
         across: (M,) deflections of the lines.
-        identified: (M,) torque by what was identified; NaN: not decided.
+        identified: (M,) torque by what was identified; NaN: not determined.
         true: (M,) likewise, where it is known.
         unit: of the joint.
 
@@ -133,10 +133,10 @@ def _panel(
     return Panel(joint, "", prediction_plot(label, f"{quantity} ({unit})", *series), rms, unit)
 
 
-# Numbers of flexible joints as a reader wants them: with intervals, or the word that they are not decided.
+# Numbers of flexible joints as a reader wants them: with intervals, or the word that they are not determined.
 
 
-NOT_DECIDED = "not decided"
+NOT_DECIDED = "not determined"
 TERMS = {
     "stiffness": "Stiffness",
     "motor_inertia": "Motor inertia",
@@ -277,7 +277,7 @@ def _with_half(value: float, error: float) -> str:
 
 
 def sentences(result: FlexibleResult) -> list[str]:
-    """Springs, what is not decided, and how well torque is predicted."""
+    """Springs, what is not determined, and how well torque is predicted."""
     names, known = result.joint_names, np.isfinite(result.stiffness)
     found = []
     if known.any():
@@ -292,7 +292,7 @@ def sentences(result: FlexibleResult) -> list[str]:
     stiff = [name for name, told in zip(names, known, strict=True) if not told]
     if stiff:
         found.append(
-            f"The stiffness of {listed(stiff)} is not decided: the deflection hardly rises above the noise, and a "
+            f"The stiffness of {listed(stiff)} is not determined: the deflection hardly rises above the noise, and a "
             "rigid joint would explain it too. Of such a joint only sums of link and motor are known."
         )
     split = [
@@ -302,8 +302,8 @@ def sentences(result: FlexibleResult) -> list[str]:
     ]
     if split:
         found.append(
-            f"Of {listed(split)} the motion does not tell motor from link in all of friction and inertia; it was too "
-            "slow for that, or too far from the resonance."
+            f"Of {listed(split)} the motion does not distinguish motor from link in all of friction and inertia; it "
+            "was too slow for that, or too far from the resonance."
         )
     error, where = _torque_error(result)
     if np.isfinite(error):
@@ -318,7 +318,7 @@ def sentences(result: FlexibleResult) -> list[str]:
 def tiles(result: FlexibleResult, conditioning: Condition) -> list[Tile]:
     """The same in numbers."""
     names, known = result.joint_names, np.isfinite(result.stiffness)
-    found = [Tile("Springs identified", f"{known.sum()} of {len(names)}", "joints whose stiffness the data decide")]
+    found = [Tile("Springs identified", f"{known.sum()} of {len(names)}", "joints whose stiffness the data determine")]
     if known.any():
         slowest = int(np.nanargmin(np.where(known, result.resonances, np.inf)))
         found.append(Tile("Lowest resonance", f"{significant(result.resonances[slowest])} Hz", names[slowest]))

@@ -41,7 +41,7 @@ class FrictionTerm:
         family: key of `FAMILIES`.
         side: "+" or "−" of a term for one direction of motion; else empty.
         value: of the identified model.
-        estimate, half: by the data alone, with the half width of its 95 % interval; NaN if not decided.
+        estimate, half: by the data alone, with the half width of its 95 % interval; NaN if not determined.
         unit: of all three.
         combined: whether torques show it only together with link parameters.
 
@@ -117,7 +117,7 @@ def _terms(result: LinkResult, names: Sequence[str], first: int, unit: JointUnit
 def _by_direction(
     result: LinkResult, joint: str, unit: JointUnits, terms: tuple[FrictionTerm, ...]
 ) -> tuple[FrictionTerm, ...]:
-    """The terms, with Coulomb friction and offset together in each direction: apart they cannot be told."""
+    """The terms, with Coulomb friction and offset together in each direction: apart they cannot be determined."""
     estimate = result.base_parameters
     values = dict(zip(estimate.names, estimate.values, strict=True))
     ending = f" {joint}"
@@ -146,7 +146,7 @@ def _by_direction(
 def _note(friction: JointFriction, unit: JointUnits) -> str:
     widths = {
         "Stribeck velocity": friction.stribeck_velocity,
-        "turns round within": friction.smoothing,
+        "reverses within": friction.smoothing,
         "no direction below": friction.dead_zone,
     }
     return ", ".join(f"{what} {significant(width, 2)} {unit.velocity}" for what, width in widths.items() if width)

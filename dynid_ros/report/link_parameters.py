@@ -26,9 +26,9 @@ class BaseRow:
         name: parameter that leads the expression.
         expression: the combination.
         unit: of all numbers here.
-        value, half: estimate by the data alone and half width of its 95 % interval; NaN if not decided.
+        value, half: estimate by the data alone and half width of its 95 % interval; NaN if not determined.
         urdf: NaN if the combination has a rotor or friction in it, of which the URDF says nothing.
-        exported: of the identified model, which is physically possible and drawn to the URDF.
+        exported: of the identified model, which is physically possible and regularised towards the URDF.
         truth: NaN if not known.
 
     """
@@ -50,7 +50,7 @@ class BaseRow:
 
     @property
     def decided(self) -> bool:
-        """Whether the data decide it."""
+        """Whether the data determine it."""
         return bool(np.isfinite(self.value))
 
     @property
@@ -198,7 +198,7 @@ def base_plot(link: str, rows: Sequence[BaseRow]) -> str:
                 place,
                 f"{as_fine_as(row.value, row.half)} ± {as_fine_as(row.half, row.half)}"
                 if row.decided
-                else "not decided",
+                else "not determined",
                 transform=axes.get_yaxis_transform(),
                 va="center",
                 fontsize=10,

@@ -93,7 +93,7 @@ class LoadEvidence:
 
 
 def shown_rows(evidence: LoadEvidence, static: bool) -> NDArray:
-    """Rows that are shown: some of all rests, or the middle of the longest stretch of motion."""
+    """Rows that are shown: some of all dwells, or the middle of the longest stretch of motion."""
     if static:
         return thinned(len(evidence.time))
     rows = middle(evidence.longest)
@@ -131,8 +131,8 @@ class LoadRow:
     Attributes:
         name: what it is.
         unit: of all numbers.
-        value: of the body that can exist.
-        alone: by the data alone; NaN where they do not decide it.
+        value: of the physically consistent body.
+        alone: by the data alone; NaN where they do not determine it.
         half: half of the 95 % interval about it.
         note: what else to know.
 
@@ -227,8 +227,8 @@ def sentences(result: LoadResult, evidence: LoadEvidence) -> list[str]:
         )
     elif inertia_is_a_guess(result):
         found.append(
-            "The motion does not decide its inertia about the centre of mass: errors are larger than the moments, and "
-            "what is given is near to a ball of this mass. Turn the wrist faster, or weigh with a wrist sensor."
+            "The motion does not determine its inertia about the centre of mass: errors are larger than the moments, "
+            "and what is given is near to a ball of this mass. Turn the wrist faster, or weigh with a wrist sensor."
         )
     return [*found, _explained(result.channels, evidence)]
 

@@ -55,7 +55,7 @@ def _words(joint_names: tuple[str, ...], used: NDArray, described: NDArray) -> s
     return ", ".join([str(usual), *others])
 
 
-# What the checks of a planned motion leave open, said so that nobody takes it for checked.
+# What the checks of a planned motion leave undetermined, said so that nobody takes it for checked.
 
 
 def not_checked(robot: RobotModel, limits: MotionLimits, workspace: Workspace) -> list[str]:
@@ -87,11 +87,11 @@ def _links(workspace: Workspace) -> Iterator[str]:
 def _torques(robot: RobotModel, limits: MotionLimits) -> Iterator[str]:
     unknown = unknown_torques(limits, robot)
     if not np.any(robot.parameters):
-        yield "No torque is foreseen: the description of the robot has no masses."
+        yield "No torque is predicted: the description of the robot has no masses."
     elif unknown:
-        yield f"No torque is foreseen for {listed(unknown)}: the description of the robot has no mass there."
+        yield f"No torque is predicted for {listed(unknown)}: the description of the robot has no mass there."
     else:
-        yield "Torques are foreseen from the masses of the description, without friction, rotors and load."
+        yield "Torques are predicted from the masses of the description, without friction, rotors and load."
     free = [name for name, limit in zip(limits.joint_names, limits.torque, strict=True) if not np.isfinite(limit)]
     if free:
         yield f"No torque limit is known of {listed(free)}."
@@ -133,7 +133,7 @@ class DesignedMotion:
         kind: of motion, a key of `KINDS`.
         target: what it is to show, a key of `TARGETS`.
         settings: what was asked for, by name.
-        quality: what the motion tells; None: not judged, for the reason in `not_judged`.
+        quality: what the motion excites; None: not judged, for the reason in `not_judged`.
         not_judged: why not.
         recorded: what was recorded already and is added to.
         known_condition: condition number of that alone; infinite where parameters are open.

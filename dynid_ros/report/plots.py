@@ -174,11 +174,11 @@ def prediction_plot(
     Args:
         label: of the picture.
         quantity: with its unit, as in "torque (N m)".
-        across: (N,) s, or numbers of rests.
+        across: (N,) s, or numbers of dwells.
         measured: (N,).
         predicted: (N,) by what was identified.
         urdf: (N,) by the URDF, to compare with.
-        rests: the signals are those of rests, each by itself: points, not lines.
+        rests: the signals are those of dwells, each by itself: points, not lines.
 
     """
     large: dict[str, Any] = {"linestyle": "none", "marker": "o", "markersize": 4.0} if rests else {}

@@ -67,7 +67,7 @@ class Cell:
     """A number with its interval, or none.
 
     Attributes:
-        value: text, a dash if the data do not decide it.
+        value: text, a dash if the data do not determine it.
         half: half the 95 % interval, as text.
 
     """
@@ -136,7 +136,7 @@ def sentences(result: TorqueSensorResult) -> list[str]:
     found = [f"Gains of {decided.sum()} of {n} torque sensors were found from {counted(samples, 'rest')}{against}."]
     if not decided.all():
         missing = [joint for joint, known in zip(result.joint_names, decided, strict=True) if not known]
-        found.append(f"The data do not decide the gain of {listed(missing)}; the table says why.")
+        found.append(f"The data do not determine the gain of {listed(missing)}; the table says why.")
     return found
 
 
@@ -165,7 +165,7 @@ def _cell(value: float, half: float) -> Cell:
 
 
 def write_torque_sensor_report(path: str | Path, result: TorqueSensorResult) -> Path:
-    """Write the report of what was calibrated, how well, and what the data leave open.
+    """Write the report of what was calibrated, how well, and what the data leave undetermined.
 
     The same input gives the same file: it holds no date.
     """

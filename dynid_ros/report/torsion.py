@@ -82,7 +82,7 @@ def _row(name: str, model: JointTorsion) -> TorsionRow:
     ends = f"{significant(low)} to {significant(high)}" if np.isfinite(high) else f"at least {significant(low)}"
     return TorsionRow(
         name,
-        with_unit(model.stiffness.value, "N m/rad") if model.stiffness.determined else "not decided",
+        with_unit(model.stiffness.value, "N m/rad") if model.stiffness.determined else "not determined",
         f"{ends} N m/rad" if low > 0 else "",
         f"{MDEG * model.torsion_rms:.1f}",
         f"{MDEG * model.held_out_rms:.1f}",
@@ -95,7 +95,7 @@ def _row(name: str, model: JointTorsion) -> TorsionRow:
 def _sentences(result: TorsionResult, panels: Sequence[Panel], *, fresh: bool) -> list[str]:
     told = [name for name, model in result.joints.items() if model.stiffness.determined]
     found = [
-        f"The stiffness of {listed(told)} is decided." if told else "These recordings decide no joint's stiffness.",
+        f"The stiffness of {listed(told)} is decided." if told else "These recordings determine no joint's stiffness.",
         "Torsion is predicted from the motors alone, to "
         + listed([f"{panel.rms:.1f} mdeg ({panel.joint})" for panel in panels])
         + (" on a recording that was not fitted." if fresh else "; another recording would show how it predicts."),

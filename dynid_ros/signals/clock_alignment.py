@@ -162,9 +162,9 @@ def _speeds(record: GapSpline) -> NDArray:
 
 
 CLOCK_DRIFT = 1e-4
-"""By which two quartz clocks may differ: a drift not known to this is not told apart from none."""
+"""By which two quartz clocks may differ: a drift not known to this is not distinguished from none."""
 COARSEST = 0.02
-"""Standard error of an offset that is worth telling, s."""
+"""Standard error of an offset that is worth stating, s."""
 ROWS = 2000
 """Samples by which candidates are judged."""
 NOISE = 1.6
@@ -282,7 +282,7 @@ def _record(time: ArrayLike, values: ArrayLike, cutoff: float | None, name: str)
         slow = "" if cutoff is None else f" slower than {cutoff:g} Hz"
         raise RecordingError(
             f"no motion{slow} in the {name}: nothing tells one clock from the other; record a motion of all joints, "
-            "with rests before and after"
+            "with dwells before and after"
         )
     return spline, values, moving
 
@@ -352,7 +352,7 @@ def _refine(
                 )
             return fit, errors, remarks
         remarks.append(
-            f"Drift not decided, taken as 0: {time[-1] - time[0]:.3g} s tell it to {1e6 * errors[1]:.0f} ppm, and "
+            f"Drift not determined, taken as 0: {time[-1] - time[0]:.3g} s tell it to {1e6 * errors[1]:.0f} ppm, and "
             f"clocks differ by less than {1e6 * CLOCK_DRIFT:.0f} ppm; record longer."
         )
     fit = fit_clock(motor, time, angles, start.shift[:1], middle)

@@ -132,7 +132,7 @@ class LowPass:
 RESOLUTION = 8.0
 """Length of the averaged periodograms, s."""
 SMOOTHING = (0.5, 0.15)
-"""Half width over which the spectrum is averaged to tell motion from noise: Hz, and share of the frequency."""
+"""Half width over which the spectrum is averaged to distinguish motion from noise: Hz, and share of the frequency."""
 ABOVE_NOISE = 100.0
 """A joint moves if its power density at the peak is so much more than the noise."""
 PASSED = 0.99

@@ -79,7 +79,7 @@ def harmonic_basis(time: NDArray, base_frequency: float, n_harmonics: int) -> ND
 
 
 def check_harmonics(time: NDArray, base_frequency: float, n_harmonics: int) -> None:
-    """Refuse what samples at `time` (N,) s cannot tell apart.
+    """Refuse what samples at `time` (N,) s cannot distinguish.
 
     Raises:
         RecordingError: less than a period, or a harmonic at or above half the mean sampling rate.

@@ -82,7 +82,7 @@ class MotionLimits:
         Each argument is one value for all joints or (n,); NaN stands for the URDF's limit.
 
         Args:
-            robot: its URDF's limits are used; a continuous joint may turn from −π to π unless told otherwise.
+            robot: its URDF's limits are used; a continuous joint may turn from −π to π unless given otherwise.
             acceleration_limits: per s²; no URDF holds them.
             position_lower: rad or m.
             position_upper: rad or m.

@@ -84,5 +84,5 @@ def test_true_base_parameters_give_the_torque_that_mujoco_applies(demonstration)
     torque = result.base.reduce(matrix) @ true_base_parameters(result, arm)
     braking = arm.drives.coulomb * np.sign(qd) + arm.drives.viscous * qd
     expected = arm.truth.drive_torque(q, qd, qdd) + braking + arm.sensors.torque_offset
-    moving = np.abs(qd) > 0.2  # where terms that are smoothed have turned round
+    moving = np.abs(qd) > 0.2  # where terms that are smoothed have reversed
     np.testing.assert_allclose(torque[moving], expected[moving], atol=1e-6)

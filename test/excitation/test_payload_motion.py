@@ -152,7 +152,7 @@ def test_arm_that_cannot_turn_its_tool_about_all_axes_says_what_it_tells():
     assert set(plan.skipped) == {"x", "y"}
     assert plan.rank < 10
     assert plan.condition_number == np.inf
-    assert any(f"tells {plan.rank} of 10 parameters" in warning for warning in plan.warnings)
+    assert any(f"excites {plan.rank} of 10 parameters" in warning for warning in plan.warnings)
 
 
 def test_torque_limits_slow_the_turns_down():

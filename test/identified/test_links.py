@@ -124,7 +124,7 @@ def test_errors_of_the_moments_cover_the_truth():
 
 
 def test_a_locked_joint_is_not_compensated(tmp_path):
-    """Its gravity torque cannot be told from its offset, and those before it depend on it."""
+    """Its gravity torque cannot be distinguished from its offset, and those before it depend on it."""
     robot = ur10()
     result = fitted(robot, JointFriction(offset=True, smoothing=0.02), still=(1, 2, 3))
     section = result.document()["gravity"]

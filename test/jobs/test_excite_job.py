@@ -72,7 +72,7 @@ def test_files_and_summary(job):
         "used of the limits: position",
         "not checked: Cables",
         "not checked: No shape is known of base_link",
-        "not checked: Torques are foreseen from the masses of the description, without friction",
+        "not checked: Torques are predicted from the masses of the description, without friction",
         f"wrote {', '.join(map(str, job.files))}",
     ):
         assert words in summary
@@ -164,7 +164,7 @@ def test_a_second_interrupt_ends_the_program():
 def test_an_arm_without_masses_is_planned_for_and_it_is_said(tmp_path):
     robot = RobotModel.from_urdf(re.sub("<inertial>.*?</inertial>", "", planar_arm.urdf()))
     job = excite("fourier", robot, MotionLimits.of(robot, 4.0), Workspace(robot), tmp_path, starts=0, **QUICK)
-    assert "not checked: No torque is foreseen: the description of the robot has no masses." in job.summary()
+    assert "not checked: No torque is predicted: the description of the robot has no masses." in job.summary()
     assert "torque" not in job.design.use.parts
 
 

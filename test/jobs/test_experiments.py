@@ -72,7 +72,7 @@ def test_held_joints_stand_still():
 def test_bad_input_is_refused(tmp_path):
     with pytest.raises(TrajectoryError, match="motor_inertia of the joints is not known"):
         flexible_prior(FLEXIBLE_MOTION_ROBOT, {"stiffness": np.array([1e4])})
-    with pytest.raises(IdentifiedFileError, match="stiffness of joint 'joint_2' is not decided"):
+    with pytest.raises(IdentifiedFileError, match="stiffness of joint 'joint_2' is not determined"):
         flexible_prior(FLEXIBLE_MOTION_ROBOT, {}, identified(tmp_path, decided=False))
     with pytest.raises(IdentifiedFileError, match="motor_inertia of joint 'joint_2' is None"):
         flexible_prior(FLEXIBLE_MOTION_ROBOT, {}, identified(tmp_path, motor_inertia=None))

@@ -134,7 +134,7 @@ def test_one_identification_is_started(given, identification):
 def test_argument_of_several_nodes_says_what_it_is_to_each():
     text = arguments("identify")["estimator"].description
     assert "recursive: tip to base" in text
-    assert "links that can exist" in text
+    assert "physically consistent links" in text
 
 
 @pytest.mark.parametrize("name", ["record", "gravity_compensation", "controller_stack"])

@@ -75,7 +75,7 @@ def test_joints_that_markers_do_not_tell_apart_are_named():
     angles = chain_angles(robot, MarkerSet.on_links(robot, e.links, e.places), positions, e.camera, seed=e.motor)
     assert np.isnan(angles.position[:10, [2, 5]]).all()
     assert np.isfinite(angles.position[10:]).mean() > 0.9  # but where the wrist is singular
-    assert any(r.startswith("elbow_joint") and "do not tell it from" in r for r in angles.remarks)
+    assert any(r.startswith("elbow_joint") and "do not distinguish it from" in r for r in angles.remarks)
 
 
 def test_without_motors_each_frame_starts_from_those_before():

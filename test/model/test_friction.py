@@ -1,4 +1,4 @@
-"""Friction terms against their formulas, and what a motion tells of them."""
+"""Friction terms against their formulas, and what a motion excites of them."""
 
 import numpy as np
 import pytest

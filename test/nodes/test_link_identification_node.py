@@ -69,7 +69,7 @@ def test_a_recording_that_is_too_short_is_no_success(start, tmp_path):
     bench = start(recording=tmp_path / "short.npz")
     response = bench.identify()
     assert not response.success
-    assert "base parameters are not decided" in response.message
+    assert "base parameters are not determined" in response.message
     assert "record half a minute or more" in response.message
     assert "links" not in bench.result()
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["identified.yaml", "report.html"]

@@ -77,7 +77,7 @@ def test_motion_is_under_way_from_start_to_stop():
     time = np.arange(0, 20, 1 / RATE)
     velocity = np.stack([np.sin(5 * time), 1e-3 * np.cos(4 * time), 0 * time], axis=1)
     velocity[(time < 4) | (time > 15)] = 0.0
-    velocity[(time > 8) & (time < 9)] = 0.0  # turns round, or rests on its way
+    velocity[(time > 8) & (time < 9)] = 0.0  # reverses, or rests on its way
     rows = moving_rows(motion(velocity), RATE)
     assert time[rows][0] == pytest.approx(4.0, abs=0.5)
     assert time[rows][-1] == pytest.approx(15.0, abs=0.5)

@@ -83,11 +83,11 @@ def test_sensors_show_the_spring_without_its_law(found):
 def test_what_is_not_decided_is_not_shown(found, tmp_path):
     result, springs = found
     page = written(tmp_path, undecided(result, "stiffness", "motor_viscous"), springs)
-    assert "The stiffness of joint_2 is not decided" in page.text
+    assert "The stiffness of joint_2 is not determined" in page.text
     assert "0 of 1" in page.text
-    assert page.text.count("not decided") >= 4
+    assert page.text.count("not determined") >= 4
     split = written(tmp_path, undecided(result, "motor_viscous"), springs)
-    assert "Of joint_2 the motion does not tell motor from link" in split.text
+    assert "Of joint_2 the motion does not distinguish motor from link" in split.text
 
 
 def test_repeats_and_sums(page):

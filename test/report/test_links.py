@@ -120,7 +120,7 @@ def test_friction_with_intervals(problem):
             value = f"{row @ np.nan_to_num(estimate.values):.{decimals}f}".replace("-", "−")
             assert f" {value} ± {half:.{decimals}f} " in problem.page.text
             assert row @ np.nan_to_num(estimate.values) == pytest.approx(true, abs=2 * half)
-    assert problem.page.text.count("turns round within 0.050 rad/s") == 3
+    assert problem.page.text.count("reverses within 0.050 rad/s") == 3
     assert "Dry friction and offset" in problem.page.text
 
 
@@ -236,7 +236,7 @@ def test_what_the_motion_leaves_open(still):
     assert np.isnan(values).any()
     assert f"{np.isfinite(values).sum()} of {len(values)} friction included" in text
     assert f"but for {np.isnan(values).sum()} that this motion does not decide" in text
-    assert re.search(r"Izz1 not decided \S+ \S+ Izz1 \+", text)
+    assert re.search(r"Izz1 not determined \S+ \S+ Izz1 \+", text)
     assert "zz left open by this motion" in text
     assert "nan" not in text.lower().split()
 

@@ -20,7 +20,7 @@ from dynid_ros.signals import LowPass
 
 EXPERIMENT = known.experiment()
 ROBOT, LOAD = EXPERIMENT.robot, EXPERIMENT.load
-GUESS = "The motion does not decide its inertia"
+GUESS = "The motion does not determine its inertia"
 
 
 def evidence(identification, result, recordings):

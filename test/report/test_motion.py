@@ -158,7 +158,7 @@ def test_what_bodies_and_torques_leave_open():
     said = not_checked(robot, limits, room)
     assert "Nothing tells where finger are: they are not looked at." in said
     assert "These are too near in every pose, and not kept apart: 'link_1' and the floor." in said
-    assert "No torque is foreseen for joint_3: the description of the robot has no mass there." in said
+    assert "No torque is predicted for joint_3: the description of the robot has no mass there." in said
     free = MotionLimits.of(RobotModel.from_urdf(planar_arm.urdf(effort=0.0)), 4.0, torque_limits=[math.nan, 9, 9])
     assert "No torque limit is known of joint_1." in not_checked(ROBOT, free, room)
 

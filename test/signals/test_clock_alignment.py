@@ -87,7 +87,7 @@ def test_short_record_tells_no_drift():
     assert found.drift == 0
     assert np.isnan(found.standard_errors[1])
     assert found.offset == pytest.approx(0.5, abs=4 * found.standard_errors[0])
-    assert "Drift not decided" in found.remarks[0]
+    assert "Drift not determined" in found.remarks[0]
     assert align_clocks(*records(0.5), drift=False).drift == 0
 
 

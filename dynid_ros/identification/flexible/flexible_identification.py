@@ -101,21 +101,21 @@ SPLIT = ("viscous", "motor_viscous", "motor_inertia")
 
 
 def remarks(result: FlexibleResult) -> tuple[str, ...]:
-    """What is not decided by joint, and where to look instead."""
+    """What is not determined by joint, and where to look instead."""
     found = []
     intervals = result.confidence_intervals()
     stiffness = result.term("stiffness")
     at = result.layout.index("stiffness")
     for i, joint in enumerate(result.joint_names):
         if not stiffness.decided[i]:
-            found.append(f"{joint}: its stiffness is not decided ({_why_not(result, i, float(intervals[at[i], 0]))}")
+            found.append(f"{joint}: its stiffness is not determined ({_why_not(result, i, float(intervals[at[i], 0]))}")
         undecided = [name for name in SPLIT if name in _terms(result) and not result.term(name).decided[i]]
         if undecided:
             frequency = result.resonances[i]
             way_out = f"; move near {frequency:.2g} Hz" if np.isfinite(frequency) else ""
             found.append(
-                f"{joint}: {', '.join(undecided)} not decided by themselves: so slow a motion shows only the sums of "
-                f"link and motor{way_out}"
+                f"{joint}: {', '.join(undecided)} not determined by themselves: so slow a motion shows only the sums "
+                f"of link and motor{way_out}"
             )
     for run in result.runs:
         varied = np.std(run.prediction.measured_torque, axis=0)
@@ -343,8 +343,8 @@ def _require_explained(result: FlexibleResult) -> None:
             if left > UNEXPLAINED * size:
                 raise IdentificationError(
                     f"{run.source}: the best fit leaves {left / size:.0%} of joint '{joint}'s torque unexplained; "
-                    "no parameters can be told from it: check the units and signs of torques and link angles, the "
-                    "order of the joints and the camera's clock, or record a motion nearer to the resonance"
+                    "no parameters can be distinguished from it: check the units and signs of torques and link angles, "
+                    "the order of the joints and the camera's clock, or record a motion nearer to the resonance"
                 )
 
 

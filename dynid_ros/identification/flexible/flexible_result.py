@@ -1,4 +1,4 @@
-"""What identification of flexible joints found, how sure it is, and what it could not tell apart."""
+"""What identification of flexible joints found, how sure it is, and what it could not distinguish."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ DECIDED = 0.25
 
 
 class Term(NamedTuple):
-    """A parameter of every joint: (n,) values, standard errors, and whether the data decide it."""
+    """A parameter of every joint: (n,) values, standard errors, and whether the data determine it."""
 
     values: NDArray
     standard_errors: NDArray
@@ -92,7 +92,7 @@ class FlexibleResult:
     Attributes:
         layout: names and order of the parameters.
         parameters: (p,) of `names`.
-        covariance: (p, p); infinite variances of what the data do not decide at all.
+        covariance: (p, p); infinite variances of what the data do not determine at all.
         condition_number: of the information's square root with columns scaled.
         resonances: of the links with motors held, in the middle of the motion, (n,) Hz, by joint where motors couple
             little: that of the joint alone.
@@ -101,7 +101,7 @@ class FlexibleResult:
         runs: what belongs to each recording.
         sources: names of the recordings.
         settings: of the identification.
-        remarks: sentences on what was chosen and what is not decided.
+        remarks: sentences on what was chosen and what is not determined.
         iterations: of the search.
 
     """
@@ -157,12 +157,12 @@ class FlexibleResult:
 
     @property
     def decided(self) -> NDArray:
-        """(p,) whether the data decide each parameter."""
+        """(p,) whether the data determine each parameter."""
         return self.standard_errors < DECIDED * np.abs(self.parameters)
 
     @property
     def stiffness(self) -> NDArray:
-        """(n,) N m/rad or N/m; NaN where the data do not decide it."""
+        """(n,) N m/rad or N/m; NaN where the data do not determine it."""
         term = self.term("stiffness")
         return np.where(term.decided, term.values, np.nan)
 
@@ -262,9 +262,9 @@ class FlexibleResult:
 
 
 def shown(value: float, error: float) -> str:
-    """Value and half of its 95 % interval, or that it is not decided."""
+    """Value and half of its 95 % interval, or that it is not determined."""
     if not error < DECIDED * abs(value):
-        return "not decided"
+        return "not determined"
     return f"{value:.4g} ± {half_width(error):.2g}"
 
 

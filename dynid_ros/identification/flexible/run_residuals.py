@@ -240,7 +240,7 @@ def tones(run: Run, n_samples: int, parts: int, order: int) -> NDArray:
 
 
 def motor_direction(run: Run) -> NDArray:
-    """Directions (N, n) of the motors' motion, averaged over the samples in which they turn round."""
+    """Directions (N, n) of the motors' motion, averaged over the samples in which they reverse."""
     width = np.abs(run.motor.acceleration) * run.step / 2 + 1e-9
     return np.clip(run.motor.velocity / width, -1.0, 1.0)
 

@@ -164,7 +164,7 @@ class Stiffness:
         elif high < 0:
             reason = "the joint seems to bend against the torque: something else moves the deflection"
         elif low <= 0:
-            reason = "the compliance is not told from zero: the joint may be rigid"
+            reason = "the compliance is not distinguished from zero: the joint may be rigid"
         elif high > WIDEST * low:
             reason = f"the interval spans a factor of {high / low:.2g}"
         else:

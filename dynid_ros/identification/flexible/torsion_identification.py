@@ -185,7 +185,7 @@ class TorsionResult:
 RATE = 50.0
 """Samples per second that the choice of terms looks at, Hz: all that the low-pass leaves."""
 MOVED = 1e-2
-"""Way below which a joint's motion tells nothing, rad."""
+"""Way below which a joint's motion excites nothing, rad."""
 
 
 class TorsionIdentification:

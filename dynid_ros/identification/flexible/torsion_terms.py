@@ -119,7 +119,7 @@ def _vector(frequency: float, angle: NDArray, rest: NDArray) -> complex:
 
 
 CUTOFFS = (5.0, 10.0)
-"""Lowest and highest cut-off, Hz: friction turns round faster than the motion; above, a torque that vibrates is mostly
+"""Lowest and highest cut-off, Hz: friction reverses faster than the motion; above, a torque that vibrates is mostly
 noise beside the torsion that it makes."""
 HIGHEST = 0.3
 """Highest cut-off, in parts of half the rate."""
@@ -213,7 +213,7 @@ ECCENTRICITY = 2e-4
 """Expected size of a once-per-turn error of encoders, rad: 20 um on a radius of 100 mm. Over part of a turn sine and
 cosine fit anything smooth, and go astray beyond it; so they are drawn to zero by what is usual."""
 TURNING = 0.02
-"""Speed at which the direction of friction turns round, in parts of the joint's highest."""
+"""Speed at which the direction of friction reverses, in parts of the joint's highest."""
 ALWAYS = ("velocity",)
 DRIVE = ("velocity", "torque", "acceleration", "coulomb")
 """What every flexible drive has, whether or not it shows in the prediction."""

@@ -277,12 +277,12 @@ class ForceSensorCalibration:
         return self._fit(StaticReadings(rotations, readings, moments), self.frame or "sensor", np.asarray(self.gravity))
 
     def fit_recording(self, robot: RobotModel, recording: Recording, topic: str | None = None) -> ForceSensorResult:
-        """Calibrate from the rests of a recording; the sensor is the robot's tip link, gravity the robot's.
+        """Calibrate from the dwells of a recording; the sensor is the robot's tip link, gravity the robot's.
 
         Raises:
             RecordingError: a joint of the robot is missing.
             IdentificationError: as `fit`; no or several wrench topics, a frame that is neither tip nor base, a broken
-                sensor, or no rests.
+                sensor, or no dwells.
 
         """
         selected = recording.select(robot.joint_names)
@@ -364,7 +364,7 @@ def _require_decided(reading: StaticReading, rotations: NDArray, fit: LeastSquar
     weight = weight / np.linalg.norm(weight, axis=1, keepdims=True)
     spread = np.degrees(np.arccos(np.clip(np.min(weight @ weight.T), -1.0, 1.0)))
     raise IdentificationError(
-        f"{len(rotations)} pose(s) show {fit.rank} of {len(reading.names)} unknowns and leave open "
+        f"{len(rotations)} pose(s) show {fit.rank} of {len(reading.names)} unknowns and leave undetermined "
         f"{', '.join(left_open)}. Gravity must point in at least three directions in the sensor's axes; here they "
         f"differ by at most {spread:.3g}°. Record more poses, tilted about two axes, or give the bias"
     )

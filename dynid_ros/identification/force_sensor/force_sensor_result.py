@@ -23,7 +23,7 @@ class ForceSensorResult:
     Attributes:
         names: of the k unknowns: mass and mass moments first, then the bias unless it was given, then turns and drift.
         values: (k,).
-        covariance: (k, k); allows for residuals that are alike in neighbouring poses and for drift of the sensor.
+        covariance: (k, k); allows for residuals that are correlated in neighbouring poses and for drift of the sensor.
         freedom: (k,) degrees of freedom of the variances.
         reading: the model, with the turns that were found.
         known_bias: (6,) N and N m, given; zero where it is estimated.

@@ -123,7 +123,7 @@ UNEXPLAINED = 0.1
 BETTER = 0.4
 """Part of what is left that another one must leave at most."""
 ENOUGH = 4
-"""Poses with which two explanations can be told apart."""
+"""Poses with which two explanations can be distinguished."""
 
 
 def refuse_contradiction(
@@ -235,7 +235,7 @@ def readings_in_dwells(
     """Mean wrench of each stretch in which all joints rest, and the sensor's orientation there by the kinematics.
 
     Raises:
-        IdentificationError: no rests, or no wrenches in them.
+        IdentificationError: no dwells, or no wrenches in them.
 
     """
     found = []

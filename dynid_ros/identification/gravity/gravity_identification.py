@@ -183,7 +183,7 @@ class GravityIdentification:
         )
         if not any(state.observable for state in observability.values()):
             reasons = "; ".join(f"{joint}: {state.reason}" for joint, state in observability.items())
-            raise IdentificationError(f"These samples decide no joint's gravity parameters: {reasons}")
+            raise IdentificationError(f"These samples determine no joint's gravity parameters: {reasons}")
         determined, scale = problem.determined_space()
         return GravityResult(
             robot=self.robot,

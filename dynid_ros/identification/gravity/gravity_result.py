@@ -17,7 +17,7 @@ from dynid_ros.model import RobotModel
 from dynid_ros.model.gravity import GravityModel
 from dynid_ros.recording import Recording
 
-# Whether samples decide the gravity moment of a joint, and what stands in the way.
+# Whether samples determine the gravity moment of a joint, and what stands in the way.
 
 
 MAXIMUM_INFLATION = 30.0
@@ -27,7 +27,7 @@ joint reaches it where it turns by less than about 45 degrees (60: 17, 30: 65)."
 
 @dataclass(frozen=True)
 class Observability:
-    """Whether the data decide a joint's moment; `reason` says why not, and what to do."""
+    """Whether the data determine a joint's moment; `reason` says why not, and what to do."""
 
     observable: bool
     reason: str = ""
@@ -75,7 +75,7 @@ def describe_observability(
             reason = "it is held in all samples, by a stiction that nobody knows; turn it, or bring it to its hold anew"
         elif not revolute:
             reason = (
-                "the weight that it carries cannot be told from its torque offset; tilt its axis, "
+                "the weight that it carries cannot be distinguished from its torque offset; tilt its axis, "
                 "or zero the sensor and set torque_offset to false"
             )
         elif angles < needed:
@@ -89,7 +89,7 @@ def describe_observability(
             reason = f"its moment is known to ± {width:.2g} kg m only, which is more than all of its torque; add poses"
         else:
             reason = (
-                "its moment cannot be told from those of other joints in these poses; "
+                "its moment cannot be distinguished from those of other joints in these poses; "
                 "add poses of the proximal joints with its axis horizontal"
             )
         found[joint] = Observability(False, reason)
@@ -157,7 +157,7 @@ class GravityResult:
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """What the data do not decide and what to record, a sentence for each joint that gravity loads."""
+        """What the data do not determine and what to record, a sentence for each joint that gravity loads."""
         return tuple(
             f"gravity of {joint} is not known: {state.reason}"
             for joint, state in self.observability.items()
@@ -165,7 +165,7 @@ class GravityResult:
         )
 
     def per_joint(self, label: str) -> tuple[NDArray, NDArray]:
-        """(n,) value and standard error of "offset", "coulomb" or "viscous"; NaN where it is not decided."""
+        """(n,) value and standard error of "offset", "coulomb" or "viscous"; NaN where it is not determined."""
         names = [f"{label} {joint}" for joint in self.robot.joint_names]
         return self._pick(names, self.values), self._pick(names, np.sqrt(np.diag(self.covariance)))
 

@@ -14,7 +14,7 @@ from dynid_ros.model.inertia import parameter_spread
 from dynid_ros.model.link_columns import LinkColumns
 
 SMOOTHINGS = (0.02, 0.08)
-"""Velocity over which Coulomb friction turns round, in parts of the joint's RMS velocity."""
+"""Velocity over which Coulomb friction reverses, in parts of the joint's RMS velocity."""
 STRIBECK = (0.25, 1.0)
 """Stribeck velocities, in the same unit: a grid, since the term is linear but for its velocity."""
 WEIGHTS = (1.0, 10.0, 100.0, 1000.0, 10000.0)

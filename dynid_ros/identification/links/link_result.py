@@ -56,7 +56,7 @@ def _gravity(robot: RobotModel, base: BaseParameters, estimate: BaseEstimate, pa
     return gravity_section(gravity, moments, std, reasons, freedom)
 
 
-# What a recording decides of links and friction, and what it does not.
+# What a recording determines of links and friction, and what it does not.
 
 
 WEAK = 0.3
@@ -90,7 +90,7 @@ def what_is_open(base: BaseParameters, estimate: BaseEstimate) -> list[str]:
         )
     undecided = [e for e, value in zip(estimate.expressions, estimate.values, strict=True) if not np.isfinite(value)]
     if undecided:
-        found.append(f"this motion does not decide {'; '.join(undecided)}: move all joints, faster and further")
+        found.append(f"this motion does not determine {'; '.join(undecided)}: move all joints, faster and further")
     with np.errstate(invalid="ignore"):
         weak = [
             name for name, share in zip(estimate.names, estimate.relative_standard_errors, strict=True) if share > WEAK
@@ -151,7 +151,7 @@ class LinkResult:
     def parameters(self) -> NDArray:
         """(10 n,) of the links, in the order of `RobotModel.parameters`.
 
-        What the data leave open is as in the URDF, or as near to it as the rest allows.
+        What the data leave undetermined is as in the URDF, or as near to it as the rest allows.
         """
         return self.model.parameters
 
@@ -162,21 +162,21 @@ class LinkResult:
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """What the data do not decide and what to record; empty where they decide all base parameters."""
+        """What the data do not determine and what to record; empty where they decide all base parameters."""
         undecided = ~np.isfinite(self.base_parameters.values)
         if not undecided.any():
             return ()
         names = [name for name, open_ in zip(self.base_parameters.names, undecided, strict=True) if open_]
         joints = ", ".join(joint for i, joint in enumerate(self.robot.joint_names) if _is_of(names, i, joint))
         return (
-            f"{', '.join(self.sources)}: {len(names)} of {len(undecided)} base parameters are not decided "
+            f"{', '.join(self.sources)}: {len(names)} of {len(undecided)} base parameters are not determined "
             f"({', '.join(names)}), so links are not known and no URDF is written; record half a minute or more in "
             f"which all joints move at once, to both sides, far and fast, {joints} above all: `dynid excite` plans it",
         )
 
     @property
     def standard_errors(self) -> NDArray:
-        """(10 n,) of those parameters that the data decide by themselves; NaN for all others."""
+        """(10 n,) of those parameters that the data determine by themselves; NaN for all others."""
         return self._alone(self.base_parameters.standard_errors)
 
     def confidence_intervals(self, level: float = 0.95) -> NDArray:
@@ -273,7 +273,7 @@ class LinkResult:
         """The robot's URDF with the identified inertias; nothing else in it changes.
 
         Raises:
-            IdentificationError: the data do not decide all links, or links that no simulator accepts, as estimators
+            IdentificationError: the data do not determine all links, or links that no simulator accepts, as estimators
                 other than "consistent" may give.
             ModelError: the robot does not come from a URDF.
 
@@ -295,7 +295,7 @@ class LinkResult:
 
     @cached_property
     def urdf_remarks(self) -> tuple[str, ...]:
-        """What the URDF leaves open: how far its torque is off where what moves on the arm (a gripper) moves."""
+        """Say how far the URDF's torque is off where what moves on the arm (a gripper) moves."""
         try:
             remark = posture_error(self.robot, self.parameters, self.urdf, self.ranges)
         except (IdentificationError, ModelError):

@@ -167,8 +167,8 @@ def fit_load(
 ) -> LoadFit:
     """Fit with each channel weighted by its own noise.
 
-    Standard errors allow for residuals that are alike wherever the motion is (`link_covariance`), for a wrong gain of
-    each channel, and for what is not known of the arm (`known_errors`).
+    Standard errors allow for residuals that are correlated wherever the motion is (`link_covariance`), for a wrong gain
+    of each channel, and for what is not known of the arm (`known_errors`).
 
     Args:
         equations: of the load.

@@ -46,7 +46,7 @@ def without_tare(estimate: BaseEstimate, solution: NDArray, tare: LoadResult) ->
 MOTIONS = ("dynamic", "static")
 SURE = 0.999
 WAYS_OUT = {
-    "torque": "Was the load on the arm when its model was identified, or is the torque's sign turned round?",
+    "torque": "Was the load on the arm when its model was identified, or is the torque's sign reversed?",
     "wrench": "Does the load exert the wrench on the sensor, or the sensor on the load? Give the other convention",
 }
 """For joint torques, and for a wrist sensor."""
@@ -64,7 +64,7 @@ class LoadIdentification:
         robot: kinematics and gravity; its tip is the link that the load is fixed to, or the sensor's.
         arm: the arm alone, as identified; None: identified from the unloaded recordings given to `fit`.
         sensor: at the wrist, which weighs the load; None: the joint torques do.
-        motion: "dynamic": ten parameters from motion; "static": mass and mass moment from rests.
+        motion: "dynamic": ten parameters from motion; "static": mass and mass moment from dwells.
         tare: a tool that was on the arm when the load was recorded, but is neither part of the load nor of the arm's
             model; it is subtracted, and its uncertainty added.
         torque_gain_error: standard deviation of the relative error of each joint's torque gain.

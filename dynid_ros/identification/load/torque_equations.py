@@ -36,7 +36,7 @@ class TorqueLoadColumns:
 
     Args:
         arm: the arm alone.
-        static: of rests, in which inertia and viscous friction do not show.
+        static: of dwells, in which inertia and viscous friction do not show.
 
     Attributes:
         size: number of columns: load, changes in the joints, arm.
@@ -108,7 +108,7 @@ class LoadEquations(LinkEquations[TorqueLoadColumns]):
         """The same, a joint's equations weighted down where its friction is not known, as it stands or sets off.
 
         Stiction counts as noise there, and all of a standstill as one sample. Where that leaves a joint nothing to see
-        its noise by, it is left out. In a motion without dwells nothing changes: there friction turns round as it did
+        its noise by, it is left out. In a motion without dwells nothing changes: there friction reverses as it did
         when that of the arm was identified.
         """
         stands = np.concatenate([np.abs(part.motion.velocity) < STANDSTILL for part in self.segments])

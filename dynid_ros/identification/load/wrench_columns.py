@@ -95,7 +95,7 @@ class WrenchColumns:
     Args:
         robot: kinematics and gravity.
         recordings: how many there are.
-        static: of rests, in which inertia does not show, nor a lag.
+        static: of dwells, in which inertia does not show, nor a lag.
         turn: whether the sensor's axes may be turned.
         lag: whether its clock may be late.
         drift: degree of the polynomial of time that the bias follows.

@@ -178,7 +178,7 @@ class IntegralWrenchEquations(WrenchEquations):
 
 
 class StaticWrenchEquations(Equations[WrenchColumns]):
-    """Mean wrenches of rests.
+    """Mean wrenches of dwells.
 
     Raises:
         IdentificationError: no joint rests long enough.

@@ -68,7 +68,7 @@ def refuse_contradiction(
     if mass < -SEEN * error:
         raise IdentificationError(
             f"{source}: the load's mass would be {mass:.4g} kg: the wrenches have the other sign, or the sensor's axes "
-            "are turned round; set the other convention ('load_on_sensor' or 'sensor_on_load'), or take the sensor's "
+            "are reversed; set the other convention ('load_on_sensor' or 'sensor_on_load'), or take the sensor's "
             "link as tip"
         )
 
@@ -119,7 +119,7 @@ class WrenchSource:
     """Turns recordings with a wrist sensor into equations of the load.
 
     The sensor is the robot's tip link. Beside the load's parameters a bias is estimated for each recording and axis,
-    and unless told otherwise the turn of the sensor's axes against the tip's, and the lag of its clock.
+    and unless given otherwise the turn of the sensor's axes against the tip's, and the lag of its clock.
 
     Attributes:
         topic: of the wrenches; None: the only one.
@@ -198,7 +198,7 @@ class WrenchSource:
         """Of rests: mass and mass moments.
 
         Raises:
-            RecordingError, IdentificationError: as `moving`; no rests.
+            RecordingError, IdentificationError: as `moving`; no dwells.
 
         """
         parts, tracks = self._read(robot, recordings)

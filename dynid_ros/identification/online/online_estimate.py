@@ -32,8 +32,8 @@ class OnlineEstimate:
     Attributes:
         robot: the arm.
         time: of the last equation, s.
-        estimate: names, values (NaN where not decided), covariance and degrees of freedom. The covariance allows for
-            residuals that are alike wherever the motion is (`links.covariance`), for wrong gains of the torque sensors,
+        estimate: names, values (NaN where not determined), covariance and degrees of freedom. The covariance allows for
+            residuals are correlated wherever the motion is (`links.covariance`), for wrong gains of the torque sensors,
             and for what is not known of the arm.
         solution: (k,) of all columns, complete.
         inflation: (k,) variances by the residuals over those of white unit noise.
@@ -87,7 +87,7 @@ class OnlineEstimate:
         return int(np.sum(self.decided))
 
     def load(self) -> LoadResult:
-        """The load with all that is said of loads; its parameters are those of a body that can exist.
+        """The load with all that is said of loads; its parameters are those of a physically consistent body.
 
         Raises:
             IdentificationError: links are estimated, not a load.
@@ -150,7 +150,7 @@ def online_estimate(
         # Where old equations are forgotten, not all of the information is in the kinds of motion.
         scale = np.nan_to_num(np.linalg.norm(half, axis=1) / np.sqrt(white), posinf=0.0)
         seen = seen * np.outer(scale, scale)
-        # Data without noise do not make known what they leave open.
+        # Data without noise do not make known what they leave undetermined.
         open_ = ~(np.linalg.norm(half, axis=1) * np.sqrt(np.maximum(inflation, 1.0)) < OPEN)
         unseen = state.responses @ known
         covariance = seen + unseen @ unseen.T

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from dynid_ros.identification.torque_sensors.torque_sensor_result import TorqueSensorResult
 
 
-# Standard errors where the rests of a rotation err alike: one rotation after the other is left out.
+# Standard errors where the dwells of a rotation err together: one rotation after the other is left out.
 # What a model of friction misses is the same all along a rotation, in which one joint turns and the others hold, so
-# its rests are no independent evidence. The jackknife over rotations, to first order (Bell and McCaffrey 2002, with
+# its dwells are no independent evidence. The jackknife over rotations, to first order (Bell and McCaffrey 2002, with
 # the residuals that each rotation would have if it had not been fitted), asks for nothing but independent rotations.
 
 
@@ -37,7 +37,7 @@ def rotation_of(samples: Samples) -> NDArray:
 def widening(parts: Decomposition, residual: NDArray, rotation: NDArray) -> tuple[NDArray, NDArray]:
     """By what standard errors of white residuals are to be multiplied, (k,), and degrees of freedom (k,).
 
-    Where so few rotations decide an unknown that these cannot be told, errors are not narrowed.
+    Where so few rotations decide an unknown that these cannot be determined, errors are not narrowed.
 
     Args:
         parts: of the weighted matrix (m, k).

@@ -105,7 +105,7 @@ class TorqueSensorCalibration:
         Raises:
             RecordingError: a joint of the robot is not in a recording; a reading is stuck at the end of its range.
             IdentificationError: recordings that the settings ask for are missing; no dwells; no joint moved; the mass
-                is not seen in the readings; gains outside the range. What the data do not decide is no error: the
+                is not seen in the readings; gains outside the range. What the data do not determine is no error: the
                 result says so.
 
         """
@@ -238,7 +238,7 @@ def _remarks(result: TorqueSensorResult) -> list[str]:
     odd = [f"{joint} ({count})" for joint, count in zip(result.joint_names, result.fit.left_out, strict=True) if count]
     if odd:
         remarks.append(
-            f"pairs of rests left out, whose approaches differ otherwise than friction makes them: {', '.join(odd)}; "
+            f"pairs of dwells left out, whose approaches differ otherwise than friction makes them: {', '.join(odd)}; "
             "many of them mean that the joint swings back where it stops: move slower, tell the controller the load"
         )
     names = result.names

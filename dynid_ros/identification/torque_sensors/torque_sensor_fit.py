@@ -35,7 +35,7 @@ class TorqueSensorFit:
     Attributes:
         values: (K,) of the model's unknowns.
         covariance: (K, K) within what the data determine, the uncertainty of known moments included; rests of one
-            rotation may err alike.
+            rotation may err together.
         open: (K, f) orthonormal directions, in unknowns times `scale`, that change no reading.
         scale: (K,) norms of the weighted Jacobian's columns.
         inflation: (K,) factor by which each standard error grows for the other unknowns; infinite if undetermined.
@@ -43,7 +43,7 @@ class TorqueSensorFit:
         freedom: degrees of freedom of the covariance, the median of the unknowns.
         residual: (M, n) reading less model, NaN where nothing was read or it was left out.
         noise: standard deviation of a row by joint and kind, in readings.
-        left_out: (n,) number of pairs of rests whose friction was not what their approaches say.
+        left_out: (n,) number of pairs of dwells whose friction was not what their approaches say.
 
     """
 
@@ -101,7 +101,7 @@ class _Fit:
         return joints
 
     def _leave_out(self, values: NDArray) -> None:
-        """Drop pairs of rests whose difference is not the joint's friction, as that of most pairs is.
+        """Drop pairs of dwells whose difference is not the joint's friction, as that of most pairs is.
 
         A joint that swings back after it stopped has friction of the other sign. The difference says so whatever the
         gravity torque is, so what is left is not chosen to please the model.
@@ -242,7 +242,7 @@ class _Fit:
         return np.where(told, fit.solution[:n], typical / (1.0 if told.any() else self.spread))
 
 
-# Which unknowns of torque sensors the data decide, and in words why not.
+# Which unknowns of torque sensors the data determine, and in words why not.
 
 
 TAKES_PART = 1e-3
@@ -270,7 +270,7 @@ class Freedom:
 
 
 def freedoms(model: TorqueSensorModel, fit: TorqueSensorFit) -> tuple[Freedom, ...]:
-    """Combinations that the data leave open, each as short as elimination makes it; not those of one unknown alone."""
+    """Return the undetermined combinations of two and more unknowns, each as short as elimination makes it."""
     alone = _single(fit)
     basis, size, _ = np.linalg.svd(fit.open * ~alone[:, None], full_matrices=False)
     found = []

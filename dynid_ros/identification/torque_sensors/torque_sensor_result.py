@@ -32,7 +32,8 @@ class TorqueSensorResult:
     """Gain and offset of each joint's torque sensor, and of its position sensor if they were unknown.
 
     A reading v stands for the torque gain (v − offset), a position reading φ for the angle position_gain φ +
-    position_offset. Numbers that the data do not decide are NaN; `reasons` says why, `freedoms` what they are bound to.
+    position_offset. Numbers that the data do not determine are NaN; `reasons` says why, `freedoms` what they are bound
+    to.
 
     Attributes:
         model: what was fitted.
@@ -61,7 +62,7 @@ class TorqueSensorResult:
 
     @cached_property
     def reasons(self) -> dict[str, str]:
-        """By name, why the data do not decide an unknown; those that they decide are not in it."""
+        """By name, why the data do not determine an unknown; those that they decide are not in it."""
         std = np.sqrt(np.diag(self.fit.covariance))
         return {reported(name): why for name, why in undecided(self.model, self.fit, std).items()}
 
@@ -119,7 +120,7 @@ class TorqueSensorResult:
 
     @property
     def coulomb(self) -> NDArray:
-        """(n,) N m; NaN where friction or gain is not decided."""
+        """(n,) N m; NaN where friction or gain is not determined."""
         return self.per_joint("coulomb")[0] * self.gain
 
     @property
@@ -134,7 +135,7 @@ class TorqueSensorResult:
     def gravity(self) -> KnownGravity | None:
         """Moments of the arm without the mass, as they were known or found, for a calibration without it later.
 
-        Their uncertainty has that of the gains in it. None where the data do not decide them.
+        Their uncertainty has that of the gains in it. None where the data do not determine them.
         """
         model = self.model
         if model.known is not None:
@@ -184,7 +185,7 @@ class TorqueSensorResult:
         return self.sensors.correct(recording)
 
     def summary(self) -> str:
-        """Table of gains and offsets with 95 % intervals, and what is not decided and why."""
+        """Table of gains and offsets with 95 % intervals, and what is not determined and why."""
         half = half_width(1.0, self.fit.freedom)
         labels = list(DEFAULTS) if self.model.positions else list(DEFAULTS)[:2]
         open_ = f", {self.nullity} combination(s) open" if self.nullity else ""
@@ -196,7 +197,7 @@ class TorqueSensorResult:
         columns = [self.per_joint(label) for label in labels]
         for j, joint in enumerate(self.joint_names):
             cells = [
-                "not decided" if np.isnan(value[j]) else f"{value[j]:+.5g} ± {half * error[j]:.2g}"
+                "not determined" if np.isnan(value[j]) else f"{value[j]:+.5g} ± {half * error[j]:.2g}"
                 for value, error in columns
             ]
             lines.append(f"{joint:<24}" + "".join(f"{cell:>26}" for cell in cells) + f"{self.residual_rms[j]:>11.3g}")
@@ -206,7 +207,7 @@ class TorqueSensorResult:
         if self.model.mass is not None and self.model.mass.center is None:
             center, errors = self._pick(CENTER)
             cells = [
-                f"{axis} not decided" if np.isnan(c) else f"{axis} {c:+.4f} ± {half * e:.4f}"
+                f"{axis} not determined" if np.isnan(c) else f"{axis} {c:+.4f} ± {half * e:.4f}"
                 for axis, c, e in zip("xyz", center, errors, strict=True)
             ]
             lines.append(f"Centre of the mass in the frame of '{self.model.robot.tip}' [m]: {', '.join(cells)}")

@@ -328,7 +328,7 @@ class CompensationLoad(Listener):
 
     @property
     def load(self) -> CarriedLoad | None:
-        """The load in force; None if nobody has told of one."""
+        """The load in force; None if none was published."""
         return self._gravity.load
 
     def check(self) -> None:

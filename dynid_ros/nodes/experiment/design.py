@@ -98,7 +98,7 @@ PARAMETERS_PAYLOAD = (
 )
 POSES = (
     NodeParameter("count", 15, "poses: how many are visited"),
-    NodeParameter("offsets", True, "poses: whether torque offsets must be told apart from gravity"),
+    NodeParameter("offsets", True, "poses: whether torque offsets must be distinguished from gravity"),
 )
 MOTION_PARAMETERS = tuple(
     replace(parameter, adjustable=True)

@@ -35,7 +35,7 @@ class LoadPublisher:
         node: that publishes.
         topic: of `InertiaStamped`.
         frame: the tip link, in which all numbers are.
-        largest_error: half width of the mass's 95 % interval over the mass, up to which a load is decided.
+        largest_error: half width of the mass's 95 % interval over the mass, up to which a load is determined.
         smallest_load: mass, kg, below which the whole interval must be for there to be no load.
 
     Attributes:
@@ -50,7 +50,7 @@ class LoadPublisher:
         self._publisher = node.create_publisher(InertiaStamped, topic, LATCHED)
 
     def tell(self, result: LoadResult) -> bool:
-        """Publish the load, or that there is none, if the data decide it; returns whether they do."""
+        """Publish the load, or that there is none, if the data determine it; returns whether they do."""
         low, high = result.confidence_intervals()[0]
         if high < self._smallest_load:
             self.tell_none()
@@ -243,7 +243,7 @@ class LiveLoad:
             return ERROR, self._topic.problem or self._problem, values
         if complaint := silence(self._topic.topic, self._received):
             return WARN, complaint, values
-        return OK, f"load {self._latest}" + ("" if self._decided else "; not decided"), values
+        return OK, f"load {self._latest}" + ("" if self._decided else "; not determined"), values
 
     def _on_message(self, _topic: RawSubscription, received: int, data: bytes) -> None:
         message = deserialize_message(data, JointState)

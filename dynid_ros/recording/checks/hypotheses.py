@@ -43,7 +43,7 @@ def order_explanations(
 ) -> Iterator[Explanation]:
     """What wrong signs and swapped joints would explain: of torque, of position and of both.
 
-    Only joints that move enough take part: of the others neither order nor sign can be told. A sign that gravity
+    Only joints that move enough take part: of the others neither order nor sign can be determined. A sign that gravity
     contradicts is no explanation: effort that is sampled at one end of the period has friction of the wrong sign.
     """
     robot, moving = model.robot, [int(j) for j in equations.judged]
@@ -89,7 +89,7 @@ def _opposed(gravity: GravitySigns, signs: NDArray, channel: str) -> bool:
 
 
 def _every_sample(terms: Terms, alive: NDArray, torque: NDArray, prismatic: NDArray) -> TorqueEquations:
-    """Equations of the joints that rest, too, as far as their torque is alive (M, n)."""
+    """Equations of the joints at standstill, too, as far as their torque is alive (M, n)."""
     return TorqueEquations(replace(terms, moving=alive), torque, prismatic)
 
 

@@ -371,7 +371,7 @@ class TorqueModel:
 
     def __init__(self, robot: RobotModel, braking: bool = True):
         self.robot, self._braking = robot, braking
-        # Whatever the direction of gravity, these columns tell all that torques can tell.
+        # Whatever the direction of gravity, these columns tell all that torques can determine.
         self.columns = self._under(GENERIC_GRAVITY).base_parameters().columns
 
     def _under(self, gravity: ArrayLike) -> RobotModel:

@@ -45,7 +45,7 @@ def undecided_hypotheses(explanations: Sequence[Explanation]) -> Iterator[str]:
 
 
 def undecided_joints(robot: RobotModel, equations: TorqueEquations) -> Iterator[str]:
-    """Joints of which nothing can be told."""
+    """Joints of which nothing can be determined."""
     names = [name for j, name in enumerate(robot.joint_names) if j not in equations.judged]
     if names:
         yield f"anything about joints that hardly move: {', '.join(names)}"

@@ -146,7 +146,7 @@ def test_a_linear_law_for_a_cubic_spring_does_not_make_the_joint_rigid():
     # As where the law fits so badly that no stiffness is left.
     at, covariance = result.layout.index("stiffness")[0], result.covariance.copy()
     covariance[at, at] = (10 * result.parameters[at]) ** 2
-    (told,) = [r for r in remarks(replace(result, covariance=covariance)) if "stiffness is not decided" in r]
+    (told,) = [r for r in remarks(replace(result, covariance=covariance)) if "stiffness is not determined" in r]
     assert "it is not rigid" in told
     assert "set spring='cubic' (--spring cubic)" in told
     assert "take the joint as rigid" not in told

@@ -44,7 +44,7 @@ def test_a_stiffness_that_may_be_infinite(by_camera):
     assert high == np.inf
     assert not result.term("stiffness").decided[0]
     assert np.isnan(result.stiffness[0])
-    assert "not decided" in result.summary()
+    assert "not determined" in result.summary()
 
 
 def test_truth_is_within_a_few_standard_errors(by_camera, by_encoders):

@@ -232,7 +232,7 @@ def test_derivatives_are_those_of_the_motion(law):
 
 
 def test_derivative_by_coulomb_friction():
-    """Where links turn round moves with friction, so that the motion is not quite smooth in it: by a large step."""
+    """Where links reverse moves with friction, so that the motion is not quite smooth in it: by a large step."""
     layout, values, motor, links, start = exact(2, 2.0)
     response = response_of(layout, motor)
     k, change = layout.n_links, 0.2 * values[layout.n_links]

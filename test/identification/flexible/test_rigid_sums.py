@@ -63,8 +63,8 @@ def test_a_stiff_joint_has_no_stiffness_but_sums(stiff):
     low, high = result.confidence_intervals()[at]
     assert 0.1 * truth.stiffness < low < truth.stiffness
     assert high > 0.5 * truth.stiffness
-    assert any("stiffness is not decided" in remark for remark in result.remarks)
-    assert "not decided" in result.summary()
+    assert any("stiffness is not determined" in remark for remark in result.remarks)
+    assert "not determined" in result.summary()
     values, errors = found_sums(result, 2)
     np.testing.assert_allclose(values, true_sums(truth), rtol=0.03)
     assert (errors < 0.03 * values).all()

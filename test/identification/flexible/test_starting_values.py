@@ -29,7 +29,7 @@ def solved(experiment, robot=None, terms=MOTOR_TERMS[:2]):
 
 @pytest.mark.parametrize("joint", range(1, 7))
 def test_truth_without_noise(joint):
-    """Springs and motors within a few per cent; friction is smeared where a light link turns round in few samples."""
+    """Springs and motors within a few per cent; friction is smeared where a light link reverses in few samples."""
     truth = pa10.table_one(joint)
     found = solved(shortened(experiments.single_joint(joint, noise=0.0), 6.0))
     limits = {"stiffness": 0.03, "motor_inertia": 0.03, "motor_viscous": 0.05, "coulomb": 0.1, "viscous": 0.1}

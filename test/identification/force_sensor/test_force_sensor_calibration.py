@@ -143,7 +143,9 @@ def test_turned_sensor_and_tilted_base():
 def test_known_bias_needs_no_more_than_two_poses():
     result = ForceSensorCalibration(bias=BIAS).fit(EVEN.rotations[:2], EVEN.load[:2] + BIAS)
     np.testing.assert_allclose([result.mass, *result.center], [MASS, *CENTER], atol=1e-9)
-    with pytest.raises(IdentificationError, match=r"1 pose\(s\) show 3 of 4 unknowns and leave open mcx, mcy, mcz"):
+    with pytest.raises(
+        IdentificationError, match=r"1 pose\(s\) show 3 of 4 unknowns and leave undetermined mcx, mcy, mcz"
+    ):
         ForceSensorCalibration(bias=BIAS).fit(EVEN.rotations[:1], EVEN.load[:1] + BIAS)
 
 
@@ -163,8 +165,8 @@ def about_vertical(angles: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize(
     ("rotations", "wrench", "message"),
     [
-        (EVEN.rotations[:1], EVEN.load[:1], "1 pose.*show 6 of 10 unknowns.*leave open m, mcx"),
-        (EVEN.rotations[:2], EVEN.load[:2], "2 pose.*show 9 of 10 unknowns.*leave open mcx"),
+        (EVEN.rotations[:1], EVEN.load[:1], "1 pose.*show 6 of 10 unknowns.*leave undetermined m, mcx"),
+        (EVEN.rotations[:2], EVEN.load[:2], "2 pose.*show 9 of 10 unknowns.*leave undetermined mcx"),
         (about_vertical(np.arange(9.0)), np.repeat(EVEN.load[:1], 9, axis=0), "differ by at most .*e-0[5-9]°|most 0°"),
         (EVEN.rotations, EVEN.in_base(EVEN.load), "contradicts the data.*0% if they are in the frame of the base"),
         (EVEN.rotations.swapaxes(1, 2), EVEN.load, "orientations are those of the base in the sensor"),

@@ -250,7 +250,7 @@ def test_prediction_refuses_what_the_data_do_not_determine(sarcos):
     result = GravityIdentification(sarcos).fit_samples(samples)
     np.testing.assert_allclose(result.predict_samples(samples), sarcos_torque(q), atol=1e-6)
     np.testing.assert_allclose(result.predict(q)[:, 4:], sarcos_torque(q)[:, 4:], atol=1e-6)
-    assert np.isnan(result.predict(q)[:, :4]).all()  # their offset cannot be told from gravity
+    assert np.isnan(result.predict(q)[:, :4]).all()  # their offset cannot be distinguished from gravity
     turned = make_samples(q + np.array([0, 0, 0.5, 0, 0, 0, 0]), sarcos_torque(q), direction)
     assert np.isnan(result.predict_samples(turned)[:, 2]).all()
 
@@ -276,7 +276,9 @@ def test_intervals_cover_the_truth(sarcos):
 
 def test_one_pose_is_refused(sarcos):
     q = np.random.default_rng(10).uniform(-1, 1, (1, 7))
-    with pytest.raises(IdentificationError, match=r"decide no joint's gravity parameters: joint_1: only 1 different"):
+    with pytest.raises(
+        IdentificationError, match=r"determine no joint's gravity parameters: joint_1: only 1 different"
+    ):
         GravityIdentification(sarcos).fit_samples(make_samples(q, sarcos_torque(q)))
 
 

@@ -137,5 +137,5 @@ def test_joints_that_come_from_one_side_alone_tell_the_torque_of_that_direction(
 def test_nothing_but_holds_is_refused():
     own = sticking("kinova")
     samples = experiment("kinova", 1).take([1, 2, 3, 4])
-    with pytest.raises(IdentificationError, match="decide no joint"):
+    with pytest.raises(IdentificationError, match="determine no joint"):
         GravityIdentification(own.robot).fit_samples(samples)

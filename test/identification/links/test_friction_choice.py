@@ -36,7 +36,7 @@ def runs(robot, drive, noise=0.2, size=0.6, seed=0):
 
 
 def matched(robot, seed=0, size=0.6, **drive) -> Drive:
-    """Friction that turns round as fast as the first candidates."""
+    """Friction that reverses as fast as the first candidates."""
     speeds = [Fourier(robot.n_joints, seed + k, size=size)(np.arange(0, 20, 0.01))[1] for k in (0, 1)]
     speed = np.sqrt(np.mean(np.concatenate(speeds) ** 2, axis=0))
     return Drive(smoothing=0.02 * speed, **drive)
@@ -49,7 +49,7 @@ def test_candidates_start_with_the_simplest():
     assert len(others) == 15
     assert all(friction.offset for friction in others)
     assert not any(friction.rotor_inertia for friction in friction_candidates(1.0, rotor_inertia=False))
-    assert friction_candidates(0.0) == friction_candidates(1.0)  # a joint that rests
+    assert friction_candidates(0.0) == friction_candidates(1.0)  # a joint at standstill
     for friction in friction_candidates(1234.56):
         assert friction.smoothing in (25.0, 99.0)
 

@@ -249,7 +249,7 @@ def test_a_joint_that_rests_gets_no_numbers(estimator, position_noise):
         assert np.isnan(estimate[f"viscous {joint}"])
     assert np.isfinite(estimate["coulomb elbow_joint"])
     assert np.isnan(result.base_parameters.standard_errors[np.isnan(result.base_parameters.values)]).all()
-    (remark,) = [remark for remark in result.remarks if remark.startswith("this motion does not decide")]
+    (remark,) = [remark for remark in result.remarks if remark.startswith("this motion does not determine")]
     assert "viscous shoulder_lift_joint" in remark
     # What is open stays near the URDF, so that links are not absurd.
     assert np.max(np.abs(result.parameters - result.robot.parameters)) < 40

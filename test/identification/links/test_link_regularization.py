@@ -1,4 +1,4 @@
-"""All parameters of the links from base parameters: nearest to the prior, whatever the data leave open."""
+"""All parameters of the links from base parameters: nearest to the prior, whatever the data leave undetermined."""
 
 import numpy as np
 import pytest
@@ -161,7 +161,7 @@ def test_nearest_has_the_smallest_divergence_to_second_order(columns):
 
 
 def test_what_the_data_leave_open_stays_at_the_prior(columns):
-    """Base parameters that these data do not decide are not zero, as least squares of minimum norm has them."""
+    """Base parameters that these data do not determine are not zero, as least squares of minimum norm has them."""
     lacking = [0, 4, columns.n_inertial + 1]
     full, problem = problem_of(columns, lacking)
     fit, _ = problem.weighted()

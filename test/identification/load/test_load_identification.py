@@ -164,7 +164,7 @@ def test_a_joint_that_stands_counts_only_where_it_has_no_stiction(coulomb):
     recording = Recording(robot.joint_names, time, motion[0], np.full_like(torque, np.nan), torque)
     share = LoadEquations(KnownArm(model), [recording]).loosened(np.full(robot.n_joints, 0.05)).share
     assert share[1] == (0.0 if coulomb else 1.0)
-    # The others stand for moments only, as they turn round.
+    # The others stand for moments only, as they reverse.
     assert np.delete(share, 1).min() > 0.6
 
 

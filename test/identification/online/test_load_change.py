@@ -99,7 +99,7 @@ def test_at_rest_a_torque_changes_with_the_load_or_with_a_joint_that_creeps(way)
 
 @pytest.mark.slow
 def test_an_arm_that_sets_off_slowly_has_dropped_nothing():
-    """Friction of joints that stood turns round as they creep off, before any of them is seen to move."""
+    """Friction of joints that stood reverses as they creep off, before any of them is seen to move."""
     robot, rng = RobotModel.from_urdf(demo_arm_urdf()), np.random.default_rng(0)
     motion = moves(robot, 120.0, RATE, rng, 0.1, (3.0, 10.0))
     q, torque = stuck(robot, motion, mujoco_torque(robot, motion, [(0.0, block(1.5))]), rng)

@@ -123,7 +123,7 @@ def test_readings_of_another_robot():
 
 
 def test_joint_that_swings_back_is_left_out():
-    """Friction of the other sign in a tenth of the rests, which the direction of the approach does not show."""
+    """Friction of the other sign in a tenth of the dwells, which the direction of the approach does not show."""
     robot = bench.aslant_robot()
     rng = np.random.default_rng(14)
     truth = bench.Truth.draw(rng, robot)
@@ -136,7 +136,7 @@ def test_joint_that_swings_back_is_left_out():
     assert np.all(result.fit.left_out > 10)
     assert np.all(np.abs(result.gain - truth.gain) < 4 * result.per_joint("gain")[1])
     assert np.all(result.per_joint("gain")[1] < 2 * clean.per_joint("gain")[1])
-    assert "pairs of rests left out" in result.summary()
+    assert "pairs of dwells left out" in result.summary()
 
 
 @pytest.mark.parametrize("again", [True, False])

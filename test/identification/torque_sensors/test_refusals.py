@@ -1,4 +1,4 @@
-"""Standard errors under residuals that are alike all along a rotation."""
+"""Standard errors under residuals are correlated all along a rotation."""
 
 import numpy as np
 import pytest

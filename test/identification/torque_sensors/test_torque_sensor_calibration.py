@@ -193,7 +193,7 @@ def test_one_joint_with_a_mass_of_unknown_centre_gives_no_gain():
     assert np.isnan(result.gain).all()
     assert "turn more joints" in result.reasons["gain joint_3"]
     assert "center" in result.reasons["gain joint_3"]
-    assert "not decided" in result.summary()
+    assert "not determined" in result.summary()
     truth, result = one_joint(np.random.default_rng(7), reference_mass=bench.MASS, reference_center=bench.CENTER)
     assert abs(result.gain[2] / truth.gain[2] - 1) < 0.01
 

@@ -93,7 +93,7 @@ def test_slow_motion_counts_if_wanted():
     slow = found.take(np.flatnonzero(~found.static))
     assert 40 <= len(slow) <= 90
     np.testing.assert_array_equal(slow.direction[:, 0], np.sign(0.06 * np.cos(0.2 * slow.time)))
-    assert streamed(recording, 100).static.all(), "where it turns round, it rests"
+    assert streamed(recording, 100).static.all(), "where it reverses, it rests"
 
 
 PERIOD = 10.0

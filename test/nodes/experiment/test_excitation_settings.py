@@ -34,7 +34,7 @@ def planned(**given) -> FourierPlan:
 
 
 def recording(path, duration: float):
-    """A motion of the middle joint alone, with its torques and friction; what it leaves open is far from known."""
+    """A motion of the middle joint alone, with its torques and friction; what it leaves is far from known."""
     time = np.arange(0.0, duration, 0.01)
     q, qd, qdd = np.zeros((3, len(time), 3))
     rate = 2 * np.pi * 0.3
