@@ -209,7 +209,7 @@ def _near(name: str, other: str, distance: float, time: float) -> str:
 USUAL = 0.9
 """Capsules of links two joints apart that have the clearance in less than this part of all poses lack it by design."""
 NEAR = 3
-"""Of links up to so many joints apart, capsules that overlap in OFTEN of all poses are looked at more closely."""
+"""Number of joints between links up to which capsules that overlap in OFTEN of all poses are looked at more closely."""
 OFTEN = 0.02
 
 

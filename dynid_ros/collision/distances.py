@@ -28,7 +28,7 @@ class Contact(NamedTuple):
 
 
 def segment_segment(a0: np.ndarray, a1: np.ndarray, b0: np.ndarray, b1: np.ndarray) -> Contact:
-    """Of segments a0-a1 from segments b0-b1 (Ericson, Real-Time Collision Detection, 5.1.9); zero where they cross."""
+    """Return the contact of segments a0-a1 with segments b0-b1 (Ericson 5.1.9); zero where they cross."""
     a, b, between = a1 - a0, b1 - b0, a0 - b0
     aa, bb, ab = dot(a, a), dot(b, b), dot(a, b)
     a_between, b_between = dot(a, between), dot(b, between)
@@ -52,7 +52,7 @@ def segment_segment(a0: np.ndarray, a1: np.ndarray, b0: np.ndarray, b1: np.ndarr
 
 
 def segment_box(p0: np.ndarray, p1: np.ndarray, half: np.ndarray) -> Contact:
-    """Of segments p0-p1 from boxes about the origin with half sides `half` (3,) or (K, 3, 1).
+    """Return the contact of segments p0-p1 with boxes about the origin with half sides `half` (3,) or (K, 3, 1).
 
     Inside it is the depth of the deepest point below the nearest face. Both are the least signed distance over the
     segment, which is a convex function along it.

@@ -118,7 +118,7 @@ def _way_out(path: Path) -> str:
 
 
 SIDES = 16
-"""Of the prism about a cylinder."""
+"""Number of sides of the prism about a cylinder."""
 
 
 def box_faces(size: np.ndarray) -> np.ndarray:

@@ -31,7 +31,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import nnls
 
-from dynid_ros.estimation.normal_equations import RANK_TOLERANCE, LinkProblem
+from dynid_ros.estimation.identifiability import RANK_TOLERANCE
+from dynid_ros.estimation.normal_equations import LinkProblem
 
 NO_SHARE = 1e-9
 """Leverage that counts as none."""

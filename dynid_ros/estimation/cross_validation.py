@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from dynid_ros.estimation.normal_equations import LinkFactors, LinkProblem
 
 ROUNDING = 1e-12
-"""Of the squared torque: smaller squared errors are rounding of the normal equations."""
+"""Smallest squared error, in parts of the squared torque: less is rounding of the normal equations."""
 RIDGE = 1e-10
-"""Of a column's norm: terms that the samples do not distinguish share what they explain."""
+"""Ridge, in parts of a column's norm: terms that the samples do not distinguish share their effect."""
 
 
 @dataclass(frozen=True, eq=False)

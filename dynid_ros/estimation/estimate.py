@@ -12,7 +12,7 @@ from scipy.special import chdtri, fdtri, ndtri, stdtrit
 
 
 LEVEL = 0.95
-"""Of every interval that is printed."""
+"""Level of every interval that is printed."""
 
 
 def half_width(error: ArrayLike, freedom: ArrayLike = np.inf, level: float = LEVEL) -> NDArray:

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from scipy.linalg import qr
 
 RANK_TOLERANCE = 1e-4
-"""Of singular values of unit columns. What motion determines has more than 1e-3; noise of positions feigns 1e-5."""
+"""Tolerance of singular values of unit columns: motion determines those above 1e-3, noise of positions feigns 1e-5."""
 NO_EFFECT = 1e-5
 """Norm of a column that counts as zero, of what is usual: right angles written as 1.5708 leave that much."""
 LEAK = 1e-3
@@ -18,7 +18,7 @@ SMALLEST_SHARE = 1e-4
 
 @dataclass(frozen=True, eq=False)
 class Determinacy:
-    """Of k parameters.
+    """Which of k parameters normal equations determine.
 
     Attributes:
         singular_values: (k,) of the weighted regressor with columns of unit norm, descending.
@@ -43,7 +43,7 @@ class Determinacy:
 
     @classmethod
     def of(cls, information: NDArray, usual: NDArray) -> "Determinacy":
-        """Of normal equations (k, k), the noise being 1, beside those of a `usual` motion."""
+        """Judge normal equations (k, k), the noise being 1, compared with those of a `usual` motion."""
         norms = np.sqrt(np.diag(information))
         shown = norms > NO_EFFECT * np.sqrt(np.diag(usual))
         norms = np.where(shown, norms, 0.0)
@@ -66,7 +66,7 @@ class Determinacy:
 
     @property
     def condition_number(self) -> float:
-        """Of the regressor with columns of unit norm; infinite where the rank is short."""
+        """Condition number of the regressor with columns of unit norm; infinite where the rank is short."""
         if self.rank < len(self.singular_values):
             return np.inf
         return float(self.singular_values[0] / self.singular_values[-1])

@@ -251,7 +251,7 @@ def project(rows: NDArray, vectors: NDArray) -> NDArray:
     return basis @ (basis.T @ vectors)
 
 
-RANK_TOLERANCE = 1e-9
+ROUNDING_RANK_TOLERANCE = 1e-9
 """Singular values of the column-scaled matrix below this fraction of the largest count as zero."""
 
 MINIMUM_FREEDOM = 4
@@ -284,7 +284,7 @@ class LeastSquaresFit:
 
 
 def solve(
-    matrix: NDArray, right: NDArray, weights: NDArray | None = None, tolerance: float = RANK_TOLERANCE
+    matrix: NDArray, right: NDArray, weights: NDArray | None = None, tolerance: float = ROUNDING_RANK_TOLERANCE
 ) -> LeastSquaresFit:
     """Solve by SVD of the weighted matrix with unit columns.
 

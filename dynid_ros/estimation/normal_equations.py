@@ -8,6 +8,7 @@ from typing import Generic, Protocol, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynid_ros.estimation.identifiability import RANK_TOLERANCE
 from dynid_ros.estimation.least_squares import LeastSquaresFit, solve
 
 ROUNDING = 1e-14
@@ -78,7 +79,7 @@ def gram_factor(gram: NDArray) -> NDArray:
 PARTS = 5
 """Parts of a recording that are left out in turn."""
 STRETCHES = 20
-"""Of a recording, at most."""
+"""Largest number of stretches of a recording."""
 SAMPLES_PER_STRETCH = 25
 
 
@@ -162,10 +163,8 @@ ROUNDS = 20
 SETTLED = 1e-6
 PROBLEM_ROUNDING = 1e-9
 """Columns below this share of a joint's largest are rounding: brought to unit norm they would count."""
-RANK_TOLERANCE = 1e-4
-"""Of singular values of unit columns. What motion determines has more than 1e-3; noise of positions feigns 1e-5."""
 SMALLEST_NOISE = 1e-12
-"""Of a joint's RMS torque: noise below is rounding."""
+"""Smallest noise, in parts of a joint's RMS torque: less is rounding."""
 
 
 class LinkProblem:

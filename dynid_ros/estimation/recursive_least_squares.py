@@ -149,7 +149,7 @@ class SquareRootInformation:
         return dtrtrs(np.asfortranarray(R), self._considered[:-1])[0]
 
     def decomposition(self) -> Decomposition:
-        """Of R with columns of unit norm; see `decompose` for what counts.
+        """Decomposition of R with columns of unit norm; see `decompose` for what counts.
 
         Raises:
             IdentificationError: rows that are not finite were added.

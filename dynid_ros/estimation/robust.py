@@ -191,7 +191,7 @@ def _noise(residual: NDArray, floor: NDArray | float = 0.0) -> NDArray:
 
 
 def _covariance(blocks: Blocks, fit: LinearFit, noise: NDArray, threshold: float, *, scaled: bool) -> NDArray:
-    """Of an M-estimator, A⁻¹ B A⁻¹ with A = Σ ψ' y yᵀ and B = Σ ψ² y yᵀ over rows y, within the determined space."""
+    """Return A⁻¹ B A⁻¹ with A = Σ ψ' y yᵀ and B = Σ ψ² y yᵀ over rows y, within the determined space."""
     slope, square = np.zeros((2, fit.rank, fit.rank))
     for regressor, torque in blocks():
         Y, tau = _checked(regressor, torque)

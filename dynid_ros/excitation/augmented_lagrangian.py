@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 ITERATIONS = 30
-"""Of the quasi-Newton method between two updates of the multipliers."""
+"""Iterations of the quasi-Newton method between two updates of the multipliers."""
 MEMORY = 20
 FIRST_PENALTY = 10.0
 PENALTY_GROWTH = 2.0

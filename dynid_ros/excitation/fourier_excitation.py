@@ -120,7 +120,7 @@ def _plain(values: NDArray) -> object:
 
 MOST_WORKERS = 4
 NOISE = 0.01
-"""Of a torque limit, where nothing else is known of the noise; only its proportions matter to a design."""
+"""Noise in parts of a torque limit, where nothing else is known of it; only its proportions matter to a design."""
 
 
 class FourierExcitation(GuardedExperiment):

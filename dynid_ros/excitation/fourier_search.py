@@ -24,7 +24,7 @@ from dynid_ros.trajectories.workspace import Workspace
 POSES = (256, 4096)
 """Poses looked at (powers of two), the second number where the first has none that is allowed."""
 PART = 0.99
-"""Of the limits, that a motion takes at most."""
+"""Part of the limits that a motion takes at most."""
 SHRINK = 0.8
 SHRINKS = 16
 """How often a motion that leaves its room is made smaller, down to a thirtieth."""
@@ -125,7 +125,7 @@ def excess(source: InformationSource, room: MotionRoom, series: FourierSeries, t
 
 
 SAMPLES_PER_CYCLE = 24
-"""Of the highest harmonic, in the search."""
+"""Samples per cycle of the highest harmonic, in the search."""
 DENSER = 10
 """How many times more samples a motion is checked at."""
 ON_THE_WAY = (0.95, 0.8, 0.5)
@@ -136,7 +136,7 @@ MARGIN, CLEARANCE = 0.01, 0.01
 SAFE = 0.002
 """Part of each limit, or of 0.1 m, that is left even there: motions are not looked at everywhere."""
 PART_OF_ROOM = 0.3
-"""Of the distance that two things usually have, at most so much is kept free: some are close by design."""
+"""Largest clearance, in parts of the median distance of two things: some are close by design."""
 MENDING = 3
 """How often a motion that still exceeds a limit between samples is sought once more with more of it kept free."""
 PATIENCE, STUCK = 8, 0.02

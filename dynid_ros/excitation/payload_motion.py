@@ -117,7 +117,7 @@ AXES = ("x", "y", "z")
 SHORTLIST = 128
 """Poses with well spread wrist axes, and room around them, that are rated by the load's regressor."""
 TRIES = 3
-"""Of them, those whose whole motion is planned; the best conditioned one is taken."""
+"""Number of those whose whole motion is planned; the best conditioned one is taken."""
 SMALLEST = np.deg2rad(10.0)
 SLOWER = 1.2
 SLOWDOWNS = 12

@@ -185,7 +185,7 @@ class LinkEquations(Equations[AnyColumns]):
 
     @property
     def noise_factor(self) -> float:
-        """Of what the low-pass leaves of white noise, see `LowPass.noise_factor`."""
+        """Factor of what the low-pass leaves of white noise, see `LowPass.noise_factor`."""
         return float(np.mean([low_pass.noise_factor for low_pass in self._filters]))
 
     def _segments(self, number: int, recording: Recording) -> list[LinkSegment]:  # noqa: ARG002 - for those who need it

@@ -247,13 +247,13 @@ def alike(result: LoadResult) -> Iterable[str]:
 
 
 DENSITY = 2700.0
-"""Of the ball, kg/m³: aluminium."""
+"""Density of the ball, kg/m³: aluminium."""
 SMALLEST_MASS = 1e-3
-"""Of the ball, kg."""
+"""Smallest mass of the ball, kg."""
 FARTHEST = 1.0
 """Largest distance of the ball from the frame in each direction, m."""
 WEIGHT = 1.0
-"""Of the ball: as of one observation that knows each second moment to about its own size."""
+"""Weight of the ball: as of one observation that knows each second moment to about its own size."""
 DECIDED = 1e-12
 """Smallest eigenvalue of a correlation matrix that is no rounding."""
 

@@ -68,7 +68,7 @@ def _diagonal(values: NDArray) -> NDArray:
 LINK_TERMS = ("coulomb", "viscous")
 MOTOR_TERMS = ("motor_inertia", "motor_viscous")
 OTHER_BASE = 1e-6
-"""Of the highest velocity: the most that velocities may differ from what the base frequency makes of the positions."""
+"""Largest difference of velocities from what the base frequency makes of the positions, in parts of the highest."""
 
 
 class _Term(NamedTuple):

@@ -168,7 +168,7 @@ ADDED = 20.0
 FEWEST = 8
 """Samples added, so that the motion comes through, where a rate is not known."""
 SAMPLES = 32
-"""Of a period that are looked at."""
+"""Number of samples of a period that are looked at."""
 MOST = 3
 """Motions named."""
 EQUAL = 1.1

@@ -26,7 +26,7 @@ TURN, SLIDE = np.pi, 0.5
 
 @dataclass(frozen=True, eq=False)
 class JudgedMotion:
-    """Of n joints.
+    """What a motion covers, of n joints.
 
     Attributes:
         samples: how many equations each joint has.
@@ -57,7 +57,7 @@ class JudgedMotion:
         rate: float | None = None,
         limits: MotionLimits | None = None,
     ) -> JudgedMotion:
-        """Of stretches of position, velocity and acceleration, (M, n) each.
+        """Judge stretches of position, velocity and acceleration, (M, n) each.
 
         Raises:
             TrajectoryError: too few samples, one that is not finite, no joint moves, or limits or a rate that are none.

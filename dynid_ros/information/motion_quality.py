@@ -117,7 +117,7 @@ class ShownParameters:
 
     @property
     def condition_number(self) -> float:
-        """Of the weighted regressor with columns of unit norm; infinite where the rank is short."""
+        """Condition number of the weighted regressor with columns of unit norm; infinite where the rank is short."""
         return self.determinacy.condition_number
 
     @property

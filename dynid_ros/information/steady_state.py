@@ -65,9 +65,9 @@ class FlexibleJoints:
 PAST = 1.25
 """How far the highest harmonic goes past the highest resonance."""
 BELOW = 0.5
-"""Of the lowest resonance: the highest base frequency."""
+"""Highest base frequency, in parts of the lowest resonance."""
 COMMANDS_PER_CYCLE = 10
-"""Of the highest harmonic, at least, for a controller to follow."""
+"""Fewest commands per cycle of the highest harmonic, for a controller to follow."""
 
 
 class Resonance(NamedTuple):

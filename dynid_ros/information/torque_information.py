@@ -157,7 +157,7 @@ def _unit(robot: RobotModel, name: str) -> str:
 
 
 SMOOTHING = 0.02
-"""Of the speed limit: Coulomb friction changes its sign within such a velocity, for its step has no gradient."""
+"""Velocity within which Coulomb friction reverses, in parts of the speed limit: a step has no gradient."""
 
 
 class Rows(NamedTuple):

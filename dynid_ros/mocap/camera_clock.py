@@ -16,7 +16,7 @@ from dynid_ros.signals.clock_alignment import ClockAlignment, align_clocks
 
 
 STEP = 0.02
-"""Of the grid, s."""
+"""Step of the grid, s."""
 
 INTERVAL = 0.1
 """Time within which a turn is measured, s: noise of the markers matters little, and motion is not smeared."""

@@ -122,7 +122,7 @@ PROMISING = (10, 6)
 
 LONGEST_TURN = 0.6
 DAMPING = 1e-6
-"""Of the normal matrix, in parts of its trace: what the markers do not tell stays where it starts."""
+"""Damping of the normal matrix, in parts of its trace: what the markers do not determine stays where it starts."""
 
 
 def search(seen: SeenOnLinks, *, mirrored: bool = False, frames: int = FRAMES) -> tuple[NDArray, NDArray, float]:

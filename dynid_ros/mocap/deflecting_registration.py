@@ -25,7 +25,7 @@ USUAL = np.deg2rad(1.0)
 """Deflection to start from, rad; a sliding joint gives way by a tenth of that in m."""
 
 NOISE = 1e-3
-"""Of a coordinate, to start from, m."""
+"""Standard deviation of a coordinate, to start from, m."""
 
 LEAST = 1e-6
 BLOCKS = 10

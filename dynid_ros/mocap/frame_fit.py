@@ -25,7 +25,7 @@ MINGLED = 1e-4
 """Share (squared) of a joint in a combination that is not told, from which the joint's own position is unknown."""
 
 LONGEST_STEP = 0.5
-"""Of a joint in one iteration, rad or m."""
+"""Longest step of a joint in one iteration, rad or m."""
 
 SETTLED = 1e-6
 """Step, rad or m, after which a frame is left as it is: a hundredth of what noise makes."""

@@ -34,7 +34,7 @@ class Body:
 
     @classmethod
     def of(cls, parameters: NDArray) -> Body:
-        """Of parameters (10,)."""
+        """Make the body of parameters (10,)."""
         mass = float(parameters[0])
         possible = bool(is_possible(parameters))
         central = central_moments(parameters) if mass > 0 else np.full((3, 3), np.nan)

@@ -205,6 +205,6 @@ def _keys(friction: JointFriction) -> list[tuple]:
 
 
 def _coupling_keys(friction: JointFriction) -> tuple[tuple, ...]:
-    """Of the terms of a pair, `friction` being that of its first joint."""
+    """Return the keys of a pair's terms; `friction` is that of its first joint."""
     inertia, viscous, coulomb = COUPLING_TERMS
     return (inertia,), (viscous,), (coulomb, friction.smoothing, friction.dead_zone)

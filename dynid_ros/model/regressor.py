@@ -41,7 +41,7 @@ def torque_regressor(chain: Chain, gravity: np.ndarray, motion: Sequence[np.ndar
 
 
 class Taped(NamedTuple):
-    """Of one link: motion vectors (j + 3, 6, N) in its joint frame, the last the joint's own twist, and features."""
+    """Motion vectors (j + 3, 6, N) of one link in its joint frame, the last the joint's own twist, and features."""
 
     vectors: np.ndarray
     features: np.ndarray

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dynid_ros.model.inertia import inertia_matrix, skew
 
 STEP = 1e-30
-"""Of complex-step derivatives, which know no rounding."""
+"""Step of complex-step derivatives, which know no rounding."""
 LARGEST_AXIS_ERROR = 0.35
 """Standard error of a principal axis, rad, above which it means nothing."""
 AXIS_PAIRS = ((1, 2), (0, 2), (0, 1))

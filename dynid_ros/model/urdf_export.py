@@ -106,7 +106,7 @@ def _element(children: Sequence[str], margin: bytes, step: bytes) -> bytes:
 
 SOURCE = "URDF"
 LARGEST_ERROR = 1e-9
-"""Of the file's torque, relative to the model's largest: more is no rounding."""
+"""Largest error of the file's torque, relative to the model's largest torque: more is no rounding."""
 ROUNDING = 1e-3
 """Gravity torque below this share of the torque of motion is compared with that."""
 TINY = np.finfo(float).tiny

@@ -34,7 +34,7 @@ from dynid_ros.nodes.shared.topics import LATCHED, JointOrder, RawSubscription
 from dynid_ros.report.drawing import DARK
 
 STEP = np.deg2rad(6.0)
-"""Of the chords of an arc."""
+"""Angle of the chords of an arc, rad."""
 
 
 class Shapes:

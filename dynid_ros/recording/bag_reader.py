@@ -350,7 +350,7 @@ def _at_states(
 
 
 def _linear(known: np.ndarray, values: np.ndarray, at: np.ndarray) -> np.ndarray:
-    """Of torques, which may jump."""
+    """Interpolate torques, which may jump."""
     found = np.column_stack([np.interp(at, known, column, left=np.nan, right=np.nan) for column in values.T])
     if len(known) > 1:
         steps = np.diff(known)
@@ -360,7 +360,7 @@ def _linear(known: np.ndarray, values: np.ndarray, at: np.ndarray) -> np.ndarray
 
 
 def _smooth(known: np.ndarray, values: np.ndarray, at: np.ndarray) -> np.ndarray:
-    """Of positions."""
+    """Interpolate positions."""
     return GapSpline(known, values)(at)
 
 

@@ -74,7 +74,7 @@ class MocapText:
         return MocapText(path, lines, delimiter, unit, rate)
 
     def error(self, line: int, problem: str) -> RecordingError:
-        """Of this file at a line."""
+        """Return the error of this file at a line."""
         return RecordingError(f"{self.path}, line {line + 1}: {problem}")
 
     def cells(self, line: int, width: int = 1, content: str = "more lines") -> list[str]:

@@ -48,7 +48,7 @@ class ClockFit(NamedTuple):
         return bool(np.all(self.copies.noise[seen] < AS_GOOD * other.copies.noise[seen]))
 
     def standard_errors(self, reach: int) -> NDArray:
-        """Of the shift; infinite if the motion does not tell it. `reach`: see `ShiftedCopies.standard_errors`."""
+        """Return those of the shift, infinite if undetermined; `reach`: see `ShiftedCopies.standard_errors`."""
         if not np.linalg.cond(self.copies.information) < SINGULAR:
             return np.full(len(self.shift), np.inf)
         return self.copies.standard_errors(reach)
@@ -100,11 +100,11 @@ def fit_outwards(
 
 
 STEP = 0.02
-"""Of the grid, s."""
+"""Step of the grid, s."""
 SPAN = 2
 """Half the steps over which speeds are taken: noise of the angles matters little, motion below 10 Hz is seen."""
 SHORTEST_OVERLAP = 0.25
-"""Of the shorter record: in less, motions are alike by chance."""
+"""Smallest overlap, in parts of the shorter record: in less, motions correlate by chance."""
 WORTH_A_LOOK = 0.2
 """Evidence for another offset, over that for the best, from which it is looked at closely."""
 MOST = 20

@@ -117,7 +117,7 @@ def central_differences(values: ArrayLike, step: float) -> tuple[NDArray, NDArra
 
 
 LONGEST_GAP = 100.0
-"""Of window or median step, whichever is longer: what is longer counts as this, as where a clock was set by years."""
+"""Longest gap, in window or median step, whichever is longer: a longer one counts as this, as where a clock was set."""
 
 
 def differentiate(time: NDArray, values: NDArray, window: float) -> tuple[NDArray, NDArray]:

@@ -16,7 +16,7 @@ WRITTEN = 1e-8
 """What digits left out of a file may have taken from the rest at the ends: of the coefficients, per s."""
 
 POINTS_PER_CYCLE = 25
-"""Of the highest harmonic. Quintics between such samples meet the series to 1e-8 of its amplitude."""
+"""Samples per cycle of the highest harmonic. Quintics between such samples meet the series to 1e-8 of its amplitude."""
 
 
 @dataclass(frozen=True)

@@ -94,7 +94,7 @@ def check_links(motors: Recording, time: NDArray, link: NDArray) -> None:
 
 
 POOR = 0.2
-"""Of a torque's standard deviation: what a fit that leaves more does not deserve trust for."""
+"""Part of a torque's standard deviation; a fit that leaves more is poor."""
 FOLLOWS = 0.5
 """R² of a spring's torque, of whatever law, by its measured deflection, from which the spring does wind up."""
 SPLIT = ("viscous", "motor_viscous", "motor_inertia")
@@ -158,7 +158,7 @@ def _terms(result: FlexibleResult) -> tuple[str, ...]:
 
 CLOCKS = ("auto", "same", "own")
 UNEXPLAINED = 1.0
-"""Of a torque's standard deviation: a fit that leaves more is worse than none."""
+"""Part of a torque's standard deviation; a fit that leaves more is worse than none."""
 
 
 @dataclass

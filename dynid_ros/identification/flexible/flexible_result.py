@@ -281,7 +281,7 @@ def mean_and_variation(values: Sequence[NDArray]) -> tuple[NDArray, NDArray]:
 
 @dataclass(frozen=True, eq=False)
 class MeasuredSpring:
-    """Of one joint, N samples of all recordings.
+    """Measured torque and deflection of one joint, N samples of all recordings.
 
     Attributes:
         joint: its name.
@@ -406,7 +406,7 @@ def resonances(layout: Layout, solution: Solution, runs: Sequence[Run]) -> tuple
 
 
 def _variance(weights: NDArray, information: NDArray, told: NDArray) -> float:
-    """Of a combination, though parts of it may not be decided: infinite if it is not either."""
+    """Return the variance of a combination, parts of which may be undetermined; infinite if it is so too."""
     scale = np.sqrt(np.diagonal(information))
     if (scale[told] == 0).any():
         return np.inf

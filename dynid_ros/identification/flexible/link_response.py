@@ -161,15 +161,15 @@ def _agree(sense: list[float], after: list[float], matrix: list[list[float]]) ->
 
 
 ITERATIONS, FRICTION_ITERATIONS = 15, 4
-"""Of Newton's method; after some, links that hardly know whether they stick keep their direction of friction."""
+"""Iterations of Newton's method; after some, links that nearly stick keep their direction of friction."""
 CONVERGED = 1e-4
 """Last step of Newton's method, in parts of the largest deflection that it found."""
 LOST = 100.0
 """rad or m between motor and link: so far no spring winds up."""
 QUICK_STEP, EXACT_STEP = 1e-3, 2.5e-4
-"""Of the march that finds friction's directions, s; the second leaves some 1e-6 rad."""
+"""Steps of the march that finds friction's directions, s; the second leaves some 1e-6 rad."""
 STICKING = 0.1
-"""Of the velocity that friction takes or gives in a sample: what counts as sticking in derivatives."""
+"""Part of the velocity that friction takes or gives in a sample below which derivatives count a joint as sticking."""
 
 
 class LinkMotion(NamedTuple):

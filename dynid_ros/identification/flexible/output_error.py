@@ -28,7 +28,7 @@ from dynid_ros.progress import advance, each
 SMOOTHING = (6, 0.1)
 """Frequencies to either side over which a density is averaged, and at least this share of their number."""
 LEAST_DENSITY = 1e-6
-"""Of noise, in parts of its mean."""
+"""Smallest spectral density of noise, in parts of its mean."""
 
 
 def whiteners(run: Run, channels: Sequence[Channel], *, start: bool = False) -> dict[int, NDArray]:
@@ -73,13 +73,13 @@ def _averaged(spectra: NDArray, counted: NDArray) -> NDArray:
 
 ITERATIONS, REFUSED = 30, 7
 WORTH = 0.02
-"""Of the logarithm of the likelihood: what a step must promise to be taken."""
+"""Gain of the logarithm of the likelihood that a step must promise to be taken."""
 WEIGHTINGS = 3
 """Times that the densities of noise are estimated anew."""
 DAMPING = (1e-3, 10.0, 1e-9)
-"""Of Levenberg and Marquardt: first, factor, least."""
+"""Damping of Levenberg and Marquardt: first, factor, smallest."""
 SOFTEST = 0.1
-"""Of the stiffness that a search starts from."""
+"""Softest spring that is tried, in parts of the stiffness that a search starts from."""
 UNDECIDED = 1e-10
 """Eigenvalue of the information, in units of its diagonal, below which a direction is undecided."""
 

@@ -20,7 +20,7 @@ from dynid_ros.signals import LowPass, Motion
 NODES = 6
 """Samples of the links' motion that an interpolation at the times of their sensor takes."""
 LEAST_VARIANCE = 1e-24
-"""Of a motor's harmonic, rad² or m²."""
+"""Smallest variance of a motor's harmonic, rad² or m²."""
 CLOCK_TERMS = ("clock_offset", "clock_drift")
 
 

@@ -18,11 +18,11 @@ from dynid_ros.signals.periodic import FourierSeries, base_frequency
 
 
 FIRST_HARMONICS = 8
-"""Of the series that finds the base frequency."""
+"""Number of harmonics of the series that finds the base frequency."""
 SIGNIFICANT = 5.0
 """Amplitude of a harmonic, in standard errors, above which it is one."""
 DIGITS, AGREES = 4, 4.0
-"""Of a commanded frequency or period; and how many standard errors it may be off."""
+"""Digits of a commanded frequency or period; and how many standard errors it may be off."""
 UNEXPLAINED = 1.3
 """What a series leaves, in parts of the noise, up to which motors count as periodic."""
 
@@ -84,19 +84,19 @@ HIGHEST = 0.8
 LEAST_BAND = 5.0
 """Hz."""
 HELD = 0.995
-"""Of the power of each joint's motion, by the frequencies that are compared."""
+"""Part of the power of each joint's motion that the compared frequencies must hold."""
 LOWEST_BINS = 3
 """Are always compared: means, which hold zeros and gravity, and what is next to them."""
 BETWEEN_LINES = 4
-"""Of the frequencies between the lines of a periodic motion one in so many is compared too."""
+"""Between the lines of a periodic motion one frequency in so many is compared too."""
 ENOUGH = 250.0
 """Samples per second: of quicker recordings not all are needed."""
 MARGIN = 0.05
-"""Of both ends of a run, in which links are not compared, s: their clock may yet be moved by so much."""
+"""Length of both ends of a run in which links are not compared, s: their clock may yet be moved by so much."""
 LONGEST_STEP, FEW_JOINTS = 2e-3, 1
 """Step of the prediction of so many joints, s; with more of them samples are the steps, for the sake of time."""
 SHORTEST = 1.0
-"""Of a stretch without gaps, s."""
+"""Shortest stretch without gaps, s."""
 SPLINE_SAMPLES = 4
 """The fewest that a cubic spline goes through."""
 

@@ -244,7 +244,7 @@ class SpringFit:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the values."""
+        """Names of the values."""
         return self.spring.names
 
     @property

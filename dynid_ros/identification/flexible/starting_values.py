@@ -20,17 +20,17 @@ from dynid_ros.model.friction import JointFriction
 from dynid_ros.signals import LowPass, Motion, filtered_motion
 
 NOT_LESS = 1e-3
-"""Of its scale: least inertia of a motor, friction and the like that a search starts from."""
+"""Smallest motor inertia, friction and the like that a search starts from, in parts of its scale."""
 NOISY = 3.0
-"""Of stiffnesses by regressing torque on deflection and the other way round: beyond, the deflection is noise."""
+"""Ratio of the stiffnesses by regressing torque on deflection and the reverse, above which the deflection is noise."""
 MOST = 100.0
-"""Of the lesser of these: where a search starts at the most, its resonance resolved by the steps as well."""
+"""Largest start of a search, in parts of the smaller of these; its resonance is resolved by the steps as well."""
 PRIORS = (1e-3, 1e-2, 1e-1, 1.0, 10.0, 1e3)
 """Weights of nominal links, in parts of what the runs tell: the least with which links have inertia in every pose."""
 LEAST_INERTIA = 0.2
-"""Of the nominal one about a joint."""
+"""Smallest inertia about a joint, in parts of the nominal one."""
 LEAST_EIGENVALUE = 0.02
-"""Of the inertia matrix with ones on its diagonal."""
+"""Smallest eigenvalue of the inertia matrix with ones on its diagonal."""
 POSES = 40
 
 

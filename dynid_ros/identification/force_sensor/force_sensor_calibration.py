@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import f as f_distribution
 
 from dynid_ros.errors import IdentificationError
+from dynid_ros.estimation.identifiability import RANK_TOLERANCE
 from dynid_ros.estimation.least_squares import LeastSquaresFit, solve, solve_grouped
 from dynid_ros.identification.force_sensor.force_sensor_result import ForceSensorResult
 from dynid_ros.identification.force_sensor.static_readings import (
@@ -43,12 +44,10 @@ from dynid_ros.recording.checks.channels import require_sound
 # Standard errors of a static calibration, whose residuals are no noise: a sensor drifts as it warms up.
 
 
-RANK_TOLERANCE = 1e-4
-"""Of singular values of unit columns: poses alike to a hundredth of a degree count as one."""
 BLOCKS = 10
 """Stretches of neighbouring poses, left out in turn."""
 DEGREES = (1, 2)
-"""Of the drift that is looked for."""
+"""Degrees of the polynomials in time of the drift that is looked for."""
 DRIFTS = 1e-3
 """Probability with which noise feigns as much drift in an axis."""
 NORMAL = 1e6
@@ -105,7 +104,7 @@ class WeightedPoses:
 
     @cached_property
     def drifts(self) -> dict[int, float]:
-        """Of each axis that drifts, counted from 0, how far, N or N m."""
+        """How far each axis drifts, N or N m, by axis from 0; only those that do."""
         poses, axes = self.wrench.shape
         wanted = self.fit.rank + len(DEGREES) * axes
         if poses < FEWEST or self._drifting.rank < wanted:

@@ -64,7 +64,7 @@ class ForceSensorResult:
 
     @property
     def mass(self) -> float:
-        """Of what hangs on the sensor, kg."""
+        """Mass of what hangs on the sensor, kg."""
         return float(self.values[0])
 
     @property

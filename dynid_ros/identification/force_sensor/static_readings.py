@@ -194,7 +194,7 @@ LEAST_READINGS = 5
 
 
 class StaticReadings(NamedTuple):
-    """Of M poses.
+    """Mean readings of M poses.
 
     Attributes:
         rotations: (M, 3, 3) axes of the sensor in the base, as columns.

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.estimation.estimate import half_width
-from dynid_ros.estimation.least_squares import RANK_TOLERANCE, solve, solve_grouped
+from dynid_ros.estimation.least_squares import ROUNDING_RANK_TOLERANCE, solve, solve_grouped
 from dynid_ros.identification.gravity.gravity_result import (
     MAXIMUM_INFLATION,
     MOMENT_LABELS,
@@ -318,7 +318,7 @@ class _Problem:
         """(r, k) orthonormal rows that span what the data determine, in columns divided by the (k,) scale."""
         scale = np.linalg.norm(self.matrix, axis=0)
         _, s, vt = np.linalg.svd(self.matrix / scale, full_matrices=False)
-        return vt[s > RANK_TOLERANCE * s[0]], scale
+        return vt[s > ROUNDING_RANK_TOLERANCE * s[0]], scale
 
     def residual_rms(self, values: NDArray) -> NDArray:
         """(n,) per joint; NaN for a joint without rows."""
@@ -342,7 +342,7 @@ class _Solution:
 
     @property
     def linear(self) -> LinearEstimate:
-        """Of the rows."""
+        """Linear estimate by the rows."""
         problem = self.problem
         residual = problem.right - problem.matrix @ self.values
         return LinearEstimate(problem.matrix, self.gain, residual, problem.group, np.nan_to_num(self.sigma))

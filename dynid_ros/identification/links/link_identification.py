@@ -37,9 +37,9 @@ from dynid_ros.settings import check, setting
 
 
 UNBIASED = ("weighted", "ordinary", "sequential", "huber")
-"""Of base parameters, by the data alone."""
+"""Estimators of base parameters, by the data alone."""
 REGULARIZED = ("consistent", "error_model", "ridge", "minimum_norm")
-"""Of all parameters of the links; base parameters are then by "weighted"."""
+"""Estimators of all parameters of the links; base parameters are then by "weighted"."""
 ESTIMATORS = (*REGULARIZED, *UNBIASED)
 
 RIDGE = 10.0

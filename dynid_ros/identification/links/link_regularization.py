@@ -10,8 +10,9 @@ from scipy.optimize import lsq_linear
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.estimation.cross_validation import Fold, folds
+from dynid_ros.estimation.identifiability import RANK_TOLERANCE
 from dynid_ros.estimation.least_squares import decompose
-from dynid_ros.estimation.normal_equations import RANK_TOLERANCE, LinkProblem
+from dynid_ros.estimation.normal_equations import LinkProblem
 from dynid_ros.estimation.physical_consistency import ConsistentProblem
 from dynid_ros.model.inertia import parameter_spread
 from dynid_ros.progress import each

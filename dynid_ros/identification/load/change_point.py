@@ -17,13 +17,13 @@ from dynid_ros.model.inertia import STATIC
 FALSE_ALARM = 1e-4
 """Probability of an alarm at one of the moments that are tried, if residuals are as the standard errors say."""
 LEAST_CHANGE, LEAST_SHIFT = 0.03, 0.004
-"""Of the mass, relative, and of the centre, m: no identification is spoilt by less, which friction and drift feign."""
+"""Smallest change of the mass, relative, and of the centre, m: less spoils nothing, and friction and drift feign it."""
 LEAST_MASS = 0.05
 """In kg: less than this is no load."""
 LEAST_PARTS = 5
 """Stretches before and after a change that is looked for: less does not show the load, nor how far parts differ."""
 LEAST_TIME = 1.0
-"""Of a stretch, s: friction that no model knows is alike for about as long."""
+"""Shortest stretch, s: friction that no model has is correlated for about as long."""
 
 
 @dataclass(frozen=True, eq=False)

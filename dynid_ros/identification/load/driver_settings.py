@@ -15,7 +15,7 @@ from dynid_ros.errors import IdentificationError
 from dynid_ros.identification.load_result import LoadResult
 
 DECIMALS = 9
-"""Of kg, m and kg m²."""
+"""Decimals of kg, m and kg m²."""
 UPRIGHT = 1e-3
 """Sine of the largest angle between gravity and −z that counts as none."""
 

@@ -25,7 +25,7 @@ from dynid_ros.signals import LowPass
 
 CHANGES = ("offset", "coulomb", "viscous")
 AT_REST = 2
-"""Of these, the first that act at rest."""
+"""Number of these, the first, that act at rest."""
 
 
 class TorqueLoadColumns:
@@ -96,7 +96,7 @@ LEAST_WORTH = 10.0
 
 
 class LoadEquations(LinkEquations[TorqueLoadColumns]):
-    """Of motion: torque less the arm's own, and every column, through the low-pass of the arm's identification."""
+    """Equations of motion: torque less the arm's own, and every column, low-passed as the arm's identification does."""
 
     def __init__(self, arm: KnownArm, recordings: Sequence[Recording]):
         super().__init__(arm.model.signals, recordings)
@@ -144,7 +144,7 @@ class LoadEquations(LinkEquations[TorqueLoadColumns]):
 
 
 class StaticLoadEquations(Equations[TorqueLoadColumns]):
-    """Of rests: their mean torques less the arm's gravity torque and offsets.
+    """Equations of dwells: their mean torques less the arm's gravity torque and offsets.
 
     Attributes:
         samples: one for each rest.

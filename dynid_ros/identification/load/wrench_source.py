@@ -164,7 +164,7 @@ class WrenchSource:
                 raise IdentificationError(f"sensor_range is {self.sensor_range}; expected six positive numbers")
 
     def moving(self, robot: RobotModel, recordings: Sequence[Recording]) -> WrenchProblem:
-        """Of motion: all ten parameters.
+        """Make the problem of a motion: all ten parameters.
 
         Raises:
             RecordingError: a joint is missing, or readings of a broken sensor.
@@ -195,7 +195,7 @@ class WrenchSource:
     def resting(
         self, robot: RobotModel, recordings: Sequence[Recording], rules: SampleRules | None = None
     ) -> WrenchProblem:
-        """Of rests: mass and mass moments.
+        """Make the problem of dwells: mass and mass moments.
 
         Raises:
             RecordingError, IdentificationError: as `moving`; no dwells.
@@ -217,7 +217,7 @@ class WrenchSource:
         frame: Frame,
         recordings: Sequence[Recording],
     ) -> WrenchProblem:
-        """Of wrenches in their frame, which do not contradict it."""
+        """Make the problem of wrenches in their frame, which do not contradict it."""
 
         def problem(frame: Frame, turn: NDArray) -> LinkProblem:
             return LinkProblem(seen(frame, turn).factors(columns), columns.own)

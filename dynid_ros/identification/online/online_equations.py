@@ -289,7 +289,7 @@ class OnlineRows:
 
 
 class LoadRows(OnlineRows):
-    """Of a load at the tip: what the torque has beside that of the arm.
+    """Rows of a load at the tip: the torque less that of the arm.
 
     Args:
         robot: the arm.
@@ -332,7 +332,7 @@ class LoadRows(OnlineRows):
 
 
 class LinkRows(OnlineRows):
-    """Of all base parameters of an arm and its friction.
+    """Rows of all base parameters of an arm and its friction.
 
     Args:
         robot: the arm.
@@ -364,5 +364,5 @@ class LinkRows(OnlineRows):
 
 
 def _matrix(rows: Iterable[tuple[float, ...]], count: int, size: int) -> NDArray:
-    """Of `count` rows of `size` floats; to pack them is several times faster than `np.array`."""
+    """Stack `count` rows of `size` floats; to pack them is several times faster than `np.array`."""
     return np.frombuffer(b"".join(starmap(struct.Struct(f"{size}d").pack, rows))).reshape(count, size)

@@ -24,7 +24,7 @@ CUTOFF = 5.0
 """Hz; above what an arm's motion has, below what noise of accelerations and elastic joints have."""
 
 NOISE = 0.005
-"""Of a joint's effort limit."""
+"""Noise of the torque, in parts of a joint's effort limit."""
 
 LINK_FRICTION = JointFriction(offset=True, rotor_inertia=True)
 

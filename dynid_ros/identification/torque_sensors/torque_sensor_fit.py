@@ -19,7 +19,7 @@ ROUNDS = 10
 SETTLED = 1e-3
 """Relative change of the noise at which the iteration ends; its own standard error is larger."""
 MAXIMUM_EVALUATIONS = 200
-"""Of the readings in a round; ten are usual. A problem that leaves much open may need more, but not the end."""
+"""Largest number of evaluations of the readings in a round; ten are common."""
 ODD = 5.0
 """Distance of a pair's difference from the median, in standard deviations by the median, at which it is left out."""
 WELL_TOLD = 1e3

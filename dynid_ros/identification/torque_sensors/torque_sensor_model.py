@@ -151,7 +151,7 @@ class TorqueSensorModel:
 
     @cached_property
     def names(self) -> list[str]:
-        """Of the K unknowns: label and joint, by label; then the moments, then "center x" and so on."""
+        """Names of the K unknowns: label and joint, by label; then the moments, then "center x" and so on."""
         labels = JOINT_LABELS if self.positions else JOINT_LABELS[:3]
         names = [f"{label} {joint}" for label in labels for joint in self.robot.joint_names]
         if self.known is None:

@@ -219,7 +219,7 @@ class TorqueSensorObserver:
 
     @property
     def alarms(self) -> tuple[DriftAlarm, ...]:
-        """Of all joints that have drifted from the reference."""
+        """Alarms of all joints that have drifted from the reference."""
         return tuple(self._alarms.values())
 
     def observe(self, recording: Recording, slow: bool = True) -> list[DriftAlarm]:

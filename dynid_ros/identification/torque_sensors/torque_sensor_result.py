@@ -57,7 +57,7 @@ class TorqueSensorResult:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """Of all unknowns (K,), such as "gain joint_2", "n_x joint_2" or "center x"."""
+        """Names of all unknowns (K,), such as "gain joint_2", "n_x joint_2" or "center x"."""
         return tuple(reported(name) for name in self.model.names)
 
     @cached_property
@@ -153,7 +153,7 @@ class TorqueSensorResult:
 
     @property
     def condition_number(self) -> float:
-        """Of the column-scaled weighted Jacobian, within what the data determine."""
+        """Condition number of the column-scaled weighted Jacobian, within what the data determine."""
         return self.fit.condition_number
 
     @property

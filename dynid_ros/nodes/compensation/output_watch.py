@@ -20,7 +20,7 @@ WINDOW = 0.1
 GRACE = 0.1
 """s for which it may lie elsewhere."""
 PART = 0.05
-"""Of a joint's torque limit, by which it may."""
+"""Largest deviation of the output, in parts of a joint's torque limit."""
 SAMPLES = 3
 """Least number of samples that must agree; two may be of one late moment each."""
 

@@ -176,9 +176,9 @@ PARAMETERS = (
 )
 
 BASE_FREQUENCY = 0.05
-"""Of the first harmonic where none is given, Hz."""
+"""Frequency of the first harmonic where none is given, Hz."""
 POINTS_PER_CYCLE = 10
-"""Of the fastest harmonic: what a controller needs to follow it."""
+"""Points per cycle of the fastest harmonic: what a controller needs to follow it."""
 FOURIER, JOINT_BY_JOINT, PAYLOAD, FILE = "fourier", "joint_by_joint", "payload", "file"
 
 
@@ -266,7 +266,7 @@ class Design:
         return {"repeats": settings.turns, "pose": pose} if kind == PAYLOAD else {}
 
     def _series(self, usual: float | None) -> dict[str, Any]:
-        """Of a sum of sines, with the usual base frequency where none is given."""
+        """Return settings of a sum of sines, with the default base frequency where none is given."""
         settings = self.settings
         base = usual if math.isnan(settings.base_frequency) else settings.base_frequency
         if base is not None:

@@ -143,7 +143,7 @@ MOVING = 0.1
 JITTER = 0.05
 """s by which a joint state may be late, or early."""
 ROUNDING = 1e-9
-"""Of times, s."""
+"""Rounding of times, s."""
 
 
 class EffortWatch:

@@ -73,7 +73,7 @@ class Result(Protocol):
 
     @property
     def condition_number(self) -> float:
-        """Of the least-squares problem."""
+        """Condition number of the least-squares problem."""
 
     def document(self) -> dict:
         """Content of `identified.yaml`."""

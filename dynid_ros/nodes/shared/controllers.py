@@ -135,7 +135,7 @@ ASK_PERIOD = 0.25
 ANSWER_TIMEOUT = 2.0
 RESTORES = "set_last_command_interface_value_as_state_on_activation"
 INTERPOLATES = ("interpolate_from_desired_state", "open_loop_control")
-"""Of `joint_trajectory_controller` since 4.22, and before."""
+"""Parameters of `joint_trajectory_controller` that say so, since 4.22 and before."""
 GOAL_TIME = "constraints.goal_time"
 ASKED = ("joints", "interface_name", "command_interfaces", "cmd_timeout", GOAL_TIME, RESTORES, *INTERPOLATES)
 
@@ -296,5 +296,5 @@ def _tolerance(joint: str) -> str:
 
 
 def _value(response: GetParameters.Response | None) -> Any:
-    """Of the one parameter asked for; None if it is not declared or not set."""
+    """Return the value of the one parameter asked for; None if it is not declared or not set."""
     return parameter_value_to_python(response.values[0]) if response is not None and response.values else None

@@ -28,7 +28,7 @@ GOAL_PARAMETERS = (
     NodeParameter("goal.goal_tolerance", [0.0], f"rad, likewise, where it ends{EACH}", True),
     NodeParameter("goal.goal_time_tolerance", 0.0, "s, likewise, until it is reached", True),
 )
-"""Of the message on `~/goal`, which stands for an action goal."""
+"""Fields of the message on `~/goal`, which stands for an action goal."""
 CONTROLLER_PARAMETERS = (
     NodeParameter(
         "controller",
@@ -108,7 +108,7 @@ def tolerance_values(settings: Mapping, joints: Sequence[str]) -> dict[str, floa
 
 
 def trajectory_settings(values: Mapping, joints: Sequence[str]) -> TrajectorySettings:
-    """Of the controller, from the values of its node's parameters; tolerances in the order of `joints`.
+    """Return the controller's settings from its node's parameters; tolerances in the order of `joints`.
 
     Raises:
         DynidError: one that the controller does not take.

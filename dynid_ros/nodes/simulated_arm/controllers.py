@@ -199,7 +199,7 @@ class Controllers:
         return self.controlled.arm.time
 
     def _start(self, message: JointTrajectory) -> float | None:
-        """Of the trajectory, by the arm's time; None: at once."""
+        """Return the trajectory's start by the arm's time; None: at once."""
         stamp = message.header.stamp.sec * 10**9 + message.header.stamp.nanosec
         return self._now + (stamp - self._stamp()) * 1e-9 if stamp else None
 

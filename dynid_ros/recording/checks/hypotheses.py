@@ -104,7 +104,7 @@ class _Choice(NamedTuple):
 def _gains(
     equations: TorqueEquations, positions: TorqueEquations, choice: _Choice, given: TorqueFit
 ) -> dict[str, float]:
-    """Of torques, of positions and of both in another order or with other signs."""
+    """Return the scores of torques, of positions and of both in another order or with other signs."""
     fits = {
         "torque": equations.fit(choice.order, choice.signs),
         "position": positions.fit(),
@@ -215,7 +215,7 @@ TILTED = 10.0
 SLIGHT, SEEN = 3.0, 0.1
 """A smaller one is worth a warning from this angle, degrees, and this gain on."""
 STEPS, LARGEST = 4, 0.5
-"""Of the search, and the longest of them, rad."""
+"""Number of steps of the search, and the longest of them, rad."""
 LEFT = 0.4
 """Most of the nominal gravity torque that a driver's compensation leaves."""
 
