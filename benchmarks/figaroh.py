@@ -33,7 +33,7 @@ os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS
 import numpy as np
 
 from dynid_ros.estimation.least_squares import solve
-from dynid_ros.estimation.normal_equations import LinkProblem
+from dynid_ros.estimation.normal_equations import WeightedProblem
 from dynid_ros.identification import LinkIdentification
 from dynid_ros.identification.equations import SampleEquations
 from dynid_ros.model import RobotModel
@@ -121,7 +121,7 @@ def difference(robot: RobotModel, peer: Peer, friction: bool, samples: Sequence[
     """
     result = identify(robot, friction, samples, "ordinary")
     columns = LinkColumns(robot, [(joint_friction(friction),)] * robot.n_joints)
-    problem = LinkProblem(SampleEquations(robot, *samples).factors(columns), np.arange(columns.size))
+    problem = WeightedProblem(SampleEquations(robot, *samples).factors(columns), np.arange(columns.size))
     weighted = solve(*problem.stacked(problem.residual_rms(result.base_parameters.values))).solution
     n_links = robot.parameters.size
     found = []

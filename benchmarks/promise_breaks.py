@@ -363,7 +363,7 @@ def _compensation() -> list[Break]:
         Break(
             node + "test_a_signal_brings_the_output_to_zero_before_the_process_ends",
             "signals kill",
-            (("run_undisturbed", "signal.signal(number, told)", "signal.signal(number, signal.SIG_DFL)"),),
+            (("run_undisturbed", "signal.signal(number, interrupted)", "signal.signal(number, signal.SIG_DFL)"),),
         ),
         Break(
             here + "test_a_process_that_is_halted_or_killed",
@@ -705,7 +705,7 @@ def _excitation() -> list[Break]:
         Break(
             node + "test_interrupt_stops_the_arm_before_the_process_ends",
             "signals kill",
-            (("run_undisturbed", "signal.signal(number, told)", "signal.signal(number, signal.SIG_DFL)"),),
+            (("run_undisturbed", "signal.signal(number, interrupted)", "signal.signal(number, signal.SIG_DFL)"),),
         ),
         Break(
             here + "test_killed_the_controller_ends_the_motion_at_rest_and_a_new_node_waits_for_it",
@@ -841,7 +841,7 @@ def _identification() -> list[Break]:
         Break(
             here + "test_a_folder_that_cannot_be_written_is_named",
             "errors of the file system pass",
-            (("atomic:_told", "except OSError as error:", "except KeyError as error:"),),
+            (("atomic:_named_errors", "except OSError as error:", "except KeyError as error:"),),
         ),
         Break(
             here + "test_a_fault_of_the_code_is_answered",
@@ -901,7 +901,7 @@ def _identification() -> list[Break]:
             (
                 (
                     "TorqueSensorObserver.accept",
-                    "        if not told.any():",
+                    "        if not known.any():",
                     "        if False:",
                 ),
             ),

@@ -44,7 +44,7 @@ class Checks(ABC):
         """(K,) what each is between."""
 
     @abstractmethod
-    def told(self, k: int, distance: float, time: float) -> str:
+    def violation(self, k: int, distance: float, time: float) -> str:
         """What is wrong with a distance at a time."""
 
     @abstractmethod
@@ -110,7 +110,7 @@ class PairChecks(Checks):
             np.copyto(found.point[axis.k], along.point, where=further)
         return found._replace(distance=distance)
 
-    def told(self, k: int, distance: float, time: float) -> str:  # noqa: D102
+    def violation(self, k: int, distance: float, time: float) -> str:  # noqa: D102
         return _near(self.bodies.names[self.body[k]], f"'{self.bodies.names[self.other[k]]}'", distance, time) + (
             f"; clearance is {self.clearance[k]:g} m"
         )
@@ -139,7 +139,7 @@ class ObstacleChecks(Checks):
         distance = found.distance - self.bodies.radius[self.body][:, np.newaxis]
         return Contact(distance, turn @ found.normal, turn @ found.point + centre)
 
-    def told(self, k: int, distance: float, time: float) -> str:  # noqa: D102
+    def violation(self, k: int, distance: float, time: float) -> str:  # noqa: D102
         return _near(self.bodies.names[self.body[k]], f"obstacle '{self.obstacle.name}'", distance, time) + (
             f"; clearance is {self.clearance[k]:g} m"
         )
@@ -155,9 +155,9 @@ class Plane:
     Attributes:
         normal: (3,) to the allowed side, in the base frame.
         bound: where the plane is along the normal, m.
-        sign: of the normal along the axis that `told` gives places on.
+        sign: of the normal along the axis that `violation` gives places on.
         name: what to call it.
-        told: how to tell a violation, with {name}, {at} (the place, m) and {time}.
+        violation: how to tell a violation, with {name}, {at} (the place, m) and {time}.
 
     """
 
@@ -165,7 +165,7 @@ class Plane:
     bound: float
     sign: float
     name: str
-    told: str
+    violation: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,9 +192,9 @@ class PlaneChecks(Checks):
         lever = lever.reshape(len(moved), 3, -1)
         return (moved @ weights)[:, np.newaxis] * normal, cross(lever, normal)
 
-    def told(self, k: int, distance: float, time: float) -> str:  # noqa: D102
+    def violation(self, k: int, distance: float, time: float) -> str:  # noqa: D102
         at = self.plane.sign * (distance + self.plane.bound)
-        return self.plane.told.format(name=self.bodies.names[self.body[k]], at=at, time=time)
+        return self.plane.violation.format(name=self.bodies.names[self.body[k]], at=at, time=time)
 
     def only(self, kept: np.ndarray) -> PlaneChecks:  # noqa: D102
         return PlaneChecks(self.bodies, self.body[kept], self.clearance[kept], self.end[kept], self.plane)
@@ -329,8 +329,8 @@ PROBES = 16
 
 def floor_checks(bodies: Bodies, up: np.ndarray, height: float, points: np.ndarray) -> list[Checks]:
     """Moving ends of capsules above a floor at `height` along `up`; `points` (2 C, 3, N) in some poses."""
-    told = f"'{{name}}' would be at height {{at:.3f}} m at {{time:.3f}} s, below floor_height {height:g} m"
-    return _plane(bodies, points, Plane(up, height, 1.0, "the floor", told))
+    violation = f"'{{name}}' would be at height {{at:.3f}} m at {{time:.3f}} s, below floor_height {height:g} m"
+    return _plane(bodies, points, Plane(up, height, 1.0, "the floor", violation))
 
 
 def box_checks(bodies: Bodies, lower: np.ndarray, upper: np.ndarray, points: np.ndarray) -> list[Checks]:
@@ -338,10 +338,10 @@ def box_checks(bodies: Bodies, lower: np.ndarray, upper: np.ndarray, points: np.
     checks: list[Checks] = []
     for axis, letter in enumerate("xyz"):
         for side, corner, sign in (("lower", lower, 1.0), ("upper", upper, -1.0)):
-            told = f"'{{name}}' would reach {letter} = {{at:.3f}} m at {{time:.3f}} s, beyond {side} side "
+            violation = f"'{{name}}' would reach {letter} = {{at:.3f}} m at {{time:.3f}} s, beyond {side} side "
             name = f"the {side} {letter} side of the box"
             plane = Plane(
-                sign * np.eye(3)[axis], sign * corner[axis], sign, name, f"{told}{corner[axis]:g} m of the box"
+                sign * np.eye(3)[axis], sign * corner[axis], sign, name, f"{violation}{corner[axis]:g} m of the box"
             )
             checks += _plane(bodies, points, plane)
     return checks

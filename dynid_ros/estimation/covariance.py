@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from scipy.optimize import nnls
 
 from dynid_ros.estimation.identifiability import RANK_TOLERANCE
-from dynid_ros.estimation.normal_equations import LinkProblem
+from dynid_ros.estimation.normal_equations import WeightedProblem
 
 NO_SHARE = 1e-9
 """Leverage that counts as none."""
@@ -64,7 +64,7 @@ class _Piece:
 
 
 def robust_covariance(
-    problem: LinkProblem, weights: NDArray, noise: NDArray, solution: NDArray, gain_error: float = 0.0
+    problem: WeightedProblem, weights: NDArray, noise: NDArray, solution: NDArray, gain_error: float = 0.0
 ) -> tuple[NDArray, NDArray]:
     """Covariance (k, k) of a weighted fit, and degrees of freedom (k,) of each parameter's variance.
 
@@ -122,7 +122,7 @@ def clustered_covariance(
 
 
 def white_covariance(
-    problem: LinkProblem, weights: NDArray, noise: NDArray, gain_error: float = 0.0
+    problem: WeightedProblem, weights: NDArray, noise: NDArray, gain_error: float = 0.0
 ) -> tuple[NDArray, NDArray]:
     """As `robust_covariance`, of residuals that are independent of each other: of samples that are no recording."""
     parts = (problem.joint(j)[0] for j in range(problem.n_joints))
@@ -212,7 +212,7 @@ def _effect(piece: _Piece, variance: NDArray, total: NDArray) -> NDArray:
     return effect
 
 
-def gain_shifts(problem: LinkProblem, weights: NDArray) -> NDArray:
+def gain_shifts(problem: WeightedProblem, weights: NDArray) -> NDArray:
     """(n, k) change of the solution per relative error of each joint's gain, which moves its whole torque."""
     parts = [problem.joint(j) for j in range(problem.n_joints)]
     moments = np.array([matrix.T @ right / w**2 for (matrix, right), w in zip(parts, weights, strict=True)])
@@ -220,7 +220,7 @@ def gain_shifts(problem: LinkProblem, weights: NDArray) -> NDArray:
     return moments @ inverse @ inverse.T
 
 
-def _gain_covariance(problem: LinkProblem, weights: NDArray, gain_error: float) -> NDArray:
+def _gain_covariance(problem: WeightedProblem, weights: NDArray, gain_error: float) -> NDArray:
     moved = gain_error * gain_shifts(problem, weights)
     return moved.T @ moved
 

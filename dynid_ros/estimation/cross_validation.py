@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid_ros.estimation.normal_equations import LinkFactors, LinkProblem
+from dynid_ros.estimation.normal_equations import NormalEquations, WeightedProblem
 
 ROUNDING = 1e-12
 """Smallest squared error, in parts of the squared torque: less is rounding of the normal equations."""
@@ -25,7 +25,7 @@ class Fold:
     share: float
 
 
-def folds(factors: LinkFactors) -> list[Fold]:
+def folds(factors: NormalEquations) -> list[Fold]:
     """Five parts of each recording, left out at a time, and the fast samples predicted from the slow.
 
     Samples next to each other in time are alike, so whole parts are left out: the same part of every recording, since
@@ -54,7 +54,7 @@ class FoldGrams:
 
     """
 
-    def __init__(self, problem: LinkProblem, noise: NDArray):
+    def __init__(self, problem: WeightedProblem, noise: NDArray):
         self.problem, self.noise = problem, noise
         self.folds = folds(problem.factors)
 

@@ -17,7 +17,7 @@ SMALLEST_SHARE = 1e-4
 
 
 @dataclass(frozen=True, eq=False)
-class Determinacy:
+class Identifiability:
     """Which of k parameters normal equations determine.
 
     Attributes:
@@ -42,7 +42,7 @@ class Determinacy:
     open: NDArray
 
     @classmethod
-    def of(cls, information: NDArray, usual: NDArray) -> "Determinacy":
+    def of(cls, information: NDArray, usual: NDArray) -> "Identifiability":
         """Judge normal equations (k, k), the noise being 1, compared with those of a `usual` motion."""
         norms = np.sqrt(np.diag(information))
         shown = norms > NO_EFFECT * np.sqrt(np.diag(usual))

@@ -15,7 +15,7 @@ ROUNDING = 1e-14
 """Eigenvalues of normal equations of k unit columns are zero but for rounding below k times this."""
 
 
-class JointGrams:
+class GroupedNormalEquations:
     """[Y_j τ_j]ᵀ [Y_j τ_j] of each joint: all that least squares needs of any number of samples.
 
     The condition number of unit columns squares in them. Motion that is good for identification has tens to hundreds,
@@ -100,7 +100,7 @@ class Columns(Protocol):
 AnyColumns = TypeVar("AnyColumns", bound=Columns)
 
 
-class LinkFactors(JointGrams, Generic[AnyColumns]):
+class NormalEquations(GroupedNormalEquations, Generic[AnyColumns]):
     """Sums of [Y_j τ_j]ᵀ [Y_j τ_j] and factors of them, by groups of samples.
 
     Groups make it possible to leave samples out, for cross-validation, and to see how far stretches of time agree, for
@@ -124,12 +124,12 @@ class LinkFactors(JointGrams, Generic[AnyColumns]):
         self.parts = np.concatenate([_parts(i, count) for i, count in enumerate(self.stretches)])
         self._widths = [len(own) for own in columns.of_joint]
         super().__init__(self._widths, 2 * len(self.parts))
-        self._kinds: dict[int, JointGrams] = {}
+        self._kinds: dict[int, GroupedNormalEquations] = {}
 
     def add_kind(self, kind: int, rows: Sequence[NDArray], torque: NDArray) -> None:
         """Add samples to a kind of motion; arguments as those of `add`."""
         if kind not in self._kinds:
-            self._kinds[kind] = JointGrams(self._widths)
+            self._kinds[kind] = GroupedNormalEquations(self._widths)
         self._kinds[kind].add(0, rows, torque)
 
     @property
@@ -161,13 +161,13 @@ def _parts(recording: int, stretches: int) -> NDArray:
 
 ROUNDS = 20
 SETTLED = 1e-6
-PROBLEM_ROUNDING = 1e-9
+NEGLIGIBLE_COLUMN = 1e-9
 """Columns below this share of a joint's largest are rounding: brought to unit norm they would count."""
 SMALLEST_NOISE = 1e-12
 """Smallest noise, in parts of a joint's RMS torque: less is rounding."""
 
 
-class LinkProblem:
+class WeightedProblem:
     """min Σ_j ‖Y_j x − τ_j‖² / σ_j² over x, whose columns are base parameters first and friction after.
 
     Args:
@@ -182,7 +182,7 @@ class LinkProblem:
 
     """
 
-    def __init__(self, factors: LinkFactors, chosen: NDArray):
+    def __init__(self, factors: NormalEquations, chosen: NDArray):
         self.factors, self.chosen = factors, np.asarray(chosen, dtype=int)
         place = {int(column): i for i, column in enumerate(self.chosen)}
         own = factors.columns.of_joint
@@ -212,7 +212,7 @@ class LinkProblem:
     def _effects(self) -> Iterator[NDArray]:
         for joint in range(self.n_joints):
             norms = self.factors.norms(joint)
-            yield norms > PROBLEM_ROUNDING * norms.max(initial=0.0)
+            yield norms > NEGLIGIBLE_COLUMN * norms.max(initial=0.0)
 
     def _whole(self, joint: int) -> NDArray:
         if joint not in self._factors:

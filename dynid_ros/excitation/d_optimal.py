@@ -13,7 +13,7 @@ STARTS = 4
 """Choices drawn at random that are improved too, beside the greedy one."""
 
 
-def told(rows: NDArray) -> NDArray:
+def whitening_axes(rows: NDArray) -> NDArray:
     """Axes (k, r) of the r combinations of k parameters that poses with rows (P, m, k) tell: use as rows @ axes.
 
     Columns are brought to unit norm first. In these axes the information of all the poses is the identity, so choices
@@ -58,7 +58,7 @@ def d_optimal(rows: NDArray, count: int, seed: int = 0) -> NDArray:
     none helps; the best of them is returned.
 
     Args:
-        rows: (P, m, r) of all poses; see `told`.
+        rows: (P, m, r) of all poses; see `whitening_axes`.
         count: at most P.
         seed: of the choices drawn.
 

@@ -62,7 +62,7 @@ class Plan(Protocol):
         """Lines of text."""
 
 
-class OfTrajectory:
+class TrajectoryPlan:
     """What plans have in common that hold their whole motion."""
 
     trajectory: Trajectory
@@ -230,7 +230,7 @@ SAME = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class RepeatedPlan(OfTrajectory):
+class RepeatedPlan(TrajectoryPlan):
     """A plan, several times.
 
     Attributes:

@@ -152,7 +152,7 @@ class MotionRoom:
         return MotionWithJerk(by_position, *by_others), by_torque
 
 
-UNFORESEEN = 1e4
+WITHOUT_PREDICTION = 1e4
 """The criterion of a motion that the source cannot foresee: worse than any other."""
 
 
@@ -188,7 +188,7 @@ class DesignProblem:
         except TrajectoryError:
             # Nobody knows what happens there: a step back.
             self._rows = None
-            return UNFORESEEN, np.zeros((1, 1))
+            return WITHOUT_PREDICTION, np.zeros((1, 1))
         objective, self._by_information = self._criterion.smooth(information(self._rows) + self._known, sharpness)
         return objective, self._room.excess(motion, self._rows.torque)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from dynid_ros.errors import TrajectoryError
-from dynid_ros.excitation.experiment import GuardedExperiment, OfTrajectory, _length, require
+from dynid_ros.excitation.experiment import GuardedExperiment, TrajectoryPlan, _length, require
 from dynid_ros.files import read_text
 from dynid_ros.model import RobotModel
 from dynid_ros.trajectories import fourier
@@ -99,7 +99,7 @@ class GivenMotion(GuardedExperiment):
 
 
 @dataclass(frozen=True, eq=False)
-class GivenPlan(OfTrajectory):
+class GivenPlan(TrajectoryPlan):
     """What `GivenMotion.plan` returns.
 
     Attributes:

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.errors import TrajectoryError
-from dynid_ros.excitation.experiment import DOWN, UP, Dwell, GuardedExperiment, OfTrajectory, require
+from dynid_ros.excitation.experiment import DOWN, UP, Dwell, GuardedExperiment, TrajectoryPlan, require
 from dynid_ros.model import RobotModel
 from dynid_ros.trajectories.connection import Connection
 from dynid_ros.trajectories.limits import MotionLimits
@@ -42,7 +42,7 @@ class JointMove:
 
 
 @dataclass(frozen=True)
-class JointByJointPlan(OfTrajectory):
+class JointByJointPlan(TrajectoryPlan):
     """What `JointByJoint.plan` returns.
 
     Attributes:

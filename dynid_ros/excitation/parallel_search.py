@@ -126,12 +126,12 @@ def _here(
 ) -> Iterator[Candidate]:
     """One search after the other."""
     del workers
-    told, going = time.monotonic(), True
+    reported, going = time.monotonic(), True
 
     def stopped() -> bool:
-        nonlocal told, going
-        if time.monotonic() - told > TICK:
-            told = time.monotonic()
+        nonlocal reported, going
+        if time.monotonic() - reported > TICK:
+            reported = time.monotonic()
             going = report()
         return not going
 

@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.errors import TrajectoryError
-from dynid_ros.excitation.d_optimal import condition_number, log_determinant, rank, told
-from dynid_ros.excitation.experiment import GuardedExperiment, OfTrajectory, require
+from dynid_ros.excitation.d_optimal import condition_number, log_determinant, rank, whitening_axes
+from dynid_ros.excitation.experiment import GuardedExperiment, TrajectoryPlan, require
 from dynid_ros.excitation.tool_rotation import ToolRotation, paced, tool_axes, wrist_joints, wrist_rates
 from dynid_ros.model import RobotModel
 from dynid_ros.model.base_parameters import LINK_PARAMETERS, BaseParameters
@@ -44,7 +44,7 @@ class ToolTurn:
 
 
 @dataclass(frozen=True, eq=False)
-class PayloadMotionPlan(OfTrajectory):
+class PayloadMotionPlan(TrajectoryPlan):
     """What `PayloadMotion.plan` returns.
 
     Attributes:
@@ -218,7 +218,7 @@ class PayloadMotion(GuardedExperiment):
             rows += [self._load_rows(poses, 0 * rates, sign * acceleration) for sign in (-1, 1)]
             rows += [self._load_rows(poses, speed, 0 * rates)]
         each = np.concatenate(rows, axis=1)
-        each = each @ told(each)
+        each = each @ whitening_axes(each)
         return poses[np.argsort([-log_determinant(row[np.newaxis]) for row in each], kind="stable")]
 
     def _about(self, pose: NDArray) -> PayloadMotionPlan:
@@ -311,7 +311,7 @@ class PayloadMotion(GuardedExperiment):
             tuple(turns),
             rests,
             base.rank,
-            rank(static @ told(static)),
+            rank(static @ whitening_axes(static)),
             condition,
             base.expressions,
             skipped,

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.errors import TrajectoryError
-from dynid_ros.excitation.d_optimal import condition_number, d_optimal, log_determinant, rank, told
-from dynid_ros.excitation.experiment import DOWN, POSES, UP, GuardedExperiment, OfTrajectory, require
+from dynid_ros.excitation.d_optimal import condition_number, d_optimal, log_determinant, rank, whitening_axes
+from dynid_ros.excitation.experiment import DOWN, POSES, UP, GuardedExperiment, TrajectoryPlan, require
 from dynid_ros.model import GravityModel, RobotModel
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK, STATIC
 from dynid_ros.trajectories.limits import MotionLimits, per_joint
@@ -36,7 +36,7 @@ class PoseDwell:
 
 
 @dataclass(frozen=True, eq=False)
-class PoseSetPlan(OfTrajectory):
+class PoseSetPlan(TrajectoryPlan):
     """What `PoseSet.plan` returns.
 
     Attributes:
@@ -47,7 +47,7 @@ class PoseSetPlan(OfTrajectory):
         rank: combinations of parameters and offsets that the poses tell.
         possible_rank: that poses within the limits can tell.
         condition_number: of their regressor, see `pose_choice.condition_number`.
-        log_determinant: of their information, see `pose_choice.told`.
+        log_determinant: of their information, see `pose_choice.whitening_axes`.
         warnings: what will weaken the identification, or is not known.
 
     """
@@ -207,7 +207,7 @@ class PoseSet(GuardedExperiment):
             TrajectoryError: there are too few poses, one of the given ones is not allowed, or there is no safe way.
 
         """
-        axes = told(self._rows(self.limits.poses(POSES, self.margin)))
+        axes = whitening_axes(self._rows(self.limits.poses(POSES, self.margin)))
         if axes.shape[1] <= self.offsets * self.robot.n_joints:
             raise TrajectoryError(
                 f"no pose tells of the {self.target}: gravity acts on no joint's torque, or as an offset does"

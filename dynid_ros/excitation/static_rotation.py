@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.errors import TrajectoryError
-from dynid_ros.excitation.experiment import DOWN, UP, Dwell, GuardedExperiment, OfTrajectory, require
+from dynid_ros.excitation.experiment import DOWN, UP, Dwell, GuardedExperiment, TrajectoryPlan, require
 from dynid_ros.excitation.rotation_search import Rotation, RotationSearch
 from dynid_ros.model import RobotModel
 from dynid_ros.trajectories.limits import MotionLimits, per_joint
@@ -59,7 +59,7 @@ def _transit(limits: MotionLimits, start: NDArray, goal: NDArray, aside: NDArray
 
 
 @dataclass(frozen=True)
-class StaticRotationPlan(OfTrajectory):
+class StaticRotationPlan(TrajectoryPlan):
     """What `StaticRotation.plan` returns.
 
     Attributes:

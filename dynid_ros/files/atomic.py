@@ -30,7 +30,7 @@ def atomic_file(path: str | Path) -> Iterator[BinaryIO]:
         DynidError: the folder cannot be made, is read-only or full; a folder, a device, a pipe or a socket is there.
 
     """
-    with _told(path):
+    with _named_errors(path):
         place = _file_behind(Path(path))
         handle, name = _beside(place)
         temporary = Path(name)
@@ -65,7 +65,7 @@ def remove(path: str | Path) -> None:
         DynidError: it cannot be.
 
     """
-    with _told(path):
+    with _named_errors(path):
         _settle(None, Path(path))
 
 
@@ -85,7 +85,7 @@ def all_or_none() -> Iterator[None]:
         finally:
             _open.reset(before)
         for temporary, place in files:
-            with _told(place):
+            with _named_errors(place):
                 _settle(temporary, place)
         files = []  # none is left, or a block around this one has them
     finally:
@@ -101,7 +101,7 @@ def writable_folder(folder: str | Path) -> Path:
         DynidError: they cannot.
 
     """
-    with _told(folder):
+    with _named_errors(folder):
         _require_room(_file_behind(Path(folder) / "report.html"))
     return Path(folder)
 
@@ -113,13 +113,13 @@ def writable_file(path: str | Path) -> Path:
         DynidError: none can.
 
     """
-    with _told(path):
+    with _named_errors(path):
         _require_room(_file_behind(Path(path)))
     return Path(path)
 
 
 @contextmanager
-def _told(path: str | Path) -> Iterator[None]:
+def _named_errors(path: str | Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:

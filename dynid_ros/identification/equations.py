@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.cluster.vq import kmeans, vq
 
 from dynid_ros.errors import IdentificationError
-from dynid_ros.estimation.normal_equations import AnyColumns, LinkFactors
+from dynid_ros.estimation.normal_equations import AnyColumns, NormalEquations
 from dynid_ros.identified.links import LinkModel
 from dynid_ros.identified.validation import Validation, validate_torque
 from dynid_ros.model import RobotModel
@@ -74,9 +74,9 @@ class Equations(ABC, Generic[AnyColumns]):
     def blocks(self, columns: AnyColumns) -> Iterator[EquationBlock]:
         """All equations, in flat memory."""
 
-    def factors(self, columns: AnyColumns) -> LinkFactors[AnyColumns]:
+    def factors(self, columns: AnyColumns) -> NormalEquations[AnyColumns]:
         """Compressed equations."""
-        factors = LinkFactors(columns, self.sizes, self.share)
+        factors = NormalEquations(columns, self.sizes, self.share)
         first = np.cumsum([0, *factors.stretches])
         for block in self.blocks(columns):
             recording = block.recording

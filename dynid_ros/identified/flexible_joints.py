@@ -38,14 +38,14 @@ def flexible_joint_entry(
         resonance: of the link with the motor held, Hz.
 
     """
-    told = {LINK_FRICTION.get(name, name): term for name, term in terms.items()}
+    named = {LINK_FRICTION.get(name, name): term for name, term in terms.items()}
     return {
         "spring": spring,
-        **{key: float(value) for key, (value, _, _) in told.items()},
+        **{key: float(value) for key, (value, _, _) in named.items()},
         "stiffness_interval": as_numbers(stiffness_interval),
         "resonance": as_number(resonance),
-        "std": {key: as_number(error) for key, (_, error, _) in told.items()},
-        "decided": {key: bool(decided) for key, (_, _, decided) in told.items()},
+        "std": {key: as_number(error) for key, (_, error, _) in named.items()},
+        "decided": {key: bool(decided) for key, (_, _, decided) in named.items()},
     }
 
 

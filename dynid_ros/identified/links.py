@@ -103,9 +103,9 @@ def base_parameters_section(
 
     """
     columns = {"value": values, "std": errors, FREEDOM: freedom, "urdf": nominal}
-    told = {key: as_numbers(column) for key, column in columns.items() if column is not None}
+    written = {key: as_numbers(column) for key, column in columns.items() if column is not None}
     return [
-        {"expression": expression} | {key: column[k] for key, column in told.items()}
+        {"expression": expression} | {key: column[k] for key, column in written.items()}
         for k, expression in enumerate(expressions)
     ]
 

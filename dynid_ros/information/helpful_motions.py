@@ -9,8 +9,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid_ros.estimation.identifiability import Determinacy
-from dynid_ros.information.motion_coverage import JudgedMotion
+from dynid_ros.estimation.identifiability import Identifiability
+from dynid_ros.information.motion_coverage import MotionCoverage
 from dynid_ros.information.torque_information import GRAVITY, TorqueColumns
 from dynid_ros.trajectories.limits import MotionLimits
 
@@ -131,7 +131,7 @@ MORE = 1.2
 """Times as wide or as fast, from which on it is worth saying."""
 
 
-def motion_words(motion: ElementaryMotion, judged: JudgedMotion, columns: TorqueColumns) -> str:
+def motion_words(motion: ElementaryMotion, judged: MotionCoverage, columns: TorqueColumns) -> str:
     """What moves how, where another joint stands, and how that differs from the judged motion."""
     names, units = judged.limits.joint_names, judged.limits.units
     static = columns.model == GRAVITY
@@ -151,7 +151,7 @@ def motion_words(motion: ElementaryMotion, judged: JudgedMotion, columns: Torque
     return words
 
 
-def _difference(joint: int, amplitude: float, speed: float, judged: JudgedMotion) -> str:
+def _difference(joint: int, amplitude: float, speed: float, judged: MotionCoverage) -> str:
     width = judged.upper[joint] - judged.lower[joint]
     if not width:
         return " (it did not move)"
@@ -218,7 +218,7 @@ class MotionSearch:
     def __init__(
         self,
         columns: TorqueColumns,
-        judged: JudgedMotion,
+        judged: MotionCoverage,
         noise: NDArray,
         usual: NDArray,
         allowed: Callable[[NDArray], NDArray] | None = None,
@@ -242,7 +242,7 @@ class MotionSearch:
                 break
             motion, samples, duration = self._candidates[index]
             added = information + self._gains[index]
-            before, after = (Determinacy.of(m, self._usual).standard_errors for m in (information, added))
+            before, after = (Identifiability.of(m, self._usual).standard_errors for m in (information, added))
             with np.errstate(invalid="ignore"):
                 factor = np.where(np.isinf(before), np.where(np.isinf(after), 1.0, np.inf), before / after)
             helped = [int(i) for i in weak if factor[i] >= WORTH]

@@ -25,7 +25,7 @@ TURN, SLIDE = np.pi, 0.5
 
 
 @dataclass(frozen=True, eq=False)
-class JudgedMotion:
+class MotionCoverage:
     """What a motion covers, of n joints.
 
     Attributes:
@@ -56,7 +56,7 @@ class JudgedMotion:
         samples: int,
         rate: float | None = None,
         limits: MotionLimits | None = None,
-    ) -> JudgedMotion:
+    ) -> MotionCoverage:
         """Judge stretches of position, velocity and acceleration, (M, n) each.
 
         Raises:
@@ -80,7 +80,7 @@ class JudgedMotion:
             raise TrajectoryError(
                 f"the limits are of {', '.join(limits.joint_names)}; expected {', '.join(robot.joint_names)}"
             )
-        return JudgedMotion(samples, rate, lower, upper, speed, limits)
+        return MotionCoverage(samples, rate, lower, upper, speed, limits)
 
 
 def usual_limits(robot: RobotModel, lower: NDArray, upper: NDArray, speed: NDArray, most: NDArray) -> MotionLimits:

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.errors import TrajectoryError
-from dynid_ros.estimation.identifiability import Determinacy
+from dynid_ros.estimation.identifiability import Identifiability
 from dynid_ros.identified.identified_file import as_number, as_numbers
 from dynid_ros.information.helpful_motions import HelpfulMotion, MotionSearch
-from dynid_ros.information.motion_coverage import JudgedMotion
+from dynid_ros.information.motion_coverage import MotionCoverage
 from dynid_ros.information.torque_information import LINKS, TorqueColumns
 from dynid_ros.model import RobotModel
 from dynid_ros.model.arrays import joint_samples
@@ -67,7 +67,7 @@ class WeakParameter:
 
 
 @dataclass(frozen=True, eq=False)
-class ShownParameters:
+class EstimableParameters:
     """What the torques of a motion tell of the base parameters of an arm.
 
     Standard errors are for independent noise in the torques; what the model misses comes on top.
@@ -82,7 +82,7 @@ class ShownParameters:
     """
 
     columns: TorqueColumns
-    motion: JudgedMotion
+    motion: MotionCoverage
     noise: NDArray
     of_joints: NDArray = field(repr=False)
     usual_of_joints: NDArray = field(repr=False)
@@ -101,9 +101,9 @@ class ShownParameters:
         return np.einsum("jkl,j->kl", of_joints, self.noise**-2)
 
     @cached_property
-    def determinacy(self) -> Determinacy:
+    def determinacy(self) -> Identifiability:
         """What the normal equations decide."""
-        return Determinacy.of(self.information, self.usual)
+        return Identifiability.of(self.information, self.usual)
 
     @property
     def rank(self) -> int:
@@ -143,7 +143,7 @@ class ShownParameters:
     @cached_property
     def excess(self) -> NDArray:
         """(k,) standard errors over those of as many samples spread at random over all limits."""
-        return self.standard_errors / Determinacy.of(self.usual, self.usual).standard_errors
+        return self.standard_errors / Identifiability.of(self.usual, self.usual).standard_errors
 
     @property
     def missing(self) -> tuple[str, ...]:
@@ -187,7 +187,7 @@ class ShownParameters:
     def joint_ranks(self) -> NDArray:
         """(n,) combinations of parameters that the torque of each joint alone shows."""
         pairs = zip(self.of_joints, self.usual_of_joints, strict=True)
-        return np.array([Determinacy.of(own, usual).rank for own, usual in pairs])
+        return np.array([Identifiability.of(own, usual).rank for own, usual in pairs])
 
     @property
     def prediction(self) -> NDArray:
@@ -205,7 +205,7 @@ USUAL_SAMPLES = 1000
 
 
 @dataclass(frozen=True, eq=False)
-class MotionQuality(ShownParameters):
+class MotionQuality(EstimableParameters):
     """Whether a motion is enough, and what would help.
 
     Attributes:
@@ -270,7 +270,7 @@ class MotionQuality(ShownParameters):
         """As `of`, of what is asked by `columns`."""
         robot = columns.robot
         position, velocity, acceleration = joint_samples(robot.joint_names, q=q, qd=qd, qdd=qdd)
-        motion = JudgedMotion.of(robot, [(position, velocity, acceleration)], len(position), rate, limits)
+        motion = MotionCoverage.of(robot, [(position, velocity, acceleration)], len(position), rate, limits)
         known = checked_noise(robot, noise)
         information = columns.information((position, velocity, acceleration))
         return cls.of_information(columns, motion, known, information, allowed, assumed_noise=noise is None)
@@ -279,7 +279,7 @@ class MotionQuality(ShownParameters):
     def of_information(
         cls,
         columns: TorqueColumns,
-        motion: JudgedMotion,
+        motion: MotionCoverage,
         noise: NDArray,
         information: NDArray,
         allowed: Callable[[NDArray], NDArray] | None = None,

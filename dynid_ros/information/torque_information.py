@@ -223,7 +223,7 @@ class TorqueInformation:
         every = np.union1d(links.columns, chosen)
         self._regressor = DifferentiableRegressor(robot.chain, robot.gravity, every)
         self._rest = DifferentiableRegressor(robot.chain, robot.gravity, chosen) if target == GRAVITY else None
-        self._told = np.searchsorted(every, chosen)
+        self._chosen = np.searchsorted(every, chosen)
         self._parameters = np.zeros(len(every))
         self._parameters[np.searchsorted(every, links.columns)] = links.project(robot.parameters)
 
@@ -232,8 +232,8 @@ class TorqueInformation:
         q, qd, qdd, _ = motion
         matrix = self._regressor.matrix(q, qd, qdd)
         torque = np.einsum("icm,c->mi", matrix, self._parameters)
-        told = matrix[:, self._told] if self._rest is None else self._rest.matrix(q, 0.0 * q, 0.0 * q)
-        regressor = np.concatenate([told.transpose(1, 0, 2), self._drives.columns(qd, qdd)])
+        chosen_columns = matrix[:, self._chosen] if self._rest is None else self._rest.matrix(q, 0.0 * q, 0.0 * q)
+        regressor = np.concatenate([chosen_columns.transpose(1, 0, 2), self._drives.columns(qd, qdd)])
         self._drive_motion = qd, qdd
         return Rows(regressor * self._weight[:, None], torque)
 
@@ -243,7 +243,7 @@ class TorqueInformation:
         by_links = by_regressor[: self._n_links].transpose(1, 0, 2)
         by_matrix = by.torque.T[:, None] * self._parameters[:, None]
         if self._rest is None:
-            by_matrix[:, self._told] += by_links
+            by_matrix[:, self._chosen] += by_links
         by_position, by_velocity, by_acceleration = self._regressor.gradient(by_matrix)
         if self._rest is not None:
             by_position = by_position + self._rest.gradient(by_links)[0]

@@ -11,11 +11,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.errors import IdentificationError, RecordingError
 from dynid_ros.estimation.least_squares import solve_grouped
-from dynid_ros.estimation.normal_equations import LinkProblem
+from dynid_ros.estimation.normal_equations import WeightedProblem
 from dynid_ros.identification import GravityIdentification
 from dynid_ros.identification.equations import LinkEquations
 from dynid_ros.identification.static_samples import SampleRules, Samples
-from dynid_ros.information.motion_coverage import JudgedMotion
+from dynid_ros.information.motion_coverage import MotionCoverage
 from dynid_ros.information.motion_quality import MotionQuality, checked_noise
 from dynid_ros.information.torque_information import GRAVITY, LINKS, LOAD, TorqueColumns
 from dynid_ros.model import RobotModel
@@ -123,7 +123,7 @@ class _Judgement:
         stretches = [segment.motion for segment in equations.segments]
         seconds = sum(len(segment.time) / segment.rate for segment in equations.segments)
         size = equations.n_samples
-        motion = JudgedMotion.of(robot, stretches, size, size / seconds, self.limits)
+        motion = MotionCoverage.of(robot, stretches, size, size / seconds, self.limits)
         noise = checked_noise(robot, self.noise)
         if columns.model == LOAD:
             # Torque as recorded holds the arm too: nothing is fitted, and its noise is not known.
@@ -136,7 +136,7 @@ class _Judgement:
         terms = columns.friction
         whole = LinkColumns(robot, [[joint] for joint in terms.of(robot.n_joints)], terms.coupled)
         chosen = whole.chosen([0] * robot.n_joints)
-        problem = LinkProblem(equations.factors(whole), chosen)
+        problem = WeightedProblem(equations.factors(whole), chosen)
         if self.noise is None:
             noise = problem.weighted()[1] * equations.noise_factor
         # Of columns that links and joints share, one is kept.

@@ -215,12 +215,12 @@ def _step(jacobian: NDArray, residual: NDArray, weights: NDArray, free: int) -> 
 # What markers tell of the camera's pose and of the joints' zeros, and what they leave undetermined.
 
 
-TELLING = 2e-3
+SMALLEST_LEVER = 2e-3
 """RMS movement of the markers on their links, m, for a unit of a parameter (rad, m), below which it is not told."""
 
 
 @dataclass(frozen=True, eq=False)
-class Decidable:
+class EstimablePose:
     """Directions of the parameters (rotation and shift of the base, joint offsets) that the markers tell.
 
     Attributes:
@@ -249,7 +249,7 @@ def normal_equations(scatter: Scatter, weights: NDArray) -> tuple[NDArray, NDArr
     return rows.reshape(flat.shape).T @ flat, rows.reshape(flat.shape).T @ residual.ravel()
 
 
-def decidable(scatter: Scatter, weights: NDArray, robot: RobotModel, *, offsets: bool) -> Decidable:
+def estimable_pose(scatter: Scatter, weights: NDArray, robot: RobotModel, *, offsets: bool) -> EstimablePose:
     """Free directions: of the camera's pose by the rank of its part, then one offset after the other.
 
     An offset that the camera's pose, the markers' places and the offsets before it can imitate stays at zero.
@@ -257,29 +257,29 @@ def decidable(scatter: Scatter, weights: NDArray, robot: RobotModel, *, offsets:
     normal = normal_equations(scatter, weights)[0] / max(float(weights.sum()), np.finfo(float).tiny)
     size = len(normal)
     values, vectors = np.linalg.eigh(normal[:6, :6])
-    told = values > TELLING**2
-    basis = np.zeros((size, int(told.sum())))
-    basis[:6] = vectors[:, told]
-    undecided = [_freedom(vector) for vector in vectors[:, ~told].T]
+    determined = values > SMALLEST_LEVER**2
+    basis = np.zeros((size, int(determined.sum())))
+    basis[:6] = vectors[:, determined]
+    undecided = [_null_direction(vector) for vector in vectors[:, ~determined].T]
     found = np.zeros(robot.n_joints, dtype=bool)
     for j in range(robot.n_joints if offsets else 0):
         column = np.zeros(size)
         column[6 + j] = 1.0
         across = basis.T @ normal @ column
         own = normal[6 + j, 6 + j] - across @ np.linalg.lstsq(basis.T @ normal @ basis, across, rcond=None)[0]
-        if own > TELLING**2:
+        if own > SMALLEST_LEVER**2:
             found[j] = True
             basis = np.column_stack([basis, column])
         else:
-            camera = ", another pose of the camera" if normal[6 + j, 6 + j] > TELLING**2 else ""
+            camera = ", another pose of the camera" if normal[6 + j, 6 + j] > SMALLEST_LEVER**2 else ""
             undecided.append(
                 f"offset of {robot.joint_names[j]}: left at zero, other places of the markers{camera} or other offsets "
                 "look alike"
             )
-    return Decidable(basis, found, tuple(undecided))
+    return EstimablePose(basis, found, tuple(undecided))
 
 
-def _freedom(direction: NDArray) -> str:
+def _null_direction(direction: NDArray) -> str:
     """A rotation and shift (6,) of the base that changes nothing, in words."""
     turn, shift = direction[:3], direction[3:]
     size = np.linalg.norm(turn)

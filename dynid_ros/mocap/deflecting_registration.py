@@ -33,7 +33,7 @@ BLOCKS = 10
 
 
 @dataclass
-class Yielding:
+class DeflectingRegistration:
     """State of the fit, and its result.
 
     Attributes:
@@ -64,7 +64,9 @@ class Yielding:
         return seen.positions @ self.rotation.T + self.shift - predicted
 
 
-def fit_yielding(seen: SeenOnLinks, rotation: NDArray, shift: NDArray, places: NDArray, weights: NDArray) -> Yielding:
+def fit_deflecting(
+    seen: SeenOnLinks, rotation: NDArray, shift: NDArray, places: NDArray, weights: NDArray
+) -> DeflectingRegistration:
     """Fit from the result of a stiff registration; all `places` are finite, and markers tell more than n numbers.
 
     Args:
@@ -77,7 +79,7 @@ def fit_yielding(seen: SeenOnLinks, rotation: NDArray, shift: NDArray, places: N
     """
     n = seen.robot.n_joints
     usual = np.where(seen.robot.chain.prismatic, USUAL / 10, USUAL)
-    state = Yielding(
+    state = DeflectingRegistration(
         rotation,
         shift,
         places,
@@ -97,7 +99,9 @@ def fit_yielding(seen: SeenOnLinks, rotation: NDArray, shift: NDArray, places: N
     return state
 
 
-def _errors(normals: NDArray, gradients: NDArray, moves: list[tuple[NDArray, NDArray]], state: Yielding) -> NDArray:
+def _errors(
+    normals: NDArray, gradients: NDArray, moves: list[tuple[NDArray, NDArray]], state: DeflectingRegistration
+) -> NDArray:
     """Standard errors (6 + 3 P,): a jackknife over blocks, and what deflections may have in common in all frames.
 
     That common part is taken to be zero where nothing tells it (for the first joint and the last), and is as uncertain
@@ -114,7 +118,7 @@ def _errors(normals: NDArray, gradients: NDArray, moves: list[tuple[NDArray, NDA
     return np.sqrt(factor * np.sum(np.square(left_out), axis=0) + np.sum(common**2, axis=1))
 
 
-def _apply(state: Yielding, step: NDArray, moves: list[tuple[NDArray, NDArray]]) -> None:
+def _apply(state: DeflectingRegistration, step: NDArray, moves: list[tuple[NDArray, NDArray]]) -> None:
     turned = Rotation.from_rotvec(step[:3]).as_matrix()
     state.rotation, state.shift = turned @ state.rotation, turned @ state.shift + step[3:6]
     state.places = state.places + step[6:].reshape(-1, 3)
@@ -122,7 +126,7 @@ def _apply(state: Yielding, step: NDArray, moves: list[tuple[NDArray, NDArray]])
 
 
 def _linearised(
-    seen: SeenOnLinks, state: Yielding, *, reweigh: bool
+    seen: SeenOnLinks, state: DeflectingRegistration, *, reweigh: bool
 ) -> tuple[NDArray, NDArray, list[tuple[NDArray, NDArray]]]:
     """Normal matrices (B, 6 + 3 P, ...) and gradients of blocks of frames with the deflections eliminated.
 

@@ -44,7 +44,7 @@ class FrameFit:
         position: (M, n) rad or m; what is not told stays at its seed.
         residual: (M, P, 3) measured less predicted, m, in the base frame; NaN where not seen.
         weights: (M, P) of the last iteration.
-        told: (M, n) whether the frame tells the joint's position.
+        determined: (M, n) whether the frame tells the joint's position.
         reach: (M, n) movement of all weighted markers together for a unit of the joint, m.
         variance: (M, n) of the position for markers with unit variance; NaN where not told.
         rank: (M,) number of combinations that the frame tells.
@@ -54,7 +54,7 @@ class FrameFit:
     position: NDArray
     residual: NDArray
     weights: NDArray
-    told: NDArray
+    determined: NDArray
     reach: NDArray
     variance: NDArray
     rank: NDArray
@@ -104,12 +104,12 @@ def _fit_block(
             break
     residual, weight, normal, _ = _linearised(robot, markers, seen, q, weights)
     values, vectors = np.linalg.eigh(normal)
-    told = values > LEVER**2
-    hidden = np.einsum("mij,mj->mi", vectors**2, (~told).astype(float))
-    variance = np.einsum("mij,mj->mi", vectors**2, np.where(told, 1 / np.maximum(values, LEVER**2), 0.0))
+    determined = values > LEVER**2
+    hidden = np.einsum("mij,mj->mi", vectors**2, (~determined).astype(float))
+    variance = np.einsum("mij,mj->mi", vectors**2, np.where(determined, 1 / np.maximum(values, LEVER**2), 0.0))
     known = hidden < MINGLED
     reach = np.sqrt(np.einsum("mjj->mj", normal))
-    return FrameFit(q, residual, weight, known, reach, np.where(known, variance, np.nan), told.sum(axis=1))
+    return FrameFit(q, residual, weight, known, reach, np.where(known, variance, np.nan), determined.sum(axis=1))
 
 
 def _linearised(
@@ -136,7 +136,7 @@ def unknown_joints(robot: RobotModel, markers: MarkerSet, fit: FrameFit) -> list
     beyond = used @ markers.beyond(robot.n_joints).astype(int)
     remarks = []
     for j, name in enumerate(robot.joint_names):
-        unknown = ~fit.told[:, j]
+        unknown = ~fit.determined[:, j]
         if not unknown.any():
             continue
         if not (markers.links >= j).any():
@@ -161,7 +161,7 @@ def unknown_joints(robot: RobotModel, markers: MarkerSet, fit: FrameFit) -> list
 
 def _partners(robot: RobotModel, fit: FrameFit, joint: int, frames: NDArray) -> str:
     """Joints that are unknown together with one, in most of these frames."""
-    together = (~fit.told[frames]).mean(axis=0) > 0.5
+    together = (~fit.determined[frames]).mean(axis=0) > 0.5
     together &= (fit.reach[frames] >= LEVER).mean(axis=0) > 0.5
     together[joint] = False
     return ", ".join(name for name, other in zip(robot.joint_names, together, strict=True) if other) or "other joints"
@@ -209,8 +209,8 @@ def follow(robot: RobotModel, markers: MarkerSet, seen: NDArray, first: NDArray 
             rows = order[begin : begin + STRIDE]
             fit = fit_frames(robot, markers, seen[rows], np.tile(current, (len(rows), 1)), cautious(1e-4))
             seeds[rows] = fit.position
-            for position, told in zip(fit.position, fit.told, strict=True):
-                current = np.where(told, position, current)
+            for position, determined in zip(fit.position, fit.determined, strict=True):
+                current = np.where(determined, position, current)
     return seeds
 
 

@@ -137,7 +137,7 @@ def chain_angles(
         rms = np.sqrt(np.sum(np.where(used, squares, 0.0), axis=0) / used.sum(axis=0))
     return LinkAngles(
         time=stamps,
-        position=np.where(fit.told, fit.position, np.nan),
+        position=np.where(fit.determined, fit.position, np.nan),
         standard_errors=(noise if redundant else np.nan) * np.sqrt(fit.variance),
         residual_rms=rms,
         noise=noise if redundant else np.nan,
@@ -193,7 +193,7 @@ def _mend(
     if good.all() or not good.any():
         return seen, fit.position, 0
     way = fit.position - reference
-    trusted = good[:, None] & fit.told
+    trusted = good[:, None] & fit.determined
     guess = reference + _interpolated(way, trusted)
     begin = np.where(trusted, fit.position, guess)
     neighbours = reference + _from_neighbours(way, good)

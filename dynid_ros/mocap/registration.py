@@ -10,8 +10,8 @@ from scipy.spatial.transform import Rotation
 
 from dynid_ros.errors import MocapError
 from dynid_ros.estimation.robust import MEDIAN_LENGTH, lengths, tukey
-from dynid_ros.mocap.camera_pose import Decidable, SeenOnLinks, block_errors, decidable, search
-from dynid_ros.mocap.deflecting_registration import fit_yielding, redundant
+from dynid_ros.mocap.camera_pose import EstimablePose, SeenOnLinks, block_errors, estimable_pose, search
+from dynid_ros.mocap.deflecting_registration import fit_deflecting, redundant
 from dynid_ros.mocap.marker_set import MarkerSet, link_frames, require_enough
 from dynid_ros.mocap.markers import require_positions
 from dynid_ros.model import RobotModel
@@ -102,7 +102,7 @@ class Registration:
     Attributes:
         markers: with their places, NaN for markers that do not fit their link.
         camera: (4, 4) pose of the base in the camera frame, m.
-        offsets: (n,) rad or m to add to motor positions; zero where not decidable or not asked for.
+        offsets: (n,) rad or m to add to motor positions; zero where not estimable_pose or not asked for.
         camera_errors: (6,) standard errors: rotation about the base's axes, rad, and shift along them, m.
         place_errors: (P, 3) m.
         offset_errors: (n,) rad or m, NaN where the offset was not found.
@@ -184,7 +184,7 @@ def register(
         markers: the link of each; places are found.
         motor: (K, n) joint positions at the camera's frames, rad or m; frames with one that is not finite are left out.
         positions: (K, P, 3) m in the camera frame, NaN where not seen.
-        offsets: also find constant differences of the joints' zeros, where they are decidable.
+        offsets: also find constant differences of the joints' zeros, where they are estimable_pose.
         stiff: take motors for links. Otherwise joints may give way, if the markers are enough to tell: on several
             links, and more numbers in a frame than joints before them.
         camera: (4, 4) pose of the base in the camera frame to start from, right to some degrees; None: searched for.
@@ -227,7 +227,7 @@ def _given_way(stiff: Registration, seen: SeenOnLinks, fits: NDArray) -> Registr
     """Registration of joints that give way, from a stiff one; markers that do not fit stay left out."""
     rotation, shift = stiff.camera[:3, :3].T, -stiff.camera[:3, :3].T @ stiff.camera[:3, 3]
     weights = _weights(seen.places(rotation, shift))
-    fit = fit_yielding(seen, rotation, shift, stiff.markers.places[fits], weights)
+    fit = fit_deflecting(seen, rotation, shift, stiff.markers.places[fits], weights)
     far = np.flatnonzero(fit.usual > LARGEST)
     if far.size:
         raise MocapError(
@@ -269,7 +269,7 @@ def _fit(seen: SeenOnLinks, rotation: NDArray, shift: NDArray, *, offsets: bool)
     weights = _weights(seen.places(rotation, shift, delta))
     for _ in range(ITERATIONS):
         scatter = seen.scatter(rotation, shift, delta, weights)
-        free = decidable(scatter, weights, seen.robot, offsets=offsets)
+        free = estimable_pose(scatter, weights, seen.robot, offsets=offsets)
         step = free.step(scatter, weights)
         turned = Rotation.from_rotvec(step[:3]).as_matrix()
         rotation, shift = turned @ rotation, turned @ shift + step[3:6]
@@ -288,7 +288,7 @@ def _weights(places: NDArray) -> NDArray:
 
 
 def _result(
-    seen: SeenOnLinks, rotation: NDArray, shift: NDArray, delta: NDArray, weights: NDArray, *, free: Decidable
+    seen: SeenOnLinks, rotation: NDArray, shift: NDArray, delta: NDArray, weights: NDArray, *, free: EstimablePose
 ) -> Registration:
     there = np.isfinite(seen.positions).all(axis=2)
     scatter = seen.scatter(rotation, shift, delta, weights)

@@ -251,7 +251,7 @@ class SingleJoint:
         stamps = _checked_time(time, len(positions))
         fit, mended = self._hinge(positions)
         _require_rotation(fit, mended)
-        _require_told(fit)
+        _require_determined(fit)
         oriented(fit.hinge.axis, self.towards)  # refuses an approximate axis that does not tell the sign
         first = np.flatnonzero(np.isfinite(mended.markers[..., 0]).any(axis=1))[0]
         chosen = int(first) if reference is None else reference
@@ -295,7 +295,7 @@ def _checked_time(time: ArrayLike, n_frames: int) -> NDArray:
     return stamps
 
 
-def _require_told(fit: HingeFit) -> None:
+def _require_determined(fit: HingeFit) -> None:
     """Refuse an axis or a centre that the motion leaves undetermined, and what cannot be metres."""
     radius = float(np.sqrt(np.nanmean(fit.hinge.radii**2)))
     if not (fit.axis_error < WORST and fit.center_error < WORST_CENTER * radius):

@@ -100,9 +100,9 @@ class BaseParameters:
         self.rank = len(self.columns)
         share = self._shares(scaled, np.flatnonzero(moving))
         self.combinations = self._unscaled(share, norms)
-        told = np.abs(share) > NO_EFFECT
-        self.expressions = tuple(self._expression(row, [i for i in order if told[row, i]]) for row in range(self.rank))
-        self.categories = tuple(self._categories(told))
+        acts = np.abs(share) > NO_EFFECT
+        self.expressions = tuple(self._expression(row, [i for i in order if acts[row, i]]) for row in range(self.rank))
+        self.categories = tuple(self._categories(acts))
 
     @classmethod
     def of_robot(
@@ -172,9 +172,9 @@ class BaseParameters:
                 terms += ["-" if coefficient < 0 else "+", *[size] * (size != "1"), self.names[column]]
         return " ".join(terms)
 
-    def _categories(self, told: np.ndarray) -> Iterator[str]:
-        alone = set(self.columns[np.count_nonzero(told, axis=1) == 1])
-        for column, effect in enumerate(np.any(told, axis=0)):
+    def _categories(self, acts: np.ndarray) -> Iterator[str]:
+        alone = set(self.columns[np.count_nonzero(acts, axis=1) == 1])
+        for column, effect in enumerate(np.any(acts, axis=0)):
             yield IDENTIFIABLE if column in alone else COMBINED if effect else UNIDENTIFIABLE
 
 

@@ -117,7 +117,7 @@ class SimulatorNode(Node):
             self._controller = HardwareTopics(self, self.arm, self._refuse, *topics)
         else:
             self._controller = Controllers(
-                self, self.arm, self.settings, refused=self._refuse, told=self._tell, stamp=lambda: self._stamp
+                self, self.arm, self.settings, refused=self._refuse, report=self._tell, stamp=lambda: self._stamp
             )
         # the node's clock may be set back, and would keep a timer of its own waiting
         steady_timer(self, 1.0 / self.settings.rate, self._catch_up)

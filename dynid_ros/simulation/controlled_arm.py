@@ -24,7 +24,7 @@ class ControlledArm:
         sums: the hardware adds efforts to the servo's torque; False: it has modes, and effort acts where the trajectory
             controller is not active; where neither is the mode stays.
         joints: of the controllers in their order; None: the arm's.
-        told: of what controllers log.
+        report: of what controllers log.
         changed: called with the controller's name (`TRAJECTORY`, `FORWARD`) and whether it is active now.
 
     Attributes:
@@ -43,17 +43,17 @@ class ControlledArm:
         *,
         sums: bool,
         joints: Sequence[str] | None = None,
-        told: Callable[[str], None] = lambda _what: None,
+        report: Callable[[str], None] = lambda _what: None,
         changed: Callable[[str, bool], None] = lambda _name, _active: None,
     ) -> None:
         names = list(arm.robot.joint_names)
         self.arm = arm
         self.interfaces = CommandInterfaces(len(names))
         self.hardware = ArmHardware(arm, self.interfaces, sums=sums)
-        self.trajectory = TrajectoryController(arm.robot, self.interfaces, settings, told)
+        self.trajectory = TrajectoryController(arm.robot, self.interfaces, settings, report)
         self.forward = None if settings.has_effort else ForwardController(joints or names, names, self.interfaces)
         self._sums = sums
-        self._told = told
+        self._report = report
         self._changed = changed
         self._active: set[str] = set()
         self.reset()
@@ -111,7 +111,7 @@ class ControlledArm:
             try:
                 self.forward.update()
             except DynidError as error:
-                self._told(f"{error}; {FORWARD} deactivated, as its update resulted in an error")
+                self._report(f"{error}; {FORWARD} deactivated, as its update resulted in an error")
                 self._set(FORWARD, False)
         self.hardware.write(period)
 

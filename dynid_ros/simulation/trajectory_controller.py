@@ -130,7 +130,7 @@ class TrajectoryController:
         robot: joints and limits.
         interfaces: of its hardware.
         settings: parameters; may be replaced while it runs, and each takes effect when the real one's does.
-        told: of aborts, in words.
+        report: of aborts, in words.
 
     Attributes:
         settings: as given.
@@ -145,14 +145,14 @@ class TrajectoryController:
         robot: RobotModel,
         interfaces: CommandInterfaces,
         settings: TrajectorySettings | None = None,
-        told: Callable[[str], None] = lambda _what: None,
+        report: Callable[[str], None] = lambda _what: None,
     ) -> None:
         self.settings = settings or TrajectorySettings()
         self.aborts = 0
         self.active = False
         self._robot = robot
         self._interfaces = interfaces
-        self._told = told
+        self._report = report
         self.configure()
 
     @property
@@ -321,7 +321,7 @@ class TrajectoryController:
 
     def _abort(self, why: str, position: np.ndarray) -> None:
         self.aborts += 1
-        self._told(why)
+        self._report(why)
         self._hold(position)
 
     def _hold(self, position: np.ndarray) -> None:

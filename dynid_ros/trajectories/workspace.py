@@ -111,14 +111,14 @@ class Workspace:
         """
         time = check_times(trajectory)
         position = trajectory.at(time)[0]
-        worst, told = 0.0, ""
+        worst, violation = 0.0, ""
         for start in range(0, len(time), BLOCK):
             room = self.distances(position[start : start + BLOCK]).room
             if room.min(initial=0.0) < worst:
                 i, k = np.unravel_index(np.argmin(room), room.shape)
-                worst, told = room[i, k], self._told(int(k), float(room[i, k]), float(time[start + i]))
-        if told:
-            raise TrajectoryError(told)
+                worst, violation = room[i, k], self._violation(int(k), float(room[i, k]), float(time[start + i]))
+        if violation:
+            raise TrajectoryError(violation)
 
     def _add(self, checks: Checks, placed: Placed, certain: bool) -> None:
         """Add what the arm can keep to and can violate."""
@@ -134,10 +134,10 @@ class Workspace:
             )
         self._checks.append(checks.only(~(never & first)))
 
-    def _told(self, k: int, room: float, time: float) -> str:
+    def _violation(self, k: int, room: float, time: float) -> str:
         for checks in self._checks:
             if k < len(checks.body):
-                return checks.told(k, room + float(checks.clearance[k]), time)
+                return checks.violation(k, room + float(checks.clearance[k]), time)
             k -= len(checks.body)
         raise IndexError(k)
 

@@ -11,7 +11,7 @@ from scipy.optimize import nnls
 from scipy.stats import t as student_t
 
 from dynid_ros.estimation.covariance import NORMAL, clustered_covariance, robust_covariance, widened
-from dynid_ros.estimation.normal_equations import LinkProblem
+from dynid_ros.estimation.normal_equations import WeightedProblem
 from dynid_ros.identification import LinkIdentification
 from dynid_ros.model.friction import JointFriction
 from dynid_ros.model.link_columns import LinkColumns
@@ -31,7 +31,7 @@ def solved(equations: DenseEquations, noise: np.ndarray = NOISE):
     matrix, torque = equations.dense(chosen)
     rows = np.concatenate([matrix[:, j] / noise[j] for j in range(len(noise))])
     right = np.concatenate([torque[:, j] / noise[j] for j in range(len(noise))])
-    return LinkProblem(equations.factors(columns), chosen), rows, right, np.linalg.lstsq(rows, right)[0]
+    return WeightedProblem(equations.factors(columns), chosen), rows, right, np.linalg.lstsq(rows, right)[0]
 
 
 def varied(equations: DenseEquations, size: float, rng: np.random.Generator) -> None:

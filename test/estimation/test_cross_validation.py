@@ -5,7 +5,7 @@ import pytest
 from link_problems import DenseEquations, chain
 
 from dynid_ros.estimation.cross_validation import FoldGrams, folds
-from dynid_ros.estimation.normal_equations import LinkProblem
+from dynid_ros.estimation.normal_equations import WeightedProblem
 from dynid_ros.model.friction import JointFriction
 from dynid_ros.model.link_columns import LinkColumns
 
@@ -70,7 +70,7 @@ def ridge(equations, chosen, fold, factors, penalty, center):
 def test_losses_are_those_of_all_rows(columns):
     equations = DenseEquations(columns, (300, 200), noise=NOISE)
     factors = equations.factors(columns)
-    grams = FoldGrams(LinkProblem(factors, np.arange(columns.size)), NOISE)
+    grams = FoldGrams(WeightedProblem(factors, np.arange(columns.size)), NOISE)
     rng = np.random.default_rng(3)
     chosen = np.sort(rng.permutation(columns.size)[: columns.size - 3])
     root = rng.normal(size=(len(chosen), 4))
@@ -86,7 +86,7 @@ def test_losses_are_those_of_all_rows(columns):
 def test_coefficients_that_cannot_be_negative_are_left_out(columns):
     equations = DenseEquations(columns, (400,), noise=NOISE)
     factors = equations.factors(columns)
-    grams = FoldGrams(LinkProblem(factors, np.arange(columns.size)), NOISE)
+    grams = FoldGrams(WeightedProblem(factors, np.arange(columns.size)), NOISE)
     everything = np.arange(columns.size)
     nothing = np.zeros((columns.size, columns.size))
     negative = equations.solution < -0.3
@@ -102,7 +102,7 @@ def test_coefficients_that_cannot_be_negative_are_left_out(columns):
 def test_exact_torques_leave_rounding_that_decides_nothing(columns):
     """Differences of normal equations are rounding there, and can be negative."""
     equations = DenseEquations(columns, (400,), noise=0.0)
-    grams = FoldGrams(LinkProblem(equations.factors(columns), np.arange(columns.size)), NOISE)
+    grams = FoldGrams(WeightedProblem(equations.factors(columns), np.arange(columns.size)), NOISE)
     nothing = np.zeros((columns.size, columns.size))
     losses = grams.losses(np.arange(columns.size), nothing, np.zeros(columns.size), np.zeros(columns.size, dtype=bool))
     power = np.mean(equations.torque**2, axis=0) / NOISE**2

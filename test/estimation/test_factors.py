@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from link_problems import DenseEquations, chain
 
-from dynid_ros.estimation.normal_equations import LinkFactors
+from dynid_ros.estimation.normal_equations import NormalEquations
 from dynid_ros.model.friction import JointFriction
 from dynid_ros.model.link_columns import LinkColumns
 
@@ -20,7 +20,7 @@ def sum_of_squares(factor: np.ndarray, x: np.ndarray) -> float:
     return float(np.sum((factor @ np.append(x, -1.0)) ** 2))
 
 
-def group_of(equations: DenseEquations, factors: LinkFactors) -> np.ndarray:
+def group_of(equations: DenseEquations, factors: NormalEquations) -> np.ndarray:
     """(N,) group that each sample belongs to, from what a group is said to be."""
     first = np.cumsum([0, *factors.stretches])[equations.owner]
     count = np.array(factors.stretches)[equations.owner]
@@ -65,7 +65,7 @@ def test_nothing_in_no_groups(columns):
 
 @pytest.mark.parametrize("size", [1, 24, 25, 120, 499, 500, 10**6])
 def test_stretches_are_long_enough_and_parts_follow_each_other(columns, size):
-    factors = LinkFactors(columns, [size])
+    factors = NormalEquations(columns, [size])
     (count,) = factors.stretches
     assert 1 <= count <= 20
     assert count == 1 or size / count >= 25
@@ -78,6 +78,6 @@ def test_stretches_are_long_enough_and_parts_follow_each_other(columns, size):
 
 
 def test_short_recordings_are_left_out_in_turn(columns):
-    factors = LinkFactors(columns, [30] * 5)
+    factors = NormalEquations(columns, [30] * 5)
     assert factors.stretches == [1] * 5
     assert sorted(factors.parts) == [0, 1, 2, 3, 4]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from link_problems import DenseEquations, chain
 
-from dynid_ros.estimation.normal_equations import JointGrams, LinkProblem, gram_factor
+from dynid_ros.estimation.normal_equations import GroupedNormalEquations, WeightedProblem, gram_factor
 from dynid_ros.model.friction import JointFriction
 from dynid_ros.model.link_columns import LinkColumns
 
@@ -44,7 +44,7 @@ def feasible_gls(matrix: np.ndarray, torque: np.ndarray) -> tuple[np.ndarray, np
 @pytest.mark.parametrize("choice", [(0, 0, 0), (1, 0, 1)])
 def test_weighted_is_feasible_generalised_least_squares(columns, equations, choice):
     chosen = columns.chosen(choice)
-    problem = LinkProblem(equations.factors(columns), chosen)
+    problem = WeightedProblem(equations.factors(columns), chosen)
     fit, noise = problem.weighted()
     x, covariance, expected = feasible_gls(*equations.dense(chosen))
     np.testing.assert_allclose(noise, expected, rtol=1e-5)
@@ -55,7 +55,7 @@ def test_weighted_is_feasible_generalised_least_squares(columns, equations, choi
 
 def test_ordinary_is_least_squares(columns, equations):
     chosen = columns.chosen([1, 1, 0])
-    problem = LinkProblem(equations.factors(columns), chosen)
+    problem = WeightedProblem(equations.factors(columns), chosen)
     matrix, torque = equations.dense(chosen)
     expected = np.linalg.lstsq(matrix.reshape(-1, len(chosen)), torque.ravel(), rcond=None)[0]
     np.testing.assert_allclose(problem.ordinary().solution, expected, rtol=1e-6, atol=1e-7)
@@ -63,7 +63,7 @@ def test_ordinary_is_least_squares(columns, equations):
 
 def test_residuals_of_one_and_of_several_solutions(columns, equations):
     chosen = columns.chosen([0, 1, 0])
-    problem = LinkProblem(equations.factors(columns), chosen)
+    problem = WeightedProblem(equations.factors(columns), chosen)
     matrix, torque = equations.dense(chosen)
     several = np.random.default_rng(0).normal(size=(4, len(chosen)))
     expected = np.sqrt(np.mean((torque - np.einsum("njk,sk->snj", matrix, several)) ** 2, axis=1))
@@ -80,7 +80,7 @@ def test_residuals_of_one_and_of_several_solutions(columns, equations):
 
 def test_normal_equations_of_groups(columns, equations):
     chosen = columns.chosen([1, 0, 0])
-    problem = LinkProblem(equations.factors(columns), chosen)
+    problem = WeightedProblem(equations.factors(columns), chosen)
     groups = np.arange(0, len(problem.factors.counts), 2)
     matrix, torque = equations.dense(chosen, equations.speed < equations.fast)
     for j in range(3):
@@ -101,7 +101,7 @@ def test_columns_of_rounding_count_as_none(columns):
         [rows @ equations.solution[own] for rows, own in zip(equations.rows, columns.of_joint, strict=True)], axis=1
     )
     equations.torque += 0.1 * np.random.default_rng(1).normal(size=equations.torque.shape)
-    fit, noise = LinkProblem(equations.factors(columns), chosen).weighted()
+    fit, noise = WeightedProblem(equations.factors(columns), chosen).weighted()
     assert fit.rank == len(chosen) - 2
     assert list(np.flatnonzero(np.isinf(fit.inflation))) == [2, 5]
     assert np.all(fit.solution[[2, 5]] == 0)
@@ -113,11 +113,11 @@ def test_columns_of_rounding_count_as_none(columns):
 def test_torque_without_noise_does_not_divide_by_zero(columns):
     equations = DenseEquations(columns, (200,), noise=0.0)
     chosen = np.arange(columns.size)
-    fit, noise = LinkProblem(equations.factors(columns), chosen).weighted()
+    fit, noise = WeightedProblem(equations.factors(columns), chosen).weighted()
     np.testing.assert_allclose(fit.solution, equations.solution, rtol=1e-6, atol=1e-6)
     assert np.all(noise > 0)
     equations.torque[:, 1] = 0.0
-    fit, noise = LinkProblem(equations.factors(columns), chosen).weighted()
+    fit, noise = WeightedProblem(equations.factors(columns), chosen).weighted()
     assert np.isfinite(fit.solution).all()
     assert np.all(noise > 0)
 
@@ -132,8 +132,8 @@ def _rows(rng: np.random.Generator) -> tuple[list[np.ndarray], np.ndarray]:
     )
 
 
-def _summed(rows: list[np.ndarray], torque: np.ndarray) -> JointGrams:
-    grams = JointGrams([matrix.shape[1] for matrix in rows], len(COUNTS))
+def _summed(rows: list[np.ndarray], torque: np.ndarray) -> GroupedNormalEquations:
+    grams = GroupedNormalEquations([matrix.shape[1] for matrix in rows], len(COUNTS))
     ends = np.cumsum([0, *COUNTS])
     for group, (start, end) in enumerate(pairwise(ends)):
         middle = start + (end - start) // 3
@@ -168,7 +168,7 @@ def test_groups_are_summed_apart():
 def test_factor_of_all_samples_follows_what_is_added():
     rows, torque = _rows(np.random.default_rng(5))
     own = np.column_stack([rows[1], torque[:, 1]])
-    grams = JointGrams([4, 2])
+    grams = GroupedNormalEquations([4, 2])
     for times in (1, 2):
         grams.add(0, rows, torque)
         factor = grams.factor(1)
@@ -188,7 +188,7 @@ def test_combinations_without_effect_are_zero():
 def test_torque_without_noise_leaves_no_residual():
     rng = np.random.default_rng(3)
     matrix, truth = rng.normal(size=(500, 6)), rng.normal(size=6)
-    grams = JointGrams([6])
+    grams = GroupedNormalEquations([6])
     grams.add(0, [matrix], (matrix @ truth)[:, None])
     factor = grams.factor(0)
     np.testing.assert_allclose(factor[:, -1], factor[:, :-1] @ truth, atol=1e-6 * np.linalg.norm(factor[:, -1]))
@@ -203,7 +203,7 @@ def test_rounding_is_below_what_noise_leaves_open(condition):
     torque = matrix @ rng.normal(size=8) + 1e-3 * rng.normal(size=1000)
     expected = np.linalg.lstsq(matrix, torque, rcond=None)[0]
     errors = 1e-3 * np.sqrt(np.diag(np.linalg.pinv(matrix.T @ matrix, rcond=0, hermitian=True)))
-    grams = JointGrams([8])
+    grams = GroupedNormalEquations([8])
     grams.add(0, [matrix], torque[:, None])
     factor = grams.factor(0)
     found = np.linalg.lstsq(factor[:, :-1], factor[:, -1], rcond=None)[0]

@@ -5,7 +5,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from dynid_ros.excitation.d_optimal import condition_number, d_optimal, log_determinant, rank, told
+from dynid_ros.excitation.d_optimal import condition_number, d_optimal, log_determinant, rank, whitening_axes
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -33,11 +33,11 @@ def test_all_poses_tell_one_in_their_own_axes_and_units_do_not_matter():
     rows = rng.standard_normal((60, 3, 5)) @ np.diag([1.0, 10.0, 0.01, 3.0, 1.0])
     rows[:, :, 4] = rows[:, :, 0] - 2 * rows[:, :, 3]
     rows = np.concatenate([rows, np.zeros((60, 3, 1))], axis=2)
-    seen = rows @ told(rows)
+    seen = rows @ whitening_axes(rows)
     assert seen.shape == (60, 3, 4)
     np.testing.assert_allclose(np.einsum("pmi,pmj->ij", seen, seen), 60 * np.eye(4), atol=1e-9)
     other = rows * np.array([7.0, 0.1, 1e3, 1.0, 2.0, 1.0])
-    assert set(d_optimal(seen, 6).tolist()) == set(d_optimal(other @ told(other), 6).tolist())
+    assert set(d_optimal(seen, 6).tolist()) == set(d_optimal(other @ whitening_axes(other), 6).tolist())
 
 
 def test_open_combinations_are_told_as_such():

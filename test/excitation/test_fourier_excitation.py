@@ -19,7 +19,7 @@ from dynid_ros.collision import Obstacle
 from dynid_ros.errors import TrajectoryError
 from dynid_ros.excitation import FourierExcitation
 from dynid_ros.excitation.fourier_excitation import flexible_excitation
-from dynid_ros.excitation.fourier_problem import UNFORESEEN
+from dynid_ros.excitation.fourier_problem import WITHOUT_PREDICTION
 from dynid_ros.information.steady_state import FlexibleJoints, proposed_base_frequency, resonance
 from dynid_ros.information.torque_information import SMOOTHING
 from dynid_ros.model import RobotModel
@@ -83,8 +83,8 @@ def test_motion_keeps_to_the_limits_of_motors_whose_links_follow(near):
 def test_least_squares_of_a_noisy_recording_is_far_better_near_the_resonance(near, low):
     """With the noise of the paper's sensors, over about 20 s (errors of seven parameters)."""
     errors = {name: _errors(plan.series) for name, plan in (("near", near), ("low", low))}
-    told_apart = [0, 4, 5, 6]  # I, v, J and b
-    assert np.all(errors["near"][told_apart] < 0.5 * errors["low"][told_apart])
+    distinct = [0, 4, 5, 6]  # I, v, J and b
+    assert np.all(errors["near"][distinct] < 0.5 * errors["low"][distinct])
     inertia, motor_inertia = errors["near"][[0, 5]]
     assert inertia < 0.02
     assert motor_inertia < 0.06
@@ -130,7 +130,7 @@ def test_search_steps_back_from_what_cannot_be_foreseen():
     problem = experiment(NEAR)._search._problem
     vector = np.random.default_rng(0).standard_normal(2 * HARMONICS - 1)
     value, excess = problem.evaluate(20.0 * vector, 2.0)
-    assert value == UNFORESEEN
+    assert value == WITHOUT_PREDICTION
     assert not problem.gradient(np.ones_like(excess)).any()
     value, excess = problem.evaluate(0.1 * vector, 2.0)
     assert abs(value) < 100
@@ -387,19 +387,19 @@ def test_starts_make_it_the_same_again_however_many_processes():
 
 
 def test_there_is_an_answer_at_any_time():
-    told = []
+    reported = []
 
     def progress(part, best):
-        told.append((part, best.value))
-        if len(told) == 3:
+        reported.append((part, best.value))
+        if len(reported) == 3:
             raise KeyboardInterrupt
 
     plan = demo_arm(design_time=0.5, starts=None, candidates=1).plan()
     assert plan.duration == 10.0
     with pytest.raises(KeyboardInterrupt):
         planar(design_time=30.0, starts=None).plan(progress)
-    assert len(told) == 3
-    assert all(0 <= part <= 1 and np.isfinite(value) for part, value in told)
+    assert len(reported) == 3
+    assert all(0 <= part <= 1 and np.isfinite(value) for part, value in reported)
 
 
 @pytest.mark.slow

@@ -49,22 +49,22 @@ class Improving:
 
 
 def test_the_last_that_is_told_is_the_motion_that_is_returned():
-    told = []
-    outcome = best_motion(Improving(), seconds=60.0, starts=2, progress=lambda _, best: told.append(best.value))
-    assert told == [10.0, 5.0, 5.0, 5.0]
+    reported = []
+    outcome = best_motion(Improving(), seconds=60.0, starts=2, progress=lambda _, best: reported.append(best.value))
+    assert reported == [10.0, 5.0, 5.0, 5.0]
     assert outcome.best.value == 5.0
     assert [value for _, value in outcome.history] == [10.0, 5.0]
 
 
 def test_who_had_enough_is_told_no_more_and_gets_the_best_so_far(monkeypatch):
     monkeypatch.setattr(parallel_search, "TICK", -1.0)
-    told = []
+    reported = []
 
     def progress(part, best):
-        told.append(best.value)
-        if len(told) == 2:
+        reported.append(best.value)
+        if len(reported) == 2:
             raise Enough
 
     outcome = best_motion(Improving(), seconds=60.0, progress=progress)
-    assert told == [10.0, 10.0]
+    assert reported == [10.0, 10.0]
     assert (outcome.starts, outcome.best.value) == (1, 5.0)

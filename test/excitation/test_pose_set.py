@@ -10,7 +10,7 @@ from mujoco_room import DEMO_ARM, check_demo_arm
 from pinocchio_arm import PinocchioArm
 
 from dynid_ros.errors import TrajectoryError
-from dynid_ros.excitation.d_optimal import log_determinant, told
+from dynid_ros.excitation.d_optimal import log_determinant, whitening_axes
 from dynid_ros.excitation.pose_set import PoseSet, length, visiting_order
 from dynid_ros.model import RobotModel
 from dynid_ros.trajectories import MotionLimits, Trajectory, Workspace, check_limits, check_start
@@ -77,7 +77,7 @@ def test_chosen_poses_tell_clearly_more_than_random_ones(plan):
     experiment = demo_arm()
     allowed = experiment.allowed_poses(experiment.approach)
     random = [allowed[rng.choice(len(allowed), 10, replace=False)] for _ in range(60)]
-    axes = told(pinocchio_rows(allowed[::4]))
+    axes = whitening_axes(pinocchio_rows(allowed[::4]))
     assert axes.shape[1] == plan.possible_rank == 16  # n_x, n_y of joints 2 to 6 and six offsets
     values = [log_determinant(pinocchio_rows(poses) @ axes) for poses in random]
     reached = log_determinant(pinocchio_rows(plan.poses) @ axes)
@@ -90,7 +90,7 @@ def test_errors_of_gravity_moments_are_smaller_than_with_random_poses(plan):
     experiment = demo_arm()
     allowed = experiment.allowed_poses(experiment.approach)
     rng = np.random.default_rng(1)
-    axes = told(experiment._rows(allowed))
+    axes = whitening_axes(experiment._rows(allowed))
 
     def mean_variance(poses):
         rows = (experiment._rows(poses) @ axes).reshape(-1, axes.shape[1])

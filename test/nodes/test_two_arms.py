@@ -42,11 +42,11 @@ class Arm:
 
     def __init__(self, client, name, folder, seed):
         self.client, self.name, self.folder = client, name, folder / name
-        self.latest, self.told = None, {}
+        self.latest, self.published = None, {}
         client.create_subscription(JointState, f"/{name}/joint_states", self._on_state, 10)
         for topic in ("excitation/state", "gravity_compensation/state", "recorder/bag"):
             client.create_subscription(
-                String, f"/{name}/{topic}", lambda m, topic=topic: self.told.update({topic: m.data}), LATCHED
+                String, f"/{name}/{topic}", lambda m, topic=topic: self.published.update({topic: m.data}), LATCHED
             )
         self.nodes = {
             "simulator": {"rate": 50.0, "timestep": 0.002, "seed": seed, "start_position": "[0.0,0.5,1.0,0.0,0.8,0.0]"}
@@ -82,7 +82,7 @@ class Arm:
         # which a new subscription on a busy machine is late to get
         enable = f"/{self.name}/gravity_compensation/enable"
         wait(lambda: "no joint state" not in call(self.client, SetBool, enable, SetBool.Request(data=True)).message)
-        wait(lambda: self.told["gravity_compensation/state"] == "active")
+        wait(lambda: self.published["gravity_compensation/state"] == "active")
 
     def comes_to_rest(self):
         """Which a simulation on a busy machine is late to do."""
@@ -109,7 +109,7 @@ def fixture_arms(tmp_path, ros):
     with ExitStack() as stack:
         for arm in arms:
             arm.start(stack)
-        wait(lambda: all(arm.latest is not None and "excitation/state" in arm.told for arm in arms), START_TIME)
+        wait(lambda: all(arm.latest is not None and "excitation/state" in arm.published for arm in arms), START_TIME)
         yield SimpleNamespace(left=arms[0], right=arms[1], both=arms)
         threads.close()
     client.destroy_node()
@@ -138,23 +138,23 @@ def test_only_the_arm_that_is_asked_moves_and_both_are_identified_and_compensate
     assert right.publishers("joint_trajectory_controller/joint_trajectory") == []
     stays(right, before[0])
     left.ask("excitation/stop")
-    wait(lambda: left.told["excitation/state"] == "idle")
+    wait(lambda: left.published["excitation/state"] == "idle")
     stays(right, before[0])
-    assert right.told["excitation/state"] == "idle"
+    assert right.published["excitation/state"] == "idle"
 
     for arm in arms.both:
         arm.comes_to_rest()
         arm.ask("recorder/start")
     finished([arm.later("excitation/start") for arm in arms.both])
-    wait(lambda: all(arm.told["excitation/state"] == "done" for arm in arms.both), 4 * START_TIME)
+    wait(lambda: all(arm.published["excitation/state"] == "done" for arm in arms.both), 4 * START_TIME)
     for arm in arms.both:
         arm.ask("recorder/stop")
-        with open_bag(Path(arm.told["recorder/bag"])) as bag:
+        with open_bag(Path(arm.published["recorder/bag"])) as bag:
             assert sorted(bag.topics) == [f"/{arm.name}/joint_states", f"/{arm.name}/robot_description"]
     finished([arm.later("gravity_identification/identify") for arm in arms.both])
     found = [yaml.safe_load((arm.folder / "identified.yaml").read_text()) for arm in arms.both]
     for arm, document in zip(arms.both, found, strict=True):
-        assert document["source"]["recordings"] == [arm.told["recorder/bag"]]
+        assert document["source"]["recordings"] == [arm.published["recorder/bag"]]
     assert found[0]["gravity"] != found[1]["gravity"], "each has noise of its own"
 
     left.compensate()
@@ -178,5 +178,5 @@ def test_only_the_arm_that_is_asked_moves_and_both_are_identified_and_compensate
     wait(pushed, START_TIME)
     assert np.abs(right.latest - floating[1]).max() < MOVED / 3, "it floats where it is"
     for arm in arms.both:
-        assert arm.told["gravity_compensation/state"] == "active"
+        assert arm.published["gravity_compensation/state"] == "active"
         arm.ask("gravity_compensation/enable", SetBool, data=False)

@@ -17,12 +17,12 @@ BOTH = ("position", "effort")
 class Bench:
     def __init__(self, robot, *, sums=True, servo_model=False, **settings):
         arm = SimulatedArm(robot, drives=Drives(coulomb=0.0, viscous=0.0), start=[0.0], servo_model=servo_model)
-        self.told, self.changes = [], []
+        self.reported, self.changes = [], []
         self.controlled = ControlledArm(
             arm,
             TrajectorySettings(**settings),
             sums=sums,
-            told=self.told.append,
+            report=self.reported.append,
             changed=lambda name, active: self.changes.append((name, active)),
         )
         self.arm, self.names = arm, robot.joint_names
@@ -118,7 +118,7 @@ def test_a_wrong_size_deactivates_the_effort_controller_and_its_torque_stays(ben
     place = bench.run(PERIOD)
     assert not bench.controlled.active(FORWARD)
     assert bench.changes[-1] == (FORWARD, False)
-    assert "deactivated, as its update resulted in an error" in bench.told[-1]
+    assert "deactivated, as its update resulted in an error" in bench.reported[-1]
     bench.controlled.forward.command([WEIGHT])
     assert bench.run(0.8) > place + 0.1, "nobody holds it"
     assert bench.arm.torque[0] == pytest.approx(0.9 * WEIGHT)

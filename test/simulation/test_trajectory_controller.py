@@ -88,8 +88,8 @@ class Bench:
 
     def __init__(self, robot, lag=0.0, **settings):
         self.interfaces = CommandInterfaces(1)
-        self.told = []
-        self.controller = TrajectoryController(robot, self.interfaces, Settings(**settings), self.told.append)
+        self.reported = []
+        self.controller = TrajectoryController(robot, self.interfaces, Settings(**settings), self.reported.append)
         self.names, self.lag = robot.joint_names, lag
         self.now = 0.0
         self.measured = 0.0
@@ -238,7 +238,7 @@ def test_a_violation_writes_nothing_and_the_next_cycle_holds_the_measured_pose(b
     bench.topic((1.0, 0.2, 40.0))
     before = bench.cycle(0.0)
     assert bench.cycle(0.15) == before
-    assert bench.told == ["Holding position due to state tolerance violation"]
+    assert bench.reported == ["Holding position due to state tolerance violation"]
     assert bench.cycle(0.17) == (0.15, 0.0), "measured at the violation; no goal has left an effort"
     assert bench.controller.aborts == 1
     bench.topic((0.0, 0.0, 40.0))
@@ -326,7 +326,7 @@ def test_a_goal_that_succeeds_leaves_its_last_effort_in_the_hold_message(bench):
     bench.topic((0.0, 0.0, -20.0))
     assert bench.cycle()[1] == -20.0
     assert bench.run(0.7)[1] == -86.0, "the timeout brings it back"
-    assert bench.told[-1] == "Aborted due to command timeout"
+    assert bench.reported[-1] == "Aborted due to command timeout"
     bench.topic((0.0, 0.0, -20.0))
     bench.run(0.1)
     bench.controller.deactivate()
@@ -369,7 +369,7 @@ def test_a_goal_that_is_not_reached_in_time_is_aborted(bench):
     assert bench.controller.goals == [Goal.EXECUTING]
     bench.run(0.1)
     assert bench.controller.goals == [Goal.ABORTED]
-    assert bench.told == ["Holding position due to exceeded goal_time_tolerance"]
+    assert bench.reported == ["Holding position due to exceeded goal_time_tolerance"]
 
 
 def test_a_goal_is_canceled_by_the_next_or_by_hand(bench):

@@ -379,9 +379,9 @@ def rigid_sums(layout: Layout, solution: Solution) -> tuple[Combination, ...]:
                 if name in names:
                     weights[names.index(name)] += rigid.combinations[row, n_links + column]
                     motors |= part in layout.motor_terms
-        told = np.abs(weights) > 1e-9
-        if motors and told.sum() > 1:
-            error = np.sqrt(_variance(weights, solution.information, told))
+        involved = np.abs(weights) > 1e-9
+        if motors and involved.sum() > 1:
+            error = np.sqrt(_variance(weights, solution.information, involved))
             found.append(Combination(_words(expression, layout), float(weights @ solution.values), float(error)))
     return tuple(found)
 
@@ -405,10 +405,10 @@ def resonances(layout: Layout, solution: Solution, runs: Sequence[Run]) -> tuple
     return found, errors
 
 
-def _variance(weights: NDArray, information: NDArray, told: NDArray) -> float:
+def _variance(weights: NDArray, information: NDArray, involved: NDArray) -> float:
     """Return the variance of a combination, parts of which may be undetermined; infinite if it is so too."""
     scale = np.sqrt(np.diagonal(information))
-    if (scale[told] == 0).any():
+    if (scale[involved] == 0).any():
         return np.inf
     scale = np.where(scale > 0, scale, 1.0)
     eigenvalues, vectors = np.linalg.eigh(information / np.outer(scale, scale))

@@ -61,11 +61,11 @@ def _as_commanded(series: FourierSeries, noise: NDArray, time: NDArray) -> float
     """
     order = np.arange(1, series.n_harmonics + 1)[:, None]
     squares = (order**2 * (series.cosines**2 + series.sines**2)).sum(axis=0)
-    told = (2 * np.pi) ** 2 * len(time) * np.ptp(time) ** 2 / 24 * (squares / np.maximum(noise, 1e-12) ** 2).sum()
+    known = (2 * np.pi) ** 2 * len(time) * np.ptp(time) ** 2 / 24 * (squares / np.maximum(noise, 1e-12) ** 2).sum()
     frequency = series.base_frequency
     for place in range(2, DIGITS + 1):
         for near in (float(f"{frequency:.{place - 1}e}"), 1 / float(f"{1 / frequency:.{place - 1}e}")):
-            if abs(near - frequency) < AGREES / np.sqrt(told):
+            if abs(near - frequency) < AGREES / np.sqrt(known):
                 return near
     return frequency
 

@@ -225,19 +225,19 @@ def of_all(together: Stiffness, alone: Mapping[str, Stiffness]) -> Stiffness:
         alone: by name, from each of them.
 
     """
-    told = {name: one for name, one in alone.items() if math.isfinite(sum(map(abs, one.compliance_interval)))}
-    if together.determined or not any(one.determined for one in told.values()):
+    known = {name: one for name, one in alone.items() if math.isfinite(sum(map(abs, one.compliance_interval)))}
+    if together.determined or not any(one.determined for one in known.values()):
         return together
-    values = np.array([one.compliance for one in told.values()])
-    halves = np.array([np.ptp(one.compliance_interval) / 2 for one in told.values()])
+    values = np.array([one.compliance for one in known.values()])
+    halves = np.array([np.ptp(one.compliance_interval) / 2 for one in known.values()])
     weights = 1 / halves**2
     mean = float(weights @ values / weights.sum())
     half = float(1 / np.sqrt(weights.sum()))
     # An interval of 95 % reaches two standard errors, or a little more.
     scatter = float(np.sum((2 * (values - mean) / halves) ** 2))
-    freedom = len(told) - 1
+    freedom = len(known) - 1
     if freedom and chi2.sf(scatter, freedom) < CHANCE:
-        said = "; ".join(f"{name}: {one}" for name, one in told.items())
+        said = "; ".join(f"{name}: {one}" for name, one in known.items())
         return replace(together, reason=f"{together.reason}; the recordings contradict each other: {said}")
     wider = half * max(1.0, math.sqrt(scatter / freedom)) if freedom else half
     return Stiffness.of_interval(mean, (mean - wider, mean + wider))

@@ -14,7 +14,7 @@ from dynid_ros.estimation.covariance import gain_shifts, robust_covariance, whit
 from dynid_ros.estimation.cross_validation import FoldGrams
 from dynid_ros.estimation.estimate import BaseEstimate
 from dynid_ros.estimation.least_squares import minimum_norm, ridge
-from dynid_ros.estimation.normal_equations import LinkFactors, LinkProblem
+from dynid_ros.estimation.normal_equations import NormalEquations, WeightedProblem
 from dynid_ros.estimation.robust import solve_robust
 from dynid_ros.identification.equations import EquationBlock, LinkEquations, SampleEquations
 from dynid_ros.identification.integral_equations import IntegralEquations
@@ -67,7 +67,7 @@ class LinkEstimate:
 
 
 def estimate_base(
-    kind: str, problem: LinkProblem, base: BaseParameters, blocks: Callable[[], Iterable[EquationBlock]]
+    kind: str, problem: WeightedProblem, base: BaseParameters, blocks: Callable[[], Iterable[EquationBlock]]
 ) -> tuple[LinkEstimate, NDArray]:
     """Estimate by the data alone.
 
@@ -123,7 +123,7 @@ def estimate_all(kind: str, full: FullProblem, nominal: NDArray, weight: float |
     return minimum_norm(matrix @ full.to_base, right, center).solution
 
 
-def _dense(problem: LinkProblem, blocks: Iterable[EquationBlock]) -> Iterator[tuple[NDArray, NDArray]]:
+def _dense(problem: WeightedProblem, blocks: Iterable[EquationBlock]) -> Iterator[tuple[NDArray, NDArray]]:
     for block in blocks:
         regressor = np.zeros((*block.torque.shape, problem.n_unknowns))
         for j, rows in enumerate(block.rows):
@@ -275,7 +275,7 @@ class LinkIdentification:
         chosen = columns.chosen(choice)
         n_links = robot.parameters.size
         independent = columns.independent(choice)
-        problem = LinkProblem(factors, independent)
+        problem = WeightedProblem(factors, independent)
         kind = self.estimator if self.estimator in UNBIASED else "weighted"
         found, noise = estimate_base(kind, problem, base, lambda: equations.blocks(columns))
         if chosen_columns is None and (fewer := columns.above(noise)) is not columns:
@@ -299,7 +299,7 @@ class LinkIdentification:
         undecided = beyond_the_arm(robot, base, friction, estimate, problem.torque_rms())
         estimate = replace(estimate, values=np.where(undecided, np.nan, estimate.values))
         nonnegative = columns.nonnegative(choice)
-        full = FullProblem(LinkProblem(factors, chosen), noise, prior, nonnegative)
+        full = FullProblem(WeightedProblem(factors, chosen), noise, prior, nonnegative)
         weight = PriorWeight(0.0, {})
         if self.estimator == "consistent":
             weight = PriorWeight(self.prior_weight, {}) if self.prior_weight else choose_weight(full)
@@ -342,13 +342,13 @@ class LinkIdentification:
             ) from error
 
     def _choice(
-        self, columns: LinkColumns, factors: LinkFactors, prior: NDArray, remarks: list[str]
+        self, columns: LinkColumns, factors: NormalEquations, prior: NDArray, remarks: list[str]
     ) -> tuple[int, ...]:
         first = (0,) * self.robot.n_joints
         if all(len(own) == 1 for own in columns.candidates):
             return first
-        _, noise = LinkProblem(factors, columns.chosen(first)).weighted()
-        grams = FoldGrams(LinkProblem(factors, np.arange(columns.size)), noise)
+        _, noise = WeightedProblem(factors, columns.chosen(first)).weighted()
+        grams = FoldGrams(WeightedProblem(factors, np.arange(columns.size)), noise)
         found = choose_friction(columns, grams, prior)
         for joint, gain in found.gains.items():
             terms = ", ".join(

@@ -12,7 +12,7 @@ from dynid_ros.errors import IdentificationError
 from dynid_ros.estimation.cross_validation import Fold, folds
 from dynid_ros.estimation.identifiability import RANK_TOLERANCE
 from dynid_ros.estimation.least_squares import decompose
-from dynid_ros.estimation.normal_equations import LinkProblem
+from dynid_ros.estimation.normal_equations import WeightedProblem
 from dynid_ros.estimation.physical_consistency import ConsistentProblem
 from dynid_ros.model.inertia import parameter_spread
 from dynid_ros.progress import each
@@ -33,7 +33,7 @@ class FullProblem:
 
     """
 
-    def __init__(self, problem: LinkProblem, noise: NDArray, prior: NDArray, nonnegative: NDArray):
+    def __init__(self, problem: WeightedProblem, noise: NDArray, prior: NDArray, nonnegative: NDArray):
         self.problem, self.noise, self.prior = problem, noise, prior
         columns = problem.factors.columns
         size, self._n_base = prior.size, columns.n_inertial
@@ -77,13 +77,13 @@ class FullProblem:
         """
         matrix, right = self.problem.stacked(self.noise)
         found = decompose(matrix, RANK_TOLERANCE)
-        told, size = found.right * found.scale, self.prior.size
+        measured, size = found.right * found.scale, self.prior.size
         units = np.eye(self.to_base.shape[1])
         units[:size, :size] = np.linalg.cholesky(parameter_spread(self.prior))
         units[size:, size:] *= np.linalg.norm(right) / found.scale[self._n_base :]
         start = np.append(self.prior, np.zeros(len(units) - size))
-        rest = told @ (unknowns - self.reduce(start))
-        return start + units @ np.linalg.lstsq(told @ self.to_base @ units, rest, rcond=None)[0]
+        rest = measured @ (unknowns - self.reduce(start))
+        return start + units @ np.linalg.lstsq(measured @ self.to_base @ units, rest, rcond=None)[0]
 
 
 # How much the prior counts: the weight that predicts best what was not fitted.

@@ -228,10 +228,10 @@ class LinkResult:
         for i, joint in enumerate(joints):
             mine = {name.split()[0]: v for name, v in own.items() if name.endswith(f" {joint}") and name not in unknown}
             both = [f"{value:+.3g}" for value, *_ in dry_torques(mine, joint, estimate).values()]
-            told = [
+            printed = [
                 f"{term} {v:.3g}" for term, v in mine.items() if not (both and term.startswith(("coulomb", "offset")))
             ]
-            terms = ", ".join(["dry and offset " + " and ".join(both)] * bool(both) + told)
+            terms = ", ".join(["dry and offset " + " and ".join(both)] * bool(both) + printed)
             lines.append(
                 f"{joint:<{width}}{self.torque_rms[i]:>9.3f}{self.residual_rms[i]:>10.3f}"
                 f"{self.explains[i]:>10.1%} {self.urdf_explains[i]:>8.1%}   {terms}"

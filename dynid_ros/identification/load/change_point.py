@@ -10,7 +10,7 @@ from scipy.stats import f as fisher
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.estimation.covariance import clustered_covariance, half_inverse
-from dynid_ros.estimation.normal_equations import LinkProblem
+from dynid_ros.estimation.normal_equations import WeightedProblem
 from dynid_ros.identification.equations import Equations
 from dynid_ros.model.inertia import STATIC
 
@@ -56,7 +56,7 @@ class LoadChange:
         return bool(np.abs(shift).max() > LEAST_SHIFT)
 
 
-def require_steady(equations: Equations, problem: LinkProblem, noise: NDArray, source: str) -> None:
+def require_steady(equations: Equations, problem: WeightedProblem, noise: NDArray, source: str) -> None:
     """Refuse recordings in which the load's mass or mass moments are others later than before.
 
     Args:
@@ -80,7 +80,7 @@ def require_steady(equations: Equations, problem: LinkProblem, noise: NDArray, s
     )
 
 
-def likeliest_change(equations: Equations, problem: LinkProblem, noise: NDArray) -> LoadChange | None:
+def likeliest_change(equations: Equations, problem: WeightedProblem, noise: NDArray) -> LoadChange | None:
     """The moment at which the parameters before and after differ most, in their standard errors.
 
     None if no moment leaves enough on both sides to show mass and mass moments. Residuals of a channel in a stretch of
@@ -164,7 +164,7 @@ def _at_least(covariance: NDArray, least: NDArray) -> NDArray:
     return half @ half.T
 
 
-def _normal(problem: LinkProblem, noise: NDArray, groups: list[int]) -> NDArray:
+def _normal(problem: WeightedProblem, noise: NDArray, groups: list[int]) -> NDArray:
     """(c, k, k + 1) weighted normal equations of some groups, of each channel."""
     parts = [problem.gram(j, groups) for j in range(problem.n_joints)]
     return np.array([np.column_stack(part[:2]) / sigma**2 for part, sigma in zip(parts, noise, strict=True)])

@@ -13,7 +13,7 @@ from dynid_ros.errors import IdentificationError
 from dynid_ros.estimation.covariance import KnownColumns, clustered_covariance, known_errors, known_sides
 from dynid_ros.estimation.estimate import BaseEstimate
 from dynid_ros.estimation.least_squares import MINIMUM_FREEDOM, LeastSquaresFit, solve_grouped, without_rounding
-from dynid_ros.estimation.normal_equations import Columns, LinkProblem
+from dynid_ros.estimation.normal_equations import Columns, WeightedProblem
 from dynid_ros.identification.equations import Equations
 from dynid_ros.identification.load.change_point import require_steady
 
@@ -182,7 +182,7 @@ def fit_load(
         IdentificationError: too few samples to show the unknowns and how well they are known; or a load that changed.
 
     """
-    problem = LinkProblem(equations.factors(columns), columns.own)
+    problem = WeightedProblem(equations.factors(columns), columns.own)
     if not problem.factors.kinds:
         return fit_rests(equations, columns, channels, gain_error, arm)
     n_samples = problem.count()
@@ -190,11 +190,11 @@ def fit_load(
     fit, noise = problem.weighted()
     loosened = equations.loosened(noise)
     if loosened is not equations:
-        equations, problem = loosened, LinkProblem(loosened.factors(columns), columns.own)
+        equations, problem = loosened, WeightedProblem(loosened.factors(columns), columns.own)
         fit, noise = problem.weighted()
     require_steady(equations, problem, noise, source)
     size = columns.own.size
-    both = LinkProblem(problem.factors, np.concatenate([columns.own, columns.of_arm]))
+    both = WeightedProblem(problem.factors, np.concatenate([columns.own, columns.of_arm]))
     kinds = [
         (j, np.column_stack(both.kind_gram(j, kind)) / sigma**2)
         for kind in problem.factors.kinds

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid_ros.estimation.least_squares import column_norms
-from dynid_ros.estimation.normal_equations import LinkProblem
+from dynid_ros.estimation.normal_equations import WeightedProblem
 from dynid_ros.identification.wrench_frame import AXES
 from dynid_ros.model import RobotModel
 from dynid_ros.model.inertia import LOAD_NAMES, STATIC
@@ -44,7 +44,7 @@ class Gains(NamedTuple):
         return None
 
 
-def estimated_gains(problem: LinkProblem, gain_error: float, n_load: int) -> Gains:
+def estimated_gains(problem: WeightedProblem, gain_error: float, n_load: int) -> Gains:
     """Gains of a problem whose first unknowns are those of the load.
 
     Args:

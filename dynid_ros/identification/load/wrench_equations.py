@@ -11,7 +11,7 @@ from scipy.interpolate import CubicSpline
 from scipy.spatial.transform import Rotation
 
 from dynid_ros.errors import IdentificationError, RecordingError
-from dynid_ros.estimation.normal_equations import LinkProblem
+from dynid_ros.estimation.normal_equations import WeightedProblem
 from dynid_ros.identification.equations import EquationBlock, Equations, LinkEquations
 from dynid_ros.identification.integral_equations import PERIODS, STEPS, window_weights
 from dynid_ros.identification.load.wrench_columns import TURN, WrenchColumns
@@ -247,7 +247,7 @@ SEEN = 10.0
 """Standard errors of white noise by which a load must be seen for the turn of its sensor to be."""
 
 
-def turn_of(problem: Callable[[NDArray], LinkProblem]) -> NDArray:
+def turn_of(problem: Callable[[NDArray], WeightedProblem]) -> NDArray:
     """(3, 3) axes of the sensor in the tip's, as columns.
 
     Columns of a turn hold for small angles: readings are turned by what was found, and the rest is found again.
@@ -280,7 +280,7 @@ def lag_of(robot: RobotModel, signals: LinkSignals, recording: Recording, track:
     columns = WrenchColumns(robot)
     for number in range(ROUNDS):
         equations = WrenchEquations(robot, signals, [recording], [track], [lag])
-        problem = LinkProblem(equations.factors(columns), columns.own)
+        problem = WeightedProblem(equations.factors(columns), columns.own)
         fit, _ = problem.weighted()
         change = float(fit.solution[columns.names.index("lag")])
         if number == 0:

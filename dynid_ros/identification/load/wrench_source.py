@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.spatial.transform import Rotation
 
 from dynid_ros.errors import IdentificationError
-from dynid_ros.estimation.normal_equations import LinkProblem
+from dynid_ros.estimation.normal_equations import WeightedProblem
 from dynid_ros.identification.load.wrench_columns import Gains, WrenchColumns, estimated_gains
 from dynid_ros.identification.load.wrench_equations import (
     IntegralWrenchEquations,
@@ -41,7 +41,7 @@ SEEN = 5.0
 
 
 def refuse_contradiction(
-    problem: LinkProblem, frame: Frame, in_frame: Callable[[Frame], LinkProblem], source: str
+    problem: WeightedProblem, frame: Frame, in_frame: Callable[[Frame], WeightedProblem], source: str
 ) -> None:
     """Refuse readings that the other frame, or the other sign, explains much better.
 
@@ -73,12 +73,12 @@ def refuse_contradiction(
         )
 
 
-def _left(problem: LinkProblem) -> tuple[float, float, float]:
+def _left(problem: WeightedProblem) -> tuple[float, float, float]:
     """Part of the variation that is left, geometric mean of force and torque; mass and its standard error, kg."""
     fit, noise = problem.weighted()
     columns = problem.factors.columns
     assert isinstance(columns, WrenchColumns)
-    bias = LinkProblem(problem.factors, columns.own[["bias" in name for name in columns.names]])
+    bias = WeightedProblem(problem.factors, columns.own[["bias" in name for name in columns.names]])
     variation = bias.residual_rms(bias.ordinary().solution)
     shares = [
         np.linalg.norm(noise[axes]) / max(np.linalg.norm(variation[axes]), 1e-12) for axes in (slice(3), slice(3, 6))
@@ -219,14 +219,14 @@ class WrenchSource:
     ) -> WrenchProblem:
         """Make the problem of wrenches in their frame, which do not contradict it."""
 
-        def problem(frame: Frame, turn: NDArray) -> LinkProblem:
-            return LinkProblem(seen(frame, turn).factors(columns), columns.own)
+        def problem(frame: Frame, turn: NDArray) -> WeightedProblem:
+            return WeightedProblem(seen(frame, turn).factors(columns), columns.own)
 
         source = ", ".join(recording.source for recording in recordings)
         remarks = []
         turn = turn_of(partial(problem, frame)) if self.sensor_turn else np.eye(3)
         equations = seen(frame, turn)
-        found = LinkProblem(equations.factors(columns), columns.own)
+        found = WeightedProblem(equations.factors(columns), columns.own)
         refuse_contradiction(found, frame, lambda other: problem(other, np.eye(3)), source)
         angle = Rotation.from_matrix(turn).magnitude()
         if angle > NOTABLE_TURN:

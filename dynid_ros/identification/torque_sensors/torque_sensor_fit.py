@@ -22,7 +22,7 @@ MAXIMUM_EVALUATIONS = 200
 """Largest number of evaluations of the readings in a round; ten are common."""
 ODD = 5.0
 """Distance of a pair's difference from the median, in standard deviations by the median, at which it is left out."""
-WELL_TOLD = 1e3
+LARGEST_INFLATION = 1e3
 """Inflation up to which the linear start is believed, …"""
 LEAST_SHARE = 1e-4
 """… and variation of a joint's torque, as part of the mass's, from which it is."""
@@ -220,7 +220,7 @@ class _Fit:
                 [torque[self.sample[rows], j], np.ones(rows.sum()), self.model.samples.direction[self.sample[rows], j]]
             )
             fit = solve(columns, self.readings[rows]) if rows.any() else None
-            if fit is not None and fit.inflation[0] < WELL_TOLD and fit.solution[0] != 0:
+            if fit is not None and fit.inflation[0] < LARGEST_INFLATION and fit.solution[0] != 0:
                 found[j] = fit.solution[0]
         return found
 
@@ -237,9 +237,9 @@ class _Fit:
         fit = solve(np.hstack([sensors, rest]), weight)
         # Where the centre can take up the weight of the mass, all readings may as well mean nothing.
         share = np.abs(fit.solution[:n]) * self.spread / max(float(np.abs(weight).max()), 1e-300)
-        told = (fit.inflation[:n] < WELL_TOLD) & (share > LEAST_SHARE)
-        typical = np.median(fit.solution[:n][told]) if told.any() else max(float(np.std(weight)), 1e-9)
-        return np.where(told, fit.solution[:n], typical / (1.0 if told.any() else self.spread))
+        known = (fit.inflation[:n] < LARGEST_INFLATION) & (share > LEAST_SHARE)
+        typical = np.median(fit.solution[:n][known]) if known.any() else max(float(np.std(weight)), 1e-9)
+        return np.where(known, fit.solution[:n], typical / (1.0 if known.any() else self.spread))
 
 
 # Which unknowns of torque sensors the data determine, and in words why not.
@@ -255,7 +255,7 @@ NAMED = 5
 
 
 @dataclass(frozen=True)
-class Freedom:
+class NullDirection:
     """A way in which unknowns can change together without any reading changing.
 
     Attributes:
@@ -269,7 +269,7 @@ class Freedom:
         return ", ".join(f"{name} by {change:+.3g}" for name, change in self.changes.items())
 
 
-def freedoms(model: TorqueSensorModel, fit: TorqueSensorFit) -> tuple[Freedom, ...]:
+def freedoms(model: TorqueSensorModel, fit: TorqueSensorFit) -> tuple[NullDirection, ...]:
     """Return the undetermined combinations of two and more unknowns, each as short as elimination makes it."""
     alone = _single(fit)
     basis, size, _ = np.linalg.svd(fit.open * ~alone[:, None], full_matrices=False)
@@ -281,7 +281,7 @@ def freedoms(model: TorqueSensorModel, fit: TorqueSensorFit) -> tuple[Freedom, .
         sensitivities = model.index("sensitivity")
         change[sensitivities] *= -1 / fit.values[sensitivities] ** 2
         first = members[0]
-        found.append(Freedom({reported(model.names[i]): float(change[i] / change[first]) for i in members}))
+        found.append(NullDirection({reported(model.names[i]): float(change[i] / change[first]) for i in members}))
     return tuple(found)
 
 

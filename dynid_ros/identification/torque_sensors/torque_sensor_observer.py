@@ -247,18 +247,18 @@ class TorqueSensorObserver:
 
         """
         std = self.standard_errors
-        told = np.stack([np.isfinite(self.gain), std[:, 1] < UNKNOWN / 2], axis=1)
-        if not told.any():
+        known = np.stack([np.isfinite(self.gain), std[:, 1] < UNKNOWN / 2], axis=1)
+        if not known.any():
             raise IdentificationError(
                 "there is nothing to accept: no gain and no offset is known yet from what was watched; let the arm "
                 "visit poses that load its joints, then accept"
             )
         sensors = replace(
             self.sensors,
-            gain=np.where(told[:, 0], self.gain, self.sensors.gain),
-            offset=np.where(told[:, 1], self.offset, self.sensors.offset),
+            gain=np.where(known[:, 0], self.gain, self.sensors.gain),
+            offset=np.where(known[:, 1], self.offset, self.sensors.offset),
         )
-        self._set_reference(sensors, np.where(told, std, self._reference_std))
+        self._set_reference(sensors, np.where(known, std, self._reference_std))
         return sensors
 
     def _set_reference(self, sensors: TorqueSensors, std: ArrayLike | None) -> None:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dynid_ros.estimation.estimate import half_width, interval
 from dynid_ros.identification.torque_sensors.torque_sensor_fit import (
-    Freedom,
+    NullDirection,
     TorqueSensorFit,
     freedoms,
     reported,
@@ -67,7 +67,7 @@ class TorqueSensorResult:
         return {reported(name): why for name, why in undecided(self.model, self.fit, std).items()}
 
     @cached_property
-    def freedoms(self) -> tuple[Freedom, ...]:
+    def freedoms(self) -> tuple[NullDirection, ...]:
         """Combinations of unknowns that can change without any reading changing."""
         return freedoms(self.model, self.fit)
 
@@ -201,9 +201,9 @@ class TorqueSensorResult:
                 for value, error in columns
             ]
             lines.append(f"{joint:<24}" + "".join(f"{cell:>26}" for cell in cells) + f"{self.residual_rms[j]:>11.3g}")
-        told = [name for name in self.reasons if name.split(" ")[0] in labels]
-        for why in dict.fromkeys(self.reasons[name] for name in told):
-            lines.append(f"  {', '.join(name for name in told if self.reasons[name] == why)}: {why}")
+        known = [name for name in self.reasons if name.split(" ")[0] in labels]
+        for why in dict.fromkeys(self.reasons[name] for name in known):
+            lines.append(f"  {', '.join(name for name in known if self.reasons[name] == why)}: {why}")
         if self.model.mass is not None and self.model.mass.center is None:
             center, errors = self._pick(CENTER)
             cells = [

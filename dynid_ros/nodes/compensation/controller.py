@@ -133,8 +133,8 @@ class CompensationController:
         """Be configured for this answer, and for the order of its joints."""
         self.release()
         self._used, self._order = answer, tuple(order)
-        told = answer is not None and set(answer.interfaces) == {"position", "effort"}
-        if self.follows_trajectories and told:
+        claimed = answer is not None and set(answer.interfaces) == {"position", "effort"}
+        if self.follows_trajectories and claimed:
             self.output = ControllerOutput(self._node, self.name, joints, order)
         self.acting = ActingTorque(self._settings, self.watch, self.position, self.output)
 

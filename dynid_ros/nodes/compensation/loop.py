@@ -134,7 +134,7 @@ class CompensationLoop:
         """
         topic = self.commands.topic
         if not self.has_listener or topic.others:
-            raise ControlError(f"cannot enable: {topic.others or self._deaf()}")
+            raise ControlError(f"cannot enable: {topic.others or self._no_subscriber()}")
         topic.open()
         self._enabling = True
 
@@ -144,7 +144,7 @@ class CompensationLoop:
         try:
             self.prepare()
             if not self.has_listener:
-                raise ControlError(f"cannot enable: {self._deaf()}")
+                raise ControlError(f"cannot enable: {self._no_subscriber()}")
             self._check_model()
             self.controller.check()
             self._begin(time.monotonic())
@@ -196,7 +196,7 @@ class CompensationLoop:
         now = time.monotonic()
         if self.running and self.commands.topic.is_open:
             if not self.has_listener:
-                self.compensator.interrupt(now, self._deaf())
+                self.compensator.interrupt(now, self._no_subscriber())
             elif (others := self.commands.topic.others) and not self.commands.topic.unnamed:
                 self.compensator.interrupt(now, others)
             elif problem := self.controller.unheeded:
@@ -245,7 +245,7 @@ class CompensationLoop:
         self.commands.publish(torque, self.compensator.desired)
         self.controller.sent(time.monotonic(), torque, self.compensator.desired)
 
-    def _deaf(self) -> str:
+    def _no_subscriber(self) -> str:
         return f"no controller listens on {self.commands.topic.name}; start it, or set command_topic"
 
     def _check_model(self) -> None:

@@ -124,7 +124,9 @@ class Arm:
         self._compared: tuple[float, NDArray] | None = None
         self._controller = MotionController(node, settings, self._interrupt)
         self._commands, self._taken = CommandTopic(node, JointTrajectory, settings.command_topic, 10), False
-        self._deaf = f"no controller listens on '{self._commands.name}'; start it, or set parameter command_topic"
+        self._no_subscriber = (
+            f"no controller listens on '{self._commands.name}'; start it, or set parameter command_topic"
+        )
         self._states = node.create_subscription(
             JointState, "joint_states", lambda _: None, JOINT_STATES, callback_group=Waiting(), raw=True
         )
@@ -159,7 +161,7 @@ class Arm:
     @property
     def _hindrance(self) -> str:
         if not self._has_controller():
-            return self._deaf
+            return self._no_subscriber
         return self._commands.others or self._controller.refusal
 
     async def require_controller(self) -> None:

@@ -171,7 +171,7 @@ class IdentificationNode(Node):
         self._outcome = (OK, f"identified, condition number {self._condition}")
         self.result.publish(String(data=yaml.safe_dump(job.result.document(), sort_keys=False)))
         if not (missing := getattr(job, "missing", ())):
-            self._state.publish(String(data=self._told(job)))
+            self._state.publish(String(data=self._answer(job)))
         self._progress.publish(Float32(data=1.0))
         self._take(job)
         if missing:
@@ -207,7 +207,7 @@ class IdentificationNode(Node):
             self._state.publish(String(data=f"identifying: {self._followed}"))
             self._progress.publish(Float32(data=self._followed.whole))
 
-    def _told(self, job: Job) -> str:
+    def _answer(self, job: Job) -> str:
         """What came of a job, in a few lines for a terminal."""
         warnings = [f"warning: {finding}" for finding in job.findings]
         if len(warnings) > SHOWN_WARNINGS:

@@ -46,7 +46,7 @@ class ControllerWatch:
     Args:
         node: listens.
         controller: name of the controller's node.
-        told: called with what happened, see below; nothing where it is only known now what the state is.
+        report: called with what happened, see below; nothing where it is only known now what the state is.
 
     Attributes:
         controller: as given.
@@ -61,14 +61,14 @@ class ControllerWatch:
         self,
         node: Node,
         controller: str,
-        told: Callable[[str], None],
+        report: Callable[[str], None],
     ) -> None:
         self.controller = controller
         self.state = UNKNOWN
         self.activated: float | None = None
         self.transitioned: float | None = None
         self.had_goal = False
-        self._node, self._told = node, told
+        self._node, self._report = node, report
         self._name = controller.rpartition("/")[2]
         self._goals: set[bytes] = set()
         self._servers: set[bytes] = set()
@@ -100,7 +100,7 @@ class ControllerWatch:
         if happened:
             self.transitioned = time.monotonic()
             self.activated = self.transitioned if state == ACTIVE else self.activated
-        self._told((ACTIVATED if state == ACTIVE else DEACTIVATED) if happened else NOTHING)
+        self._report((ACTIVATED if state == ACTIVE else DEACTIVATED) if happened else NOTHING)
 
     def _on_goals(self, message: GoalStatusArray) -> None:
         goals = {bytes(bytearray(status.goal_info.goal_id.uuid)) for status in message.status_list}
@@ -108,7 +108,7 @@ class ControllerWatch:
         self._servers |= self._serving()
         if new:
             self.had_goal = True
-            self._told(GOAL)
+            self._report(GOAL)
 
     def _look_for_server(self) -> None:
         """A server that is configured anew is another publisher, which has told of no goal."""

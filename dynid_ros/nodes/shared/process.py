@@ -150,13 +150,13 @@ def run_undisturbed(
     numbers = (signal.SIGINT, signal.SIGTERM)
     made = not interruptible
 
-    def told(number: int, _frame: object) -> None:
+    def interrupted(number: int, _frame: object) -> None:
         ending.append(number)
         if not made:
             raise KeyboardInterrupt
 
     for number in numbers:
-        signal.signal(number, told)
+        signal.signal(number, interrupted)
     with ros_process(arguments, SignalHandlerOptions.NO):
         node = make_node()
         made = True

@@ -67,7 +67,7 @@ class Controllers:
         arm: that is moved.
         settings: values of `CONTROLLER_PARAMETERS`.
         refused: told why a command is not acted on.
-        told: of what a controller does by itself.
+        report: of what a controller does by itself.
         stamp: of the arm's present state, ns of the node's clock.
 
     Raises:
@@ -82,7 +82,7 @@ class Controllers:
         settings: SimpleNamespace,
         *,
         refused: Callable[[str], None],
-        told: Callable[[str], None],
+        report: Callable[[str], None],
         stamp: Callable[[], int],
     ) -> None:
         self._node = node
@@ -122,7 +122,7 @@ class Controllers:
             trajectory_settings(fixed | values, names),
             sums=settings.controller != "effort",
             joints=joints,
-            told=told,
+            report=report,
             changed=lambda name, active: nodes[name].tell_active(active),
         )
         self._has_modes = settings.controller == "effort"

@@ -5,7 +5,7 @@ import pytest
 from link_problems import Drive, Fourier, chain, record, ur10, wrong
 
 from dynid_ros.estimation.cross_validation import FoldGrams
-from dynid_ros.estimation.normal_equations import LinkProblem
+from dynid_ros.estimation.normal_equations import WeightedProblem
 from dynid_ros.identification.equations import LinkEquations
 from dynid_ros.identification.links.friction_choice import FrictionChoice, choose_friction, friction_candidates
 from dynid_ros.model.friction import JointFriction
@@ -22,9 +22,9 @@ def choice(robot, recordings, candidates=None) -> tuple[FrictionChoice, list[Joi
     own = [candidates or friction_candidates(float(speed)) for speed in equations.speed_rms]
     columns = LinkColumns(nominal, own)
     factors = equations.factors(columns)
-    _, noise = LinkProblem(factors, columns.chosen([0] * robot.n_joints)).weighted()
+    _, noise = WeightedProblem(factors, columns.chosen([0] * robot.n_joints)).weighted()
     found = choose_friction(
-        columns, FoldGrams(LinkProblem(factors, np.arange(columns.size)), noise), nominal.parameters
+        columns, FoldGrams(WeightedProblem(factors, np.arange(columns.size)), noise), nominal.parameters
     )
     return found, [candidate[i] for candidate, i in zip(own, found.choice, strict=True)]
 

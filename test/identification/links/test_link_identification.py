@@ -7,7 +7,7 @@ import pytest
 from link_problems import PLAIN, DenseEquations, Drive, Fourier, chain, rigid_torque, run, ur10, with_links, wrong
 
 from dynid_ros.errors import IdentificationError
-from dynid_ros.estimation.normal_equations import LinkProblem
+from dynid_ros.estimation.normal_equations import WeightedProblem
 from dynid_ros.identification import LinkIdentification
 from dynid_ros.identification.equations import validate
 from dynid_ros.identification.links.link_identification import (
@@ -45,7 +45,7 @@ class Case:
             self.equations.rows[j][:, np.isin(own, lacking)] = 0.0
             noise = NOISE[j] * rng.normal(size=400)
             self.equations.torque[:, j] = self.equations.rows[j] @ self.truth[own] + noise
-        self.problem = LinkProblem(self.equations.factors(columns), columns.chosen([0, 0, 0]))
+        self.problem = WeightedProblem(self.equations.factors(columns), columns.chosen([0, 0, 0]))
         self.base = BaseParameters.of_robot(self.robot, FrictionModel(FRICTION))
 
     def estimate(self, kind):
@@ -91,7 +91,7 @@ def test_huber_is_not_moved_by_outliers():
     case = Case()
     rows = np.random.default_rng(5).permutation(400)[:20]
     case.equations.torque[rows] += 50.0
-    case.problem = LinkProblem(case.equations.factors(case.columns), case.columns.chosen([0, 0, 0]))
+    case.problem = WeightedProblem(case.equations.factors(case.columns), case.columns.chosen([0, 0, 0]))
     robust, noise = case.estimate("huber")
     weighted, _ = case.estimate("weighted")
     error = [np.linalg.norm(found.solution - case.truth) for found in (robust, weighted)]

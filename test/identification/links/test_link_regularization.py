@@ -6,7 +6,7 @@ from link_problems import DenseEquations, Drive, Fourier, chain, record, ur10, w
 from scipy.optimize import minimize
 
 from dynid_ros.errors import IdentificationError
-from dynid_ros.estimation.normal_equations import LinkProblem
+from dynid_ros.estimation.normal_equations import WeightedProblem
 from dynid_ros.identification.equations import LinkEquations
 from dynid_ros.identification.links import link_regularization as prior_weight
 from dynid_ros.identification.links.link_regularization import DEFAULT_WEIGHT, WEIGHTS, FullProblem, choose_weight
@@ -24,7 +24,7 @@ PRIOR_WEIGHT_FRICTION = JointFriction(offset=True, smoothing=0.02)
 def problem(nominal, recordings) -> FullProblem:
     columns = LinkColumns(nominal, [(PRIOR_WEIGHT_FRICTION,)] * nominal.n_joints)
     factors = LinkEquations(LinkSignals(7.0, 17.5), recordings).factors(columns)
-    everything = LinkProblem(factors, columns.chosen([0] * nominal.n_joints))
+    everything = WeightedProblem(factors, columns.chosen([0] * nominal.n_joints))
     nonnegative = columns.nonnegative([0] * nominal.n_joints)
     return FullProblem(everything, everything.weighted()[1], nominal.parameters, nonnegative)
 
@@ -107,7 +107,7 @@ def fixture_columns():
     return LinkColumns(wrong(chain()), [(FRICTION,)] * 3)
 
 
-def problem_of(columns, lacking=(), **settings) -> tuple[FullProblem, LinkProblem]:
+def problem_of(columns, lacking=(), **settings) -> tuple[FullProblem, WeightedProblem]:
     """Equations of the chain's true links and friction 1, 0.5, 0.2; columns that are `lacking` are zero."""
     equations = DenseEquations(columns, (300,), noise=0.0, **settings)
     equations.solution[: columns.n_inertial] = columns.base.project(chain().parameters)
@@ -115,7 +115,7 @@ def problem_of(columns, lacking=(), **settings) -> tuple[FullProblem, LinkProble
     for j, own in enumerate(columns.of_joint):
         equations.rows[j][:, np.isin(own, lacking)] = 0.0
         equations.torque[:, j] = equations.rows[j] @ equations.solution[own]
-    problem = LinkProblem(equations.factors(columns), columns.chosen([0, 0, 0]))
+    problem = WeightedProblem(equations.factors(columns), columns.chosen([0, 0, 0]))
     nonnegative = columns.nonnegative([0, 0, 0])
     return FullProblem(problem, NOISE, columns.robot.parameters, nonnegative), problem
 
@@ -195,7 +195,7 @@ def test_consistent_links_near_the_truth(columns):
 def test_an_arm_without_friction():
     columns = LinkColumns(wrong(chain()), [(JointFriction.none(),)] * 3)
     equations = DenseEquations(columns, (300,), noise=0.0)
-    problem = LinkProblem(equations.factors(columns), columns.chosen([0, 0, 0]))
+    problem = WeightedProblem(equations.factors(columns), columns.chosen([0, 0, 0]))
     full = FullProblem(problem, NOISE, columns.robot.parameters, columns.nonnegative([0, 0, 0]))
     np.testing.assert_array_equal(full.with_links(chain().parameters), chain().parameters)
     assert full.nearest(equations.solution).shape == (30,)

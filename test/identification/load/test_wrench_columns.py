@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from wrench_experiments import FT_300, carried_motion, with_wrench, wrench_of
 
-from dynid_ros.estimation.normal_equations import LinkProblem
+from dynid_ros.estimation.normal_equations import WeightedProblem
 from dynid_ros.identification.load.wrench_columns import Gains, estimated_gains
 from dynid_ros.identification.load.wrench_source import WrenchSource
 
@@ -18,7 +18,7 @@ def gains_of(errors: np.ndarray, prior: float, noise: float = 1.0) -> Gains:
     recording = CARRIED.record(sensor, np.random.default_rng(1))
     recording = with_wrench(recording, (1 + errors) * wrench_of(recording))
     problem = WrenchSource(lag=0.005, gain_error=0.0).moving(CARRIED.robot, [recording])
-    return estimated_gains(LinkProblem(problem.equations.factors(problem.columns), problem.columns.own), prior, 10)
+    return estimated_gains(WeightedProblem(problem.equations.factors(problem.columns), problem.columns.own), prior, 10)
 
 
 def test_gains_that_differ_are_found():

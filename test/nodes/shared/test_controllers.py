@@ -26,9 +26,9 @@ class Manager:
 
     def __init__(self):
         self.node, self.listener = rclpy.create_node("manager"), rclpy.create_node("listener")
-        self.told = []
+        self.reported = []
         self.events = self.node.create_publisher(TransitionEvent, "jtc/transition_event", 10)
-        self.watch = ControllerWatch(self.listener, "jtc", self.told.append)
+        self.watch = ControllerWatch(self.listener, "jtc", self.reported.append)
         self.threads = NodeThreads(self.node, self.listener)
         wait(self.events.get_subscription_count)
 
@@ -71,7 +71,7 @@ def test_transitions_are_followed(manager):
     manager.transition(DEACTIVATION)
     wait(lambda: manager.watch.state == "inactive")
     assert manager.watch.activated < manager.watch.transitioned
-    assert manager.told == ["was activated", "was deactivated"]
+    assert manager.reported == ["was activated", "was deactivated"]
 
 
 def test_the_manager_tells_what_was_before_and_that_is_no_event(manager):
@@ -80,11 +80,11 @@ def test_the_manager_tells_what_was_before_and_that_is_no_event(manager):
     manager.activity(State.PRIMARY_STATE_ACTIVE)
     assert manager.watch.state == "active"
     assert manager.watch.activated is None
-    assert manager.told == [""]
+    assert manager.reported == [""]
     manager.activity(State.PRIMARY_STATE_INACTIVE)
     manager.activity(State.PRIMARY_STATE_ACTIVE)
     assert manager.watch.activated is not None
-    assert manager.told == ["", "was deactivated", "was activated"]
+    assert manager.reported == ["", "was deactivated", "was activated"]
 
 
 def test_a_goal_stays_known_until_the_controller_is_configured_anew(manager):
@@ -95,7 +95,7 @@ def test_a_goal_stays_known_until_the_controller_is_configured_anew(manager):
     wait(lambda: manager.watch.state == "active")
     assert manager.watch.had_goal, "an activation leaves tolerances as they are"
     manager.accept(server, 1, 2)
-    wait(lambda: manager.told.count("accepted an action goal") == 2)
+    wait(lambda: manager.reported.count("accepted an action goal") == 2)
     manager.transition(DEACTIVATION + CONFIGURATION)
     wait(lambda: not manager.watch.had_goal)
 
