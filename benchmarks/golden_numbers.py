@@ -228,7 +228,7 @@ def of_links(result: Any, *unseen: Recording) -> dict[str, Any]:
     estimate = result.base_parameters
     found = picked(result, "condition_number", "noise", "residual_rms", "torque_rms", "urdf_residual_rms", "n_samples")
     found |= picked(result, "parameters", "friction_coefficients", "remarks", "scores", "ranges")
-    found["base"] = picked(estimate, "names", "expressions", "values", "standard_errors", "freedom", "nominal")
+    found["base"] = picked(estimate, "names", "expressions", "values", "standard_errors", "dof", "nominal")
     found["base"] |= {"intervals": estimate.confidence_intervals(), "covariance": estimate.covariance}
     return found | {"validation": [picked(result.validate(run), "rms", "relative_rms") for run in unseen]}
 
@@ -377,7 +377,7 @@ def of_force_sensor(result: Any) -> dict[str, Any]:
     """Numbers of a ForceSensorResult."""
     found = picked(result, "names", "values", "standard_errors", "confidence_intervals", "mass", "mass_error", "center")
     found |= picked(result, "center_errors", "bias", "bias_errors", "condition_number", "residual_rms", "remarks")
-    return found | picked(result, "summary", "document", "covariance", "freedom")
+    return found | picked(result, "summary", "document", "covariance", "dof")
 
 
 def force_sensor() -> Iterator[Case]:

@@ -360,7 +360,7 @@ def real_sensors() -> Iterator[Case]:
     robot = RobotModel.from_urdf(TIAGO_URDF, tip="arm_7_link")
     motor, positions = read_poses(TIAGO_CSV, robot)
     # Two of the three numbers of each marker: a tracker has fitted a rigid body to them.
-    found = register(robot, MarkerSet.on_links(robot, ["arm_7_link"] * 3, freedom=2.0), motor, positions)
+    found = register(robot, MarkerSet.on_links(robot, ["arm_7_link"] * 3, dof=2.0), motor, positions)
     yield "tiago", {"motor": motor, "positions": positions}, of_registration(found)
 
 

@@ -36,7 +36,7 @@ def main() -> None:
     robot = RobotModel.from_urdf(options.urdf, tip=options.tip)
     motor, positions = read_poses(options.csv, robot)
     # The tracker keeps the distances of these markers exactly: it reports a fitted rigid body.
-    markers = MarkerSet.on_links(robot, [options.tip] * positions.shape[1], freedom=FITTED)
+    markers = MarkerSet.on_links(robot, [options.tip] * positions.shape[1], dof=FITTED)
     fit = register(robot, markers, motor, positions)
     print(fit.summary())
     show("fitted", distances(robot, fit, motor, positions))

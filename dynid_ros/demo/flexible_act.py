@@ -17,7 +17,7 @@ from dynid_ros.demo.page import Act, Found
 from dynid_ros.demo.processes import DemoProcess, running
 from dynid_ros.demo.stage import COMPUTING_TIMEOUT, START_TIMEOUT, Stage, say
 from dynid_ros.estimation.estimate import half_width
-from dynid_ros.identified.identified_file import freedom_of, load_identified
+from dynid_ros.identified.identified_file import dof_of, load_identified
 from dynid_ros.model import RobotModel
 from dynid_ros.nodes.experiment.trajectory_execution import LEAD, trajectory_message
 from dynid_ros.recording import Recording
@@ -128,7 +128,7 @@ def judge_flexible_joints(
         value, std = joints[joint][key], joints[joint]["std"][key]
         if not joints[joint]["decided"][key]:
             value = std = np.nan
-        half = float(half_width(std, freedom_of(document, joints[joint], key)))
+        half = float(half_width(std, dof_of(document, joints[joint], key)))
         return Found(f"{label} of {joint}", unit, true[joint][of_truth], value, half)
 
     rows = {label: tuple(found(joint, label, *keys) for joint in robot.joint_names) for label, keys in TERMS.items()}

@@ -80,7 +80,7 @@ class GravityVerdict:
     def rows(self) -> list[Found]:
         """Gravity parameters of all joints that gravity loads."""
         model = IdentifiedGravity(self.robot, self.document)
-        rows, halves = [], half_width(model.std, model.freedom)
+        rows, halves = [], half_width(model.std, model.dof)
         for i, (joint, unit) in enumerate(zip(self.robot.joint_names, joint_units(self.robot), strict=True)):
             if joint not in model.torque_free:
                 for column in range(len(model.moments))[model.gravity.columns(i)]:

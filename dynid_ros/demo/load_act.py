@@ -18,7 +18,7 @@ from dynid_ros.demo.page import Act, Found
 from dynid_ros.demo.stage import COMPUTING_TIMEOUT, START_TIMEOUT, Stage, say, say_links
 from dynid_ros.errors import DynidError
 from dynid_ros.estimation.estimate import half_width
-from dynid_ros.identified.identified_file import freedom_of, load_identified
+from dynid_ros.identified.identified_file import dof_of, load_identified
 from dynid_ros.model.inertia import inertia_matrix
 from dynid_ros.report.drawing import LIGHT, label_axes, plot_area, svg
 from dynid_ros.report.page import Tile
@@ -129,7 +129,7 @@ class LoadVerdict:
         found, true = self.identified, self.truth
         mass, center = found["interval"]["mass"], found["interval"]["center"]
         std = _numbers(found["std"]["inertia"] or [None] * len(INERTIA))
-        halves = half_width(std, freedom_of({}, found, "inertia"))
+        halves = half_width(std, dof_of({}, found, "inertia"))
         return [
             Found("Mass", "kg", true["mass"], found["mass"], np.ptp(mass) / 2),
             *(

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dynid_ros.demo.page import Act, Found, before_after_plot
 from dynid_ros.demo.stage import COMPUTING_TIMEOUT, START_TIMEOUT, Stage, say
 from dynid_ros.estimation.estimate import half_width
-from dynid_ros.identified.identified_file import freedom_of, load_identified
+from dynid_ros.identified.identified_file import dof_of, load_identified
 from dynid_ros.model import RobotModel
 from dynid_ros.model.gravity import GravityModel
 from dynid_ros.report.formats import joint_units
@@ -124,7 +124,7 @@ def judge_torque_sensors(robot: RobotModel, truth: dict[str, Any], folder: Path)
     """
     document = load_identified(folder / "identified.yaml")
     sensors, about = document["torque_sensors"], document["torque_sensor_calibration"]
-    wide = float(half_width(1.0, freedom_of(about)))
+    wide = float(half_width(1.0, dof_of(about)))
 
     def found(joint: str, label: str, unit: str, true: float) -> Found:
         value, std = sensors[joint][label], sensors[joint]["std"][label]

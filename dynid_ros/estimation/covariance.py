@@ -82,11 +82,11 @@ def robust_covariance(
         for kind in problem.factors.kinds
         for j, w in enumerate(weights)
     ]
-    seen, freedom = clustered_covariance(grams, (noise / weights) ** 2, solution)
+    seen, dof = clustered_covariance(grams, (noise / weights) ** 2, solution)
     covariance = seen + _gain_covariance(problem, weights, gain_error)
     with np.errstate(divide="ignore", invalid="ignore"):
-        freedom = freedom * (np.diag(covariance) / np.diag(seen)) ** 2
-    return covariance, np.where(freedom < NORMAL, np.maximum(freedom, 1.0), NORMAL)
+        dof = dof * (np.diag(covariance) / np.diag(seen)) ** 2
+    return covariance, np.where(dof < NORMAL, np.maximum(dof, 1.0), NORMAL)
 
 
 def clustered_covariance(
@@ -113,12 +113,12 @@ def clustered_covariance(
     scores = np.array([p.residual @ effect for p, effect in zip(pieces, effects, strict=True)])
     alone = sum((p.rows.T * np.where(p.share < ALONE, 0.0, v)) @ p.rows for p, v in zip(pieces, variances, strict=True))
     seen = scores.T @ scores + inverse @ alone @ inverse.T
-    freedom = _freedom(pieces, variances, effects, total)
+    dof = _dof(pieces, variances, effects, total)
     if known is None:
-        return seen, freedom
+        return seen, dof
     shown = sum(np.sum((p.known.T @ effect) ** 2, axis=0) for p, effect in zip(pieces, effects, strict=True))
     noise = sum(p.rows.T @ p.rows * white[p.joint] for p in pieces)
-    return _without(seen, freedom, shown, np.sum(inverse @ noise * inverse, axis=1))
+    return _without(seen, dof, shown, np.sum(inverse @ noise * inverse, axis=1))
 
 
 def white_covariance(
@@ -145,7 +145,7 @@ def widened(own: NDArray, other: NDArray) -> NDArray:
     return own * np.outer(factor, factor)
 
 
-def _without(seen: NDArray, freedom: NDArray, shown: NDArray, least: NDArray) -> tuple[NDArray, NDArray]:
+def _without(seen: NDArray, dof: NDArray, shown: NDArray, least: NDArray) -> tuple[NDArray, NDArray]:
     """Covariance (k, k) less variances (k,) that are counted elsewhere, none below `least`; its correlations stay.
 
     What is subtracted is known, so what is left is as uncertain as all was, with the fewer degrees of freedom.
@@ -153,7 +153,7 @@ def _without(seen: NDArray, freedom: NDArray, shown: NDArray, least: NDArray) ->
     whole = np.diag(seen)
     with np.errstate(divide="ignore", invalid="ignore"):
         share = np.where(whole > 0.0, np.maximum(whole - shown, np.minimum(least, whole)) / whole, 1.0)
-    return seen * np.sqrt(np.outer(share, share)), freedom * share**2
+    return seen * np.sqrt(np.outer(share, share)), dof * share**2
 
 
 def _pieces(
@@ -233,9 +233,7 @@ def half_inverse(normal: NDArray) -> NDArray:
     return axes[:, decided] / np.sqrt(values[decided]) / scale[:, None]
 
 
-def _freedom(
-    pieces: Sequence[_Piece], variances: Sequence[NDArray], effects: Sequence[NDArray], total: NDArray
-) -> NDArray:
+def _dof(pieces: Sequence[_Piece], variances: Sequence[NDArray], effects: Sequence[NDArray], total: NDArray) -> NDArray:
     """(k,) degrees of freedom of the sums of the squared scores under the working model."""
     pulls = np.array([p.rows.T @ e for p, e in zip(pieces, effects, strict=True)])
     moved = np.array([(p.rows.T * v) @ e for p, v, e in zip(pieces, variances, effects, strict=True)])

@@ -15,31 +15,31 @@ LEVEL = 0.95
 """Level of every interval that is printed."""
 
 
-def half_width(error: ArrayLike, freedom: ArrayLike = np.inf, level: float = LEVEL) -> NDArray:
-    """Half of the intervals of numbers with standard errors `error`, shaped as these and `freedom` together.
+def half_width(error: ArrayLike, dof: ArrayLike = np.inf, level: float = LEVEL) -> NDArray:
+    """Half of the intervals of numbers with standard errors `error`, shaped as these and `dof` together.
 
     Args:
         error: standard errors.
-        freedom: degrees of freedom of their variances; infinite: they are known, and the interval is the normal one.
+        dof: degrees of freedom of their variances; infinite: they are known, and the interval is the normal one.
         level: share of such intervals that hold the truth.
 
     """
-    wide = np.asarray(freedom, dtype=float)
+    wide = np.asarray(dof, dtype=float)
     known, tail = np.isinf(wide), (1 + level) / 2
     return np.where(known, ndtri(tail), stdtrit(np.where(known, 1.0, wide), tail)) * np.asarray(error, dtype=float)
 
 
-def interval(value: ArrayLike, error: ArrayLike, freedom: ArrayLike = np.inf, level: float = LEVEL) -> NDArray:
+def interval(value: ArrayLike, error: ArrayLike, dof: ArrayLike = np.inf, level: float = LEVEL) -> NDArray:
     """Lower and upper ends (..., 2)."""
-    half = half_width(error, freedom, level)
+    half = half_width(error, dof, level)
     return np.stack([value - half, value + half], axis=-1)
 
 
-def region_radius(size: int, freedom: float = np.inf, level: float = LEVEL) -> float:
+def region_radius(size: int, dof: float = np.inf, level: float = LEVEL) -> float:
     """Radius in standard errors of the ellipsoid that holds `size` numbers together (Hotelling 1931)."""
-    if np.isinf(freedom):
+    if np.isinf(dof):
         return float(np.sqrt(chdtri(size, 1 - level)))
-    return float(np.sqrt(size * fdtri(size, freedom, level)))
+    return float(np.sqrt(size * fdtri(size, dof, level)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +52,7 @@ class BaseEstimate:
         values: (k,) NaN where the data do not decide.
         covariance: (k, k) of `values`.
         nominal: (k,) of the URDF; NaN for friction, of which a URDF says nothing that counts.
-        freedom: (k,) degrees of freedom of each variance.
+        dof: (k,) degrees of freedom of each variance.
         gain_shifts: (n, k) change of the values per relative error of each joint's torque gain, which later readings
             of the same sensors share; None: not known.
         gain_error: standard deviation of these errors that the covariance allows for.
@@ -64,7 +64,7 @@ class BaseEstimate:
     values: NDArray
     covariance: NDArray
     nominal: NDArray
-    freedom: NDArray
+    dof: NDArray
     gain_shifts: NDArray | None = None
     gain_error: float = 0.0
 
@@ -81,7 +81,7 @@ class BaseEstimate:
 
     def confidence_intervals(self, level: float = 0.95) -> NDArray:
         """(k, 2) lower and upper ends, from Student's t."""
-        return interval(self.values, self.standard_errors, self.freedom, level)
+        return interval(self.values, self.standard_errors, self.dof, level)
 
     def differs_from_nominal(self, level: float = 0.95) -> NDArray:
         """(k,) bool: the URDF's value is outside of the interval; False where either is not known."""

@@ -37,7 +37,7 @@ class Jackknife:
         return np.sqrt(np.diag(self.covariance))
 
     @property
-    def freedom(self) -> int:
+    def dof(self) -> int:
         """Degrees of freedom of the covariance."""
         return len(self.estimates) - 1
 

@@ -254,7 +254,7 @@ def project(rows: NDArray, vectors: NDArray) -> NDArray:
 ROUNDING_RANK_TOLERANCE = 1e-9
 """Singular values of the column-scaled matrix below this fraction of the largest count as zero."""
 
-MINIMUM_FREEDOM = 4
+MINIMUM_DOF = 4
 """Degrees of freedom below which a group's noise is not re-estimated."""
 
 
@@ -336,8 +336,8 @@ def solve_grouped(matrix: NDArray, right: NDArray, group: NDArray, rounds: int =
     sigma = _spread(fit, group, count, floor)
     for _ in range(rounds):
         fit = solve(matrix, right, 1 / sigma[group] ** 2)
-        freedom = count - np.bincount(group, fit.leverage, len(count))
-        updated = np.where(freedom < MINIMUM_FREEDOM, sigma, _spread(fit, group, count, floor))
+        dof = count - np.bincount(group, fit.leverage, len(count))
+        updated = np.where(dof < MINIMUM_DOF, sigma, _spread(fit, group, count, floor))
         settled = np.allclose(updated, sigma, rtol=1e-6, atol=0)
         sigma = updated
         if settled:
@@ -348,6 +348,6 @@ def solve_grouped(matrix: NDArray, right: NDArray, group: NDArray, rounds: int =
 def _spread(fit: LeastSquaresFit, group: NDArray, count: NDArray, floor: float) -> NDArray:
     """Standard deviation of a row in each group; one that is fitted exactly takes that of all rows together."""
     squares = np.bincount(group, fit.residual**2, len(count))
-    freedom = count - np.bincount(group, fit.leverage, len(count))
-    pooled = squares.sum() / max(freedom.sum(), 1e-9)
-    return np.maximum(np.sqrt(np.where(freedom > 0.5, squares / np.maximum(freedom, 0.5), pooled)), floor)
+    dof = count - np.bincount(group, fit.leverage, len(count))
+    pooled = squares.sum() / max(dof.sum(), 1e-9)
+    return np.maximum(np.sqrt(np.where(dof > 0.5, squares / np.maximum(dof, 0.5), pooled)), floor)

@@ -277,10 +277,8 @@ class WeightedProblem:
         for _ in range(ROUNDS):
             used, fit = noise, solve(matrix / noise[owner, None], right / noise[owner], tolerance=RANK_TOLERANCE)
             squares = np.bincount(owner, fit.residual**2, self.n_joints) * noise**2
-            freedom = np.maximum(
-                self.count() * self.factors.share - np.bincount(owner, fit.leverage, self.n_joints), 1.0
-            )
-            noise = np.maximum(np.sqrt(squares / freedom), floor)
+            dof = np.maximum(self.count() * self.factors.share - np.bincount(owner, fit.leverage, self.n_joints), 1.0)
+            noise = np.maximum(np.sqrt(squares / dof), floor)
             if np.allclose(used, noise, rtol=SETTLED, atol=0):
                 break
         return fit, used

@@ -114,11 +114,11 @@ class LoadResult:
     @property
     def inertia_freedom(self) -> float:
         """Degrees of freedom of the inertia's errors: the fewest of its parameters'; NaN where the arm was at rest."""
-        return float(np.min(self.estimate.freedom[STATIC : self.n_load], initial=np.inf))
+        return float(np.min(self.estimate.dof[STATIC : self.n_load], initial=np.inf))
 
     def center_intervals(self, level: float = LEVEL) -> NDArray:
         """(3, 2) of the centre of mass, m."""
-        return interval(self.body.center, self.body.center_errors, self.estimate.freedom[1:STATIC], level)
+        return interval(self.body.center, self.body.center_errors, self.estimate.dof[1:STATIC], level)
 
     @property
     def missing(self) -> tuple[str, ...]:
@@ -189,7 +189,7 @@ def section_of_load(result: LoadResult) -> dict:
         result.possible,
         result.body,
         loaded=result.is_loaded,
-        freedom=result.estimate.freedom[: result.n_load],
+        dof=result.estimate.dof[: result.n_load],
         mass_interval=result.confidence_intervals()[0],
         center_intervals=result.center_intervals(),
         nuisance=result.nuisance,

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from dynid_ros.errors import IdentifiedFileError, ModelError
 from dynid_ros.identified.identified_file import (
-    FREEDOM,
+    DOF,
     as_number,
     file_of,
     is_number,
@@ -43,7 +43,7 @@ def joint_friction_entry(estimates: Mapping[str, tuple[float, float, float]]) ->
     entry: dict = {label: as_number(value) for label, (value, _, _) in estimates.items()}
     entry["rotor_inertia"] = None
     entry["std"] = {label: as_number(error) for label, (_, error, _) in estimates.items()}
-    entry[FREEDOM] = {label: as_number(freedom) for label, (_, _, freedom) in estimates.items()}
+    entry[DOF] = {label: as_number(dof) for label, (_, _, dof) in estimates.items()}
     return entry
 
 
@@ -59,7 +59,7 @@ def friction_section(robot: RobotModel, model: FrictionModel, coefficients: NDAr
     """
     values = dict(zip(model.names(robot), coefficients, strict=True))
     errors = dict(zip(estimate.names, estimate.standard_errors, strict=True))
-    freedom = dict(zip(estimate.names, estimate.freedom, strict=True))
+    dof = dict(zip(estimate.names, estimate.dof, strict=True))
     found = dict(zip(estimate.names, estimate.values, strict=True))
     section: dict = {}
     for joint, friction in zip(robot.joint_names, model.of(robot.n_joints), strict=True):
@@ -75,9 +75,9 @@ def friction_section(robot: RobotModel, model: FrictionModel, coefficients: NDAr
         entry |= {name: getattr(friction, name) for name in SHAPES}
         entry["terms"] = list(friction.terms)
         entry["std"] = {term: as_number(errors.get(f"{term} {joint}", np.nan)) for term in own}
-        entry[FREEDOM] = {term: as_number(freedom.get(f"{term} {joint}", np.nan)) for term in own}
+        entry[DOF] = {term: as_number(dof.get(f"{term} {joint}", np.nan)) for term in own}
         for name, numbers in dry_torques(own, joint, estimate).items():
-            entry[name], entry["std"][name], entry[FREEDOM][name] = map(as_number, numbers)
+            entry[name], entry["std"][name], entry[DOF][name] = map(as_number, numbers)
         section[joint] = entry
     if model.coupled:
         pairs = [(robot.joint_names[i], robot.joint_names[j]) for i, j in model.coupled]
@@ -108,11 +108,11 @@ def dry_torques(own: dict, joint: str, estimate: BaseEstimate) -> dict[str, tupl
         terms = [term for term in own if term in signs]
         places = [index.get(f"{term} {joint}", -1) for term in terms]
         factor = np.array([signs[term] for term in terms])
-        error = freedom = np.nan
+        error = dof = np.nan
         if min(places) >= 0 and np.isfinite(estimate.values[places]).all():
             error = float(np.sqrt(max(factor @ estimate.covariance[np.ix_(places, places)] @ factor, 0.0)))
-            freedom = float(estimate.freedom[places].min())
-        found[name] = (float(factor @ [own[term] for term in terms]), error, freedom)
+            dof = float(estimate.dof[places].min())
+        found[name] = (float(factor @ [own[term] for term in terms]), error, dof)
     return found if len(terms) > 1 else {}
 
 

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from dynid_ros.errors import IdentifiedFileError
 from dynid_ros.identified.friction import DIRECTIONS, friction_values
 from dynid_ros.identified.identified_file import (
-    FREEDOM,
+    DOF,
     LARGEST_MOMENT,
     as_number,
     check_same_robot,
+    dof_of,
     file_of,
-    freedom_of,
     is_number,
     mapping,
     read_number,
@@ -31,7 +31,7 @@ def gravity_section(
     moments: NDArray,
     errors: NDArray,
     reasons: Mapping[str, str],
-    freedom: NDArray | None = None,
+    dof: NDArray | None = None,
 ) -> dict:
     """The section.
 
@@ -40,14 +40,14 @@ def gravity_section(
         moments: (k,) in the order of `gravity.names`, kg m (prismatic joints: kg); NaN where not known.
         errors: (k,) their standard errors.
         reasons: by joint, why its moment is not known; joints that gravity never loads need no reason.
-        freedom: (k,) degrees of freedom of the errors; None: not known.
+        dof: (k,) degrees of freedom of the errors; None: not known.
 
     """
     section = {}
     for i, (joint, free) in enumerate(zip(gravity.robot.joint_names, gravity.unobservable_axes(), strict=True)):
         columns = _columns(gravity, i)
         entry: dict = {label: as_number(moments[c]) for label, c in columns.items()}
-        for key, values in (("std", errors), (FREEDOM, freedom)):
+        for key, values in (("std", errors), (DOF, dof)):
             if values is not None:
                 entry[key] = {label: as_number(values[c]) for label, c in columns.items()}
         reason = reasons.get(joint, "gravity never loads this joint" if free else "")
@@ -108,7 +108,7 @@ class IdentifiedGravity:
     Attributes:
         gravity: what the moments belong to.
         moments, std: (k,) in the order of `gravity.names`, kg m (prismatic joints: kg).
-        freedom: (k,) degrees of freedom of `std`.
+        dof: (k,) degrees of freedom of `std`.
         offset, coulomb, viscous: (n,) N m, N m, N m s/rad.
         reasons: why a joint's moment is not known, by joint; joints that gravity never loads are not among them.
         torque_free: names of those that gravity never loads.
@@ -125,7 +125,7 @@ class IdentifiedGravity:
         self.robot = robot
         self.gravity = GravityModel(robot)
         self.moments = np.full(len(self.gravity.names), np.nan)
-        self.std, self.freedom = self.moments.copy(), np.full(len(self.gravity.names), np.inf)
+        self.std, self.dof = self.moments.copy(), np.full(len(self.gravity.names), np.inf)
         self.reasons: dict[str, str] = {}
         free = self.gravity.unobservable_axes()
         self.torque_free = [name for name, is_free in zip(robot.joint_names, free, strict=True) if is_free]
@@ -165,7 +165,7 @@ class IdentifiedGravity:
         std = mapping(entry, "std", f"{file_of(document)}: gravity of joint '{joint}'")
         for label, column in _columns(self.gravity, i).items():
             self.moments[column] = read_number(document, entry, label, f"gravity of joint '{joint}'")
-            self.freedom[column] = freedom_of(document, entry, label)
+            self.dof[column] = dof_of(document, entry, label)
             self.std[column] = read_number(document, std, label, f"standard error of joint '{joint}'")
             if np.isnan(self.moments[column]):
                 raise IdentifiedFileError(

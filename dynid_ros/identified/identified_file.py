@@ -17,7 +17,7 @@ from dynid_ros.model import RobotModel
 
 FORMAT = "dynid/1"
 UNNAMED = "identified.yaml"
-FREEDOM = "degrees_of_freedom"
+DOF = "degrees_of_freedom"
 """Key of the whole file, or of an entry: a number, or one for each label as in its `std`."""
 LARGEST_FILE = 10 * MEGABYTE
 LARGEST_MOMENT = 1e6
@@ -170,7 +170,7 @@ def read_finite(document: Mapping, entry: Mapping, label: str, where: str) -> fl
     return float(value)
 
 
-def freedom_of(document: Mapping, entry: Mapping | None = None, label: str = "") -> float:
+def dof_of(document: Mapping, entry: Mapping | None = None, label: str = "") -> float:
     """Degrees of freedom of a standard error; infinite where the file says none.
 
     Args:
@@ -179,7 +179,7 @@ def freedom_of(document: Mapping, entry: Mapping | None = None, label: str = "")
         label: of the number in it.
 
     """
-    found: Any = document.get(FREEDOM) if entry is None or FREEDOM not in entry else entry[FREEDOM]
+    found: Any = document.get(DOF) if entry is None or DOF not in entry else entry[DOF]
     if isinstance(found, dict):
         found = found.get(label)
     usable = isinstance(found, (int, float)) and not isinstance(found, bool) and found > 0

@@ -14,7 +14,7 @@ from dynid_ros.errors import IdentifiedFileError
 from dynid_ros.estimation.estimate import BaseEstimate
 from dynid_ros.identified.friction import friction_model
 from dynid_ros.identified.identified_file import (
-    FREEDOM,
+    DOF,
     as_number,
     as_numbers,
     check_same_robot,
@@ -90,7 +90,7 @@ def links_section(robot: RobotModel, parameters: NDArray, errors: NDArray) -> di
 
 
 def base_parameters_section(
-    expressions: Sequence[str], values: NDArray, errors: NDArray, nominal: NDArray, freedom: NDArray | None = None
+    expressions: Sequence[str], values: NDArray, errors: NDArray, nominal: NDArray, dof: NDArray | None = None
 ) -> list[dict]:
     """Section `base_parameters`, from (k,) each; NaN where not known.
 
@@ -99,10 +99,10 @@ def base_parameters_section(
         values: by the data alone.
         errors: standard errors.
         nominal: of the URDF.
-        freedom: degrees of freedom of the errors; None: those of the whole file.
+        dof: degrees of freedom of the errors; None: those of the whole file.
 
     """
-    columns = {"value": values, "std": errors, FREEDOM: freedom, "urdf": nominal}
+    columns = {"value": values, "std": errors, DOF: dof, "urdf": nominal}
     written = {key: as_numbers(column) for key, column in columns.items() if column is not None}
     return [
         {"expression": expression} | {key: column[k] for key, column in written.items()}

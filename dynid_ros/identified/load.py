@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from dynid_ros.errors import ControlError, IdentifiedFileError
 from dynid_ros.identified.identified_file import (
-    FREEDOM,
+    DOF,
     as_number,
     as_numbers,
     check_same_robot,
+    dof_of,
     file_of,
-    freedom_of,
     is_number,
 )
 from dynid_ros.model.inertia import LOAD_NAMES, PARAMETERS_PER_LINK, STATIC
@@ -31,7 +31,7 @@ def load_section(
     estimate: LoadBody,
     *,
     loaded: bool,
-    freedom: NDArray,
+    dof: NDArray,
     mass_interval: NDArray,
     center_intervals: NDArray,
     nuisance: Mapping[str, tuple[float, float]],
@@ -46,7 +46,7 @@ def load_section(
         body: physically consistent.
         estimate: by the data alone; NaN where they do not determine it.
         loaded: whether the interval of the mass is above zero.
-        freedom: (4,) or (10,) degrees of freedom of the estimate's errors.
+        dof: (4,) or (10,) degrees of freedom of the estimate's errors.
         mass_interval: (2,) kg.
         center_intervals: (3, 2) m.
         nuisance: value and standard error of what was estimated with the load: a sensor's bias, offsets, friction.
@@ -71,15 +71,15 @@ def load_section(
             "center": as_numbers(estimate.center_errors) if loaded else None,
             "inertia": as_numbers(estimate.inertia_errors) if known else None,
         },
-        FREEDOM: {
-            "mass": as_number(freedom[0]),
-            "center": as_numbers(freedom[1:STATIC]),
-            "inertia": as_number(np.min(freedom[STATIC:], initial=np.inf)),
+        DOF: {
+            "mass": as_number(dof[0]),
+            "center": as_numbers(dof[1:STATIC]),
+            "inertia": as_number(np.min(dof[STATIC:], initial=np.inf)),
         },
         "estimate": {
             "parameters": as_numbers(estimate.parameters),
             "std": as_numbers(errors),
-            FREEDOM: {name: as_number(value) for name, value in zip(LOAD_NAMES, freedom, strict=False)},
+            DOF: {name: as_number(value) for name, value in zip(LOAD_NAMES, dof, strict=False)},
         },
     }
     if known:
@@ -135,10 +135,10 @@ def load_estimate(document: dict, robot: RobotModel) -> tuple[NDArray, NDArray, 
     if np.isnan(values[:STATIC]).any():
         raise IdentifiedFileError(f"{file}: it does not know the mass of its load, so that it cannot be subtracted")
     size = STATIC if np.isnan(values[STATIC:]).all() else PARAMETERS_PER_LINK
-    freedom = np.array([freedom_of({}, estimate, name) for name in LOAD_NAMES[:size]])
+    dof = np.array([dof_of({}, estimate, name) for name in LOAD_NAMES[:size]])
     source = section.get("source", document.get("source", {}))
     recordings = source.get("recordings", []) if isinstance(source, dict) else []
-    return values[:size], errors[:size], freedom, list(map(str, recordings)) or [file]
+    return values[:size], errors[:size], dof, list(map(str, recordings)) or [file]
 
 
 def _ten(file: str, estimate: object, key: str) -> NDArray:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid_ros.errors import IdentifiedFileError
-from dynid_ros.identified.identified_file import FREEDOM, as_number, check_same_robot, file_of, is_number
+from dynid_ros.identified.identified_file import DOF, as_number, check_same_robot, file_of, is_number
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
 
@@ -17,21 +17,19 @@ DEFAULTS = {"gain": 1.0, "offset": 0.0, "position_gain": 1.0, "position_offset":
 """What a sensor is taken to have where its calibration determined nothing: what its driver believes."""
 
 
-def torque_sensor_entry(
-    estimates: Mapping[str, tuple[float, float]], freedom: float, undecided: Mapping[str, str]
-) -> dict:
+def torque_sensor_entry(estimates: Mapping[str, tuple[float, float]], dof: float, undecided: Mapping[str, str]) -> dict:
     """Entry of a joint.
 
     Args:
         estimates: value and standard error by label, those of `DEFAULTS` and "coulomb"; NaN where not determined.
-        freedom: degrees of freedom of the errors.
+        dof: degrees of freedom of the errors.
         undecided: why a value is not determined, by label.
 
     """
     return {
         **{label: as_number(value) for label, (value, _) in estimates.items()},
         "std": {label: as_number(error) for label, (_, error) in estimates.items()},
-        FREEDOM: freedom,
+        DOF: dof,
         "undecided": dict(undecided),
     }
 

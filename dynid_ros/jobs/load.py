@@ -56,11 +56,11 @@ def read_tare(path: Path, robot: RobotModel) -> LoadResult:
         IdentifiedFileError: of another robot, or without a load whose mass is known.
 
     """
-    values, errors, freedom, recordings = load_estimate(load_identified(path), robot)
+    values, errors, dof, recordings = load_estimate(load_identified(path), robot)
     names, unknown = LOAD_NAMES[: len(values)], np.full(len(values), np.nan)
     return LoadResult(
         robot=robot,
-        estimate=BaseEstimate(names, names, values, np.diag(np.nan_to_num(errors) ** 2), unknown, freedom),
+        estimate=BaseEstimate(names, names, values, np.diag(np.nan_to_num(errors) ** 2), unknown, dof),
         solution=np.nan_to_num(values),
         condition_number=np.nan,
         channels=(),

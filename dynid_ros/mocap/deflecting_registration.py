@@ -167,9 +167,9 @@ def _linearised(
         spent += float(np.einsum("kij,kji->", inverse, inner))
         variances.append(np.einsum("kjj->kj", inverse))
     if reweigh:
-        freedom = ((state.weights > 0) @ markers.freedom).sum() - spent - A.shape[-1]
+        dof = ((state.weights > 0) @ markers.dof).sum() - spent - A.shape[-1]
         squares = float(np.sum(residual**2))
-        state.noise = float(np.sqrt(squares / max(freedom, 1.0)))
+        state.noise = float(np.sqrt(squares / max(dof, 1.0)))
         power = np.mean(state.deflection**2 + state.noise**2 * np.concatenate(variances), axis=0)
         state.usual = np.maximum(np.sqrt(power), LEAST)
     return np.array(normals), np.array(gradients), moves
@@ -190,4 +190,4 @@ def redundant(seen: SeenOnLinks) -> bool:
     """Whether markers of most frames tell more than the positions of the joints that move them."""
     there = np.isfinite(seen.positions).all(axis=2)
     n_joints = int(seen.markers.links.max()) + 1
-    return bool(np.median(there @ seen.markers.freedom) > n_joints) and len(set(seen.markers.links)) > 1
+    return bool(np.median(there @ seen.markers.dof) > n_joints) and len(set(seen.markers.links)) > 1

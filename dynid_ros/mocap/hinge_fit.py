@@ -232,15 +232,15 @@ def fit_hinge(markers: NDArray, start: Hinge) -> HingeFit:
     hinge = replace(start, template=start.template[known])
     seen = is_seen(markers)
     size = COMMON + 3 * int(known.sum())
-    freedom = 3 * int(seen.sum()) - int(seen.any(axis=1).sum()) - size + 1
-    if freedom < 1:
+    dof = 3 * int(seen.sum()) - int(seen.any(axis=1).sum()) - size + 1
+    if dof < 1:
         raise MocapError(f"{int(seen.sum())} marker positions are too few for an axis of rotation; record longer")
     residual, sums = _evaluate(hinge, markers)
     cost, damping = float(np.sum(residual**2)), 0.0
     for _ in range(ITERATIONS):
         normal, gradient = _fixed_turn(sums.normal(), hinge), sums.scores(residual).sum(axis=0)
         step = np.linalg.lstsq(normal + damping * np.diag(np.diag(normal)), gradient, rcond=1e-15)[0]
-        if float(gradient @ step) <= SETTLED * cost / freedom + ROUNDING**2:
+        if float(gradient @ step) <= SETTLED * cost / dof + ROUNDING**2:
             break
         moved = _moved(hinge, step)
         residual_there, sums_there = _evaluate(moved, markers)
@@ -257,13 +257,13 @@ def fit_hinge(markers: NDArray, start: Hinge) -> HingeFit:
             "still, and turn this one further"
         )
     inverse = np.linalg.pinv(_fixed_turn(sums.normal(), hinge), rcond=1e-15, hermitian=True)
-    covariance = inverse @ _long_run(sums.scores(residual)) @ inverse * (3 * seen.sum() / freedom)
+    covariance = inverse @ _long_run(sums.scores(residual)) @ inverse * (3 * seen.sum() / dof)
     template = np.full_like(whole.template, np.nan)
     template[known] = hinge.template
     every = np.concatenate([np.full(COMMON, True), np.repeat(known, 3)])
     full = np.zeros((len(every), len(every)))
     full[np.ix_(every, every)] = covariance
-    return HingeFit(replace(hinge, template=template), float(np.sqrt(cost / freedom)), full)
+    return HingeFit(replace(hinge, template=template), float(np.sqrt(cost / dof)), full)
 
 
 def _local(hinge: Hinge, markers: NDArray) -> tuple[NDArray, NDArray]:

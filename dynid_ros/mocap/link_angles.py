@@ -113,7 +113,7 @@ def chain_angles(
         raise MocapError(f"time has shape {stamps.shape} for {len(seen)} frames; expected one stamp each")
     unplaced = ~np.isfinite(markers.places).all(axis=1)
     seen[:, unplaced] = np.nan
-    known = MarkerSet(markers.names, markers.links, np.nan_to_num(markers.places), markers.freedom)
+    known = MarkerSet(markers.names, markers.links, np.nan_to_num(markers.places), markers.dof)
     require_enough(robot, known, seen)
     if seed is None:
         start = follow(robot, known, seen, None if first is None else np.asarray(first, dtype=float))
@@ -127,7 +127,7 @@ def chain_angles(
     for _ in range(3):
         fit = fit_frames(robot, known, seen, fit.position, _within(GATE * noise), iterations=4)
         noise = _noise(fit, known)
-    redundant = bool((_freedom(fit, known) > 0).any())
+    redundant = bool((_dof(fit, known) > 0).any())
     remarks = unknown_joints(robot, known, fit) + _left_out(known, positions, fit, n_mended, unplaced)
     if not redundant:
         remarks.append("no standard errors: no frame shows more numbers than there are joints; add markers")
@@ -224,14 +224,14 @@ def _within(gate: float) -> Weights:
     return lambda length: (length < gate).astype(float)
 
 
-def _freedom(fit: FrameFit, markers: MarkerSet) -> NDArray:
+def _dof(fit: FrameFit, markers: MarkerSet) -> NDArray:
     """(M,) independent numbers beyond those that the fit needs."""
-    return np.maximum((fit.weights > 0) @ markers.freedom - fit.rank, 0.0)
+    return np.maximum((fit.weights > 0) @ markers.dof - fit.rank, 0.0)
 
 
 def _usual_noise(fit: FrameFit, markers: MarkerSet) -> float:
     """Standard deviation of a coordinate, m, from the median frame with redundancy; `UNKNOWN` without one."""
-    free = _freedom(fit, markers)
+    free = _dof(fit, markers)
     some = free > 0
     if not some.any():
         return UNKNOWN
@@ -242,7 +242,7 @@ def _usual_noise(fit: FrameFit, markers: MarkerSet) -> float:
 
 def _noise(fit: FrameFit, markers: MarkerSet) -> float:
     """Standard deviation of a coordinate, m, from all frames; `UNKNOWN` without redundancy."""
-    free = _freedom(fit, markers)
+    free = _dof(fit, markers)
     used = (fit.weights > 0) & (free > 0)[:, None]
     squares = float(np.sum(np.where(used, lengths(fit.residual) ** 2, 0.0)))
     return max(float(np.sqrt(squares / free.sum())), LEAST) if free.sum() > 0 else UNKNOWN

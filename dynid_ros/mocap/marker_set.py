@@ -35,7 +35,7 @@ class MarkerSet:
         names: (P,) of the markers, for messages.
         links: (P,) index of the link that carries each, -1 for the base.
         places: (P, 3) in the link's frame, m; NaN where not known.
-        freedom: (P,) independent numbers that a marker's position holds: 3, or 6 / K for K markers of a rigid
+        dof: (P,) independent numbers that a marker's position holds: 3, or 6 / K for K markers of a rigid
             body that keep their distances exactly, because the tracker reports a fitted body.
 
     """
@@ -43,7 +43,7 @@ class MarkerSet:
     names: tuple[str, ...]
     links: NDArray
     places: NDArray
-    freedom: NDArray
+    dof: NDArray
 
     @classmethod
     def on_links(
@@ -52,7 +52,7 @@ class MarkerSet:
         links: Sequence[str],
         places: ArrayLike | None = None,
         names: Sequence[str] | None = None,
-        freedom: ArrayLike = FREE,
+        dof: ArrayLike = FREE,
     ) -> MarkerSet:
         """Markers on links of `robot`, its base included, given by name.
 
@@ -72,7 +72,7 @@ class MarkerSet:
                 f"places of shape {where.shape} and {len(labels)} names for {len(links)} markers; expected one place "
                 "(x, y, z in the link's frame, m) and one name each"
             )
-        return cls(labels, index, where, np.broadcast_to(np.asarray(freedom, dtype=float), len(links)).copy())
+        return cls(labels, index, where, np.broadcast_to(np.asarray(dof, dtype=float), len(links)).copy())
 
     @property
     def size(self) -> int:
@@ -86,7 +86,7 @@ class MarkerSet:
     def select(self, keep: NDArray) -> MarkerSet:
         """Only these markers: mask (P,) or indices."""
         names = tuple(np.array(self.names, dtype=object)[keep])
-        return MarkerSet(names, self.links[keep], self.places[keep], self.freedom[keep])
+        return MarkerSet(names, self.links[keep], self.places[keep], self.dof[keep])
 
 
 def require_enough(robot: RobotModel, markers: MarkerSet, positions: NDArray) -> None:
@@ -131,7 +131,7 @@ def _on_one_line(positions: NDArray) -> bool:
 
 
 def body_markers(position: ArrayLike, quaternion: ArrayLike, radius: float = BODY_RADIUS) -> NDArray:
-    """Three virtual markers (N, 3, 3) of a rigid body that is measured as a pose; their `freedom` is 2 each.
+    """Three virtual markers (N, 3, 3) of a rigid body that is measured as a pose; their `dof` is 2 each.
 
     They lie on a circle about the body's origin, so that its translation and its rotation stay uncoupled.
 

@@ -88,7 +88,7 @@ SHUFFLED = 0.01
 """Share of the frames with a jump from which indices of a PoseArray are not believed."""
 
 Columns = dict[str, tuple[list[int], str | None, float]]
-"""For each marker or body its columns among all positions, its link, and the freedom of each column."""
+"""For each marker or body its columns among all positions, its link, and the degrees of freedom of each column."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,7 +174,7 @@ def mocap_links(
 def _markers(
     robot: RobotModel, recording: Recording, links: Mapping[str, str | None] | None
 ) -> tuple[NDArray, NDArray, Columns]:
-    """Times (M,), positions (M, P, 3), and for each body or marker its columns, its link and their freedom."""
+    """Times (M,), positions (M, P, 3), and for each body or marker its columns, its link and degrees of freedom."""
     poses = recording.poses
     wanted: dict[str, str | None] = {}
     for name, link in (dict.fromkeys(poses) if links is None else links).items():
@@ -197,8 +197,8 @@ def _markers(
     columns: Columns = {}
     start = 0
     for name, points in points_of.items():
-        freedom = FREE if points.shape[1] == 1 else FITTED
-        columns[name] = (list(range(start, start + points.shape[1])), wanted[name], freedom)
+        dof = FREE if points.shape[1] == 1 else FITTED
+        columns[name] = (list(range(start, start + points.shape[1])), wanted[name], dof)
         start += points.shape[1]
     return time, np.concatenate(list(points_of.values()), axis=1), columns
 
@@ -253,6 +253,6 @@ def _assigned(
         points += [(n, c, link, f) for (n, c, _, f), link in zip(loose, found.links, strict=True) if link is not None]
         pairs = ", ".join(f"{n} on {link}" for (n, *_), link in zip(loose, found.links, strict=True))
         remarks = [f"links found: {pairs}", *found.remarks]
-    names, where, links, freedom = zip(*points, strict=True)
-    markers = MarkerSet.on_links(robot, [str(link) for link in links], names=names, freedom=freedom)
+    names, where, links, dof = zip(*points, strict=True)
+    markers = MarkerSet.on_links(robot, [str(link) for link in links], names=names, dof=dof)
     return markers, positions[:, list(where)], remarks

@@ -298,8 +298,8 @@ def _result(
     inside = (weights > 0) & fits
     squares = np.where(inside, length, 0.0) ** 2
     n_free = free.basis.shape[1] + 3 * fits.sum()
-    freedom = float((inside * seen.markers.freedom).sum() - n_free)
-    noise = float(np.sqrt(squares.sum() / freedom)) if freedom > 0 else np.nan
+    dof = float((inside * seen.markers.dof).sum() - n_free)
+    noise = float(np.sqrt(squares.sum() / dof)) if dof > 0 else np.nan
     if not fits.any() or noise > FARTHEST:
         raise MocapError(
             f"markers stray by {1000 * noise:.0f} mm per coordinate on their links: do clocks, links of the markers "
@@ -311,7 +311,7 @@ def _result(
     places = np.where(fits[:, None], scatter.places, np.nan)
     old = seen.markers
     return Registration(
-        markers=MarkerSet(old.names, old.links, places, old.freedom),
+        markers=MarkerSet(old.names, old.links, places, old.dof),
         camera=_inverse(rotation, shift),
         offsets=delta,
         camera_errors=parameter_errors[:6],

@@ -54,17 +54,17 @@ def axis_of_rotation(markers: ArrayLike, towards: ArrayLike | None = None) -> Ax
     """
     positions = checked_markers(markers)
     seen = is_seen(positions)
-    freedom = int(np.sum(np.maximum(seen.sum(axis=0) - 1, 0)))
-    if freedom < 3:
+    dof = int(np.sum(np.maximum(seen.sum(axis=0) - 1, 0)))
+    if dof < 3:
         raise MocapError(f"{int(seen.sum())} marker positions tell no axis of rotation; expected many frames in motion")
     offsets = (positions - column_means(positions, seen))[seen]
-    variances, directions = np.linalg.eigh(offsets.T @ offsets / freedom)
+    variances, directions = np.linalg.eigh(offsets.T @ offsets / dof)
     noise, others = max(variances[0], 0.0), variances[1:]
     gaps = others - variances[0]
     spread = np.full(2, np.inf)
     # A gap of rounding alone is none.
     wide = gaps > 1e-12 * np.max(np.abs(offsets), initial=0.0) ** 2
-    spread[wide] = noise * others[wide] / gaps[wide] ** 2 / freedom
+    spread[wide] = noise * others[wide] / gaps[wide] ** 2 / dof
     error = float(np.sqrt(spread.sum()))
     if not error < WORST:
         raise MocapError(
@@ -221,9 +221,9 @@ class _Moments:
     def noise_variance(self, center: NDArray) -> float:
         """σ² = var(r²)/(4 mean r²), over all markers."""
         spread = np.maximum(self.ss - 4 * self.sv @ center + 4 * np.einsum("i,pij,j->p", center, self.vv, center), 0.0)
-        freedom = max(int(np.sum(np.maximum(self.count - 1, 0))), 1)
+        dof = max(int(np.sum(np.maximum(self.count - 1, 0))), 1)
         turning = self.count > 0
-        return float(np.sum(spread[turning] / (4 * self.mean_square_radii(center)[turning])) / freedom)
+        return float(np.sum(spread[turning] / (4 * self.mean_square_radii(center)[turning])) / dof)
 
     def parts(self, center: NDArray) -> NDArray:
         """(N, P, 2) what each position adds to the equations' difference, about its marker's mean."""

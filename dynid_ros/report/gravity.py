@@ -74,7 +74,7 @@ class JointRow:
 
 def joint_rows(model: IdentifiedGravity, samples: Samples, truth: NDArray | None) -> list[JointRow]:
     """One row per joint, base to tip; `truth` (k,) goes with the model's moments."""
-    half = half_width(model.std, model.freedom)
+    half = half_width(model.std, model.dof)
     truth = np.full(len(half), np.nan) if truth is None else truth
     largest = np.abs(samples.torque).max(axis=0)
     weight = relative(np.full(len(largest), np.linalg.norm(model.robot.gravity)), largest)

@@ -15,7 +15,7 @@ from dynid_ros.errors import IdentifiedFileError
 from dynid_ros.estimation.estimate import half_width
 from dynid_ros.identified.flexible_joints import LINK_FRICTION
 from dynid_ros.identified.friction import determined_friction
-from dynid_ros.identified.identified_file import IdentifiedDocument, file_of, freedom_of, is_number, mapping
+from dynid_ros.identified.identified_file import IdentifiedDocument, dof_of, file_of, is_number, mapping
 from dynid_ros.identified.validation import Validation, read_validations
 from dynid_ros.model import RobotModel
 from dynid_ros.model.inertia import Body
@@ -266,7 +266,7 @@ def _with_error(document: dict, entry: dict, label: str) -> str:
         low, high = map(_number, ends)
         return f"{significant(value)}, {significant(low)} to {significant(high) if np.isfinite(high) else 'rigid'}"
     error = _number(errors.get(label) if isinstance(errors, dict) else None)
-    half = float(half_width(error, freedom_of(document, entry, label)))
+    half = float(half_width(error, dof_of(document, entry, label)))
     if not (np.isfinite(half) and half > 0):
         return significant(value)
     return f"{as_fine_as(value, half)} ± {as_fine_as(half, half)}"

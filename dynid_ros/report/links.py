@@ -216,7 +216,7 @@ def write_link_report(
     links = link_rows(result)
     source = new_document(robot, result.sources, result.settings)["source"]
     shown = longest.time[window(longest)]
-    stretch = duration / (np.median(result.base_parameters.freedom) + 1)
+    stretch = duration / (np.median(result.base_parameters.dof) + 1)
     return write_page(
         path,
         "links.html.j2",

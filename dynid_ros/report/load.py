@@ -154,11 +154,11 @@ class LoadRow:
 def load_rows(result: LoadResult) -> list[LoadRow]:
     """Mass, centre, inertia about it in the axes of the tip link, principal moments; only the mass without a load."""
     body, alone = result.possible, result.body
-    freedom = result.estimate.freedom
-    rows = [LoadRow("Mass", "kg", result.mass, alone.mass, float(half_width(alone.mass_error, freedom[0])))]
+    dof = result.estimate.dof
+    rows = [LoadRow("Mass", "kg", result.mass, alone.mass, float(half_width(alone.mass_error, dof[0])))]
     if not result.is_loaded:
         return rows
-    halves = MILLI * half_width(alone.center_errors, freedom[1:STATIC])
+    halves = MILLI * half_width(alone.center_errors, dof[1:STATIC])
     centres = zip("xyz", MILLI * result.center, MILLI * alone.center, halves, strict=True)
     rows += [LoadRow(f"Centre {axis}", "mm", value, own, half) for axis, value, own, half in centres]
     if not knows_inertia(result):

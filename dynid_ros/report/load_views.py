@@ -32,7 +32,7 @@ def load_views(result: LoadResult) -> dict[str, str]:
     shape = _ellipsoid(result.parameters)
     others = _others(result) if shape is not None else []
     # Of the plane's ellipse: of both coordinates together, which have the degrees of freedom of the worse known.
-    region = region_radius(2, float(result.estimate.freedom[1:STATIC][known].min()))
+    region = region_radius(2, float(result.estimate.dof[1:STATIC][known].min()))
     reach = np.sqrt(np.diag(spread)).max() * region
     if shape is not None:
         reach = max(reach, *(np.sqrt(np.diag(one)).max() for one in (shape, *others)))

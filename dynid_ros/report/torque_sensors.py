@@ -102,7 +102,7 @@ def columns(result: TorqueSensorResult) -> tuple[tuple[str, str], ...]:
 
 def sensor_rows(result: TorqueSensorResult) -> list[SensorRow]:
     """A row per joint, base to tip."""
-    half = half_width(1.0, result.fit.freedom)
+    half = half_width(1.0, result.fit.dof)
     labels = [label for label, _ in columns(result)]
     values = {label: result.per_joint(label) for label in labels}
     rows = []
@@ -145,7 +145,7 @@ def tiles(result: TorqueSensorResult, word: str) -> list[Tile]:
     decided = np.isfinite(result.gain)
     found = [Tile("Gains found", f"{decided.sum()} of {len(decided)}", "the others are not given")]
     if decided.any():
-        half = half_width(1.0, result.fit.freedom)
+        half = half_width(1.0, result.fit.dof)
         worst = float(np.max(half * result.per_joint("gain")[1][decided] / np.abs(result.gain[decided])))
         found.append(Tile("Gain, worst joint", f"± {percent(worst)}", "95 % interval"))
         change = float(np.max(np.abs(result.gain[decided] - 1)))

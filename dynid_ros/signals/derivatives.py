@@ -111,7 +111,7 @@ def central_differences(values: ArrayLike, step: float) -> tuple[NDArray, NDArra
     values = np.asarray(values, dtype=float)
     if len(values) < STENCIL:
         raise RecordingError(f"central differences need {STENCIL} samples, there are {len(values)}: record longer")
-    # A local fit whose degree leaves it no freedom interpolates: its derivatives are the central differences.
+    # A local fit whose degree leaves no degree of freedom interpolates: its derivatives are the central differences.
     velocity, acceleration = (local_derivative(values, STENCIL, STENCIL - 1, order, step) for order in (1, 2))
     return velocity, acceleration
 

@@ -55,13 +55,13 @@ class FourierSeries:
         basis = harmonic_basis(time, base_frequency, n_harmonics)
         coefficients, *_ = lstsq(basis, values)
         residual = np.linalg.norm(values - basis @ coefficients, axis=0)
-        freedom = max(1, len(time) - basis.shape[1])
+        dof = max(1, len(time) - basis.shape[1])
         return FourierSeries(
             float(base_frequency),
             coefficients[0],
             coefficients[1 : n_harmonics + 1],
             coefficients[n_harmonics + 1 :],
-            residual / np.sqrt(freedom),
+            residual / np.sqrt(dof),
         )
 
     def evaluate(self, time: ArrayLike, derivative: int = 0) -> NDArray:

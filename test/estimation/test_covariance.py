@@ -73,7 +73,7 @@ def test_as_pustejovsky_and_tipton_write_it(columns, size):
     equations = DenseEquations(columns, (120,), noise=NOISE)
     varied(equations, size, np.random.default_rng(1))
     problem, rows, right, solution = solved(equations)
-    covariance, freedom = robust_covariance(problem, NOISE, NOISE, solution)
+    covariance, dof = robust_covariance(problem, NOISE, NOISE, solution)
     pieces = np.concatenate([equations.kind + 100 * joint for joint in range(3)])
     inverse = np.linalg.inv(rows.T @ rows)
     residual = right - rows @ solution
@@ -91,7 +91,7 @@ def test_as_pustejovsky_and_tipton_write_it(columns, size):
     for parameter in range(len(solution)):
         vectors = np.stack([pull[:, parameter] for pull in pulls])
         values = np.linalg.eigvalsh(vectors @ model @ vectors.T)
-        assert freedom[parameter] == pytest.approx(values.sum() ** 2 / np.sum(values**2), rel=1e-5)
+        assert dof[parameter] == pytest.approx(values.sum() ** 2 / np.sum(values**2), rel=1e-5)
 
 
 @pytest.mark.slow
@@ -115,7 +115,7 @@ def test_repetition_is_no_evidence(columns):
     """Residuals that repeat with the motion are what the model lacks: measured twice, it is not known better."""
     equations = DenseEquations(columns, (150,), noise=NOISE)
     problem, _, _, solution = solved(equations)
-    once, freedom = robust_covariance(problem, NOISE, NOISE, solution)
+    once, dof = robust_covariance(problem, NOISE, NOISE, solution)
     equations.rows = [np.tile(rows, (2, 1)) for rows in equations.rows]
     equations.torque, equations.kind = np.tile(equations.torque, (2, 1)), np.tile(equations.kind, 2)
     equations.time, equations.speed = np.linspace(0, 10, 300), np.tile(equations.speed, 2)
@@ -123,7 +123,7 @@ def test_repetition_is_no_evidence(columns):
     problem, _, _, solution = solved(equations)
     twice, same = robust_covariance(problem, NOISE, NOISE, solution)
     np.testing.assert_allclose(np.diag(twice), np.diag(once), rtol=0.15)
-    np.testing.assert_allclose(same, freedom, rtol=0.3)
+    np.testing.assert_allclose(same, dof, rtol=0.3)
 
 
 def test_gain_errors_move_estimates_as_they_are_said_to(columns):
@@ -134,10 +134,10 @@ def test_gain_errors_move_estimates_as_they_are_said_to(columns):
         moved.append(solved(equations)[-1] - equations.solution)
     equations.torque = exact
     problem, _, _, solution = solved(equations)
-    covariance, freedom = robust_covariance(problem, NOISE, NOISE, solution, gain_error=0.02)
+    covariance, dof = robust_covariance(problem, NOISE, NOISE, solution, gain_error=0.02)
     expected = np.transpose(moved) @ moved
     np.testing.assert_allclose(covariance, expected, rtol=1e-6, atol=1e-8 * np.abs(expected).max())
-    assert np.all(freedom == NORMAL)
+    assert np.all(dof == NORMAL)
 
 
 def test_what_one_kind_of_motion_decides_alone_is_not_exact(columns):
@@ -148,10 +148,10 @@ def test_what_one_kind_of_motion_decides_alone_is_not_exact(columns):
     equations.rows[0][7, -1] = 1.0
     equations.torque[7, 0] += 5.0
     problem, rows, _, solution = solved(equations)
-    covariance, freedom = robust_covariance(problem, NOISE, NOISE, solution)
+    covariance, dof = robust_covariance(problem, NOISE, NOISE, solution)
     white = np.linalg.inv(rows.T @ rows)[alone, alone]
     assert 0.99 * white < covariance[alone, alone] < 4 * white
-    assert np.all(freedom >= 1)
+    assert np.all(dof >= 1)
 
 
 def test_nothing_is_said_of_what_is_open(columns):
@@ -159,9 +159,9 @@ def test_nothing_is_said_of_what_is_open(columns):
     for own, rows in zip(columns.of_joint, equations.rows, strict=True):
         rows[:, own == 0] = 0.0
     problem, _, _, solution = solved(equations)
-    covariance, freedom = robust_covariance(problem, NOISE, NOISE, solution, gain_error=0.01)
+    covariance, dof = robust_covariance(problem, NOISE, NOISE, solution, gain_error=0.01)
     assert np.isfinite(covariance).all()
-    assert np.isfinite(freedom).all()
+    assert np.isfinite(dof).all()
     assert not covariance[0].any()
     assert np.all(np.diag(covariance)[1:] > 0)
 
@@ -224,9 +224,9 @@ def test_motions_of_a_real_robot_agree_within_their_intervals(name, files):
             inertial = one.base.columns < robot.parameters.size
             first, second = one.base_parameters, other.base_parameters
             squares = np.stack([first.standard_errors**2, second.standard_errors**2])[:, inertial]
-            freedom = np.stack([first.freedom, second.freedom])[:, inertial]
+            dof = np.stack([first.dof, second.dof])[:, inertial]
             total = squares.sum(axis=0)
-            half = student_t.ppf(0.975, total**2 / np.sum(squares**2 / freedom, axis=0)) * np.sqrt(total)
+            half = student_t.ppf(0.975, total**2 / np.sum(squares**2 / dof, axis=0)) * np.sqrt(total)
             held.append(np.abs(first.values - second.values)[inertial] < half)
         agree[errors] = np.mean(held)
     assert agree["robust"] > 0.9
@@ -247,12 +247,10 @@ def test_errors_that_are_known_do_not_count_again_in_the_residuals():
         moments = [matrix.T @ b for matrix, b in zip(rows, right, strict=True)]
         pieces = [(0, gram, moment) for gram, moment in zip(grams, moments, strict=True)]
         for errors_known in (None, known):
-            covariance, freedom = clustered_covariance(
-                pieces, np.array([noise**2]), inverse @ sum(moments), errors_known
-            )
+            covariance, dof = clustered_covariance(pieces, np.array([noise**2]), inverse @ sum(moments), errors_known)
             found.append(np.diag(covariance) / (noise**2 * np.diag(inverse)))
             assert np.all(np.linalg.eigvalsh(covariance) > 0)
-            assert np.all(freedom > 0)
+            assert np.all(dof > 0)
     without, counted = np.array(found).reshape(200, 2, size).transpose(1, 0, 2)
     assert counted.mean() < 0.5 * without.mean()
     assert np.median(counted) < 2.0

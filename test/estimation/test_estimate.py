@@ -14,10 +14,10 @@ from dynid_ros.estimation.estimate import BaseEstimate, half_width, interval, re
 
 
 def test_half_width_is_students():
-    freedom = np.array([1.0, 3.5, 40.0, np.inf])
+    dof = np.array([1.0, 3.5, 40.0, np.inf])
     for level in (0.5, 0.95, 0.997):
-        expected = 2.0 * np.append(t.ppf((1 + level) / 2, freedom[:-1]), norm.ppf((1 + level) / 2))
-        np.testing.assert_allclose(half_width(2.0, freedom, level), expected, rtol=1e-9)
+        expected = 2.0 * np.append(t.ppf((1 + level) / 2, dof[:-1]), norm.ppf((1 + level) / 2))
+        np.testing.assert_allclose(half_width(2.0, dof, level), expected, rtol=1e-9)
     np.testing.assert_allclose(interval(1.0, 0.5, 10.0), 1.0 + 0.5 * t.ppf([0.025, 0.975], 10), rtol=1e-9)
     assert np.isnan(half_width(np.nan, 5.0))
 
@@ -41,7 +41,7 @@ ESTIMATE = BaseEstimate(
     values=np.array([2.0, np.nan, -0.5]),
     covariance=np.diag([0.04, 1e-6, 0.01]),
     nominal=np.array([2.5, 0.3, np.nan]),
-    freedom=np.array([10.0, 10.0, 10.0]),
+    dof=np.array([10.0, 10.0, 10.0]),
 )
 T_975 = 2.228138852  # Student's t with 10 degrees of freedom, from tables
 

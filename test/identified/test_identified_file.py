@@ -10,9 +10,9 @@ from dynid_ros.identification import GravityIdentification
 from dynid_ros.identification.static_samples import Samples
 from dynid_ros.identified.gravity import gravity_moments
 from dynid_ros.identified.identified_file import (
-    FREEDOM,
+    DOF,
     check_same_robot,
-    freedom_of,
+    dof_of,
     load_identified,
     save_identified,
 )
@@ -121,16 +121,16 @@ def test_saving_is_atomic(tmp_path, result):
 @pytest.mark.parametrize(
     ("document", "entry", "expected"),
     [
-        ({FREEDOM: 7}, None, 7.0),
-        ({FREEDOM: 7}, {}, 7.0),
-        ({FREEDOM: 7}, {FREEDOM: 3.5}, 3.5),
-        ({FREEDOM: 7}, {FREEDOM: {"mass": 4}}, 4.0),
-        ({FREEDOM: 7}, {FREEDOM: {"n_x": 4}}, np.inf),
+        ({DOF: 7}, None, 7.0),
+        ({DOF: 7}, {}, 7.0),
+        ({DOF: 7}, {DOF: 3.5}, 3.5),
+        ({DOF: 7}, {DOF: {"mass": 4}}, 4.0),
+        ({DOF: 7}, {DOF: {"n_x": 4}}, np.inf),
         ({}, {}, np.inf),
-        ({FREEDOM: None}, None, np.inf),
-        ({FREEDOM: "many"}, None, np.inf),
-        ({FREEDOM: -1}, None, np.inf),
+        ({DOF: None}, None, np.inf),
+        ({DOF: "many"}, None, np.inf),
+        ({DOF: -1}, None, np.inf),
     ],
 )
 def test_degrees_of_freedom_of_a_file(document, entry, expected):
-    assert freedom_of(document, entry, "mass") == expected
+    assert dof_of(document, entry, "mass") == expected

@@ -16,7 +16,7 @@ from dynid_ros.control import load_gravity_torque
 from dynid_ros.errors import DynidError, IdentifiedFileError
 from dynid_ros.identification import LinkIdentification
 from dynid_ros.identified.gravity import gravity_moments
-from dynid_ros.identified.identified_file import FREEDOM, load_identified
+from dynid_ros.identified.identified_file import DOF, load_identified
 from dynid_ros.identified.links import base_parameters_section, link_model, signals_section
 from dynid_ros.model.friction import FrictionModel, JointFriction
 from dynid_ros.model.gravity import GravityModel
@@ -247,9 +247,9 @@ def test_entries_of_base_parameters_hold_no_nan():
     expressions = ("Izz1 + Ixx2", "mcx2", "coulomb joint_1")
     found = base_parameters_section(expressions, *map(np.array, columns))
     assert found == [
-        {"expression": "Izz1 + Ixx2", "value": 2.0, "std": 0.2, FREEDOM: 10.0, "urdf": 2.5},
-        {"expression": "mcx2", "value": None, "std": None, FREEDOM: 10.0, "urdf": 0.3},
-        {"expression": "coulomb joint_1", "value": -0.5, "std": 0.1, FREEDOM: 10.0, "urdf": None},
+        {"expression": "Izz1 + Ixx2", "value": 2.0, "std": 0.2, DOF: 10.0, "urdf": 2.5},
+        {"expression": "mcx2", "value": None, "std": None, DOF: 10.0, "urdf": 0.3},
+        {"expression": "coulomb joint_1", "value": -0.5, "std": 0.1, DOF: 10.0, "urdf": None},
     ]
     json.dumps(found, allow_nan=False)
 

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.skipif(not TIAGO_CSV.is_file(), reason=MISSING)
 def tiago():
     robot = RobotModel.from_urdf(TIAGO_URDF, tip="arm_7_link")
     motor, positions = read_poses(TIAGO_CSV, robot)
-    return robot, MarkerSet.on_links(robot, ["arm_7_link"] * 3, freedom=FITTED), motor, positions
+    return robot, MarkerSet.on_links(robot, ["arm_7_link"] * 3, dof=FITTED), motor, positions
 
 
 def rms(values):

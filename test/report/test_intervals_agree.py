@@ -25,8 +25,8 @@ def said(page: str) -> set[str]:
     return {" ± ".join(pair) for pair in re.findall(r"([−-]?[\d.e+−-]+) ± ([\d.e+−-]+)", text)}
 
 
-def expected(values: np.ndarray, errors: np.ndarray, freedom: np.ndarray) -> set[str]:
-    halves = t.ppf(0.975, freedom) * errors
+def expected(values: np.ndarray, errors: np.ndarray, dof: np.ndarray) -> set[str]:
+    halves = t.ppf(0.975, dof) * errors
     return {
         f"{as_fine_as(value, half)} ± {as_fine_as(half, half)}"
         for value, half in zip(values, halves, strict=True)
@@ -39,7 +39,7 @@ def test_gravity(tmp_path, monkeypatch):
 
     def fewer(self, *recordings):
         found = fit(self, *recordings)
-        return replace(found, freedom=np.full_like(found.freedom, 5.0))
+        return replace(found, dof=np.full_like(found.dof, 5.0))
 
     monkeypatch.setattr(GravityIdentification, "fit", fewer)
     job = identify_gravity(GravityIdentification(demo_robot()), [demo_recording()], tmp_path)
@@ -59,12 +59,12 @@ def test_links(ripple, tmp_path):
     estimate = job.result.base_parameters
     # pages show Coulomb friction and offset as the torque in each direction
     shown = np.array([not name.startswith(("coulomb", "offset")) for name in estimate.expressions])
-    base = expected(estimate.values[shown], estimate.standard_errors[shown], estimate.freedom[shown])
-    assert estimate.freedom.min() < 30
-    assert np.ptp(estimate.freedom) > 1
+    base = expected(estimate.values[shown], estimate.standard_errors[shown], estimate.dof[shown])
+    assert estimate.dof.min() < 30
+    assert np.ptp(estimate.dof) > 1
     page = report_file(job.identified, tmp_path / "page.html").report.read_text()
     assert base <= said(page)
     assert base <= said(job.report.read_text())
     document = load_identified(job.identified)
-    for entry, freedom in zip(document["base_parameters"], estimate.freedom, strict=True):
-        assert entry["degrees_of_freedom"] == pytest.approx(freedom)
+    for entry, dof in zip(document["base_parameters"], estimate.dof, strict=True):
+        assert entry["degrees_of_freedom"] == pytest.approx(dof)

@@ -114,8 +114,8 @@ def test_friction_with_intervals(problem):
         ):
             row = np.zeros(len(estimate.names))
             row[[index[term] for term in signs]] = list(signs.values())
-            freedom = min(estimate.freedom[index[term]] for term in signs)
-            half = student_t.ppf(0.975, freedom) * np.sqrt(row @ estimate.covariance @ row)
+            dof = min(estimate.dof[index[term]] for term in signs)
+            half = student_t.ppf(0.975, dof) * np.sqrt(row @ estimate.covariance @ row)
             decimals = 1 - int(np.floor(np.log10(half)))
             value = f"{row @ np.nan_to_num(estimate.values):.{decimals}f}".replace("-", "−")
             assert f" {value} ± {half:.{decimals}f} " in problem.page.text

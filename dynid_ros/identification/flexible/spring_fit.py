@@ -150,9 +150,9 @@ class Stiffness:
     reason: str
 
     @classmethod
-    def of(cls, compliance: float, standard_error: float, freedom: float) -> "Stiffness":
+    def of(cls, compliance: float, standard_error: float, dof: float) -> "Stiffness":
         """Judge a compliance by its standard error, rad/(N m), of so many degrees of freedom."""
-        half = float(half_width(standard_error, freedom))
+        half = float(half_width(standard_error, dof))
         return cls.of_interval(compliance, (float(compliance - half), float(compliance + half)))
 
     @classmethod
@@ -213,7 +213,7 @@ class SpringFit:
         law: key of `SPRINGS`.
         values: (p,) in the order of `names`.
         covariance: (p, p), from blocks of time left out.
-        freedom: degrees of freedom of the covariance.
+        dof: degrees of freedom of the covariance.
         offsets: (R,) constant part of each run's deflection that is no deflection, rad.
         r_squared: squared correlation of the law's torque with the given one; the paper's r^2 for a linear law.
         residual_rms: of the torque, N m.
@@ -228,7 +228,7 @@ class SpringFit:
     law: str
     values: NDArray
     covariance: NDArray
-    freedom: int
+    dof: int
     offsets: NDArray
     r_squared: float
     residual_rms: float
@@ -254,7 +254,7 @@ class SpringFit:
 
     def confidence_intervals(self, level: float = 0.95) -> NDArray:
         """(p, 2) by Student's distribution."""
-        return interval(self.values, self.standard_errors, self.freedom, level)
+        return interval(self.values, self.standard_errors, self.dof, level)
 
     def torque(self, deflection: ArrayLike) -> NDArray:
         """Torque (N,), N m, of deflections (N,) without offset, rad."""
@@ -321,7 +321,7 @@ def _fit(data: SpringData, law: str) -> tuple[SpringFit, NDArray]:
         law,
         values,
         spread.covariance[:-1, :-1],
-        spread.freedom,
+        spread.dof,
         offsets,
         float(np.corrcoef(data.torque - residual, data.torque)[0, 1] ** 2),
         float(np.sqrt(error)),
@@ -335,10 +335,10 @@ def _fit(data: SpringData, law: str) -> tuple[SpringFit, NDArray]:
 
 def _stiffness(stiffness: float, inverse: float, spread: Jackknife) -> Stiffness:
     """By the regression of deflection on torque whether the joint yields at all, then by the fit how much."""
-    shown = Stiffness.of(inverse, float(spread.standard_errors[-1]), spread.freedom)
+    shown = Stiffness.of(inverse, float(spread.standard_errors[-1]), spread.dof)
     if shown.compliance_interval[0] <= 0 or stiffness <= 0:
         return shown
-    return Stiffness.of(1 / stiffness, float(spread.standard_errors[0]) / stiffness**2, spread.freedom)
+    return Stiffness.of(1 / stiffness, float(spread.standard_errors[0]) / stiffness**2, spread.dof)
 
 
 def _solve(data: SpringData, law: str, start: NDArray | None = None) -> tuple[NDArray, NDArray]:

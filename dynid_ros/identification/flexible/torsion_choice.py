@@ -203,11 +203,11 @@ def torsion_stiffness(choice: TermChoice, sets: Sequence[TermSet], column: int, 
     whole = choice.completed(sets)
     said = np.array([s.coefficients[column] for s in whole])
     blocks = np.array([s.leave_outs[:, column] for s in whole])
-    freedom = blocks.shape[1] - 1
+    dof = blocks.shape[1] - 1
     wrong = torque_error * np.abs(said)
     shares = np.array([choice.own_share(s.terms, column, e) for s, e in zip(whole, wrong, strict=True)])
-    own = freedom * np.var(blocks, axis=1) + (wrong / np.maximum(shares, 1e-6)) ** 2
-    return Stiffness.of(float(said.mean()), float(np.sqrt(own.mean() + said.var())), freedom)
+    own = dof * np.var(blocks, axis=1) + (wrong / np.maximum(shares, 1e-6)) ** 2
+    return Stiffness.of(float(said.mean()), float(np.sqrt(own.mean() + said.var())), dof)
 
 
 CHANCE = 0.01
@@ -235,9 +235,9 @@ def of_all(together: Stiffness, alone: Mapping[str, Stiffness]) -> Stiffness:
     half = float(1 / np.sqrt(weights.sum()))
     # An interval of 95 % reaches two standard errors, or a little more.
     scatter = float(np.sum((2 * (values - mean) / halves) ** 2))
-    freedom = len(known) - 1
-    if freedom and chi2.sf(scatter, freedom) < CHANCE:
+    dof = len(known) - 1
+    if dof and chi2.sf(scatter, dof) < CHANCE:
         said = "; ".join(f"{name}: {one}" for name, one in known.items())
         return replace(together, reason=f"{together.reason}; the recordings contradict each other: {said}")
-    wider = half * max(1.0, math.sqrt(scatter / freedom)) if freedom else half
+    wider = half * max(1.0, math.sqrt(scatter / dof)) if dof else half
     return Stiffness.of_interval(mean, (mean - wider, mean + wider))

@@ -89,18 +89,18 @@ class WeightedPoses:
                 known themselves, and leave the more degrees of freedom, the more they add (Satterthwaite 1946).
 
         """
-        covariance, freedom = self.fit.covariance, float(max(self.wrench.size - self.fit.rank, 1))
+        covariance, dof = self.fit.covariance, float(max(self.wrench.size - self.fit.rank, 1))
         groups = np.array_split(np.argsort(self.course, kind="stable"), min(BLOCKS, len(self.wrench)))
         parts = [self._without(group) for group in groups]
         if all(part.rank == self.fit.rank for part in parts):
             moves = np.array([part.solution for part in parts]) - self.fit.solution
-            covariance, freedom = moves.T @ moves * (len(groups) - 1) / len(groups), len(groups) - 1.0
+            covariance, dof = moves.T @ moves * (len(groups) - 1) / len(groups), len(groups) - 1.0
         if self.drifts:
             covariance = covariance + np.outer(self.change_by_drift, self.change_by_drift)
         moved = self.fit.covariance @ (self.matrix / self.sigma[:, None] ** 2).T @ known
         total = covariance + moved @ moved.T
         with np.errstate(divide="ignore", invalid="ignore"):
-            return total, np.fmin(freedom * (np.diag(total) / np.diag(covariance)) ** 2, NORMAL)
+            return total, np.fmin(dof * (np.diag(total) / np.diag(covariance)) ** 2, NORMAL)
 
     @cached_property
     def drifts(self) -> dict[int, float]:
@@ -112,10 +112,10 @@ class WeightedPoses:
         before, after = (
             np.sum(np.reshape(fit.residual, (poses, axes)) ** 2, axis=0) for fit in (self.fit, self._drifting)
         )
-        freedom = poses - wanted / axes
+        dof = poses - wanted / axes
         with np.errstate(divide="ignore", invalid="ignore"):
-            ratio = (before - after) / len(DEGREES) / (after / freedom)
-        seen = f_distribution.sf(ratio, len(DEGREES), freedom) < DRIFTS
+            ratio = (before - after) / len(DEGREES) / (after / dof)
+        seen = f_distribution.sf(ratio, len(DEGREES), dof) < DRIFTS
         courses = self._courses @ self._drifting.solution[self.matrix.shape[1] :].reshape(len(DEGREES), axes)
         return {int(axis): float(np.ptp(courses[:, axis])) for axis in np.flatnonzero(seen)}
 
@@ -183,12 +183,12 @@ def remarks(
 
 def _turns(poses: WeightedPoses, reading: StaticReading, turned: WeightedPoses) -> Iterator[str]:
     count = len(TILT) + len(TURN)
-    freedom = poses.wrench.size - turned.fit.rank
-    if turned.fit.rank < len(reading.names) or freedom < count:
+    dof = poses.wrench.size - turned.fit.rank
+    if turned.fit.rank < len(reading.names) or dof < count:
         return
     before, after = (float(np.sum((fit.residual / poses.sigma) ** 2)) for fit in (poses.fit, turned.fit))
-    ratio = (before - after) / count / (after / freedom) if after > 0 else np.inf
-    if before - after > WORTH * before and f_distribution.sf(ratio, count, freedom) < FEIGNED:
+    ratio = (before - after) / count / (after / dof) if after > 0 else np.inf
+    if before - after > WORTH * before and f_distribution.sf(ratio, count, dof) < FEIGNED:
         tilt, turn = (np.degrees(rotation.magnitude()) for rotation in (reading.tilted, reading.turned))
         yield (
             f"the base would be tilted by {tilt:.2g}° and the sensor turned by {turn:.2g}° against the poses given, "
@@ -302,7 +302,7 @@ class ForceSensorCalibration:
         reading, poses = _solved(reading, rotations, sensed, course)
         _require_decided(reading, rotations, poses.fit)
         refuse_contradiction(reading, rotations, wrench, frame, self._known)
-        covariance, freedom = poses.covariance(self._known_errors(reading, rotations, poses))
+        covariance, dof = poses.covariance(self._known_errors(reading, rotations, poses))
         values = poses.fit.solution
         if values[0] < -SEEN * np.sqrt(covariance[0, 0]):
             other = "sensor_on_load" if self.convention == "load_on_sensor" else "load_on_sensor"
@@ -315,7 +315,7 @@ class ForceSensorCalibration:
             names=reading.names,
             values=signs * values,
             covariance=covariance * np.outer(signs, signs),
-            freedom=freedom,
+            dof=dof,
             reading=reading,
             known_bias=self._known,
             times=(float(time.min()), float(time.max())),

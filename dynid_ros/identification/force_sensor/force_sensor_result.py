@@ -24,7 +24,7 @@ class ForceSensorResult:
         names: of the k unknowns: mass and mass moments first, then the bias unless it was given, then turns and drift.
         values: (k,).
         covariance: (k, k); allows for residuals that are correlated in neighbouring poses and for drift of the sensor.
-        freedom: (k,) degrees of freedom of the variances.
+        dof: (k,) degrees of freedom of the variances.
         reading: the model, with the turns that were found.
         known_bias: (6,) N and N m, given; zero where it is estimated.
         times: (2,) first and last pose of the calibration, s, between which the bias drifts.
@@ -38,7 +38,7 @@ class ForceSensorResult:
     names: tuple[str, ...]
     values: NDArray
     covariance: NDArray
-    freedom: NDArray
+    dof: NDArray
     reading: StaticReading
     known_bias: NDArray
     times: tuple[float, float]
@@ -55,7 +55,7 @@ class ForceSensorResult:
 
     def confidence_intervals(self, level: float = 0.95) -> NDArray:
         """(k, 2) lower and upper ends, from Student's t."""
-        return interval(self.values, self.standard_errors, self.freedom, level)
+        return interval(self.values, self.standard_errors, self.dof, level)
 
     @property
     def parameters(self) -> NDArray:
@@ -169,7 +169,7 @@ class ForceSensorResult:
 
     def summary(self) -> str:
         """A few lines."""
-        half = half_width(1.0, self.freedom)
+        half = half_width(1.0, self.dof)
         center = zip(self.center, half[1:N_LOAD] * self.center_errors, strict=True)
         lines = [
             f"mass {self.mass:.4g} kg ± {half[0] * self.mass_error:.2g}",

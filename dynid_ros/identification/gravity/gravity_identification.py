@@ -56,7 +56,7 @@ class LinearEstimate:
     group: NDArray
     sigma: NDArray
 
-    def freedom(self) -> NDArray:
+    def dof(self) -> NDArray:
         """(k,) degrees of freedom of each variance: its noises are known by a few rows each (Satterthwaite 1946)."""
         leverage = np.einsum("mk,km->m", self.matrix, self.gain)
         own = np.maximum(np.bincount(self.group, 1 - leverage, len(self.sigma)), 1.0)
@@ -176,8 +176,8 @@ class GravityIdentification:
 
         """
         solution = self._solve(samples)
-        problem, covariance, freedom = solution.problem, solution.covariance(), solution.linear.freedom()
-        half = half_width(np.sqrt(np.diag(covariance)), freedom)
+        problem, covariance, dof = solution.problem, solution.covariance(), solution.linear.dof()
+        half = half_width(np.sqrt(np.diag(covariance)), dof)
         observability = describe_observability(
             self.robot, problem.gravity, problem.names, (solution.inflation, half), samples
         )
@@ -195,7 +195,7 @@ class GravityIdentification:
             determined=determined,
             scale=scale,
             condition_number=solution.condition_number,
-            freedom=freedom,
+            dof=dof,
             residual_rms=problem.residual_rms(solution.values),
             noise={name: float(s) for name, s in zip(problem.group_names, solution.linear.sigma, strict=True)},
             observability=observability,
@@ -227,7 +227,7 @@ class GravityIdentification:
             other = replace(self, estimator="recursive")._solve(samples)
         except IdentificationError:  # no joint turns alone
             return ()
-        half = half_width(np.sqrt(np.diag(other.covariance())), other.linear.freedom())
+        half = half_width(np.sqrt(np.diag(other.covariance())), other.linear.dof())
         sentences = []
         for name, value, width, inflation in zip(other.problem.names, other.values, half, other.inflation, strict=True):
             label, joint = name.split(" ", 1)

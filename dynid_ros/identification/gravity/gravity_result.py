@@ -11,7 +11,7 @@ from dynid_ros.estimation.estimate import half_width, interval
 from dynid_ros.identification.static_samples import Samples
 from dynid_ros.identified.friction import DIRECTIONS, joint_friction_entry
 from dynid_ros.identified.gravity import gravity_section
-from dynid_ros.identified.identified_file import FREEDOM, as_number, new_document, save_identified
+from dynid_ros.identified.identified_file import DOF, as_number, new_document, save_identified
 from dynid_ros.identified.validation import Validation, validate_torque
 from dynid_ros.model import RobotModel
 from dynid_ros.model.gravity import GravityModel
@@ -113,7 +113,7 @@ class GravityResult:
         values, covariance, inflation: of all unknowns, in that order.
         determined: (r, k) orthonormal basis of what the data determine, in columns divided by `scale`.
         condition_number: of the column-scaled weighted problem.
-        freedom: (k,) degrees of freedom of each variance.
+        dof: (k,) degrees of freedom of each variance.
         residual_rms: (n,) N m, of the rows that were fitted.
         noise: standard deviation of a row by joint and kind of sample, N m.
         observability: per joint name.
@@ -131,7 +131,7 @@ class GravityResult:
     determined: NDArray
     scale: NDArray
     condition_number: float
-    freedom: NDArray
+    dof: NDArray
     residual_rms: NDArray
     noise: dict[str, float]
     observability: dict[str, Observability]
@@ -153,7 +153,7 @@ class GravityResult:
 
     def confidence_intervals(self, level: float = 0.95) -> NDArray:
         """(k, 2) lower and upper ends, from Student's t."""
-        return interval(self.parameters, self.standard_errors, self._pick(self.gravity.names, self.freedom), level)
+        return interval(self.parameters, self.standard_errors, self._pick(self.gravity.names, self.dof), level)
 
     @property
     def missing(self) -> tuple[str, ...]:
@@ -221,7 +221,7 @@ class GravityResult:
 
     def summary(self) -> str:
         """Table of moments with 95 % intervals, torque besides gravity by direction, and what is not observable."""
-        half = half_width(1.0, self._pick(self.gravity.names, self.freedom))
+        half = half_width(1.0, self._pick(self.gravity.names, self.dof))
         value, error = self.parameters, self.standard_errors
         friction = self.friction_torque()[0]
         lines = [
@@ -246,12 +246,12 @@ class GravityResult:
         """Content of `identified.yaml`."""
         document = new_document(self.robot, self.sources, self.settings)
         value, error = self.parameters, self.standard_errors
-        freedom = self._pick(self.gravity.names, self.freedom)
+        dof = self._pick(self.gravity.names, self.dof)
         reasons = {joint: state.reason for joint, state in self.observability.items() if not state.observable}
-        document["gravity"] = gravity_section(self.gravity, value, error, reasons, freedom)
+        document["gravity"] = gravity_section(self.gravity, value, error, reasons, dof)
         document["friction"] = {joint: self._friction_entry(i) for i, joint in enumerate(self.robot.joint_names)}
         document["condition_number"] = as_number(self.condition_number)
-        document[FREEDOM] = float(np.median(self.freedom))
+        document[DOF] = float(np.median(self.dof))
         if self.remarks:
             document["remarks"] = list(self.remarks)
         return document
@@ -259,11 +259,11 @@ class GravityResult:
     def _friction_entry(self, i: int) -> dict:
         """Friction of a joint; errors of its torques by direction have the fewer degrees of freedom of their parts."""
         terms = ("coulomb", "viscous", "offset")
-        own = self._pick([f"{term} {self.robot.joint_names[i]}" for term in terms], self.freedom)
+        own = self._pick([f"{term} {self.robot.joint_names[i]}" for term in terms], self.dof)
         found = {}
-        for term, freedom in zip(terms, own, strict=True):
+        for term, dof in zip(terms, own, strict=True):
             values, errors = self.per_joint(term)
-            found[term] = (values[i], errors[i], freedom)
+            found[term] = (values[i], errors[i], dof)
         values, errors = (column[i] for column in self.friction_torque())
         both = np.fmin(own[0], own[2])
         return joint_friction_entry(

@@ -282,17 +282,17 @@ class LinkIdentification:
             return self._identify(equations, signals, sources, fewer)
         weights = np.ones_like(noise) if self.estimator == "ordinary" else noise
         if self.errors == "robust":
-            covariance, freedom = robust_covariance(problem, weights, noise, found.solution, self.torque_gain_error)
+            covariance, dof = robust_covariance(problem, weights, noise, found.solution, self.torque_gain_error)
         else:
             independent_noise = noise * equations.noise_factor
-            covariance, freedom = white_covariance(problem, weights, independent_noise, self.torque_gain_error)
+            covariance, dof = white_covariance(problem, weights, independent_noise, self.torque_gain_error)
         estimate = BaseEstimate(
             names=tuple(base.names[c] for c in base.columns),
             expressions=base.expressions,
             values=found.values,
             covariance=covariance if found.covariance is None else widened(found.covariance, covariance),
             nominal=self._nominal(base),
-            freedom=freedom,
+            dof=dof,
             gain_shifts=gain_shifts(problem, weights),
             gain_error=self.torque_gain_error,
         )

@@ -16,7 +16,7 @@ from dynid_ros.files import write_atomically
 from dynid_ros.identification.equations import validate
 from dynid_ros.identified.friction import dry_torques, friction_section
 from dynid_ros.identified.gravity import gravity_section
-from dynid_ros.identified.identified_file import FREEDOM, as_number, new_document, save_identified
+from dynid_ros.identified.identified_file import DOF, as_number, new_document, save_identified
 from dynid_ros.identified.links import (
     MISSING,
     KnownArm,
@@ -46,14 +46,14 @@ def _gravity(robot: RobotModel, base: BaseParameters, estimate: BaseEstimate, pa
     shares[np.abs(shares) < 1e-9] = 0.0
     unknown = missing | (np.abs(shares) @ ~np.isfinite(estimate.values[inertial]) > 0)
     std = np.sqrt(np.einsum("ij,jk,ik->i", shares, estimate.covariance[np.ix_(inertial, inertial)], shares))
-    freedom = np.where(shares != 0.0, estimate.freedom[inertial], np.inf).min(axis=1, initial=np.inf)
+    dof = np.where(shares != 0.0, estimate.dof[inertial], np.inf).min(axis=1, initial=np.inf)
     std[unknown] = np.nan
     reasons = {
         joint: "the motion does not show its gravity torque"
         for i, (joint, torque_free) in enumerate(zip(robot.joint_names, free, strict=True))
         if not torque_free and unknown[gravity.columns(i)].any()
     }
-    return gravity_section(gravity, moments, std, reasons, freedom)
+    return gravity_section(gravity, moments, std, reasons, dof)
 
 
 # What a recording determines of links and friction, and what it does not.
@@ -236,7 +236,7 @@ class LinkResult:
                 f"{joint:<{width}}{self.torque_rms[i]:>9.3f}{self.residual_rms[i]:>10.3f}"
                 f"{self.explains[i]:>10.1%} {self.urdf_explains[i]:>8.1%}   {terms}"
             )
-        half = half_width(estimate.standard_errors, estimate.freedom)
+        half = half_width(estimate.standard_errors, estimate.dof)
         lines.append(f"{'estimate':>12} {'± 95 %':>10} {'URDF':>10}   base parameter")
         for value, error, nominal, expression in zip(
             estimate.values, half, estimate.nominal, estimate.expressions, strict=True
@@ -253,12 +253,12 @@ class LinkResult:
             document["links"] = links_section(self.robot, self.parameters, self.standard_errors)
         document["friction"] = friction_section(self.robot, self.friction, self.model.coefficients, found)
         document["base_parameters"] = base_parameters_section(
-            found.expressions, found.values, found.standard_errors, found.nominal, found.freedom
+            found.expressions, found.values, found.standard_errors, found.nominal, found.dof
         )
         document |= {} if self.missing else self.known_arm.document()
         document["signals"] = signals_section(self.model.signals)
         document["condition_number"] = as_number(self.condition_number)
-        document[FREEDOM] = float(np.median(found.freedom))
+        document[DOF] = float(np.median(found.dof))
         document["remarks"] = [*self.remarks, *self.urdf_remarks]
         return document
 

@@ -173,14 +173,14 @@ class _Known:
 
     def _residual(self, problem: NDArray, count: int, singular: NDArray, largest: float, joint: int) -> _Step:
         squares = float(np.sum((problem[:, -1] - problem[:, :-1] @ self.point) ** 2))
-        freedom = count - singular.size
-        if singular.size and freedom < 1:
+        dof = count - singular.size
+        if singular.size and dof < 1:
             raise IdentificationError(
                 f"Joint {joint + 1}: {count} samples for {singular.size} unknown combinations do not tell their noise; "
                 "record longer"
             )
         condition = float(largest / singular[-1]) if singular.size else np.nan
-        noise = float(np.sqrt(squares / freedom)) if freedom > 0 else np.nan
+        noise = float(np.sqrt(squares / dof)) if dof > 0 else np.nan
         return _Step(singular, condition, noise, float(np.sqrt(squares / count)) if count else np.nan)
 
     def determined(self) -> NDArray:

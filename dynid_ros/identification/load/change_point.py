@@ -152,8 +152,8 @@ class _Part:
     def judged(self, grams: NDArray) -> tuple[NDArray, float]:
         """(4, 4) covariance that a fit to few stretches (s, c, k, k + 1) has, and its degrees of freedom."""
         pieces = [(j, gram[:, :-1], gram[:, -1]) for stretch in grams for j, gram in enumerate(stretch)]
-        covariance, freedom = clustered_covariance(pieces, np.ones(grams.shape[1]), self.solution)
-        return covariance[:STATIC, :STATIC], float(freedom[:STATIC].min())
+        covariance, dof = clustered_covariance(pieces, np.ones(grams.shape[1]), self.solution)
+        return covariance[:STATIC, :STATIC], float(dof[:STATIC].min())
 
 
 def _at_least(covariance: NDArray, least: NDArray) -> NDArray:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dynid_ros.errors import IdentificationError
 from dynid_ros.estimation.covariance import KnownColumns, clustered_covariance, known_errors, known_sides
 from dynid_ros.estimation.estimate import BaseEstimate
-from dynid_ros.estimation.least_squares import MINIMUM_FREEDOM, LeastSquaresFit, solve_grouped, without_rounding
+from dynid_ros.estimation.least_squares import MINIMUM_DOF, LeastSquaresFit, solve_grouped, without_rounding
 from dynid_ros.estimation.normal_equations import Columns, WeightedProblem
 from dynid_ros.identification.equations import Equations
 from dynid_ros.identification.load.change_point import require_steady
@@ -80,24 +80,24 @@ class LoadFit:
     n_samples: int
 
 
-def check_freedom(freedom: int, n_samples: int, channels: Sequence[str], columns: LoadColumns) -> None:
+def check_freedom(dof: int, n_samples: int, channels: Sequence[str], columns: LoadColumns) -> None:
     """Refuse what leaves too few equations to see errors by.
 
     Raises:
         IdentificationError: says how many there are.
 
     """
-    if freedom < MINIMUM_FREEDOM:
+    if dof < MINIMUM_DOF:
         raise IdentificationError(
-            f"{n_samples} samples of {', '.join(channels)} for {columns.own.size} unknowns leave {max(freedom, 0)} "
-            f"equations to see the errors by, at least {MINIMUM_FREEDOM} are needed: record longer, or more poses"
+            f"{n_samples} samples of {', '.join(channels)} for {columns.own.size} unknowns leave {max(dof, 0)} "
+            f"equations to see the errors by, at least {MINIMUM_DOF} are needed: record longer, or more poses"
         )
 
 
-def estimate(columns: LoadColumns, fit: LeastSquaresFit, covariance: NDArray, freedom: NDArray) -> BaseEstimate:
+def estimate(columns: LoadColumns, fit: LeastSquaresFit, covariance: NDArray, dof: NDArray) -> BaseEstimate:
     """What the data say of all unknowns."""
     values = np.where(np.isfinite(fit.inflation), fit.solution, np.nan)
-    return BaseEstimate(columns.names, columns.names, values, covariance, np.full(len(values), np.nan), freedom)
+    return BaseEstimate(columns.names, columns.names, values, covariance, np.full(len(values), np.nan), dof)
 
 
 # Least squares for a load from few samples that are independent of each other: rests.
@@ -200,7 +200,7 @@ def fit_load(
         for kind in problem.factors.kinds
         for j, sigma in enumerate(noise)
     ]
-    seen, freedom = clustered_covariance(
+    seen, dof = clustered_covariance(
         [(j, gram[:size, :size], gram[:size, -1]) for j, gram in kinds],
         np.ones(len(noise)),
         fit.solution,
@@ -210,9 +210,9 @@ def fit_load(
     covariance = seen + known_errors([part.T @ part for part in parts], size, gain_error, arm)
     with np.errstate(divide="ignore", invalid="ignore"):
         # What is known of gains and arm leaves the more degrees of freedom, the more it adds (Satterthwaite 1946).
-        freedom = np.where(np.diag(seen) > 0, freedom * (np.diag(covariance) / np.diag(seen)) ** 2, freedom)
+        dof = np.where(np.diag(seen) > 0, dof * (np.diag(covariance) / np.diag(seen)) ** 2, dof)
     return LoadFit(
-        estimate=estimate(columns, fit, covariance, freedom),
+        estimate=estimate(columns, fit, covariance, dof),
         solution=fit.solution,
         condition_number=fit.condition_number,
         noise=noise,

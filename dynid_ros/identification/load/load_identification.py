@@ -38,9 +38,9 @@ def without_tare(estimate: BaseEstimate, solution: NDArray, tare: LoadResult) ->
     values[own] -= tare.body.parameters[own]
     rest[own] -= np.nan_to_num(tare.body.parameters[own])
     covariance[own, own] += tare.body.covariance[own, own]
-    freedom = estimate.freedom.copy()
-    freedom[both] = np.minimum(freedom[both], tare.estimate.freedom[both])
-    return replace(estimate, values=values, covariance=covariance, freedom=freedom), rest
+    dof = estimate.dof.copy()
+    dof[both] = np.minimum(dof[both], tare.estimate.dof[both])
+    return replace(estimate, values=values, covariance=covariance, dof=dof), rest
 
 
 MOTIONS = ("dynamic", "static")

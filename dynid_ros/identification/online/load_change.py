@@ -237,9 +237,9 @@ class LoadChangeDetector:
 
     def _hotelling(self, known: float) -> NDArray:
         blocks = known / np.maximum(self._lengths * self._spacing, CORRELATED)
-        freedom = np.maximum(blocks, STATIC + 1.0)
-        factor = STATIC * freedom / (freedom - STATIC + 1.0)
-        return factor * fisher.isf(self._chance, STATIC, freedom - STATIC + 1.0)
+        dof = np.maximum(blocks, STATIC + 1.0)
+        factor = STATIC * dof / (dof - STATIC + 1.0)
+        return factor * fisher.isf(self._chance, STATIC, dof - STATIC + 1.0)
 
     def _change(self, sums: NDArray, statistic: float, threshold: float) -> LoadChange:
         sums = sums[: len(self._times)]

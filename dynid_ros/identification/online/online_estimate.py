@@ -144,7 +144,7 @@ def online_estimate(
     solution = state.solution
     half = np.linalg.solve(R, np.eye(state.size))
     known = _known_errors(rows, gain_error)
-    seen, white, freedom = _seen(kinds, solution, None if rows.known is None else known)
+    seen, white, dof = _seen(kinds, solution, None if rows.known is None else known)
     with np.errstate(divide="ignore", invalid="ignore"):
         inflation = np.diag(seen) / white
         # Where old equations are forgotten, not all of the information is in the kinds of motion.
@@ -154,7 +154,7 @@ def online_estimate(
         open_ = ~(np.linalg.norm(half, axis=1) * np.sqrt(np.maximum(inflation, 1.0)) < OPEN)
         unseen = state.responses @ known
         covariance = seen + unseen @ unseen.T
-        freedom = np.minimum(freedom * np.nan_to_num(np.diag(covariance) / np.diag(seen), nan=1.0) ** 2, NORMAL)
+        dof = np.minimum(dof * np.nan_to_num(np.diag(covariance) / np.diag(seen), nan=1.0) ** 2, NORMAL)
     values = np.where(open_, np.nan, solution)
     decided = state.decomposition()
     nominal = np.full(state.size, np.nan)
@@ -169,7 +169,7 @@ def online_estimate(
         values=values,
         covariance=covariance,
         nominal=nominal,
-        freedom=np.maximum(freedom, 1.0),
+        dof=np.maximum(dof, 1.0),
     )
     return OnlineEstimate(
         robot=robot,
@@ -199,8 +199,8 @@ def _seen(kinds: KindSums, solution: NDArray, known: NDArray | None) -> tuple[ND
     noise = (squares + FIRST_FREEDOM) / (np.maximum(weights.sum(axis=0) - taken, 0.0) + FIRST_FREEDOM)
     grams = [(j, gram[:-1, :-1], gram[:-1, -1]) for kind in equations for j, gram in enumerate(kind)]
     errors = None if known is None else list((sums[..., :-1, size + 1 :] @ known).reshape(len(grams), size, -1))
-    seen, freedom = clustered_covariance(grams, noise, solution, errors)
-    return seen, np.sum(half**2, axis=1), freedom
+    seen, dof = clustered_covariance(grams, noise, solution, errors)
+    return seen, np.sum(half**2, axis=1), dof
 
 
 def _known_errors(rows: LoadRows | LinkRows, gain_error: float) -> NDArray:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid_ros.errors import IdentificationError
-from dynid_ros.estimation.least_squares import MINIMUM_FREEDOM, Decomposition, solve
+from dynid_ros.estimation.least_squares import MINIMUM_DOF, Decomposition, solve
 from dynid_ros.identification.static_samples import Samples, rotations
 from dynid_ros.identification.torque_sensors.torque_sensor_model import TorqueSensorModel
 
@@ -63,10 +63,10 @@ def widening(parts: Decomposition, residual: NDArray, rotation: NDArray) -> tupl
     square = (own.T**2 - 2 * own.T * diagonal).sum(axis=1) + (products**2).sum(axis=(1, 2))
     white = np.maximum((half**2).sum(axis=1), 1e-300)
     factor = np.sqrt((np.array(moved) ** 2).sum(axis=0) / white)
-    freedom = trace**2 / np.maximum(square, 1e-300)
+    dof = trace**2 / np.maximum(square, 1e-300)
     # A rotation that alone decides a direction has no residual in it: what is left would be too little.
-    few = ~(freedom >= MINIMUM_FREEDOM) | (trace < white)
-    return np.where(few, np.maximum(factor, 1.0), factor), np.where(few, MINIMUM_FREEDOM, freedom)
+    few = ~(dof >= MINIMUM_DOF) | (trace < white)
+    return np.where(few, np.maximum(factor, 1.0), factor), np.where(few, MINIMUM_DOF, dof)
 
 
 GAIN_RANGE = (0.5, 2.0)
@@ -113,11 +113,11 @@ def check_mass_is_seen(model: TorqueSensorModel) -> None:
         both = np.hstack([known, regressor @ model.load_columns * model.loaded[rows, None]])
         readings = model.samples.torque[rows, j]
         without, with_mass = solve(known, readings), solve(both, readings)
-        freedom, added = len(rows) - with_mass.rank, with_mass.rank - without.rank
-        if freedom > 0 and added > 0:
+        dof, added = len(rows) - with_mass.rank, with_mass.rank - without.rank
+        if dof > 0 and added > 0:
             left = _squares(with_mass.residual)
             floor = (1e-9 * max(float(np.abs(readings).max()), 1e-300)) ** 2
-            gained += (_squares(without.residual) - left) / max(left / freedom, floor)
+            gained += (_squares(without.residual) - left) / max(left / dof, floor)
             unknowns += added
     if unknowns and gained < SEEN * unknowns:
         raise IdentificationError(

@@ -40,7 +40,7 @@ class TorqueSensorFit:
         scale: (K,) norms of the weighted Jacobian's columns.
         inflation: (K,) factor by which each standard error grows for the other unknowns; infinite if undetermined.
         condition_number: of the column-scaled weighted Jacobian, within what it determines.
-        freedom: degrees of freedom of the covariance, the median of the unknowns.
+        dof: degrees of freedom of the covariance, the median of the unknowns.
         residual: (M, n) reading less model, NaN where nothing was read or it was left out.
         noise: standard deviation of a row by joint and kind, in readings.
         left_out: (n,) number of pairs of dwells whose friction was not what their approaches say.
@@ -53,7 +53,7 @@ class TorqueSensorFit:
     scale: NDArray
     inflation: NDArray
     condition_number: float
-    freedom: float
+    dof: float
     residual: NDArray
     noise: dict[str, float]
     left_out: NDArray
@@ -156,7 +156,7 @@ class _Fit:
         parts = decompose(weighted, RANK_TOLERANCE)
         half = (parts.right.T * parts.inverse) / parts.scale[:, None]
         misfit = (self._right() - self._rows(point.readings())) * root
-        wider, freedom = widening(parts, misfit, self._rotation())
+        wider, dof = widening(parts, misfit, self._rotation())
         covariance = half @ half.T * np.outer(wider, wider)
         if model.known is not None:
             moments = self._rows(point.moment_jacobian()) * root[:, None]
@@ -178,7 +178,7 @@ class _Fit:
                 np.linalg.norm(parts.right.T * parts.inverse, axis=1),
             ),
             condition_number=parts.condition_number,
-            freedom=float(np.median(freedom)),
+            dof=float(np.median(dof)),
             residual=residual,
             noise={name: float(s) for name, s in zip(self.group_names, sigma, strict=True)},
             left_out=np.bincount(self.joint[~self.kept], minlength=model.robot.n_joints) // 2,

@@ -192,7 +192,7 @@ class TorqueSensorObserver:
         self._moment_errors = axes[:, known] * np.sqrt(variances[known])
         self._weighed = ~self.gravity.unobservable_axes()
         self._learners = {kind: NoiseLearner(n, learning, noise) for kind in KINDS}
-        self._freedom = np.inf if noise is not None else learning - COLUMNS
+        self._dof = np.inf if noise is not None else learning - COLUMNS
         self._set_reference(sensors or TorqueSensors.ideal(robot.joint_names), reference_std)
 
     @property
@@ -274,7 +274,7 @@ class TorqueSensorObserver:
         covariance[:, 0, 0] = (self._reference_std[:, 0] * self._sensitivity**2) ** 2
         covariance[:, 1, 1] = self._reference_std[:, 1] ** 2
         errors = self._moment_errors.shape[1]
-        self._windows = DriftWindows(covariance, errors, self.false_alarm_rate, self._freedom)
+        self._windows = DriftWindows(covariance, errors, self.false_alarm_rate, self._dof)
         self._times: deque[float] = deque(maxlen=WINDOWS[-1])
 
     def _take(self, samples: Samples, m: int, regressor: NDArray) -> list[DriftAlarm]:

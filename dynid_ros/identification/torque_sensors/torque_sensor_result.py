@@ -19,7 +19,7 @@ from dynid_ros.identification.torque_sensors.torque_sensor_fit import (
 )
 from dynid_ros.identification.torque_sensors.torque_sensor_model import CENTER, TorqueSensorModel
 from dynid_ros.identified.gravity import KnownGravity
-from dynid_ros.identified.identified_file import FREEDOM, as_number, as_numbers, new_document, save_identified
+from dynid_ros.identified.identified_file import DOF, as_number, as_numbers, new_document, save_identified
 from dynid_ros.identified.torque_sensors import DEFAULTS, TorqueSensors, torque_sensor_entry
 from dynid_ros.recording import Recording
 
@@ -96,7 +96,7 @@ class TorqueSensorResult:
 
     def confidence_intervals(self, level: float = 0.95) -> NDArray:
         """(K, 2) lower and upper ends, from Student's t."""
-        return interval(self.parameters, self.standard_errors, self.fit.freedom, level)
+        return interval(self.parameters, self.standard_errors, self.fit.dof, level)
 
     @property
     def gain(self) -> NDArray:
@@ -186,7 +186,7 @@ class TorqueSensorResult:
 
     def summary(self) -> str:
         """Table of gains and offsets with 95 % intervals, and what is not determined and why."""
-        half = half_width(1.0, self.fit.freedom)
+        half = half_width(1.0, self.fit.dof)
         labels = list(DEFAULTS) if self.model.positions else list(DEFAULTS)[:2]
         open_ = f", {self.nullity} combination(s) open" if self.nullity else ""
         lines = [
@@ -211,9 +211,9 @@ class TorqueSensorResult:
                 for axis, c, e in zip("xyz", center, errors, strict=True)
             ]
             lines.append(f"Centre of the mass in the frame of '{self.model.robot.tip}' [m]: {', '.join(cells)}")
-        for freedom in self.freedoms:
-            if any(name.split(" ")[0] in labels for name in freedom.changes):
-                lines.append(f"No reading changes if these change together: {freedom}")
+        for direction in self.freedoms:
+            if any(name.split(" ")[0] in labels for name in direction.changes):
+                lines.append(f"No reading changes if these change together: {direction}")
         lines += [f"note: {remark}" for remark in self.remarks]
         return "\n".join(lines)
 
@@ -224,7 +224,7 @@ class TorqueSensorResult:
         document["torque_sensors"] = {
             joint: torque_sensor_entry(
                 {label: (value[j], error[j]) for label, (value, error) in columns.items()},
-                self.fit.freedom,
+                self.fit.dof,
                 {label: why for label in columns if (why := self.reasons.get(f"{label} {joint}"))},
             )
             for j, joint in enumerate(self.joint_names)
@@ -232,7 +232,7 @@ class TorqueSensorResult:
         gravity = self.gravity
         if gravity is not None and self.model.known is None:
             document["gravity"] = gravity.section(self.model.robot)
-        about: dict = {"nullity": self.nullity, "freedoms": [freedom.changes for freedom in self.freedoms]}
+        about: dict = {"nullity": self.nullity, "freedoms": [direction.changes for direction in self.freedoms]}
         about["left_out"] = dict(zip(self.joint_names, self.fit.left_out.tolist(), strict=True))
         center = self.center
         if self.model.mass is not None and center is not None:
@@ -241,7 +241,7 @@ class TorqueSensorResult:
             about["moment_covariance"] = gravity.covariance.tolist()
         document["torque_sensor_calibration"] = about
         document["condition_number"] = as_number(self.condition_number)
-        document[FREEDOM] = self.fit.freedom
+        document[DOF] = self.fit.dof
         document["remarks"] = list(self.remarks)
         return document
 
@@ -255,7 +255,7 @@ class TorqueSensorResult:
         """
         document = self.document()
         if arm is not None:
-            sections = ("source", "condition_number", FREEDOM, "remarks")
+            sections = ("source", "condition_number", DOF, "remarks")
             about = document["torque_sensor_calibration"] | {key: document[key] for key in sections}
             document = {
                 **document,

@@ -60,7 +60,7 @@ def test_a_topic_stands_for_its_markers_and_bodies_for_poses():
     found = mocap_links(robot, replace(recording, poses=poses), links)
     assert found.angles.marker_names[:4] == ("/markers[0]", "/markers[1]", "/markers[2]", "/body_2/pose (0)")
     # Three numbers for each marker, six for each pose, which three markers stand for.
-    np.testing.assert_array_equal(found.registration.markers.freedom, [3.0] * 3 + [2.0] * 6)
+    np.testing.assert_array_equal(found.registration.markers.dof, [3.0] * 3 + [2.0] * 6)
     assert np.nanstd(found.angles.position - e.link, axis=0).max() < np.deg2rad(0.5)
     assert abs(found.clock.offset) < 1e-3
 

@@ -62,7 +62,7 @@ def test_the_mean_of_few_angles_has_its_textbook_error():
     np.testing.assert_allclose(found, [[values.var(ddof=1) / 5]])
     twice = mean_of(np.repeat(values, 2), np.repeat(angle, 2))
     np.testing.assert_allclose(twice.covariance(np.zeros(10, int), np.repeat(angle, 2)), found)
-    np.testing.assert_allclose(twice.freedom(), [9.0])
+    np.testing.assert_allclose(twice.dof(), [9.0])
 
 
 def test_what_one_angle_alone_decides_has_the_error_of_noise():
@@ -82,7 +82,7 @@ def test_degrees_of_freedom_are_those_of_the_noise_that_counts():
     gain[0, :5], gain[1, 5:] = 1 / 5, 1 / 3
     gain[2] = gain[0] + gain[1]
     group = np.repeat([0, 1], [5, 3])
-    found = LinearEstimate(matrix, gain, np.zeros(8), group, np.array([1.0, 1.0])).freedom()
+    found = LinearEstimate(matrix, gain, np.zeros(8), group, np.array([1.0, 1.0])).dof()
     a, b = 1 / 5, 1 / 3
     np.testing.assert_allclose(found, [4.0, 2.0, (a + b) ** 2 / (a**2 / 4 + b**2 / 2)])
 

@@ -84,7 +84,7 @@ def test_settings_and_sources_are_plain(result):
     assert settings["estimator"] == "consistent"
     assert settings["friction"] == "given"
     assert settings["prior_weight"] in result.scores
-    assert document["degrees_of_freedom"] == pytest.approx(np.median(result.base_parameters.freedom))
+    assert document["degrees_of_freedom"] == pytest.approx(np.median(result.base_parameters.dof))
     assert document["condition_number"] == pytest.approx(result.condition_number)
     assert len(document["base_parameters"]) == result.base.rank
 

@@ -26,8 +26,8 @@ def covered(alike: float, runs: int = 400) -> tuple[float, float]:
         parts = decompose(matrix, 1e-9)
         half = (parts.right.T * parts.inverse) / parts.scale[:, None]
         moved, plain = half @ (parts.left.T @ error), np.sqrt((half**2).sum(axis=1))
-        factor, freedom = widening(parts, error - parts.left @ (parts.left.T @ error), rotation)
-        found.append(np.abs(moved) < student_t.ppf(0.975, freedom) * factor * plain)
+        factor, dof = widening(parts, error - parts.left @ (parts.left.T @ error), rotation)
+        found.append(np.abs(moved) < student_t.ppf(0.975, dof) * factor * plain)
         white.append(np.abs(moved) < 1.96 * plain)
     return float(np.mean(found)), float(np.mean(white))
 
@@ -44,9 +44,9 @@ def test_a_rotation_that_alone_decides_narrows_nothing():
     matrix = np.zeros((16, 2))
     matrix[:8, 0], matrix[8:, 1] = rng.normal(size=(2, 8))
     parts = decompose(matrix, 1e-9)
-    factor, freedom = widening(parts, rng.normal(size=16), np.repeat([0, 1], 8))
+    factor, dof = widening(parts, rng.normal(size=16), np.repeat([0, 1], 8))
     assert np.all(factor >= 1)
-    assert np.all(freedom == 4)
+    assert np.all(dof == 4)
 
 
 def test_rotations_are_told_by_what_moves():

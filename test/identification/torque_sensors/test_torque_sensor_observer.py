@@ -215,7 +215,7 @@ def test_errors_of_reference_and_moments_raise_no_more_alarms():
     assert np.mean(above) <= rate + 2 * np.sqrt(rate / 150)
     exact = DriftWindows(np.zeros((3, 2, 2)), 4, rate)
     assert np.any(undisturbed(rng, exact, 256, 4, 0.3)[-1] > exact.threshold), "the stated errors do matter"
-    assert DriftWindows(np.zeros((3, 2, 2)), 4, rate, freedom=26).threshold > exact.threshold
+    assert DriftWindows(np.zeros((3, 2, 2)), 4, rate, dof=26).threshold > exact.threshold
 
 
 def test_threshold_is_not_just_high(work):
