@@ -12,8 +12,8 @@ from typing import Any, NoReturn
 
 import dynid_ros.one_thread  # noqa: F401 - before numpy
 from dynid_ros import __version__
-from dynid_ros.demo.processes import INTERRUPTED, interruptible
 from dynid_ros.errors import DynidError
+from dynid_ros.interrupts import INTERRUPTED, interruptible
 
 COMMANDS = {
     "demo": "a simulated arm: excite, record, identify, compensate, over real ROS 2",

@@ -7,8 +7,7 @@ from pkgutil import iter_modules
 
 import dynid_ros.nodes
 from dynid_ros.commands.answers import Answer
-from dynid_ros.demo.processes import uninterruptible
-from dynid_ros.demo.start import import_nodes
+from dynid_ros.interrupts import uninterruptible
 
 NAMES = sorted(["demo", *(module.name for module in iter_modules(dynid_ros.nodes.__path__) if not module.ispkg)])
 
@@ -27,7 +26,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def _node(options: argparse.Namespace) -> Answer:
-    import_nodes([options.name], f"node {options.name}")
+    dynid_ros.nodes.import_nodes([options.name], f"node {options.name}")
     sys.argv = [f"dynid node {options.name}", *options.arguments]  # where rclpy looks
     uninterruptible()  # a node ends in its own way, however often it is told
     import_module(dynid_ros.nodes.module_of(options.name)).main()

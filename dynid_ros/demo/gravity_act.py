@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from dynid_ros.demo.drop_test import Demonstration, DropPicture, relative, write_drop_picture, write_drop_report
 from dynid_ros.demo.page import Act, Found
 from dynid_ros.demo.stage import COMPUTING_TIMEOUT, Stage, say
 from dynid_ros.estimation.estimate import half_width
@@ -15,8 +16,6 @@ from dynid_ros.identified.gravity import IdentifiedGravity, gravity_moments
 from dynid_ros.identified.identified_file import load_identified
 from dynid_ros.model import GravityModel, RobotModel
 from dynid_ros.recording import Recording
-from dynid_ros.report import Demonstration, write_drop_picture, write_gravity_report
-from dynid_ros.report.drop_test import DropPicture, relative
 from dynid_ros.report.formats import joint_units
 from dynid_ros.report.page import Tile
 from dynid_ros.simulation import ArmTruth, tabled_arm
@@ -126,7 +125,7 @@ def write_gravity_demonstration(
     recordings = [Recording.read(path, joint_names=robot.joint_names) for path in document["source"]["recordings"]]
     samples = GravityIdentification(robot).extract(*recordings)
     write_drop_picture(folder / "drop.png", robot, shown)
-    write_gravity_report(folder / "report.html", robot, document, samples, shown)
+    write_drop_report(folder / "report.html", robot, document, samples, shown)
     return GravityVerdict(robot, document, shown)
 
 

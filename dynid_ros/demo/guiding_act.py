@@ -9,12 +9,13 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from dynid_ros.demo.arm import Hand, place_of
+from dynid_ros.demo.drop_test import SideView
 from dynid_ros.demo.page import Act, Found
 from dynid_ros.demo.stage import Stage
 from dynid_ros.model import RobotModel
 from dynid_ros.report.drawing import LIGHT, label_axes, plot_area, svg
 from dynid_ros.report.page import Tile
-from dynid_ros.report.plots import SideView, draw_stick
+from dynid_ros.report.plots import draw_stick
 
 # An arm that is led by the hand: where it is over time, and the force that leads it.
 

@@ -2,20 +2,18 @@
 
 import ctypes
 import io
-import multiprocessing
 import os
 import signal
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from itertools import pairwise
 from multiprocessing.context import ForkProcess
 from pathlib import Path
-from typing import NoReturn, Protocol
+from typing import Protocol
 
 from dynid_ros.errors import DynidError
 from dynid_ros.nodes import module_of
@@ -24,8 +22,6 @@ STOP_TIMEOUT = 10.0
 """For which processes may take their leave, s."""
 PR_SET_PDEATHSIG = 1
 LAST_LINES = 8
-INTERRUPTED = 130
-"""Exit code of a process that SIGINT ended, as shells have it."""
 
 
 class Process(Protocol):
@@ -67,61 +63,6 @@ def stop(processes: Iterable[Process], timeout: float = STOP_TIMEOUT) -> None:
         process.kill()
     while any(process.poll() is None for process in running):
         time.sleep(0.02)
-
-
-@contextmanager
-def interruptible() -> Iterator[Callable[[], None]]:
-    """SIGINT ends all at once; from when the function that is yielded was called, the second does.
-
-    The first then does what its handler does, raises KeyboardInterrupt that is, so that files and terminal are left
-    tidy. A thread counts them: handlers run when the main thread comes to it, count two that come meanwhile as one, and
-    what they raise while modules are imported may be lost or printed there, so until then they raise nothing.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        yield lambda: None  # only the main thread may handle signals
-        return
-    allowed = [0]
-    reading, writing = os.pipe()
-    os.set_blocking(writing, False)
-    threading.Thread(target=_count_interrupts, args=(reading, allowed), daemon=True).start()
-    handler = signal.signal(signal.SIGINT, lambda *_: None)
-    before = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
-
-    def started() -> None:
-        allowed.append(1)
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-
-    try:
-        yield started
-    finally:
-        signal.set_wakeup_fd(before)
-        signal.signal(signal.SIGINT, handler)
-        os.close(writing)
-
-
-def uninterruptible() -> None:
-    """Leave all signals to their handlers from now on, inside `interruptible`."""
-    signal.set_wakeup_fd(-1)
-
-
-def _count_interrupts(reading: int, allowed: list[int]) -> None:
-    """End at once at more interrupts than the last number of `allowed`."""
-    interrupts = 0
-    while received := os.read(reading, 1):
-        interrupts += received[0] == signal.SIGINT
-        if interrupts > allowed[-1]:
-            end_at_once()
-    os.close(reading)
-
-
-def end_at_once() -> NoReturn:
-    """End this process as interrupted, and those that it started: nothing is waited for."""
-    for child in multiprocessing.active_children():
-        child.kill()
-    with suppress(OSError, ValueError):
-        sys.stdout.flush()
-        print(file=sys.stderr, flush=True)  # behind a line of progress
-    os._exit(INTERRUPTED)
 
 
 def ended(name: str, code: int | None, log: Path) -> DynidError:

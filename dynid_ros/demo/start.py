@@ -9,16 +9,16 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from hashlib import sha256
-from importlib import import_module
 from pathlib import Path
 
 from dynid_ros.demo.processes import ForkedProcess, ended, stop
 from dynid_ros.errors import DynidError
 from dynid_ros.files.share import share_path
-from dynid_ros.nodes import module_of
+from dynid_ros.interrupts import INTERRUPTED
+from dynid_ros.nodes import import_nodes, module_of
 
 # ROS domains that one process, and those that it starts, have to themselves on this machine.
 
@@ -84,10 +84,6 @@ OUTPUTS = {
     "demo": {"output": ""},
 }
 """Parameters of the nodes that are paths below the output folder."""
-NEEDS = {
-    "rclpy": "ROS 2 (source it, or install the wheels as `make demo` does)",
-    "mujoco": "MuJoCo (pip install mujoco)",
-}
 WAYS_OUT = ("ROS_LOCALHOST_ONLY", "ROS_STATIC_PEERS", "ROS_DISCOVERY_SERVER")
 """Variables by which ROS 2 would find other machines, or other domains, all the same."""
 POLL = 0.1
@@ -140,7 +136,7 @@ def _run(nodes: Sequence[ForkedProcess], coordinator: ForkedProcess, logs: Path)
             time.sleep(POLL)
         return code
     except KeyboardInterrupt:
-        return 130
+        return INTERRUPTED
     finally:
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, signal.SIG_IGN)
@@ -152,26 +148,6 @@ def _node(name: str, output: Path, arguments: Sequence[str], log: Path | None = 
         part for parameter, path in OUTPUTS.get(name, {}).items() for part in ("-p", f"{parameter}:={output / path}")
     ]
     return ForkedProcess(module_of(name), [*arguments, *paths], log)
-
-
-def import_nodes(names: Iterable[str], what: str) -> None:
-    """Import the modules of nodes, for `what` to run them; ROS's wheels find their libraries below the prefix.
-
-    Raises:
-        DynidError: ROS 2 or MuJoCo is not installed.
-
-    """
-    os.environ.setdefault("AMENT_PREFIX_PATH", sys.prefix)
-    for name in names:
-        try:
-            import_module(module_of(name))
-        except ImportError as error:
-            missing = (error.name or "").partition(".")[0]
-            if missing in ("", "dynid_ros"):
-                raise
-            raise DynidError(
-                f"{what} needs {NEEDS.get(missing, f'{missing} of ROS 2, which is not installed')}"
-            ) from error
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from dynid_ros.identified.validation import validate_torque
 from dynid_ros.jobs.progress import progress
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
-from dynid_ros.report import write_gravity_report
+from dynid_ros.report.gravity import write_gravity_report
 from dynid_ros.report.identified_yaml import Predicted, write_file_report
 
 

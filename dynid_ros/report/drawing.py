@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from html import escape
 from io import BytesIO, StringIO
 
@@ -48,30 +47,8 @@ DARK = {
 }
 
 
-# A plot of one joint among those of the others.
-
-
 WIDTH = 320
-
-
-@dataclass(frozen=True)
-class Panel:
-    """One panel of the report.
-
-    Attributes:
-        joint: its name.
-        note: what distinguishes it from other panels of the joint.
-        picture: SVG.
-        rms: of measured less predicted torque; NaN without a prediction.
-        unit: of `rms`.
-
-    """
-
-    joint: str
-    note: str
-    picture: str
-    rms: float
-    unit: str
+"""Of a plot of one joint among those of the others."""
 
 
 def label_axes(axes: Axes, x: str, y: str) -> None:

@@ -1,10 +1,9 @@
-"""The report of an identification of flexible joints: one HTML file that needs nothing else."""
+"""The report of an identification of flexible joints."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -14,24 +13,37 @@ from dynid_ros.errors import IdentificationError
 from dynid_ros.estimation.estimate import half_width, interval
 from dynid_ros.identification.flexible.flexible_prediction import FlexiblePrediction
 from dynid_ros.identification.flexible.flexible_result import DECIDED, FlexibleResult, MeasuredSpring, RunFound
-from dynid_ros.identified.identified_file import new_document
 from dynid_ros.mocap.recorded_links import MocapLinks
-from dynid_ros.mocap.registration import Registration
-from dynid_ros.model import RobotModel
-from dynid_ros.report.drawing import LIGHT, WIDTH, Panel, label_axes, plot_area, svg
+from dynid_ros.report.drawing import LIGHT, WIDTH, label_axes, plot_area, svg
 from dynid_ros.report.formats import (
     MISSING,
     REVOLUTE,
     JointUnits,
     as_fine_as,
     brief,
+    fixed,
     joint_units,
     listed,
     percent,
     significant,
+    with_unit,
 )
-from dynid_ros.report.page import Condition, Tile, condition, write_page
-from dynid_ros.report.plots import middle, prediction_plot
+from dynid_ros.report.page import (
+    Cell,
+    Condition,
+    Figures,
+    Legend,
+    Plot,
+    Section,
+    Table,
+    Text,
+    Tile,
+    agreement_table,
+    condition,
+    remarks_section,
+    result_page,
+)
+from dynid_ros.report.plots import prediction_panels, shown_rows
 
 # What a joint's spring passes on over its deflection, as measured, identified and in truth.
 
@@ -57,7 +69,7 @@ def spring_plot(
         deflection: (N,) motor less link, rad or m.
         torque: (N,) that passes through the spring, N m or N.
         across: (M,) deflections of the lines.
-        identified: (M,) torque by what was identified; NaN: not determined.
+        identified: (M,) torque by what was identified; NaN: undetermined.
         true: (M,) likewise, where it is known.
         unit: of the joint.
 
@@ -78,65 +90,103 @@ def spring_plot(
     return svg(f"Spring of {joint}: torque over deflection{what}", WIDTH, HEIGHT, draw)
 
 
-# Springs as measured and as identified, and what a flexible arm's motors and links do over time.
+def spring_agreement(result: FlexibleResult, joint: int, spring: MeasuredSpring) -> tuple[float, float]:
+    """Return RMS and squared correlation of the measured spring and the identified law."""
+    if not len(spring.deflection):
+        return np.nan, np.nan
+    at = result.model.laws[joint].torque(spring.deflection, result.model.springs[joint])
+    related = len(at) > 2 and np.ptp(at) > 0
+    rms = float(np.sqrt(np.mean((spring.torque - at) ** 2)))
+    return rms, float(np.corrcoef(at, spring.torque)[0, 1] ** 2) if related else np.nan
 
 
-def spring_panels(result: FlexibleResult, springs: Sequence[MeasuredSpring]) -> Iterator[tuple[Panel, float]]:
-    """For each joint deflection and torque with the identified law, and the squared correlation of both."""
-    model = result.model
+def _spring_section(result: FlexibleResult, springs: Sequence[MeasuredSpring]) -> Section:
+    plots = []
     for i, (spring, unit) in enumerate(zip(springs, joint_units(result.layout.robot), strict=True)):
-        law, values = model.laws[i], model.springs[i]
-        at = law.torque(spring.deflection, values)
-        rms = float(np.sqrt(np.mean((spring.torque - at) ** 2))) if len(at) else np.nan
-        r2 = float(np.corrcoef(at, spring.torque)[0, 1] ** 2) if len(at) > 2 and np.ptp(at) > 0 else np.nan
-        across = np.linspace(spring.deflection.min(), spring.deflection.max(), 200) if len(at) else np.zeros(0)
-        decided = bool(np.isfinite(result.stiffness[i]))
-        line = law.torque(across, values) if decided else np.full_like(across, np.nan)
-        plot = spring_plot(spring.joint, spring.deflection, spring.torque, across, line, unit=unit)
-        yield Panel(spring.joint, "", plot, rms if decided else np.nan, unit.effort), r2
-
-
-def shown_rows(prediction: FlexiblePrediction) -> slice:
-    """Rows that are shown: the middle of the longest stretch."""
-    steps = np.diff(prediction.time)
-    cuts = np.flatnonzero((steps < 0) | (steps > 1.5 * np.median(steps))) + 1
-    edges = np.concatenate([[0], cuts, [len(prediction.time)]])
-    k = int(np.argmax(np.diff(edges)))
-    return middle(slice(int(edges[k]), int(edges[k + 1])))
-
-
-def torque_panels(result: FlexibleResult, prediction: FlexiblePrediction) -> Iterator[Panel]:
-    """The motors' torque, a panel per joint; its RMS is that of the whole recording."""
-    for i, (name, unit) in enumerate(zip(result.joint_names, joint_units(result.layout.robot), strict=True)):
-        both = prediction.measured_torque[:, i], prediction.torque[:, i]
-        yield _panel(prediction, name, "torque", *both, unit=unit.effort)
-
-
-def deflection_panels(result: FlexibleResult, prediction: FlexiblePrediction) -> Iterator[Panel]:
-    """Motor less link, a panel per joint whose link was measured."""
-    for i, (name, unit) in enumerate(zip(result.joint_names, joint_units(result.layout.robot), strict=True)):
-        motor = prediction.link[:, i] + prediction.deflection[:, i]
-        measured, predicted = (
-            unit.scale * (motor - link[:, i]) for link in (prediction.measured_link, prediction.link)
+        known = len(spring.deflection) > 0
+        across = np.linspace(spring.deflection.min(), spring.deflection.max(), 200) if known else np.zeros(0)
+        determined = bool(np.isfinite(result.stiffness[i]))
+        line = (
+            result.model.laws[i].torque(across, result.model.springs[i]) if determined else np.full_like(across, np.nan)
         )
-        if np.isfinite(measured).any():
-            yield _panel(prediction, name, "deflection", measured, predicted, unit=unit.position)
+        picture = spring_plot(spring.joint, spring.deflection, spring.torque, across, line, unit=unit)
+        rms, r2 = spring_agreement(result, i, spring)
+        told = f"r² {fixed(r2, 4)}, off by {with_unit(rms, unit.effort, 2)} RMS"
+        plots.append(Plot(picture, spring.joint, told if determined and known else "stiffness not determined"))
+    return Section(
+        "Springs",
+        [
+            "Points: measured motor less measured link, and measured torque less what accelerates and brakes the "
+            "motor. Line: the spring as identified. r² is the squared correlation of both. A loop is friction or a "
+            "clock that is off; a bend at zero is play.",
+            Figures(plots),
+        ],
+    )
 
 
-def _panel(
-    prediction: FlexiblePrediction, joint: str, quantity: str, measured: NDArray, predicted: NDArray, *, unit: str
-) -> Panel:
-    rows = shown_rows(prediction)
-    rms = float(np.sqrt(np.nanmean((measured - predicted) ** 2)))
-    label = f"{quantity.capitalize()} of {joint} over time, measured and predicted"
-    series = prediction.time[rows], measured[rows], predicted[rows]
-    return Panel(joint, "", prediction_plot(label, f"{quantity} ({unit})", *series), rms, unit)
+def _torque_section(result: FlexibleResult, predictions: Sequence[FlexiblePrediction], longest: RunFound) -> Section:
+    robot, fresh = result.layout.robot, bool(predictions)
+    units = joint_units(robot)
+    shown = predictions[0] if fresh else longest.prediction
+    rows = shown_rows(shown.time)
+    seconds = brief(float(shown.time[rows][-1] - shown.time[rows][0]))
+    source = result.validations[0].recording if fresh else longest.source
+    efforts = [unit.effort for unit in units]
+    each = [
+        part for one in result.validations for part in (Text(one.recording, "heading"), agreement_table(one, units))
+    ]
+    return Section(
+        "Torque of the motors",
+        [
+            f"{seconds} s from the middle of {source}, {'which was not fitted, ' if fresh else ''}predicted from the "
+            "motion of the motors alone. Below is the error, magnified; errors in the captions are RMS over the whole "
+            "recording.",
+            Legend({"measured": "measured", "identified": "predicted"}),
+            Figures(
+                prediction_panels(
+                    result.joint_names, efforts, shown.time, shown.measured_torque, shown.torque, rows=rows
+                )
+            ),
+            *each,
+        ],
+    )
 
 
-# Numbers of flexible joints as a reader wants them: with intervals, or the word that they are not determined.
+def _link_section(result: FlexibleResult, longest: RunFound) -> Section:
+    units, prediction = joint_units(result.layout.robot), longest.prediction
+    scale, motor = np.array([unit.scale for unit in units]), prediction.link + prediction.deflection
+    seen = np.flatnonzero(np.isfinite(prediction.measured_link).any(axis=0))
+    both = [(scale * (motor - link))[:, seen] for link in (prediction.measured_link, prediction.link)]
+    names, shown = ([each[i] for i in seen] for each in (result.joint_names, [unit.position for unit in units]))
+    rows = [
+        (
+            name,
+            with_unit(run.torque_rms[i], unit.effort),
+            with_unit(run.link_rms[i] * unit.scale, unit.position),
+            with_unit(run.zero[i] * unit.scale, unit.position),
+            run.source,
+        )
+        for run in result.runs
+        for i, (name, unit) in enumerate(zip(result.joint_names, units, strict=True))
+    ]
+    zero = ("Zero of the link", "less that of the motor")
+    return Section(
+        "Deflection of the links",
+        [
+            f"Motor less link in {longest.source}: measured, and by the model from the motion of the motors alone.",
+            Figures(
+                prediction_panels(
+                    names, shown, prediction.time, *both, rows=shown_rows(prediction.time), quantity="deflection"
+                )
+            ),
+            Table(("Joint", ("Torque residual", "RMS"), ("Link residual", "RMS"), zero, "Recording"), rows, words=[4]),
+        ],
+    )
 
 
-NOT_DECIDED = "not determined"
+# Numbers of flexible joints with their intervals, or the word that they are undetermined.
+
+
 TERMS = {
     "stiffness": "Stiffness",
     "motor_inertia": "Motor inertia",
@@ -148,102 +198,100 @@ TERMS = {
 }
 
 
-class Cell(NamedTuple):
-    """A number and its 95 % interval, as text."""
+def _joint_section(result: FlexibleResult) -> Section:
+    headings = [*(label for term, label in TERMS.items() if term in _terms(result)), "Resonance, motor held"]
+    layout, intervals = result.layout, result.confidence_intervals()
+    nominal = layout.base.project(layout.robot.parameters)
+    base = [
+        # Moments near zero are known well though not in parts of themselves.
+        (
+            name,
+            *_cells(result.parameters[k], result.standard_errors[k], intervals[k], limit=np.inf),
+            significant(nominal[k]),
+        )
+        for k, name in enumerate(layout.base.expressions)
+    ]
+    sums = [
+        (entry.expression, *_cells(entry.value, entry.standard_error, interval(entry.value, entry.standard_error)))
+        for entry in result.sums
+    ]
+    return Section(
+        "Joints",
+        [
+            "Seen from the links: torque is the motor's times the gear ratio, inertia the rotor's times its square. "
+            "Below each number is its 95 % interval. “Not determined” stands where the standard error is more than 30 "
+            "% of the value.",
+            Table(["Joint", *headings, "Spring"], joint_rows(result), words=[len(headings) + 1]),
+            *(
+                [
+                    Text("Sums of link and motor", "heading"),
+                    "A rigid arm shows these too. They are known where slow motion hides their parts. SI units.",
+                    Table(("Sum", "Value", "95 % interval"), sums),
+                ]
+                if sums
+                else []
+            ),
+            Table(("Expression", "Value", "95 % interval", "URDF"), base, folded="Base parameters of the links"),
+        ],
+    )
 
-    value: str
-    interval: str
 
-
-class JointRow(NamedTuple):
-    """A joint: cells in the order of `headings`."""
-
-    joint: str
-    law: str
-    cells: list[Cell]
-
-
-class MarkerRow(NamedTuple):
-    """A marker: residual in m, share of its positions that were used."""
-
-    name: str
-    link: str
-    residual: float
-    used: float
-
-
-def headings(result: FlexibleResult) -> list[str]:
-    """Of the columns."""
-    return [*(label for term, label in TERMS.items() if term in _terms(result)), "Resonance, motor held"]
-
-
-def joint_rows(result: FlexibleResult) -> list[JointRow]:
-    """A row per joint."""
-    intervals, rows = result.confidence_intervals(), []
+def joint_rows(result: FlexibleResult) -> list[Sequence[str | Cell]]:
+    """Return a row per joint: name, terms, resonance, law of the spring."""
+    rows: list[Sequence[str | Cell]] = []
+    intervals = result.confidence_intervals()
     for i, (joint, unit) in enumerate(zip(result.joint_names, joint_units(result.layout.robot), strict=True)):
         cells = []
         for term in (term for term in TERMS if term in _terms(result)):
             at = result.names.index(f"{term} {joint}")
-            value, error = result.parameters[at], result.standard_errors[at]
-            cells.append(_cell(value, error, intervals[at], _unit(term, unit)))
+            cells.append(_cells(result.parameters[at], result.standard_errors[at], intervals[at], _unit(term, unit)))
         frequency, error = result.resonances[i], result.resonance_errors[i]
-        cells.append(_cell(frequency, error, interval(frequency, error), "Hz"))
+        cells.append(_cells(frequency, error, interval(frequency, error), "Hz"))
         law = result.layout.springs[i]
         values = dict(zip(law.names, result.model.springs[i], strict=True))
         words = ", ".join(f"{name} {significant(value)}" for name, value in values.items() if name != "stiffness")
-        rows.append(JointRow(joint, words or "linear", cells))
+        rows.append([joint, *(Cell(value, [ends] * bool(ends)) for value, ends in cells), words or "linear"])
     return rows
 
 
-def sum_rows(result: FlexibleResult) -> list[tuple[str, Cell]]:
-    """What a rigid arm shows too."""
-    found = []
-    for entry in result.sums:
-        ends = interval(entry.value, entry.standard_error)
-        found.append((entry.expression, _cell(entry.value, entry.standard_error, ends, "")))
-    return found
-
-
-def base_rows(result: FlexibleResult) -> list[tuple[str, Cell, str]]:
-    """Base parameters of the links: expression, value, and what the URDF says."""
-    layout, intervals = result.layout, result.confidence_intervals()
-    nominal = layout.base.project(layout.robot.parameters)
-    return [
-        (
-            expression,
-            # Moments near zero are known well though not in parts of themselves.
-            _cell(result.parameters[k], result.standard_errors[k], intervals[k], "", limit=np.inf),
-            significant(nominal[k]),
-        )
-        for k, expression in enumerate(layout.base.expressions)
-    ]
-
-
-def clock_rows(runs: Sequence[RunFound]) -> list[tuple[str, str, str]]:
-    """Recording, offset in ms and drift in ppm of the links' sensor, where it has a clock of its own."""
-    return [
+def _sensor_section(result: FlexibleResult, cameras: Sequence[MocapLinks]) -> Section | None:
+    clocks = [
         (
             run.source,
             _with_half(1e3 * run.clock_offset, 1e3 * run.clock_offset_error),
             _with_half(1e6 * run.clock_drift, 1e6 * run.clock_drift_error) if run.clock_drift_error else MISSING,
         )
-        for run in runs
+        for run in result.runs
         if run.clock_offset_error
     ]
+    if not clocks and not cameras:
+        return None
+    parts: list = []
+    if clocks:
+        parts = [
+            "The clock of the links' sensor: the robot's time less its own. It was identified with the joints, for a "
+            "link behind a spring lags its motor as a late clock would.",
+            Table(("Recording", ("Offset", "ms"), ("Drift", "ppm")), clocks),
+        ]
+    for number, camera in enumerate(cameras, start=1):
+        found, robot = camera.registration, result.layout.robot
+        links = (*robot.link_names, robot.base)
+        rows = [
+            (name, with_unit(1000 * found.residual_rms[p], "mm"), percent(found.used[p]), links[found.markers.links[p]])
+            for p, name in enumerate(found.markers.names)
+        ]
+        parts += [
+            Text(f"Markers{f', recording {number}' if len(cameras) > 1 else ''}", "heading"),
+            f"Noise of a coordinate {with_unit(1000 * found.noise, 'mm')}.",
+            Table(("Marker", ("Residual", "RMS"), "Used", "Link"), rows, words=[3]),
+        ]
+    return Section("Motion capture" if cameras else "Clocks", parts)
 
 
-def marker_rows(robot: RobotModel, registration: Registration) -> list[MarkerRow]:
-    """A row per marker."""
-    markers, links = registration.markers, (*robot.link_names, robot.base)
-    return [
-        MarkerRow(name, links[markers.links[p]], float(registration.residual_rms[p]), float(registration.used[p]))
-        for p, name in enumerate(markers.names)
-    ]
-
-
-def repeat_rows(repeats: Sequence[tuple[str, float, float]]) -> list[tuple[str, str, str]]:
-    """Parameter, mean, coefficient of variation."""
-    return [(name, significant(mean, 4), percent(variation)) for name, mean, variation in repeats]
+def _repeat_section(repeats: Sequence[tuple[str, float, float]]) -> Section | None:
+    rows = [(name, significant(mean, 4), percent(variation)) for name, mean, variation in repeats]
+    explain = "Each recording by itself: mean, and coefficient of variation (standard deviation over mean)."
+    return Section("Repetitions", [explain, Table(("Parameter", "Mean", "Variation"), rows)]) if rows else None
 
 
 def _terms(result: FlexibleResult) -> tuple[str, ...]:
@@ -258,14 +306,15 @@ def _unit(term: str, unit: JointUnits) -> str:
     return unit.inertia if term == "motor_inertia" else unit.effort
 
 
-def _cell(value: float, error: float, ends: np.ndarray, unit: str, limit: float = DECIDED) -> Cell:
+def _cells(value: float, error: float, ends: NDArray, unit: str = "", limit: float = DECIDED) -> tuple[str, str]:
+    """Return the number and its 95 % interval."""
     if not np.isfinite(error) or (limit < np.inf and not error < limit * abs(value)):
         low, high = ends
         bounds = f"at least {significant(low)} {unit}" if np.isfinite(low) and low > 0 and np.isinf(high) else ""
-        return Cell(NOT_DECIDED, bounds)
+        return "not determined", bounds
     half = float(half_width(error))
     text = f"{as_fine_as(value, half)} {unit}".strip()
-    return Cell(text, f"{as_fine_as(ends[0], half)} to {as_fine_as(ends[1], half)}")
+    return text, f"{as_fine_as(ends[0], half)} to {as_fine_as(ends[1], half)}"
 
 
 def _with_half(value: float, error: float) -> str:
@@ -276,8 +325,8 @@ def _with_half(value: float, error: float) -> str:
 # What was found of flexible joints and how good it is, for those who read nothing else.
 
 
-def sentences(result: FlexibleResult) -> list[str]:
-    """Springs, what is not determined, and how well torque is predicted."""
+def _sentences(result: FlexibleResult) -> list[str]:
+    """Springs, what is undetermined, and how well torque is predicted."""
     names, known = result.joint_names, np.isfinite(result.stiffness)
     found = []
     if known.any():
@@ -289,11 +338,11 @@ def sentences(result: FlexibleResult) -> list[str]:
             f"The stiffness of {which} was identified. {subject} has {significant(result.stiffness[softest])} {unit}, "
             f"and swings at {significant(result.resonances[softest])} Hz while its motor is held."
         )
-    stiff = [name for name, told in zip(names, known, strict=True) if not told]
+    stiff = [name for name, own in zip(names, known, strict=True) if not own]
     if stiff:
         found.append(
             f"The stiffness of {listed(stiff)} is not determined: the deflection hardly rises above the noise, and a "
-            "rigid joint would explain it too. Of such a joint only sums of link and motor are known."
+            "rigid joint would fit it too. Of such a joint only sums of link and motor are known."
         )
     split = [
         name
@@ -315,7 +364,7 @@ def sentences(result: FlexibleResult) -> list[str]:
     return found
 
 
-def tiles(result: FlexibleResult, conditioning: Condition) -> list[Tile]:
+def _tiles(result: FlexibleResult, conditioning: Condition) -> list[Tile]:
     """The same in numbers."""
     names, known = result.joint_names, np.isfinite(result.stiffness)
     found = [Tile("Springs identified", f"{known.sum()} of {len(names)}", "joints whose stiffness the data determine")]
@@ -325,8 +374,7 @@ def tiles(result: FlexibleResult, conditioning: Condition) -> list[Tile]:
     error, where = _torque_error(result)
     if np.isfinite(error):
         found.append(Tile("Torque error, worst joint", percent(error), f"of the measured torque, on {where}"))
-    found.append(Tile("Condition number", significant(result.condition_number), conditioning.word))
-    return found
+    return [*found, conditioning.tile]
 
 
 def _torque_error(result: FlexibleResult) -> tuple[float, str]:
@@ -367,41 +415,29 @@ def write_flexible_report(
             f"report: springs of {', '.join(spring.joint for spring in springs)}; expected "
             f"{', '.join(result.joint_names)}"
         )
-    robot = result.layout.robot
     conditioning = condition(
         result.condition_number,
         "motion nearer to the resonances",
         "Move each joint near its resonance, with friction reversed often.",
     )
-    source = new_document(robot, result.sources, result.settings)["source"]
     longest = max(result.runs, key=lambda run: len(run.prediction.time))
-    shown, of = (
-        (predictions[0], result.validations[0].recording) if predictions else (longest.prediction, longest.source)
-    )
-    rows = shown_rows(shown)
-    return write_page(
-        path,
-        "flexible.html.j2",
-        robot=robot,
-        result=result,
-        units=joint_units(robot),
-        source=source,
-        settings=source["settings"] | {"band": f"{brief(result.settings['band'])} Hz"},
-        sentences=sentences(result),
-        tiles=tiles(result, conditioning),
-        conditioning=conditioning,
-        headings=headings(result),
-        rows=joint_rows(result),
-        sums=sum_rows(result),
-        base=base_rows(result),
-        springs=list(spring_panels(result, springs)),
-        torques=list(torque_panels(result, shown)),
-        deflections=list(deflection_panels(result, longest.prediction)),
-        shown_recording=of,
-        shown_seconds=brief(float(shown.time[rows][-1] - shown.time[rows][0])),
-        fresh=bool(predictions),
-        link_recording=longest.source,
-        clocks=clock_rows(result.runs),
-        cameras=[(camera.registration.noise, marker_rows(robot, camera.registration)) for camera in cameras],
-        repeats=repeat_rows(repeats),
-    )
+    return result_page(
+        "Flexible joints",
+        "Identification of flexible joints",
+        result.layout.robot,
+        sentences=_sentences(result),
+        tiles=_tiles(result, conditioning),
+        sections=[
+            _joint_section(result),
+            _spring_section(result, springs),
+            _torque_section(result, predictions, longest),
+            _link_section(result, longest),
+            _sensor_section(result, cameras),
+            _repeat_section(repeats),
+            conditioning.section(),
+            remarks_section(result.remarks),
+        ],
+        sources=result.sources,
+        settings=result.settings,
+        shown={"band": f"{brief(result.settings['band'])} Hz"},
+    ).write(path)

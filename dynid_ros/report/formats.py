@@ -84,6 +84,11 @@ def as_fine_as(value: float, half: float) -> str:
     return fixed(value, int(np.clip(1 - np.floor(np.log10(half)), 0, 9))) if half > 0 else significant(value, 5)
 
 
+def plus_minus(value: float, half: float) -> str:
+    """`value` ± `half`, both to the second significant digit of `half`."""
+    return f"{as_fine_as(value, half)} ± {as_fine_as(half, half)}"
+
+
 def percent(fraction: float) -> str:
     """A fraction in per cent, to two significant digits."""
     if not np.isfinite(fraction):

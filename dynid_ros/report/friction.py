@@ -1,4 +1,4 @@
-"""Friction of each joint: its terms with their errors, and its curve."""
+"""Friction of each joint in the report on links: its terms with their errors, and its curve."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from dynid_ros.identification.links.link_result import LinkResult
 from dynid_ros.identified.friction import dry_torques
 from dynid_ros.model.friction import COUPLING_TERMS, JointFriction
 from dynid_ros.report.drawing import LIGHT, plot_area, svg, thinned
-from dynid_ros.report.formats import JointUnits, joint_units, significant
+from dynid_ros.report.formats import MISSING, JointUnits, joint_units, plus_minus, significant
 from dynid_ros.report.link_quality import TorqueComparison
+from dynid_ros.report.page import Cell, Figures, Plot, Section, Table
 
 FAMILIES = {
     "dry": "Dry friction and offset",
@@ -41,7 +42,7 @@ class FrictionTerm:
         family: key of `FAMILIES`.
         side: "+" or "−" of a term for one direction of motion; else empty.
         value: of the identified model.
-        estimate, half: by the data alone, with the half width of its 95 % interval; NaN if not determined.
+        estimate, half: by the data alone, with the half width of its 95 % interval; NaN if undetermined.
         unit: of all three.
         combined: whether torques show it only together with link parameters.
 
@@ -55,6 +56,18 @@ class FrictionTerm:
     unit: str
     combined: bool
 
+    @property
+    def shown(self) -> str:
+        """Value of the identified model."""
+        return f"{self.side} {significant(self.value)} {self.unit}".strip()
+
+    @property
+    def estimated(self) -> str:
+        """The same by the data alone."""
+        if np.isfinite(self.estimate):
+            return plus_minus(self.estimate, self.half)
+        return "with the links" if self.combined else "not determined"
+
 
 @dataclass(frozen=True)
 class JointFrictionRow:
@@ -65,12 +78,46 @@ class JointFrictionRow:
     note: str
     picture: str
 
-    def of(self, family: str) -> list[FrictionTerm]:
-        """Terms of a family."""
-        return [term for term in self.terms if term.family == family]
+    def cell(self, family: str) -> Cell:
+        """Terms of a family, the estimates below."""
+        own = [term for term in self.terms if term.family == family]
+        lines = [line for term in own for line in (term.shown, term.estimated)]
+        return Cell(lines[0], lines[1:]) if own else Cell(MISSING)
 
 
-def friction_rows(result: LinkResult, fitted: Sequence[TorqueComparison]) -> list[JointFrictionRow]:
+def friction_section(result: LinkResult, fitted: Sequence[TorqueComparison]) -> Section | None:
+    """Return the section; None of an arm without friction."""
+    rows = _friction_rows(result, fitted)
+    families = {
+        key: label for key, label in FAMILIES.items() if any(term.family == key for row in rows for term in row.terms)
+    }
+    if not families:
+        return None
+    bounded = ", in which Coulomb, viscous and rotor terms cannot be negative," * (
+        result.settings["estimator"] == "consistent"
+    )
+    dry = (
+        " Dry friction and offset are given together, for motion in each direction: friction that differs by direction "
+        "and an offset of the sensor look the same." * ("dry" in families)
+    )
+    return Section(
+        "Friction",
+        [
+            "The line is the identified friction torque over the joint's velocity; points are measured torque less "
+            "that of the rigid links in the fitted data.",
+            Figures([Plot(row.picture, row.joint) for row in rows if row.picture], small=True),
+            f"Coefficients of the identified model{bounded} and below them the estimate by the data alone with its 95 "
+            f"% interval. Where the two differ, this motion does not separate these terms from others.{dry}",
+            Table(
+                ["Joint", *families.values(), "Shape"],
+                [[row.joint, *map(row.cell, families), row.note] for row in rows],
+                words=[len(families) + 1],
+            ),
+        ],
+    )
+
+
+def _friction_rows(result: LinkResult, fitted: Sequence[TorqueComparison]) -> list[JointFrictionRow]:
     """A row per joint, base to tip, and one per pair of coupled joints."""
     robot, model = result.robot, result.model
     first, rows = 0, []
@@ -117,7 +164,7 @@ def _terms(result: LinkResult, names: Sequence[str], first: int, unit: JointUnit
 def _by_direction(
     result: LinkResult, joint: str, unit: JointUnits, terms: tuple[FrictionTerm, ...]
 ) -> tuple[FrictionTerm, ...]:
-    """The terms, with Coulomb friction and offset together in each direction: apart they cannot be determined."""
+    """The terms, with Coulomb friction and offset together in each direction: apart they are not identifiable."""
     estimate = result.base_parameters
     values = dict(zip(estimate.names, estimate.values, strict=True))
     ending = f" {joint}"
@@ -131,12 +178,12 @@ def _by_direction(
             "dry",
             SIDES[name.rpartition("_")[2]],
             value,
-            told,
+            estimated,
             float(half_width(error, count)),
             unit.effort,
             combined=False,
         )
-        for (name, (value, error, count)), (told, _, _) in zip(
+        for (name, (value, error, count)), (estimated, _, _) in zip(
             both.items(), dry_torques(data, joint, estimate).values(), strict=True
         )
     ]

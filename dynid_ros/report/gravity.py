@@ -1,121 +1,183 @@
-"""The report of a gravity identification: one HTML file that needs nothing else."""
+"""The report of a gravity identification: what `identified.yaml` says of gravity, and the samples that it rests on."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from dynid_ros.errors import IdentificationError
-from dynid_ros.estimation.estimate import half_width
-from dynid_ros.identification.static_samples import Samples
+from dynid_ros.identification.static_samples import Rotation, Samples, rotations
 from dynid_ros.identified.gravity import IdentifiedGravity
 from dynid_ros.identified.identified_file import file_of, mapping
 from dynid_ros.identified.validation import Validation, read_validations, validate_torque
 from dynid_ros.model import RobotModel
-from dynid_ros.report.drop_test import STILL, Demonstration, DropPicture, drift_plot, relative
+from dynid_ros.report.drawing import LIGHT, WIDTH, label_axes, plot_area, svg, thinned
 from dynid_ros.report.formats import (
     JointUnits,
-    brief,
     counted,
-    distance,
     joint_units,
     listed,
     percent,
-    significant,
     with_unit,
 )
-from dynid_ros.report.gravity_plots import agreement_plots, interval_plot, rotation_plots, value_plot
-from dynid_ros.report.page import Tile, condition, write_page
-from dynid_ros.report.plots import error_plot
+from dynid_ros.report.gravity_moments import Moments, moment_section
+from dynid_ros.report.page import (
+    UNKNOWN_VERSION,
+    Beside,
+    Figures,
+    Legend,
+    Page,
+    Plot,
+    Section,
+    Text,
+    Tile,
+    agreement_table,
+    condition,
+    source_section,
+)
+from dynid_ros.report.plots import error_plot, panel
 
-# The identified numbers, joint by joint.
-
-
-@dataclass(frozen=True)
-class Moment:
-    """One gravity parameter with the half width of its 95 % interval.
-
-    Attributes:
-        label: "n_x", "n_y" or "mass".
-        value, half: kg m, or kg.
-        truth: likewise, NaN where it is not known.
-        weight: largest torque that one unit of it makes, over the joint's largest measured torque.
-
-    """
-
-    label: str
-    value: float
-    half: float
-    truth: float
-    weight: float
-
-    @property
-    def covered(self) -> bool:
-        """Whether the interval holds the truth."""
-        return abs(self.value - self.truth) <= self.half
+# Measured torque against what the model predicts: over the angle of a rotating joint, or plainly.
 
 
-@dataclass(frozen=True)
-class JointRow:
-    """What was identified of a joint; `absent` says why it has no moments.
-
-    Torques besides gravity are of motion in the positive and in the negative direction.
-    """
-
-    joint: str
-    unit: JointUnits
-    moments: list[Moment]
-    positive: float
-    negative: float
-    viscous: float
-    absent: str
+HEIGHT = 200
+APPROACHES = ((1, "^", "measured"), (-1, "v", "none"), (0, "o", "measured"))
+"""Direction, marker and fill."""
 
 
-def joint_rows(model: IdentifiedGravity, samples: Samples, truth: NDArray | None) -> list[JointRow]:
-    """One row per joint, base to tip; `truth` (k,) goes with the model's moments."""
-    half = half_width(model.std, model.dof)
-    truth = np.full(len(half), np.nan) if truth is None else truth
-    largest = np.abs(samples.torque).max(axis=0)
-    weight = relative(np.full(len(largest), np.linalg.norm(model.robot.gravity)), largest)
-    rows = []
-    for i, joint in enumerate(model.robot.joint_names):
-        absent = "gravity never loads it" if joint in model.torque_free else "not identified" * (joint in model.reasons)
-        columns = () if absent else range(len(half))[model.gravity.columns(i)]
-        moments = [
-            Moment(model.gravity.names[c].split()[0], model.moments[c], half[c], truth[c], weight[i]) for c in columns
-        ]
-        positive, negative = model.moving[i]
-        unit = joint_units(model.robot)[i]
-        rows.append(JointRow(joint, unit, moments, positive, negative, model.viscous[i], absent))
-    return rows
+def rotation_plots(model: IdentifiedGravity, samples: Samples, predicted: NDArray) -> list[Plot]:
+    """Return each single-joint rotation with the model's curve in the mean pose of the other joints, base to tip."""
+    found, plots = rotations(samples), []
+    for joint in range(model.robot.n_joints):
+        own = [rotation for rotation in found if rotation.joint == joint]
+        for number, rotation in enumerate(own, start=1):
+            plots.append(_rotation_plot(model, samples, predicted, rotation, f"rotation {number} of {len(own)}"))
+    return plots
 
 
-def moment_figures(rows: list[JointRow]) -> list[str]:
-    """Values of all moments, a figure per unit, and their intervals magnified."""
-    figures = []
-    for unit in dict.fromkeys(row.unit.moment for row in rows):
-        names, moments = _listed([row for row in rows if row.unit.moment == unit])
-        if moments:
-            value, half, truth = (_column(moments, field) for field in ("value", "half", "truth"))
-            figures.append(value_plot(names, value, half, truth, unit))
-    names, moments = _listed(rows)
-    if moments:
-        value, half, truth, weight = (_column(moments, field) for field in ("value", "half", "truth", "weight"))
-        known = np.isfinite(truth).all()
-        error = weight * (value - truth) if known else np.zeros(len(moments))
-        what, zero = ("identified − true", "truth") if known else ("95 % interval", "line")
-        figures.append(interval_plot(names, error, weight * half, f"{what} (% of largest torque)", zero))
-    return figures
+def _agreement_plots(model: IdentifiedGravity, samples: Samples, predicted: NDArray) -> list[Plot]:
+    """Measured against predicted torque of each joint that gravity loads and that no single-joint rotation shows."""
+    shown = {rotation.joint for rotation in rotations(samples)}
+    return [
+        _agreement_plot(model, samples.torque[:, joint], predicted[:, joint], joint)
+        for joint, name in enumerate(model.robot.joint_names)
+        if joint not in shown and name not in model.torque_free and np.isfinite(predicted[:, joint]).any()
+    ]
 
 
-def _listed(rows: list[JointRow]) -> tuple[list[tuple[str, str]], list[Moment]]:
-    pairs = [(row.joint, moment) for row in rows for moment in row.moments]
-    return [(joint, moment.label) for joint, moment in pairs], [moment for _, moment in pairs]
+def _rotation_plot(
+    model: IdentifiedGravity, samples: Samples, predicted: NDArray, rotation: Rotation, note: str
+) -> Plot:
+    joint, rows = rotation.joint, rotation.rows
+    name, unit = model.robot.joint_names[joint], joint_units(model.robot)[joint]
+    position, torque = samples.position[rows], samples.torque[rows, joint]
+    low, high = position[:, joint].min(), position[:, joint].max()
+    margin = 0.03 * (high - low)
+    grid = np.tile(position.mean(axis=0), (121, 1))
+    grid[:, joint] = np.linspace(low - margin, high + margin, len(grid))
+    shown, curve = grid[:, joint] * unit.scale, model.sensor_torque(grid)[:, joint]
+    friction = np.nan_to_num(abs(model.coulomb[joint]))
+
+    def draw(figure: Figure) -> None:
+        axes = plot_area(figure, left=52, bottom=40)
+        axes.fill_between(shown, curve - friction, curve + friction, color=LIGHT["band"], linewidth=0)
+        axes.plot(shown, curve, color=LIGHT["identified"], linewidth=1.6)
+        for direction, marker, fill in APPROACHES:
+            chosen = samples.direction[rows, joint] == direction
+            _points(axes, position[chosen, joint] * unit.scale, torque[chosen], marker, fill)
+        label_axes(axes, f"{unit.noun} ({unit.position})", f"torque ({unit.effort})")
+
+    label = f"Torque of {name} against its {unit.noun}, {note}"
+    rms = float(np.sqrt(np.mean((torque - predicted[rows, joint]) ** 2)))
+    return panel(name, svg(label, WIDTH, HEIGHT, draw), rms, unit.effort, note)
 
 
-def _column(moments: list[Moment], field: str) -> NDArray:
-    return np.array([getattr(moment, field) for moment in moments])
+def _agreement_plot(model: IdentifiedGravity, measured: NDArray, predicted: NDArray, joint: int) -> Plot:
+    name, unit = model.robot.joint_names[joint], joint_units(model.robot)[joint]
+    known = np.flatnonzero(np.isfinite(predicted))
+    shown = known[thinned(len(known))]
+
+    def draw(figure: Figure) -> None:
+        axes = plot_area(figure, left=52, bottom=40)
+        ends = np.array([predicted[known].min(), predicted[known].max()])
+        axes.plot(ends, ends, color=LIGHT["identified"], linewidth=1.6)
+        _points(axes, predicted[shown], measured[shown], "o", "none")
+        label_axes(axes, f"predicted ({unit.effort})", f"measured ({unit.effort})")
+
+    label = f"Measured against predicted torque of {name}"
+    rms = float(np.sqrt(np.mean((measured[known] - predicted[known]) ** 2)))
+    note = f"{len(shown)} of {len(known)} samples" if len(shown) < len(known) else f"{len(known)} samples"
+    return panel(name, svg(label, WIDTH, HEIGHT, draw), rms, unit.effort, note)
+
+
+def _points(axes: Axes, x: NDArray, y: NDArray, marker: str, fill: str) -> None:
+    axes.plot(
+        x,
+        y,
+        linestyle="none",
+        marker=marker,
+        markersize=4.5,
+        markeredgecolor=LIGHT["measured"],
+        markeredgewidth=0.9,
+        markerfacecolor=LIGHT.get(fill, "none"),
+    )
+
+
+def _torque_section(model: IdentifiedGravity, samples: Samples, predicted: NDArray, fit: Validation) -> Section:
+    turning, plain = rotation_plots(model, samples, predicted), _agreement_plots(model, samples, predicted)
+    unknown = int(np.count_nonzero((samples.direction == 0) & samples.static[:, None]))
+    legend = {"up": "measured, reached from below", "down": "reached from above"}
+    legend |= {"dot measured": "approach not known"} if unknown else {}
+    units = joint_units(model.robot)
+    efforts = " or ".join(sorted({unit.effort for unit in units}))
+    friction = (
+        f", but for {counted(unknown, 'reading')} of unknown approach, which keep their friction" if unknown else ""
+    )
+    which = "These joints do not turn alone" if turning else "No joint turns alone"
+    return Section(
+        "Measured torque and the identified model",
+        [
+            *(
+                [
+                    "One joint turns in steps while the others hold still, and its torque is read at standstill. Over "
+                    "the joint's angle, gravity draws a sine wave. Each pose is reached from below and from above: "
+                    "friction shifts the readings to one side of the curve and to the other.",
+                    Legend(legend | {"band": "identified model ± Coulomb friction"}),
+                    Figures(turning),
+                ]
+                if turning
+                else []
+            ),
+            *(
+                [
+                    f"{which} in the recordings; measured torque is shown against the predicted one, friction "
+                    "included. On the line, the two are equal.",
+                    Figures(plain),
+                ]
+                if plain
+                else []
+            ),
+            Text("Residuals", "heading"),
+            f"Measured less predicted torque in the {counted(len(samples), 'sample')} that the model was fitted to. "
+            f"Offset and friction are part of the prediction{friction}.",
+            Beside(
+                [
+                    Plot(
+                        error_plot(
+                            model.robot.joint_names, samples.torque - predicted, f"measured − predicted ({efforts})"
+                        )
+                    ),
+                    agreement_table(fit, units),
+                ]
+            ),
+        ],
+    )
 
 
 # How good the predictions are, on the strictest data at hand, and whether that is good enough.
@@ -129,7 +191,7 @@ GOOD = 0.05
 
 @dataclass(frozen=True)
 class Quality:
-    """Prediction error of the joint that is predicted worst.
+    """Prediction error of the joint with the largest one.
 
     Attributes:
         error: RMS as a fraction of `reference`; NaN if nothing could be predicted.
@@ -153,13 +215,8 @@ class Quality:
         samples: Samples,
         fit: Validation,
         validations: list[Validation],
-        demonstration: Demonstration | None,
-    ) -> "Quality":
-        """From true torques where there are some, else from other recordings, else from the fit itself."""
-        if demonstration is not None:
-            error = _largest(demonstration.relative_rms)
-            evidence = counted(len(demonstration.poses), "fresh pose")
-            return cls(error, "a joint's largest gravity torque", evidence, unseen=True)
+    ) -> Quality:
+        """Return that on other recordings, else that of the fit itself."""
         rms = np.stack([validation.rms for validation in validations or [fit]])
         own, arm = _largest_torques(model, samples)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -191,10 +248,7 @@ def _largest(values: NDArray) -> float:
 # What was found and how good it is, for those who read nothing else.
 
 
-def sentences(
-    model: IdentifiedGravity, samples: Samples, quality: Quality, demonstration: Demonstration | None
-) -> list[str]:
-    """What was identified, how well it predicts, and what became of the arm that was let go."""
+def _sentences(model: IdentifiedGravity, samples: Samples, quality: Quality) -> list[str]:
     found = [_judged(model, quality), _identified(model, samples)]
     if np.isfinite(quality.error):
         found.append(
@@ -208,31 +262,18 @@ def sentences(
             f"{name} ({with_unit(rms, units[name].effort, 2) if np.isfinite(rms) else 'not predicted'})"
             for name, rms in quality.apart.items()
         ]
-        found.append(f"Gravity hardly loads {listed(each)}; in brackets what their friction leaves unexplained (RMS).")
-    if demonstration is not None:
-        found.append(_drop(model, demonstration))
+        found.append(f"Gravity hardly loads {listed(each)}; in brackets the residual of their friction (RMS).")
     return found
 
 
-def tiles(model: IdentifiedGravity, quality: Quality, demonstration: Demonstration | None) -> list[Tile]:
-    """The same in numbers."""
+def _tiles(model: IdentifiedGravity, quality: Quality) -> list[Tile]:
     loaded, known = _joints(model)
     free = f"gravity never loads {listed(model.torque_free)}" if model.torque_free else "gravity loads them all"
     found = [Tile("Joints identified", f"{len(known)} of {len(loaded)}", free)]
     if np.isfinite(quality.error):
         note = f"of {quality.reference}, on {quality.evidence}"
         found.append(Tile("Prediction error, worst joint", percent(quality.error), note))
-    if demonstration is not None:
-        unit = joint_units(model.robot)[_most_moved(demonstration)]
-        found.append(
-            Tile(
-                f"Drift in {brief(demonstration.duration)} s",
-                distance(demonstration.drift_with.max(), unit),
-                f"with compensation; {distance(demonstration.drift_without.max(), unit)} without",
-            )
-        )
-    found.append(Tile("Condition number", significant(model.condition_number), condition(model.condition_number).word))
-    return found
+    return [*found, condition(model.condition_number).tile]
 
 
 def _judged(model: IdentifiedGravity, quality: Quality) -> str:
@@ -281,110 +322,59 @@ def _poses(samples: Samples) -> str:
     return listed([text for text, count in parts.items() if count])
 
 
-def _most_moved(demonstration: Demonstration) -> int:
-    return int(np.argmax(demonstration.drift_without))
-
-
-def _drop(model: IdentifiedGravity, demonstration: Demonstration) -> str:
-    unit = joint_units(model.robot)[_most_moved(demonstration)]
-    seconds = f"{brief(demonstration.duration)} s"
-    drift_with = distance(demonstration.drift_with.max(), unit)
-    if demonstration.drift_without.max() < STILL:
-        return (
-            f"Let go, friction alone holds the arm; with gravity compensation it drifts by {drift_with} in {seconds}."
-        )
-    drift_without = distance(demonstration.drift_without.max(), unit)
-    return (
-        f"Let go, the arm's joints drift by up to {drift_without} in {seconds} without gravity compensation, and by "
-        f"{drift_with} with it."
-    )
-
-
-def write_gravity_report(
-    path: str | Path,
+def gravity_page(
     robot: RobotModel,
     document: dict,
     samples: Samples,
-    demonstration: Demonstration | None = None,
-) -> Path:
-    """Write the report of what `document`, the content of `identified.yaml`, says about `robot`.
-
-    The same input gives the same file: it holds no date.
+    truth: NDArray | None = None,
+    quality: Quality | None = None,
+) -> Page:
+    """Return the report of what `document`, the content of `identified.yaml`, says about `robot`.
 
     Args:
-        path: of the HTML file; folders are made.
         robot: the arm that was identified.
         document: with a section `gravity`.
         samples: what was fitted.
-        demonstration: truth and drop test of a simulated arm.
+        truth: (k,) true moments of a simulated arm in the order of `GravityModel.names`; NaN where there is none.
+        quality: where there is better evidence than recordings.
 
     Raises:
         IdentifiedFileError: the document has no gravity section, is malformed or of another robot.
-        IdentificationError: no samples, or a demonstration of another robot.
+        IdentificationError: no samples.
 
     """
     model = IdentifiedGravity(robot, document)
     if len(samples) == 0:
         raise IdentificationError("report: no samples; give the recordings that were identified from")
-    if demonstration is not None:
-        _check_demonstration(model, demonstration)
     predicted = model.predict(samples.position, samples.velocity, samples.direction)
     fit = validate_torque("fit", robot.joint_names, samples.torque, predicted)
     validations = read_validations(document, robot.joint_names)
     source = mapping(document, "source", file_of(document))
-    quality = Quality.of(model, samples, fit, validations, demonstration)
-    efforts = " or ".join(sorted({unit.effort for unit in joint_units(robot)}))
-    rows = joint_rows(model, samples, demonstration.moments if demonstration else None)
-    return write_page(
-        path,
-        "gravity.html.j2",
-        robot=robot,
-        model=model,
-        units=joint_units(robot),
-        source=source,
-        settings=mapping(source, "settings", f"{file_of(document)}: source"),
-        samples=samples,
-        sentences=sentences(model, samples, quality, demonstration),
-        tiles=tiles(model, quality, demonstration),
-        condition=condition(model.condition_number).explanation,
-        rows=rows,
-        known_moments=sum(len(row.moments) for row in rows),
-        covered=sum(moment.covered for row in rows for moment in row.moments),
-        moment_figures=moment_figures(rows),
-        rotations=list(rotation_plots(model, samples, predicted)),
-        agreements=list(agreement_plots(model, samples, predicted)),
-        unknown_approaches=int(np.count_nonzero((samples.direction == 0) & samples.static[:, None])),
-        has_viscous=bool(np.isfinite(model.viscous).any()),
-        fit=fit,
-        residuals=error_plot(robot.joint_names, samples.torque - predicted, f"measured − predicted ({efforts})"),
-        validations=validations,
-        **_demonstrated(model, demonstration),
+    settings = mapping(source, "settings", f"{file_of(document)}: source")
+    quality = quality or Quality.of(model, samples, fit, validations)
+    return Page(
+        f"Gravity of {robot.name}",
+        "Gravity identification",
+        robot.name,
+        _sentences(model, samples, quality),
+        _tiles(model, quality),
+        [
+            moment_section(model, Moments.of(model, samples, truth)),
+            _torque_section(model, samples, predicted, fit),
+            _validation_section(validations, joint_units(robot)),
+            condition(model.condition_number).section(),
+            source_section(robot, source.get("recordings") or (), settings),
+        ],
+        source.get("version", UNKNOWN_VERSION),
     )
 
 
-def _check_demonstration(model: IdentifiedGravity, demonstration: Demonstration) -> None:
-    names, found = model.robot.joint_names, demonstration.joint_names
-    if found != names or demonstration.moments.shape != model.moments.shape:
-        raise IdentificationError(
-            f"demonstration: joints {found} and {demonstration.moments.size} moments; expected {names} and "
-            f"{model.moments.size}, of the robot in the report"
-        )
+def _validation_section(validations: Sequence[Validation], units: Sequence[JointUnits]) -> Section | None:
+    each = [[Text(one.recording, "heading"), agreement_table(one, units)] for one in validations]
+    intro = "Predicted against measured torque in recordings that were not used to identify."
+    return Section("Validation", [intro, *(part for parts in each for part in parts)]) if each else None
 
 
-def _demonstrated(model: IdentifiedGravity, demonstration: Demonstration | None) -> dict[str, object]:
-    """What the sections on fresh poses and on the drop test show."""
-    if demonstration is None:
-        return {"demonstration": None}
-    names = model.robot.joint_names
-    loaded = np.flatnonzero(demonstration.largest_torque > 0)
-    error = demonstration.torque_error[:, loaded] / demonstration.largest_torque[loaded]
-    picture = DropPicture(model.robot, demonstration)
-    units = joint_units(model.robot)
-    return {
-        "demonstration": demonstration,
-        "fresh_errors": error_plot([names[i] for i in loaded], 100 * error, "error (% of largest torque)")
-        if loaded.size
-        else "",
-        "drop_pictures": {case: picture.svg(case) for case in ("without", "with")},
-        "drift_plots": [drift_plot(demonstration, i, unit) for i, unit in enumerate(units)],
-    }
+def write_gravity_report(path: str | Path, robot: RobotModel, document: dict, samples: Samples) -> Path:
+    """Write the report, see `gravity_page`; the same input gives the same file."""
+    return gravity_page(robot, document, samples).write(path)

@@ -19,14 +19,29 @@ from dynid_ros.identified.identified_file import IdentifiedDocument, dof_of, fil
 from dynid_ros.identified.validation import Validation, read_validations
 from dynid_ros.model import RobotModel
 from dynid_ros.model.inertia import Body
-from dynid_ros.report.drawing import Panel
-from dynid_ros.report.formats import MISSING, as_fine_as, brief, joint_units, percent, significant
-from dynid_ros.report.page import Tile, condition, write_page
-from dynid_ros.report.plots import middle, prediction_plot
+from dynid_ros.report.formats import MISSING, brief, joint_units, percent, plus_minus, significant
+from dynid_ros.report.link_parameters import LINK_COLUMNS, body_cells
+from dynid_ros.report.page import (
+    UNKNOWN_VERSION,
+    Figures,
+    Legend,
+    Page,
+    Section,
+    Table,
+    Text,
+    Tile,
+    agreement_table,
+    condition,
+    remarks_section,
+    source_section,
+)
+from dynid_ros.report.plots import prediction_panels, shown_rows
 
 # What is in an `identified.yaml`, as tables.
 
 
+LONG_TABLE = 20
+"""Rows above which a table is folded."""
 SPRINGS = (
     ("stiffness", "Stiffness", "N m/rad"),
     ("motor_inertia", "Motor inertia", "kg m²"),
@@ -45,28 +60,6 @@ FRICTION = (
 TORSION = (("stiffness", "Stiffness", "N m/rad"), ("low", "95 %: from", "N m/rad"), ("high", "to", "N m/rad"))
 SENSORS = (("gain", "Gain", "read ÷ true"), ("offset", "Offset", "as read"))
 LEADING = re.compile(r" [+-] ")
-
-
-@dataclass(frozen=True)
-class Section:
-    """A table with its title.
-
-    Attributes:
-        title: of the section.
-        said: one sentence for the top of the page.
-        explain: what the numbers are.
-        columns: label and unit of each; the first names the row.
-        rows: text, one entry per column.
-        words: whether the last column holds words, not numbers.
-
-    """
-
-    title: str
-    said: str
-    explain: str
-    columns: Sequence[tuple[str, str]]
-    rows: Sequence[Sequence[str]]
-    words: bool = False
 
 
 def sections(document: dict) -> list[Section]:
@@ -94,6 +87,20 @@ def sections(document: dict) -> list[Section]:
     return [*found, *_validations(document)]
 
 
+def _section(
+    title: str,
+    said: str,
+    explain: str,
+    columns: Sequence[str | tuple[str, str]],
+    rows: Sequence[Sequence[str]],
+    *,
+    words: bool = False,
+) -> Section:
+    """A table; with `words` its last column holds words."""
+    folded = f"All {len(rows)} in numbers" if len(rows) > LONG_TABLE else ""
+    return Section(title, [explain, Table(columns, rows, [len(columns) - 1] * words, folded)], said)
+
+
 def _gravity(document: dict) -> Section:
     section, rows, known = mapping(document, "gravity", file_of(document)), [], 0
     for joint in _joints(document):
@@ -105,12 +112,12 @@ def _gravity(document: dict) -> Section:
             rows.append([joint, *cells, *[""] * (2 - len(cells)), ""])
         else:
             rows.append([joint, MISSING, MISSING, str(entry.get("reason", "not identified"))])
-    return Section(
+    return _section(
         "Gravity",
         f"Gravity parameters of {known} of {len(rows)} joints.",
-        "Mass times distance of what each joint carries, along x and y of its frame (of a sliding joint its mass, kg), "
-        "with 95 % intervals.",
-        (("Joint", ""), ("n x", "kg m"), ("n y", "kg m"), ("Why not", ""))[: 3 + (known < len(rows))],
+        "Mass times distance of what each joint carries, along x and y of its frame (of a prismatic joint its mass, "
+        "kg), with 95 % intervals.",
+        ("Joint", ("n x", "kg m"), ("n y", "kg m"), "Why not")[: 3 + (known < len(rows))],
         rows if known < len(rows) else [row[:3] for row in rows],
         words=known < len(rows),
     )
@@ -127,16 +134,15 @@ def _links(document: dict) -> Section:
             [
                 str(link),
                 significant(body.mass) + ("" if body.possible else " – impossible"),
-                _joined(1000 * body.centre, brief),
-                _joined(body.inertia, lambda value: significant(value, 2)),
+                *body_cells(body),
             ]
         )
-    return Section(
+    return _section(
         "Links",
         f"{len(rows)} links of {significant(total)} kg in all.",
-        "Centre of mass in the link's frame, principal inertia about it. What torques show only in combination is "
+        "Centre of mass in the link's frame, principal inertia about it. What torques determine only in combination is "
         "divided among the links: the torques are right, the single number need not be.",
-        (("Link", ""), ("Mass", "kg"), ("Centre of mass", "x, y, z in mm"), ("Principal inertia", "kg m²")),
+        LINK_COLUMNS,
         rows,
     )
 
@@ -153,12 +159,12 @@ def _flexible(document: dict) -> Section:
 
 def _torsion(document: dict) -> Section:
     section = mapping(document, "torsion", file_of(document))
-    told = {}
+    found = {}
     for joint in filter(section.get, _joints(document)):
         entry = mapping(section, joint, f"{file_of(document)}: torsion")
         low, high = _list(document, entry, "stiffness_interval", 2)
-        told[joint] = {"stiffness": entry.get("stiffness"), "low": low, "high": high}
-    return _per_joint({**document, "torsion": told}, "torsion", "Torsion", "Torsion of {n} joints.", TORSION)
+        found[joint] = {"stiffness": entry.get("stiffness"), "low": low, "high": high}
+    return _per_joint({**document, "torsion": found}, "torsion", "Torsion", "Torsion of {n} joints.", TORSION)
 
 
 def _sensors(document: dict) -> Section:
@@ -179,11 +185,11 @@ def _per_joint(document: dict, name: str, title: str, said: str, columns: Sequen
         )
     shown = [column for column in columns if any(is_number(entry.get(column[0])) for entry in entries.values())]
     rows = [[joint, *(_with_error(document, entry, key) for key, _, _ in shown)] for joint, entry in entries.items()]
-    return Section(
+    return _section(
         title,
         said.format(n=len(rows)),
-        "With 95 % intervals where they are known; units are those of turning joints, sliding ones have N and m.",
-        (("Joint", ""), *((label, unit) for _, label, unit in shown)),
+        "With 95 % intervals where they are known; units are those of revolute joints, prismatic ones have N and m.",
+        ("Joint", *((label, unit) for _, label, unit in shown)),
         rows,
     )
 
@@ -206,7 +212,7 @@ def _load(document: dict) -> Section:
             ["Inertia", f"{_joined(_numbers(document, load.get('inertia'), 6), lambda v: significant(v, 2))} kg m²"],
         ]
     explain = "What the arm carries, in the frame of the tip; inertia is xx, xy, xz, yy, yz, zz about its centre."
-    return Section("Load", said, explain, (("What", ""), ("Value", "")), rows, words=True)
+    return _section("Load", said, explain, ("What", "Value"), rows, words=True)
 
 
 def _base(document: dict) -> Section:
@@ -218,37 +224,28 @@ def _base(document: dict) -> Section:
         expression = str(entry.get("expression", ""))
         value = _with_error(document, {**entry, "std": {"value": entry.get("std")}}, "value")
         rows.append([LEADING.split(expression)[0], value, expression])
-    return Section(
+    return _section(
         "Base parameters",
-        f"{len(rows)} combinations of link parameters and friction that torques show.",
+        f"{len(rows)} combinations of link parameters and friction that torques determine.",
         "By the data alone, with 95 % intervals, each named by the parameter that leads it; in kg, kg m and kg m², "
         "friction as above.",
-        (("Parameter", ""), ("Value", ""), ("Combination", "")),
+        ("Parameter", "Value", "Combination"),
         rows,
         words=True,
     )
 
 
 def _validations(document: dict) -> Iterator[Section]:
-    joints = _joints(document)
     try:
-        found = read_validations(document, joints)
+        found = read_validations(document, _joints(document))
     except IdentifiedFileError:
         return  # of flexible joints, which are validated by other numbers
     for validation in found:
-        rows = [
-            [joint, significant(rms), percent(relative), f"{r2:.4f}" if np.isfinite(r2) else MISSING]
-            for joint, rms, relative, r2 in zip(
-                joints, validation.rms, validation.relative_rms, validation.r2, strict=True
-            )
-        ]
         worst = float(np.max(validation.relative_rms, initial=0.0, where=np.isfinite(validation.relative_rms)))
         yield Section(
             "Validation",
+            [f"Predicted against measured torque of {validation.recording}.", agreement_table(validation)],
             f"On a recording that was not fitted it was off by {percent(worst)} of the torque at most (RMS, by joint).",
-            f"Predicted against measured torque of {validation.recording}.",
-            (("Joint", ""), ("Error", "RMS, N m or N"), ("Error ÷ measured", "both RMS"), ("R²", "1: all explained")),
-            rows,
         )
 
 
@@ -267,9 +264,7 @@ def _with_error(document: dict, entry: dict, label: str) -> str:
         return f"{significant(value)}, {significant(low)} to {significant(high) if np.isfinite(high) else 'rigid'}"
     error = _number(errors.get(label) if isinstance(errors, dict) else None)
     half = float(half_width(error, dof_of(document, entry, label)))
-    if not (np.isfinite(half) and half > 0):
-        return significant(value)
-    return f"{as_fine_as(value, half)} ± {as_fine_as(half, half)}"
+    return plus_minus(value, half) if np.isfinite(half) and half > 0 else significant(value)
 
 
 def _number(value: object) -> float:
@@ -328,18 +323,52 @@ def write_file_report(
     tables = sections(document)
     source = mapping(document, "source", file_of(document))
     remarks = document.get("remarks")
-    return write_page(
-        path,
-        "file.html.j2",
-        robot=robot or _robot(document),
-        sections=tables,
-        sentences=[table.said for table in tables],
-        tiles=_tiles(document, predictions),
-        predictions=[(one, list(_panels(robot, one))) for one in predictions if robot is not None],
-        units=[] if robot is None else joint_units(robot),
-        remarks=[str(remark) for remark in remarks] if isinstance(remarks, list) else [],
-        source=source,
-        settings=mapping(source, "settings", f"{file_of(document)}: source"),
+    about = robot or _robot(document)
+    return Page(
+        f"{about.name}: what was identified",
+        "What identified.yaml holds",
+        about.name,
+        [table.said for table in tables],
+        _tiles(document, predictions),
+        [
+            *(_prediction_section(robot, one) for one in predictions if robot is not None),
+            *tables,
+            remarks_section([str(remark) for remark in remarks] if isinstance(remarks, list) else []),
+            Section(
+                "What is not here",
+                [
+                    Text(
+                        "Plots of the fit, what its errors are made of and how well its motion was chosen: those need "
+                        "the fit. They are in the report.html that dynid identify wrote beside the file, and writes "
+                        "again."
+                    )
+                ],
+            ),
+            source_section(
+                about, source.get("recordings") or (), mapping(source, "settings", f"{file_of(document)}: source")
+            ),
+        ],
+        source.get("version", UNKNOWN_VERSION),
+    ).write(path)
+
+
+def _prediction_section(robot: RobotModel, one: Predicted) -> Section:
+    units = joint_units(robot)
+    efforts = [unit.effort for unit in units]
+    return Section(
+        "Measured and predicted torque",
+        [
+            f"The middle of {one.validation.recording}, both through the same low-pass; below the torque is the "
+            "error, magnified. Errors in the captions are RMS over the whole recording. The file does not say whether "
+            "it was fitted to this recording.",
+            Legend({"measured": "measured", "identified": "identified model"}),
+            Figures(
+                prediction_panels(
+                    robot.joint_names, efforts, one.time, one.measured, one.predicted, rows=shown_rows(one.time)
+                )
+            ),
+            agreement_table(one.validation, units),
+        ],
     )
 
 
@@ -358,20 +387,9 @@ def _tiles(document: dict, predictions: Sequence[Predicted]) -> list[Tile]:
     tiles = []
     number = document.get("condition_number")
     if is_number(number):
-        tiles.append(Tile("Condition number", significant(number), condition(number).word))
+        tiles.append(condition(number).tile)
     worst = [one.validation.relative_rms[np.isfinite(one.validation.relative_rms)] for one in predictions]
     if worst and np.concatenate(worst).size:
         value = percent(float(np.concatenate(worst).max()))
         tiles.append(Tile("Torque error", value, "worst joint, of the recordings given here, RMS"))
     return tiles
-
-
-def _panels(robot: RobotModel, one: Predicted) -> list[Panel]:
-    rows = middle(slice(0, len(one.time)))
-    panels = []
-    for joint, (name, unit) in enumerate(zip(robot.joint_names, joint_units(robot), strict=True)):
-        label = f"Torque of {name} over time, measured and predicted"
-        series = (one.time[rows], one.measured[rows, joint], one.predicted[rows, joint])
-        picture = prediction_plot(label, f"torque ({unit.effort})", *series)
-        panels.append(Panel(name, "", picture, float(one.validation.rms[joint]), unit.effort))
-    return panels

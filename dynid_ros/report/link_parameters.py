@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from dynid_ros.identification.links.link_result import LinkResult
+from dynid_ros.identification.links.link_result import WEAK, LinkResult
 from dynid_ros.model.base_parameters import COMBINED, IDENTIFIABLE, LINK_PARAMETERS
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK, Body
 from dynid_ros.report.drawing import LIGHT, WIDTH, label_axes, plot_area, svg
-from dynid_ros.report.formats import as_fine_as, listed
+from dynid_ros.report.formats import as_fine_as, brief, counted, fixed, listed, percent, plus_minus, significant
+from dynid_ros.report.page import Bullets, Cell, Facts, Figures, Folded, Legend, Plot, Section, Table, Text
 from dynid_ros.report.plots import ROW_WIDTH, interval_bars, row_axes, rows_height
 
 
@@ -26,9 +27,9 @@ class BaseRow:
         name: parameter that leads the expression.
         expression: the combination.
         unit: of all numbers here.
-        value, half: estimate by the data alone and half width of its 95 % interval; NaN if not determined.
+        value, half: estimate by the data alone and half width of its 95 % interval; NaN if undetermined.
         urdf: NaN if the combination has a rotor or friction in it, of which the URDF says nothing.
-        exported: of the identified model, which is physically possible and regularised towards the URDF.
+        exported: of the identified model, which is physically consistent and regularised towards the URDF.
         truth: NaN if not known.
 
     """
@@ -78,6 +79,17 @@ class BaseRow:
         """Whether the interval holds neither: then it is the interval that is too narrow or in the wrong place."""
         return self.compared and not self._holds(self.urdf) and not self._holds(self.exported)
 
+    def cells(self, *, truth: bool) -> list[str]:
+        """Of the table."""
+        numbers = [self.exported, self.urdf, *[self.truth] * truth]
+        return [
+            self.name,
+            f"{plus_minus(self.value, self.half)} {self.unit}" if self.decided else "not determined",
+            *(as_fine_as(number, self.half) for number in numbers),
+            "URDF wrong" if self.wrong else "in doubt" if self.doubtful else "",
+            self.expression,
+        ]
+
     def _holds(self, value: float) -> bool:
         return bool(abs(self.value - value) <= self.half)
 
@@ -114,18 +126,8 @@ def base_rows(result: LinkResult, truth: NDArray | None = None) -> list[BaseRow]
     ]
 
 
-@dataclass(frozen=True)
-class WeakRow:
-    """A parameter that the data hardly decide, and which other one its error goes along with most."""
-
-    name: str
-    relative_error: float
-    partner: str
-    correlation: float
-
-
-def weak_rows(result: LinkResult, limit: float) -> Iterator[WeakRow]:
-    """Parameters, friction included, whose standard error is above `limit` of their value, the weakest first."""
+def weak_table(result: LinkResult) -> Table:
+    """Return parameters, friction included, whose standard error is above `WEAK` of their value, the weakest first."""
     estimate = result.base_parameters
     errors = estimate.standard_errors
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -133,9 +135,16 @@ def weak_rows(result: LinkResult, limit: float) -> Iterator[WeakRow]:
     correlation[~np.isfinite(correlation)] = 0.0
     np.fill_diagonal(correlation, 0.0)
     relative = estimate.relative_standard_errors
-    for row in sorted(np.flatnonzero(np.nan_to_num(relative) > limit), key=lambda row: -relative[row]):
-        other = int(np.abs(correlation[row]).argmax())
-        yield WeakRow(estimate.names[row], float(relative[row]), estimate.names[other], float(correlation[row, other]))
+    weak = sorted(np.flatnonzero(np.nan_to_num(relative) > WEAK), key=lambda row: -relative[row])
+    other = np.abs(correlation).argmax(axis=1)
+    return Table(
+        ("Parameter", ("Standard error", "of the value"), "Goes along with", "Correlation"),
+        [
+            (names[row], percent(relative[row]), names[other[row]], fixed(correlation[row, other[row]], 2))
+            for names in (estimate.names,)
+            for row in weak
+        ],
+    )
 
 
 def _unit(name: str) -> str:
@@ -196,9 +205,7 @@ def base_plot(link: str, rows: Sequence[BaseRow]) -> str:
             axes.text(
                 1.03,
                 place,
-                f"{as_fine_as(row.value, row.half)} ± {as_fine_as(row.half, row.half)}"
-                if row.decided
-                else "not determined",
+                plus_minus(row.value, row.half) if row.decided else "not determined",
                 transform=axes.get_yaxis_transform(),
                 va="center",
                 fontsize=10,
@@ -208,6 +215,47 @@ def base_plot(link: str, rows: Sequence[BaseRow]) -> str:
         axes.set_xticks([0])
 
     return svg(f"Base parameters of {link}", ROW_WIDTH, rows_height(len(rows)) - 14, draw)
+
+
+def base_section(rows: Sequence[BaseRow], links: Sequence[str], *, possible: bool) -> Section:
+    """Return plots by link and a table; `possible` is whether all links of the model are physically consistent."""
+    known = [row for row in rows if row.known]
+    legend = {"interval": "by the data alone"}
+    legend |= {"doubtful": "the same, in doubt"} if any(row.doubtful for row in rows) else {}
+    legend |= {
+        "tick": "identified model, as exported",
+        "diamond urdf": "URDF",
+        "diamond wrong": "the URDF is wrong here",
+    }
+    if known:
+        legend["ring truth"] = f"true; {sum(row.covered for row in known)} of {len(known)} intervals hold it"
+    doubt = (
+        "The identified model is physically consistent: where the interval holds neither, the estimate itself is in "
+        "doubt, too narrow or shifted by friction that the model lacks."
+        if possible
+        else "The identified model has links that are not physically consistent, so that it is not known which "
+        "intervals are in doubt; with the estimator “consistent” it would be."
+    )
+    own = {link: [row for row in rows if row.link == k] for k, link in enumerate(links)}
+    return Section(
+        "Base parameters",
+        [
+            "Torques determine only these combinations of the links' masses, mass moments and inertias. Estimates are "
+            "by the data alone, with 95 % intervals. Each row has its own scale; the line is zero. Mass moments (mcx "
+            "…) are in kg m, inertias (Ixx …) in kg m², both about the link's frame. “+ …” stands for parameters of "
+            "links further out that torques do not separate.",
+            Legend(legend),
+            Figures([Plot(base_plot(link, shown), link) for link, shown in own.items() if shown]),
+            "The URDF is called wrong where the interval holds the value of the identified model and not the URDF's. "
+            f"{doubt} Of intervals that are right, one in twenty misses by chance.",
+            Table(
+                ("Parameter", "Data alone", "Identified model", "URDF", *["True"] * bool(known), "", "Combination"),
+                [row.cells(truth=bool(known)) for row in rows],
+                words=[5 + bool(known)],
+                folded=f"All {counted(len(rows), 'base parameter')} in numbers",
+            ),
+        ],
+    )
 
 
 def _scale(fields: NDArray) -> NDArray:
@@ -220,8 +268,8 @@ def _scale(fields: NDArray) -> NDArray:
 # The links as they are exported, and how much of each is by the data.
 
 
-DECIDED, IN_COMBINATION, OPEN = "decided", "in combination", "left open by this motion"
-AS_URDF, ADJUSTED = "as in the URDF", "not shown, moved with the rest"
+DECIDED, IN_COMBINATION, OPEN = "identified", "in combination", "undetermined by this motion"
+AS_URDF, ADJUSTED = "as in the URDF", "not identifiable, moved with the rest"
 UNMOVED = 1e-3
 """Relative change of a parameter that counts as none."""
 
@@ -234,6 +282,28 @@ class LinkRow:
     identified: Body
     urdf: Body
     sources: tuple[str, str, str]
+
+    @property
+    def cells(self) -> list[str | Cell]:
+        """Of the table."""
+        own, urdf = ([significant(body.mass), *body_cells(body)] for body in (self.identified, self.urdf))
+        own[0] += "" if self.identified.possible else " – impossible"
+        return [
+            self.name,
+            *(
+                Cell(text, (f"URDF {other}", source))
+                for text, other, source in zip(own, urdf, self.sources, strict=True)
+            ),
+        ]
+
+
+LINK_COLUMNS = ("Link", ("Mass", "kg"), ("Centre of mass", "x, y, z in mm"), ("Principal inertia", "kg m²"))
+
+
+def body_cells(body: Body) -> tuple[str, str]:
+    """Return the centre of mass and the principal inertia as text, units as in `LINK_COLUMNS`."""
+    centre = ", ".join(map(brief, 1000 * body.centre))
+    return centre, ", ".join(significant(value, 2) for value in body.inertia)
 
 
 def link_rows(result: LinkResult) -> list[LinkRow]:
@@ -263,7 +333,7 @@ def _origins(result: LinkResult) -> list[str]:
 
 
 def _grouped(labels: Sequence[str], origins: Sequence[str]) -> str:
-    """As in "x, y decided; z in combination", or one word for all."""
+    """As in "x, y identified; z in combination", or one word for all."""
     if len(set(origins)) == 1:
         return origins[0]
     parts = []
@@ -274,17 +344,28 @@ def _grouped(labels: Sequence[str], origins: Sequence[str]) -> str:
     return "; ".join(parts)
 
 
-@dataclass(frozen=True)
-class HiddenRow:
-    """Parameters of one link without an effect on any torque."""
+def link_section(result: LinkResult) -> Section:
+    """Return the table of links: as identified, and as in the URDF."""
+    rows = link_rows(result)
+    possible = all(row.identified.possible for row in rows)
+    what = (
+        "What identified.urdf holds" if possible else "What was identified; no URDF can hold links that are impossible"
+    )
+    return Section(
+        "Links as exported" if possible else "Links",
+        [
+            f"{what}, and the URDF's value below it. Centre of mass in the link's frame; principal inertia about the "
+            "centre of mass. “Identified” is what torques determine by itself; what they determine only in "
+            "combination is divided among the links by what is physically consistent and near to the URDF, so that "
+            "the torques are right and the single number need not be.",
+            Table(LINK_COLUMNS, [row.cells for row in rows]),
+        ],
+    )
 
-    link: str
-    names: str
 
-
-def hidden_rows(result: LinkResult) -> list[HiddenRow]:
-    """Links with such parameters, base to tip."""
-    rows = []
+def hidden_section(result: LinkResult) -> Section:
+    """Return the parameters of each link without an effect on any torque, and the remarks."""
+    hidden = {}
     for k, link in enumerate(result.robot.link_names):
         block = slice(PARAMETERS_PER_LINK * k, PARAMETERS_PER_LINK * (k + 1))
         own = [
@@ -293,8 +374,16 @@ def hidden_rows(result: LinkResult) -> list[HiddenRow]:
             if category not in (IDENTIFIABLE, COMBINED)
         ]
         if own:
-            rows.append(HiddenRow(link, "all ten parameters" if len(own) == PARAMETERS_PER_LINK else listed(own)))
-    return rows
+            hidden[link] = "all ten parameters" if len(own) == PARAMETERS_PER_LINK else listed(own)
+    none = Text("Every parameter has an effect on some torque, by itself or in combination.")
+    intro = (
+        "No torque depends on these, whatever the motion. What is exported for them is the URDF's, or goes along with "
+        "what was identified of the same link; the table above says which."
+    )
+    return Section(
+        "What is not identified",
+        [*([intro, Facts(hidden)] if hidden else [none]), Folded("Choices and remarks", [Bullets(result.remarks)])],
+    )
 
 
 # How the weight of the URDF was chosen.

@@ -1,8 +1,8 @@
-"""Measured torque beside what the identified links and those of the URDF say."""
+"""Measured torque compared with that of the identified links and of the URDF's."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,11 +14,10 @@ from scipy.spatial import cKDTree
 from dynid_ros.identification.equations import compare
 from dynid_ros.identification.links.link_result import LinkResult
 from dynid_ros.identified.validation import Validation, validate_torque
-from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
-from dynid_ros.report.drawing import LIGHT, Panel, plot_area, svg
-from dynid_ros.report.formats import counted, joint_units, with_unit
-from dynid_ros.report.plots import middle, prediction_plot
+from dynid_ros.report.drawing import LIGHT, plot_area, svg
+from dynid_ros.report.formats import counted
+from dynid_ros.report.plots import stretches
 from dynid_ros.signals import LowPass, Motion
 
 
@@ -71,17 +70,6 @@ class TorqueComparison:
     def step(self) -> float:
         """Time between samples, s."""
         return float(np.median(np.diff(self.time))) if len(self.time) > 1 else 1 / self.rate
-
-    @property
-    def stretches(self) -> list[slice]:
-        """Rows without a gap between them, in order."""
-        ends = np.flatnonzero(np.diff(self.time) > 1.5 * self.step) + 1
-        return [slice(*pair) for pair in zip([0, *ends], [*ends, len(self.time)], strict=True)]
-
-    @property
-    def longest(self) -> slice:
-        """The longest stretch."""
-        return max(self.stretches, key=lambda rows: rows.stop - rows.start)
 
 
 def agreement(
@@ -151,12 +139,12 @@ class LinkQuality:
 
     @property
     def worst(self) -> int | None:
-        """Joint of which least is explained; None if none has torque."""
+        """Joint with the lowest R²; None if none has torque."""
         return int(np.nanargmin(self.model.r2)) if np.isfinite(self.model.r2).any() else None
 
 
 def explained(validation: Validation) -> float:
-    """Share of the torque's variance that is explained, mean of the joints; a joint counts as 0 at least."""
+    """R² of the torque, mean of the joints; a joint counts as 0 at least."""
     known = validation.r2[~np.isnan(validation.r2)]
     return float(np.maximum(known, 0.0).mean()) if known.size else float("nan")
 
@@ -204,12 +192,11 @@ class ResidualCorrelation:
     def of(cls, cutoff: float, comparisons: Sequence[TorqueComparison]) -> ResidualCorrelation:
         """Errors after a low-pass at `cutoff` Hz."""
         chosen = max(comparisons, key=lambda one: len(one.time))
-        rows, step = chosen.longest, chosen.step
-        length = rows.stop - rows.start
+        step, parts = chosen.step, stretches(chosen.time)
+        length = max(own.stop - own.start for own in parts)
         count = int(max(1, min(LONGEST_LAG / step, length // 2)))
         error = chosen.error - chosen.error.mean(axis=0)
-        parts = [error[own] for own in chosen.stretches]
-        values = np.array([_products(parts, lag) for lag in range(count + 1)])
+        values = np.array([_products([error[own] for own in parts], lag) for lag in range(count + 1)])
         power = np.where(values[0] > 0, values[0], np.nan)
         every = max(1, round(step * chosen.rate))
         noise = _noise(LowPass(cutoff, chosen.rate))[: every * (count + 1) : every]
@@ -261,30 +248,3 @@ def _noise(low_pass: LowPass) -> NDArray:
     frequency = np.fft.rfftfreq(FILTER_SAMPLES, 1 / low_pass.rate)
     values = np.fft.irfft(low_pass.gain(frequency) ** 2)
     return values / values[0]
-
-
-# Torque over time: measured, by the identified model and by the URDF, with the errors of both below.
-
-
-def window(comparison: TorqueComparison) -> slice:
-    """Rows that are shown: the middle of the longest stretch."""
-    return middle(comparison.longest)
-
-
-def series_panels(robot: RobotModel, comparison: TorqueComparison) -> Iterator[Panel]:
-    """A panel per joint, base to tip; its RMS is that of the whole recording."""
-    rows = window(comparison)
-    for joint, (name, unit) in enumerate(zip(robot.joint_names, joint_units(robot), strict=True)):
-        measured, identified, urdf = (
-            x[:, joint] for x in (comparison.measured, comparison.identified, comparison.urdf)
-        )
-        rms, urdf_rms = (float(np.sqrt(np.mean((measured - predicted) ** 2))) for predicted in (identified, urdf))
-        picture = prediction_plot(
-            f"Torque of {name} over time, measured and predicted",
-            f"torque ({unit.effort})",
-            comparison.time[rows],
-            measured[rows],
-            identified[rows],
-            urdf=urdf[rows],
-        )
-        yield Panel(name, f"URDF off by {with_unit(urdf_rms, unit.effort, 2)}", picture, rms, unit.effort)

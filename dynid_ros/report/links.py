@@ -1,4 +1,4 @@
-"""The report of a link identification: one HTML file that needs nothing else."""
+"""The report of a link identification."""
 
 from __future__ import annotations
 
@@ -10,17 +10,27 @@ from numpy.typing import NDArray
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.identification.links.link_result import WEAK, LinkResult
-from dynid_ros.identified.identified_file import new_document
 from dynid_ros.recording import Recording
-from dynid_ros.report.formats import brief, counted, joint_units, listed, share, significant, with_unit
-from dynid_ros.report.friction import FAMILIES, friction_rows
+from dynid_ros.report.formats import (
+    brief,
+    counted,
+    fixed,
+    joint_units,
+    listed,
+    percent,
+    share,
+    significant,
+    with_unit,
+)
+from dynid_ros.report.friction import friction_section
 from dynid_ros.report.link_parameters import (
     BaseRow,
-    base_plot,
     base_rows,
-    hidden_rows,
+    base_section,
+    hidden_section,
     link_rows,
-    weak_rows,
+    link_section,
+    weak_table,
     weight_plot,
 )
 from dynid_ros.report.link_quality import (
@@ -30,17 +40,30 @@ from dynid_ros.report.link_quality import (
     TorqueComparison,
     agreement,
     explained,
-    series_panels,
-    window,
 )
-from dynid_ros.report.page import Condition, Tile, condition, write_page
+from dynid_ros.report.page import (
+    Beside,
+    Condition,
+    Figures,
+    Folded,
+    Legend,
+    Plot,
+    Section,
+    Table,
+    Text,
+    Tile,
+    agreement_table,
+    condition,
+    result_page,
+)
+from dynid_ros.report.plots import prediction_panels, shown_rows
 
 # What was found of the links and how good it is, for those who read nothing else.
 
 
-def sentences(result: LinkResult, quality: LinkQuality, rows: Sequence[BaseRow], duration: float) -> list[str]:
-    """What was identified, what it explains, where it is worst, and where the URDF is wrong."""
-    found = [_identified(result, duration), _explains(quality)]
+def _sentences(result: LinkResult, quality: LinkQuality, rows: Sequence[BaseRow], duration: float) -> list[str]:
+    """What was identified, its R², where it is worst, and where the URDF is wrong."""
+    found = [_identified(result, duration), _r2(quality)]
     if quality.repeated:
         found.append(
             "The recordings not used to fit repeat the motion of those that were: they show that the result repeats, "
@@ -50,7 +73,7 @@ def sentences(result: LinkResult, quality: LinkQuality, rows: Sequence[BaseRow],
     return found + _urdf(rows) + _truth(rows)
 
 
-def tiles(
+def _tiles(
     result: LinkResult, quality: LinkQuality, rows: Sequence[BaseRow], weak: int, conditioning: Condition
 ) -> list[Tile]:
     """The same in numbers."""
@@ -58,14 +81,14 @@ def tiles(
     errors = [with_unit(value, unit.effort, 2) for value, unit in zip(quality.model.rms, units, strict=True)]
     found = [
         Tile(
-            "Torque explained",
+            "R² of the torque",
             share(explained(quality.model)),
-            f"URDF: {share(explained(quality.urdf))}; R², mean of the joints, on {quality.evidence}",
+            f"URDF: {share(explained(quality.urdf))}; mean of the joints, on {quality.evidence}",
         )
     ]
     if quality.worst is not None:
         worst = quality.worst
-        note = f"of the torque of {names[worst]} explained; off by {errors[worst]} RMS"
+        note = f"R² of {names[worst]}; off by {errors[worst]} RMS"
         found.append(Tile("Worst joint", share(quality.model.r2[worst]), note))
     largest = int(np.argmax(quality.model.rms))
     one_unit = len({unit.effort for unit in units}) == 1
@@ -75,13 +98,12 @@ def tiles(
     values = result.base_parameters.values
     decided = int(np.isfinite(values).sum())
     note = f"friction included; {weak} with a standard error above 30 %"
-    found.append(Tile("Base parameters decided", f"{decided} of {len(values)}", note))
+    found.append(Tile("Base parameters determined", f"{decided} of {len(values)}", note))
     known = [row for row in rows if row.known]
     if known:
         covered = sum(row.covered for row in known)
         found.append(Tile("95 % intervals that hold the truth", f"{covered} of {len(known)}", "of the links"))
-    found.append(Tile("Condition number", significant(result.condition_number), conditioning.word))
-    return found
+    return [*found, conditioning.tile]
 
 
 def correlation_meaning(correlation: ResidualCorrelation, joints: Sequence[str], stretch: float) -> list[str]:
@@ -102,15 +124,15 @@ def correlation_meaning(correlation: ResidualCorrelation, joints: Sequence[str],
     )
     whose = "all joints" if len(lasting) == len(joints) else listed(lasting)
     found = [
-        f"The errors of {whose} are not noise of the sensors: they stay alike for {longest}. They are what the "
+        f"The errors of {whose} are not noise of the sensors: they stay correlated for {longest}. They are what the "
         "model lacks, mostly friction, which changes with the motion. The standard errors allow for it: they come from "
         "how much stretches of different motion differ, not from how many samples there are."
     ]
     slow = [name for name, value in zip(joints, correlation.memory, strict=True) if value > stretch]
     if slow:
         found.append(
-            f"These stretches are {significant(stretch, 2)} s long; errors of {listed(slow)} stay alike for longer, "
-            "so that intervals there are too narrow. Record longer to widen the stretches."
+            f"These stretches are {significant(stretch, 2)} s long; errors of {listed(slow)} stay correlated for "
+            "longer, so that intervals there are too narrow. Record longer to widen the stretches."
         )
     return found
 
@@ -121,14 +143,14 @@ def _identified(result: LinkResult, duration: float) -> str:
     what = f"{counted(links, 'base parameter')} of {counted(result.robot.n_joints, 'link')}"
     also = f" and {counted(friction, 'friction coefficient')}" if friction else ""
     open_ = int(np.count_nonzero(~np.isfinite(result.base_parameters.values)))
-    but = f", but for {open_} that this motion does not decide" if open_ else ""
+    but = f", but for {open_} that this motion does not determine" if open_ else ""
     return f"{what}{also} were identified from {counted(len(result.sources), 'recording')}, {brief(duration)} s{but}."
 
 
-def _explains(quality: LinkQuality) -> str:
+def _r2(quality: LinkQuality) -> str:
     text = (
-        f"On {quality.evidence}, your URDF explains {share(explained(quality.urdf))} of the torque, the identified "
-        f"model {share(explained(quality.model))} (R², mean of the joints; friction is fitted in both)"
+        f"On {quality.evidence}, R² of the torque is {share(explained(quality.urdf))} with your URDF and "
+        f"{share(explained(quality.model))} with the identified model (mean of the joints; friction is fitted in both)"
     )
     return text + ("." if quality.unseen else "; another recording would show how well it predicts.")
 
@@ -140,8 +162,8 @@ def _worst(result: LinkResult, quality: LinkQuality) -> list[str]:
     unit = joint_units(result.robot)[i].effort
     torque, error = (with_unit(values[i], unit, 2) for values in (quality.torque_rms, quality.model.rms))
     return [
-        f"Least is explained of {result.robot.joint_names[i]}, {share(quality.model.r2[i])}: of its {torque}, the "
-        f"model is off by {error} (RMS)."
+        f"R² is lowest at {result.robot.joint_names[i]}, {share(quality.model.r2[i])}: of its {torque}, the model is "
+        f"off by {error} (RMS)."
     ]
 
 
@@ -204,47 +226,140 @@ def write_link_report(
     seen = [TorqueComparison.of(result, recording) for recording in fitted]
     fresh = [TorqueComparison.of(result, recording) for recording in unseen]
     quality = LinkQuality.of(robot.joint_names, seen, fresh)
-    longest = max(quality.shown, key=lambda one: len(one.time))
-    correlation = ResidualCorrelation.of(signals.cutoff, quality.shown)
     rows = base_rows(result, truth)
-    weak = list(weak_rows(result, WEAK))
+    weak = weak_table(result)
     duration = sum(len(one.time) * one.step for one in seen)
     conditioning = condition(
         result.condition_number, "faster and more varied motion", "Move all joints at once, faster and further."
     )
-    friction = friction_rows(result, seen)
-    links = link_rows(result)
-    source = new_document(robot, result.sources, result.settings)["source"]
-    shown = longest.time[window(longest)]
+    cutoffs = {
+        "low-pass of torque and model": f"{brief(signals.cutoff)} Hz",
+        "low-pass of positions": f"{brief(signals.motion_cutoff)} Hz",
+    }
+    return result_page(
+        "Links",
+        "Link identification",
+        robot,
+        sentences=_sentences(result, quality, rows, duration),
+        tiles=_tiles(result, quality, rows, len(weak.rows), conditioning),
+        sections=[
+            _torque_section(result, quality),
+            _error_section(result, quality, duration),
+            _agreement_section(result, quality),
+            friction_section(result, seen),
+            base_section(rows, robot.link_names, possible=all(row.identified.possible for row in link_rows(result))),
+            link_section(result),
+            conditioning.section(*_weak(weak)),
+            hidden_section(result),
+            _weight_section(result),
+        ],
+        sources=result.sources,
+        settings=result.settings,
+        shown=cutoffs,
+    ).write(path)
+
+
+def _torque_section(result: LinkResult, quality: LinkQuality) -> Section:
+    longest = max(quality.shown, key=lambda one: len(one.time))
+    rows = shown_rows(longest.time)
+    shown = longest.time[rows]
+    kept = Text("No recording was kept back: these are the data that the model was fitted to.", "bold")
+    unseen = ", which was not used to fit" if quality.unseen else ""
+    return Section(
+        "Measured and predicted torque",
+        [
+            *([] if quality.unseen else [kept]),
+            f"{brief(shown[-1] - shown[0])} s from the middle of {longest.recording}{unseen}, all through the same "
+            f"low-pass at {brief(result.model.signals.cutoff)} Hz. Below the torque is the error of both models, "
+            "magnified. The URDF has its own links, and friction fitted as for the identified model. Errors in the "
+            "captions are RMS over the whole recording.",
+            Legend({"measured": "measured", "identified": "identified model", "urdf": "URDF"}),
+            Figures(
+                prediction_panels(
+                    result.robot.joint_names,
+                    [unit.effort for unit in joint_units(result.robot)],
+                    longest.time,
+                    longest.measured,
+                    longest.identified,
+                    rows=rows,
+                    urdf=longest.urdf,
+                )
+            ),
+        ],
+    )
+
+
+def _error_section(result: LinkResult, quality: LinkQuality, duration: float) -> Section:
+    names = result.robot.joint_names
+    correlation = ResidualCorrelation.of(result.model.signals.cutoff, quality.shown)
     stretch = duration / (np.median(result.base_parameters.dof) + 1)
-    return write_page(
-        path,
-        "links.html.j2",
-        robot=robot,
-        result=result,
-        units=joint_units(robot),
-        source=source,
-        settings=source["settings"] | _cutoffs(result),
-        quality=quality,
-        sentences=sentences(result, quality, rows, duration),
-        tiles=tiles(result, quality, rows, len(weak), conditioning),
-        conditioning=conditioning,
-        panels=list(series_panels(robot, longest)),
-        panel_recording=longest.recording,
-        panel_seconds=brief(shown[-1] - shown[0]),
-        correlations=[correlation.picture(i, name) for i, name in enumerate(robot.joint_names)],
-        correlation_meaning=correlation_meaning(correlation, robot.joint_names, stretch),
-        validations=[agreement(robot.joint_names, [one], lambda own: own.identified) for one in quality.shown],
-        friction=friction,
-        families={key: label for key, label in FAMILIES.items() if any(row.of(key) for row in friction)},
-        base_figures=_figures(result, rows),
-        base_rows=rows,
-        links=links,
-        possible=all(link.identified.possible for link in links),
-        hidden=hidden_rows(result),
-        weak=weak,
-        weak_limit=WEAK,
-        weights=weight_plot(result.scores, result.settings["prior_weight"]) if result.scores else "",
+    return Section(
+        "What the errors are",
+        [
+            f"Autocorrelation of the errors on {quality.evidence}: how correlated two errors are that lie so far "
+            "apart in time. White noise of the sensors, through the same low-pass, would stay within the band.",
+            Figures([Plot(correlation.picture(i, name), name) for i, name in enumerate(names)], small=True),
+            *map(Text, correlation_meaning(correlation, names, stretch)),
+        ],
+    )
+
+
+def _agreement_section(result: LinkResult, quality: LinkQuality) -> Section:
+    units = joint_units(result.robot)
+    unseen = [("R²", "unseen")] * quality.unseen
+    columns = [("Torque", "RMS"), ("Error", "RMS"), ("Relative", "error ÷ torque"), *unseen, ("R²", "fit")]
+    others = [("R²", "URDF, unseen" if quality.unseen else "URDF"), ("Error of URDF", "RMS")]
+    rows = [
+        [
+            name,
+            with_unit(quality.torque_rms[i], units[i].effort),
+            with_unit(quality.model.rms[i], units[i].effort),
+            percent(quality.model.relative_rms[i]),
+            *[fixed(quality.model.r2[i], 4)] * quality.unseen,
+            fixed(quality.fit.r2[i], 4),
+            fixed(quality.urdf.r2[i], 4),
+            with_unit(quality.urdf.rms[i], units[i].effort),
+        ]
+        for i, name in enumerate(result.robot.joint_names)
+    ]
+    each = [agreement(result.robot.joint_names, [one], lambda own: own.identified) for one in quality.shown]
+    parts = [part for one in each for part in (Text(one.recording, "heading"), agreement_table(one, units))]
+    return Section(
+        "Agreement by joint",
+        [
+            f"RMS over {quality.evidence}. R² is the model's share of the torque's variance: 1 is all of it, below 0 a "
+            "constant would do better.",
+            Table(["Joint", *columns, *others], rows),
+            *([Folded("Each recording by itself", parts)] if len(each) > 1 else []),
+        ],
+    )
+
+
+def _weak(table: Table) -> list[Folded]:
+    if not table.rows:
+        return []
+    intro = (
+        "Of its value; the weakest first. One that is nearly zero is weak by this measure even if its interval is "
+        "narrow. The last column is the parameter whose error goes along with it most: motion that separates the two "
+        "would help."
+    )
+    return [
+        Folded(f"{counted(len(table.rows), 'parameter')} with a standard error above {percent(WEAK)}", [intro, table])
+    ]
+
+
+def _weight_section(result: LinkResult) -> Section | None:
+    if not result.scores:
+        return None
+    weight = result.settings["prior_weight"]
+    return Section(
+        f"Weight of the URDF: {weight:g}",
+        [
+            Beside([Plot(weight_plot(result.scores, weight))]),
+            "Prediction error on samples left out of the fit, over the noise of each joint, by how strongly the links "
+            "are regularised towards the URDF. Of the weights that predict as well as the best, as far as the parts "
+            "left out determine it, the largest is taken.",
+        ],
     )
 
 
@@ -261,21 +376,3 @@ def _check(result: LinkResult, fitted: Sequence[Recording], unseen: Sequence[Rec
         raise IdentificationError(
             f"report: true parameters have shape {np.shape(truth)}; expected ({size},), all finite, ten for each link"
         )
-
-
-def _figures(result: LinkResult, rows: list) -> dict[str, str]:
-    """A plot per link that has base parameters, base to tip."""
-    found = {}
-    for k, name in enumerate(result.robot.link_names):
-        own = [row for row in rows if row.link == k]
-        if own:
-            found[name] = base_plot(name, own)
-    return found
-
-
-def _cutoffs(result: LinkResult) -> dict[str, str]:
-    signals = result.model.signals
-    return {
-        "low-pass of torque and model": f"{brief(signals.cutoff)} Hz",
-        "low-pass of positions": f"{brief(signals.motion_cutoff)} Hz",
-    }

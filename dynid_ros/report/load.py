@@ -1,8 +1,8 @@
-"""The report of a load identification: one HTML file that needs nothing else."""
+"""The report of a load identification."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,15 +15,39 @@ from dynid_ros.identification.equations import Equations
 from dynid_ros.identification.load.load_fit import LoadColumns
 from dynid_ros.identification.load_result import LoadResult, alike
 from dynid_ros.identification.wrench_frame import AXES, UNITS
-from dynid_ros.identified.identified_file import new_document
 from dynid_ros.model.inertia import LOAD_NAMES, STATIC
-from dynid_ros.report.drawing import Panel, thinned
-from dynid_ros.report.formats import as_fine_as, brief, fixed, joint_units, listed, share, significant
+from dynid_ros.report.drawing import thinned
+from dynid_ros.report.formats import (
+    MISSING,
+    as_fine_as,
+    brief,
+    fixed,
+    joint_units,
+    listed,
+    percent,
+    share,
+    significant,
+    with_unit,
+)
 from dynid_ros.report.load_views import load_views
-from dynid_ros.report.page import Condition, Tile, condition, write_page
-from dynid_ros.report.plots import middle, prediction_plot
+from dynid_ros.report.page import (
+    Bullets,
+    Code,
+    Condition,
+    Figures,
+    Folded,
+    Legend,
+    Plot,
+    Section,
+    Table,
+    Text,
+    Tile,
+    condition,
+    result_page,
+)
+from dynid_ros.report.plots import prediction_panels, shown_rows
 
-# What was measured of a load beside what the identified load says, over time.
+# What was measured of a load, compared with what the identified load exerts.
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,43 +104,6 @@ class LoadEvidence:
         size = self.measured_rms
         return np.where(size > 0, 1 - (self.residual_rms / np.where(size > 0, size, 1.0)) ** 2, 0.0)
 
-    @property
-    def longest(self) -> slice:
-        """Rows of the longest stretch of one recording without a gap."""
-        step = float(np.median(np.diff(self.time))) if len(self.time) > 1 else 1.0
-        ends = np.flatnonzero((np.diff(self.time) > 1.5 * abs(step)) | (np.diff(self.recording) != 0)) + 1
-        stretches = [slice(*pair) for pair in zip([0, *ends], [*ends, len(self.time)], strict=True)]
-        return max(stretches, key=lambda rows: rows.stop - rows.start)
-
-
-# Torque, or wrench, of a load over time: measured, and by the identified load, with the error below.
-
-
-def shown_rows(evidence: LoadEvidence, static: bool) -> NDArray:
-    """Rows that are shown: some of all dwells, or the middle of the longest stretch of motion."""
-    if static:
-        return thinned(len(evidence.time))
-    rows = middle(evidence.longest)
-    return np.arange(rows.start, rows.stop)
-
-
-def load_panels(
-    channels: Sequence[str], units: Sequence[str], evidence: LoadEvidence, *, static: bool
-) -> Iterator[Panel]:
-    """A panel per channel; its RMS is that of all equations."""
-    rows = shown_rows(evidence, static)
-    error = evidence.measured - evidence.load
-    for c, (name, unit) in enumerate(zip(channels, units, strict=True)):
-        picture = prediction_plot(
-            f"{name}: of the load, measured and identified",
-            f"{'torque' if 'm' in unit else 'force'} ({unit})",
-            rows + 1 if static else evidence.time[rows],
-            evidence.measured[rows, c],
-            evidence.load[rows, c],
-            rests=static,
-        )
-        yield Panel(name, "", picture, float(np.sqrt(np.mean(error[:, c] ** 2))), unit)
-
 
 # Mass, centre and inertia of a load in rows, with their 95 % intervals.
 
@@ -146,9 +133,11 @@ class LoadRow:
     note: str = ""
 
     @property
-    def doubtful(self) -> bool:
-        """Whether the interval is wider than the number is large."""
-        return not self.half < abs(self.alone)
+    def cells(self) -> tuple[str, str, str, str]:
+        """Of the table."""
+        alone = as_fine_as(self.alone, self.half) if np.isfinite(self.alone) else ""
+        half = f"± {significant(self.half, 2)} {self.unit}"
+        return self.name, f"{as_fine_as(self.value, self.half)} {self.unit}", f"{alone} {half}".strip(), self.note
 
 
 def load_rows(result: LoadResult) -> list[LoadRow]:
@@ -184,14 +173,9 @@ def inertia_is_a_guess(result: LoadResult) -> bool:
     return knows_inertia(result) and bool((result.possible.moment_errors > result.possible.moments).all())
 
 
-def beside_rows(result: LoadResult) -> Sequence[tuple[str, float, float]]:
-    """Name, value and standard error of what was estimated beside the load."""
-    return [(name, value, error) for name, (value, error) in result.nuisance.items()]
-
-
 def _axis(result: LoadResult, number: int, axis: NDArray) -> str:
     if any(number in pair for pair in result.possible.alike):
-        return "its axis means nothing: another moment is too much like it"
+        return "its axis is undetermined: another moment is too close to it"
     return f"about ({', '.join(f'{c:.2f}' for c in axis)})".replace("-", "−")
 
 
@@ -199,11 +183,11 @@ def _axis(result: LoadResult, number: int, axis: NDArray) -> str:
 
 
 POOR = 0.5
-"""Share explained, below which a channel is named."""
+"""R² below which a channel is named."""
 
 
-def sentences(result: LoadResult, evidence: LoadEvidence) -> list[str]:
-    """Mass and centre, inertia, and what the load explains."""
+def _sentences(result: LoadResult, evidence: LoadEvidence) -> list[str]:
+    """Mass and centre, inertia, and R² of the load."""
     mass, *rest = load_rows(result)
     if np.isnan(mass.value):
         return [
@@ -233,7 +217,7 @@ def sentences(result: LoadResult, evidence: LoadEvidence) -> list[str]:
     return [*found, _explained(result.channels, evidence)]
 
 
-def tiles(result: LoadResult, evidence: LoadEvidence, conditioning: Condition) -> list[Tile]:
+def _tiles(result: LoadResult, evidence: LoadEvidence, conditioning: Condition) -> list[Tile]:
     """The same in numbers."""
     mass, *rest = load_rows(result)
     half = f"± {significant(mass.half, 2)} kg, 95 % interval by the data alone"
@@ -244,20 +228,20 @@ def tiles(result: LoadResult, evidence: LoadEvidence, conditioning: Condition) -
         note = f"of the centre of mass from the origin of {result.frame}; each coordinate ± {significant(spread, 2)} mm"
         found.append(Tile("Distance", f"{fixed(distance, 0)} mm", f"{note} at most"))
         explained = evidence.explained
-        note = f"of what is measured; worst {result.channels[int(np.argmin(explained))]}, {share(explained.min())}"
-        found.append(Tile("Explained by the load", share(float(np.mean(explained))), note))
-    found.append(Tile("Condition number", significant(result.condition_number), conditioning.word))
-    return found
+        lowest = result.channels[int(np.argmin(explained))]
+        note = f"uncentred, of what is measured; lowest {lowest}, {share(explained.min())}"
+        found.append(Tile("R² of the load", share(float(np.mean(explained))), note))
+    return [*found, conditioning.tile]
 
 
 def _explained(channels: Sequence[str], evidence: LoadEvidence) -> str:
     shares = evidence.explained
     poor = [name for name, value in zip(channels, shares, strict=True) if value < POOR]
     text = (
-        f"It explains {share(float(np.mean(shares)))} of what is measured beside the arm itself, offsets, bias and "
-        "friction (R², mean of the channels)"
+        f"R² of the load is {share(float(np.mean(shares)))}, of what is measured besides the arm itself, offsets, "
+        "bias and friction (uncentred, mean of the channels)"
     )
-    return f"{text}; of {listed(poor)} less than half." if poor else f"{text}."
+    return f"{text}; less than half at {listed(poor)}." if poor else f"{text}."
 
 
 def write_load_report(
@@ -282,39 +266,111 @@ def write_load_report(
             f"report: {evidence.measured.shape[1]} channels measured; expected {', '.join(result.channels)}"
         )
     robot, static = result.robot, result.n_load == STATIC
-    torques = tuple(result.channels) == tuple(robot.joint_names)
-    by_axis = dict(zip(AXES, UNITS, strict=True))
-    units = [unit.effort for unit in joint_units(robot)] if torques else [by_axis[name] for name in result.channels]
     conditioning = condition(
         result.condition_number,
         "more varied poses" if static else "faster and more varied motion",
         "Turn the load against gravity about several axes." + ("" if static else " Move the wrist faster."),
     )
-    source = new_document(robot, result.sources, result.settings)["source"]
-    rows = shown_rows(evidence, static)
-    shown = evidence.time[rows]
-    return write_page(
-        path,
-        "load.html.j2",
-        robot=robot,
-        result=result,
-        static=static,
-        torques=torques,
-        source=source,
-        settings=source["settings"],
-        sentences=sentences(result, evidence),
-        tiles=tiles(result, evidence, conditioning),
-        rows=load_rows(result),
-        knows_inertia=knows_inertia(result),
-        alike=[f"{text[0].upper()}{text[1:]}." for text in map(str.strip, alike(result))]
-        if knows_inertia(result)
-        else [],
-        views=load_views(result),
-        panels=list(load_panels(result.channels, units, evidence, static=static)),
-        panel_seconds=brief(float(shown[-1] - shown[0])),
-        panel_recording=result.sources[int(evidence.recording[rows[0]])],
-        channels=list(zip(result.channels, units, evidence.measured_rms, evidence.residual_rms, strict=True)),
-        beside=beside_rows(result),
-        conditioning=conditioning,
-        drivers=dict(drivers or {}),
+    return result_page(
+        "Load",
+        "Load identification",
+        robot,
+        sentences=_sentences(result, evidence),
+        tiles=_tiles(result, evidence, conditioning),
+        sections=[
+            _load_section(result),
+            _signal_section(result, evidence, static=static),
+            conditioning.section(*([Text("Remarks", "heading"), Bullets(result.remarks)] if result.remarks else [])),
+            _driver_section(drivers or {}),
+        ],
+        sources=result.sources,
+        settings=result.settings,
+    ).write(path)
+
+
+def _load_section(result: LoadResult) -> Section:
+    inertia = knows_inertia(result)
+    correlated = [f"{text[0].upper()}{text[1:]}." for text in map(str.strip, alike(result))] if inertia else []
+    legend = {"dot uncompensated": "centre of mass; shaded, where it is in 95 of 100 cases"}
+    if inertia:
+        legend["ellipse"] = "ellipsoid of uniform density with this mass and inertia"
+        legend["thin ellipse"] = "others that the data allow"
+    views = [Plot(picture, name) for name, picture in load_views(result).items()]
+    return Section(
+        "The load",
+        [
+            f"In the frame of {result.frame}{', inertia about the centre of mass along its axes' if inertia else ''}. "
+            "“Data alone” is the estimate without any prior, with its 95 % interval; the other column is the "
+            "physically consistent body nearest to it, which is what is written and handed to controllers.",
+            Table(("", "Consistent body", "Data alone", ""), [row.cells for row in load_rows(result)], words=[3]),
+            *map(Text, correlated),
+            *([Legend(legend | {"arrow": f"axes of {result.frame}"}), Figures(views)] if views else []),
+        ],
     )
+
+
+def _signal_section(result: LoadResult, evidence: LoadEvidence, *, static: bool) -> Section:
+    robot = result.robot
+    torques = tuple(result.channels) == tuple(robot.joint_names)
+    by_axis = dict(zip(AXES, UNITS, strict=True))
+    units = [unit.effort for unit in joint_units(robot)] if torques else [by_axis[name] for name in result.channels]
+    # some of all dwells, or the middle of the longest stretch of motion
+    rows = (
+        thinned(len(evidence.time))
+        if static
+        else np.arange(len(evidence.time))[shown_rows(evidence.time, evidence.recording)]
+    )
+    shown = evidence.time[rows]
+    what = (
+        "Measured torque less that of the arm alone, and less what changed of offsets and friction"
+        if torques
+        else "Measured wrench less the bias of the sensor"
+    )
+    seconds, source = brief(float(shown[-1] - shown[0])), result.sources[int(evidence.recording[rows[0]])]
+    how = (
+        "Each point is a dwell."
+        if static
+        else f"{seconds} s from the middle of {source}, all through the same low-pass. Below is the error, magnified."
+    )
+    size, error = evidence.measured_rms, evidence.residual_rms
+    signals = [
+        (
+            name,
+            with_unit(size[c], unit),
+            with_unit(error[c], unit),
+            percent(error[c] / size[c]) if size[c] > 0 else MISSING,
+        )
+        for c, (name, unit) in enumerate(zip(result.channels, units, strict=True))
+    ]
+    others = [(name, significant(value), significant(error, 2)) for name, (value, error) in result.nuisance.items()]
+    return Section(
+        f"{'Torque' if torques else 'Wrench'} of the load",
+        [
+            f"{what}, compared with that of the load above. {how} Errors in the captions are RMS over all data.",
+            Legend({"measured": "measured", "identified": "identified load"}),
+            Figures(
+                prediction_panels(
+                    result.channels,
+                    units,
+                    1 + np.arange(len(evidence.time)) if static else evidence.time,
+                    evidence.measured,
+                    evidence.load,
+                    rows=rows,
+                    quantity="torque" if torques else "wrench",
+                    rests=static,
+                )
+            ),
+            Table(
+                ("Joint" if torques else "Axis", ("Measured", "RMS"), ("Residual", "RMS"), "Residual ÷ measured"),
+                signals,
+            ),
+            Table(("", "Value", "Standard error"), others, folded="Estimated with the load"),
+        ],
+    )
+
+
+def _driver_section(drivers: Mapping[str, str]) -> Section:
+    where = "The same texts are in the folder drivers beside this page. Each says in which frame it takes the numbers."
+    texts = [Folded(name, [Code(text)]) for name, text in drivers.items()]
+    none = Text("None: no load is known that a driver could be told.")
+    return Section("Settings for drivers", [where, *texts] if texts else [none])

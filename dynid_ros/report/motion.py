@@ -1,4 +1,4 @@
-"""The report of a designed motion: one HTML file that needs nothing else."""
+"""The report of a designed motion."""
 
 from __future__ import annotations
 
@@ -10,14 +10,28 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid_ros import __version__
 from dynid_ros.excitation import FourierPlan, Plan
 from dynid_ros.information.motion_quality import MotionQuality
 from dynid_ros.model import RobotModel
-from dynid_ros.report.formats import brief, counted, listed, significant
+from dynid_ros.report.formats import brief, counted, fixed, listed, significant
 from dynid_ros.report.motion_plots import COLORS, PathViews, distance_plot, search_plot, spectrum_plot
 from dynid_ros.report.motion_use import MotionUse, use_panels, use_rows
-from dynid_ros.report.page import Tile, condition, write_page
+from dynid_ros.report.page import (
+    Beside,
+    Bullets,
+    Facts,
+    Figures,
+    Legend,
+    Page,
+    Plot,
+    Section,
+    Table,
+    Text,
+    Tile,
+    condition,
+    fingerprints,
+    robot_facts,
+)
 from dynid_ros.trajectories import MotionLimits, Workspace
 from dynid_ros.trajectories.limits import unknown_torques
 
@@ -46,16 +60,16 @@ def _words(joint_names: tuple[str, ...], used: NDArray, described: NDArray) -> s
     from_urdf = np.all(used == described, axis=0)
     sources = np.where(np.isinf(used).all(axis=0), NONE, np.where(from_urdf, URDF, GIVEN))
     found, counts = np.unique(sources, return_counts=True)
-    usual = found[np.argmax(counts)]
+    most = found[np.argmax(counts)]
     others = [
         f"{source} for {listed([name for name, own in zip(joint_names, sources, strict=True) if own == source])}"
         for source in found
-        if source != usual
+        if source != most
     ]
-    return ", ".join([str(usual), *others])
+    return ", ".join([str(most), *others])
 
 
-# What the checks of a planned motion leave undetermined, said so that nobody takes it for checked.
+# What is not checked of a planned motion, said so that nobody takes it for checked.
 
 
 def not_checked(robot: RobotModel, limits: MotionLimits, workspace: Workspace) -> list[str]:
@@ -79,7 +93,7 @@ def _links(workspace: Workspace) -> Iterator[str]:
             + (", and with clearance 0 they are not kept apart." if not workspace.clearance else ".")
         )
     if bodies.left_out:
-        yield f"Nothing tells where {listed(list(bodies.left_out))} are: they are not looked at."
+        yield f"It is not known where {listed(list(bodies.left_out))} are: they are not looked at."
     if workspace.exempt:
         yield f"These are too near in every pose, and not kept apart: {listed(list(workspace.exempt))}."
 
@@ -133,10 +147,10 @@ class DesignedMotion:
         kind: of motion, a key of `KINDS`.
         target: what it is to show, a key of `TARGETS`.
         settings: what was asked for, by name.
-        quality: what the motion excites; None: not judged, for the reason in `not_judged`.
+        quality: what the motion determines; None: not judged, for the reason in `not_judged`.
         not_judged: why not.
         recorded: what was recorded already and is added to.
-        known_condition: condition number of that alone; infinite where parameters are open.
+        known_condition: condition number of that alone; infinite where parameters are undetermined.
 
     """
 
@@ -177,13 +191,13 @@ class DesignedMotion:
 
     def sentences(self) -> list[str]:
         """What the motion is, what it shows and what it keeps to."""
-        told = [f"{KINDS[self.kind]}, for {self.plan.duration:.1f} s: to show {TARGETS[self.target]}."]
+        found = [f"{KINDS[self.kind]}, for {self.plan.duration:.1f} s: to show {TARGETS[self.target]}."]
         if self.quality is not None:
-            told.append(self._shown(self.quality))
+            found.append(self._shown(self.quality))
         if self.recorded:
-            told.append(f"It adds to {counted(len(self.recorded), 'recording')}, and is judged by itself here.")
-        told.append("It keeps to the limits of all joints and to the workspace that was described.")
-        return told
+            found.append(f"It adds to {counted(len(self.recorded), 'recording')}, and is judged by itself here.")
+        found.append("It keeps to the limits of all joints and to the workspace that was described.")
+        return found
 
     def tiles(self) -> list[Tile]:
         """The same in numbers."""
@@ -191,7 +205,7 @@ class DesignedMotion:
         number = self.condition_number
         if not np.isnan(number):
             value = significant(number) if np.isfinite(number) else "∞"
-            note = condition(number).word if np.isfinite(number) else "some parameters stay open"
+            note = condition(number).word if np.isfinite(number) else "some parameters are undetermined"
             found.append(Tile("Condition number", value, note + (", with what was recorded" if self.recorded else "")))
         if self.use.approaches:
             nearest = self.use.approaches[0]
@@ -204,18 +218,18 @@ class DesignedMotion:
         return found
 
     def before(self) -> str:
-        """What the recordings tell without this motion."""
+        """What the recordings determine without this motion."""
         if np.isfinite(self.known_condition):
             return (
                 f"condition number {brief(self.known_condition)} alone, {brief(self.condition_number)} with this motion"
             )
-        return f"parameters open alone, condition number {brief(self.condition_number)} with this motion"
+        return f"parameters undetermined alone, condition number {brief(self.condition_number)} with this motion"
 
     def _shown(self, quality: MotionQuality) -> str:
         if quality.enough:
             return f"It shows all {quality.full_rank} of them well enough."
-        told = f"It shows {quality.rank} of {quality.full_rank} combinations of them"
-        return f"{told}, {counted(len(quality.weak), 'parameter')} weakly." if quality.weak else f"{told}."
+        shown = f"It shows {quality.rank} of {quality.full_rank} combinations of them"
+        return f"{shown}, {counted(len(quality.weak), 'parameter')} weakly." if quality.weak else f"{shown}."
 
 
 CRITERIA = {
@@ -228,37 +242,121 @@ LISTED = 20
 
 
 def write_design_report(path: str | Path, design: DesignedMotion) -> Path:
-    """Write the report of a motion: beside its limits, in its workspace, and what it tells.
+    """Write the report of a motion: compared with its limits, in its workspace, and what it determines."""
+    robot = design.robot
+    settings = ", ".join(f"{name}: {value}" for name, value in design.settings.items())
+    facts = robot_facts(robot) | _surroundings(design) | {"Limits": design.limit_sources}
+    facts |= {"Recorded before": ", ".join(design.recorded)} if design.recorded else {}
+    facts |= {"Settings": settings or "as they are by default", "Fingerprints": fingerprints(robot)}
+    return Page(
+        f"Motion of {robot.name}",
+        "Designed motion",
+        robot.name,
+        design.sentences(),
+        design.tiles(),
+        [
+            Section(
+                "What was not checked",
+                [
+                    Text("This motion was planned, not tried. Before it runs on the arm, see to these yourself:"),
+                    Bullets(design.not_checked),
+                ],
+            ),
+            _limit_section(design.use),
+            _path_section(design),
+            _distance_section(design.use),
+            _quality_section(design),
+            Section("Robot and settings", [Facts(facts)]),
+        ],
+        made="Designed",
+    ).write(path)
 
-    Args:
-        path: of the HTML file; folders are made.
-        design: the motion and what it was designed with.
 
-    """
-    use, plan = design.use, design.plan
-    fourier = plan if isinstance(plan, FourierPlan) else None
-    spectrum = _spectrum(design)
-    return write_page(
-        path,
-        "design.html.j2",
-        robot=design.robot,
-        design=design,
-        plan=plan,
-        sentences=design.sentences(),
-        tiles=design.tiles(),
-        panels=list(use_panels(use)),
-        rows=list(use_rows(use)),
-        views=PathViews.of(use).pictures(),
-        surroundings=_surroundings(design),
-        distances=distance_plot(use.time, use.approaches) if use.approaches else "",
-        colors=COLORS,
-        approaches=use.approaches[:LISTED],
-        further=max(len(use.approaches) - LISTED, 0),
-        spectrum="" if spectrum is None else spectrum_plot(spectrum),
-        search="" if fourier is None or not fourier.history else _search(fourier),
-        criterion="" if fourier is None else CRITERIA[fourier.criterion],
-        told=[] if design.quality is None else _grouped(design.quality.summary()),
-        source={"version": __version__},
+def _limit_section(use: MotionUse) -> Section:
+    torque = (
+        "No torque is predicted: the robot's description has no masses."
+        if use.torque is None
+        else "Torques are predicted from the masses of the robot's description, without friction and rotors."
+    )
+    columns = ("Joint", "Position", "Velocity", "Acceleration", "Jerk", "Torque")
+    return Section(
+        "Joints within their limits",
+        [
+            "Dashed lines are the limits of the joint, all of them, before any fraction that the design keeps free; "
+            f"in the caption stands what is used most. {torque}",
+            Figures(use_panels(use)),
+            Table(columns, list(use_rows(use)), folded="Largest values, and parts of the limits"),
+        ],
+    )
+
+
+def _path_section(design: DesignedMotion) -> Section:
+    legend = {"identified": "path", "dot truth": "start", "floor": "floor"}
+    legend |= {"obstacle": "obstacle"} if design.workspace.obstacles else {}
+    legend |= {"dashed": "box that the links stay in"} if design.workspace.box is not None else {}
+    return Section(
+        "Where the arm goes",
+        [
+            f"Path of {design.robot.tip}, and the arm as lines in a few of its poses.",
+            Legend(legend),
+            Figures([Plot(picture, name) for name, picture in PathViews.of(design.use).pictures().items()]),
+        ],
+    )
+
+
+def _distance_section(use: MotionUse) -> Section:
+    if not use.approaches:
+        none = "Nothing was kept apart: no floor and no obstacles are known, and the links are lines without clearance."
+        return Section("Distances", [Text(none, "bold")])
+    rows = [
+        (one.names, f"{fixed(1000 * one.room, 0)} mm", "any time" if one.steady else f"{fixed(one.time, 2)} s")
+        for one in use.approaches[:LISTED]
+    ]
+    further = len(use.approaches) - LISTED
+    return Section(
+        "Distances",
+        [
+            "How much further things are apart than they must be. At the dashed line they would be too near; what is "
+            "300 mm and more apart is not shown.",
+            Legend({color: one.names for color, one in zip(COLORS, use.approaches, strict=False)}),
+            Figures([Plot(distance_plot(use.time, use.approaches))]),
+            Table(("Things", "Least room left", "At"), rows, folded="All that is kept apart"),
+            *([f"And {further} further away."] if further > 0 else []),
+        ],
+    )
+
+
+def _quality_section(design: DesignedMotion) -> Section:
+    fourier = design.plan if isinstance(design.plan, FourierPlan) else None
+    spectrum = None if design.quality is None else design.quality.singular_values
+    spectrum = spectrum if fourier is None else np.array(fourier.singular_values)
+    plots = []
+    if spectrum is not None:
+        also = ", with what was recorded" if design.recorded else ""
+        below = (
+            f"Of the regressor, its columns brought to unit norm{also}: how well each combination of parameters "
+            "shows. The first over the last is the condition number."
+        )
+        plots.append(Plot(spectrum_plot(spectrum), "Singular values", below=below))
+    if fourier is not None and fourier.history:
+        criterion = CRITERIA[fourier.criterion]
+        below = f"The best motion so far that keeps to all limits, by its {criterion}."
+        name = f"Search, {counted(fourier.starts, 'start')}"
+        plots.append(Plot(search_plot(fourier.history, criterion), name, below=below))
+    judged = (
+        [Text(f"It was not judged: {design.not_judged}")]
+        if design.quality is None
+        else [Text("Is it enough?", "heading"), Bullets(_grouped(design.quality.summary()))]
+    )
+    return Section(
+        "What the motion determines",
+        [
+            *([Text(f"Recorded before: {design.before()}.")] if design.recorded else []),
+            Beside(plots),
+            *judged,
+            Text("The plan", "heading"),
+            Bullets(design.plan.summary().splitlines()),
+        ],
     )
 
 
@@ -271,16 +369,6 @@ def _grouped(summary: str) -> list[tuple[str, list[str]]]:
         else:
             found.append((line, []))
     return found
-
-
-def _spectrum(design: DesignedMotion) -> np.ndarray | None:
-    if isinstance(design.plan, FourierPlan):
-        return np.array(design.plan.singular_values)
-    return None if design.quality is None else design.quality.singular_values
-
-
-def _search(plan: FourierPlan) -> str:
-    return search_plot(plan.history, CRITERIA[plan.criterion])
 
 
 def _surroundings(design: DesignedMotion) -> dict[str, str]:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from dynid_ros.model import RobotModel
 from dynid_ros.report.drawing import LIGHT, WIDTH, label_axes, plot_area, svg
 from dynid_ros.report.formats import joint_units, significant
+from dynid_ros.report.page import Plot
 from dynid_ros.trajectories import MotionLimits, Trajectory, Workspace
 from dynid_ros.trajectories.limits import check_times
 
@@ -51,7 +52,7 @@ class Approach(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class MotionUse:
-    """A motion beside its limits.
+    """A motion compared with its limits.
 
     Attributes:
         robot: the arm; its nominal parameters give the torque.
@@ -122,10 +123,10 @@ class MotionUse:
 
     def lines(self) -> list[str]:
         """What comes nearest to what, and what is used most of each limit."""
-        told = []
+        lines = []
         if self.approaches:
             nearest = self.approaches[0]
-            told.append(
+            lines.append(
                 f"nearest: {nearest.names} at {nearest.time:.2f} s, {1000 * nearest.room:.0f} mm more than they must "
                 "be apart"
             )
@@ -134,27 +135,19 @@ class MotionUse:
             if np.isfinite(parts).any():
                 joint = int(np.nanargmax(parts))
                 used.append(f"{kind} {100 * parts[joint]:.0f} % ({self.limits.joint_names[joint]})")
-        return [*told, f"used of the limits: {', '.join(used)}"]
+        return [*lines, f"used of the limits: {', '.join(used)}"]
 
 
 def _part(used: NDArray, limit: NDArray) -> NDArray:
     return np.where(np.isfinite(limit), used / np.where(np.isfinite(limit), limit, 1.0), np.nan)
 
 
-# Motion of each joint over time, beside its limits.
+# Motion of each joint over time, compared with its limits.
 
 
 STRIP, GAP, BOTTOM = 82, 12, 42
 LONGEST = 400
 """Samples in a plot: more of them would be narrower than what they show."""
-
-
-class UsePanel(NamedTuple):
-    """One joint: its name, what it uses most of, and SVG."""
-
-    joint: str
-    note: str
-    picture: str
 
 
 class _Strip(NamedTuple):
@@ -164,13 +157,15 @@ class _Strip(NamedTuple):
     upper: float
 
 
-def use_panels(use: MotionUse) -> Iterator[UsePanel]:
-    """A panel per joint, base to tip: position, velocity, acceleration and torque within their limits."""
+def use_panels(use: MotionUse) -> list[Plot]:
+    """Return a panel per joint, base to tip: position, velocity, acceleration and torque within their limits."""
+    plots = []
     some = np.unique(np.linspace(0, len(use.time) - 1, LONGEST).astype(int))
     for joint, name in enumerate(use.limits.joint_names):
         parts = {kind: values[joint] for kind, values in use.parts.items() if np.isfinite(values[joint])}
         most = max(parts, key=lambda kind: parts[kind])
-        yield UsePanel(name, f"{100 * parts[most]:.0f} % of {most}", _picture(use, joint, name, some))
+        plots.append(Plot(_picture(use, joint, name, some), name, f"{100 * parts[most]:.0f} % of {most}"))
+    return plots
 
 
 def _strips(use: MotionUse, joint: int, some: NDArray) -> Iterator[_Strip]:
@@ -220,7 +215,7 @@ def _draw_strip(axes: Axes, strip: _Strip, time: NDArray) -> None:
     axes.margins(x=0)
 
 
-def use_rows(use: MotionUse) -> Iterator[tuple[str, list[str]]]:
+def use_rows(use: MotionUse) -> Iterator[list[str]]:
     """Joint, and as text its range, and the highest of velocity, acceleration, jerk and torque with parts of limits."""
     position, velocity, acceleration = use.motion
     units = joint_units(use.robot)
@@ -239,7 +234,7 @@ def use_rows(use: MotionUse) -> Iterator[tuple[str, list[str]]]:
                 continue
             highest = np.abs(values[:, joint]).max()
             cells.append(_cell(f"{significant(highest)} {measure}", use.parts[kind][joint]))
-        yield name, cells
+        yield [name, *cells]
 
 
 def _cell(text: str, part: float) -> str:

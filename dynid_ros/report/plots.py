@@ -1,9 +1,8 @@
-"""A measured signal over time, what a model makes of it, and the error below."""
+"""Plots that several reports have: a row for each joint, and measured against predicted signals over time."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,8 +11,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
-from dynid_ros.model import RobotModel
 from dynid_ros.report.drawing import LIGHT, WIDTH, label_axes, plot_area, svg, thinned
+from dynid_ros.report.formats import with_unit
+from dynid_ros.report.page import Plot
 
 # Plots with a named row for each joint or parameter.
 
@@ -95,39 +95,6 @@ def _shortened(name: str) -> str:
     return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"
 
 
-# The arm as a stick figure, seen from the side on which it moves most.
-
-
-@dataclass(frozen=True)
-class SideView:
-    """A vertical plane through the base.
-
-    Attributes:
-        robot: the arm.
-        axes: (2, 3) unit vectors to the right and up, in the base frame.
-
-    """
-
-    robot: RobotModel
-    axes: NDArray
-
-    @classmethod
-    def of(cls, robot: RobotModel, position: NDArray) -> SideView:
-        """The plane that shows most of the motion (T, n); the arm starts to the right."""
-        gravity = robot.gravity if np.any(robot.gravity) else np.array([0.0, 0.0, -1.0])
-        up = -gravity / np.linalg.norm(gravity)
-        points = _points(robot, position)
-        flat = (points - points @ up[:, None] * up).reshape(-1, 3)
-        right = np.linalg.svd(flat, full_matrices=False)[2][0]
-        right -= right @ up * up
-        right /= np.linalg.norm(right) or 1.0
-        return cls(robot, np.stack([right if points[0, -1] @ right >= 0 else -right, up]))
-
-    def sticks(self, position: NDArray) -> NDArray:
-        """(T, n + 1, 2) the base and the links' origins in the picture, m."""
-        return _points(self.robot, position) @ self.axes.T
-
-
 def draw_stick(axes: Axes, stick: NDArray, color: str, alpha: float = 1.0, width: float = 3.0) -> None:
     """One pose (n + 1, 2), with a dot at each joint."""
     axes.plot(
@@ -143,9 +110,7 @@ def draw_stick(axes: Axes, stick: NDArray, color: str, alpha: float = 1.0, width
     )
 
 
-def _points(robot: RobotModel, position: NDArray) -> NDArray:
-    origins = robot.forward_kinematics(position)[:, :, :3, 3]
-    return np.concatenate([np.zeros((len(origins), 1, 3)), origins], axis=1)
+# A measured signal over time, what a model makes of it, and the error below.
 
 
 HEIGHT, ERRORS = 250, 62
@@ -153,10 +118,60 @@ LONGEST = 360
 """Samples in a plot over time: more of them would be narrower than what they show."""
 
 
-def middle(rows: slice) -> slice:
-    """The middle of a stretch of rows, no longer than can be shown."""
+def stretches(time: NDArray, part: NDArray | None = None) -> list[slice]:
+    """Return the rows (N,) without a gap between them, in order; `part` (N,) is of which recording they are."""
+    steps = np.diff(time)
+    cut = (steps < 0) | (steps > 1.5 * np.median(np.abs(steps))) if len(steps) else np.zeros(0, bool)
+    if part is not None:
+        cut |= np.diff(part) != 0
+    ends = np.flatnonzero(cut) + 1
+    return [slice(int(first), int(last)) for first, last in zip([0, *ends], [*ends, len(time)], strict=True)]
+
+
+def shown_rows(time: NDArray, part: NDArray | None = None) -> slice:
+    """Return the middle of the longest stretch, no longer than can be shown."""
+    rows = max(stretches(time, part), key=lambda own: own.stop - own.start)
     spare = max(rows.stop - rows.start - LONGEST, 0) // 2
     return slice(rows.start + spare, min(rows.start + spare + LONGEST, rows.stop))
+
+
+def panel(name: str, picture: str, rms: float, unit: str, note: str = "") -> Plot:
+    """Return the figure of a joint with the RMS of measured less predicted values in its caption; NaN: none."""
+    error = f"residual {with_unit(rms, unit, 2)} RMS" if np.isfinite(rms) else "not predicted"
+    return Plot(picture, name, f"{note}, {error}" if note else error, rms=rms)
+
+
+def prediction_panels(
+    names: Sequence[str],
+    units: Sequence[str],
+    across: NDArray,
+    measured: NDArray,
+    predicted: NDArray,
+    *,
+    rows: slice | NDArray,
+    quantity: str = "torque",
+    urdf: NDArray | None = None,
+    rests: bool = False,
+) -> list[Plot]:
+    """Return a panel per joint with the `rows` of signals (N, n); the RMS is that of all rows, and without NaN."""
+    found = []
+    for j, (name, unit) in enumerate(zip(names, units, strict=True)):
+        rms = float(np.sqrt(np.nanmean((measured[:, j] - predicted[:, j]) ** 2)))
+        note, other = "", None
+        if urdf is not None:
+            other = urdf[rows, j]
+            note = f"URDF off by {with_unit(float(np.sqrt(np.mean((measured[:, j] - urdf[:, j]) ** 2))), unit, 2)}"
+        picture = prediction_plot(
+            f"{quantity.capitalize()} of {name}, measured and predicted",
+            f"{quantity} ({unit})",
+            across[rows],
+            measured[rows, j],
+            predicted[rows, j],
+            urdf=other,
+            rests=rests,
+        )
+        found.append(panel(name, picture, rms, unit, note))
+    return found
 
 
 def prediction_plot(

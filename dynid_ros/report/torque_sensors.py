@@ -1,8 +1,7 @@
-"""The report of a calibration of torque sensors: one HTML file that needs nothing else."""
+"""The report of a calibration of torque sensors."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -11,10 +10,19 @@ from numpy.typing import NDArray
 
 from dynid_ros.estimation.estimate import half_width
 from dynid_ros.identification.torque_sensors.torque_sensor_result import TorqueSensorResult
-from dynid_ros.identified.identified_file import new_document
 from dynid_ros.report.drawing import LIGHT, WIDTH, label_axes, plot_area, svg, thinned
-from dynid_ros.report.formats import JointUnits, as_fine_as, counted, joint_units, listed, percent, significant
-from dynid_ros.report.page import Tile, condition, write_page
+from dynid_ros.report.formats import (
+    MISSING,
+    JointUnits,
+    as_fine_as,
+    counted,
+    joint_units,
+    listed,
+    percent,
+    significant,
+    with_unit,
+)
+from dynid_ros.report.page import Cell, Figures, Plot, Section, Table, Tile, condition, result_page
 from dynid_ros.report.plots import error_plot
 
 # Readings of a torque sensor over the torque, and the line that its calibration draws through them.
@@ -62,70 +70,42 @@ def reading_plot(result: TorqueSensorResult, joint: int, unit: JointUnits) -> st
 # What the report of a calibration says about each sensor.
 
 
-@dataclass(frozen=True)
-class Cell:
-    """A number with its interval, or none.
-
-    Attributes:
-        value: text, a dash if the data do not determine it.
-        half: half the 95 % interval, as text.
-
-    """
-
-    value: str
-    half: str
+HEADINGS = {"gain": "Gain", "offset": "Offset", "position_gain": "Position gain", "position_offset": "Position offset"}
 
 
-@dataclass(frozen=True)
-class SensorRow:
-    """One joint: its numbers, why some are missing, and its readings over the torque."""
-
-    joint: str
-    cells: tuple[Cell, ...]
-    coulomb: str
-    reasons: tuple[str, ...]
-    picture: str
-    residual: str
-
-
-def columns(result: TorqueSensorResult) -> tuple[tuple[str, str], ...]:
-    """Label and heading of each column."""
-    torque, position = (
-        (("gain", "Gain"), ("offset", "Offset")),
-        (
-            ("position_gain", "Position gain"),
-            ("position_offset", "Position offset"),
-        ),
-    )
-    return (*torque, *position) if result.model.positions else torque
-
-
-def sensor_rows(result: TorqueSensorResult) -> list[SensorRow]:
-    """A row per joint, base to tip."""
+def _sensor_section(result: TorqueSensorResult) -> Section:
+    labels = list(HEADINGS)[: 4 if result.model.positions else 2]
     half = half_width(1.0, result.fit.dof)
-    labels = [label for label, _ in columns(result)]
-    values = {label: result.per_joint(label) for label in labels}
-    rows = []
+    values = [result.per_joint(label) for label in labels]
+    rows, reasons = [], []
     for j, (joint, unit) in enumerate(zip(result.joint_names, joint_units(result.model.robot), strict=True)):
-        cells = tuple(_cell(value[j], half * error[j]) for value, error in values.values())
-        reasons = tuple(
-            f"{label.replace('_', ' ')}: {result.reasons[f'{label} {joint}']}"
-            for label in labels
-            if f"{label} {joint}" in result.reasons
-        )
-        coulomb = f"{significant(result.coulomb[j])} {unit.effort}" if np.isfinite(result.coulomb[j]) else "–"
-        rows.append(
-            SensorRow(
-                joint, cells, coulomb, reasons, reading_plot(result, j, unit), significant(result.residual_rms[j], 2)
-            )
-        )
-    return rows
+        cells = [
+            Cell(as_fine_as(value[j], half * error[j]), [f"± {as_fine_as(half * error[j], half * error[j])}"])
+            if np.isfinite(value[j])
+            else MISSING
+            for value, error in values
+        ]
+        rows.append([joint, *cells, with_unit(result.coulomb[j], unit.effort), significant(result.residual_rms[j], 2)])
+        own = {label: result.reasons.get(f"{label} {joint}") for label in labels}
+        reasons += [f"{joint}, {label.replace('_', ' ')}: {reason}" for label, reason in own.items() if reason]
+    headings = [HEADINGS[label] for label in labels]
+    return Section(
+        "Sensors",
+        [
+            "A reading v stands for the torque gain · (v − offset); the offset is in units of the reading. Below each "
+            "number is half its 95 % interval. A dash stands where the data do not determine a number.",
+            Table(["Joint", *headings, "Coulomb friction", ("Residual", "RMS, reading")], rows),
+            *reasons,
+            *(f"No reading changes if these change together: {direction}" for direction in result.freedoms),
+            *(f"Note: {remark}" for remark in result.remarks),
+        ],
+    )
 
 
-def sentences(result: TorqueSensorResult) -> list[str]:
+def _sentences(result: TorqueSensorResult) -> list[str]:
     """What was calibrated, against what, and what was not."""
-    decided = np.isfinite(result.gain)
-    n, mass = len(decided), result.model.mass
+    known = np.isfinite(result.gain)
+    n, mass = len(known), result.model.mass
     samples, loaded = len(result.model.samples), int(np.count_nonzero(result.model.loaded))
     scale = []
     if mass is not None:
@@ -133,57 +113,60 @@ def sentences(result: TorqueSensorResult) -> list[str]:
     if result.model.known is not None:
         scale.append(f"known gravity parameters ({result.model.known.source})")
     against = f", against {listed(scale)}" if scale else ""
-    found = [f"Gains of {decided.sum()} of {n} torque sensors were found from {counted(samples, 'rest')}{against}."]
-    if not decided.all():
-        missing = [joint for joint, known in zip(result.joint_names, decided, strict=True) if not known]
+    found = [f"Gains of {known.sum()} of {n} torque sensors were found from {counted(samples, 'dwell')}{against}."]
+    if not known.all():
+        missing = [joint for joint, own in zip(result.joint_names, known, strict=True) if not own]
         found.append(f"The data do not determine the gain of {listed(missing)}; the table says why.")
     return found
 
 
-def tiles(result: TorqueSensorResult, word: str) -> list[Tile]:
+def _tiles(result: TorqueSensorResult) -> list[Tile]:
     """The same in numbers."""
-    decided = np.isfinite(result.gain)
-    found = [Tile("Gains found", f"{decided.sum()} of {len(decided)}", "the others are not given")]
-    if decided.any():
+    known = np.isfinite(result.gain)
+    found = [Tile("Gains found", f"{known.sum()} of {len(known)}", "the others are not given")]
+    if known.any():
         half = half_width(1.0, result.fit.dof)
-        worst = float(np.max(half * result.per_joint("gain")[1][decided] / np.abs(result.gain[decided])))
+        worst = float(np.max(half * result.per_joint("gain")[1][known] / np.abs(result.gain[known])))
         found.append(Tile("Gain, worst joint", f"± {percent(worst)}", "95 % interval"))
-        change = float(np.max(np.abs(result.gain[decided] - 1)))
+        change = float(np.max(np.abs(result.gain[known] - 1)))
         found.append(Tile("Largest change of a gain", percent(change), "against readings taken for torques"))
-    found.append(Tile("Condition number", significant(result.condition_number), word))
-    return found
+    return [*found, condition(result.condition_number).tile]
 
 
-def relative_residual(result: TorqueSensorResult) -> NDArray:
+def _relative_residual(result: TorqueSensorResult) -> NDArray:
     """(M, n) residuals in per cent of the range of each joint's readings."""
     spread = result.model.reading_range
     return 100 * result.fit.residual / np.where(spread > 0, spread, np.nan)
 
 
-def _cell(value: float, half: float) -> Cell:
-    return Cell("–", "") if np.isnan(value) else Cell(as_fine_as(value, half), as_fine_as(half, half))
-
-
 def write_torque_sensor_report(path: str | Path, result: TorqueSensorResult) -> Path:
-    """Write the report of what was calibrated, how well, and what the data leave undetermined.
+    """Write the report of what was calibrated, how well, and what is undetermined.
 
     The same input gives the same file: it holds no date.
     """
-    robot, explained = result.model.robot, condition(result.condition_number)
-    source = new_document(robot, result.sources, result.settings)["source"]
-    return write_page(
-        path,
-        "torque_sensors.html.j2",
-        robot=robot,
-        result=result,
-        source=source,
-        settings=source["settings"],
-        sentences=sentences(result),
-        tiles=tiles(result, explained.word),
-        columns=columns(result),
-        rows=sensor_rows(result),
-        residuals=error_plot(
-            robot.joint_names, relative_residual(result), "reading − model (% of the readings' range)"
-        ),
-        condition=explained.explanation,
-    )
+    robot = result.model.robot
+    pictures = [(name, reading_plot(result, j, joint_units(robot)[j])) for j, name in enumerate(robot.joint_names)]
+    label = "reading − model (% of the readings' range)"
+    return result_page(
+        "Torque sensors",
+        "Calibration of torque sensors",
+        robot,
+        sentences=_sentences(result),
+        tiles=_tiles(result),
+        sections=[
+            _sensor_section(result),
+            Section(
+                "Readings over torque",
+                [
+                    "Each point is one dwell, friction taken off: filled without, hollow with the reference mass. The "
+                    "line is the calibration; readings that bend away from it are of a sensor that is not linear, or "
+                    "of an arm whose gravity is not as assumed.",
+                    Figures([Plot(picture, name) for name, picture in pictures if picture]),
+                ],
+            ),
+            Section("Residuals", [Figures([Plot(error_plot(robot.joint_names, _relative_residual(result), label))])]),
+            condition(result.condition_number).section(),
+        ],
+        sources=result.sources,
+        settings=result.settings,
+    ).write(path)

@@ -1,36 +1,20 @@
-"""The report of an identification of torsion: one HTML file that needs nothing else."""
+"""The report of an identification of torsion."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
 from dynid_ros.identification.flexible.torsion_identification import MDEG, JointTorsion, TorsionResult
-from dynid_ros.identified.identified_file import new_document
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
-from dynid_ros.report.drawing import Panel
 from dynid_ros.report.formats import listed, percent, significant, with_unit
-from dynid_ros.report.page import Tile, write_page
-from dynid_ros.report.plots import prediction_plot
+from dynid_ros.report.page import Cell, Figures, Legend, Section, Table, Tile, remarks_section, result_page
+from dynid_ros.report.plots import panel, prediction_plot
 
 POINTS = 600
-
-
-class TorsionRow(NamedTuple):
-    """A joint, as text."""
-
-    joint: str
-    stiffness: str
-    interval: str
-    size: str
-    held_out: str
-    noise: str
-    delay: str
-    terms: str
 
 
 def write_torsion_report(
@@ -44,69 +28,93 @@ def write_torsion_report(
 
     The same input gives the same file: it holds no date.
     """
-    shown = (*unseen, *fitted)[0]
-    panels = list(_panels(result, shown))
-    source = new_document(robot, [recording.source for recording in fitted], {"cutoff": f"{result.cutoff:.3g} Hz"})
-    return write_page(
-        path,
-        "torsion.html.j2",
-        robot=robot,
-        result=result,
-        source=source["source"],
-        settings=source["source"]["settings"],
-        sentences=_sentences(result, panels, fresh=bool(unseen)),
-        tiles=_tiles(result),
-        rows=[_row(name, model) for name, model in result.joints.items()],
-        panels=panels,
-        shown=shown.source,
-        fresh=bool(unseen),
-    )
-
-
-def _panels(result: TorsionResult, recording: Recording) -> Iterator[Panel]:
-    predicted = result.predict(recording)
-    link = recording.link_position
-    measured = np.full_like(predicted, np.nan) if link is None else recording.position - link
-    some = np.unique(np.linspace(0, len(recording.time) - 1, POINTS).astype(int))
+    shown, fresh = (*unseen, *fitted)[0], bool(unseen)
+    predicted, link = result.predict(shown), shown.link_position
+    measured = np.full_like(predicted, np.nan) if link is None else shown.position - link
+    errors, panels = {}, []
+    some = np.unique(np.linspace(0, len(shown.time) - 1, POINTS).astype(int))
     for name in result.joints:
-        j = recording.joint_names.index(name)
-        both = MDEG * measured[:, j], MDEG * predicted[:, j]
-        rms = float(np.std(both[0] - both[1]))
+        both = [MDEG * values[:, shown.joint_names.index(name)] for values in (measured, predicted)]
+        errors[name] = float(np.std(both[0] - both[1]))
         label = f"Torsion of {name} over time, measured and predicted"
-        picture = prediction_plot(label, "torsion (mdeg)", recording.time[some], both[0][some], both[1][some])
-        yield Panel(name, "", picture, rms, "mdeg")
+        picture = prediction_plot(label, "torsion (mdeg)", shown.time[some], both[0][some], both[1][some])
+        panels.append(panel(name, picture, errors[name], "mdeg"))
+    return result_page(
+        "Torsion",
+        "Torsion of joints",
+        robot,
+        sentences=_sentences(result, errors, fresh=fresh),
+        tiles=_tiles(result),
+        sections=[
+            Section(
+                "Joints",
+                [
+                    "Motor less link, from encoders on both sides. Below each stiffness is its 95 % interval, which "
+                    "counts how much the sets of terms that predict equally well differ. The delay is torsion per "
+                    "velocity: one encoder read later than the other, or viscous friction.",
+                    Table(COLUMNS, [_row(name, model) for name, model in result.joints.items()], words=[6]),
+                ],
+            ),
+            Section(
+                "Torsion over time",
+                [
+                    f"{shown.source}{', which was not fitted' if fresh else ''}: measured, and predicted from the "
+                    "motors' positions and torques. Below is the error, magnified.",
+                    Legend({"measured": "measured", "identified": "predicted"}),
+                    Figures(panels),
+                ],
+            ),
+            remarks_section(result.remarks),
+        ],
+        sources=[recording.source for recording in fitted],
+        settings={"cutoff": f"{result.cutoff:.3g} Hz"},
+    ).write(path)
 
 
-def _row(name: str, model: JointTorsion) -> TorsionRow:
+COLUMNS = (
+    "Joint",
+    "Stiffness",
+    ("Torsion", "RMS, mdeg"),
+    ("Residual of parts left out", "RMS, mdeg"),
+    ("White noise", "mdeg"),
+    ("Delay", "ms"),
+    "Terms",
+)
+
+
+def _row(name: str, model: JointTorsion) -> list[str | Cell]:
     low, high = model.stiffness.interval
     ends = f"{significant(low)} to {significant(high)}" if np.isfinite(high) else f"at least {significant(low)}"
-    return TorsionRow(
+    return [
         name,
-        with_unit(model.stiffness.value, "N m/rad") if model.stiffness.determined else "not determined",
-        f"{ends} N m/rad" if low > 0 else "",
+        Cell(
+            with_unit(model.stiffness.value, "N m/rad") if model.stiffness.determined else "not determined",
+            [f"{ends} N m/rad"] if low > 0 else [],
+        ),
         f"{MDEG * model.torsion_rms:.1f}",
         f"{MDEG * model.held_out_rms:.1f}",
         f"{MDEG * model.noise:.2g}",
         f"{1e3 * model.delay:.2f}",
         ", ".join(model.sets[0].terms) + (f"; {model.stiffness.reason}" if model.stiffness.reason else ""),
-    )
+    ]
 
 
-def _sentences(result: TorsionResult, panels: Sequence[Panel], *, fresh: bool) -> list[str]:
-    told = [name for name, model in result.joints.items() if model.stiffness.determined]
-    found = [
-        f"The stiffness of {listed(told)} is decided." if told else "These recordings determine no joint's stiffness.",
+def _sentences(result: TorsionResult, errors: Mapping[str, float], *, fresh: bool) -> list[str]:
+    known = [name for name, model in result.joints.items() if model.stiffness.determined]
+    return [
+        f"The stiffness of {listed(known)} is determined."
+        if known
+        else "These recordings determine no joint's stiffness.",
         "Torsion is predicted from the motors alone, to "
-        + listed([f"{panel.rms:.1f} mdeg ({panel.joint})" for panel in panels])
+        + listed([f"{rms:.1f} mdeg ({name})" for name, rms in errors.items()])
         + (" on a recording that was not fitted." if fresh else "; another recording would show how it predicts."),
     ]
-    return found if panels else found[:1]
 
 
 def _tiles(result: TorsionResult) -> list[Tile]:
-    told = sum(model.stiffness.determined for model in result.joints.values())
-    left = max(model.held_out_rms / model.torsion_rms for model in result.joints.values())
+    known = sum(model.stiffness.determined for model in result.joints.values())
+    residual = max(model.held_out_rms / model.torsion_rms for model in result.joints.values())
     return [
-        Tile("Stiffness decided", f"{told} of {len(result.joints)}", "joints with a link encoder"),
-        Tile("Torsion left, worst joint", percent(left), "of parts of the record that were left out, RMS"),
+        Tile("Stiffness determined", f"{known} of {len(result.joints)}", "joints with a link encoder"),
+        Tile("Torsion residual, worst joint", percent(residual), "of parts of the record that were left out, RMS"),
     ]

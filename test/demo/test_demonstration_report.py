@@ -79,7 +79,7 @@ def test_each_act_has_its_verdict_numbers_and_picture(tmp_path, acts):
     assert "holds the truth" in text
     assert "misses the truth" in text
     assert "not determined by the data" in text
-    assert "Took 31 s" in text
+    assert "Took 31\N{NO-BREAK SPACE}s" in text
     assert 'aria-label="error (%)"' in text
 
 

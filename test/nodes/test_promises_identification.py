@@ -37,7 +37,7 @@ from dynid_ros.nodes.shared.topics import LATCHED  # noqa: E402
 from dynid_ros.nodes.torque_sensor_calibration import TorqueSensorCalibrationNode  # noqa: E402
 from dynid_ros.progress import each  # noqa: E402
 from dynid_ros.recording import Recording  # noqa: E402
-from dynid_ros.report import write_gravity_report  # noqa: E402
+from dynid_ros.report.gravity import write_gravity_report  # noqa: E402
 from dynid_ros.trajectories import Trajectory, move  # noqa: E402
 
 

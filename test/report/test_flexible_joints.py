@@ -14,7 +14,8 @@ from dynid_ros.errors import IdentificationError
 from dynid_ros.identification.flexible import FlexibleJointIdentification, TorsionIdentification
 from dynid_ros.identification.flexible.flexible_result import link_noise, measured_springs
 from dynid_ros.model import RobotModel
-from dynid_ros.report.flexible_joints import joint_rows, shown_rows, spring_panels, write_flexible_report
+from dynid_ros.report.flexible_joints import joint_rows, spring_agreement, write_flexible_report
+from dynid_ros.report.plots import shown_rows
 from dynid_ros.report.torsion import write_torsion_report
 
 ROBOT, TRUTH = pa10.single_joint_robot(2), pa10.table_one(2)
@@ -58,7 +59,7 @@ def test_the_verdict_names_spring_and_resonance(page, found):
     assert "another recording would show how it predicts" in page.text
     assert "1 of 1" in page.text
     (row,) = joint_rows(result)
-    low, high = (float(end) for end in row.cells[0].interval.split(" to "))
+    low, high = (float(end) for end in row[1].below[0].split(" to "))
     assert low < TRUTH.stiffness * 1.02
     assert high > TRUTH.stiffness * 0.98
     assert high - low == pytest.approx(2 * 1.96 * result.term("stiffness").standard_errors[0], rel=0.1)
@@ -75,9 +76,9 @@ def test_sensors_show_the_spring_without_its_law(found):
     assert np.std(spring.deflection - exact) < 1.3 * fe.LINK_NOISE
     assert np.std(spring.torque - TRUTH.stiffness * exact) < 0.05 * np.std(spring.torque)
     assert spring.fit.deflection_noise == pytest.approx(fe.LINK_NOISE, rel=0.15)
-    ((panel, r2),) = spring_panels(result, [spring])
+    rms, r2 = spring_agreement(result, 0, spring)
     assert r2 == pytest.approx(np.corrcoef(spring.deflection, spring.torque)[0, 1] ** 2)
-    assert panel.rms == pytest.approx(TRUTH.stiffness * fe.LINK_NOISE, rel=0.1)
+    assert rms == pytest.approx(TRUTH.stiffness * fe.LINK_NOISE, rel=0.1)
 
 
 def test_what_is_not_decided_is_not_shown(found, tmp_path):
@@ -102,7 +103,7 @@ def test_the_longest_stretch_is_shown(found):
     prediction = result.runs[0].prediction
     time = prediction.time.copy()
     time[:300] -= 5.0
-    rows = shown_rows(replace(prediction, time=time))
+    rows = shown_rows(time)
     assert rows.start >= 300
     assert rows.stop <= len(time)
     assert rows.stop - rows.start <= 360
@@ -124,5 +125,5 @@ def test_torsion(tmp_path):
     assert_self_contained(page)
     assert_themed(page)
     stiffness = result.joints[recordings[0].joint_names[0]].stiffness
-    assert ("is decided" in page.text) == stiffness.determined
+    assert ("is determined" in page.text) == stiffness.determined
     assert "which was not fitted" in page.text

@@ -15,29 +15,27 @@ from scipy.stats import t
 from dynid_ros.errors import IdentificationError, IdentifiedFileError
 from dynid_ros.identification import GravityIdentification
 from dynid_ros.model import RobotModel
-from dynid_ros.report import write_gravity_report
+from dynid_ros.report.gravity import write_gravity_report
 
 
 @pytest.fixture(name="read")
 def fixture_read(tmp_path):
-    def read(robot, document, samples, demonstration=None):
-        path = write_gravity_report(tmp_path / "new" / "report.html", robot, document, samples, demonstration)
+    def read(robot, document, samples):
+        path = write_gravity_report(tmp_path / "new" / "report.html", robot, document, samples)
         return Page(path.read_text(encoding="utf-8"))
 
     return read
 
 
-@pytest.fixture(name="plain", scope="module")
-def fixture_plain(tmp_path_factory, robot, result, samples):
+@pytest.fixture(name="markup", scope="module")
+def fixture_markup(tmp_path_factory, robot, result, samples):
     path = write_gravity_report(tmp_path_factory.mktemp("plain") / "report.html", robot, result.document(), samples)
-    return Page(path.read_text(encoding="utf-8"))
+    return path.read_text(encoding="utf-8")
 
 
-@pytest.fixture(name="demonstrated", scope="module")
-def fixture_demonstrated(tmp_path_factory, robot, result, samples, demonstration):
-    """Text of the page with a demonstration."""
-    path = tmp_path_factory.mktemp("demonstrated") / "report.html"
-    return write_gravity_report(path, robot, result.document(), samples, demonstration).read_text(encoding="utf-8")
+@pytest.fixture(name="plain", scope="module")
+def fixture_plain(markup):
+    return Page(markup)
 
 
 def shown(value: float, decimals: int) -> str:
@@ -75,26 +73,26 @@ def test_one_panel_per_rotation(plain, arm):
     assert "turns alone" not in plain.text
 
 
-def test_needs_no_network_and_is_well_formed(demonstrated):
-    assert_self_contained(Page(demonstrated))
+def test_needs_no_network_and_is_well_formed(markup):
+    assert_self_contained(Page(markup))
 
 
-def test_style_sheet_loads_nothing(demonstrated):
-    assert "http" not in demonstrated
-    assert "@import" not in demonstrated
-    assert re.findall(r"url\((?!#)", demonstrated) == []
-    assert "prefers-color-scheme: dark" in demonstrated
-    assert '<meta name="viewport"' in demonstrated
-    assert '<meta charset="utf-8">' in demonstrated
+def test_style_sheet_loads_nothing(markup):
+    assert "http" not in markup
+    assert "@import" not in markup
+    assert re.findall(r"url\((?!#)", markup) == []
+    assert "prefers-color-scheme: dark" in markup
+    assert '<meta name="viewport"' in markup
+    assert '<meta charset="utf-8">' in markup
 
 
-def test_pictures_follow_the_theme(demonstrated):
-    assert_themed(Page(demonstrated))
+def test_pictures_follow_the_theme(markup):
+    assert_themed(Page(markup))
 
 
-def test_same_input_same_file(tmp_path, robot, document, samples, demonstration, demonstrated):
-    again = write_gravity_report(tmp_path / "again", robot, document, samples, demonstration)
-    assert again.read_text(encoding="utf-8") == demonstrated
+def test_same_input_same_file(tmp_path, robot, document, samples, markup):
+    again = write_gravity_report(tmp_path / "again", robot, document, samples)
+    assert again.read_text(encoding="utf-8") == markup
     assert [path.name for path in tmp_path.iterdir()] == ["again"], "no temporary file is left"
 
 
@@ -131,45 +129,6 @@ def test_no_joint_is_identified(read, robot, document, samples):
     assert "No joint's gravity parameters could be identified" in page.text
     assert "off by" not in page.text
     assert "because of elbow" in page.text
-
-
-def test_truth_and_drop_test_only_with_a_demonstration(plain, demonstrated):
-    shown_ = Page(demonstrated).text
-    for words in (
-        "Drop test",
-        "100 fresh poses",
-        "true; 6 of 6 intervals hold it",
-        "true −0.0",
-        "without compensation",
-    ):
-        assert words not in plain.text
-        assert words in shown_
-
-
-def test_demonstration_in_numbers(read, robot, document, samples, demonstration):
-    page = read(robot, document, samples, replace(demonstration, verdict=("It floats.",)))
-    shoulder = np.rad2deg(1 - np.cos(demonstration.time)).max()
-    assert f"shoulder {shoulder:.0f}° {shoulder / 100:.2f}° 1.0 %" in page.text
-    assert "waist < 0.01° < 0.01° –" in page.text
-    error = demonstration.identified_torque - demonstration.gravity_torque
-    rms, largest = np.sqrt(np.mean(error[:, 1] ** 2)), np.abs(demonstration.gravity_torque[:, 1]).max()
-    assert f"shoulder {largest:.1f} N m {rms:.5f} N m {100 * rms / largest:.3f} %" in page.text
-    assert f"drift by up to {shoulder:.0f}° in 5 s without gravity compensation" in page.text
-    assert "It floats." in page.text
-
-
-def test_truth_outside_an_interval_is_counted(read, robot, document, samples, demonstration):
-    moments = demonstration.moments.copy()
-    moments[3] += 1.0
-    page = read(robot, document, samples, replace(demonstration, moments=moments))
-    assert "5 of 6 intervals hold it" in page.text
-
-
-def test_arm_that_friction_holds(read, robot, document, samples, demonstration):
-    still = np.repeat(demonstration.position_with[:1], len(demonstration.time), axis=0)
-    page = read(robot, document, samples, replace(demonstration, position_without=still))
-    assert "friction alone holds the arm" in page.text
-    assert "elbow < 0.01° 0.286° –" in page.text
 
 
 def test_validations(read, arm, robot, samples):
@@ -304,12 +263,6 @@ def test_no_samples(tmp_path, arm, robot, document):
         write_gravity_report(tmp_path / "r.html", robot, document, arm.samples(*np.zeros((3, 0, 4))))
 
 
-def test_demonstration_of_another_robot(tmp_path, robot, document, samples, demonstration):
-    other = replace(demonstration, joint_names=("a", "b", "c", "d"))
-    with pytest.raises(IdentificationError, match="of the robot in the report"):
-        write_gravity_report(tmp_path / "r.html", robot, document, samples, other)
-
-
 def test_leaves_matplotlib_as_it_was(tmp_path, robot, document, samples):
     mpl.rcParams["lines.linewidth"] = 3.25
     before = dict(mpl.rcParams)
@@ -318,5 +271,5 @@ def test_leaves_matplotlib_as_it_was(tmp_path, robot, document, samples):
 
 
 def test_pyplot_is_not_imported():
-    code = "import sys, dynid_ros.report; sys.exit('matplotlib.pyplot' in sys.modules)"
+    code = "import sys, dynid_ros.report.gravity; sys.exit('matplotlib.pyplot' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

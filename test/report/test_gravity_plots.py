@@ -5,7 +5,7 @@ import pytest
 
 from dynid_ros.identification import GravityIdentification
 from dynid_ros.identified.gravity import IdentifiedGravity
-from dynid_ros.report.gravity_plots import rotation_plots
+from dynid_ros.report.gravity import rotation_plots
 
 
 def predict(model, samples):
@@ -30,7 +30,7 @@ def test_prediction_includes_friction(arm, exact):
 
 def test_residual_is_of_the_rotating_joint_in_its_rotation(arm, exact):
     samples = arm.experiment(noise=0)
-    elbow = [plot.joint for plot in rotation_plots(exact, samples, predict(exact, samples))].index("elbow")
+    elbow = [plot.name for plot in rotation_plots(exact, samples, predict(exact, samples))].index("elbow")
     steps = 2 * 8
     rows = slice(2 * steps, 3 * steps)  # third joint of the first pose
     samples.torque[rows, 2] += np.tile([0.3, -0.3], steps // 2)

@@ -6,6 +6,7 @@ from scipy.signal import lfilter
 
 from dynid_ros.report.link_quality import LinkQuality, ResidualCorrelation, TorqueComparison
 from dynid_ros.report.links import correlation_meaning
+from dynid_ros.report.plots import stretches
 from dynid_ros.signals import LowPass, Motion
 
 RATE, CUTOFF = 200.0, 7.0
@@ -48,7 +49,7 @@ def test_gaps_are_not_crossed():
     time = np.concatenate([step * np.arange(length), 100 + step * np.arange(length)])
     error = np.tile(np.sin(2 * np.pi * np.arange(length) / 57)[:, None], (2, 1))
     whole = comparison(error, time)
-    assert [(rows.start, rows.stop) for rows in whole.stretches] == [(0, length), (length, 2 * length)]
+    assert [(rows.start, rows.stop) for rows in stretches(time)] == [(0, length), (length, 2 * length)]
     both, one = (ResidualCorrelation.of(CUTOFF, [part]) for part in (whole, comparison(error[:length], time[:length])))
     assert both.values == pytest.approx(one.values, abs=1e-9)
 
@@ -64,7 +65,7 @@ def test_intervals_are_called_narrow_where_errors_outlast_the_stretches():
     slow = np.repeat(rng.normal(size=(2000 // 40, 1)), 40, axis=0)  # stays for 1.4 s
     correlation = ResidualCorrelation.of(CUTOFF, [comparison(slow, time)])
     short, long = (" ".join(correlation_meaning(correlation, ["elbow"], stretch)) for stretch in (0.5, 60.0))
-    assert "errors of elbow stay alike for longer" in short
+    assert "errors of elbow stay correlated for longer" in short
     assert "too narrow" not in long
     assert "not noise of the sensors" in long
 

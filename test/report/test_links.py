@@ -18,8 +18,8 @@ from dynid_ros.identification.links.link_identification import LinkIdentificatio
 from dynid_ros.model import RobotModel
 from dynid_ros.model.friction import FrictionModel
 from dynid_ros.model.inertia import Body
-from dynid_ros.report import write_link_report
 from dynid_ros.report.link_parameters import BaseRow, link_rows
+from dynid_ros.report.links import write_link_report
 
 LIFT = f"""<robot name="lift"><link name="a"/>
 <link name="b"><inertial><mass value="4"/>
@@ -87,8 +87,8 @@ def test_headline_and_table_are_those_of_the_unseen_recording(problem):
     urdf = compare(result.urdf_model, problem.fresh)[2]
     _, fit_measured, fit_own = compare(result.model, problem.fitted)
     assert r2(measured, urdf).mean() < 0.98 < 0.999 < r2(measured, own).mean()
-    assert f"your URDF explains {100 * r2(measured, urdf).mean():.0f} % of the torque" in text
-    assert "the identified model 99.9 % (R², mean of the joints" in text, "never rounded up to all of it"
+    assert f"R² of the torque is {100 * r2(measured, urdf).mean():.0f} % with your URDF" in text
+    assert "99.9 % with the identified model (mean of the joints" in text, "never rounded up to all of it"
     for i, joint in enumerate(planar_arm.JOINTS):
         rms = np.sqrt(np.mean((measured - own)[:, i] ** 2))
         torque = np.sqrt(np.mean(measured[:, i] ** 2))
@@ -98,7 +98,7 @@ def test_headline_and_table_are_those_of_the_unseen_recording(problem):
         expected = [torque, rms, r2(measured, own)[i], r2(fit_measured, fit_own)[i], r2(measured, urdf)[i], urdf_rms]
         assert found == pytest.approx(expected, rel=6e-3)
     worst = planar_arm.JOINTS[int(np.argmin(r2(measured, own)))]
-    assert f"Least is explained of {worst}" in text
+    assert f"R² is lowest at {worst}" in text
     assert "run_2, which was not used to fit" in text
     assert "kept back" not in text
 
@@ -185,7 +185,7 @@ def test_links_as_exported(problem):
 
 
 def test_says_as_in_the_urdf_only_of_what_is(problem):
-    for factor, words in ((1.0, "as in the URDF"), (1.1, "not shown, moved with the rest")):
+    for factor, words in ((1.0, "as in the URDF"), (1.1, "not identifiable, moved with the rest")):
         parameters = problem.result.parameters.copy()
         parameters[0] = factor * planar_arm.MASS[0]
         result = replace(problem.result, model=replace(problem.result.model, parameters=parameters))
@@ -220,7 +220,7 @@ def test_white_noise_is_called_noise_and_a_ripple_is_not(problem, rippled):
 def test_without_unseen_recordings_it_says_so(rippled):
     text = rippled.page.text
     assert "No recording was kept back: these are the data that the model was fitted to." in text
-    assert "On the data that it was fitted to, your URDF explains" in text
+    assert "On the data that it was fitted to, R² of the torque is" in text
     assert "another recording would show how well it predicts" in text
     assert "unseen" not in text
 
@@ -235,9 +235,9 @@ def test_what_the_motion_leaves_open(still):
     values = still.result.base_parameters.values
     assert np.isnan(values).any()
     assert f"{np.isfinite(values).sum()} of {len(values)} friction included" in text
-    assert f"but for {np.isnan(values).sum()} that this motion does not decide" in text
+    assert f"but for {np.isnan(values).sum()} that this motion does not determine" in text
     assert re.search(r"Izz1 not determined \S+ \S+ Izz1 \+", text)
-    assert "zz left open by this motion" in text
+    assert "zz undetermined by this motion" in text
     assert "nan" not in text.lower().split()
 
 

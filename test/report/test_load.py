@@ -105,7 +105,7 @@ def test_an_inertia_that_is_a_guess_is_called_one(moving, page):
 def test_rests(tmp_path):
     page = written(tmp_path, *found(known.resting(), motion="static"))
     assert "Its inertia is not known: the arm was at rest." in page.text
-    assert "Each point is a rest." in page.text
+    assert "Each point is a dwell." in page.text
     assert "Principal" not in page.text
 
 

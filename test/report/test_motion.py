@@ -74,7 +74,7 @@ def test_verdict_and_plan(problem):
 
 def test_what_was_recorded_before(problem, tmp_path):
     number = significant(problem.plan.condition_number)
-    for known, words in ((50.0, "condition number 50 alone"), (np.inf, "parameters open alone")):
+    for known, words in ((50.0, "condition number 50 alone"), (np.inf, "parameters undetermined alone")):
         page = written(tmp_path, replace(problem.design, recorded=("run 1", "run 2"), known_condition=known))
         assert f"Recorded before: {words}, " in page.text
         assert f"{number} with this motion" in page.text
@@ -156,7 +156,7 @@ def test_what_bodies_and_torques_leave_open():
     room.bodies, room.exempt = bodies, ("'link_1' and the floor",)
     limits = MotionLimits.of(robot, 4.0, jerk_limits=50)
     said = not_checked(robot, limits, room)
-    assert "Nothing tells where finger are: they are not looked at." in said
+    assert "It is not known where finger are: they are not looked at." in said
     assert "These are too near in every pose, and not kept apart: 'link_1' and the floor." in said
     assert "No torque is predicted for joint_3: the description of the robot has no mass there." in said
     free = MotionLimits.of(RobotModel.from_urdf(planar_arm.urdf(effort=0.0)), 4.0, torque_limits=[math.nan, 9, 9])

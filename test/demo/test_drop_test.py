@@ -5,10 +5,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from html_page import Page, assert_self_contained, assert_themed
 
+from dynid_ros.demo.drop_test import Demonstration, SideView, write_drop_picture, write_drop_report
 from dynid_ros.errors import IdentificationError
-from dynid_ros.report import Demonstration, write_drop_picture
-from dynid_ros.report.plots import SideView
+from dynid_ros.report.gravity import write_gravity_report
 
 # The stick figure against geometry by hand, and the picture file.
 
@@ -86,3 +87,75 @@ def test_empty_drop_test_is_refused(small):
     empty = np.zeros((0, 3))
     with pytest.raises(IdentificationError, match="not empty"):
         replace(small, time=np.zeros(0), position_without=empty, position_with=empty)
+
+
+# The report.
+
+
+@pytest.fixture(name="demonstrated", scope="module")
+def fixture_demonstrated(tmp_path_factory, robot, result, samples, demonstration):
+    """Text of the page with a demonstration."""
+    path = tmp_path_factory.mktemp("demonstrated") / "report.html"
+    return write_drop_report(path, robot, result.document(), samples, demonstration).read_text(encoding="utf-8")
+
+
+def test_truth_and_drop_test_only_with_a_demonstration(tmp_path, robot, document, samples, demonstrated):
+    plain = Page(write_gravity_report(tmp_path / "report.html", robot, document, samples).read_text(encoding="utf-8"))
+    page = Page(demonstrated)
+    assert_self_contained(page)
+    assert_themed(page)
+    for words in (
+        "Drop test",
+        "100 fresh poses",
+        "true; 6 of 6 intervals hold it",
+        "true −0.0",
+        "without compensation",
+    ):
+        assert words not in plain.text
+        assert words in page.text
+
+
+@pytest.fixture(name="read")
+def fixture_read(tmp_path):
+    def read(*content):
+        return Page(write_drop_report(tmp_path / "new" / "report.html", *content).read_text(encoding="utf-8"))
+
+    return read
+
+
+def test_same_input_same_file(tmp_path, robot, document, samples, demonstration, demonstrated):
+    again = write_drop_report(tmp_path / "again", robot, document, samples, demonstration)
+    assert again.read_text(encoding="utf-8") == demonstrated
+    assert [path.name for path in tmp_path.iterdir()] == ["again"], "no temporary file is left"
+
+
+def test_demonstration_in_numbers(read, robot, document, samples, demonstration):
+    page = read(robot, document, samples, replace(demonstration, verdict=("It floats.",)))
+    shoulder = np.rad2deg(1 - np.cos(demonstration.time)).max()
+    assert f"shoulder {shoulder:.0f}° {shoulder / 100:.2f}° 1.0 %" in page.text
+    assert "waist < 0.01° < 0.01° –" in page.text
+    error = demonstration.identified_torque - demonstration.gravity_torque
+    rms, largest = np.sqrt(np.mean(error[:, 1] ** 2)), np.abs(demonstration.gravity_torque[:, 1]).max()
+    assert f"shoulder {largest:.1f} N m {rms:.5f} N m {100 * rms / largest:.3f} %" in page.text
+    assert f"drift by up to {shoulder:.0f}° in 5 s without gravity compensation" in page.text
+    assert "It floats." in page.text
+
+
+def test_truth_outside_an_interval_is_counted(read, robot, document, samples, demonstration):
+    moments = demonstration.moments.copy()
+    moments[3] += 1.0
+    page = read(robot, document, samples, replace(demonstration, moments=moments))
+    assert "5 of 6 intervals hold it" in page.text
+
+
+def test_arm_that_friction_holds(read, robot, document, samples, demonstration):
+    still = np.repeat(demonstration.position_with[:1], len(demonstration.time), axis=0)
+    page = read(robot, document, samples, replace(demonstration, position_without=still))
+    assert "friction alone holds the arm" in page.text
+    assert "elbow < 0.01° 0.286° –" in page.text
+
+
+def test_demonstration_of_another_robot(tmp_path, robot, document, samples, demonstration):
+    other = replace(demonstration, joint_names=("a", "b", "c", "d"))
+    with pytest.raises(IdentificationError, match="of the robot in the report"):
+        write_drop_report(tmp_path / "r.html", robot, document, samples, other)

@@ -1,6 +1,8 @@
 """What only a simulation can show: the identified model against the truth."""
 
-from dataclasses import dataclass
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -11,10 +13,13 @@ from numpy.typing import NDArray
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.files import write_atomically
-from dynid_ros.model import RobotModel
+from dynid_ros.identification.static_samples import Samples
+from dynid_ros.model import GravityModel, RobotModel
 from dynid_ros.report.drawing import LIGHT, plot_area, png, svg
-from dynid_ros.report.formats import JointUnits, brief, distance, joint_units
-from dynid_ros.report.plots import SideView, draw_stick
+from dynid_ros.report.formats import JointUnits, brief, counted, distance, joint_units, percent, with_unit
+from dynid_ros.report.gravity import Quality, gravity_page
+from dynid_ros.report.page import Beside, Figures, Legend, Plot, Section, Table, Tile
+from dynid_ros.report.plots import draw_stick, error_plot
 
 STILL = np.deg2rad(0.5)
 """A joint that moves less than this when let go is held by friction, rad (or m)."""
@@ -126,6 +131,44 @@ def _drift(position: NDArray) -> NDArray:
     return np.abs(position - position[0]).max(axis=0)
 
 
+# The arm as a stick figure, seen from the side on which it moves most.
+
+
+@dataclass(frozen=True)
+class SideView:
+    """A vertical plane through the base.
+
+    Attributes:
+        robot: the arm.
+        axes: (2, 3) unit vectors to the right and up, in the base frame.
+
+    """
+
+    robot: RobotModel
+    axes: NDArray
+
+    @classmethod
+    def of(cls, robot: RobotModel, position: NDArray) -> SideView:
+        """The plane that shows most of the motion (T, n); the arm starts to the right."""
+        gravity = robot.gravity if np.any(robot.gravity) else np.array([0.0, 0.0, -1.0])
+        up = -gravity / np.linalg.norm(gravity)
+        points = _points(robot, position)
+        flat = (points - points @ up[:, None] * up).reshape(-1, 3)
+        right = np.linalg.svd(flat, full_matrices=False)[2][0]
+        right -= right @ up * up
+        right /= np.linalg.norm(right) or 1.0
+        return cls(robot, np.stack([right if points[0, -1] @ right >= 0 else -right, up]))
+
+    def sticks(self, position: NDArray) -> NDArray:
+        """(T, n + 1, 2) the base and the links' origins in the picture, m."""
+        return _points(self.robot, position) @ self.axes.T
+
+
+def _points(robot: RobotModel, position: NDArray) -> NDArray:
+    origins = robot.forward_kinematics(position)[:, :, :3, 3]
+    return np.concatenate([np.zeros((len(origins), 1, 3)), origins], axis=1)
+
+
 # How far a joint drifts in the drop test.
 
 
@@ -234,3 +277,126 @@ def _along_the_way(sticks: NDArray) -> NDArray:
     """Samples at even spacing along the path of the last joint."""
     path = np.cumsum(np.linalg.norm(np.diff(sticks[:, -1], axis=0, prepend=sticks[:1, -1]), axis=1))
     return np.unique(np.searchsorted(path, np.linspace(0, path[-1], GHOSTS + 2)[1:-1]))
+
+
+# The report of a gravity identification with what only a simulation can show.
+
+
+def write_drop_report(
+    path: str | Path, robot: RobotModel, document: dict, samples: Samples, demonstration: Demonstration
+) -> Path:
+    """Write the report of the identification with the truth, fresh poses and the drop test.
+
+    Raises:
+        IdentifiedFileError: the document has no gravity section, is malformed or of another robot.
+        IdentificationError: no samples, or a demonstration of another robot.
+
+    """
+    _check(robot, demonstration)
+    relative_rms = demonstration.relative_rms[np.isfinite(demonstration.relative_rms)]
+    evidence = counted(len(demonstration.poses), "fresh pose")
+    quality = Quality(
+        float(relative_rms.max(initial=np.nan)) if relative_rms.size else np.nan, LARGEST, evidence, unseen=True
+    )
+    page = gravity_page(robot, document, samples, demonstration.moments, quality)
+    unit = joint_units(robot)[int(np.argmax(demonstration.drift_without))]
+    drift = Tile(
+        f"Drift in {brief(demonstration.duration)} s",
+        distance(demonstration.drift_with.max(), unit),
+        f"with compensation; {distance(demonstration.drift_without.max(), unit)} without",
+    )
+    return replace(
+        page,
+        verdict=demonstration.verdict,
+        sentences=[*page.sentences, _sentence(demonstration, unit)],
+        tiles=[*page.tiles[:-1], drift, page.tiles[-1]],
+        sections=[_drop_section(robot, demonstration), _pose_section(robot, demonstration, evidence), *page.sections],
+    ).write(path)
+
+
+LARGEST = "a joint's largest gravity torque"
+
+
+def _check(robot: RobotModel, demonstration: Demonstration) -> None:
+    names, found, size = robot.joint_names, demonstration.joint_names, len(GravityModel(robot).names)
+    if found != names or demonstration.moments.shape != (size,):
+        raise IdentificationError(
+            f"demonstration: joints {found} and {demonstration.moments.size} moments; expected {names} and "
+            f"{size}, of the robot in the report"
+        )
+
+
+def _sentence(demonstration: Demonstration, unit: JointUnits) -> str:
+    seconds = f"{brief(demonstration.duration)} s"
+    drift_with = distance(demonstration.drift_with.max(), unit)
+    if demonstration.drift_without.max() < STILL:
+        return (
+            f"Let go, friction alone holds the arm; with gravity compensation it drifts by {drift_with} in {seconds}."
+        )
+    drift_without = distance(demonstration.drift_without.max(), unit)
+    return (
+        f"Let go, the arm's joints drift by up to {drift_without} in {seconds} without gravity compensation, and by "
+        f"{drift_with} with it."
+    )
+
+
+def _drop_section(robot: RobotModel, demonstration: Demonstration) -> Section:
+    picture, units = DropPicture(robot, demonstration), joint_units(robot)
+    columns = ("Joint", ("Largest drift", "without"), ("Largest drift", "with"), ("Ratio", "with to without"))
+    rows = [
+        (
+            name,
+            distance(demonstration.drift_without[i], units[i]),
+            distance(demonstration.drift_with[i], units[i]),
+            percent(demonstration.drift_ratios[i]),
+        )
+        for i, name in enumerate(robot.joint_names)
+    ]
+    return Section(
+        "Drop test",
+        [
+            "The simulated arm is let go: its motors apply no torque at all, or only the gravity torque that the "
+            "identified model computes from the joint angles. With a perfect model the arm floats. Grey is where the "
+            f"arm was let go, colour where it is {brief(demonstration.duration)} s later; faint lines lie between.",
+            Beside(
+                [
+                    *(Plot(picture.svg(case), f"{case.capitalize()} compensation") for case in ("without", "with")),
+                    Table(columns, rows),
+                ]
+            ),
+            Legend({"uncompensated": "without compensation", "identified": "with compensation"}),
+            Figures([Plot(drift_plot(demonstration, i, units[i]), name) for i, name in enumerate(robot.joint_names)]),
+        ],
+    )
+
+
+def _pose_section(robot: RobotModel, demonstration: Demonstration, evidence: str) -> Section:
+    names, units = robot.joint_names, joint_units(robot)
+    loaded = np.flatnonzero(demonstration.largest_torque > 0)
+    error = 100 * demonstration.torque_error[:, loaded] / demonstration.largest_torque[loaded]
+    plot = error_plot([names[i] for i in loaded], error, "error (% of largest torque)") if loaded.size else ""
+    columns = (
+        "Joint",
+        "Largest gravity torque",
+        ("Typical error", "RMS"),
+        ("Typical error", "of the largest torque"),
+        ("Worst error", "of the largest torque"),
+    )
+    rows = [
+        (
+            name,
+            with_unit(demonstration.largest_torque[i], units[i].effort),
+            with_unit(demonstration.torque_rms[i], units[i].effort),
+            percent(demonstration.relative_rms[i]),
+            percent(demonstration.relative_worst[i]),
+        )
+        for i, name in enumerate(names)
+    ]
+    return Section(
+        evidence,
+        [
+            "Gravity torque of the identified model less the true one, which the simulator knows, in poses that were "
+            "not used to identify. Each point is one pose. The typical error is the RMS, the root of the mean square.",
+            Beside([*([Plot(plot)] if plot else []), Table(columns, rows)]),
+        ],
+    )
