@@ -22,8 +22,9 @@ from numpy.typing import ArrayLike
 from scipy.linalg import qr
 
 from benchmarks.figaroh import ROBOTS
+from dynid_ros.estimation.least_squares import triangular_factor
 from dynid_ros.model import RobotModel
-from dynid_ros.model.base_parameters import parameter_names, random_motion, regressor_blocks, triangular_factor
+from dynid_ros.model.base_parameters import parameter_names, random_motion, regressor_blocks
 
 PINNED: dict[str, str] = {
     "ur10": """

@@ -16,7 +16,7 @@ import numpy as np
 from tqdm import tqdm
 
 from dynid_ros.errors import IdentificationError
-from dynid_ros.estimation.physical_consistency import solve_consistent
+from dynid_ros.identification.physical_consistency import solve_consistent
 from dynid_ros.model import RobotModel
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -1,16 +1,16 @@
 """Weighted linear least squares that says what the data do not decide."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynid_ros.errors import IdentificationError
-from dynid_ros.model.base_parameters import NO_EFFECT, triangular_factor
+from dynid_ros.errors import IdentificationError, ModelError
 
-# What a linear estimate says, and what the data leave undetermined.
-
+NO_EFFECT = 1e-5
+"""Norm of a column that counts as zero, of the largest; and share of a term in a combination, of its column."""
 
 OUTSIDE = 1e-5
 """Part of a combination outside the determined space, of its length in scaled columns, that counts as none. Rounding
@@ -119,6 +119,23 @@ def without_rounding(matrix: NDArray) -> NDArray:
     """Copy of a matrix (m, k) in which columns without effect are exactly zero, as `BaseParameters` counts them."""
     norms = np.linalg.norm(matrix, axis=0)
     return matrix * (norms > NO_EFFECT * norms.max(initial=0.0))
+
+
+def triangular_factor(regressors: Iterable[NDArray]) -> NDArray:
+    """R (at most p rows, p) of the QR decomposition of all regressors (..., p) below each other, in flat memory.
+
+    Raises:
+        ModelError: there are none.
+
+    """
+    factor: NDArray | None = None
+    for regressor in regressors:
+        rows = regressor.reshape(-1, regressor.shape[-1])
+        # An array already, which numpy's type hints do not know of this mode.
+        factor = np.asarray(np.linalg.qr(rows if factor is None else np.concatenate([factor, rows]), mode="r"))
+    if factor is None:
+        raise ModelError("motion: it has no samples")
+    return factor
 
 
 def checked_problem(R: ArrayLike, z: ArrayLike, prior: ArrayLike | None) -> tuple[NDArray, NDArray, NDArray]:

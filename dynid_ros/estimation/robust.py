@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.errors import IdentificationError
-from dynid_ros.estimation.least_squares import TOLERANCE, LinearFit, minimum_norm, project
-from dynid_ros.model.base_parameters import triangular_factor
+from dynid_ros.estimation.least_squares import TOLERANCE, LinearFit, minimum_norm, project, triangular_factor
 
 GAUSSIAN = 1.482602
 """Standard deviation of Gaussian noise over the median of its magnitude."""

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid_ros.estimation.estimate import BaseEstimate, half_width, interval
-from dynid_ros.estimation.physical_consistency import solve_consistent
+from dynid_ros.identification.physical_consistency import solve_consistent
 from dynid_ros.identified.identified_file import as_number, new_document, save_identified
 from dynid_ros.identified.load import load_section
 from dynid_ros.model import RobotModel

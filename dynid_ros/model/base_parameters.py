@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.errors import ModelError
+from dynid_ros.estimation.least_squares import NO_EFFECT, triangular_factor
 from dynid_ros.model.arrays import blocks, joint_samples
 from dynid_ros.model.friction import FrictionModel
 
@@ -29,9 +30,6 @@ TOLERANCE = 1e-4
 On random motions structure leaves less than 1e-13, what torques can determine more than 0.1, and right angles written
 as 1.5708 some 1e-5, which no sensor tells from nothing.
 """
-
-NO_EFFECT = 1e-5
-"""Norm of a column that counts as zero, of the largest; and share of a term in a combination, of its column."""
 
 ROUNDING = 1e-14
 WHOLE = 1e-9  # distance to a whole number that is rounding error of a coefficient
@@ -206,23 +204,6 @@ def regressor_blocks(
                 )
         rigid = robot.torque_regressor(*part)
         yield rigid if friction is None else np.concatenate([rigid, friction.regressor(*part[1:])], axis=-1)
-
-
-def triangular_factor(regressors: Iterable[np.ndarray]) -> np.ndarray:
-    """R (at most p rows, p) of the QR decomposition of all regressors (..., p) below each other, in flat memory.
-
-    Raises:
-        ModelError: there are none.
-
-    """
-    factor: np.ndarray | None = None
-    for regressor in regressors:
-        rows = regressor.reshape(-1, regressor.shape[-1])
-        # An array already, which numpy's type hints do not know of this mode.
-        factor = np.asarray(np.linalg.qr(rows if factor is None else np.concatenate([factor, rows]), mode="r"))
-    if factor is None:
-        raise ModelError("motion: it has no samples")
-    return factor
 
 
 def random_motion(robot: RobotModel, n_samples: int = RANDOM_SAMPLES, seed: int = 0) -> tuple[np.ndarray, ...]:

@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid_ros.errors import IdentificationError
+from dynid_ros.estimation.least_squares import triangular_factor
 from dynid_ros.model import RobotModel
 from dynid_ros.model.base_parameters import (
     BaseParameters,
     parameter_names,
     random_motion,
     regressor_blocks,
-    triangular_factor,
 )
 from dynid_ros.model.friction import COUPLING_TERMS, FrictionModel, JointFriction
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK

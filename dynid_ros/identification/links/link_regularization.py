@@ -13,7 +13,7 @@ from dynid_ros.estimation.cross_validation import Fold, folds
 from dynid_ros.estimation.identifiability import RANK_TOLERANCE
 from dynid_ros.estimation.least_squares import decompose
 from dynid_ros.estimation.normal_equations import WeightedProblem
-from dynid_ros.estimation.physical_consistency import ConsistentProblem
+from dynid_ros.identification.physical_consistency import ConsistentProblem
 from dynid_ros.model.inertia import parameter_spread
 from dynid_ros.progress import each
 

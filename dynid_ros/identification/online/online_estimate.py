@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from dynid_ros.errors import IdentificationError
 from dynid_ros.estimation.covariance import NORMAL, clustered_covariance, covariance_root, half_inverse
 from dynid_ros.estimation.estimate import BaseEstimate
-from dynid_ros.estimation.physical_consistency import ConsistentFit, ConsistentProblem
 from dynid_ros.estimation.recursive_least_squares import SquareRootInformation
 from dynid_ros.identification.load_result import LoadResult
 from dynid_ros.identification.online.kinds import KindSums
 from dynid_ros.identification.online.online_equations import LinkRows, LoadRows
+from dynid_ros.identification.physical_consistency import ConsistentFit, ConsistentProblem
 from dynid_ros.model import RobotModel
 from dynid_ros.model.inertia import possible_prior
 

@@ -18,7 +18,7 @@ from consistency_problems import (
 from pinocchio_arm import example_urdf
 
 from dynid_ros.errors import IdentificationError
-from dynid_ros.estimation.physical_consistency import ConsistentProblem, solve_consistent
+from dynid_ros.identification.physical_consistency import ConsistentProblem, solve_consistent
 from dynid_ros.model import RobotModel
 from dynid_ros.model.inertia import possible_prior
 
