@@ -14,7 +14,7 @@ DOCS = Path(__file__).resolve().parent
 PAGE = DOCS / "parameters.md"
 CONFIG = DOCS.parent / "config"
 
-WRITTEN = ("gravity_identification", "link_identification")
+WRITTEN = ("flexible_joint_identification", "gravity_identification", "link_identification")
 """Nodes whose parameter file says no more than their table."""
 
 HEAD = """\

@@ -22,7 +22,7 @@ class Setting:
 
     Attributes:
         name: of the field.
-        default: None stands for "chosen by the program".
+        default: None stands for "chosen by the program"; a tuple is a list of texts.
         help: what it is, without unit, choices and default.
         unit: of a number.
         choices: all values that there are, of a text.
@@ -54,6 +54,11 @@ class Setting:
         """Help with the unit and the choices."""
         what, mark, otherwise = self.help.partition("; default:")
         return what + (f", {self.unit}" if self.unit else "") + mark + otherwise
+
+    @property
+    def is_list(self) -> bool:
+        """Whether its value is several texts, with commas between them where it is given as one."""
+        return isinstance(self.default, tuple)
 
     def problem(self, value: Any) -> str:
         """Why a value cannot be; empty if it can."""
@@ -116,10 +121,13 @@ def check(owner: Any, error: type[DynidError]) -> None:
 
 def values_of(settings: Iterable[Setting], given: Mapping[str, Any]) -> dict[str, Any]:
     """Return arguments for the dataclass of what a command or a node was given, by name."""
-    return {
-        each.name: value if each.read is None or not isinstance(value, str) else each.read(value)
-        for each, value in ((each, given[each.name]) for each in settings)
-    }
+    return {each.name: _value(each, given[each.name]) for each in settings}
+
+
+def _value(of: Setting, given: Any) -> Any:
+    if of.is_list:
+        return tuple(each for each in (given.split(",") if isinstance(given, str) else given) if each)
+    return given if of.read is None or not isinstance(given, str) else of.read(given)
 
 
 def _declared(owner: Any) -> Iterable[Setting]:

@@ -4,13 +4,10 @@ import argparse
 from pathlib import Path
 
 from dynid_ros.commands.answers import Answer
-from dynid_ros.commands.options import add_json, add_recording, add_robot
+from dynid_ros.commands.options import add_json, add_recording, add_robot, add_settings
 from dynid_ros.errors import IdentificationError
 from dynid_ros.identification.flexible import FlexibleJointIdentification, TorsionIdentification
-from dynid_ros.identification.flexible.flexible_identification import CLOCKS
-from dynid_ros.identification.flexible.flexible_parameters import MOTOR_TERMS
 from dynid_ros.jobs.flexible_joints import (
-    AUTO,
     CameraFiles,
     identify_flexible,
     identify_torsion,
@@ -20,9 +17,11 @@ from dynid_ros.jobs.flexible_joints import (
 )
 from dynid_ros.jobs.inputs import read_recordings, read_robot
 from dynid_ros.model import RobotModel
-from dynid_ros.model.spring import SPRINGS
 from dynid_ros.recording import Recording
+from dynid_ros.settings import settings_of, values_of
 
+SETTINGS = settings_of(FlexibleJointIdentification)
+OF_CLOCK = ("clock", "drift")
 OF_CAMERAS = ("mocap", "markers", "mocap_file")
 
 
@@ -40,25 +39,13 @@ def add(flexible: argparse.ArgumentParser) -> None:
     flexible.add_argument("--link-states-topic", help="JointState with the links' positions in a bag, by joint")
     flexible.add_argument("--joint", metavar="J", help="this one alone, the others held by their brakes")
     flexible.add_argument("--repeats", action="store_true", help="each recording alone too: mean and variation")
-    flexible.add_argument(
-        "--spring",
-        choices=(*SPRINGS, AUTO),
-        default="linear",
-        help="law of all springs (%(default)s); auto: for each joint the one that predicts best what was left out",
-    )
-    flexible.add_argument(
-        "--motor-terms",
-        default=",".join(MOTOR_TERMS[:2]),
-        metavar="TERMS",
-        help=f"of the motors' torques, some of {', '.join(MOTOR_TERMS)} with commas between; default: %(default)s",
-    )
-    flexible.add_argument("--band", type=float, metavar="HZ", help="highest frequency compared; default: by the motion")
+    add_settings(flexible, (each for each in SETTINGS if each.name not in OF_CLOCK))
     _add_cameras(flexible)
     flexible.add_argument(
         "--torsion",
         action="store_true",
         help="torsion and stiffness alone, from link encoders on the motors' clock: for a URDF without masses, or a "
-        "motion too slow to distinguish motor from link; needs no dynamics, tells none",
+        "motion too slow to distinguish motor from link; needs no dynamics, identifies none",
     )
     flexible.add_argument("--output", type=Path, required=True, help="folder for identified.yaml and report.html")
     add_json(flexible)
@@ -85,13 +72,7 @@ def _add_cameras(flexible: argparse.ArgumentParser) -> None:
     )
     cameras.add_argument("--mocap-unit", choices=("m", "cm", "mm"), help="of lengths, where the file names none")
     cameras.add_argument("--mocap-rate", type=float, metavar="HZ", help="frames per second, in place of the file's")
-    cameras.add_argument(
-        "--clock",
-        choices=CLOCKS,
-        default="auto",
-        help="of the links' sensor: own: its offset is estimated; same: as the motors'; auto: own for cameras",
-    )
-    cameras.add_argument("--drift", action="store_true", help="estimate a drift of that clock too")
+    add_settings(cameras, (each for each in SETTINGS if each.name in OF_CLOCK))
 
 
 def _identify(options: argparse.Namespace) -> Answer:
@@ -103,18 +84,14 @@ def _identify(options: argparse.Namespace) -> Answer:
         return Answer.of(identify_torsion(TorsionIdentification(), robot, recordings, options.output, unseen))
     recordings = _with_cameras(options, recordings)
     arm = robot if options.joint is None else single_joint(robot, options.joint, recordings)
+    settings = values_of(SETTINGS, vars(options))
+    spring = settings.pop("spring")
     job = identify_flexible(
-        FlexibleJointIdentification(
-            arm,
-            motor_terms=[term for term in options.motor_terms.split(",") if term],
-            clock=options.clock,
-            drift=options.drift,
-            band=options.band,
-        ),
+        FlexibleJointIdentification(arm, **settings),
         recordings,
         options.output,
         unseen,
-        spring=options.spring,
+        spring=spring,
         mocap=options.mocap or bool(options.mocap_file),
         markers=_on_links(options, robot, arm),
         repeats=options.repeats,

@@ -85,5 +85,5 @@ def add_settings(parser: argparse._ActionsContainer, settings: Iterable[Setting]
             parser.add_argument(f"--{words}", choices=each.choices, default=each.default, help=text)
         else:
             kind: dict[str, Any] = {"type": float} if each.is_number else {}
-            symbol = each.symbol or None
-            parser.add_argument(f"--{words}", default=each.default, metavar=symbol, help=text, **kind)
+            default = ",".join(each.default) if each.is_list else each.default
+            parser.add_argument(f"--{words}", default=default, metavar=each.symbol or None, help=text, **kind)

@@ -19,6 +19,7 @@ from dynid_ros.identification.flexible import (
     TorsionResult,
     mocap_links,
 )
+from dynid_ros.identification.flexible.flexible_identification import AUTO
 from dynid_ros.identification.flexible.flexible_result import (
     MeasuredSpring,
     link_noise,
@@ -216,7 +217,6 @@ def _joint(model: JointTorsion) -> dict:
     }
 
 
-AUTO = "auto"
 Markers = dict[str, str | None] | None
 
 

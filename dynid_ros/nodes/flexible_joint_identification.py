@@ -4,7 +4,6 @@
 `link_states_topic` of the bag, by the link positions of another file, or by what cameras saw.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,29 +13,32 @@ from dynid_ros.identification.flexible import FlexibleJointIdentification
 from dynid_ros.jobs.flexible_joints import AUTO, FlexibleJob, identify_flexible, marker_links
 from dynid_ros.model import RobotModel
 from dynid_ros.nodes.identification.identification_node import RECORDING_PARAMETERS, IdentificationNode
-from dynid_ros.nodes.shared.parameters import NodeParameter
+from dynid_ros.nodes.shared.parameters import NodeParameter, given, parameters_of
 from dynid_ros.nodes.shared.process import run
 from dynid_ros.recording import Recording
+from dynid_ros.settings import settings_of
 
+SETTINGS = settings_of(FlexibleJointIdentification)
 PARAMETERS = (
     *RECORDING_PARAMETERS,
-    NodeParameter("joint_states_topic", "", "of the motors in the bag; empty: /joint_states, or the only one"),
-    NodeParameter("link_states_topic", "", "sensor_msgs/JointState with the links' positions in the bag; empty: none"),
+    NodeParameter(
+        "joint_states_topic",
+        "",
+        "topic of the bag with the motors' joint states; empty: /joint_states, or the only one",
+    ),
+    NodeParameter(
+        "link_states_topic",
+        "",
+        "of the links' positions in the bag, by encoders of their own (sensor_msgs/JointState); the recorder takes it "
+        "as one of its extra_topics; empty: none, or in the .csv or .npz",
+    ),
     NodeParameter(
         "markers",
         [""],
-        "which link carries a body or marker of the recording, each <topic>=<link>, <topic>[<index>]=<link> or, to be "
-        'found, <topic>; [""]: all poses, found, where no link positions are recorded',
+        "which link carries a body or marker that cameras saw, such as /vrpn_mocap/upper_arm/pose=link_2 or "
+        '/markers[4]=link_3; without =link it is found; [""]: all poses, found, where no link positions are recorded',
     ),
-    NodeParameter("spring", "linear", "law of all springs: linear, cubic, dead_zone; auto: chosen for each joint"),
-    NodeParameter(
-        "motor_terms",
-        ["motor_inertia", "motor_viscous"],
-        "of the motors' torques; motor_coulomb and torque_offset besides",
-    ),
-    NodeParameter("clock", "auto", "of the links' sensor: own, its offset is estimated; same, as the motors'; auto"),
-    NodeParameter("drift", False, "estimate a drift of that clock too"),
-    NodeParameter("band", math.nan, "highest frequency that is compared, Hz; nan: chosen from the motion"),
+    *parameters_of(SETTINGS),
     NodeParameter("output", "dynid_results", "folder for identified.yaml and report.html"),
 )
 
@@ -71,17 +73,13 @@ def flexible_job(robot: RobotModel, settings: SimpleNamespace) -> _Identify:
         DynidError: a setting that makes no sense.
 
     """
-    identification = FlexibleJointIdentification(
-        robot,
-        motor_terms=[term for term in settings.motor_terms if term],
-        clock=settings.clock,
-        drift=settings.drift,
-        band=None if math.isnan(settings.band) else settings.band,
-    )
-    if settings.spring != AUTO:
-        replace(identification, spring=settings.spring)  # refuses what is no law
+    values = given(SETTINGS, settings)
+    spring = values.pop("spring")
+    identification = FlexibleJointIdentification(robot, **values)
+    if spring != AUTO:
+        replace(identification, spring=spring)  # refuses what is no law
     markers = marker_links([marker for marker in settings.markers if marker])
-    return _Identify(identification, settings.spring, markers)
+    return _Identify(identification, spring, markers)
 
 
 class FlexibleJointIdentificationNode(IdentificationNode):

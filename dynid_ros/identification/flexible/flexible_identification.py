@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +24,7 @@ from dynid_ros.model.spring import SPRINGS, Spring
 from dynid_ros.recording import Recording
 from dynid_ros.recording.recording import MOVED
 from dynid_ros.recording.uniform_motion import require_torque
+from dynid_ros.settings import check, setting
 from dynid_ros.signals.clock_alignment import align_clocks
 
 # Whether positions can be those of links behind springs.
@@ -156,6 +156,8 @@ def _terms(result: FlexibleResult) -> tuple[str, ...]:
     return ("viscous", *result.layout.motor_terms)
 
 
+AUTO = "auto"
+"""Law of the springs that a job chooses for each joint, see `jobs.flexible_joints`."""
 CLOCKS = ("auto", "same", "own")
 UNEXPLAINED = 1.0
 """Part of a torque's standard deviation; a fit that leaves more is worse than none."""
@@ -185,16 +187,28 @@ class FlexibleJointIdentification:
     """
 
     robot: RobotModel
-    spring: str | Mapping[str, str] = "linear"
-    motor_terms: Sequence[str] = MOTOR_TERMS[:2]
-    zero: bool = True
-    clock: Literal["auto", "same", "own"] = "auto"
-    drift: bool = False
-    band: float | None = None
+    spring: str | Mapping[str, str] = setting(
+        "linear",
+        f"law of all springs: {', '.join(SPRINGS)}; auto: for each joint the one that predicts best what was left out",
+        choices=(*SPRINGS, AUTO),
+        read=str,  # programs may give one by joint, so `_springs` checks it
+    )
+    motor_terms: Sequence[str] = setting(
+        MOTOR_TERMS[:2], f"of the motors' torques, some of {', '.join(MOTOR_TERMS)}", symbol="TERMS"
+    )
+    zero: bool = setting(True, "estimate a constant between each link and its motor", offered=False)
+    clock: str = setting(
+        "auto",
+        "of the links' sensor: own: its offset is estimated; same: as the motors'; auto: own for cameras",
+        choices=CLOCKS,
+    )
+    drift: bool = setting(False, "estimate a drift of that clock too")
+    band: float | None = setting(
+        None, "highest frequency that is compared; default: chosen from the motion", unit="Hz", above=0, symbol="HZ"
+    )
 
     def __post_init__(self) -> None:
-        if self.clock not in CLOCKS:
-            raise IdentificationError(f"clock is '{self.clock}'; expected one of {', '.join(CLOCKS)}")
+        check(self, IdentificationError)
         unknown = sorted(set(self.motor_terms) - set(MOTOR_TERMS))
         if unknown:
             raise IdentificationError(f"motor_terms: no term {', '.join(unknown)}; expected {', '.join(MOTOR_TERMS)}")

@@ -42,7 +42,7 @@ def parameters_of(settings: Iterable[Setting]) -> tuple[NodeParameter, ...]:
     return tuple(
         NodeParameter(
             each.name,
-            math.nan if each.default is None else each.default,
+            math.nan if each.default is None else list(each.default) if each.is_list else each.default,
             each.description.replace("; default:", "; nan:") + _choices(each),
         )
         for each in settings
