@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from flexible_experiments import Experiment
+from lightcap_regressors import regressor_without_stiffness
 from numpy.typing import NDArray
 from scipy.interpolate import CubicSpline
 
-from dynid_ros.information.flexible_information import regressor_without_stiffness
 from dynid_ros.signals import LowPass, filtered_motion
 
 RATE = 250.0

@@ -58,16 +58,24 @@ class LinearFit:
         """Return values and standard errors, (s,) each, of combinations (s, k); NaN where undetermined."""
         rows = np.asarray(combinations, dtype=float)
         open_ = ~self.determines(rows)
-        values = rows @ self.solution
-        errors = np.sqrt(np.maximum(np.einsum("sk,kl,sl->s", rows, self.covariance, rows), 0.0))
+        values, errors = rows @ self.solution, standard_errors_of(rows, self.covariance)
         values[open_], errors[open_] = np.nan, np.nan
         return values, errors
 
     def determines(self, combinations: ArrayLike) -> NDArray:
         """(s,) whether the data determine each of the combinations (s, k)."""
-        scaled = np.asarray(combinations, dtype=float) / self.scale
-        outside = scaled - scaled @ self.determined.T @ self.determined
-        return np.linalg.norm(outside, axis=1) <= OUTSIDE * np.linalg.norm(scaled, axis=1)
+        return within(np.asarray(combinations, dtype=float) / self.scale, self.determined)
+
+
+def within(rows: NDArray, determined: NDArray, tolerance: float = OUTSIDE) -> NDArray:
+    """(...) bool: rows (..., k) lie in the span of orthonormal rows (r, k), but for a `tolerance` of their length."""
+    outside = rows - rows @ determined.T @ determined
+    return np.linalg.norm(outside, axis=-1) <= tolerance * np.linalg.norm(rows, axis=-1)
+
+
+def standard_errors_of(combinations: NDArray, covariance: NDArray) -> NDArray:
+    """(...) standard errors of combinations (..., k) of numbers with this covariance (k, k)."""
+    return np.sqrt(np.maximum(np.einsum("...k,kl,...l->...", combinations, covariance, combinations), 0.0))
 
 
 class Decomposition(NamedTuple):

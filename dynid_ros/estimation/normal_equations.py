@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Generic, Protocol, TypeVar
 
 import numpy as np
@@ -187,10 +187,10 @@ class WeightedProblem:
         place = {int(column): i for i, column in enumerate(self.chosen)}
         own = factors.columns.of_joint
         self.n_joints = len(own)
-        self._factors: dict[int, NDArray] = {}
+        norms = [factors.norms(j) for j in range(self.n_joints)]
         self.kept = [
-            np.array([i for i, c in enumerate(columns) if int(c) in place and effect[i]], dtype=int)
-            for columns, effect in zip(own, self._effects(), strict=True)
+            np.flatnonzero(np.isin(columns, self.chosen) & (norm > NEGLIGIBLE_COLUMN * norm.max(initial=0.0)))
+            for columns, norm in zip(own, norms, strict=True)
         ]
         self.places = [
             np.array([place[int(c)] for c in columns[kept]], dtype=int)
@@ -204,20 +204,10 @@ class WeightedProblem:
 
     def joint(self, joint: int, groups: Sequence[int] | NDArray | None = None) -> tuple[NDArray, NDArray]:
         """Matrix (r, k) and right-hand side (r,) of one joint, not weighted; groups None: all."""
-        factor = self._whole(joint) if groups is None else self.factors.factor(joint, groups)
+        factor = self.factors.factor(joint, groups)
         matrix = np.zeros((len(factor), self.n_unknowns))
         matrix[:, self.places[joint]] = factor[:, self.kept[joint]]
         return matrix, factor[:, -1]
-
-    def _effects(self) -> Iterator[NDArray]:
-        for joint in range(self.n_joints):
-            norms = self.factors.norms(joint)
-            yield norms > NEGLIGIBLE_COLUMN * norms.max(initial=0.0)
-
-    def _whole(self, joint: int) -> NDArray:
-        if joint not in self._factors:
-            self._factors[joint] = self.factors.factor(joint)
-        return self._factors[joint]
 
     def stacked(self, noise: NDArray, groups: Sequence[int] | NDArray | None = None) -> tuple[NDArray, NDArray]:
         """Matrix (r, k) and right-hand side (r,) of all joints, divided by the (n,) noise of each."""
@@ -271,7 +261,7 @@ class WeightedProblem:
 
         """
         matrix, right = self.stacked(np.ones(self.n_joints))
-        owner = np.repeat(np.arange(self.n_joints), [len(self._whole(j)) for j in range(self.n_joints)])
+        owner = np.repeat(np.arange(self.n_joints), [len(self.factors.factor(j)) for j in range(self.n_joints)])
         floor = SMALLEST_NOISE * np.maximum(self.torque_rms(), SMALLEST_NOISE)
         noise = np.ones(self.n_joints)
         for _ in range(ROUNDS):

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from scipy.interpolate import CubicSpline
 
 from dynid_ros.errors import IdentificationError, RecordingError
-from dynid_ros.identification.flexible.flexible_parameters import MOTOR_TERMS, Layout
+from dynid_ros.identification.flexible.flexible_parameters import MOTOR_TERMS, Layout, resonances, rigid_sums
 from dynid_ros.identification.flexible.flexible_prediction import joined, of_run
-from dynid_ros.identification.flexible.flexible_result import FlexibleResult, RunFound, measured, resonances, rigid_sums
+from dynid_ros.identification.flexible.flexible_result import FlexibleResult, RunFound, measured
 from dynid_ros.identification.flexible.output_error import OutputError, Solution
 from dynid_ros.identification.flexible.run_residuals import CLOCK_TERMS, RunTerms
 from dynid_ros.identification.flexible.runs import Run, runs

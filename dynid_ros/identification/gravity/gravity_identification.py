@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.estimation.estimate import half_width
-from dynid_ros.estimation.least_squares import ROUNDING_RANK_TOLERANCE, solve, solve_grouped
+from dynid_ros.estimation.least_squares import ROUNDING_RANK_TOLERANCE, decompose, solve, solve_grouped
 from dynid_ros.identification.gravity.gravity_result import (
     MAXIMUM_INFLATION,
     MOMENT_LABELS,
@@ -184,7 +184,7 @@ class GravityIdentification:
         if not any(state.observable for state in observability.values()):
             reasons = "; ".join(f"{joint}: {state.reason}" for joint, state in observability.items())
             raise IdentificationError(f"These samples determine no joint's gravity parameters: {reasons}")
-        determined, scale = problem.determined_space()
+        determined = decompose(problem.matrix, ROUNDING_RANK_TOLERANCE)
         return GravityResult(
             robot=self.robot,
             gravity=problem.gravity,
@@ -192,8 +192,8 @@ class GravityIdentification:
             values=solution.values,
             covariance=covariance,
             inflation=solution.inflation,
-            determined=determined,
-            scale=scale,
+            determined=determined.right,
+            scale=determined.scale,
             condition_number=solution.condition_number,
             dof=dof,
             residual_rms=problem.residual_rms(solution.values),
@@ -313,12 +313,6 @@ class _Problem:
                 weights = 1 / sigma[self.group[rows]] ** 2
                 found[own] = solve(self.matrix[np.ix_(rows, own)], self.right[rows], weights).inflation
         return found
-
-    def determined_space(self) -> tuple[NDArray, NDArray]:
-        """(r, k) orthonormal rows that span what the data determine, in columns divided by the (k,) scale."""
-        scale = np.linalg.norm(self.matrix, axis=0)
-        _, s, vt = np.linalg.svd(self.matrix / scale, full_matrices=False)
-        return vt[s > ROUNDING_RANK_TOLERANCE * s[0]], scale
 
     def residual_rms(self, values: NDArray) -> NDArray:
         """(n,) per joint; NaN for a joint without rows."""

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid_ros.estimation.estimate import half_width, interval
+from dynid_ros.estimation.least_squares import standard_errors_of, within
 from dynid_ros.identification.static_samples import Samples
 from dynid_ros.identified.friction import DIRECTIONS, joint_friction_entry
 from dynid_ros.identified.gravity import gravity_section
@@ -102,6 +103,8 @@ def columns_of(gravity: GravityModel, joint: int) -> range:
 
 
 MOMENT_LABELS = ("n_x", "n_y", "mass")
+OUTSIDE = 1e-6
+"""Part of a torque's row outside the determined space, of its length, up to which the torque is determined."""
 
 
 @dataclass(frozen=True)
@@ -176,7 +179,7 @@ class GravityResult:
     def predict_std(self, q: NDArray) -> NDArray:
         """(N, n) standard error of `predict`."""
         rows = self._gravity_rows(q)
-        std = self._std(rows)
+        std = standard_errors_of(rows, self.covariance)
         std[~self._is_determined(rows)] = np.nan
         return std
 
@@ -213,7 +216,7 @@ class GravityResult:
                 if f"{label} {joint}" in self.names:
                     rows[i, :, self.names.index(f"{label} {joint}")] = signs
             rows[i] *= f"coulomb {joint}" in self.names
-        values, errors = rows @ self.values, self._std(rows)
+        values, errors = rows @ self.values, standard_errors_of(rows, self.covariance)
         largest = np.abs(self.samples.torque).max(axis=0)[:, None]
         unknown = ~self._is_determined(rows) | ~rows.any(axis=2) | (errors > largest)
         values[unknown], errors[unknown] = np.nan, np.nan
@@ -297,9 +300,6 @@ class GravityResult:
                 rows[..., self.names.index(name)] = full[..., column]
         return rows
 
-    def _std(self, rows: NDArray) -> NDArray:
-        return np.sqrt(np.maximum(np.einsum("nik,kl,nil->ni", rows, self.covariance, rows), 0.0))
-
     def _evaluate(self, rows: NDArray) -> NDArray:
         torque = rows @ self.values
         torque[~self._is_determined(rows)] = np.nan
@@ -307,6 +307,4 @@ class GravityResult:
 
     def _is_determined(self, rows: NDArray) -> NDArray:
         """(N, n) whether each row lies in the space that the data span."""
-        scaled = rows / self.scale
-        outside = scaled - scaled @ self.determined.T @ self.determined
-        return np.linalg.norm(outside, axis=-1) <= 1e-6 * np.maximum(np.linalg.norm(scaled, axis=-1), 1e-12)
+        return within(rows / self.scale, self.determined, OUTSIDE)

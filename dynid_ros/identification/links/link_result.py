@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.errors import IdentificationError, ModelError
 from dynid_ros.estimation.estimate import BaseEstimate, half_width
+from dynid_ros.estimation.least_squares import standard_errors_of
 from dynid_ros.files import write_atomically
 from dynid_ros.identification.equations import validate
 from dynid_ros.identified.friction import dry_torques, friction_section
@@ -45,7 +46,7 @@ def _gravity(robot: RobotModel, base: BaseParameters, estimate: BaseEstimate, pa
     missing = np.abs(shares @ combinations - gravity.projection).max(axis=1) > MISSING
     shares[np.abs(shares) < 1e-9] = 0.0
     unknown = missing | (np.abs(shares) @ ~np.isfinite(estimate.values[inertial]) > 0)
-    std = np.sqrt(np.einsum("ij,jk,ik->i", shares, estimate.covariance[np.ix_(inertial, inertial)], shares))
+    std = standard_errors_of(shares, estimate.covariance[np.ix_(inertial, inertial)])
     dof = np.where(shares != 0.0, estimate.dof[inertial], np.inf).min(axis=1, initial=np.inf)
     std[unknown] = np.nan
     reasons = {

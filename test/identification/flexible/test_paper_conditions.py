@@ -5,9 +5,9 @@ import flexible_motion
 import numpy as np
 import pa10
 import pytest
+from lightcap_regressors import regressor_with_stiffness, regressor_without_stiffness
 from printed_method import printed_method
 
-from dynid_ros.information.flexible_information import regressor_with_stiffness, regressor_without_stiffness
 from dynid_ros.signals import Motion
 
 EXACT = 0.02
