@@ -147,7 +147,7 @@ def information() -> Iterator[Case]:
         quality = MotionQuality.of(robot, *samples, rate=RATE / 10, noise=np.linspace(1, 0.2, 6))
         found = picked(quality, "rank", "full_rank", "condition_number", "unscaled", "singular_values")
         found |= picked(quality, "standard_errors", "missing", "together", "enough", "advice", "summary")
-        yield label, dict(zip("qva", samples, strict=True)), found | {"inflation": quality.determinacy.inflation}
+        yield label, dict(zip("qva", samples, strict=True)), found | {"inflation": quality.identifiability.inflation}
 
 
 def trajectories() -> Iterator[Case]:

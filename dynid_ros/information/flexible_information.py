@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.errors import TrajectoryError
 from dynid_ros.information.steady_state import FlexibleJoints, LinkPrediction
-from dynid_ros.information.torque_information import SMOOTHING, MotionWithJerk, Rows
+from dynid_ros.information.torque_information import SMOOTHING, MotionWithJerk, Rows, checked_noise
 from dynid_ros.model import RobotModel
 from dynid_ros.model.base_parameters import BaseParameters, parameter_names, random_motion
 from dynid_ros.model.regressor import DifferentiableRegressor
@@ -84,9 +84,7 @@ class FlexibleInformation:
         self._moving = [i for i, name in enumerate(robot.joint_names) if name not in (held or ())]
         if not self._moving:
             raise TrajectoryError("held: all joints are; one at least must move")
-        deviations = per_joint(noise, robot.joint_names, "noise")[self._moving]
-        if not (np.isfinite(deviations).all() and (deviations > 0).all()):
-            raise TrajectoryError(f"noise is {noise!r}; it must be positive and finite, N m or N")
+        deviations = checked_noise(robot, noise)[self._moving]
         self._base_frequency = base_frequency
         self._smoothing = SMOOTHING * per_joint(speeds, robot.joint_names, "speeds")
         self._prediction = LinkPrediction(

@@ -144,6 +144,23 @@ class TorqueColumns:
             yield from rows @ rows.transpose(0, 2, 1) / samples
 
 
+def checked_noise(robot: RobotModel, noise: ArrayLike | None) -> NDArray:
+    """(n,) standard deviations of the torques; 1 where nothing is known.
+
+    Raises:
+        TrajectoryError: another number of them, or one that is not positive and finite; names the joint.
+
+    """
+    known = per_joint(1.0 if noise is None else noise, robot.joint_names, "noise")
+    for name, value in zip(robot.joint_names, known, strict=True):
+        if not (np.isfinite(value) and value > 0):
+            raise TrajectoryError(
+                f"the noise of {name} is {value:g}; it must be positive and finite, the standard deviation of its "
+                "torque in N m or N"
+            )
+    return known
+
+
 def _unit(robot: RobotModel, name: str) -> str:
     """Unit of a parameter of a link or of a joint's own torque."""
     term, _, joint = name.partition(" ")
@@ -205,10 +222,7 @@ class TorqueInformation:
         noise: ArrayLike = 1.0,
         columns: ArrayLike | None = None,
     ) -> None:
-        deviations = per_joint(noise, robot.joint_names, "noise")
-        if not (np.isfinite(deviations).all() and (deviations > 0).all()):
-            raise TrajectoryError(f"noise is {noise!r}; it must be positive and finite, N m or N")
-        self._robot, self._weight = robot, 1.0 / deviations
+        self._robot, self._weight = robot, 1.0 / checked_noise(robot, noise)
         asked = TorqueColumns(robot, drive, target)
         self.base = asked.base
         chosen, drives = asked.links, asked.drives

@@ -16,8 +16,8 @@ from dynid_ros.identification import GravityIdentification
 from dynid_ros.identification.equations import LinkEquations
 from dynid_ros.identification.static_samples import SampleRules, Samples
 from dynid_ros.information.motion_coverage import MotionCoverage
-from dynid_ros.information.motion_quality import MotionQuality, checked_noise
-from dynid_ros.information.torque_information import GRAVITY, LINKS, LOAD, TorqueColumns
+from dynid_ros.information.motion_quality import MotionQuality
+from dynid_ros.information.torque_information import GRAVITY, LINKS, LOAD, TorqueColumns, checked_noise
 from dynid_ros.model import RobotModel
 from dynid_ros.model.friction import FrictionModel, JointFriction
 from dynid_ros.model.link_columns import LinkColumns

@@ -44,7 +44,7 @@ def test_rank_and_condition_are_numpys_of_pinocchios_regressor(still):
     covariance = np.linalg.inv(base.T @ base)
     np.testing.assert_allclose(quality.standard_errors, np.sqrt(np.diag(covariance)), rtol=1e-6)
     inflation = np.sqrt(np.diag(covariance) * np.diag(base.T @ base))
-    np.testing.assert_allclose(quality.determinacy.inflation, inflation, rtol=1e-6)
+    np.testing.assert_allclose(quality.identifiability.inflation, inflation, rtol=1e-6)
     assert not quality.missing
     assert not quality.together
 
@@ -98,13 +98,13 @@ def test_a_joint_that_only_adds_a_constant_is_confused_with_its_offset():
     (told,) = [text for text in quality.together if "offset joint_2" in text]
     # τ₂ holds −g cos(q₂) (m₂ s₂ + ...) and the offset.
     base = quality.columns.base
-    row = quality.determinacy.combinations()[quality.together.index(told)]
+    row = quality.identifiability.combinations()[quality.together.index(told)]
     shares = {
         quality.columns.names[i]: row[i] / row[quality.columns.names.index("offset joint_2")] for i in row.nonzero()[0]
     }
     assert shares["mcx2"] == pytest.approx(-planar_arm.G * np.cos(q[0, 1]), rel=1e-6)
     # Torques tell every such sum: changes of parameters that keep them do not change torques.
-    kept = np.vstack([quality.determinacy.combinations(), np.eye(base.rank)[quality.determinacy.decided]])
+    kept = np.vstack([quality.identifiability.combinations(), np.eye(base.rank)[quality.identifiability.decided]])
     _, _, right = np.linalg.svd(kept)
     rows = quality.columns.rows(q, qd, qdd)
     assert np.abs(np.einsum("jkN,hk->jNh", rows, right[len(kept) :])).max() < 1e-9
