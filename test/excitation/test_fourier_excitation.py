@@ -467,7 +467,7 @@ def test_what_is_in_the_way_is_named():
         ({"periods": 0}, "periods is 0; it must be at least 1"),
         ({"criterion": "best"}, "criterion is 'best'; it must be condition or condition_unscaled or determinant"),
         ({"target": "loads"}, "target is 'loads'; expected links, gravity, load"),
-        ({"noise": -1.0}, "noise is -1.0; it must be positive"),
+        ({"noise": -1.0}, "the noise of joint_1 is -1; it must be positive and finite"),
         ({"design_time": -1.0}, "design_time is -1.0; it must be zero or more"),
         ({"starts": -1}, "starts is -1; it must be zero or more"),
         ({"workers": -1}, "workers is -1; it must be zero or more"),

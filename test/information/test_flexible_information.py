@@ -151,7 +151,7 @@ def test_senseless_settings(robot):
     for settings, message in (
         ({"held": {"joint_9": 0.0}}, "held: no joint joint_9; the joints: joint_1, joint_2, joint_3"),
         ({"held": dict.fromkeys(planar_arm.JOINTS, 0.0)}, "held: all joints are"),
-        ({"noise": 0.0}, "noise is 0.0; it must be positive"),
+        ({"noise": 0.0}, r"the noise of \S+ is 0; it must be positive and finite"),
     ):
         with pytest.raises(TrajectoryError, match=message):
             planar(robot, **settings)

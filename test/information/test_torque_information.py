@@ -129,7 +129,7 @@ def test_information_over_time_is_the_mean_times_the_duration(robot):
     ("settings", "message"),
     [
         ({"target": "loads"}, "target is 'loads'; expected links, gravity, load"),
-        ({"noise": 0.0}, "noise is 0.0; it must be positive"),
+        ({"noise": 0.0}, r"the noise of \S+ is 0; it must be positive and finite"),
         ({"noise": [1.0, 2.0]}, "noise: 2 values; give one for all joints or one for each"),
         ({"drive": JointFriction(stribeck_velocity=0.1)}, "no motion can be designed for the friction terms stribeck"),
     ],
