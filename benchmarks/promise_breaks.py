@@ -234,9 +234,9 @@ def _compensation() -> list[Break]:
             "a stamp of zero is a time",
             (
                 (
-                    "stamp_of",
-                    "1e-9 * message.header.stamp.nanosec or None",
-                    "1e-9 * message.header.stamp.nanosec",
+                    "JointStateInput.is_news",
+                    "1e-9 * nanoseconds(message.header) or None",
+                    "1e-9 * nanoseconds(message.header)",
                 ),
             ),
         ),
@@ -888,12 +888,12 @@ def _identification() -> list[Break]:
         Break(
             node + "test_live_a_clock_that_is_set_back",
             "a clock that is set back is not looked for",
-            (("LiveLoad._take", "if step < -SET_BACK:", "if False:"),),
+            (("TorqueSamples.of", "self.was_set_back = back > SET_BACK", "self.was_set_back = False"),),
         ),
         Break(
             here + "test_the_watch_on_torque_sensors_names_what_is_wrong",
             "a clock that is set back is not looked for",
-            (("TorqueSensorWatch._on_joint_state", "if back > SET_BACK:", "if False:"),),
+            (("TorqueSamples.of", "self.was_set_back = back > SET_BACK", "self.was_set_back = False"),),
         ),
         Break(
             "test_torque_sensor_calibration_node.py::test_without_samples_accept_is_refused",

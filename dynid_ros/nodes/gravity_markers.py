@@ -26,11 +26,12 @@ from dynid_ros.control import CarriedLoad
 from dynid_ros.control.gravity_view import GravityPicture, GravityView
 from dynid_ros.errors import ControlError, DynidError
 from dynid_ros.nodes.shared.diagnostics import ERROR, OK, WARN, Diagnostics, Status, silence
+from dynid_ros.nodes.shared.joint_states import JointOrder
 from dynid_ros.nodes.shared.parameters import NodeParameter, declare
 from dynid_ros.nodes.shared.process import run
 from dynid_ros.nodes.shared.robot_description import ROBOT_PARAMETERS, robot_description
 from dynid_ros.nodes.shared.steady_thread import steady_timer
-from dynid_ros.nodes.shared.topics import LATCHED, JointOrder, RawSubscription
+from dynid_ros.nodes.shared.topics import LATCHED, RawSubscription
 from dynid_ros.report.drawing import DARK
 
 STEP = np.deg2rad(6.0)
@@ -197,10 +198,9 @@ class GravityMarkers(Node):
     def _newest(self) -> JointState | None:
         """The newest joint state of this arm since the last look."""
         self._topic.drain()
-        joints = set(self._order.joint_names)
         while self._states:
             message = deserialize_message(self._states.pop(), JointState)
-            if not joints.isdisjoint(message.name):
+            if self._order.concerns(message):
                 self._states.clear()
                 return message
         return None

@@ -32,10 +32,10 @@ from dynid_ros.jobs.identification import TorqueSensorJob, identify_torque_senso
 from dynid_ros.model import RobotModel
 from dynid_ros.nodes.identification.identification_node import RECORDING_PARAMETERS, IdentificationNode, Identify, Job
 from dynid_ros.nodes.shared.diagnostics import ERROR, OK, WARN, Diagnostics, Status, silence
+from dynid_ros.nodes.shared.joint_states import TorqueSamples
 from dynid_ros.nodes.shared.parameters import NodeParameter
 from dynid_ros.nodes.shared.process import answer, run
 from dynid_ros.nodes.shared.steady_thread import steady_timer
-from dynid_ros.nodes.shared.topics import JointOrder
 from dynid_ros.recording import Recording
 from dynid_ros.recording.effort import EffortConvention
 
@@ -44,8 +44,6 @@ from dynid_ros.recording.effort import EffortConvention
 
 SHORTEST, LONGEST = 0.01, 3600.0
 """s between looks at what has arrived."""
-SET_BACK = 1.0
-"""s by which a stamp must be earlier than one before for the clock to have been set back."""
 
 
 class TorqueSensorWatch:
@@ -76,14 +74,10 @@ class TorqueSensorWatch:
                 f"parameter observe_period is {settings.observe_period}; expected {SHORTEST:g} to {LONGEST:g} s"
             )
         self.observer = observer
-        self._node, self._convention, self._on_alarm = node, convention, on_alarm
-        self._order = JointOrder(observer.robot.joint_names)
+        self._node, self._on_alarm = node, on_alarm
+        self._states = TorqueSamples(node, observer.robot.joint_names, convention)
         self._stream = SampleStream(observer.robot.joint_names, observer.rules, settings.slow_motion)
-        self._start: float | None = None
-        self._last = 0.0
         self._samples = 0
-        self._problem = ""
-        self._received = time.monotonic()
         self._subscription = node.create_subscription(
             JointState, "joint_states", self._on_joint_state, qos_profile_sensor_data
         )
@@ -96,11 +90,11 @@ class TorqueSensorWatch:
         for name, gain, offset in zip(names, observer.gain, observer.offset, strict=True):
             values[f"gain {name}"] = f"{gain:.5g}" if np.isfinite(gain) else "not told yet"
             values[f"offset {name}"] = f"{offset:.4g}"
-        if self._problem:
-            return ERROR, self._problem, values
+        if self._states.problem:
+            return ERROR, self._states.problem, values
         if observer.alarms:
             return WARN, "; ".join(map(str, observer.alarms)), values
-        if complaint := silence(self._subscription.topic_name, self._received):
+        if complaint := silence(self._subscription.topic_name, self._states.received):
             return WARN, complaint, values
         if not observer.learned:
             return OK, "learning the noise of the readings", values
@@ -118,32 +112,16 @@ class TorqueSensorWatch:
                 "std": {"gain": _number(std[j, 0]), "offset": _number(std[j, 1])},
             }
         return {
-            "start_time": self._start,
+            "start_time": None if self._states.start is None else self._states.stamp(0.0),
             "false_alarm_rate": observer.false_alarm_rate,
             "alarms": [alarm.document() for alarm in observer.alarms],
             "torque_sensors": estimates,
         }
 
     def _on_joint_state(self, message: JointState) -> None:
-        if set(message.name).isdisjoint(self._order.joint_names):
-            return  # of another device on the same topic
-        self._received = time.monotonic()
-        try:
-            position = self._order.pick(message, "position")
-            effort = self._convention.to_torque(np.array([self._order.pick(message, "effort")]))[0]
-        except DynidError as error:
-            self._problem = str(error)
-            return
-        self._problem = ""
-        stamp = message.header.stamp.sec + 1e-9 * message.header.stamp.nanosec or time.time()
-        if self._start is None:
-            self._start = stamp
-        back = self._last - (stamp - self._start)
-        if back > SET_BACK:
-            self._node.get_logger().warning(f"joint_states: its clock was set back by {back:.1f} s")
-            self._start -= back
-        self._last = stamp - self._start
-        self._stream.add(self._last, position, effort)
+        sample = self._states.of(message, time.time_ns())
+        if sample is not None:
+            self._stream.add(*sample)
 
     def _look(self) -> None:
         samples = self._stream.take()

@@ -22,8 +22,8 @@ rclpy = pytest.importorskip("rclpy")
 from sensor_msgs.msg import JointState  # noqa: E402
 
 from dynid_ros.nodes.shared.diagnostics import robot_name  # noqa: E402
+from dynid_ros.nodes.shared.joint_states import JointOrder  # noqa: E402
 from dynid_ros.nodes.shared.robot_description import described  # noqa: E402
-from dynid_ros.nodes.shared.topics import JointOrder  # noqa: E402
 
 NAMES = list(planar_arm.JOINTS)
 ROBOT = arms.robot()

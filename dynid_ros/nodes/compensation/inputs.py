@@ -19,7 +19,8 @@ from sensor_msgs.msg import JointState
 
 from dynid_ros.control import CarriedLoad, GravityCompensator, JointSettings, LoadedGravity, ModelChange
 from dynid_ros.errors import ControlError, DynidError
-from dynid_ros.nodes.shared.topics import LATCHED, JointOrder
+from dynid_ros.nodes.shared.joint_states import JointOrder, nanoseconds
+from dynid_ros.nodes.shared.topics import LATCHED
 
 LOG_PERIOD = 5.0
 """s between two lines of the log on what is refused."""
@@ -57,11 +58,6 @@ QUEUE = 10
 JOINT_STATES = QoSProfile(depth=QUEUE, reliability=ReliabilityPolicy.BEST_EFFORT)
 
 
-def stamp_of(message: JointState) -> float | None:
-    """Time on the driver's clock, s; None: the message has none."""
-    return message.header.stamp.sec + 1e-9 * message.header.stamp.nanosec or None
-
-
 class JointStateInput:
     """Topic `joint_states` of one arm.
 
@@ -81,7 +77,6 @@ class JointStateInput:
         self.states = 0
         self.longest_gap = 0.0
         self._node = node
-        self._joints = frozenset(joint_names)
         self._message: JointState | None = None
         self._subscription = node.create_subscription(JointState, "joint_states", on_message, JOINT_STATES)
         self._comes = PromptWait(node, self._subscription)
@@ -103,7 +98,7 @@ class JointStateInput:
         """Queued states that speak of this arm, `message` the first of them, the newest last."""
         states = []
         for _ in range(QUEUE + 1):
-            if message is not None and not self._joints.isdisjoint(message.name):
+            if message is not None and self.order.concerns(message):
                 states.append(message)
             with self._subscription.handle:
                 taken = self._subscription.handle.take_message(JointState, False)
@@ -114,7 +109,7 @@ class JointStateInput:
 
     def is_news(self, message: JointState, now: float) -> bool:
         """Whether it tells something of the arm; the same state sent again does not."""
-        stamp = stamp_of(message)
+        stamp = 1e-9 * nanoseconds(message.header) or None
         if stamp is not None and stamp == self.stamp:
             return False
         if self._message is not None:
@@ -199,7 +194,7 @@ class CompensationLinks(Listener):
         self._timeout = timeout
         self._largest = largest_deflection
         self._message: JointState | None = None
-        self._stamp: float | None = None
+        self._stamp = 0
         self._received = 0.0
 
     def at(self, now: float, motors: Sequence[float]) -> list[float] | None:
@@ -215,8 +210,8 @@ class CompensationLinks(Listener):
         return None if self.problem else links
 
     def _on_state(self, message: JointState) -> None:
-        stamp = stamp_of(message)
-        if set(self._names).isdisjoint(message.name) or (stamp is not None and stamp == self._stamp):
+        stamp = nanoseconds(message.header)
+        if not self._order.concerns(message) or (stamp and stamp == self._stamp):
             return  # of another arm, or the same state sent again
         self._message, self._stamp, self._received = message, stamp, time.monotonic()
 
@@ -381,7 +376,7 @@ class CompensationLoad(Listener):
 
     def _checked_stamp(self, message: InertiaStamped) -> int:
         """Time that the message speaks of, ns; 0 if it does not say."""
-        stamp = message.header.stamp.sec * 10**9 + message.header.stamp.nanosec
+        stamp = nanoseconds(message.header)
         ahead = stamp - self._node.get_clock().now().nanoseconds
         if stamp < 0:
             raise ControlError(f"its stamp is {stamp / 1e9:.1f} s, before the clock began; expected 0 or a time")

@@ -28,7 +28,8 @@ from dynid_ros.nodes.experiment.watch import (
     moving_joint,
 )
 from dynid_ros.nodes.shared.command_topic import CommandTopic, publishers_of
-from dynid_ros.nodes.shared.topics import JointOrder, Waiting, waiting_messages
+from dynid_ros.nodes.shared.joint_states import JointOrder
+from dynid_ros.nodes.shared.topics import Waiting, waiting_messages
 from dynid_ros.trajectories import MotionInProgress, MotionLimits, Trajectory, stop
 from dynid_ros.trajectories.execution import SHORTEST, standstill
 from dynid_ros.trajectories.limits import per_joint
@@ -329,9 +330,9 @@ class Arm:
 
     def _look_at(self, message: JointState) -> bool:
         """Whether it is one of this arm, and not of another device on the same topic."""
-        names = self._limits.joint_names
-        if not set(message.name) & set(names):
+        if not self._order.concerns(message):
             return False
+        names = self._limits.joint_names
         watched = self._motion if not self.stopping else None
         try:
             position = np.array(self._order.pick(message, "position"))

@@ -21,8 +21,9 @@ from dynid_ros.identification.load_result import section_of_load
 from dynid_ros.identification.online.load_change import LoadChange
 from dynid_ros.identification.online.online_identification import OnlineIdentification
 from dynid_ros.nodes.shared.diagnostics import ERROR, OK, WARN, Status, silence
+from dynid_ros.nodes.shared.joint_states import TorqueSamples
 from dynid_ros.nodes.shared.steady_thread import steady_timer
-from dynid_ros.nodes.shared.topics import LATCHED, JointOrder, RawSubscription
+from dynid_ros.nodes.shared.topics import LATCHED, RawSubscription
 from dynid_ros.recording.effort import EffortConvention
 
 # The load that an arm carries on a latched topic, for those who reckon with it.
@@ -150,8 +151,6 @@ JOINT_STATES = ("sensor_msgs/msg/JointState",)
 DISCOVERY_PERIOD = 0.2
 POLL_PERIOD = 0.02
 """s between looks at the queue; to be called back for each message costs more than all that is done with it."""
-SET_BACK = 1.0
-"""s by which a stamp must be earlier than one before for the clock to have been set back."""
 HIGHEST_RATE = 250.0
 """Hz; of faster joint states means are taken up."""
 LOWEST_RATE = 0.001
@@ -191,16 +190,12 @@ class LiveLoad:
                 f"parameter publish_rate is {publish_rate}; expected {LOWEST_RATE:g} to {HIGHEST_RATE:g} estimates per "
                 "second"
             )
-        self._node, self._begin, self._convention, self._publisher = node, begin, convention, publisher
+        self._node, self._begin, self._publisher = node, begin, publisher
         self.identification = begin()
-        names = self.identification.robot.joint_names
-        self._joints, self._order = frozenset(names), JointOrder(names)
-        convention.to_torque(np.zeros((1, len(names))))  # raises before the first joint state
-        self._start: int | None = None
-        self._last, self._means = -math.inf, SampleMeans(HIGHEST_RATE)
-        self._samples, self._refused = 0, 0
-        self._received, self._counted = time.monotonic(), (time.monotonic(), 0)
-        self._problem, self._event, self._latest = "", "none", "not known yet"
+        self._states = TorqueSamples(node, self.identification.robot.joint_names, convention, anew=True)
+        self._means = SampleMeans(HIGHEST_RATE)
+        self._samples, self._counted = 0, (time.monotonic(), 0)
+        self._event, self._latest = "none", "not known yet"
         self._condition, self._decided = math.nan, False
         self._changes: list[dict[str, float]] = []
         self._estimates = node.create_publisher(String, "~/estimate", 10)
@@ -221,7 +216,7 @@ class LiveLoad:
             self._decided = self._publisher.tell(result)
         except DynidError as error:  # no body is near to what the first samples say
             self._latest = f"not known: {error}"
-        document = {"time": self._seconds(estimate.time), **section_of_load(result), "changes": self._changes}
+        document = {"time": self._states.stamp(estimate.time), **section_of_load(result), "changes": self._changes}
         self._estimates.publish(String(data=yaml.safe_dump(document, sort_keys=False)))
 
     def status(self) -> Status:
@@ -236,58 +231,31 @@ class LiveLoad:
             "rate": f"{(self._samples - before) / max(now - since, 1e-9):.1f}",
             "samples": self._samples,
             "dropped": self._means.missing,
-            "refused": self._refused,
+            "refused": self._states.refused,
             "last_change": self._event,
         }
-        if self._topic.problem or self._problem:
-            return ERROR, self._topic.problem or self._problem, values
-        if complaint := silence(self._topic.topic, self._received):
+        if problem := self._topic.problem or self._states.problem:
+            return ERROR, problem, values
+        if complaint := silence(self._topic.topic, self._states.received):
             return WARN, complaint, values
         return OK, f"load {self._latest}" + ("" if self._decided else "; not determined"), values
 
     def _on_message(self, _topic: RawSubscription, received: int, data: bytes) -> None:
-        message = deserialize_message(data, JointState)
-        if self._joints.isdisjoint(message.name):
+        sample = self._states.of(deserialize_message(data, JointState), received)
+        if sample is None:
             return
-        self._received = time.monotonic()
-        stamp = message.header.stamp.sec * 10**9 + message.header.stamp.nanosec or received
-        try:
-            position = self._order.pick(message, "position")
-            effort = self._order.pick(message, "effort")
-        except DynidError as error:
-            self._refused += 1
-            self._problem = str(error)
-            return
-        self._problem = ""
-        self._take(stamp, position, self._convention.to_torque(np.array([effort]))[0])
-
-    def _take(self, stamp: int, position: list[float], torque: np.ndarray) -> None:
-        if self._start is None:
-            self._start = stamp
-        now = (stamp - self._start) * 1e-9
-        step = now - self._last
-        if step < -SET_BACK:
-            self._restart(stamp, -step)
-            now = 0.0
-        elif step <= 0.0:
-            return  # the same state sent again is no news of the arm, nor is an old one
-        self._last = now
+        if self._states.was_set_back:
+            self._node.get_logger().warning("the load is learnt anew")
+            self.identification, self._means = self._begin(), SampleMeans(HIGHEST_RATE)
         self._samples += 1
-        mean = self._means.add(now, position, torque)
+        mean = self._means.add(*sample)
         change = None if mean is None else self.identification.sample(*mean)
         if change is not None:
             self._tell_change(change)
 
-    def _restart(self, stamp: int, back: float) -> None:
-        self._node.get_logger().warning(
-            f"joint_states: its clock was set back by {back:.1f} s; the load is learnt anew"
-        )
-        self.identification, self._means = self._begin(), SampleMeans(HIGHEST_RATE)
-        self._start = stamp
-
     def _tell_change(self, change: LoadChange) -> None:
-        seconds = self._seconds(change.time)
-        self._changes.append({"time": seconds, "noticed": self._seconds(change.noticed), "mass": change.mass})
+        seconds, noticed = self._states.stamp(change.time), self._states.stamp(change.noticed)
+        self._changes.append({"time": seconds, "noticed": noticed, "mass": change.mass})
         what = "picked up" if change.mass > 0 else "dropped"
         late = change.noticed - change.time
         self._event = f"{what} about {abs(change.mass):.2g} kg at {seconds:.3f} s"
@@ -295,11 +263,6 @@ class LiveLoad:
         carried = self._publisher.mass
         if carried and -change.mass > GONE * carried:
             self._publisher.tell_none()
-
-    def _seconds(self, time: float) -> float:
-        """Stamp, s, of a time of the identification."""
-        assert self._start is not None
-        return (self._start + round(time * 1e9)) / 1e9
 
 
 def _in_words(result: LoadResult) -> str:

@@ -10,6 +10,7 @@ from std_srvs.srv import SetBool, Trigger
 from trajectory_msgs.msg import JointTrajectory
 
 from dynid_ros.errors import DynidError, TrajectoryError
+from dynid_ros.nodes.shared.joint_states import nanoseconds
 from dynid_ros.nodes.shared.parameters import current
 from dynid_ros.nodes.shared.process import answer
 from dynid_ros.nodes.simulated_arm.controller_node import (
@@ -200,7 +201,7 @@ class Controllers:
 
     def _start(self, message: JointTrajectory) -> float | None:
         """Return the trajectory's start by the arm's time; None: at once."""
-        stamp = message.header.stamp.sec * 10**9 + message.header.stamp.nanosec
+        stamp = nanoseconds(message.header)
         return self._now + (stamp - self._stamp()) * 1e-9 if stamp else None
 
     def _on_effort(self, message: Float64MultiArray) -> None:
