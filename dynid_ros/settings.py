@@ -22,12 +22,14 @@ class Setting:
 
     Attributes:
         name: of the field.
-        default: None stands for "chosen by the program"; a tuple is a list of texts.
+        default: None stands for "chosen by the program"; a tuple without parts is a list of texts.
         help: what it is, without unit, choices and default.
         unit: of a number.
-        choices: all values that there are, of a text.
+        choices: all values that there are, of a text; an empty default is allowed besides.
         least, above: smallest number, and the one that must be exceeded; None: any.
         symbol: stands for its value in the help of a command.
+        parts: names of what a value consists of: numbers, or, where the default is an empty tuple, texts, of which
+            there may be several.
         read: makes the value of a text, of settings that are more than a text or a number; None: it is the value.
         offered: whether commands and nodes have it; else it is for programs alone.
 
@@ -41,13 +43,21 @@ class Setting:
     least: float | None = None
     above: float | None = None
     symbol: str = ""
+    parts: tuple[str, ...] = ()
     read: Callable[[str], Any] | None = None
     offered: bool = True
 
     @property
     def is_number(self) -> bool:
         """Whether its value is a float, or None."""
-        return self.default is None or (isinstance(self.default, (int, float)) and not isinstance(self.default, bool))
+        if self.default is None:
+            return not self.parts
+        return isinstance(self.default, (int, float)) and not isinstance(self.default, bool)
+
+    @property
+    def is_texts(self) -> bool:
+        """Whether its value is a list of texts, with commas between where it is one text, or of tuples of texts."""
+        return isinstance(self.default, tuple) and not (self.parts and self.default)
 
     @property
     def description(self) -> str:
@@ -55,19 +65,13 @@ class Setting:
         what, mark, otherwise = self.help.partition("; default:")
         return what + (f", {self.unit}" if self.unit else "") + mark + otherwise
 
-    @property
-    def is_list(self) -> bool:
-        """Whether its value is several texts, with commas between them where it is given as one."""
-        return isinstance(self.default, tuple)
-
     def problem(self, value: Any) -> str:
         """Why a value cannot be; empty if it can."""
         if self.read is not None:
             return ""
         if self.choices:
-            return (
-                "" if value in self.choices else f"{self.name} is '{value}'; expected one of {', '.join(self.choices)}"
-            )
+            known = value in self.choices or value == self.default
+            return "" if known else f"{self.name} is '{value}'; expected one of {', '.join(self.choices)}"
         if not self.is_number or (value is None and self.default is None):
             return ""
         number = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
@@ -87,11 +91,12 @@ def setting(
     least: float | None = None,
     above: float | None = None,
     symbol: str = "",
+    parts: tuple[str, ...] = (),
     read: Callable[[str], Any] | None = None,
     offered: bool = True,
 ) -> Any:
     """Return a dataclass field that is a setting; see `Setting`."""
-    known = Setting("", default, help, unit, tuple(choices), least, above, symbol, read, offered)
+    known = Setting("", default, help, unit, tuple(choices), least, above, symbol, parts, read, offered)
     return field(default=default, metadata={KEY: known})
 
 
@@ -125,7 +130,7 @@ def values_of(settings: Iterable[Setting], given: Mapping[str, Any]) -> dict[str
 
 
 def _value(of: Setting, given: Any) -> Any:
-    if of.is_list:
+    if of.is_texts:
         return tuple(each for each in (given.split(",") if isinstance(given, str) else given) if each)
     return given if of.read is None or not isinstance(given, str) else of.read(given)
 

@@ -104,7 +104,7 @@ def test_torsion_alone(folder, capsys):
         (["--recording", "run.npz", "--repeats"], "only one recording"),
         (["--recording", "run.npz", "--motor-terms", "magnets"], "no term magnets"),
         (["--recording", "run.npz", "--spring", "rubber"], "--spring: invalid choice: 'rubber'"),
-        (["--recording", "run.npz", "--torsion", "--mocap"], "--torsion does not go with --mocap"),
+        (["--recording", "run.npz", "--torsion", "--mocap"], "torsion does not go with mocap"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(options, words, folder, capsys, monkeypatch):

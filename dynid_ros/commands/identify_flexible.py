@@ -6,23 +6,13 @@ from pathlib import Path
 from dynid_ros.commands.answers import Answer
 from dynid_ros.commands.options import add_json, add_recording, add_robot, add_settings
 from dynid_ros.errors import IdentificationError
-from dynid_ros.identification.flexible import FlexibleJointIdentification, TorsionIdentification
-from dynid_ros.jobs.flexible_joints import (
-    CameraFiles,
-    identify_flexible,
-    identify_torsion,
-    marker_links,
-    single_joint,
-    with_camera_files,
-)
+from dynid_ros.identification.flexible import FlexibleJointIdentification
+from dynid_ros.jobs.flexible_joints import CameraFiles, FlexibleSettings, marker_links, with_camera_files
 from dynid_ros.jobs.inputs import read_recordings, read_robot
-from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
 from dynid_ros.settings import settings_of, values_of
 
-SETTINGS = settings_of(FlexibleJointIdentification)
-OF_CLOCK = ("clock", "drift")
-OF_CAMERAS = ("mocap", "markers", "mocap_file")
+RUN, SETTINGS = settings_of(FlexibleSettings), settings_of(FlexibleJointIdentification)
 
 
 def add(flexible: argparse.ArgumentParser) -> None:
@@ -37,16 +27,8 @@ def add(flexible: argparse.ArgumentParser) -> None:
         "--validate", action="append", type=Path, default=[], metavar="R", help="to predict, not to fit; needs no links"
     )
     flexible.add_argument("--link-states-topic", help="JointState with the links' positions in a bag, by joint")
-    flexible.add_argument("--joint", metavar="J", help="this one alone, the others held by their brakes")
-    flexible.add_argument("--repeats", action="store_true", help="each recording alone too: mean and variation")
-    add_settings(flexible, (each for each in SETTINGS if each.name not in OF_CLOCK))
+    add_settings(flexible, (*RUN, *SETTINGS))
     _add_cameras(flexible)
-    flexible.add_argument(
-        "--torsion",
-        action="store_true",
-        help="torsion and stiffness alone, from link encoders on the motors' clock: for a URDF without masses, or a "
-        "motion too slow to distinguish motor from link; needs no dynamics, identifies none",
-    )
     flexible.add_argument("--output", type=Path, required=True, help="folder for identified.yaml and report.html")
     add_json(flexible)
     flexible.set_defaults(command=_identify)
@@ -72,29 +54,22 @@ def _add_cameras(flexible: argparse.ArgumentParser) -> None:
     )
     cameras.add_argument("--mocap-unit", choices=("m", "cm", "mm"), help="of lengths, where the file names none")
     cameras.add_argument("--mocap-rate", type=float, metavar="HZ", help="frames per second, in place of the file's")
-    add_settings(cameras, (each for each in SETTINGS if each.name in OF_CLOCK))
 
 
 def _identify(options: argparse.Namespace) -> Answer:
     robot = read_robot(options)
     recordings = read_recordings(options, robot, options.recording)
     unseen = read_recordings(options, robot, options.validate)
-    if options.torsion:
-        _check_torsion(options)
-        return Answer.of(identify_torsion(TorsionIdentification(), robot, recordings, options.output, unseen))
-    recordings = _with_cameras(options, recordings)
-    arm = robot if options.joint is None else single_joint(robot, options.joint, recordings)
     settings = values_of(SETTINGS, vars(options))
     spring = settings.pop("spring")
-    job = identify_flexible(
-        FlexibleJointIdentification(arm, **settings),
-        recordings,
+    job = FlexibleSettings(**values_of(RUN, vars(options))).identify(
+        FlexibleJointIdentification(robot, **settings),
+        _with_cameras(options, recordings),
         options.output,
         unseen,
         spring=spring,
         mocap=options.mocap or bool(options.mocap_file),
-        markers=_on_links(options, robot, arm),
-        repeats=options.repeats,
+        markers=marker_links(options.markers),
     )
     return Answer.of(job)
 
@@ -108,24 +83,3 @@ def _with_cameras(options: argparse.Namespace, recordings: list[Recording]) -> l
         return recordings
     files = CameraFiles(options.mocap_file, options.mocap_unit, options.mocap_rate)
     return with_camera_files(recordings, files)
-
-
-def _on_links(options: argparse.Namespace, robot: RobotModel, arm: RobotModel) -> dict[str, str | None] | None:
-    """Links by marker; a link that a held joint moves is part of the one before it."""
-    found = marker_links(options.markers)
-    if found is None or arm is robot:
-        return found
-    names = (robot.base, *robot.link_names)
-    part, carrier = {}, arm.base
-    for name in names:
-        carrier = name if name in (arm.base, *arm.link_names) else carrier
-        part[name] = carrier
-    return {marker: None if link is None else part.get(link, link) for marker, link in found.items()}
-
-
-def _check_torsion(options: argparse.Namespace) -> None:
-    given = [f"--{name.replace('_', '-')}" for name in (*OF_CAMERAS, "joint", "repeats") if getattr(options, name)]
-    if given:
-        raise IdentificationError(
-            f"--torsion does not go with {', '.join(given)}: it takes link encoders of all joints, on the motors' clock"
-        )

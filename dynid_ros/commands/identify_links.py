@@ -16,16 +16,12 @@ def add(links: argparse.ArgumentParser) -> None:
     """Add its options."""
     add_identification(links)
     add_settings(links, SETTINGS)
-    links.add_argument(
-        "--coupled", nargs=2, action="append", default=[], metavar=("A", "B"), help="joints of one motor; repeatable"
-    )
     links.set_defaults(command=_identify)
 
 
 def _identify(options: argparse.Namespace) -> Answer:
     robot = read_robot(options)
-    coupled = [(first, second) for first, second in options.coupled]
-    identification = LinkIdentification(robot, coupled=coupled, **values_of(SETTINGS, vars(options)))
+    identification = LinkIdentification(robot, **values_of(SETTINGS, vars(options)))
     recordings = read_recordings(options, robot, options.recording)
     others = read_recordings(options, robot, options.validate)
     return Answer.of(identify_links(identification, recordings, options.output, others))

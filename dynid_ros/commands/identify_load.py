@@ -4,12 +4,13 @@ import argparse
 from pathlib import Path
 
 from dynid_ros.commands.answers import Answer
-from dynid_ros.commands.options import add_json, add_recording, add_robot
+from dynid_ros.commands.options import add_json, add_recording, add_robot, add_settings
 from dynid_ros.errors import IdentificationError
-from dynid_ros.identification import LoadIdentification
-from dynid_ros.identification.load.wrench_source import WrenchSource
 from dynid_ros.jobs.inputs import read_recordings, read_robot
-from dynid_ros.jobs.load import ACTS_ON, identify_load, read_arm, read_tare
+from dynid_ros.jobs.load import LoadSettings, identify_load, read_arm, read_tare
+from dynid_ros.settings import settings_of, values_of
+
+SETTINGS = settings_of(LoadSettings)
 
 
 def add(load: argparse.ArgumentParser) -> None:
@@ -21,51 +22,21 @@ def add(load: argparse.ArgumentParser) -> None:
     arm.add_argument(
         "--unloaded", action="append", type=Path, default=[], metavar="R0", help="the arm alone, in motion; repeatable"
     )
-    load.add_argument("--static", action="store_true", help="from dwells: mass and centre, no inertia")
     load.add_argument(
         "--tare", type=Path, metavar="FILE", help="identified.yaml of a load that is part of this one, to subtract"
     )
-    _add_sensor(load)
-    load.add_argument(
-        "--torque-gain-error", type=float, default=0.01, metavar="S", help="standard deviation, relative (%(default)s)"
-    )
+    add_settings(load, SETTINGS)
     load.add_argument("--output", type=Path, required=True, help="folder for identified.yaml, report.html and drivers/")
     add_json(load)
     load.set_defaults(command=_identify_load)
 
 
-def _add_sensor(load: argparse.ArgumentParser) -> None:
-    sensor = load.add_argument_group("force/torque sensor", "at the wrist, whose link is --tip; needs no --model")
-    sensor.add_argument(
-        "--source", choices=("torque", "wrench"), default="torque", help="what weighs the load; default: %(default)s"
-    )
-    sensor.add_argument("--wrench-topic", metavar="T", help="of several in a bag")
-    sensor.add_argument(
-        "--wrench-frame", choices=("sensor", "base"), help="whose axes wrenches are in; default: by their frame_id"
-    )
-    sensor.add_argument(
-        "--wrench-acts-on",
-        choices=tuple(ACTS_ON),
-        default="sensor",
-        help="who feels the wrench: %(default)s: a load at rest reads its weight downward; load: upward",
-    )
-    sensor.add_argument(
-        "--wrench-gain-error", type=float, default=0.005, metavar="S", help="standard deviation, relative (%(default)s)"
-    )
-
-
 def _identify_load(options: argparse.Namespace) -> Answer:
-    by_torque = options.source == "torque"
-    _check_inputs(options, by_torque)
-    robot = read_robot(options)
+    _check_inputs(options, options.source == "torque")
+    robot, settings = read_robot(options), LoadSettings(**values_of(SETTINGS, vars(options)))
     known, document = read_arm(options.model, robot) if options.model is not None else (None, None)
-    identification = LoadIdentification(
-        robot,
-        known,
-        sensor=None if by_torque else _sensor(options),
-        motion="static" if options.static else "dynamic",
-        tare=None if options.tare is None else read_tare(options.tare, robot),
-        torque_gain_error=options.torque_gain_error,
+    identification = settings.identification(
+        robot, known, None if options.tare is None else read_tare(options.tare, robot)
     )
     recordings = read_recordings(options, robot, options.recording)
     unloaded = read_recordings(options, robot, options.unloaded)
@@ -84,12 +55,3 @@ def _check_inputs(options: argparse.Namespace, by_torque: bool) -> None:
         )
     if by_torque and (options.wrench_topic or options.wrench_frame):
         raise IdentificationError("--wrench-topic and --wrench-frame are for --source wrench")
-
-
-def _sensor(options: argparse.Namespace) -> WrenchSource:
-    return WrenchSource(
-        topic=options.wrench_topic,
-        frame=options.wrench_frame,
-        convention=ACTS_ON[options.wrench_acts_on],
-        gain_error=options.wrench_gain_error,
-    )

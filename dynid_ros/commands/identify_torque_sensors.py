@@ -4,11 +4,13 @@ import argparse
 from pathlib import Path
 
 from dynid_ros.commands.answers import Answer
-from dynid_ros.commands.options import add_json, add_reading, add_robot
+from dynid_ros.commands.options import add_json, add_reading, add_robot, add_settings
 from dynid_ros.identification import TorqueSensorCalibration
-from dynid_ros.identification.torque_sensors.refusals import GAIN_RANGE
 from dynid_ros.jobs.identification import identify_torque_sensors, read_gravity
 from dynid_ros.jobs.inputs import read_recordings, read_robot
+from dynid_ros.settings import settings_of, values_of
+
+SETTINGS = settings_of(TorqueSensorCalibration)
 
 
 def add(sensors: argparse.ArgumentParser) -> None:
@@ -25,28 +27,10 @@ def add(sensors: argparse.ArgumentParser) -> None:
     sensors.add_argument(
         "--recording-with-mass", action="append", type=Path, default=[], metavar="R", help="with the mass; repeatable"
     )
-    sensors.add_argument("--reference-mass", type=float, metavar="KG", help="weight of what is attached")
-    sensors.add_argument(
-        "--reference-center",
-        type=float,
-        nargs=3,
-        metavar=("X", "Y", "Z"),
-        help="its centre in the tip link's frame, m; default: not known, and estimated",
-    )
     sensors.add_argument(
         "--model", type=Path, help="identified.yaml whose gravity parameters are known; then no mass is needed"
     )
-    sensors.add_argument(
-        "--estimate-positions", action="store_true", help="gains and offsets of the position sensors are unknown too"
-    )
-    sensors.add_argument(
-        "--gain-range",
-        type=float,
-        nargs=2,
-        metavar=("LOWEST", "HIGHEST"),
-        default=GAIN_RANGE,
-        help="gains outside are refused, N m per unit of the reading; for readings that are no N m, such as currents",
-    )
+    add_settings(sensors, SETTINGS)
     add_reading(sensors)
     sensors.add_argument("--output", type=Path, required=True, help="folder for identified.yaml and report.html")
     add_json(sensors)
@@ -56,14 +40,7 @@ def add(sensors: argparse.ArgumentParser) -> None:
 def _identify(options: argparse.Namespace) -> Answer:
     robot = read_robot(options)
     gravity, arm = read_gravity(options.model, robot) if options.model is not None else (None, None)
-    calibration = TorqueSensorCalibration(
-        robot,
-        reference_mass=options.reference_mass,
-        reference_center=options.reference_center,
-        gravity=gravity,
-        estimate_positions=options.estimate_positions,
-        gain_range=tuple(options.gain_range),
-    )
+    calibration = TorqueSensorCalibration(robot, gravity=gravity, **values_of(SETTINGS, vars(options)))
     plain = read_recordings(options, robot, options.recording)
     loaded = read_recordings(options, robot, options.recording_with_mass)
     return Answer.of(identify_torque_sensors(calibration, plain, options.output, loaded, arm))

@@ -79,11 +79,17 @@ def add_settings(parser: argparse._ActionsContainer, settings: Iterable[Setting]
             name, action = (f"--no-{words}", "store_false") if each.default else (f"--{words}", "store_true")
             parser.add_argument(name, action=action, dest=each.name, help=each.description)
             continue
-        standard = "" if each.default is None else "; default: %(default)s"
-        text = each.description + standard
+        text = each.description + ("" if each.default in (None, "", ()) else "; default: %(default)s")
+        kind: dict[str, Any] = {"default": each.default, "metavar": each.symbol or None}
+        if each.is_number:
+            kind["type"] = float
         if each.choices:
-            parser.add_argument(f"--{words}", choices=each.choices, default=each.default, help=text)
-        else:
-            kind: dict[str, Any] = {"type": float} if each.is_number else {}
-            default = ",".join(each.default) if each.is_list else each.default
-            parser.add_argument(f"--{words}", default=default, metavar=each.symbol or None, help=text, **kind)
+            kind = {"choices": each.choices, "default": each.default}
+        elif each.parts:
+            kind = {"nargs": len(each.parts), "metavar": each.parts, "default": each.default}
+            kind |= {"action": "append", "default": []} if each.is_texts else {"type": float}
+            text += "; repeatable" if each.is_texts else ""
+        elif each.is_texts:
+            kind["default"] = ",".join(each.default)
+            text = f"{each.description}, with commas between; default: %(default)s"
+        parser.add_argument(f"--{words}", help=text, **kind)

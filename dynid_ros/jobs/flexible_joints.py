@@ -39,6 +39,7 @@ from dynid_ros.recording.mocap_exports import read_mocap
 from dynid_ros.recording.recording import add_poses
 from dynid_ros.report.flexible_joints import write_flexible_report
 from dynid_ros.report.torsion import write_torsion_report
+from dynid_ros.settings import setting
 
 # What cameras saw of the links, from recordings, files and what a user says of the markers.
 
@@ -385,3 +386,60 @@ def _document(result: FlexibleResult, repeats: Sequence[FlexibleResult]) -> dict
             for name, mean, variation in repeated(repeats)
         ]
     return found
+
+
+@dataclass(frozen=True)
+class FlexibleSettings:
+    """What is found in recordings of flexible joints, besides the settings of `FlexibleJointIdentification`."""
+
+    joint: str = setting("", "this one alone, the others held by their brakes; default: all", symbol="J")
+    repeats: bool = setting(False, "each recording alone too: mean and variation")
+    torsion: bool = setting(
+        False,
+        "torsion and stiffness alone, from link encoders on the motors' clock: for a URDF without masses, or a motion "
+        "too slow to distinguish motor from link; needs no dynamics, determines none",
+    )
+
+    def identify(
+        self,
+        identification: FlexibleJointIdentification,
+        recordings: Sequence[Recording],
+        output: str | Path,
+        validate: Sequence[Recording] = (),
+        *,
+        spring: str,
+        mocap: bool = False,
+        markers: Markers = None,
+    ) -> FlexibleJob | TorsionJob:
+        """Identify as the settings say; arguments and errors as of `identify_flexible` and `identify_torsion`."""
+        robot = identification.robot
+        if self.torsion:
+            others = {"mocap": mocap, "markers": markers, "joint": self.joint, "repeats": self.repeats}
+            if given := [name for name, value in others.items() if value]:
+                raise IdentificationError(
+                    f"torsion does not go with {', '.join(given)}: it takes link encoders of all joints, on the "
+                    "motors' clock"
+                )
+            return identify_torsion(TorsionIdentification(), robot, recordings, output, validate)
+        arm = single_joint(robot, self.joint, recordings) if self.joint else robot
+        return identify_flexible(
+            replace(identification, robot=arm),
+            recordings,
+            output,
+            validate,
+            spring=spring,
+            mocap=mocap,
+            markers=_on_links(markers, robot, arm),
+            repeats=self.repeats,
+        )
+
+
+def _on_links(found: Markers, robot: RobotModel, arm: RobotModel) -> Markers:
+    """Links by marker; a link that a held joint moves is part of the one before it."""
+    if found is None or arm is robot:
+        return found
+    part, carrier = {}, arm.base
+    for name in (robot.base, *robot.link_names):
+        carrier = name if name in (arm.base, *arm.link_names) else carrier
+        part[name] = carrier
+    return {marker: None if link is None else part.get(link, link) for marker, link in found.items()}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 
@@ -13,7 +14,8 @@ from dynid_ros.estimation.estimate import BaseEstimate
 from dynid_ros.files import all_or_none, remove, writable_folder, write_atomically
 from dynid_ros.identification import LinkIdentification, LoadIdentification, LoadResult
 from dynid_ros.identification.load.driver_settings import SETTINGS, driver_settings
-from dynid_ros.identification.wrench_frame import Convention
+from dynid_ros.identification.load.wrench_source import WrenchSource
+from dynid_ros.identification.wrench_frame import Convention, Frame
 from dynid_ros.identified.identified_file import load_identified
 from dynid_ros.identified.links import KnownArm, known_arm
 from dynid_ros.identified.load import load_estimate
@@ -24,12 +26,60 @@ from dynid_ros.model.inertia import LOAD_NAMES
 from dynid_ros.recording import Recording
 from dynid_ros.recording.checks.finding import Finding
 from dynid_ros.report.load import LoadEvidence, write_load_report
+from dynid_ros.settings import check, setting
 
 # What a load identification takes from files: the arm as it was identified, and a tare.
 
 
 ACTS_ON: dict[str, Convention] = {"sensor": "load_on_sensor", "load": "sensor_on_load"}
 """Who feels the wrench that a sensor reads."""
+
+
+@dataclass(frozen=True)
+class LoadSettings:
+    """How a load is weighed, whatever asks for it."""
+
+    source: str = setting(
+        "torque",
+        "what weighs the load: torque, of the joints; wrench, a sensor at the wrist, which needs no model of the arm",
+        choices=("torque", "wrench"),
+    )
+    static: bool = setting(False, "from dwells: mass and centre, no inertia")
+    torque_gain_error: float = setting(
+        0.01, "standard deviation of the relative error of each joint's torque gain", least=0, symbol="S"
+    )
+    wrench_topic: str = setting("", "of the sensor in the recording; default: the only one", symbol="T")
+    wrench_frame: str = setting(
+        "", "whose axes wrenches are in: sensor or base; default: by their frame_id", choices=("sensor", "base")
+    )
+    wrench_acts_on: str = setting(
+        "sensor", "who feels the wrench: sensor, a load at rest reads downward; or load", choices=tuple(ACTS_ON)
+    )
+    wrench_gain_error: float = setting(
+        0.005, "standard deviation of the relative error of each axis' gain", least=0, symbol="S"
+    )
+
+    def __post_init__(self) -> None:
+        check(self, IdentificationError)
+
+    def identification(
+        self, robot: RobotModel, arm: KnownArm | None = None, tare: LoadResult | None = None
+    ) -> LoadIdentification:
+        """Return the identification of a load on this arm."""
+        sensor = WrenchSource(
+            topic=self.wrench_topic or None,
+            frame=cast(Frame | None, self.wrench_frame or None),
+            convention=ACTS_ON[self.wrench_acts_on],
+            gain_error=self.wrench_gain_error,
+        )
+        return LoadIdentification(
+            robot,
+            arm,
+            sensor=sensor if self.source == "wrench" else None,
+            motion="static" if self.static else "dynamic",
+            tare=tare,
+            torque_gain_error=self.torque_gain_error,
+        )
 
 
 def read_arm(path: Path, robot: RobotModel) -> tuple[KnownArm, dict]:

@@ -5,20 +5,20 @@
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
 from dynid_ros.identification.flexible import FlexibleJointIdentification
-from dynid_ros.jobs.flexible_joints import AUTO, FlexibleJob, identify_flexible, marker_links
+from dynid_ros.jobs.flexible_joints import AUTO, FlexibleJob, FlexibleSettings, TorsionJob, marker_links
 from dynid_ros.model import RobotModel
-from dynid_ros.nodes.identification.identification_node import RECORDING_PARAMETERS, IdentificationNode
+from dynid_ros.nodes.identification.identification_node import RECORDING_PARAMETERS, IdentificationNode, Identify
 from dynid_ros.nodes.shared.parameters import NodeParameter, given, parameters_of
 from dynid_ros.nodes.shared.process import run
 from dynid_ros.recording import Recording
 from dynid_ros.settings import settings_of
 
-SETTINGS = settings_of(FlexibleJointIdentification)
+RUN, SETTINGS = settings_of(FlexibleSettings), settings_of(FlexibleJointIdentification)
 PARAMETERS = (
     *RECORDING_PARAMETERS,
     NodeParameter(
@@ -38,48 +38,35 @@ PARAMETERS = (
         "which link carries a body or marker that cameras saw, such as /vrpn_mocap/upper_arm/pose=link_2 or "
         '/markers[4]=link_3; without =link it is found; [""]: all poses, found, where no link positions are recorded',
     ),
-    *parameters_of(SETTINGS),
+    *parameters_of((*RUN, *SETTINGS)),
     NodeParameter("output", "dynid_results", "folder for identified.yaml and report.html"),
 )
 
 
-@dataclass(frozen=True)
-class _Identify:
-    """A job with its settings."""
-
-    identification: FlexibleJointIdentification
-    spring: str
-    markers: dict[str, str | None] | None
-
-    def __call__(self, recordings: Sequence[Recording], output: str, validate: Sequence[Recording] = ()) -> FlexibleJob:
-        filmed = self.markers is not None or all(
-            recording.link_position is None and recording.poses for recording in recordings
-        )
-        return identify_flexible(
-            self.identification,
-            recordings,
-            output,
-            validate,
-            spring=self.spring,
-            mocap=filmed,
-            markers=self.markers,
-        )
-
-
-def flexible_job(robot: RobotModel, settings: SimpleNamespace) -> _Identify:
+def flexible_job(robot: RobotModel, parameters: SimpleNamespace) -> Identify:
     """The job that the values of `PARAMETERS` describe.
 
     Raises:
         DynidError: a setting that makes no sense.
 
     """
-    values = given(SETTINGS, settings)
+    values = given(SETTINGS, parameters)
     spring = values.pop("spring")
     identification = FlexibleJointIdentification(robot, **values)
     if spring != AUTO:
         replace(identification, spring=spring)  # refuses what is no law
-    markers = marker_links([marker for marker in settings.markers if marker])
-    return _Identify(identification, spring, markers)
+    markers = marker_links([marker for marker in parameters.markers if marker])
+    job = FlexibleSettings(**given(RUN, parameters))
+
+    def identify(
+        recordings: Sequence[Recording], output: str, validate: Sequence[Recording] = ()
+    ) -> FlexibleJob | TorsionJob:
+        filmed = markers is not None or all(
+            recording.link_position is None and recording.poses for recording in recordings
+        )
+        return job.identify(identification, recordings, output, validate, spring=spring, mocap=filmed, markers=markers)
+
+    return identify
 
 
 class FlexibleJointIdentificationNode(IdentificationNode):

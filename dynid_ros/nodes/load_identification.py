@@ -13,17 +13,19 @@ from types import SimpleNamespace
 
 from dynid_ros.errors import DynidError
 from dynid_ros.identification import LoadIdentification
-from dynid_ros.identification.load.wrench_source import WrenchSource
 from dynid_ros.identification.online.online_identification import OnlineIdentification
-from dynid_ros.jobs.load import ACTS_ON, LoadJob, identify_load, read_arm, read_tare
+from dynid_ros.jobs.load import LoadJob, LoadSettings, identify_load, read_arm, read_tare
 from dynid_ros.model import RobotModel
 from dynid_ros.nodes.identification.identification_node import RECORDING_PARAMETERS, IdentificationNode, Identify, Job
 from dynid_ros.nodes.identification.live_load import LiveLoad, LoadPublisher
 from dynid_ros.nodes.shared.diagnostics import Diagnostics
-from dynid_ros.nodes.shared.parameters import NodeParameter
+from dynid_ros.nodes.shared.parameters import NodeParameter, given, parameters_of
 from dynid_ros.nodes.shared.process import run
 from dynid_ros.recording import Recording
 from dynid_ros.recording.effort import EffortConvention
+from dynid_ros.settings import settings_of
+
+SETTINGS = settings_of(LoadSettings)
 
 PARAMETERS = (
     *(parameter for parameter in RECORDING_PARAMETERS if parameter.name != "validation_recording"),
@@ -31,13 +33,8 @@ PARAMETERS = (
         "unloaded_recording", "", "the arm without the load, in motion, where there is no model_file", adjustable=True
     ),
     NodeParameter("model_file", "", "identified.yaml of a link identification of the arm without the load"),
-    NodeParameter("source", "torque", "what weighs the load: torque, of the joints; wrench, a sensor at the wrist"),
-    NodeParameter("wrench_topic", "", "of the sensor in the bag; empty: the only one"),
-    NodeParameter("wrench_frame", "", "whose axes wrenches are in: sensor or base; empty: by their frame_id"),
-    NodeParameter("wrench_acts_on", "sensor", "who feels the wrench: sensor, a load at rest reads downward; or load"),
-    NodeParameter("static", False, "from dwells: mass and centre, no inertia"),
+    *parameters_of(SETTINGS),
     NodeParameter("tare_file", "", "identified.yaml of a load that is part of this one, to subtract; empty: none"),
-    NodeParameter("torque_gain_error", 0.01, "standard deviation of the relative error of each joint's torque gain"),
     NodeParameter("output", "dynid_results", "folder for identified.yaml, report.html and drivers/"),
     NodeParameter(
         "load_topic", "load", "latched geometry_msgs/InertiaStamped: the load in the tip link's frame", required=True
@@ -52,7 +49,6 @@ PARAMETERS = (
     NodeParameter("publish_rate", 2.0, "estimates per second, of live"),
     NodeParameter("forgetting", math.nan, "time constant, s, after which live forgets; nan: it does not"),
 )
-SOURCES = ("torque", "wrench")
 
 
 def load_job(robot: RobotModel, settings: SimpleNamespace) -> Identify:
@@ -63,25 +59,7 @@ def load_job(robot: RobotModel, settings: SimpleNamespace) -> Identify:
     for name in ("largest_error", "smallest_load"):
         if not 0 < getattr(settings, name) < math.inf:
             raise DynidError(f"parameter {name} is {getattr(settings, name)}; expected a finite number above 0")
-    if settings.source not in SOURCES:
-        raise DynidError(f"parameter source is '{settings.source}'; expected {' or '.join(SOURCES)}")
-    identification = LoadIdentification(
-        robot,
-        sensor=_sensor(settings) if settings.source == "wrench" else None,
-        motion="static" if settings.static else "dynamic",
-        torque_gain_error=settings.torque_gain_error,
-    )
-    return partial(_identify, identification, settings)
-
-
-def _sensor(settings: SimpleNamespace) -> WrenchSource:
-    if settings.wrench_acts_on not in ACTS_ON:
-        raise DynidError(f"parameter wrench_acts_on is '{settings.wrench_acts_on}'; expected {' or '.join(ACTS_ON)}")
-    return WrenchSource(
-        topic=settings.wrench_topic or None,
-        frame=settings.wrench_frame or None,
-        convention=ACTS_ON[settings.wrench_acts_on],
-    )
+    return partial(_identify, LoadSettings(**given(SETTINGS, settings)).identification(robot), settings)
 
 
 def _identify(

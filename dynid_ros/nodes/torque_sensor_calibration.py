@@ -7,7 +7,6 @@ present estimates for the reference.
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -24,7 +23,7 @@ from std_srvs.srv import Trigger
 
 from dynid_ros.errors import DynidError
 from dynid_ros.identification import TorqueSensorCalibration
-from dynid_ros.identification.torque_sensors.refusals import GAIN_RANGE
+from dynid_ros.identification.static_samples import SampleRules
 from dynid_ros.identification.torque_sensors.sensor_drift import DriftAlarm
 from dynid_ros.identification.torque_sensors.torque_sensor_observer import SampleStream, TorqueSensorObserver
 from dynid_ros.identified.torque_sensors import TorqueSensors
@@ -33,11 +32,12 @@ from dynid_ros.model import RobotModel
 from dynid_ros.nodes.identification.identification_node import RECORDING_PARAMETERS, IdentificationNode, Identify, Job
 from dynid_ros.nodes.shared.diagnostics import ERROR, OK, WARN, Diagnostics, Status, silence
 from dynid_ros.nodes.shared.joint_states import TorqueSamples
-from dynid_ros.nodes.shared.parameters import NodeParameter
+from dynid_ros.nodes.shared.parameters import NodeParameter, given, parameters_of
 from dynid_ros.nodes.shared.process import answer, run
 from dynid_ros.nodes.shared.steady_thread import steady_timer
 from dynid_ros.recording import Recording
 from dynid_ros.recording.effort import EffortConvention
+from dynid_ros.settings import settings_of
 
 # Watches torque sensors while the arm works: joint states in, alarms out.
 
@@ -139,17 +139,16 @@ def _number(value: float) -> float | None:
     return float(value) if np.isfinite(value) and abs(value) < 1e5 else None
 
 
+SETTINGS, RULES = settings_of(TorqueSensorCalibration), settings_of(SampleRules)
 PARAMETERS = (
     *(parameter for parameter in RECORDING_PARAMETERS if parameter.name != "validation_recording"),
     NodeParameter("recording_with_mass", "", "the same with the reference mass attached; empty: none", adjustable=True),
-    NodeParameter("reference_mass", math.nan, "weight of what is attached, kg; nan: nothing is"),
-    NodeParameter("reference_center", [math.nan] * 3, "its centre in the tip link's frame, m; nan: estimated"),
     NodeParameter("model_file", "", "identified.yaml whose gravity parameters are known; empty: estimated"),
-    NodeParameter("estimate_positions", False, "gains and offsets of the position sensors are unknown too"),
-    NodeParameter("gain_range", list(GAIN_RANGE), "lowest and highest gain that a sensor may have; others are refused"),
+    *parameters_of(SETTINGS),
     NodeParameter("output", "dynid_results", "folder for identified.yaml and report.html"),
     NodeParameter("observe", False, "watch the sensors on joint_states; needs model_file"),
     NodeParameter("slow_motion", False, "watch in slow motion too, not at rest alone"),
+    *parameters_of(RULES),
     NodeParameter("observe_period", 2.0, "time between looks at what has arrived, s"),
     NodeParameter("learning", 30, "samples of each joint from which its noise is learned"),
     NodeParameter("memory", 200.0, "samples after which old ones have faded to 1/e"),
@@ -164,16 +163,8 @@ def calibration_job(robot: RobotModel, settings: SimpleNamespace) -> Identify:
         DynidError: a setting that makes no sense.
 
     """
-    center = settings.reference_center
     known = read_gravity(Path(settings.model_file), robot) if settings.model_file else (None, None)
-    calibration = TorqueSensorCalibration(
-        robot,
-        reference_mass=None if math.isnan(settings.reference_mass) else settings.reference_mass,
-        reference_center=None if all(map(math.isnan, center)) else center,
-        gravity=known[0],
-        estimate_positions=settings.estimate_positions,
-        gain_range=tuple(settings.gain_range),
-    )
+    calibration = TorqueSensorCalibration(robot, gravity=known[0], **given(SETTINGS, settings))
     return partial(_identify, calibration, known[1])
 
 
@@ -217,8 +208,9 @@ class TorqueSensorCalibrationNode(IdentificationNode):
             raise DynidError(
                 f"{plain} is to be without and with the reference mass; set parameter 'recording' to the one without"
             )
+        paths = [path for path in (plain, *chosen.more_recordings) if path]
         return self._job(
-            [self._read(path) for path in [plain] if path], self.settings.output, [self._read(path) for path in loaded]
+            [self._read(path) for path in paths], self.settings.output, [self._read(path) for path in loaded]
         )
 
     def _observer(self) -> TorqueSensorObserver:
@@ -235,6 +227,7 @@ class TorqueSensorCalibrationNode(IdentificationNode):
             gravity,
             sensors,
             reference_std=std,
+            rules=SampleRules(**given(RULES, settings)),
             learning=settings.learning,
             memory=settings.memory,
             false_alarm_rate=settings.false_alarm_rate,

@@ -76,6 +76,27 @@ def test_springs_from_the_links_of_another_topic(start, tmp_path):
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["identified.yaml", "report.html"]
 
 
+def test_torsion_alone(start, tmp_path):
+    bag = as_bag(tmp_path / "bag", recording())
+    bench = start(recording=bag, link_states_topic="/link_states", torsion=True)
+    response = bench.identify()
+    assert response.success, response.message
+    assert "stiffness" in bench.result()["torsion"]["joint_1"]
+
+
+def test_repetitions_are_recordings_of_their_own(start, tmp_path):
+    bench = start(
+        recording=as_bag(tmp_path / "bag", recording()), link_states_topic="/link_states", repeats=True, joint="joint_1"
+    )
+    response = bench.identify()
+    assert not response.success
+    assert "only one recording" in response.message
+    bench.set_parameters(more_recordings=[str(as_bag(tmp_path / "again", recording()))])
+    response = bench.identify()
+    assert response.success, response.message
+    assert "2 recordings, each alone" in response.message
+
+
 def test_what_tells_no_links_is_answered_and_the_node_lives(start, tmp_path):
     bench = start(recording=as_bag(tmp_path / "bag", recording()))
     for _ in range(2):

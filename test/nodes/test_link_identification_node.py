@@ -105,12 +105,15 @@ def test_bad_recording_is_answered_and_the_node_lives(start, bags, tmp_path):
 
 
 def test_settings_reach_the_identification(start):
-    bench = start(estimator="weighted", torque_gain_error=0.02, cutoff=6.0, motion_cutoff=20.0, friction="none")
+    bench = start(
+        estimator="weighted", torque_gain_error=0.02, cutoff=6.0, motion_cutoff=20.0, friction="none", coupled="['a,b']"
+    )
     identification = bench.node._job.args[0]
     assert identification.estimator == "weighted"
     assert identification.torque_gain_error == 0.02
     assert (identification.cutoff, identification.motion_cutoff) == (6.0, 20.0)
     assert identification.friction.terms == ()
+    assert identification.coupled == (("a", "b"),)
 
 
 def test_what_is_not_given_is_chosen_from_the_data(start):

@@ -169,7 +169,7 @@ class LinkIdentification:
         symbol="TERMS",
         read=friction_terms,
     )
-    coupled: Sequence[tuple[str, str]] = ()
+    coupled: Sequence[tuple[str, str]] = setting((), "joints of one motor", parts=("A", "B"))
     estimator: str = setting(
         "consistent",
         "consistent: physically consistent links, regularised towards the URDF's; weighted (by each joint's noise), "

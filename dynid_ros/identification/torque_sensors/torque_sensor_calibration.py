@@ -38,6 +38,7 @@ from dynid_ros.model.gravity import GravityModel
 from dynid_ros.recording import Recording
 from dynid_ros.recording.checks.channels import check_channels
 from dynid_ros.recording.checks.finding import CLIPPED, CONSTANT
+from dynid_ros.settings import setting
 
 UNEXPLAINED = 0.03
 """Part of the range of a joint's readings that the model may leave, unless it is noise, …"""
@@ -73,12 +74,20 @@ class TorqueSensorCalibration:
     """
 
     robot: RobotModel
-    reference_mass: float | None = None
-    reference_center: ArrayLike | None = None
+    reference_mass: float | None = setting(
+        None, "weight of what is attached; default: nothing is", unit="kg", symbol="KG"
+    )
+    reference_center: ArrayLike | None = setting(
+        None, "its centre in the tip link's frame; default: estimated", unit="m", parts=("X", "Y", "Z")
+    )
     gravity: KnownGravity | None = None
-    estimate_positions: bool = False
+    estimate_positions: bool = setting(False, "gains and offsets of the position sensors are unknown too")
     rules: SampleRules = field(default_factory=SampleRules)
-    gain_range: tuple[float, float] = GAIN_RANGE
+    gain_range: tuple[float, float] = setting(
+        GAIN_RANGE,
+        "lowest and highest gain that a sensor may have, N m per unit of the reading; others are refused",
+        parts=("LOWEST", "HIGHEST"),
+    )
 
     def __post_init__(self) -> None:
         check_gain_range(self.gain_range)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Protocol
+from typing import Any, Protocol
 
 import yaml
 from rclpy.callback_groups import ReentrantCallbackGroup
@@ -36,6 +36,7 @@ WHICH_RECORDING = (
         "rosbag2 folder, .csv, .npz; empty: the recorder's last bag, also while it records",
         adjustable=True,
     ),
+    NodeParameter("more_recordings", [""], 'further ones, fitted along with it; [""]: none', adjustable=True),
     NodeParameter(
         "validation_recording",
         "",
@@ -68,27 +69,19 @@ SHOWN_WARNINGS = 6
 """Warnings that `~/state` shows; the answer of `~/identify` and the report have all of them."""
 
 
-class Result(Protocol):
-    """What an identification found."""
-
-    @property
-    def condition_number(self) -> float:
-        """Condition number of the least-squares problem."""
-
-    def document(self) -> dict:
-        """Content of `identified.yaml`."""
-
-
 class Job(Protocol):
     """What a job of `dynid_ros.jobs` leaves."""
 
     @property
-    def result(self) -> Result:
-        """The result."""
+    def result(self) -> Any:
+        """What was found; most have a condition number, and `document`, the content of `identified.yaml`."""
 
     @property
     def findings(self) -> Sequence[Finding]:
         """What the sanity check found."""
+
+    def document(self) -> dict:
+        """Content of `identified.yaml`, and the warnings of the sanity check."""
 
     def summary(self) -> str:
         """Lines of text."""
@@ -167,9 +160,11 @@ class IdentificationNode(Node):
             raise
         finally:
             self._seconds, self._since, self._followed = f"{time.monotonic() - self._since:.1f}", None, None
-        self._condition = f"{job.result.condition_number:.3g}"
-        self._outcome = (OK, f"identified, condition number {self._condition}")
-        self.result.publish(String(data=yaml.safe_dump(job.result.document(), sort_keys=False)))
+        condition = getattr(job.result, "condition_number", None)
+        self._condition = "" if condition is None else f"{condition:.3g}"
+        self._outcome = (OK, "identified" if condition is None else f"identified, condition number {self._condition}")
+        document = getattr(job.result, "document", job.document)()
+        self.result.publish(String(data=yaml.safe_dump(document, sort_keys=False)))
         if not (missing := getattr(job, "missing", ())):
             self._state.publish(String(data=self._answer(job)))
         self._progress.publish(Float32(data=1.0))
@@ -235,8 +230,11 @@ class IdentificationNode(Node):
                 "No recording: set parameter 'recording', or record with the recorder "
                 f"(nothing on {self.settings.bag_topic} yet)"
             )
+        paths = [path, *filter(None, self.chosen().more_recordings)]
         others = [other] if other else []
-        return self._job([self._read(path)], self.settings.output, [self._read(other) for other in others])
+        return self._job(
+            [self._read(path) for path in paths], self.settings.output, [self._read(other) for other in others]
+        )
 
     def _read(self, path: str) -> Recording:
         return Recording.read(

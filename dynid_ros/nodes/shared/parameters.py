@@ -38,30 +38,40 @@ class NodeParameter:
 
 
 def parameters_of(settings: Iterable[Setting]) -> tuple[NodeParameter, ...]:
-    """Return a parameter for each setting; ROS has no None, for which a number has nan."""
-    return tuple(
-        NodeParameter(
-            each.name,
-            math.nan if each.default is None else list(each.default) if each.is_list else each.default,
-            each.description.replace("; default:", "; nan:") + _choices(each),
-        )
-        for each in settings
-    )
+    """Return a parameter for each setting; ROS has no None, for which a number has nan, nor an empty list: [""]."""
+    return tuple(_parameter(each) for each in settings)
 
 
-def _choices(setting: Setting) -> str:
-    """Those that the help does not name."""
+def _parameter(setting: Setting) -> NodeParameter:
+    default = setting.default
+    if setting.is_texts:
+        default = list(default) or [""]
+    elif setting.parts:
+        default = [math.nan] * len(setting.parts) if default is None else list(default)
+    elif default is None:
+        default = math.nan
     others = [choice for choice in setting.choices if choice not in setting.help]
-    return f"; also {', '.join(others)}" if others else ""
+    text = setting.description.replace("; default:", "; empty:" if default in ("", [""]) else "; nan:")
+    text += f", each {','.join(setting.parts)}; empty: none" if setting.is_texts and setting.parts else ""
+    return NodeParameter(setting.name, default, text + (f"; also {', '.join(others)}" if others else ""))
 
 
 def given(settings: Iterable[Setting], parameters: SimpleNamespace) -> dict[str, Any]:
     """Return arguments of the class that declares the settings, of the values of their parameters."""
-    values = {
-        name: None if isinstance(value, float) and math.isnan(value) else value
-        for name, value in vars(parameters).items()
-    }
-    return values_of(settings, values)
+    settings = tuple(settings)
+    return values_of(settings, {each.name: _given(each, getattr(parameters, each.name)) for each in settings})
+
+
+def _given(setting: Setting, value: Any) -> Any:
+    if setting.is_texts:
+        texts = [text for text in value if text]
+        for text in texts:
+            if setting.parts and text.count(",") != len(setting.parts) - 1:
+                raise DynidError(f"{setting.name} has '{text}'; expected {','.join(setting.parts)}")
+        return tuple(tuple(text.split(",")) for text in texts) if setting.parts else tuple(texts)
+    if setting.parts:
+        return None if all(map(math.isnan, value)) else tuple(value)
+    return None if isinstance(value, float) and math.isnan(value) else value
 
 
 def coerced(default: Any, given: Any) -> Any:

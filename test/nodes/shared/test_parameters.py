@@ -1,3 +1,6 @@
+from dataclasses import dataclass
+from types import SimpleNamespace
+
 import pytest
 
 rclpy = pytest.importorskip("rclpy")
@@ -5,7 +8,8 @@ rclpy = pytest.importorskip("rclpy")
 from rclpy.parameter import Parameter  # noqa: E402
 
 from dynid_ros.errors import DynidError  # noqa: E402
-from dynid_ros.nodes.shared.parameters import NodeParameter, declare  # noqa: E402
+from dynid_ros.nodes.shared.parameters import NodeParameter, declare, given, parameters_of  # noqa: E402
+from dynid_ros.settings import setting, settings_of  # noqa: E402
 
 TABLE = (
     NodeParameter("command_topic", "commands", "where to", required=True),
@@ -75,3 +79,29 @@ def test_whole_numbers_are_numbers_and_one_value_is_a_list(declared, given, valu
 def test_what_no_topic_can_be_called(declared, given, message):
     with pytest.raises(DynidError, match=message):
         declared(**given)
+
+
+@dataclass
+class Estimator:
+    """Settings of every kind."""
+
+    frame: str = setting("", "whose axes; default: by itself", choices=("sensor", "base"))
+    cutoff: float | None = setting(None, "low-pass; default: from the motion", unit="Hz")
+    terms: tuple[str, ...] = setting(("a", "b"), "some of a, b, c")
+    coupled: tuple[tuple[str, str], ...] = setting((), "joints of one motor", parts=("A", "B"))
+    center: tuple[float, ...] | None = setting(None, "where; default: estimated", parts=("X", "Y", "Z"))
+
+
+def test_settings_as_parameters_and_back():
+    settings = settings_of(Estimator)
+    table = {each.name: each for each in parameters_of(settings)}
+    assert [table["terms"].default, table["coupled"].default] == [["a", "b"], [""]]
+    assert table["frame"].description == "whose axes; empty: by itself; also sensor, base"
+    assert table["cutoff"].description == "low-pass, Hz; nan: from the motion"
+    values = {name: parameter.default for name, parameter in table.items()}
+    assert Estimator(**given(settings, SimpleNamespace(**values))) == Estimator()
+    chosen = values | {"coupled": ["p,q", "r,s"], "terms": [""], "center": [1.0, 2.0, 3.0]}
+    found = Estimator(**given(settings, SimpleNamespace(**chosen)))
+    assert found == Estimator(coupled=(("p", "q"), ("r", "s")), terms=(), center=(1.0, 2.0, 3.0))
+    with pytest.raises(DynidError, match="coupled has 'p'; expected A,B"):
+        given(settings, SimpleNamespace(**values | {"coupled": ["p"]}))
