@@ -14,7 +14,13 @@ DOCS = Path(__file__).resolve().parent
 PAGE = DOCS / "parameters.md"
 CONFIG = DOCS.parent / "config"
 
-WRITTEN = ("flexible_joint_identification", "gravity_identification", "link_identification")
+WRITTEN = (
+    "flexible_joint_identification",
+    "gravity_identification",
+    "link_identification",
+    "load_identification",
+    "torque_sensor_calibration",
+)
 """Nodes whose parameter file says no more than their table."""
 
 HEAD = """\

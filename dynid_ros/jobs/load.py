@@ -41,19 +41,25 @@ class LoadSettings:
 
     source: str = setting(
         "torque",
-        "what weighs the load: torque, of the joints; wrench, a sensor at the wrist, which needs no model of the arm",
+        "what weighs the load: torque, of the joints; wrench, a sensor at the wrist, whose link is the tip, which "
+        "needs no model of the arm",
         choices=("torque", "wrench"),
     )
     static: bool = setting(False, "from dwells: mass and centre, no inertia")
     torque_gain_error: float = setting(
-        0.01, "standard deviation of the relative error of each joint's torque gain", least=0, symbol="S"
+        0.01,
+        "standard deviation of the relative error of each joint's torque gain, which no residual shows",
+        least=0,
+        symbol="S",
     )
     wrench_topic: str = setting("", "of the sensor in the recording; default: the only one", symbol="T")
     wrench_frame: str = setting(
         "", "whose axes wrenches are in: sensor or base; default: by their frame_id", choices=("sensor", "base")
     )
     wrench_acts_on: str = setting(
-        "sensor", "who feels the wrench: sensor, a load at rest reads downward; or load", choices=tuple(ACTS_ON)
+        "sensor",
+        "who feels the wrench: sensor, so that a load at rest reads its weight downward; or load, upward",
+        choices=tuple(ACTS_ON),
     )
     wrench_gain_error: float = setting(
         0.005, "standard deviation of the relative error of each axis' gain", least=0, symbol="S"

@@ -32,12 +32,20 @@ PARAMETERS = (
     NodeParameter(
         "unloaded_recording", "", "the arm without the load, in motion, where there is no model_file", adjustable=True
     ),
-    NodeParameter("model_file", "", "identified.yaml of a link identification of the arm without the load"),
+    NodeParameter(
+        "model_file",
+        "",
+        "identified.yaml that a link identification wrote of the arm without the load; read when it is wanted",
+    ),
     *parameters_of(SETTINGS),
     NodeParameter("tare_file", "", "identified.yaml of a load that is part of this one, to subtract; empty: none"),
     NodeParameter("output", "dynid_results", "folder for identified.yaml, report.html and drivers/"),
     NodeParameter(
-        "load_topic", "load", "latched geometry_msgs/InertiaStamped: the load in the tip link's frame", required=True
+        "load_topic",
+        "load",
+        "latched geometry_msgs/InertiaStamped: the load in the tip link's frame, inertia about its centre of mass (NaN "
+        "where it is not known); mass 0: none. gravity_compensation listens to it",
+        required=True,
     ),
     NodeParameter(
         "largest_error",
@@ -45,9 +53,13 @@ PARAMETERS = (
         "half of the mass's 95 % interval, over the mass, up to which a load is told on load_topic",
     ),
     NodeParameter("smallest_load", 0.1, "kg; if the whole interval is below it, mass 0 is told"),
-    NodeParameter("live", False, "learn the load from joint_states while the arm moves; needs model_file"),
+    NodeParameter("live", False, "learn the load from joint_states while the arm moves, too; needs model_file"),
     NodeParameter("publish_rate", 2.0, "estimates per second, of live"),
-    NodeParameter("forgetting", math.nan, "time constant, s, after which live forgets; nan: it does not"),
+    NodeParameter(
+        "forgetting",
+        math.nan,
+        "time constant, s, after which live forgets; nan: it does not, but begins anew when it notices a change",
+    ),
 )
 
 

@@ -142,17 +142,31 @@ def _number(value: float) -> float | None:
 SETTINGS, RULES = settings_of(TorqueSensorCalibration), settings_of(SampleRules)
 PARAMETERS = (
     *(parameter for parameter in RECORDING_PARAMETERS if parameter.name != "validation_recording"),
-    NodeParameter("recording_with_mass", "", "the same with the reference mass attached; empty: none", adjustable=True),
-    NodeParameter("model_file", "", "identified.yaml whose gravity parameters are known; empty: estimated"),
+    NodeParameter(
+        "recording_with_mass", "", "the same motion with the reference mass attached; empty: none", adjustable=True
+    ),
+    NodeParameter(
+        "model_file",
+        "",
+        "identified.yaml whose gravity parameters are known; with it no mass is needed; empty: estimated",
+    ),
     *parameters_of(SETTINGS),
     NodeParameter("output", "dynid_results", "folder for identified.yaml and report.html"),
-    NodeParameter("observe", False, "watch the sensors on joint_states; needs model_file"),
-    NodeParameter("slow_motion", False, "watch in slow motion too, not at rest alone"),
+    NodeParameter(
+        "observe", False, "watch the sensors on joint_states while the arm works, against the gravity of model_file"
+    ),
+    NodeParameter("slow_motion", False, "watch in slow motion too, not in dwells alone"),
     *parameters_of(RULES),
     NodeParameter("observe_period", 2.0, "time between looks at what has arrived, s"),
-    NodeParameter("learning", 30, "samples of each joint from which its noise is learned"),
-    NodeParameter("memory", 200.0, "samples after which old ones have faded to 1/e"),
-    NodeParameter("false_alarm_rate", 1e-4, "largest chance that a sample gives a false alarm"),
+    NodeParameter(
+        "learning", 30, "samples (dwells) of each joint from which its noise is learned before drift is looked for"
+    ),
+    NodeParameter("memory", 200.0, "samples after which old ones have faded to 1/e in the present estimates"),
+    NodeParameter(
+        "false_alarm_rate",
+        1e-4,
+        "largest chance that a sample gives a false alarm of any joint; 1e-4: one in at least ten thousand dwells",
+    ),
 )
 
 

@@ -81,11 +81,15 @@ class TorqueSensorCalibration:
         None, "its centre in the tip link's frame; default: estimated", unit="m", parts=("X", "Y", "Z")
     )
     gravity: KnownGravity | None = None
-    estimate_positions: bool = setting(False, "gains and offsets of the position sensors are unknown too")
+    estimate_positions: bool = setting(
+        False,
+        "gains and offsets of the position sensors are unknown too; needs several poses of each joint's neighbours",
+    )
     rules: SampleRules = field(default_factory=SampleRules)
     gain_range: tuple[float, float] = setting(
         GAIN_RANGE,
-        "lowest and highest gain that a sensor may have, N m per unit of the reading; others are refused",
+        "lowest and highest gain that a sensor may have, N m per unit of the reading; others are refused; of readings "
+        "that are no N m, such as currents, that of all motors",
         parts=("LOWEST", "HIGHEST"),
     )
 
