@@ -12,7 +12,7 @@ example (soft limits of 10 %, waypoints 2 s apart, regressor at 20 Hz, 100 itera
   itself it stops after one start and keeps the last iterate or nothing.
 - The base columns are found once, at FIGAROH's random motion of seed 0, since they change from seed to seed.
 - Distances beyond 2 cm are not computed (`collision_screen`, its faster way).
-- Panda, for which it has no example: fingers locked, its SRDF tells which bodies are never in contact, and soft limits
+- Panda, for which it has no example: fingers locked, its SRDF says which bodies are never in contact, and soft limits
   are the same.
 
 Prints a line of JSON: the condition number as FIGAROH counts it (null and no file if no motion passed), how it was

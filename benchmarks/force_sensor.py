@@ -53,7 +53,7 @@ def simulated(repetitions: int, seed: int) -> None:
 
 
 def real(folder: Path) -> None:
-    """Print what the recorded poses tell."""
+    """Print what the recorded poses determine."""
     with np.load(folder / "poses_even.npz") as archive:
         quaternions, wrench = archive["pose_xyz_quat_xyzw"][:, 3:], archive["wrench_base"]
     for title, settings in (("As it is", {}), ("With drift of degree 2", {"drift": 2})):

@@ -131,7 +131,7 @@ def excitation() -> Iterator[Case]:
 
 
 def timeless(document: Any) -> Any:
-    """Leave out what tells how long a computation took."""
+    """Leave out what depends on how long a computation took."""
     if isinstance(document, dict):
         return {k: timeless(v) for k, v in document.items() if k not in ("history", "seconds", "design_time")}
     return document

@@ -81,7 +81,7 @@ def cases(function: Callable[[], Iterator[Case]]) -> Callable[[], dict[str, Any]
 
 
 def terse(value: Any) -> Any:
-    """Leave of the arrays of an input what tells that they have changed."""
+    """Leave of the arrays of an input what shows that they have changed."""
     if isinstance(value, dict):
         left = {"first", "last", "not_finite"} if _is_array(value) else set()
         return {key: terse(entry) for key, entry in value.items() if key not in left}
@@ -295,7 +295,7 @@ def changed_inputs(was: dict[str, Any], now: dict[str, Any]) -> list[str]:
 
 
 def chosen(options: argparse.Namespace) -> list[Part]:
-    """Select the parts that were asked for; tells which are skipped."""
+    """Select the parts that were asked for; says which are skipped."""
     known = parts()
     names = options.only.split(",") if options.only else [part.name for part in known]
     if unknown := sorted(set(names) - {part.name for part in known}):

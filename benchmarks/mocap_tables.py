@@ -1,4 +1,4 @@
-"""How well markers tell the axis, the centre and the angle of one joint.
+"""How well markers determine the axis, the centre and the angle of one joint.
 
     python -m benchmarks.mocap_tables [--repetitions 200] [--seed 0]
 

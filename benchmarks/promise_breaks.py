@@ -173,7 +173,7 @@ def _compensation() -> list[Break]:
         Break(f"{fades}[encoder jumps]", "jumps are not looked at", (NO_JUMP,)),
         Break(
             f"{fades}[encoder jumps with the clock]",
-            "stamps alone tell how long a jump took",
+            "stamps alone say how long a jump took",
             (
                 (
                     "GravityCompensator._jump",

@@ -1,4 +1,4 @@
-"""What the sanity check of recordings finds, and what it complains of without reason.
+"""What the sanity check of recordings finds, and what it reports without reason.
 
     python -m benchmarks.sanity_gate [--good 500] [--each 100] [--splits develop "held out"] [--kinds …] [--details]
 

@@ -36,7 +36,7 @@ class RecordingError(DynidError):
 
 
 class MocapError(DynidError):
-    """Markers that do not tell what is asked of them."""
+    """Markers that do not say what is asked of them."""
 
 
 class TrajectoryError(DynidError):

@@ -12,7 +12,7 @@ from random_workspaces import RandomWorkspace
 FAR = 20.0
 """Side of the boxes that stand for a floor and for the sides of a box, m."""
 PROBES = 300
-"""Poses within the limits that tell what cannot be avoided."""
+"""Poses within the limits that say what cannot be avoided."""
 LINKS = "links"
 TOUCHING = 1e-6
 """Hulls nearer than this may touch, m."""

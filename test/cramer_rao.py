@@ -183,7 +183,7 @@ def cramer_rao(
     jacobian = np.concatenate([link, others]).reshape(-1, link.shape[2])
     scale = np.linalg.norm(jacobian, axis=0)
     upper = qr(jacobian / scale, mode="r", check_finite=False)[0][: len(scale)]
-    assert np.linalg.cond(upper) < 1e7, "the motion does not tell all parameters"
+    assert np.linalg.cond(upper) < 1e7, "the motion does not determine all parameters"
     deviations = np.linalg.norm(np.linalg.inv(upper), axis=1) / scale
     terms = np.concatenate([getattr(springs, term) for term in TERMS])
     base = np.full(len(found.names) - len(terms), np.nan) if base_truth is None else base_truth

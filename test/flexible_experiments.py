@@ -141,8 +141,8 @@ def single_joint(
         joint: 1 to 6.
         repeat: seed of the noise.
         base_frequency: of the motors' motion, Hz.
-        harmonics: None: the joint's usual ones.
-        motion: seed of the motors' motion; None: the joint's usual one.
+        harmonics: None: the joint's typical ones.
+        motion: seed of the motors' motion; None: the joint's typical one.
         settled: the transient from rest has died out before the record starts.
         noise: times the usual.
         clock_offset: s.

@@ -1,4 +1,4 @@
-"""Motions of arms that are judged: do they tell what is to be identified?"""
+"""Motions of arms that are judged: do they say what is to be identified?"""
 
 from functools import cache
 

@@ -100,7 +100,7 @@ def torque_swap(case, rng):
 
 
 def position_swap(case, rng):
-    """Of joints that do not move alike: else it makes no difference."""
+    """Of joints that do not move equally: else it makes no difference."""
     order = _swap(case, rng)
     recording = case.recording
     moved = recording.position - recording.position.mean(axis=0)

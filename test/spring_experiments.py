@@ -41,7 +41,7 @@ def spring_experiment(
         stiffer: than table I's, if linear.
         seconds: of the record.
         base_frequency: of the motors' motion, Hz.
-        harmonics: of it; None: the joint's usual ones.
+        harmonics: of it; None: the joint's typical ones.
         noise: times the usual.
 
     """

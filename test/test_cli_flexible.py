@@ -95,7 +95,7 @@ def test_torsion_alone(folder, capsys):
     ("options", "words"),
     [
         (["--recording", "nowhere.npz"], "nowhere.npz"),
-        (["--recording", "filmed.npz"], "nothing tells where the links are; it has poses of /markers[0]"),
+        (["--recording", "filmed.npz"], "nothing determines where the links are; it has poses of /markers[0]"),
         (["--recording", "filmed.npz", "--markers", "/markers=link"], "give --mocap or --mocap-file"),
         (["--recording", "filmed.npz", "--mocap", "--markers", "/hand=link"], "has no '/hand'"),
         (["--recording", "filmed.npz", "--mocap", "--markers", "/markers=hand"], "is to be on link 'hand'"),

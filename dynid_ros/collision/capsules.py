@@ -33,7 +33,8 @@ class Bodies:
         hulls: (C,) points (V, 4) in the same frame whose hull the capsule covers: x, y, z, and a thickness around it.
         names: (C,) what each is part of: a link of the URDF, or the link that a line starts from.
         without_shape: links of the chain of which no shape is known: they are lines without thickness.
-        left_out: links of the URDF that are on the arm or its base but not covered, as nothing tells where they are.
+        left_out: links of the URDF that are on the arm or its base but not covered, as nothing determines where they
+            are.
 
     """
 

@@ -1,4 +1,4 @@
-"""Which of many poses together tell the most: exchange algorithms for D-optimal designs (Fedorov 1972, chapter 3)."""
+"""The most informative of many poses: exchange algorithms for D-optimal designs (Fedorov 1972, chapter 3)."""
 
 import numpy as np
 from numpy.typing import NDArray

@@ -19,7 +19,7 @@ UP, DOWN = 1, -1
 
 @dataclass(frozen=True)
 class Dwell:
-    """A rest of the whole arm in a pose at which every joint arrived in the same direction.
+    """A dwell of the whole arm in a pose at which every joint arrived in the same direction.
 
     Attributes:
         joint: name of the joint that turns.

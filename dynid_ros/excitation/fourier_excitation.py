@@ -1,4 +1,4 @@
-"""Periodic motion of all joints that tells the parameters best, within limits and workspace."""
+"""Periodic motion of all joints that estimates the parameters best, within limits and workspace."""
 
 import os
 from collections.abc import Mapping
@@ -225,7 +225,7 @@ class FourierExcitation(GuardedExperiment):
         """Search for the motion.
 
         Args:
-            progress: told the part of the time that is past and the best motion so far, a few times a second; what it
+            progress: gets the part of the time that is past and the best motion so far, a few times a second; what it
                 raises ends the search.
 
         Raises:
@@ -297,7 +297,7 @@ def _usual_noise(limits: MotionLimits) -> NDArray:
     return NOISE * limits.torque if np.isfinite(limits.torque).all() else np.ones(len(limits.joint_names))
 
 
-# Motions of motors that tell most of an arm with flexible joints (Lightcap and Banks 2007, section II.B).
+# Motions of motors that are most informative on an arm with flexible joints (Lightcap and Banks 2007, section II.B).
 
 
 def flexible_excitation(

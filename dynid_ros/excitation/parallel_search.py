@@ -23,7 +23,7 @@ SILENCE = "ignore:resource_tracker:UserWarning"
 """For the process of multiprocessing that cleans up: of what two Ctrl-C end at once it would say that it was leaked."""
 
 Progress = Callable[[float, Candidate], None]
-"""Is told the part of the time that is past, and the best motion so far; what it raises ends the search."""
+"""Gets the part of the time that is past, and the best motion so far; what it raises ends the search."""
 
 
 class Enough(Exception):  # noqa: N818  # no fault
@@ -73,7 +73,7 @@ def best_motion(
         candidates: random motions drawn first; the best are the first starts.
         starts: most starts; None: as many as there is time for.
         workers: processes; 1: this one.
-        progress: told now and then.
+        progress: gets now and then.
 
     Raises:
         TrajectoryError: no pose is allowed at all; or the processes cannot be started.

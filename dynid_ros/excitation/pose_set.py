@@ -19,7 +19,7 @@ from dynid_ros.trajectories.workspace import Workspace
 
 @dataclass(frozen=True)
 class PoseDwell:
-    """A rest of the whole arm.
+    """A dwell of the whole arm.
 
     Attributes:
         pose: number of the pose, in the order of the visits.
@@ -44,7 +44,7 @@ class PoseSetPlan(TrajectoryPlan):
         poses: (K, n) in the order of the visits, rad or m.
         dwells: in order of time.
         target: what the poses are for, "gravity" or "load".
-        rank: combinations of parameters and offsets that the poses tell.
+        rank: combinations of parameters and offsets that the poses determine.
         possible_rank: that poses within the limits can tell.
         condition_number: of their regressor, see `pose_choice.condition_number`.
         log_determinant: of their information, see `pose_choice.whitening_axes`.
@@ -141,7 +141,7 @@ GRAVITY, LOAD = "gravity", "load"
 
 
 class PoseSet(GuardedExperiment):
-    """Plans rests in poses that together tell the parameters best: those of the largest information determinant.
+    """Plans rests in poses that together estimate the parameters best: those of the largest information determinant.
 
     The poses are chosen from many that limits and workspace allow, by the torques of all joints. Each is reached twice,
     all joints moving up by `approach`, then down: so the sign of Coulomb friction is known, and it cancels.
@@ -188,7 +188,7 @@ class PoseSet(GuardedExperiment):
         finite = self.poses is None or (len(self.poses) > 0 and np.isfinite(self.poses).all())
         require(
             ("target", target, target in (GRAVITY, LOAD), f"'{GRAVITY}' or '{LOAD}'"),
-            ("count", count, count >= 2, "at least 2: one pose does not tell the parameters apart"),
+            ("count", count, count >= 2, "at least 2: one pose does not separate the parameters"),
             (
                 "poses",
                 poses,
@@ -292,7 +292,8 @@ class PoseSet(GuardedExperiment):
         warnings = self.torque_warnings()
         if rank(rows) < rows.shape[2]:
             warnings.append(
-                f"the poses tell {rank(rows)} of {rows.shape[2]} combinations of parameters; take more or other poses"
+                f"the poses determine {rank(rows)} of {rows.shape[2]} combinations of parameters; "
+                "take more or other poses"
             )
         if not np.all(self.approach):
             warnings.append("a joint without approach may stop with friction of either sign, which adds to its torque")

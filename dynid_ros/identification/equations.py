@@ -93,7 +93,7 @@ class Equations(ABC, Generic[AnyColumns]):
         return factors
 
 
-# Kinds of motion: samples at which the joints are in like positions and move alike.
+# Kinds of motion: samples at which the joints are in like positions and move equally.
 
 
 KINDS = 10

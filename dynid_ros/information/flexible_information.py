@@ -33,7 +33,7 @@ class _Term(NamedTuple):
 class FlexibleInformation:
     """Information that motor torques, and motions of motors and links, hold on links, friction and motors.
 
-    The motion that is designed is that of the motors; `LinkPrediction` tells that of the links. Measured are both, and
+    The motion that is designed is that of the motors; `LinkPrediction` says that of the links. Measured are both, and
     the motors' torques u. Each joint that moves gives the row of eq. 6,
 
         links(q, qd, qdd) + c sign(qd) + v qd + J qdd_m + b qd_m = u,
@@ -202,7 +202,7 @@ def _terms(moving: list[int], *, stiffness: bool) -> list[_Term]:
 
 
 def _link_columns(robot: RobotModel, held: dict[str, float], moving: list[int]) -> NDArray:
-    """Base parameters of the links that the torques of the joints that move can tell while the others are held."""
+    """Base parameters of the links that the torques of the joints that move can determine while the others are held."""
     q, qd, qdd = random_motion(robot)
     for name, position in held.items():
         joint = robot.joint_names.index(name)

@@ -340,8 +340,8 @@ def _camera(robot: RobotModel, recording: Recording, markers: Markers, *, mocap:
     if recording.link_position is None or np.isnan(recording.link_position).all():
         seen = f"it has poses of {', '.join(recording.poses)}: " if recording.poses else ""
         raise MocapError(
-            f"{recording.source}: nothing tells where the links are; {seen}give them with --mocap, a camera's file "
-            "with --mocap-file, or record encoders behind the gears as link_position"
+            f"{recording.source}: nothing determines where the links are; {seen}give them with --mocap, a camera's "
+            "file with --mocap-file, or record encoders behind the gears as link_position"
         )
     return None
 

@@ -212,7 +212,7 @@ def _step(jacobian: NDArray, residual: NDArray, weights: NDArray, free: int) -> 
     return step
 
 
-# What markers tell of the camera's pose and of the joints' zeros, and what they leave undetermined.
+# What markers determine of the camera's pose and of the joints' zeros, and what they leave undetermined.
 
 
 SMALLEST_LEVER = 2e-3
@@ -221,7 +221,7 @@ SMALLEST_LEVER = 2e-3
 
 @dataclass(frozen=True, eq=False)
 class EstimablePose:
-    """Directions of the parameters (rotation and shift of the base, joint offsets) that the markers tell.
+    """Directions of the parameters (rotation and shift of the base, joint offsets) that the markers determine.
 
     Attributes:
         basis: (6 + n, F) of the free directions.
@@ -274,7 +274,7 @@ def estimable_pose(scatter: Scatter, weights: NDArray, robot: RobotModel, *, off
             camera = ", another pose of the camera" if normal[6 + j, 6 + j] > SMALLEST_LEVER**2 else ""
             undecided.append(
                 f"offset of {robot.joint_names[j]}: left at zero, other places of the markers{camera} or other offsets "
-                "look alike"
+                "look the same"
             )
     return EstimablePose(basis, found, tuple(undecided))
 
@@ -284,11 +284,13 @@ def _null_direction(direction: NDArray) -> str:
     turn, shift = direction[:3], direction[3:]
     size = np.linalg.norm(turn)
     if size < 0.05:
-        return f"the base may slide along {_vector(shift / np.linalg.norm(shift))} before the camera: no marker tells"
+        return (
+            f"the base may slide along {_vector(shift / np.linalg.norm(shift))} before the camera: no marker determines"
+        )
     axis, point = turn / size, np.cross(turn, shift) / size**2
     pitch = float(axis @ shift) / size
     words = f"the base may turn about {_vector(axis)} through {_vector(point)} m before the camera"
-    return f"{words}{f', sliding along by {pitch:.2f} m per rad' if abs(pitch) > 0.005 else ''}: no marker tells"
+    return f"{words}{f', sliding along by {pitch:.2f} m per rad' if abs(pitch) > 0.005 else ''}: no marker determines"
 
 
 def _vector(values: NDArray) -> str:
@@ -306,7 +308,7 @@ def block_errors(scatter: Scatter, weights: NDArray, basis: NDArray) -> tuple[ND
     """Standard errors (6 + n,) of the parameters and (P, 3) of the places; zero for parameters that are not free.
 
     The jackknife over blocks of consecutive frames, each left out by one Gauss-Newton step (Miller 1974, "The
-    jackknife: a review"): honest where residuals of neighbouring frames are alike, as deflections are.
+    jackknife: a review"): honest where residuals of neighbouring frames are correlated, as deflections are.
     """
     n_blocks = min(BLOCKS, len(weights))
     residual = np.where(weights[..., None] > 0, scatter.residual, 0.0)

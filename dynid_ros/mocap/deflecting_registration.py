@@ -2,9 +2,9 @@
 
 A stiff registration takes motors for links, and deflections of half a degree put markers millimetres off their places:
 as much as the deflections that are looked for. Here each frame has deflections of its own, held near zero by their
-usual size, and the kinematics has to explain the rest. They are eliminated frame by frame (a bundle adjustment; Triggs
-et al. 2000), so the camera's pose and the places of the markers are what is solved for. The usual deflection of each
-joint follows from the data (expectation maximisation; Dempster, Laird and Rubin 1977).
+typical size, and the kinematics has to explain the rest. They are eliminated frame by frame (a bundle adjustment;
+Triggs et al. 2000), so the camera's pose and the places of the markers are what is solved for. The typical deflection
+of each joint follows from the data (expectation maximisation; Dempster, Laird and Rubin 1977).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class DeflectingRegistration:
         shift: (3,) from the camera frame to the base frame, m.
         places: (P, 3) m.
         deflection: (K, n) rad or m, link less motor.
-        usual: (n,) usual size of the deflections.
+        usual: (n,) typical size of the deflections.
         noise: of a coordinate, m.
         weights: (K, P).
         errors: (6 + 3 P,) standard errors: rotation and shift of the base, places.
@@ -67,7 +67,7 @@ class DeflectingRegistration:
 def fit_deflecting(
     seen: SeenOnLinks, rotation: NDArray, shift: NDArray, places: NDArray, weights: NDArray
 ) -> DeflectingRegistration:
-    """Fit from the result of a stiff registration; all `places` are finite, and markers tell more than n numbers.
+    """Fit from the result of a stiff registration; all `places` are finite, and markers determine more than n numbers.
 
     Args:
         seen: markers and motors.
@@ -104,8 +104,8 @@ def _errors(
 ) -> NDArray:
     """Standard errors (6 + 3 P,): a jackknife over blocks, and what deflections may have in common in all frames.
 
-    That common part is taken to be zero where nothing tells it (for the first joint and the last), and is as uncertain
-    as deflections are large.
+    That common part is taken to be zero where nothing determines it (for the first joint and the last), and is as
+    uncertain as deflections are large.
     """
     whole = normals.sum(axis=0)
     left_out = [
@@ -130,8 +130,8 @@ def _linearised(
 ) -> tuple[NDArray, NDArray, list[tuple[NDArray, NDArray]]]:
     """Normal matrices (B, 6 + 3 P, ...) and gradients of blocks of frames with the deflections eliminated.
 
-    Weights, noise and usual deflections are brought up to date on the way. The third are the deflections' own steps and
-    how they follow the others'.
+    Weights, noise and typical deflections are brought up to date on the way. The third are the deflections' own steps
+    and how they follow the others'.
     """
     markers = replace(seen.markers, places=state.places)
     blocks = np.array_split(np.arange(len(seen.motor)), min(BLOCKS, len(seen.motor)))

@@ -54,7 +54,7 @@ def first_hinge(markers: NDArray) -> tuple[Hinge, float]:
         rng, frames = np.random.default_rng(0), np.flatnonzero(used.any(axis=1))
         for _ in range(BEGINNINGS):
             few = np.isin(np.arange(len(markers)), rng.choice(frames, min(FEW, len(frames)), replace=False))
-            with contextlib.suppress(MocapError):  # these few tell no axis
+            with contextlib.suppress(MocapError):  # these few determine no axis
                 found, there = _concentrated(markers, used & few[:, None])
                 best, noise = (found, there) if there < noise else (best, noise)
     return best, noise

@@ -100,7 +100,7 @@ def chain_angles(
         first: (n,) where the first frame starts without `seed`; None: searched for within the limits.
 
     Returns:
-        Angles, NaN where a frame does not tell a joint, with the reasons.
+        Angles, NaN where a frame does not determine a joint, with the reasons.
 
     Raises:
         MocapError: wrong shapes, a marker without a place, a mirrored pose of the camera, fewer than three markers

@@ -90,7 +90,7 @@ class MarkerSet:
 
 
 def require_enough(robot: RobotModel, markers: MarkerSet, positions: NDArray) -> None:
-    """Refuse markers that cannot tell the angle of a joint before them.
+    """Refuse markers that cannot determine the angle of a joint before them.
 
     Joints beyond the last link with markers are let pass: nothing is said of them.
 

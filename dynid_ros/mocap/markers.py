@@ -87,10 +87,10 @@ def pair_distances(markers: NDArray) -> Iterator[tuple[int, int, NDArray]]:
 
 
 def jitter(markers: NDArray) -> float:
-    """Standard deviation, m, of the noise of markers (K, P, 3), by no model of the motion; NaN if nothing tells it.
+    """Return the standard deviation, m, of the noise of markers (K, P, 3), by no model of the motion; NaN: not known.
 
     The smallest of what third differences in time and distances of any two markers say: a smooth motion hardly shows in
-    the former, a rigid body's not at all in the latter. Errors that change slowly and move all markers alike show in
+    the former, a rigid body's not at all in the latter. Errors that change slowly and move all markers equally show in
     neither, so the noise about a fitted motion may be larger.
     """
     difference = np.diff(markers, n=3, axis=0)
@@ -147,7 +147,7 @@ def mended(seen: NDArray, expected: NDArray, gate: float) -> NDArray:
 
 
 STALE = 10
-"""Frames for which the last place of an unseen marker still tells where it comes back."""
+"""Frames for which the last place of an unseen marker still says where it comes back."""
 
 JUMP = 6.0
 """Step in parts of the median one, from which it is asked whose it is."""
@@ -182,7 +182,7 @@ def linked(markers: NDArray) -> NDArray:
             known = np.where((k - when <= STALE)[:, None], place, np.nan)
             current, done = _renamed(current, *matched(markers[k], known, reach)), k
     usual, counts = np.unique(source, axis=0, return_counts=True)
-    # The names are only relative to the first frame's, which need not be the usual ones.
+    # The names are only relative to the first frame's, which need not be the typical ones.
     own = np.argsort(usual[np.argmax(counts)])
     return np.take_along_axis(markers, source[:, own][..., None], axis=1)
 
@@ -221,7 +221,7 @@ def tracks(points: ArrayLike, time: ArrayLike, gate: float = GATE) -> NDArray:
 
     Each track predicts its next point by constant velocity; points and predictions are matched by least total distance
     within the gate. A point that continues no track starts one. A marker that is hidden for more than half a second
-    comes back as another track: `bodies` and links tell that they are one.
+    comes back as another track: `bodies` and links say that they are one.
 
     Args:
         points: (M, S, 3) m, NaN for points that are not there.

@@ -25,7 +25,7 @@ from dynid_ros.signals.clock_alignment import ClockAlignment, align_clocks
 
 
 LONGEST_GAP = 1.5
-"""Intervals between two samples, in usual ones, that are bridged by a straight line."""
+"""Intervals between two samples, in typical ones, that are bridged by a straight line."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +93,7 @@ Columns = dict[str, tuple[list[int], str | None, float]]
 
 @dataclass(frozen=True, eq=False)
 class MocapLinks:
-    """What a camera tells of a recorded motion.
+    """What a camera measures of a recorded motion.
 
     Attributes:
         angles: of the links, on the camera's clock.
@@ -136,7 +136,7 @@ def mocap_links(
     Raises:
         MocapError: a name that the recording lacks, no common motion, or markers that do not do; see `register`,
             `assign` and `chain_angles`.
-        RecordingError: joints are missing, or the motion does not tell the clocks' offset.
+        RecordingError: joints are missing, or the motion does not determine the clocks' offset.
 
     """
     motion = recording.select(robot.joint_names)

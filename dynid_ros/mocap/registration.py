@@ -44,7 +44,8 @@ def require_moving(seen: SeenOnLinks) -> None:
     links = sorted(set(seen.markers.links[seen.markers.links >= 0]))
     if not (travel[links] > MOVING).any():
         raise MocapError(
-            "the links with markers do not move: nothing tells where the camera stands; move all joints before them"
+            "the links with markers do not move: nothing determines where the camera stands; "
+            "move all joints before them"
         )
     for link in links:
         on = np.flatnonzero(seen.markers.links == link)
@@ -106,11 +107,11 @@ class Registration:
         camera_errors: (6,) standard errors: rotation about the base's axes, rad, and shift along them, m.
         place_errors: (P, 3) m.
         offset_errors: (n,) rad or m, NaN where the offset was not found.
-        deflection: (n,) usual size of what the joints give way, rad or m; None if they were taken as stiff.
+        deflection: (n,) typical size of what the joints give way, rad or m; None if they were taken as stiff.
         noise: standard deviation of a coordinate, m: of the markers, and of stiff joints' deflections.
         residual_rms: (P,) m, length of a marker's residual, outliers left out.
         used: (P,) share of a marker's positions that are no outliers.
-        undecided: what no marker tells, in words. Link angles do not depend on it.
+        undecided: what no marker determines, in words. Link angles do not depend on it.
         remarks: markers that do not fit.
 
     """
@@ -176,7 +177,7 @@ def register(
     """Pose of the base in the camera frame and places of the markers, from a motion or from poses at rest.
 
     A global search over the camera's orientation needs no first guess; Gauss-Newton with Tukey's weights follows.
-    Standard errors are those of a jackknife over blocks of consecutive frames, so that they hold what is alike in
+    Standard errors are those of a jackknife over blocks of consecutive frames, so that they hold what is correlated in
     neighbouring frames: deflections.
 
     Args:

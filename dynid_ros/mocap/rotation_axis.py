@@ -49,14 +49,16 @@ def axis_of_rotation(markers: ArrayLike, towards: ArrayLike | None = None) -> Ax
         towards: (3,) approximate axis; the direction is within 90° of it. None: its largest component is positive.
 
     Raises:
-        MocapError: too few positions, or a motion too small for its noise to tell an axis.
+        MocapError: too few positions, or a motion too small for its noise to determine an axis.
 
     """
     positions = checked_markers(markers)
     seen = is_seen(positions)
     dof = int(np.sum(np.maximum(seen.sum(axis=0) - 1, 0)))
     if dof < 3:
-        raise MocapError(f"{int(seen.sum())} marker positions tell no axis of rotation; expected many frames in motion")
+        raise MocapError(
+            f"{int(seen.sum())} marker positions determine no axis of rotation; expected many frames in motion"
+        )
     offsets = (positions - column_means(positions, seen))[seen]
     variances, directions = np.linalg.eigh(offsets.T @ offsets / dof)
     noise, others = max(variances[0], 0.0), variances[1:]
@@ -68,9 +70,11 @@ def axis_of_rotation(markers: ArrayLike, towards: ArrayLike | None = None) -> Ax
     error = float(np.sqrt(spread.sum()))
     if not error < WORST:
         raise MocapError(
-            f"the markers tell no axis of rotation: they vary by {_mm(others[1])}, {_mm(others[0])} and {_mm(noise)} "
-            "mm (standard deviations along three axes) and along an axis should vary clearly least. Turn the joint "
-            "further, and put markers farther from its axis and at different angles about it, not in line with it"
+            f"the markers determine no axis of rotation: they vary by {_mm(others[1])}, {_mm(others[0])} and "
+            f"{_mm(noise)} mm (standard deviations along three axes) and along an axis "
+            "should vary clearly least. "
+            "Turn the joint further, and put markers farther from its axis and at different angles about it, not in "
+            "line with it"
         )
     direction = oriented(directions[:, 0], towards)
     covariance = (directions[:, 1:] * spread) @ directions[:, 1:].T
@@ -90,7 +94,7 @@ def oriented(direction: NDArray, towards: ArrayLike | None) -> NDArray:
     if abs(cosine) < np.sin(WORST):
         raise MocapError(
             f"the axis found, {np.round(direction, 3)}, is at {np.degrees(np.arccos(cosine)):.0f}° to the approximate "
-            f"axis {towards}: that does not tell its sign; is it in the camera's frame?"
+            f"axis {towards}: that does not determine its sign; is it in the camera's frame?"
         )
     return direction * np.sign(cosine)
 
@@ -169,7 +173,7 @@ def center_of_rotation(markers: ArrayLike, axis: ArrayLike, *, compensated: bool
         compensated: False: with the bias, for comparison.
 
     Raises:
-        MocapError: too few positions, or arcs too short for their noise to tell a centre.
+        MocapError: too few positions, or arcs too short for their noise to determine a centre.
 
     """
     positions = checked_markers(markers)
@@ -253,7 +257,7 @@ def _solve(normal: NDArray, right: NDArray) -> NDArray:
 
 def _too_short() -> MocapError:
     return MocapError(
-        "the markers' arcs are too short for their noise to tell where the axis is; turn the joint further, and put "
-        "markers farther from its axis and at different angles about it. Or the body turns not about one axis alone: "
-        "hold the other joints still"
+        "the markers' arcs are too short for their noise to determine where the axis is; turn the joint further, and "
+        "put markers farther from its axis and at different angles about it. Or the body turns not about one axis "
+        "alone: hold the other joints still"
     )

@@ -46,7 +46,7 @@ def remarks(time: NDArray, fit: HingeFit, motion: JointAngle, marker_rms: NDArra
     reach = np.abs([np.max(angle - angle[0]), np.min(angle - angle[0])])
     if sign and abs(reach[0] - reach[1]) < SAME * reach.max():
         found.append(
-            f"Both directions reach alike, and {sign}: give the approximate axis (towards) to be sure of the sign."
+            f"Both directions reach equally far, and {sign}: give the approximate axis (towards) to be sure of it."
         )
     return tuple(found)
 
@@ -58,15 +58,15 @@ def _about_markers(fit: HingeFit, motion: JointAngle, marker_rms: NDArray) -> li
         found.append(f"Marker {p} is never seen together with others and is left out.")
     if known.sum() == 1:
         found.append(
-            "A single marker tells axis, centre and angle by its arc, but not whether the body turns as one; with "
+            "A single marker determines axis, centre and angle by its arc, but not whether the body turns as one; with "
             "three markers faults are found and mended."
         )
     elif known.sum() == 2:
         found.append("With two markers, only one of them may be wrong in a frame; three are safer.")
     if known.sum() > 1 and is_symmetric(fit.hinge, fit.noise):
         found.append(
-            "The markers look alike after a turn about the axis, so exchanged markers show as jumps of the angle that "
-            "are not mended; move one of them."
+            "The markers look the same after a turn about the axis, so exchanged markers show as jumps of the angle "
+            "that are not mended; move one of them."
         )
     worst = int(np.nanargmax(marker_rms))
     others = np.delete(marker_rms, worst)
@@ -97,12 +97,12 @@ def _about_frames(time: NDArray, motion: JointAngle) -> list[str]:
     return found
 
 
-# What markers tell of one joint.
+# What markers determine of one joint.
 
 
 @dataclass(frozen=True, eq=False)
 class SingleJointResult:
-    """What markers tell of one joint; see `SingleJoint`.
+    """What markers determine of one joint; see `SingleJoint`.
 
     Attributes:
         time: (N,) s.
@@ -252,7 +252,7 @@ class SingleJoint:
         fit, mended = self._hinge(positions)
         _require_rotation(fit, mended)
         _require_determined(fit)
-        oriented(fit.hinge.axis, self.towards)  # refuses an approximate axis that does not tell the sign
+        oriented(fit.hinge.axis, self.towards)  # refuses an approximate axis that does not determine the sign
         first = np.flatnonzero(np.isfinite(mended.markers[..., 0]).any(axis=1))[0]
         chosen = int(first) if reference is None else reference
         motion = joint_angle(fit.hinge, positions, fit.noise, chosen, reference_angle)
@@ -300,10 +300,10 @@ def _require_determined(fit: HingeFit) -> None:
     radius = float(np.sqrt(np.nanmean(fit.hinge.radii**2)))
     if not (fit.axis_error < WORST and fit.center_error < WORST_CENTER * radius):
         raise MocapError(
-            f"the motion is too small to tell the joint's axis: standard errors are {np.degrees(fit.axis_error):.2g}° "
-            f"of its direction and {1000 * fit.center_error:.2g} mm of its place, with markers {1000 * radius:.3g} mm "
-            f"off and noise of {1000 * fit.noise:.2g} mm; expected less than {np.degrees(WORST):.2g}° and "
-            f"{WORST_CENTER:.0%} of that distance. Turn the joint further, put markers farther from its axis and at "
+            "the motion is too small to determine the joint's axis: standard errors are "
+            f"{np.degrees(fit.axis_error):.2g}° of its direction and {1000 * fit.center_error:.2g} mm of its "
+            f"place, with markers {1000 * radius:.3g} mm off and noise of {1000 * fit.noise:.2g} mm; "
+            f"expected less than {np.degrees(WORST):.2g}° and {WORST_CENTER:.0%} of that distance. Turn the joint further, put markers farther from its axis and at "
             "different angles about it, or record longer"
         )
     if np.nanmax(fit.hinge.radii) > LARGEST:

@@ -24,7 +24,7 @@ class JointFriction:
     """Which terms the torque of one joint has, v being its velocity and s(v) the direction of its motion.
 
     The direction is sign(v), or tanh(v / smoothing) that has no step, and zero within the dead zone, where a measured
-    velocity does not tell it.
+    velocity does not determine it.
 
     Attributes:
         coulomb: s(v).

@@ -50,7 +50,7 @@ FLUSH_PERIOD = 0.4
 
 
 class Recorder(Node):
-    """Subscribes from its start and writes between `~/start` and `~/stop`; `~/bag` (latched) tells where to."""
+    """Subscribes from its start and writes between `~/start` and `~/stop`; `~/bag` (latched) says where to."""
 
     _bag: BagWriter | None = None  # a node that could not be made is destroyed as well
     _made = False

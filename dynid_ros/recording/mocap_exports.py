@@ -267,7 +267,7 @@ READERS = (
 
 
 def read_mocap(path: str | Path, unit: str | None = None, rate: float | None = None) -> dict[str, PoseSeries]:
-    """Tracks by name, from a file of OptiTrack Motive, Vicon, Qualisys, TRC, or a plain table; its content tells which.
+    """Tracks by name, from a file of OptiTrack Motive, Vicon, Qualisys, TRC, or a plain table; its content says which.
 
     Positions are in m in the camera's frame, NaN where not seen, times in s on the camera's own clock: that it is not
     the robot's, `signals.align_clocks` mends. Quaternions are NaN for markers, and for bodies without quaternions in

@@ -140,7 +140,7 @@ class MocapText:
         return np.array(rows)
 
     def metres(self, line: int, stated: str | None, usual: str | None = None) -> float:
-        """Length of the unit that the file states, of that the caller gave, or of the format's usual one.
+        """Length of the unit that the file states, of that the caller gave, or of the format's typical one.
 
         Raises:
             RecordingError: no known unit, or the caller's is not the file's.

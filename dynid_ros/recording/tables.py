@@ -203,7 +203,7 @@ def _read_values(path: Path, header: list[str], used: list[int]) -> np.ndarray:
             return values[:, used]
     except ValueError:
         pass
-    # Ten times slower, but it knows empty cells and columns of text, and tells where a wrong cell is.
+    # Ten times slower, but it knows empty cells and columns of text, and says where a wrong cell is.
     cells = packed_array("d")
     for row in _parsed_rows(path, header, used):
         cells.extend(row)

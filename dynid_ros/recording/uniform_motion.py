@@ -171,7 +171,7 @@ class LinkSignals:
         return cls(float(cutoff), float(motion_cutoff), reason)
 
     def segments(self, recording: Recording) -> list[LinkSegment]:
-        """Uniform segments of a recording, without the rest at its ends.
+        """Uniform segments of a recording, without the standstill at its ends.
 
         Raises:
             IdentificationError: a joint without torque, no motion, or nothing is left.

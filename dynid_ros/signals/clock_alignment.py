@@ -332,8 +332,8 @@ def _choose(fits: list[ClockFit], moving: NDArray, longest: float | None) -> tup
     return best, [
         f"Offset ambiguous: the motion repeats after {period:.3f} s, and neither its start nor its stop decides "
         f"between {len(offsets)} offsets from {offsets[0]:.3f} to {offsets[-1]:.3f} s. The smallest, "
-        f"{best.shift[0]:.3f} s, was taken; record the rest before or after the motion with both, or give a longest "
-        f"below {period / 2:.3g} s."
+        f"{best.shift[0]:.3f} s, was taken; record the standstill before or after the motion with both, or give a "
+        f"longest below {period / 2:.3g} s."
     ]
 
 
@@ -359,8 +359,8 @@ def _refine(
     (error,) = fit.standard_errors(reach)
     if not error < COARSEST:
         raise RecordingError(
-            f"the motion does not tell the time, only to {error:.2g} s: at constant speed, one offset is like another; "
-            "record a motion that starts, stops and turns"
+            f"the motion does not determine the time, only to {error:.2g} s: at constant speed, one offset is like "
+            "another; record a motion that starts, stops and turns"
         )
     return fit, np.array([error, np.nan]), remarks
 

@@ -65,7 +65,7 @@ def resample(
     differentiation. A cubic spline passes through the samples, is flat up to a third of the sampling rate and is off by
     T⁴ only. It overshoots a step of the torque by a tenth of its height, over two samples, symmetrically.
 
-    Time stamps are believed: `sample_times` tells whether to. Remove rows that only repeat older ones first
+    Time stamps are believed: `sample_times` says whether to. Remove rows that only repeat older ones first
     (`stale_rows`).
 
     Args:

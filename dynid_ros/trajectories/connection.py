@@ -59,7 +59,7 @@ class Connection:
             return detour
 
     def visit(self, poses: ArrayLike, dwell: ArrayLike) -> tuple[Trajectory, NDArray]:
-        """Motion from pose to pose of (P, n), with a rest of `dwell` s at each; starts and ends (P, 2) of the dwells.
+        """Motion from pose to pose of (P, n), with a dwell of `dwell` s at each; starts and ends (P, 2) of the dwells.
 
         Args:
             poses: rad or m.

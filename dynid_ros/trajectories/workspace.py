@@ -14,7 +14,7 @@ from dynid_ros.trajectories.limits import MotionLimits, check_times, check_torqu
 from dynid_ros.trajectories.trajectory import Trajectory
 
 PROBE_POSES = 1000
-"""Random poses within the limits, which tell what cannot be avoided."""
+"""Random poses within the limits, which say what cannot be avoided."""
 BLOCK = 200
 """Poses looked at together: what is computed of them fits in the cache."""
 

@@ -1,4 +1,4 @@
-"""Searches end when told to and tell what they found; their processes run the search, not the program that asked."""
+"""Searches end when told to and say what they found; their processes run the search, not the program that asked."""
 
 import subprocess
 import sys

@@ -173,7 +173,7 @@ def test_hostile_data_give_consistent_results_or_an_error():
         else:
             assert is_consistent(data, fit.solution)
             assert (fit.smallest_eigenvalues > 0).all()
-    # What is refused has a weight near what double precision can tell from the data.
+    # What is refused has a weight near what double precision can determine from the data.
     assert len(refused) < 20
     assert max(refused, default=0.0) < 1e-11
 

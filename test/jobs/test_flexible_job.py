@@ -81,7 +81,7 @@ def test_links_that_a_camera_saw(tmp_path):
     found = load_identified(job.identified)
     assert found["flexible_joints"]["joint_2"]["stiffness"] == pytest.approx(TRUTH.stiffness, rel=0.03)
     assert found["flexible_recordings"][0]["clock_offset"] == pytest.approx(fe.CLOCK_OFFSET, abs=3e-4)
-    assert any("outliers" in remark or "no marker tells" in remark for remark in found["remarks"])
+    assert any("outliers" in remark or "no marker determines" in remark for remark in found["remarks"])
     text = Page(job.report.read_text()).text
     assert "Motion capture" in text
     assert "/markers[3]" in text
@@ -123,6 +123,6 @@ def test_bad_input_is_refused(tmp_path):
         identify([recording], tmp_path, repeats=True)
     with pytest.raises(RecordingError, match="run_0: it is to be fitted and to be validated on"):
         identify([recording], tmp_path, validate=[recording])
-    with pytest.raises(MocapError, match="filmed: nothing tells where the links are; it has poses of /markers"):
+    with pytest.raises(MocapError, match="filmed: nothing determines where the links are; it has poses of /markers"):
         identify([files.filmed()], tmp_path)
     assert not list(tmp_path.iterdir())

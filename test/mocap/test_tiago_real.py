@@ -30,7 +30,7 @@ def test_markers_are_where_the_joints_put_them(tiago):
     found = register(robot, markers, motor, positions)
     assert rms(distances(robot, found, motor, positions)) < 5e-3
     assert found.undecided == ()
-    assert found.deflection is None  # six numbers in a frame do not tell eight joints
+    assert found.deflection is None  # six numbers in a frame do not determine eight joints
     # The rigid body that the tracker fitted: markers keep their distances on the link too.
     sides = np.linalg.norm(positions - np.roll(positions, 1, axis=1), axis=2)[0]
     places = found.markers.places

@@ -102,7 +102,7 @@ def test_what_tells_no_links_is_answered_and_the_node_lives(start, tmp_path):
     for _ in range(2):
         response = bench.identify()
         assert not response.success
-        assert "nothing tells where the links are" in response.message
+        assert "nothing determines where the links are" in response.message
 
 
 def test_markers_that_the_recording_lacks_are_named(start, tmp_path):

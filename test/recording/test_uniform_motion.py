@@ -103,7 +103,7 @@ MOTION = Fourier(3)
 
 
 def recording(time: np.ndarray, motion: Fourier = MOTION, noise: float = 0.0, torque=None) -> Recording:
-    """Positions of a motion at these times; the torque is a line in time, so that a sample tells where it is from."""
+    """Positions of a motion at these times; the torque is a line in time, so that a sample says where it is from."""
     q, _, _ = motion(time)
     q = q + noise * np.random.default_rng(0).normal(size=q.shape)
     torque = np.outer(time, [1.0, 2.0, 3.0]) if torque is None else torque

@@ -142,7 +142,7 @@ def test_refused():
         align_clocks(robot, motor, camera, np.full_like(links, np.nan))
     with pytest.raises(RecordingError, match="no motion slower than"):
         align_clocks(robot[:9000], motor[:9000], camera, links, cutoff=0.05)
-    with pytest.raises(RecordingError, match="does not tell the time"):
+    with pytest.raises(RecordingError, match="does not determine the time"):
         align_clocks(robot, 0.01 * robot[:, np.newaxis], camera, 0.01 * camera[:, np.newaxis])
     with pytest.raises(RecordingError, match="2 link angles with 3 motor angles"):
         align_clocks(robot, motor, camera, links[:, :2])

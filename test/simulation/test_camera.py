@@ -163,7 +163,7 @@ def test_a_recording_holds_markers_and_bodies_as_a_bag_would(arm, true, demo_rob
         assert Rotation.from_quat(body.quaternion[k]).as_matrix() == pytest.approx(expected[:3, :3], abs=1e-3)
     hidden = np.isnan(marker.position).any(axis=1)
     assert 0.05 < hidden.mean() < 0.15
-    assert np.isnan(body.position[hidden]).all(), "two markers do not tell how a body is turned"
+    assert np.isnan(body.position[hidden]).all(), "two markers do not say how a body is turned"
     assert np.isnan(marker.quaternion[hidden]).all()
     assert marker.quaternion[~hidden][0].tolist() == [0.0, 0.0, 0.0, 1.0]
 

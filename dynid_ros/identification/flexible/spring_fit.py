@@ -160,7 +160,7 @@ class Stiffness:
         """Judge a compliance by its interval of 95 %, rad/(N m)."""
         low, high = interval
         if not math.isfinite(high - low):
-            low, high, reason = -math.inf, math.inf, "the recording does not tell the compliance"
+            low, high, reason = -math.inf, math.inf, "the recording does not determine the compliance"
         elif high < 0:
             reason = "the joint seems to bend against the torque: something else moves the deflection"
         elif low <= 0:

@@ -197,7 +197,7 @@ class LinkResult:
 
     @property
     def explains(self) -> NDArray:
-        """(n,) share of the torque's mean square that the identified model explains."""
+        """(n,) share of the torque's mean square that the identified model predicts."""
         return 1 - (self.residual_rms / self.torque_rms) ** 2
 
     def predict(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike) -> NDArray:

@@ -83,7 +83,7 @@ def sequential(
         counts: per joint, the number of rows that were compressed.
         prior: (k,) nominal parameters; what stays open is nearest to them. None: zero.
         structure: what motion of all joints would show, for the reasons.
-        tolerance: part of a joint's largest singular value, its columns scaled, below which it does not tell a
+        tolerance: part of a joint's largest singular value, its columns scaled, below which it does not determine a
             combination; then a joint before it may. Raise it if a noisy wrist spoils the joints before it: their
             `residual_rms` shows that.
 

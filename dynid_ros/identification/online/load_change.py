@@ -43,7 +43,7 @@ WARM_UP = 5.0
 """s of innovations before which nothing is said."""
 
 FIRST, FIRST_SCATTER = 10.0, 4.0
-"""s of innovations that what is assumed at the start is worth, and C then: friction of usual size."""
+"""s of innovations that what is assumed at the start is worth, and C then: friction of typical size."""
 
 CORRELATED = 0.5
 """s of innovations that count as one in what C is worth; friction is alike for about a stroke."""
@@ -81,7 +81,7 @@ class LoadChange:
     """A load was picked up or dropped.
 
     Attributes:
-        time: when, s; the instant from which on a change explains the torques best.
+        time: when, s; the instant from which on a change fits the torques best.
         noticed: s, when this was known.
         mass: change, kg, as the torques since `time` tell it; rough.
         statistic: T².

@@ -78,7 +78,7 @@ class OutputWatch:
 
 
 FRESH = 0.5
-"""s for which a message tells what acts; while the controller is active there is one in each of its periods."""
+"""s for which a message says what acts; while the controller is active there is one in each of its periods."""
 NEWEST = QoSProfile(depth=1)
 
 

@@ -40,7 +40,7 @@ class LoadPublisher:
         smallest_load: mass, kg, below which the whole interval must be for there to be no load.
 
     Attributes:
-        mass: kg, as told last; None: nothing was told.
+        mass: kg, as published last; None: nothing was told.
 
     """
 
@@ -159,7 +159,7 @@ GONE = 0.7
 
 
 class LiveLoad:
-    """Feeds an on-line identification from `joint_states` and tells what it knows.
+    """Feeds an on-line identification from `joint_states` and says what it knows.
 
     Messages wait in a deep queue, so that none is lost while an estimate is computed. Those without joints of the arm
     are of a gripper and are passed over. Each estimate is on `~/estimate` (YAML): section `load` of `identified.yaml`,

@@ -206,7 +206,7 @@ class RawSubscription:
     def _receive(self, data: bytes, info: dict[str, Any]) -> None:
         if self._keep:
             self.kept.append(data)
-        # Not every middleware tells when it received.
+        # Not every middleware says when it received.
         self._on_message(self, info["received_timestamp"] or info["source_timestamp"] or time_ns(), data)
 
     def _look_for_losses(self) -> None:

@@ -1,4 +1,4 @@
-"""The simulator's motion capture: parameters, and the topics on which it tells where markers and links are."""
+"""The simulator's motion capture: parameters, and the topics on which it says where markers and links are."""
 
 from collections import deque
 from types import SimpleNamespace

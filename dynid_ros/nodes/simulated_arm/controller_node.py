@@ -166,7 +166,7 @@ class ControllerNode:
         parameters: values by name.
         adjustable: called with all values where some of those named in `changeable` are set; what it raises refuses.
         changeable: names of parameters that are not read-only.
-        goals: it takes action goals, and tells how they stand.
+        goals: it takes action goals, and says how they stand.
 
     """
 

@@ -20,7 +20,7 @@ CLIPPED_RUN = 10
 """This many equal samples in a row at the extreme are a limit, if the value next to it comes a tenth as often and the
 arm moved meanwhile: noise never repeats so, and a noise-free rest does not move."""
 BEYOND = 0.01
-"""A velocity is cut off if the positions change faster, by this part of the joint's usual speed."""
+"""A velocity is cut off if the positions change faster, by this part of the joint's typical speed."""
 ABRUPT = 0.5
 """A position is cut off if it stops from one sample to the next from more than this part of its speed."""
 COUNTS = 4.0

@@ -1,4 +1,4 @@
-"""Direction of gravity, signs, order and time of positions and torques: which explains the torques best."""
+"""Direction of gravity, signs, order and time of positions and torques: which fits the torques best."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ JOINTS = 2
 def lag_explanation(
     model: TorqueModel, samples: MotionSamples, terms: Terms, given: TorqueFit
 ) -> Iterator[Explanation]:
-    """The lag of the torques that explains them best, if it is long enough to matter."""
+    """The lag of the torques that fits them best, if it is long enough to matter."""
     prismatic = model.robot.chain.prismatic
     if np.count_nonzero(np.isfinite(given.rms)) < JOINTS:
         return
@@ -256,7 +256,7 @@ def gravity_explanations(
             DIRECTION,
             gain,
             f"gravity points {angle:.0f} degrees away from where the robot model has it: ({found}) m/s^2 in the frame "
-            f"of '{robot.base}' explains the torques best",
+            f"of '{robot.base}' fits the torques best",
             "give the gravity of the robot as it is mounted (--gravity, parameter gravity)",
             severity="error" if angle >= TILTED else "warning",
         )

@@ -1,4 +1,4 @@
-"""Does each joint sit where the URDF has it? Judged by the shift of one joint that explains the torques best."""
+"""Does each joint sit where the URDF has it? Judged by the shift of one joint that fits the torques best."""
 
 from __future__ import annotations
 

@@ -247,7 +247,7 @@ def _inconsistent(equations: TorqueEquations, given: TorqueFit, source: str) -> 
             f"the torques do not fit the arm of the URDF: {100 * left:.0f} % of them are left, {ratio:.2g} times more "
             "than if each joint had links of its own, and neither signs, order, gravity nor lag mend it",
             "check that URDF, base, tip and recording are of the same robot; springs, wrong torque gains and friction "
-            "that grows with load look alike",
+            "that grows with load look the same",
             OTHER_ROBOT,
         )
     ]

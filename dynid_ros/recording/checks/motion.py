@@ -86,7 +86,7 @@ MINIMUM_SAMPLES = 100
 def check_position_steps(recording: Recording) -> Iterator[Finding]:
     """A warning for each joint whose position steps and stays.
 
-    Errors of the time stamps move all joints alike, each by its velocity: what a shift of time explains is no step.
+    Errors of the time stamps move all joints equally, each by its velocity: what a shift of time explains is no step.
     """
     fresh = ~stale_rows(recording.position)
     time, position = recording.time[fresh], recording.position[fresh]

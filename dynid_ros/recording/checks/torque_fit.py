@@ -199,7 +199,7 @@ def _low_passes(cutoff: float, rate: float) -> tuple[LowPass, LowPass]:
 
 
 SYSTEMATIC = 0.005
-"""Errors of sensors and geometry that no parameter explains, as a part of the arm's largest torque."""
+"""Errors of sensors and geometry that no parameter accounts for, as a part of the arm's largest torque."""
 FIRST_GUESS = 0.1
 """Noise of each joint before the first fit, as a part of its torque."""
 ROUNDS = 4
@@ -371,7 +371,7 @@ class TorqueModel:
 
     def __init__(self, robot: RobotModel, braking: bool = True):
         self.robot, self._braking = robot, braking
-        # Whatever the direction of gravity, these columns tell all that torques can determine.
+        # Whatever the direction of gravity, these columns hold all that torques can determine.
         self.columns = self._under(GENERIC_GRAVITY).base_parameters().columns
 
     def _under(self, gravity: ArrayLike) -> RobotModel:

@@ -19,16 +19,16 @@ SHORTEST, SAMPLES = 0.05, 10
 MOVED = 0.01
 """The arm moves by more meanwhile, rad or m."""
 AROUND = 40
-"""Samples on each side that tell how the channel varies there."""
+"""Samples on each side that say how the channel varies there."""
 ORDER, ZIGZAG = 3, 0.5
 """Noise is what the differences of this order show; they are noise where more of them turn back."""
 BY_CHANCE = 1e-8
 """A stretch is of noise that stood still if noise repeats itself so long with less probability."""
 JUMP, TURN = 4.0, 3
-"""With less noise: after a stretch the torque jumps by more than so many of its usual steps, and no joint that could
+"""With less noise: after a stretch the torque jumps by more than so many of its typical steps, and no joint that could
 make it jump turns back, starts or stops within so many samples."""
 FAR = 8.0
-"""Drops to zero come from torques so many usual steps away."""
+"""Drops to zero come from torques so many typical steps away."""
 DROPS = 3
 """So many drops to zero are not by chance."""
 SIZE = 0.02

@@ -25,7 +25,7 @@ PUSHING = (
     "signs that only friction tells, and its drift: what looks like friction pushes, as where effort is sampled at "
     "another time than position"
 )
-"""Said where gravity tells that signs are right, and friction that they are not."""
+"""Said where gravity says that signs are right, and friction that they are not."""
 MOST = 6
 """Names in a line."""
 SUBJECTS = {
@@ -54,7 +54,7 @@ def undecided_joints(robot: RobotModel, equations: TorqueEquations) -> Iterator[
 def undecided_geometry(
     model: TorqueModel, samples: MotionSamples, equations: TorqueEquations, given: TorqueFit
 ) -> Iterator[str]:
-    """A tilt of the base, a lag, or a wrong length that would not show: what the model explains is changed by it."""
+    """A tilt of the base, a lag, or a wrong length that would not show: what the model predicts is changed by it."""
     robot = model.robot
     if samples.torque.shape[1] > 1 and _hidden_lag(samples, equations, given):
         yield f"a lag of {1e3 * LAG:.0f} ms between torques and positions"

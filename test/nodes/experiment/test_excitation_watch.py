@@ -17,7 +17,7 @@ LIMITS = MotionLimits.of(RobotModel.from_urdf(planar_arm.urdf()), 2.0, torque_li
 
 
 def stopped_at(watch, effort, times):
-    """Time at which the watch complains of efforts (T, n), and what it says; None if it does not."""
+    """Time at which the watch reports efforts (T, n), and what it says; None if it does not."""
     for now, values in zip(times, effort, strict=True):
         try:
             watch.check(values, now)

@@ -121,7 +121,7 @@ def test_markers_and_bodies_come_back_by_the_cameras_clock(recorded):
     }
 
     def miss(series, place, link, drifted):
-        """How far a place on a link is from where the link encoders tell that the camera sees it, m."""
+        """How far a place on a link is from where the link encoders say that the camera sees it, m."""
         when = series.time - SETTINGS["camera_latency"] + OFFSET + drifted
         inside = (when > link_time[0]) & (when < link_time[-1]) & np.isfinite(series.position).all(axis=1)
         q = np.stack([np.interp(when[inside], link_time, column) for column in links.position.T], axis=1)
