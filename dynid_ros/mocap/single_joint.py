@@ -303,7 +303,8 @@ def _require_determined(fit: HingeFit) -> None:
             "the motion is too small to determine the joint's axis: standard errors are "
             f"{np.degrees(fit.axis_error):.2g}° of its direction and {1000 * fit.center_error:.2g} mm of its "
             f"place, with markers {1000 * radius:.3g} mm off and noise of {1000 * fit.noise:.2g} mm; "
-            f"expected less than {np.degrees(WORST):.2g}° and {WORST_CENTER:.0%} of that distance. Turn the joint further, put markers farther from its axis and at "
+            f"expected less than {np.degrees(WORST):.2g}° and {WORST_CENTER:.0%} of that distance. "
+            "Turn the joint further, put markers farther from its axis and at "
             "different angles about it, or record longer"
         )
     if np.nanmax(fit.hinge.radii) > LARGEST:
