@@ -10,8 +10,7 @@ from dynid_ros.errors import TrajectoryError
 from dynid_ros.model import RobotModel
 from dynid_ros.trajectories.connection import Connection
 from dynid_ros.trajectories.limits import MotionLimits, check_limits, per_joint
-from dynid_ros.trajectories.minimum_jerk_move import move
-from dynid_ros.trajectories.trajectory import LONGEST, Trajectory
+from dynid_ros.trajectories.trajectory import LONGEST, Trajectory, move
 from dynid_ros.trajectories.workspace import TorqueRoom, Workspace
 
 UP, DOWN = 1, -1

@@ -14,8 +14,7 @@ from dynid_ros.model import RobotModel
 from dynid_ros.model.base_parameters import LINK_PARAMETERS, BaseParameters
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK, STATIC
 from dynid_ros.trajectories.limits import MotionLimits, check_times
-from dynid_ros.trajectories.minimum_jerk_move import move
-from dynid_ros.trajectories.trajectory import Trajectory
+from dynid_ros.trajectories.trajectory import Trajectory, move
 from dynid_ros.trajectories.workspace import Workspace
 
 # A planned test motion for a payload.

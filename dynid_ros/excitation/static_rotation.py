@@ -12,8 +12,7 @@ from dynid_ros.excitation.experiment import DOWN, UP, Dwell, GuardedExperiment, 
 from dynid_ros.excitation.rotation_search import Rotation, RotationSearch
 from dynid_ros.model import RobotModel
 from dynid_ros.trajectories.limits import MotionLimits, per_joint
-from dynid_ros.trajectories.minimum_jerk_move import minimum_jerk, move
-from dynid_ros.trajectories.trajectory import Trajectory
+from dynid_ros.trajectories.trajectory import Trajectory, minimum_jerk, move
 from dynid_ros.trajectories.workspace import Workspace
 
 # The motion of one static rotation: steps up, then down, each followed by a rest.

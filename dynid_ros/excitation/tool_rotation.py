@@ -9,8 +9,7 @@ from scipy.integrate import OdeSolution, solve_ivp
 from dynid_ros.errors import TrajectoryError
 from dynid_ros.model import RobotModel
 from dynid_ros.trajectories.limits import MotionLimits
-from dynid_ros.trajectories.minimum_jerk_move import PEAK_ACCELERATION, PEAK_VELOCITY, minimum_jerk
-from dynid_ros.trajectories.trajectory import Trajectory
+from dynid_ros.trajectories.trajectory import PEAK_ACCELERATION, PEAK_VELOCITY, Trajectory, minimum_jerk
 from dynid_ros.trajectories.workspace import Workspace
 
 WRIST = 3

@@ -10,7 +10,8 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from dynid_ros.identification.flexible import FlexibleJointIdentification
-from dynid_ros.jobs.flexible_joints import AUTO, FlexibleJob, FlexibleSettings, TorsionJob, marker_links
+from dynid_ros.identification.flexible.flexible_identification import AUTO
+from dynid_ros.jobs.flexible_joints import FlexibleJob, FlexibleSettings, TorsionJob, marker_links
 from dynid_ros.model import RobotModel
 from dynid_ros.nodes.identification.identification_node import RECORDING_PARAMETERS, IdentificationNode, Identify
 from dynid_ros.nodes.shared.parameters import NodeParameter, given, parameters_of

@@ -8,9 +8,8 @@ if TYPE_CHECKING:
     from dynid_ros.trajectories.execution import MotionInProgress, stop
     from dynid_ros.trajectories.fourier import FourierSeries
     from dynid_ros.trajectories.limits import MotionLimits, check_limits, check_start, check_torque
-    from dynid_ros.trajectories.minimum_jerk_move import minimum_jerk, move, shortest_duration
     from dynid_ros.trajectories.sinusoids import sinusoid
-    from dynid_ros.trajectories.trajectory import Trajectory
+    from dynid_ros.trajectories.trajectory import Trajectory, minimum_jerk, move, shortest_duration
     from dynid_ros.trajectories.workspace import Workspace
 
 __all__ = [

@@ -10,8 +10,7 @@ from scipy.sparse.csgraph import connected_components, dijkstra
 
 from dynid_ros.errors import TrajectoryError
 from dynid_ros.trajectories.limits import MotionLimits, check_limits
-from dynid_ros.trajectories.minimum_jerk_move import move
-from dynid_ros.trajectories.trajectory import Trajectory
+from dynid_ros.trajectories.trajectory import Trajectory, move
 
 POSES = 256
 NEIGHBOURS = 12

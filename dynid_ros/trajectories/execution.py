@@ -7,8 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.errors import TrajectoryError
 from dynid_ros.trajectories.limits import MotionLimits
-from dynid_ros.trajectories.minimum_jerk_move import move
-from dynid_ros.trajectories.trajectory import Trajectory
+from dynid_ros.trajectories.trajectory import Trajectory, move
 
 SHORTEST = 0.2
 DURATIONS = np.geomspace(SHORTEST, 10.0, 41)

@@ -11,8 +11,7 @@ from dynid_ros.errors import TrajectoryError
 from dynid_ros.model import RobotModel, arrays
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK
 from dynid_ros.model.urdf import parse_urdf
-from dynid_ros.trajectories.minimum_jerk_move import shortest_duration
-from dynid_ros.trajectories.trajectory import Trajectory
+from dynid_ros.trajectories.trajectory import Trajectory, shortest_duration
 
 per_joint = partial(arrays.per_joint, error=TrajectoryError)
 """Values (n,) of one for all joints or one for each."""

@@ -5,8 +5,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.errors import TrajectoryError
 from dynid_ros.trajectories.limits import MotionLimits, check_limits
-from dynid_ros.trajectories.minimum_jerk_move import minimum_jerk
-from dynid_ros.trajectories.trajectory import Trajectory
+from dynid_ros.trajectories.trajectory import Trajectory, minimum_jerk
 
 POINTS_PER_CYCLE = 50
 ROOM = 0.99

@@ -8,7 +8,7 @@ from dynid_ros.excitation import FourierExcitation
 from dynid_ros.excitation.given_motion import GivenMotion
 from dynid_ros.model import RobotModel
 from dynid_ros.trajectories import MotionLimits, Trajectory, Workspace
-from dynid_ros.trajectories.minimum_jerk_move import move
+from dynid_ros.trajectories.trajectory import move
 
 ROBOT = RobotModel.from_urdf(planar_arm.urdf())
 LIMITS = MotionLimits.of(ROBOT, 8.0, jerk_limits=100.0, torque_limits=[50.0, 40.0, 20.0])

@@ -17,7 +17,7 @@ from dynid_ros.excitation.rotation_search import Rotation
 from dynid_ros.excitation.static_rotation import stepped_rotation
 from dynid_ros.model import RobotModel
 from dynid_ros.trajectories import MotionLimits, Trajectory, Workspace, check_limits, check_start
-from dynid_ros.trajectories.minimum_jerk_move import move
+from dynid_ros.trajectories.trajectory import move
 
 JOINTS = ("a", "b", "c")
 LIMITS = MotionLimits(

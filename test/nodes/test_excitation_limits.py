@@ -17,7 +17,7 @@ pin = pytest.importorskip("pinocchio")
 from excitation_bench import Bench  # noqa: E402
 
 from dynid_ros.trajectories import Trajectory  # noqa: E402
-from dynid_ros.trajectories.minimum_jerk_move import move  # noqa: E402
+from dynid_ros.trajectories.trajectory import move  # noqa: E402
 
 VELOCITY, ACCELERATION, JERK, TORQUE, FLOOR = 3.0, 12.0, 150.0, (8.0, 24.0, 6.0), 0.1
 LIMITS = {

@@ -10,7 +10,7 @@ from dynid_ros.errors import DynidError, TrajectoryError
 from dynid_ros.model import RobotModel
 from dynid_ros.nodes.experiment.design import PARAMETERS
 from dynid_ros.nodes.experiment.safety import Safety
-from dynid_ros.trajectories.minimum_jerk_move import move
+from dynid_ros.trajectories.trajectory import move
 
 SHAPE = '<collision><origin xyz="0.2 0 0" rpy="0 1.5707963 0"/><geometry>{}</geometry></collision></link>'
 CYLINDER = SHAPE.format('<cylinder radius="0.05" length="0.4"/>')

@@ -12,9 +12,8 @@ from dynid_ros.model import RobotModel
 from dynid_ros.recording import check
 from dynid_ros.recording.checks.effort_convention import GravitySigns
 from dynid_ros.recording.checks.finding import LOW_PASSED
-from dynid_ros.recording.checks.model_faults import check_model
+from dynid_ros.recording.checks.model_faults import PUSHING, check_model
 from dynid_ros.recording.checks.torque_fit import TorqueEquations, TorqueModel, motion_samples
-from dynid_ros.recording.checks.undecided import PUSHING
 
 SAMPLED = [{"early": pushing_servo.PERIOD, "speed": 2.0}, {"push": 0.05}, {"push": 0.2, "coulomb": 0.03}]
 
