@@ -915,7 +915,7 @@ def _simulator() -> list[Break]:
         Break(
             node + "test_refuses_bad_trajectories_and_stays",
             "sizes of points are not compared",
-            (("_field", "        if size != n:", "        if False:"),),
+            (("trajectory_points", "            if len(row) != n:", "            if False:"),),
         ),
         Break(
             node + "test_refuses_an_effort_that_is_not_finite_and_a_wrong_size_ends_the_controller",

@@ -87,16 +87,9 @@ class SimulatorNode(Node):
 
         joint_states = STATES if self.settings.controller == "ros2_control" else "joint_states"
         self._joint_states = self.create_publisher(JointState, joint_states, 1000)
-        self._wrench = (
-            self.create_publisher(WrenchStamped, self.settings.wrench_topic, 1000)
-            if self.settings.wrench_topic
-            else None
-        )
-        self._links = (
-            self.create_publisher(JointState, self.settings.link_states_topic, 1000)
-            if self.settings.link_states_topic
-            else None
-        )
+        wrench, links = self.settings.wrench_topic, self.settings.link_states_topic
+        self._wrench = self.create_publisher(WrenchStamped, wrench, 1000) if wrench else None
+        self._links = self.create_publisher(JointState, links, 1000) if links else None
         filmed = self.settings.markers_topic or self.settings.mocap_prefix
         self._camera = SimulatorCamera(self, self.settings, self.arm) if filmed else None
         self._description = self.create_publisher(String, "robot_description", LATCHED)

@@ -47,10 +47,7 @@ class ForwardController:
         self._command = None
 
     def command(self, effort: ArrayLike) -> None:
-        """Take a command, of whatever size, also while inactive.
-
-        Args:
-            effort: (n,) N m in the controller's joint order.
+        """Take a command (n,), N m in the controller's joint order, of whatever size, also while inactive.
 
         Raises:
             DynidError: a number that is not finite; the command before stays.
@@ -154,11 +151,6 @@ class TrajectoryController:
         self._interfaces = interfaces
         self._report = report
         self.configure()
-
-    @property
-    def reference(self) -> np.ndarray:
-        """(n,) desired position of the last cycle."""
-        return self._reference[0].copy()
 
     def configure(self) -> None:
         """Begin anew, as after a cleanup: tolerances of the parameters, no effort in the hold message, no goals.

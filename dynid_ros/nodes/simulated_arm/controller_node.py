@@ -19,9 +19,6 @@ from dynid_ros.nodes.shared.topics import LATCHED
 from dynid_ros.simulation import TrajectorySettings
 from dynid_ros.simulation.trajectory_controller import Goal
 
-# Parameters of the simulated controllers: the simulator's own, and which of them the controllers' nodes answer.
-
-
 EACH = "; one value for all joints, or one per joint"
 GOAL_PARAMETERS = (
     NodeParameter("goal.path_tolerance", [0.0], f"rad, of the next action goal; 0: the default, -1: none{EACH}", True),
@@ -71,24 +68,13 @@ CONTROLLER_PARAMETERS = (
     *GOAL_PARAMETERS,
 )
 CONTROLLERS = ("effort", "position_and_effort", "trajectory_effort", "ros2_control")
+FIXED = {"command_interfaces", "interpolate_from_desired_state"}
 CHANGEABLE = {
     "set_last_command_interface_value_as_state_on_activation",
     "cmd_timeout",
     "constraints.goal_time",
     "constraints.stopped_velocity_tolerance",
 }
-
-
-def checked_controller(name: str) -> str:
-    """One of `CONTROLLERS`.
-
-    Raises:
-        DynidError: another name.
-
-    """
-    if name not in CONTROLLERS:
-        raise DynidError(f"Parameter 'controller' is '{name}'; expected {', '.join(CONTROLLERS)}")
-    return name
 
 
 def constraint(joint: str, kind: str) -> str:
@@ -102,8 +88,8 @@ def tolerance_values(settings: Mapping, joints: Sequence[str]) -> dict[str, floa
     tolerances = made.tolerances(len(joints))
     return {
         constraint(joint, kind): float(value)
-        for kind, values in (("trajectory", tolerances.trajectory), ("goal", tolerances.goal))
-        for joint, value in zip(joints, values, strict=True)
+        for kind in ("trajectory", "goal")
+        for joint, value in zip(joints, getattr(tolerances, kind), strict=True)
     }
 
 
@@ -114,14 +100,8 @@ def trajectory_settings(values: Mapping, joints: Sequence[str]) -> TrajectorySet
         DynidError: one that the controller does not take.
 
     """
-    restores = "set_last_command_interface_value_as_state_on_activation"
     made = TrajectorySettings(
-        command_interfaces=values["command_interfaces"],
-        interpolate_from_desired_state=values["interpolate_from_desired_state"],
-        set_last_command_interface_value_as_state_on_activation=values[restores],
-        cmd_timeout=values["cmd_timeout"],
-        goal_time=values["constraints.goal_time"],
-        stopped_velocity_tolerance=values["constraints.stopped_velocity_tolerance"],
+        **{name.removeprefix("constraints."): values[name] for name in (*FIXED, *CHANGEABLE)},
         trajectory=[values[constraint(name, "trajectory")] for name in joints],
         goal=[values[constraint(name, "goal")] for name in joints],
     )
@@ -129,44 +109,33 @@ def trajectory_settings(values: Mapping, joints: Sequence[str]) -> TrajectorySet
     return made
 
 
-GOAL_STATUS = {
-    Goal.EXECUTING: GoalStatus.STATUS_EXECUTING,
-    Goal.SUCCEEDED: GoalStatus.STATUS_SUCCEEDED,
-    Goal.CANCELED: GoalStatus.STATUS_CANCELED,
-    Goal.ABORTED: GoalStatus.STATUS_ABORTED,
+TRANSITIONS = {
+    "configure": ("unconfigured", "configuring", "inactive"),
+    "cleanup": ("inactive", "cleaningup", "unconfigured"),
+    "activate": ("inactive", "activating", "active"),
+    "deactivate": ("active", "deactivating", "inactive"),
 }
-ACTIVATION = (
-    (Transition.TRANSITION_ACTIVATE, "activate"),
-    ((2, "inactive"), (State.TRANSITION_STATE_ACTIVATING, "activating"), (3, "active")),
-)
-DEACTIVATION = (
-    (Transition.TRANSITION_DEACTIVATE, "deactivate"),
-    ((3, "active"), (State.TRANSITION_STATE_DEACTIVATING, "deactivating"), (2, "inactive")),
-)
-CLEANUP = (
-    (Transition.TRANSITION_CLEANUP, "cleanup"),
-    ((2, "inactive"), (State.TRANSITION_STATE_CLEANINGUP, "cleaningup"), (1, "unconfigured")),
-)
-CONFIGURATION = (
-    (Transition.TRANSITION_CONFIGURE, "configure"),
-    ((1, "unconfigured"), (State.TRANSITION_STATE_CONFIGURING, "configuring"), (2, "inactive")),
-)
-_Transition = tuple[tuple[int, str], tuple[tuple[int, str], ...]]
+"""States that each leads through."""
+
+
+def _state(label: str) -> State:
+    kind = "PRIMARY" if label in ("unconfigured", "inactive", "active") else "TRANSITION"
+    return State(id=getattr(State, f"{kind}_STATE_{label.upper()}"), label=label)
 
 
 class ControllerNode:
-    """Answers and tells in the name of a controller, as its node would, under the topic `<controller>/...`.
+    """Answers and publishes in the name of a controller, as its node would, under the topic `<controller>/...`.
 
-    Controllers have no lifecycle services; they tell transitions, to whom listens then. With rclcpp a request for
+    Controllers have no lifecycle services; they publish transitions, to whom listens then. With rclcpp a request for
     several parameters of which one is not declared has an empty answer.
 
     Args:
         node: has the services and publishers.
         topic: of the controller's commands; without a controller's name in it there is nothing to ask.
         parameters: values by name.
-        adjustable: called with all values where some of those named in `changeable` are set; what it raises refuses.
+        changed: called with all values where one of `changeable` is set; what it raises refuses.
         changeable: names of parameters that are not read-only.
-        goals: it takes action goals, and says how they stand.
+        goals: whether it takes action goals, and publishes how they stand.
 
     """
 
@@ -176,14 +145,14 @@ class ControllerNode:
         topic: str,
         parameters: Mapping[str, object],
         *,
-        adjustable: Callable[[Mapping[str, object]], None] = lambda _values: None,
+        changed: Callable[[Mapping[str, object]], None] = lambda _values: None,
         changeable: frozenset[str] = frozenset(),
         goals: bool = False,
     ) -> None:
         self._node = node
         self._name = topic.rpartition("/")[0]
         self._values = dict(parameters)
-        self._adjustable, self._changeable = adjustable, changeable
+        self._changed, self._changeable = changed, changeable
         self._with_goals = goals
         self._goals: list[tuple[GoalStatus, Goal]] = []
         self._status: Publisher | None = None
@@ -197,12 +166,12 @@ class ControllerNode:
 
     def tell_active(self, active: bool) -> None:
         """Publish that it was activated or deactivated."""
-        self._tell(ACTIVATION if active else DEACTIVATION)
+        self._tell("activate" if active else "deactivate")
 
     def tell_configured(self) -> None:
         """Publish that it was cleaned up and configured; a new action server knows of no goals."""
-        self._tell(CLEANUP)
-        self._tell(CONFIGURATION)
+        self._tell("cleanup")
+        self._tell("configure")
         self._serve_goals()
 
     def tell_goals(self, goals: list[Goal]) -> None:
@@ -216,7 +185,7 @@ class ControllerNode:
             self._goals.append((status, Goal.EXECUTING))
         self._goals = [(status, state) for (status, _), state in zip(self._goals, goals, strict=True)]
         for status, state in self._goals:
-            status.status = GOAL_STATUS[state]
+            status.status = getattr(GoalStatus, f"STATUS_{state.name}")
         self._status.publish(GoalStatusArray(status_list=[status for status, _ in self._goals]))
 
     def _serve_goals(self) -> None:
@@ -230,15 +199,14 @@ class ControllerNode:
         )
         self._goals = []
 
-    def _tell(self, transition: _Transition) -> None:
+    def _tell(self, label: str) -> None:
         if self._transitions is None:
             return
-        (number, label), states = transition
-        for start, goal in pairwise(states):
+        number = getattr(Transition, f"TRANSITION_{label.upper()}")
+        for start, goal in pairwise(map(_state, TRANSITIONS[label])):
             event = TransitionEvent(timestamp=self._node.get_clock().now().nanoseconds)
             event.transition.id, event.transition.label = number, label
-            event.start_state.id, event.start_state.label = start
-            event.goal_state.id, event.goal_state.label = goal
+            event.start_state, event.goal_state = start, goal
             self._transitions.publish(event)
 
     def _on_get(self, request: GetParameters.Request, response: GetParameters.Response) -> GetParameters.Response:
@@ -259,7 +227,7 @@ class ControllerNode:
         if type(value) is not type(self._values[name]):
             return SetParametersResult(successful=False, reason=f"parameter '{name}' has another type")
         try:
-            self._adjustable(self._values | {name: value})
+            self._changed(self._values | {name: value})
         except DynidError as error:
             return SetParametersResult(successful=False, reason=str(error))
         self._values[name] = value

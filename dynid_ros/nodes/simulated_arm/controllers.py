@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 from rclpy.node import Node
@@ -23,8 +24,6 @@ from dynid_ros.nodes.simulated_arm.controller_node import (
 from dynid_ros.simulation import ControlledArm, GoalTolerances, SimulatedArm, TrajectoryPoints
 from dynid_ros.simulation.controlled_arm import FORWARD, TRAJECTORY
 
-# From `trajectory_msgs/JointTrajectory` to points for the simulated arm.
-
 
 def trajectory_points(message: JointTrajectory) -> TrajectoryPoints:
     """Points of the message; a derivative that no point has is None.
@@ -33,27 +32,21 @@ def trajectory_points(message: JointTrajectory) -> TrajectoryPoints:
         TrajectoryError: a point lacks values that it or other points have; names the point.
 
     """
-    return TrajectoryPoints(
-        message.joint_names,
-        [point.time_from_start.sec + 1e-9 * point.time_from_start.nanosec for point in message.points],
-        _field(message, "positions"),
-        _field(message, "velocities") if _has(message, "velocities") else None,
-        _field(message, "accelerations") if _has(message, "accelerations") else None,
-        _field(message, "effort") if _has(message, "effort") else None,
-    )
-
-
-def _has(message: JointTrajectory, field: str) -> bool:
-    return any(len(getattr(point, field)) for point in message.points)
-
-
-def _field(message: JointTrajectory, field: str) -> np.ndarray:
+    values: list[Any] = []
     n = len(message.joint_names)
-    for number, point in enumerate(message.points, start=1):
-        size = len(getattr(point, field))
-        if size != n:
-            raise TrajectoryError(f"point {number} of the trajectory has {size} {field}; expected {n}, one per joint")
-    return np.array([getattr(point, field) for point in message.points], dtype=float).reshape(len(message.points), n)
+    for field in ("positions", "velocities", "accelerations", "effort"):
+        rows = [getattr(point, field) for point in message.points]
+        if field != "positions" and not any(map(len, rows)):
+            values.append(None)
+            continue
+        for number, row in enumerate(rows, start=1):
+            if len(row) != n:
+                raise TrajectoryError(
+                    f"point {number} of the trajectory has {len(row)} {field}; expected {n}, one per joint"
+                )
+        values.append(np.array(rows, dtype=float).reshape(len(rows), n))
+    time = [point.time_from_start.sec + 1e-9 * point.time_from_start.nanosec for point in message.points]
+    return TrajectoryPoints(message.joint_names, time, *values)
 
 
 class Controllers:
@@ -109,7 +102,7 @@ class Controllers:
             node,
             settings.trajectory_topic,
             lists | rate | fixed | values,
-            adjustable=self._on_settings,
+            changed=self._on_settings,
             changeable=frozenset(values),
             goals=True,
         )
@@ -142,18 +135,14 @@ class Controllers:
     def mode(self) -> str:
         """In words."""
         controlled = self.controlled
-        modes = "effort mode" if controlled.hardware.effort_mode else "position mode"
-        name = modes if self._has_modes else "position and effort"
-        if controlled.forward is None:
-            name = "trajectories with effort"
+        there = (TRAJECTORY,) if controlled.forward is None else (TRAJECTORY, FORWARD)
+        idle = [f"the {one} is inactive" for one in there if not controlled.active(one)]
+        if self._has_modes:
+            name = "effort mode" if controlled.hardware.effort_mode else "position mode"
+            idle = ["both controllers are inactive"] if len(idle) == len(there) else []
+        else:
+            name = "trajectories with effort" if controlled.forward is None else "position and effort"
         aborts = controlled.trajectory.aborts
-        idle = [
-            f"the {one} is inactive"
-            for one in (TRAJECTORY, FORWARD)
-            if not controlled.active(one) and not self._has_modes and (one == TRAJECTORY or controlled.forward)
-        ]
-        if self._has_modes and not any(map(controlled.active, (TRAJECTORY, FORWARD))):
-            idle = ["both controllers are inactive"]
         return ", ".join([name, *idle, *([f"{aborts} aborted"] if aborts else [])])
 
     def update(self, period: float) -> None:

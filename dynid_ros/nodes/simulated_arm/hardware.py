@@ -19,7 +19,7 @@ from dynid_ros.nodes.shared.controllers import ACTIVE, INACTIVE, ControllerWatch
 from dynid_ros.nodes.shared.parameters import NodeParameter
 from dynid_ros.nodes.shared.robot_description import ROBOT_PARAMETERS
 from dynid_ros.nodes.simulated_arm.camera import CAMERA_PARAMETERS
-from dynid_ros.nodes.simulated_arm.controller_node import CONTROLLER_PARAMETERS, EACH, checked_controller
+from dynid_ros.nodes.simulated_arm.controller_node import CONTROLLER_PARAMETERS, CONTROLLERS, EACH
 from dynid_ros.simulation import (
     ArmHardware,
     CommandInterfaces,
@@ -48,7 +48,7 @@ PLUGIN = "joint_state_topic_hardware_interface/JointStateTopicSystem"
 
 
 class HardwareTopics:
-    """Does what `hardware/commands` says: positions by a servo, efforts beside it.
+    """Does what `hardware/commands` says: positions by a servo, efforts added.
 
     As the interface publishes them (topic_based_hardware_interfaces 1.1.0, `write`): in each cycle the last value of
     every command interface, claimed or not; NaN where there was none yet. A joint without position command is held, one
@@ -128,12 +128,7 @@ class HardwareTopics:
 
 
 def with_hardware(urdf: str, robot: RobotModel, interfaces: tuple[str, ...] = ("position", "effort")) -> str:
-    """The URDF with the `<ros2_control>` element that makes this arm the hardware of a controller manager.
-
-    Args:
-        urdf: without such an element.
-        robot: whose joints are commanded.
-        interfaces: that the joints can be commanded by.
+    """Return the URDF with the `<ros2_control>` element that makes this arm the hardware of a controller manager.
 
     Raises:
         DynidError: the URDF has one already.
@@ -233,37 +228,38 @@ def make_arm(settings: SimpleNamespace, urdf: str) -> SimulatedArm:
         noise=settings.wrench_noise,
         range=settings.wrench_range,
     )
-    drives = Drives(
-        None if _unset(settings.coulomb_friction) else settings.coulomb_friction,
-        None if _unset(settings.viscous_friction) else settings.viscous_friction,
-        settings.rotor_inertia,
-    )
+    if settings.controller not in CONTROLLERS:
+        raise DynidError(f"Parameter 'controller' is '{settings.controller}'; expected {', '.join(CONTROLLERS)}")
+    drives = Drives(_given(settings.coulomb_friction), _given(settings.viscous_friction), settings.rotor_inertia)
     return SimulatedArm(
         robot,
         drives=drives,
         springs=_springs(settings),
         sensors=make_sensors(settings, robot),
         wrench_sensor=wrench_sensor,
-        start=None if _unset(settings.start_position) else settings.start_position,
+        start=_given(settings.start_position),
         timestep=period / max(math.ceil(period / settings.timestep - 1e-9), 1),
         seed=settings.seed,
-        servo_model=checked_controller(settings.controller) == "effort",
+        servo_model=settings.controller == "effort",
     )
 
 
 def make_sensors(settings: SimpleNamespace, robot: RobotModel) -> Sensors:
     """The joints' sensors; other errors have the same signs again."""
-    if _unset(settings.torque_range) and not np.all(np.isfinite(robot.limits.effort)):
+    torque_range = _given(settings.torque_range)
+    if torque_range is None and not np.all(np.isfinite(robot.limits.effort)):
         raise DynidError("The URDF has joints without effort limit; set parameter 'torque_range'")
-    torque_range = robot.limits.effort if _unset(settings.torque_range) else settings.torque_range
+    errors = ("torque_offset", "torque_gain_error", "torque_noise", "position_noise", "velocity_noise")
     return Sensors.draw(
-        per_joint(torque_range, robot.joint_names, "torque_range", error=DynidError, least=0.0),
+        per_joint(
+            robot.limits.effort if torque_range is None else torque_range,
+            robot.joint_names,
+            "torque_range",
+            error=DynidError,
+            least=0.0,
+        ),
         np.random.default_rng((settings.seed, 1)),
-        torque_offset=settings.torque_offset,
-        torque_gain_error=settings.torque_gain_error,
-        torque_noise=settings.torque_noise,
-        position_noise=settings.position_noise,
-        velocity_noise=settings.velocity_noise,
+        **{name: getattr(settings, name) for name in errors},
     )
 
 
@@ -294,12 +290,9 @@ def load_of(settings: SimpleNamespace) -> NDArray:
 def _springs(settings: SimpleNamespace) -> Springs | None:
     if list(settings.stiffness) == [math.inf]:
         return None
-    stiffness, cubic, dead_zone, damping, viscous = (
-        np.array(getattr(settings, name))
-        for name in ("stiffness", "spring_cubic", "spring_dead_zone", "spring_damping", "motor_viscous")
-    )
-    return Springs(stiffness, cubic, dead_zone, damping, viscous)
+    names = ("stiffness", "spring_cubic", "spring_dead_zone", "spring_damping", "motor_viscous")
+    return Springs(*(np.array(getattr(settings, name)) for name in names))
 
 
-def _unset(values: list[float]) -> bool:
-    return len(values) == 1 and math.isnan(values[0])
+def _given(values: list[float]) -> list[float] | None:
+    return None if len(values) == 1 and math.isnan(values[0]) else values
