@@ -204,7 +204,8 @@ def load_summary(result: LoadResult) -> str:
     if np.isnan(result.body.mass):
         lines.append("  mass      not shown by these data")
     else:
-        lines.append(f"  mass      {result.mass:9.4f} kg       95 %: {low:.4f} to {high:.4f}")
+        mass = result.mass if np.isfinite(result.mass) else result.body.mass  # known, though its place is not
+        lines.append(f"  mass      {mass:9.4f} kg       95 %: {low:.4f} to {high:.4f}")
     if result.is_loaded:
         lines += _center_and_moments(result)
     elif np.isfinite(high):
@@ -218,8 +219,10 @@ def load_summary(result: LoadResult) -> str:
 
 def _center_and_moments(result: LoadResult) -> list[str]:
     lines = []
-    for name, value, (low, high) in zip("xyz", result.center, result.center_intervals(), strict=True):
-        lines.append(f"  centre {name}  {1e3 * value:9.2f} mm       95 %: {1e3 * low:.2f} to {1e3 * high:.2f}")
+    center = np.where(np.isfinite(result.center), result.center, result.body.center)
+    for name, value, (low, high) in zip("xyz", center, result.center_intervals(), strict=True):
+        known = f"{1e3 * value:9.2f} mm       95 %: {1e3 * low:.2f} to {1e3 * high:.2f}"
+        lines.append(f"  centre {name}  {known if np.isfinite(value) else 'not determined'}")
     body = result.possible
     if np.isnan(body.moments).any():
         return [*lines, "  inertia   not shown: the arm was at rest"]

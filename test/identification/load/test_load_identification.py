@@ -220,6 +220,17 @@ def test_rests_show_mass_and_centre_but_no_inertia():
     assert found.document()["load"]["inertia"] == [None] * 6
 
 
+def test_a_mass_is_reported_though_its_place_is_known_in_part():
+    recording, _ = rests()
+    found = LoadIdentification(demo_robot(), exact_arm(demo_robot()), motion="static").fit(recording)
+    values = np.where(np.arange(len(found.estimate.values)) == 3, np.nan, found.estimate.values)
+    partly = replace(found, estimate=replace(found.estimate, values=values))
+    lines = [line.split() for line in partly.summary().splitlines()]
+    assert ["mass", f"{found.estimate.values[0]:.4f}"] in [words[:2] for words in lines]
+    assert ["centre", "z", "not", "determined"] in lines
+    assert "nan" not in partly.summary()
+
+
 def test_gains_are_known_to_one_per_cent_unless_said_otherwise():
     recording, _ = rests()
     usual, said, less = (
