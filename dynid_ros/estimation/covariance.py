@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import nnls
 
-from dynid_ros.estimation.identifiability import RANK_TOLERANCE
+from dynid_ros.estimation.identifiability import half_inverse
 from dynid_ros.estimation.normal_equations import WeightedProblem
 
 NO_SHARE = 1e-9
@@ -223,14 +223,6 @@ def gain_shifts(problem: WeightedProblem, weights: NDArray) -> NDArray:
 def _gain_covariance(problem: WeightedProblem, weights: NDArray, gain_error: float) -> NDArray:
     moved = gain_error * gain_shifts(problem, weights)
     return moved.T @ moved
-
-
-def half_inverse(normal: NDArray) -> NDArray:
-    """H (k, r), for which H Hᵀ is the inverse of normal equations (k, k) within what they decide."""
-    scale = np.sqrt(np.where(np.diag(normal) > 0, np.diag(normal), 1.0))
-    values, axes = np.linalg.eigh(normal / np.outer(scale, scale))
-    decided = values > RANK_TOLERANCE**2 * values[-1]
-    return axes[:, decided] / np.sqrt(values[decided]) / scale[:, None]
 
 
 def _dof(pieces: Sequence[_Piece], variances: Sequence[NDArray], effects: Sequence[NDArray], total: NDArray) -> NDArray:

@@ -16,6 +16,29 @@ SMALLEST_SHARE = 1e-4
 """Share of a parameter in a combination that no sensor tells from nothing, by its effect."""
 
 
+def scaled_eigh(matrix: NDArray) -> tuple[NDArray, NDArray, NDArray]:
+    """Eigenvalues (k,) and vectors (k, k) of a symmetric matrix with ones on its diagonal, and the (k,) scale.
+
+    The scale is the root of the diagonal, 1 where that is zero; its matrix is brought to this form by dividing by it.
+    """
+    scale = np.sqrt(np.where(np.diag(matrix) > 0, np.diag(matrix), 1.0))
+    values, vectors = np.linalg.eigh(matrix / scale / scale[:, None])
+    return values, vectors, scale
+
+
+def half_inverse(normal: NDArray, tolerance: float = RANK_TOLERANCE**2) -> NDArray:
+    """H (k, r), for which H Hᵀ is the inverse of normal equations (k, k) within what they determine.
+
+    Args:
+        normal: the equations.
+        tolerance: eigenvalues with columns of unit norm below this fraction of the largest count as zero.
+
+    """
+    values, axes, scale = scaled_eigh(normal)
+    kept = values > tolerance * values[-1]
+    return axes[:, kept] / np.sqrt(values[kept]) / scale[:, None]
+
+
 @dataclass(frozen=True, eq=False)
 class Identifiability:
     """Which of k parameters normal equations determine.

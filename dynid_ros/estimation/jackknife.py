@@ -28,8 +28,7 @@ class Jackknife:
     @property
     def covariance(self) -> NDArray:
         """(p, p) of the estimate from everything."""
-        spread = self.estimates - self.estimates.mean(axis=0)
-        return (len(spread) - 1) / len(spread) * spread.T @ spread
+        return jackknife_covariance(self.estimates - self.estimates.mean(axis=0))
 
     @property
     def standard_errors(self) -> NDArray:
@@ -40,6 +39,29 @@ class Jackknife:
     def dof(self) -> int:
         """Degrees of freedom of the covariance."""
         return len(self.estimates) - 1
+
+
+def jackknife_covariance(moves: NDArray) -> NDArray:
+    """(p, p) covariance of an estimate that leaving out each of B blocks moves by (B, p)."""
+    return (len(moves) - 1) / len(moves) * moves.T @ moves
+
+
+def jackknife_variance(moves: NDArray) -> NDArray:
+    """(...) variances, as `jackknife_covariance`, of moves (B, ...)."""
+    return (len(moves) - 1) / len(moves) * np.sum(np.square(moves), axis=0)
+
+
+def left_out_steps(normals: NDArray, gradients: NDArray, rcond: float | None = None) -> NDArray:
+    """(B, p) moves to first order: a Gauss-Newton step without each block (Miller 1974, "The jackknife: a review").
+
+    Args:
+        normals: (B, p, p) normal matrix of each block.
+        gradients: (B, p) and its right-hand side at the estimate.
+        rcond: see `numpy.linalg.lstsq`.
+
+    """
+    rest = np.sum(normals, axis=0) - normals
+    return np.array([np.linalg.lstsq(a, b, rcond=rcond)[0] for a, b in zip(rest, gradients, strict=True)])
 
 
 def time_blocks(runs: NDArray) -> NDArray:

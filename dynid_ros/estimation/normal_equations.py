@@ -8,7 +8,7 @@ from typing import Generic, Protocol, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynid_ros.estimation.identifiability import RANK_TOLERANCE
+from dynid_ros.estimation.identifiability import RANK_TOLERANCE, scaled_eigh
 from dynid_ros.estimation.least_squares import LeastSquaresFit, solve
 
 ROUNDING = 1e-14
@@ -66,9 +66,7 @@ class GroupedNormalEquations:
 
 def gram_factor(gram: NDArray) -> NDArray:
     """R (r, k) with RᵀR = gram (k, k); combinations of columns that rounding hides are zero in it."""
-    scale = np.sqrt(np.diag(gram))
-    scale[scale == 0.0] = 1.0
-    values, vectors = np.linalg.eigh(gram / scale / scale[:, None])
+    values, vectors, scale = scaled_eigh(gram)
     kept = values > ROUNDING * len(values)
     return np.sqrt(values[kept])[:, None] * vectors[:, kept].T * scale
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid_ros.estimation.estimate import BaseEstimate, half_width, interval
+from dynid_ros.estimation.identifiability import half_inverse
 from dynid_ros.identification.physical_consistency import solve_consistent
 from dynid_ros.identified.identified_file import as_number, new_document, save_identified
 from dynid_ros.identified.load import load_section
@@ -271,7 +272,7 @@ def possible_load(solution: NDArray, covariance: NDArray) -> NDArray:
         covariance: (k, k); it is singular where the data leave something open, which then is as in the ball.
 
     """
-    matrix = _whitening(covariance)
+    matrix = half_inverse(covariance, DECIDED).T
     regressor = np.zeros((len(matrix), PARAMETERS_PER_LINK))
     regressor[:, : len(solution)] = matrix
     return solve_consistent(regressor, matrix @ solution, ball(solution), WEIGHT, link_names=["load"]).solution
@@ -283,12 +284,3 @@ def ball(solution: NDArray) -> NDArray:
     center = np.clip(solution[1:4] / mass, -FARTHEST, FARTHEST)
     radius = (3 * mass / (4 * np.pi * DENSITY)) ** (1 / 3)
     return from_center_of_mass(mass, center, 0.4 * mass * radius**2 * np.eye(3))
-
-
-def _whitening(covariance: NDArray) -> NDArray:
-    """(r, k) whose square is the inverse of the covariance within what it covers."""
-    scale = np.sqrt(np.diag(covariance))
-    scale = np.where(scale > 0, scale, 1.0)
-    values, axes = np.linalg.eigh(covariance / np.outer(scale, scale))
-    decided = values > DECIDED * values[-1]
-    return (axes[:, decided] / np.sqrt(values[decided])).T / scale

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
+from dynid_ros.estimation.jackknife import jackknife_variance, left_out_steps
 from dynid_ros.estimation.robust import lengths, spread, tukey
 from dynid_ros.mocap.marker_set import BASE, FREE, MarkerSet, link_frames, marker_jacobian
 from dynid_ros.model import RobotModel
@@ -317,16 +318,12 @@ def block_errors(scatter: Scatter, weights: NDArray, basis: NDArray) -> tuple[ND
     totals = np.maximum(weights.sum(axis=0), np.finfo(float).tiny)
     parts = np.array_split(np.arange(len(weights)), n_blocks)
     normals, gradients = zip(*(_normal(jacobian[rows], residual[rows], weights[rows]) for rows in parts), strict=True)
-    whole = np.sum(normals, axis=0)
-    steps, places = [], []
-    for rows, normal, gradient in zip(parts, normals, gradients, strict=True):
-        step = np.linalg.lstsq(whole - normal, gradient, rcond=None)[0]
+    steps, places = left_out_steps(np.array(normals), np.array(gradients)), []
+    for rows, step in zip(parts, steps, strict=True):
         share = weights[rows].sum(axis=0) / totals
         pull = np.einsum("kp,kpi->pi", weights[rows], residual[rows]) / totals[:, None]
-        steps.append(basis @ step)
         places.append(mean_jacobian @ step - pull / np.maximum(1 - share, 1e-9)[:, None])
-    factor = (n_blocks - 1) / n_blocks
-    return tuple(np.sqrt(factor * np.sum(np.square(moves), axis=0)) for moves in (steps, places))  # type: ignore[return-value]
+    return np.sqrt(jackknife_variance(steps @ basis.T)), np.sqrt(jackknife_variance(np.array(places)))
 
 
 def _normal(jacobian: NDArray, residual: NDArray, weights: NDArray) -> tuple[NDArray, NDArray]:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
+from dynid_ros.estimation.jackknife import jackknife_variance, left_out_steps
 from dynid_ros.estimation.robust import MEDIAN_LENGTH, lengths, tukey
 from dynid_ros.mocap.camera_pose import SeenOnLinks, turning
 from dynid_ros.mocap.marker_set import link_frames, marker_jacobian, marker_positions
@@ -108,14 +109,10 @@ def _errors(
     uncertain as deflections are large.
     """
     whole = normals.sum(axis=0)
-    left_out = [
-        np.linalg.lstsq(whole - normal, gradient, rcond=1e-12)[0]
-        for normal, gradient in zip(normals, gradients, strict=True)
-    ]
-    factor = (len(normals) - 1) / len(normals)
+    left_out = left_out_steps(normals, gradients, rcond=1e-12)
     followed = np.sum([follow.sum(axis=0) for _, follow in moves], axis=0)
     common = np.linalg.lstsq(whole, followed.T * (state.noise**2 / state.usual), rcond=1e-12)[0]
-    return np.sqrt(factor * np.sum(np.square(left_out), axis=0) + np.sum(common**2, axis=1))
+    return np.sqrt(jackknife_variance(left_out) + np.sum(common**2, axis=1))
 
 
 def _apply(state: DeflectingRegistration, step: NDArray, moves: list[tuple[NDArray, NDArray]]) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dynid_ros.estimation.identifiability import scaled_eigh
 from dynid_ros.model import RobotModel
 from dynid_ros.model.base_parameters import BaseParameters
 from dynid_ros.model.friction import FrictionModel, JointFriction
@@ -215,11 +216,9 @@ def resonances(layout: Layout, solution: Solution, runs: Sequence[Run]) -> tuple
 
 def _variance(weights: NDArray, information: NDArray, involved: NDArray) -> float:
     """Return the variance of a combination, parts of which may be undetermined; infinite if it is so too."""
-    scale = np.sqrt(np.diagonal(information))
-    if (scale[involved] == 0).any():
+    if (np.diagonal(information)[involved] == 0).any():
         return np.inf
-    scale = np.where(scale > 0, scale, 1.0)
-    eigenvalues, vectors = np.linalg.eigh(information / np.outer(scale, scale))
+    eigenvalues, vectors, scale = scaled_eigh(information)
     along = vectors.T @ (weights / scale)
     good = eigenvalues > 1e-12 * eigenvalues[-1]
     if (along[~good] ** 2).sum() > 1e-8 * (along**2).sum():

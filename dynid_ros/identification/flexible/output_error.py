@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid_ros.errors import IdentificationError
+from dynid_ros.estimation.identifiability import scaled_eigh
 from dynid_ros.identification.flexible.flexible_parameters import Layout
 from dynid_ros.identification.flexible.run_residuals import Channel, RunResiduals, RunTerms
 from dynid_ros.identification.flexible.runs import FEW_JOINTS, Run
@@ -268,16 +269,13 @@ class OutputError:
     ) -> Solution:
         p = len(values)
         information, _ = self._normal(own, channels, weights)
-        scale = np.sqrt(np.diagonal(information))
-        dead = scale == 0
-        scale[dead] = 1.0
-        eigenvalues, vectors = np.linalg.eigh(information / np.outer(scale, scale))
+        eigenvalues, vectors, scale = scaled_eigh(information)
         poor = eigenvalues < UNDECIDED
         inverse = (vectors[:, ~poor] / eigenvalues[~poor]) @ vectors[:, ~poor].T
         covariance = self._misfit(own, channels, weights) * inverse / np.outer(scale, scale)
         widening = self._widening(covariance, channels, weights)
         covariance = covariance * np.outer(widening, widening)
-        lost = dead | ((vectors[:, poor] ** 2).sum(axis=1) > 1e-6)
+        lost = (np.diagonal(information) == 0) | ((vectors[:, poor] ** 2).sum(axis=1) > 1e-6)
         covariance[lost] = covariance[:, lost] = 0.0
         covariance[lost, lost] = np.inf
         errors, at, run_errors = np.sqrt(np.diagonal(covariance)), p, []

@@ -12,6 +12,7 @@ from scipy.stats import f as f_distribution
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.estimation.identifiability import RANK_TOLERANCE
+from dynid_ros.estimation.jackknife import jackknife_covariance
 from dynid_ros.estimation.least_squares import LeastSquaresFit, solve, solve_grouped
 from dynid_ros.identification.force_sensor.force_sensor_result import ForceSensorResult
 from dynid_ros.identification.force_sensor.static_readings import (
@@ -94,7 +95,7 @@ class WeightedPoses:
         parts = [self._without(group) for group in groups]
         if all(part.rank == self.fit.rank for part in parts):
             moves = np.array([part.solution for part in parts]) - self.fit.solution
-            covariance, dof = moves.T @ moves * (len(groups) - 1) / len(groups), len(groups) - 1.0
+            covariance, dof = jackknife_covariance(moves), len(groups) - 1.0
         if self.drifts:
             covariance = covariance + np.outer(self.change_by_drift, self.change_by_drift)
         moved = self.fit.covariance @ (self.matrix / self.sigma[:, None] ** 2).T @ known

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from dynid_ros.errors import IdentificationError
 from dynid_ros.estimation.covariance import KnownColumns, clustered_covariance, known_errors, known_sides
 from dynid_ros.estimation.estimate import BaseEstimate
+from dynid_ros.estimation.jackknife import jackknife_covariance
 from dynid_ros.estimation.least_squares import MINIMUM_DOF, LeastSquaresFit, solve_grouped, without_rounding
 from dynid_ros.estimation.normal_equations import Columns, WeightedProblem
 from dynid_ros.identification.equations import Equations
@@ -152,8 +153,7 @@ def _jackknife(matrix: NDArray, right: NDArray, group: NDArray, solution: NDArra
         kept[sample] = False
         rows = np.repeat(kept, channels)
         moved.append(solve_grouped(matrix[rows], right[rows], group[rows])[0].solution - solution)
-    changes = np.array(moved)
-    return (n_samples - 1) / n_samples * changes.T @ changes
+    return jackknife_covariance(np.array(moved))
 
 
 def fit_load(
