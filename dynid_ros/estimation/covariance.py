@@ -1,16 +1,16 @@
 """Standard errors that allow for residuals that are not noise, and for torque sensors with a wrong gain.
 
-Residuals of a robot are mostly friction that the model lacks. They are alike in neighbouring samples, and again when
-the motion repeats: to count samples, or stretches of time, takes repetitions for new evidence. So samples are put into
-kinds of motion (`MotionKinds`), in which residuals may be correlated in any way. What kinds of motion say of a
+Residuals of a robot are mostly friction that the model lacks. They are correlated in neighbouring samples, and again
+when the motion repeats: to count samples, or stretches of time, takes repetitions for new evidence. So samples are put
+into kinds of motion (`MotionKinds`), in which residuals may be correlated in any way. What kinds of motion say of a
 parameter differs by as much as its estimate is uncertain (cluster-robust or "sandwich" covariance, Liang and Zeger
 1986). Each kind counts once per joint: friction in one joint knows nothing of that in another.
 
 A fit follows the residuals of ten kinds of motion closely. They are set right so that the covariance is unbiased under
 a working model of them (CR2: Bell and McCaffrey 2002; Pustejovsky and Tipton 2018): noise, and what the model lacks,
-which in each kind of motion looks as if all parameters were others. How much of it there is, the residuals tell.
-Intervals are Student's with the degrees of freedom that the covariance has under that model (Imbens and Kolesar 2016),
-some ten.
+which in each kind of motion looks as if all parameters were others. How much of it there is, is estimated from the
+residuals. Intervals are Student's with the degrees of freedom that the covariance has under that model (Imbens and
+Kolesar 2016), some ten.
 
 Errors that are the same in all samples, as of a gain or of the arm that carries a load, are counted apart. But they
 show in the residuals too, as the motion differs, so what they are expected to show is subtracted.
@@ -116,9 +116,9 @@ def clustered_covariance(
     dof = _dof(pieces, variances, effects, total)
     if known is None:
         return seen, dof
-    shown = sum(np.sum((p.known.T @ effect) ** 2, axis=0) for p, effect in zip(pieces, effects, strict=True))
+    expected = sum(np.sum((p.known.T @ effect) ** 2, axis=0) for p, effect in zip(pieces, effects, strict=True))
     noise = sum(p.rows.T @ p.rows * white[p.joint] for p in pieces)
-    return _without(seen, dof, shown, np.sum(inverse @ noise * inverse, axis=1))
+    return _without(seen, dof, expected, np.sum(inverse @ noise * inverse, axis=1))
 
 
 def white_covariance(
@@ -145,14 +145,14 @@ def widened(own: NDArray, other: NDArray) -> NDArray:
     return own * np.outer(factor, factor)
 
 
-def _without(seen: NDArray, dof: NDArray, shown: NDArray, least: NDArray) -> tuple[NDArray, NDArray]:
+def _without(seen: NDArray, dof: NDArray, expected: NDArray, least: NDArray) -> tuple[NDArray, NDArray]:
     """Covariance (k, k) less variances (k,) that are counted elsewhere, none below `least`; its correlations stay.
 
     What is subtracted is known, so what is left is as uncertain as all was, with the fewer degrees of freedom.
     """
     whole = np.diag(seen)
     with np.errstate(divide="ignore", invalid="ignore"):
-        share = np.where(whole > 0.0, np.maximum(whole - shown, np.minimum(least, whole)) / whole, 1.0)
+        share = np.where(whole > 0.0, np.maximum(whole - expected, np.minimum(least, whole)) / whole, 1.0)
     return seen * np.sqrt(np.outer(share, share)), dof * share**2
 
 

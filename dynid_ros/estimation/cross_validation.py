@@ -1,4 +1,4 @@
-"""How samples are divided to see what a model is worth on motion that it was not fitted to."""
+"""How samples are divided to see how well a model predicts motion that it was not fitted to."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class Fold:
 def folds(factors: NormalEquations) -> list[Fold]:
     """Five parts of each recording, left out at a time, and the fast samples predicted from the slow.
 
-    Samples next to each other in time are alike, so whole parts are left out: the same part of every recording, since
-    recordings often repeat each other. Fast motion says how the model extrapolates, which it will have to, and counts
-    as much as all the others.
+    Samples next to each other in time are correlated, so whole parts are left out: the same part of every recording,
+    since recordings often repeat each other. Fast motion says how the model extrapolates, which it will have to, and
+    counts as much as all the others.
     """
     counts = factors.counts
     groups = np.arange(len(counts))

@@ -49,7 +49,7 @@ class BaseEstimate:
     Attributes:
         names: (k,) parameters that lead the expressions, such as "Izz1".
         expressions: (k,) such as "Izz1 + Ixx2 + 0.2025 m3"; friction coefficients are among them.
-        values: (k,) NaN where the data do not decide.
+        values: (k,) NaN where the data do not determine it.
         covariance: (k, k) of `values`.
         nominal: (k,) of the URDF; NaN for friction, of which a URDF says nothing that counts.
         dof: (k,) degrees of freedom of each variance.
@@ -70,7 +70,7 @@ class BaseEstimate:
 
     @property
     def standard_errors(self) -> NDArray:
-        """(k,) NaN where the data do not decide."""
+        """(k,) NaN where the data do not determine it."""
         return np.where(np.isfinite(self.values), np.sqrt(np.maximum(np.diag(self.covariance), 0.0)), np.nan)
 
     @property

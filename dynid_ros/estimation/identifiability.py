@@ -1,4 +1,4 @@
-"""What normal equations decide, how well, and what they cannot distinguish."""
+"""Which parameters normal equations determine, how well, and what they cannot distinguish."""
 
 from dataclasses import dataclass
 
@@ -9,11 +9,11 @@ from scipy.linalg import qr
 RANK_TOLERANCE = 1e-4
 """Tolerance of singular values of unit columns: motion determines those above 1e-3, noise of positions feigns 1e-5."""
 NO_EFFECT = 1e-5
-"""Norm of a column that counts as zero, of what is usual: right angles written as 1.5708 leave that much."""
+"""Norm of a column that counts as zero, of a reference motion's: right angles written as 1.5708 leave that much."""
 LEAK = 1e-3
 """Part of a unit column in what is not determined, from which on it is not determined itself."""
 SMALLEST_SHARE = 1e-4
-"""Share of a parameter in a combination that no sensor tells from nothing, by its effect."""
+"""Share of a parameter in a combination too small for any sensor to see, by its effect."""
 
 
 def scaled_eigh(matrix: NDArray) -> tuple[NDArray, NDArray, NDArray]:
@@ -47,45 +47,45 @@ class Identifiability:
         singular_values: (k,) of the weighted regressor with columns of unit norm, descending.
         rank: how many of them are not zero.
         unscaled: condition number of the columns as they are; infinite where the rank is short.
-        decided: (k,) bool.
+        identifiable: (k,) bool.
         covariance: (k, k); rows and columns of what is not determined are NaN.
         inflation: (k,) standard error over that with all other parameters known; infinite where not determined.
         norms: (k,) of the columns; zero where they are without effect.
-        open: (k, k − rank) orthonormal columns: changes that nothing shows, of parameters times their norms.
+        null_space: (k, k − rank) orthonormal columns: changes that nothing shows, of parameters times their norms.
 
     """
 
     singular_values: NDArray
     rank: int
     unscaled: float
-    decided: NDArray
+    identifiable: NDArray
     covariance: NDArray
     inflation: NDArray
     norms: NDArray
-    open: NDArray
+    null_space: NDArray
 
     @classmethod
-    def of(cls, information: NDArray, usual: NDArray) -> "Identifiability":
-        """Judge normal equations (k, k), the noise being 1, compared with those of a `usual` motion."""
+    def of(cls, information: NDArray, reference: NDArray) -> "Identifiability":
+        """Judge normal equations (k, k), the noise being 1, compared with those of a `reference` motion."""
         norms = np.sqrt(np.diag(information))
-        shown = norms > NO_EFFECT * np.sqrt(np.diag(usual))
-        norms = np.where(shown, norms, 0.0)
-        scale = np.where(shown, norms, 1.0)
-        values, vectors = np.linalg.eigh(information * np.outer(shown, shown) / np.outer(scale, scale))
+        acts = norms > NO_EFFECT * np.sqrt(np.diag(reference))
+        norms = np.where(acts, norms, 0.0)
+        scale = np.where(acts, norms, 1.0)
+        values, vectors = np.linalg.eigh(information * np.outer(acts, acts) / np.outer(scale, scale))
         singular = np.sqrt(np.maximum(values, 0.0))
         kept = singular > RANK_TOLERANCE * singular[-1]
-        open_ = vectors[:, ~kept]
-        decided = shown & (np.linalg.norm(open_, axis=1) < LEAK)
+        null_space = vectors[:, ~kept]
+        identifiable = acts & (np.linalg.norm(null_space, axis=1) < LEAK)
         own = vectors[:, kept] / singular[kept]
         scaled = own @ own.T
-        covariance = np.where(np.outer(decided, decided), scaled / np.outer(scale, scale), np.nan)
-        inflation = np.where(decided, np.sqrt(np.diag(scaled)), np.inf)
+        covariance = np.where(np.outer(identifiable, identifiable), scaled / np.outer(scale, scale), np.nan)
+        inflation = np.where(identifiable, np.sqrt(np.diag(scaled)), np.inf)
         unscaled = np.inf
         if kept.all():
             raw = np.linalg.eigvalsh(information)
             unscaled = float(np.sqrt(raw[-1] / raw[0])) if raw[0] > 0 else np.inf
         rank = int(np.count_nonzero(kept))
-        return cls(singular[::-1], rank, unscaled, decided, covariance, inflation, norms, open_)
+        return cls(singular[::-1], rank, unscaled, identifiable, covariance, inflation, norms, null_space)
 
     @property
     def condition_number(self) -> float:
@@ -97,10 +97,10 @@ class Identifiability:
     @property
     def standard_errors(self) -> NDArray:
         """(k,) infinite where not determined."""
-        return np.sqrt(np.where(self.decided, np.diag(self.covariance), np.inf))
+        return np.sqrt(np.where(self.identifiable, np.diag(self.covariance), np.inf))
 
     def partner(self, parameter: int) -> tuple[int, float]:
-        """The other parameter whose error is most like that of a decided one, and their correlation."""
+        """Return the parameter whose error is most correlated with that of an identifiable one, and the correlation."""
         errors = self.standard_errors
         with np.errstate(invalid="ignore"):
             correlation = np.nan_to_num(self.covariance[parameter] / errors / errors[parameter])
@@ -110,12 +110,12 @@ class Identifiability:
 
     def combinations(self) -> NDArray:
         """(r, k) combinations of parameters that are not determined by themselves, which are."""
-        candidates = np.flatnonzero(~self.decided & (self.norms > 0))
-        among = self.open[candidates]
+        candidates = np.flatnonzero(~self.identifiable & (self.norms > 0))
+        among = self.null_space[candidates]
         size = int(np.count_nonzero(np.linalg.svd(among, compute_uv=False) > LEAK)) if among.size else 0
         if not size:
             return np.zeros((0, len(self.norms)))
-        # The parameters that stand for what is open; the others are decided together with them.
+        # The parameters that stand for the null space; the others are identifiable together with them.
         _, _, order = qr(among.T, mode="economic", pivoting=True)
         lost, kept = np.sort(order[:size]), np.sort(order[size:])
         shares = -np.linalg.lstsq(among[lost].T, among[kept].T, rcond=LEAK)[0].T

@@ -1,7 +1,7 @@
 """Standard errors under correlated residuals: one block of time after the other is left out (Quenouille, Tukey).
 
-What a model lacks is alike in neighbouring samples, so samples are no independent evidence; blocks that are longer than
-that likeness nearly are.
+What a model lacks is correlated in neighbouring samples, so samples are no independent evidence; blocks that are longer
+than that correlation nearly are.
 """
 
 from collections.abc import Callable

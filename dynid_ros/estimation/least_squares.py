@@ -1,4 +1,4 @@
-"""Weighted linear least squares that says what the data do not decide."""
+"""Weighted linear least squares that says what the data do not determine."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ class LinearFit:
     Attributes:
         solution: (k,) complete, to compute torques of motions like those of the data; along what the data leave
             undetermined it says nothing, see `values`.
-        covariance: (k, k) of the solution within the determined space, zero along what is open.
+        covariance: (k, k) of the solution within the determined space, zero along the null space.
         determined: (r, k) orthonormal rows that span what the data determine, in columns divided by `scale`.
         scale: (k,) norms of the columns, 1 for an empty one.
         condition_number: of the columns divided by `scale`, within the determined space.
@@ -57,9 +57,9 @@ class LinearFit:
     def combine(self, combinations: ArrayLike) -> tuple[NDArray, NDArray]:
         """Return values and standard errors, (s,) each, of combinations (s, k); NaN where undetermined."""
         rows = np.asarray(combinations, dtype=float)
-        open_ = ~self.determines(rows)
+        unknown = ~self.determines(rows)
         values, errors = rows @ self.solution, standard_errors_of(rows, self.covariance)
-        values[open_], errors[open_] = np.nan, np.nan
+        values[unknown], errors[unknown] = np.nan, np.nan
         return values, errors
 
     def determines(self, combinations: ArrayLike) -> NDArray:
@@ -236,7 +236,7 @@ def ridge(
 
     The weight should be far below the smallest squared singular value that counts. Every combination is pulled to the
     prior by d / (s² + d) of the way. The covariance is that of a prior with standard deviation 1/√d in each parameter,
-    so it covers the pull as far as the prior is that good; along what is open it is zero as in `minimum_norm`.
+    so it covers the pull as far as the prior is that good; along the null space it is zero as in `minimum_norm`.
 
     Args:
         R: (m, k) regressor, tall or its triangular factor.

@@ -169,7 +169,7 @@ class SquareRootInformation:
 # correlated data"; for each parameter it is a Bartlett estimate of its long-run variance). White innovations give the
 # same ratio at all lengths; correlated ones a ratio that grows until blocks are longer than the correlation. The
 # largest counts.
-# What stays alike for longer than the longest block is not seen, nor what repeats with the motion.
+# What stays correlated for longer than the longest block is not seen, nor what repeats with the motion.
 
 
 LEVELS = 12

@@ -1,4 +1,4 @@
-"""What a motion of the motors tells of an arm with flexible joints (Lightcap and Banks 2007, eqs 3, 6 and 8)."""
+"""What a motion of the motors determines of an arm with flexible joints (Lightcap and Banks 2007, eqs 3, 6 and 8)."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ class _Term(NamedTuple):
 class FlexibleInformation:
     """Information that motor torques, and motions of motors and links, hold on links, friction and motors.
 
-    The motion that is designed is that of the motors; `LinkPrediction` says that of the links. Measured are both, and
+    The motion that is designed is that of the motors; `LinkPrediction` gives that of the links. Measured are both, and
     the motors' torques u. Each joint that moves gives the row of eq. 6,
 
         links(q, qd, qdd) + c sign(qd) + v qd + J qdd_m + b qd_m = u,
 
     in units of the torque's noise. With `stiffness` it gives the two rows of eq. 3 instead, with k (q - q_m) in the
-    first, whose sum is zero, and k (q_m - q) beside the motor's terms in the second.
+    first, whose sum is zero, and k (q_m - q) next to the motor's terms in the second.
 
     Joints that do not move are held by brakes at their motors. Their springs give way all the same, which the
-    prediction takes into account; their torque is not known, so they give no rows, and what only they would tell is not
-    asked for.
+    prediction takes into account; their torque is not known, so they give no rows, and what only they would determine
+    is not asked for.
 
     Args:
         robot: the arm; its nominal parameters are the prior of the links.
@@ -202,7 +202,7 @@ def _terms(moving: list[int], *, stiffness: bool) -> list[_Term]:
 
 
 def _link_columns(robot: RobotModel, held: dict[str, float], moving: list[int]) -> NDArray:
-    """Base parameters of the links that the torques of the joints that move can determine while the others are held."""
+    """Base parameters of the links that the torques of the joints that move determine while the others are held."""
     q, qd, qdd = random_motion(robot)
     for name, position in held.items():
         joint = robot.joint_names.index(name)

@@ -1,4 +1,4 @@
-"""Which simple motions would tell best what a motion does not: found by measuring, one after another."""
+"""Which simple motions would determine best what a motion does not: found by measuring, one after another."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def _towards_zero(value: float, step: float) -> float:
     return float(np.trunc(value / step) * step) or value
 
 
-# Elementary motions in words, beside a motion that was made.
+# Elementary motions in words, compared with a motion that was made.
 
 
 MORE = 1.2
@@ -172,11 +172,11 @@ SAMPLES = 32
 MOST = 3
 """Motions named."""
 EQUAL = 1.1
-"""Cost, over the least, up to which a plainer motion is taken instead."""
+"""Cost, over the minimum, up to which a plainer motion is taken instead."""
 NAMED = 3
 """Parameters named for each."""
 UNKNOWN = 1e3
-"""What the error of a parameter that is not shown counts for, as it moves torques, in their noise."""
+"""What the error of a parameter that is not determined counts for, as it moves torques, in their noise."""
 WORTH = 1.5
 """Factor by which a motion must shrink the standard error of a weak parameter to be worth naming."""
 
@@ -189,7 +189,7 @@ class HelpfulMotion:
         motion: what to add.
         samples: how many of it were counted; `duration` times the rate where that is known.
         duration: s; None: the rate of the judged motion is not known, as many samples as it has are counted, or 8.
-        before: standard errors of weak parameters, by what leads them; infinite: not shown.
+        before: standard errors of weak parameters, by what leads them; infinite: not determined.
         after: of the same.
         text: a sentence.
 
@@ -211,7 +211,7 @@ class MotionSearch:
         judged: the motion to better, and the limits.
         noise: (n,) of the torques.
         usual: (k, k) normal equations that would be good.
-        allowed: tells of positions (N, n) whether the arm may be there, (N,) bool; None: it may be anywhere.
+        allowed: whether the arm may be at positions (N, n), (N,) bool; None: it may be anywhere.
 
     """
 

@@ -31,7 +31,7 @@ USUAL_SAMPLES = 1000
 
 @dataclass(frozen=True)
 class WeakParameter:
-    """A parameter that the motion shows badly.
+    """A parameter that the motion determines badly.
 
     Attributes:
         expression: of the base parameter.
@@ -227,7 +227,7 @@ class MotionQuality:
     def missing(self) -> tuple[str, ...]:
         """Expressions of base parameters that this motion does not determine, though another would."""
         return tuple(
-            e for e, known in zip(self.columns.expressions, self.identifiability.decided, strict=True) if not known
+            e for e, known in zip(self.columns.expressions, self.identifiability.identifiable, strict=True) if not known
         )
 
     @property
@@ -246,7 +246,7 @@ class MotionQuality:
     def weak(self) -> tuple[WeakParameter, ...]:
         """Determined parameters whose errors would show in torques, what moves them most first."""
         known, found = self.identifiability, []
-        for i in map(int, np.flatnonzero(known.decided & (self.effects > MATTERS))):
+        for i in map(int, np.flatnonzero(known.identifiable & (self.effects > MATTERS))):
             other, correlation = known.partner(i)
             found.append(
                 WeakParameter(
@@ -288,11 +288,11 @@ class MotionQuality:
     @cached_property
     def helpful(self) -> tuple[HelpfulMotion, ...]:
         """Motions to add, each after those before it; of what is missing and weak, else of the worst tenth."""
-        open_ = np.flatnonzero(~(self.effects <= MATTERS))
-        if not len(open_):
-            open_ = np.argsort(self.effects)[-max(1, self.full_rank // 10) :]
+        asked = np.flatnonzero(~(self.effects <= MATTERS))
+        if not len(asked):
+            asked = np.argsort(self.effects)[-max(1, self.full_rank // 10) :]
         search = MotionSearch(self.columns, self.motion, self.noise, self.usual, self.allowed)
-        return search.best(self.information, open_)
+        return search.best(self.information, asked)
 
     @property
     def advice(self) -> list[str]:
@@ -322,7 +322,7 @@ class MotionQuality:
         unmoved = set(self.unmoved)
         yield from _list("without any effect in this motion", self.unmoved)
         yield from _list("not distinguished", [e for e in self.missing if e not in unmoved])
-        yield from _list("of those only sums are shown, of what leads them", self.together)
+        yield from _list("of those only sums are determined, of what leads them", self.together)
         yield from _list("weak", [str(parameter) for parameter in self.weak])
         still = "still " if self.enough else ""
         yield from _list(f"what would {still}help, other joints in the middle of what they did", self.advice)

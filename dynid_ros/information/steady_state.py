@@ -146,7 +146,7 @@ def proposed_base_frequency(driven: ArrayLike, harmonics: int, rate: float = np.
         driven: resonances of the joints that move, with driven motors, Hz.
         harmonics: of the motion.
         rate: of the controller's commands, Hz. Where it keeps all harmonics far below the resonance, no motion of the
-            motors tells motors and links apart.
+            motors distinguishes motors and links.
 
     Raises:
         TrajectoryError: a number that is not positive.

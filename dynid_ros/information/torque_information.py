@@ -1,4 +1,4 @@
-"""What the torques of a motion tell of the parameters, and how that changes with the motion."""
+"""What the torques of a motion determine of the parameters, and how that changes with the motion."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -37,8 +37,8 @@ FRICTION = {
     GRAVITY: JointFriction(viscous=False, offset=True),
     LOAD: JointFriction.none(),
 }
-"""What the torque of a joint holds beside that of the links. At rest it tells the side that a pose was reached from; a
-load is known from its difference to the empty arm, in which friction cancels."""
+"""What the torque of a joint holds besides that of the links. At standstill it shows the side that a pose was reached
+from; a load is known from its difference to the empty arm, in which friction cancels."""
 
 
 class TorqueColumns:
@@ -196,7 +196,7 @@ class TorqueInformation:
     Args:
         robot: the arm; its nominal parameters give the torques.
         target: "links", "gravity" or "load" (see `TorqueColumns`).
-        drive: terms of each joint beside the links; None: those of the target.
+        drive: terms of each joint besides the links; None: those of the target.
         noise: standard deviation of the torques, one value or (n,), N m or N.
         speeds: (n,) speed limits, which set where Coulomb friction changes its sign.
         columns: (p,) parameters that stand for the base parameters, ascending; None: as `BaseParameters` chooses. What

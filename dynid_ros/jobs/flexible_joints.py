@@ -372,7 +372,7 @@ def _by_law(
 
 def _reason(spring: MeasuredSpring) -> str:
     if spring.fit is None:
-        return f"{spring.joint}: spring linear, other laws could not be compared: {spring.undecided}"
+        return f"{spring.joint}: spring linear, other laws could not be compared: {spring.reason}"
     errors = ", ".join(f"{rms:.3g} N m with {law}" for law, rms in spring.fit.held_out_rms.items())
     return f"{spring.joint}: spring {spring.fit.law}: torque of parts left out is off by {errors}, beyond noise"
 

@@ -104,7 +104,7 @@ def test_a_joint_that_only_adds_a_constant_is_confused_with_its_offset():
     }
     assert shares["mcx2"] == pytest.approx(-planar_arm.G * np.cos(q[0, 1]), rel=1e-6)
     # Torques tell every such sum: changes of parameters that keep them do not change torques.
-    kept = np.vstack([quality.identifiability.combinations(), np.eye(base.rank)[quality.identifiability.decided]])
+    kept = np.vstack([quality.identifiability.combinations(), np.eye(base.rank)[quality.identifiability.identifiable]])
     _, _, right = np.linalg.svd(kept)
     rows = quality.columns.rows(q, qd, qdd)
     assert np.abs(np.einsum("jkN,hk->jNh", rows, right[len(kept) :])).max() < 1e-9

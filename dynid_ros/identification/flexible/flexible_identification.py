@@ -90,7 +90,7 @@ def check_links(motors: Recording, time: NDArray, link: NDArray) -> None:
             )
 
 
-# Sentences on what an identification of flexible joints does not decide, and why.
+# Sentences on what an identification of flexible joints does not determine, and why.
 
 
 POOR = 0.2
@@ -109,12 +109,12 @@ def remarks(result: FlexibleResult) -> tuple[str, ...]:
     for i, joint in enumerate(result.joint_names):
         if not stiffness.decided[i]:
             found.append(f"{joint}: its stiffness is not determined ({_why_not(result, i, float(intervals[at[i], 0]))}")
-        undecided = [name for name in SPLIT if name in _terms(result) and not result.term(name).decided[i]]
-        if undecided:
+        unknown = [name for name in SPLIT if name in _terms(result) and not result.term(name).decided[i]]
+        if unknown:
             frequency = result.resonances[i]
             way_out = f"; move near {frequency:.2g} Hz" if np.isfinite(frequency) else ""
             found.append(
-                f"{joint}: {', '.join(undecided)} not determined by themselves: so slow a motion shows only the sums "
+                f"{joint}: {', '.join(unknown)} not determined by themselves: so slow a motion shows only the sums "
                 f"of link and motor{way_out}"
             )
     for run in result.runs:
@@ -124,7 +124,7 @@ def remarks(result: FlexibleResult) -> tuple[str, ...]:
                 found.append(
                     f"{run.source}: {left / size:.0%} of the torque of {joint} is left unexplained: the model is not "
                     "that of this arm, its spring follows another law (--spring auto tries them), or the search ended "
-                    "in a wrong place; errors are larger than told"
+                    "in a wrong place; errors are larger than stated"
                 )
         if run.clock_offset_error > 5e-4:
             found.append(f"{run.source}: the clock's offset is known to {1e3 * run.clock_offset_error:.2g} ms only")
@@ -147,8 +147,8 @@ def _why_not(result: FlexibleResult, i: int, low: float) -> str:
         )
     least = f"at least {low:.3g} N m/rad, " if np.isfinite(low) and low > 0 else ""
     return (
-        f"{least}the spring hardly winds up beside the noise); take the joint as rigid, or move it with more torque "
-        "near its resonance"
+        f"{least}the spring hardly winds up compared with the noise); take the joint as rigid, or move it with "
+        "more torque near its resonance"
     )
 
 
@@ -180,7 +180,7 @@ class FlexibleJointIdentification:
         zero: estimate for every recording a constant between the positions of each link and its motor. Without it the
             deflection is believed to be right by itself.
         clock: of the links' sensor: "own": its offset is estimated; "same": as the robot's; "auto": own, unless the
-            recording has the links beside the motors.
+            recording has the links with the motors.
         drift: estimate a drift of that clock too.
         band: highest frequency that is compared, Hz; None: chosen from the motion.
 

@@ -155,7 +155,7 @@ class Combination(NamedTuple):
     standard_error: float
 
 
-# What a rigid arm shows too: sums of link and motor, decided where slow motion or stiff springs hide the parts.
+# What a rigid arm shows too: sums of link and motor, determined where slow motion or stiff springs hide the parts.
 
 
 PARTS = {

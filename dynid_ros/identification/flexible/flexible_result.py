@@ -32,8 +32,8 @@ HEADS = {
     "viscous": "v [N m s]",
 }
 """Columns of the summary."""
-DECIDED = 0.25
-"""Standard error of a value, in parts of it, up to which it counts as decided: an interval of half the value."""
+DETERMINED = 0.25
+"""Standard error of a value, in parts of it, up to which it counts as determined: an interval of half the value."""
 
 
 class Term(NamedTuple):
@@ -83,7 +83,7 @@ class FlexibleResult:
         resonances: of the links with motors held, in the middle of the motion, (n,) Hz, by joint where motors couple
             little: that of the joint alone.
         resonance_errors: (n,) Hz.
-        sums: combinations that a rigid arm shows too; decided where their parts are not.
+        sums: combinations that a rigid arm has too; determined where their parts are not.
         runs: what belongs to each recording.
         sources: names of the recordings.
         settings: of the identification.
@@ -118,7 +118,7 @@ class FlexibleResult:
 
     @cached_property
     def standard_errors(self) -> NDArray:
-        """(p,); infinite where the data do not decide."""
+        """(p,); infinite where the data do not determine it."""
         return np.sqrt(np.maximum(np.diagonal(self.covariance), 0.0))
 
     def confidence_intervals(self, level: float = 0.95) -> NDArray:
@@ -144,7 +144,7 @@ class FlexibleResult:
     @property
     def decided(self) -> NDArray:
         """(p,) whether the data determine each parameter."""
-        return self.standard_errors < DECIDED * np.abs(self.parameters)
+        return self.standard_errors < DETERMINED * np.abs(self.parameters)
 
     @property
     def stiffness(self) -> NDArray:
@@ -229,14 +229,14 @@ class FlexibleResult:
 
     def summary(self) -> str:
         """Text: one line per joint, sums, clocks, remarks."""
-        shown_terms = [(name, head) for name, head in HEADS.items() if f"{name} {self.joint_names[0]}" in self.names]
-        lines = [f"{'joint':<14}{''.join(f'{head:>22}' for _, head in shown_terms)}{'Hz':>7}"]
-        terms = [self.term(name) for name, _ in shown_terms]
+        terms_shown = [(name, head) for name, head in HEADS.items() if f"{name} {self.joint_names[0]}" in self.names]
+        lines = [f"{'joint':<14}{''.join(f'{head:>22}' for _, head in terms_shown)}{'Hz':>7}"]
+        terms = [self.term(name) for name, _ in terms_shown]
         for i, joint in enumerate(self.joint_names):
-            cells = [shown(term.values[i], term.standard_errors[i]) for term in terms]
+            cells = [value_text(term.values[i], term.standard_errors[i]) for term in terms]
             row = "".join(f"{cell:>22}" for cell in cells)
             lines.append(f"{joint:<14}{row}{self.resonances[i]:>7.2f}")
-        lines += ["", *(f"{s.expression} = {shown(s.value, s.standard_error)}" for s in self.sums), ""]
+        lines += ["", *(f"{s.expression} = {value_text(s.value, s.standard_error)}" for s in self.sums), ""]
         for run in self.runs:
             if run.clock_offset:
                 lines.append(
@@ -247,9 +247,9 @@ class FlexibleResult:
         return "\n".join(lines)
 
 
-def shown(value: float, error: float) -> str:
+def value_text(value: float, error: float) -> str:
     """Value and half of its 95 % interval, or that it is not determined."""
-    if not error < DECIDED * abs(value):
+    if not error < DETERMINED * abs(value):
         return "not determined"
     return f"{value:.4g} ± {half_width(error):.2g}"
 
@@ -274,8 +274,8 @@ class MeasuredSpring:
         deflection: (N,) measured motor less measured link, rad or m, without the zero that was found.
         torque: (N,) measured, less what accelerates and brakes the motor, N m or N.
         runs: (N,) which run a sample belongs to.
-        fit: of a law to these; None: `undecided` says why.
-        undecided: why there is no fit; else empty.
+        fit: of a law to these; None: `reason` says why.
+        reason: why there is no fit; else empty.
 
     """
 
@@ -284,7 +284,7 @@ class MeasuredSpring:
     torque: NDArray
     runs: NDArray
     fit: SpringFit | None
-    undecided: str
+    reason: str
 
 
 def link_noise(
@@ -313,12 +313,12 @@ def measured_springs(result: FlexibleResult, laws: Sequence[Sequence[str]], nois
     found = []
     for i, joint in enumerate(result.joint_names):
         d, tau, numbers = measured(result, i)
-        fit, undecided = None, ""
+        fit, reason = None, ""
         try:
             fit = fit_spring(d, tau, laws[i], runs=numbers, deflection_noise=float(noise[i]))
         except IdentificationError as error:
-            undecided = str(error)
-        found.append(MeasuredSpring(joint, d, tau, numbers, fit, undecided))
+            reason = str(error)
+        found.append(MeasuredSpring(joint, d, tau, numbers, fit, reason))
     return found
 
 

@@ -81,8 +81,8 @@ DAMPING = (1e-3, 10.0, 1e-9)
 """Damping of Levenberg and Marquardt: first, factor, smallest."""
 SOFTEST = 0.1
 """Softest spring that is tried, in parts of the stiffness that a search starts from."""
-UNDECIDED = 1e-10
-"""Eigenvalue of the information, in units of its diagonal, below which a direction is undecided."""
+NULL_SPACE = 1e-10
+"""Eigenvalue of the information, in units of its diagonal, below which a direction is undetermined."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +91,7 @@ class Solution:
 
     Attributes:
         values: (p,) parameters of the arm.
-        covariance: (p, p); infinite variances of what is undecided.
+        covariance: (p, p); infinite variances of what is undetermined.
         runs: (size,) parameters of each run, and their standard errors.
         run_errors: likewise.
         channels: residuals by run.
@@ -270,7 +270,7 @@ class OutputError:
         p = len(values)
         information, _ = self._normal(own, channels, weights)
         eigenvalues, vectors, scale = scaled_eigh(information)
-        poor = eigenvalues < UNDECIDED
+        poor = eigenvalues < NULL_SPACE
         inverse = (vectors[:, ~poor] / eigenvalues[~poor]) @ vectors[:, ~poor].T
         covariance = self._misfit(own, channels, weights) * inverse / np.outer(scale, scale)
         widening = self._widening(covariance, channels, weights)

@@ -26,7 +26,7 @@ CLOCK_TERMS = ("clock_offset", "clock_drift")
 
 @dataclass(frozen=True)
 class RunTerms:
-    """What is estimated beside the parameters of the arm, for every run anew.
+    """What is estimated besides the parameters of the arm, for every run anew.
 
     Attributes:
         zero: an offset of each joint's link angle from that of its motor.
@@ -179,7 +179,7 @@ class RunResiduals:
                 elif name == CLOCK_TERMS[1]:
                     columns[:, p + 2 * n + k] = velocity[:, i] * since
             residual = run.link[self._rows, i] - position[:, i] - extra.get(f"zero {i}", 0.0)
-            # What was not seen tells nothing.
+            # What was not seen adds nothing.
             residual[~known], columns[~known] = 0.0, 0.0
             scale = 1 / np.sqrt(known.sum())
             spectrum = scale * (self._transform @ residual)

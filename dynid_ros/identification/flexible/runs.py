@@ -285,7 +285,7 @@ def _at_lines(harmonics: FourierSeries, window: slice, step: float, band: float)
 def _bins(position: NDArray, step: float, band: float) -> NDArray:
     """Frequencies that hold nearly all of the motors' motion, velocity and acceleration.
 
-    All others tell next to nothing, but there the encoders' noise would pass for motion and draw inertias to zero.
+    All others add next to nothing, but there the encoders' noise would pass for motion and draw inertias to zero.
     """
     rate = np.fft.rfftfreq(len(position), step)
     rate = rate[rate <= band]

@@ -2,7 +2,7 @@
 
 Regression of torque on deflection is biased low by the noise of the deflection. Here each sample's residual
 r = tau - f(d - o) is weighed by what torque and deflection leave of it together, s^2 = s_tau^2 + f'^2 s_d^2 (effective
-variance; Deming's regression for a linear law). The noise s_d of the deflection is given or told by its high
+variance; Deming's regression for a linear law). The noise s_d of the deflection is given or seen in its high
 frequencies; what misfit remains is the torque's, s_tau, friction and all that the reconstruction lacks. Noises of
 torque and deflection are taken as independent: build the torque from filtered signals.
 """
@@ -25,7 +25,7 @@ from dynid_ros.model.spring import SPRINGS, Spring
 
 FEWEST = 50
 MOST = 2000
-"""Samples that are looked at where neighbours are not averaged: more tell nothing new."""
+"""Samples that are looked at where neighbours are not averaged: more add nothing."""
 SMOOTH = 1e-3
 """Part of the deflection's variance that averages of neighbours may lose."""
 DIFFERENCES = 6
@@ -75,12 +75,7 @@ class SpringData:
 def spring_data(
     deflection: ArrayLike, torque: ArrayLike, laws: Sequence[str], runs: ArrayLike | None, noise: float | None
 ) -> SpringData:
-    """Samples to fit, as `fit_spring` takes them.
-
-    Raises:
-        IdentificationError: as `fit_spring`.
-
-    """
+    """Return samples to fit; arguments and errors as of `fit_spring`."""
     d, tau = np.asarray(deflection, dtype=float), np.asarray(torque, dtype=float)
     numbers = np.zeros(d.shape, dtype=int) if runs is None else np.asarray(runs)
     unknown = [law for law in laws if law not in SPRINGS]
@@ -117,7 +112,7 @@ def spring_data(
 
 
 def _smoothed(data: SpringData, scatter: float) -> SpringData:
-    """Means of as many neighbours as the deflection is alike in: white noise shrinks, the law stays."""
+    """Average as many neighbours as the deflection hardly changes in: white noise shrinks, the law stays."""
     found, width = data, 2
     while len(data.torque) >= 2 * width * FEWEST:
         averaged, inside = data.averaged(width)
@@ -136,7 +131,7 @@ WIDEST = 3.0
 
 @dataclass(frozen=True)
 class Stiffness:
-    """Stiffness of a joint, told by its compliance: that is what deflection over torque shows, and zero is rigid.
+    """Stiffness of a joint by its compliance, which is deflection over torque; zero is rigid.
 
     Attributes:
         compliance: rad/(N m).
@@ -335,9 +330,9 @@ def _fit(data: SpringData, law: str) -> tuple[SpringFit, NDArray]:
 
 def _stiffness(stiffness: float, inverse: float, spread: Jackknife) -> Stiffness:
     """By the regression of deflection on torque whether the joint yields at all, then by the fit how much."""
-    shown = Stiffness.of(inverse, float(spread.standard_errors[-1]), spread.dof)
-    if shown.compliance_interval[0] <= 0 or stiffness <= 0:
-        return shown
+    yielding = Stiffness.of(inverse, float(spread.standard_errors[-1]), spread.dof)
+    if yielding.compliance_interval[0] <= 0 or stiffness <= 0:
+        return yielding
     return Stiffness.of(1 / stiffness, float(spread.standard_errors[0]) / stiffness**2, spread.dof)
 
 

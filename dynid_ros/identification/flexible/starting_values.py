@@ -1,8 +1,8 @@
 """Least squares by steps: the motors' equations first, then the links'; where a search may start.
 
-u = spring(q_m - q) + J qdd_m + b qd_m does not contain the links' dynamics, so its few unknowns are well told; what it
-leaves, u - J qdd_m - b qd_m, is what the springs pass on to the links (Lightcap and Banks 2007, eqs 1 and 7). Every
-column and the torque pass the same low-pass.
+u = spring(q_m - q) + J qdd_m + b qd_m does not contain the links' dynamics, so its few unknowns are well determined;
+what it leaves, u - J qdd_m - b qd_m, is what the springs pass on to the links (Lightcap and Banks 2007, eqs 1 and 7).
+Every column and the torque pass the same low-pass.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ NOISY = 3.0
 MOST = 100.0
 """Largest start of a search, in parts of the smaller of these; its resonance is resolved by the steps as well."""
 PRIORS = (1e-3, 1e-2, 1e-1, 1.0, 10.0, 1e3)
-"""Weights of nominal links, in parts of what the runs tell: the least with which links have inertia in every pose."""
+"""Weights of nominal links, in parts of the runs' information: the smallest that gives links inertia in every pose."""
 LEAST_INERTIA = 0.2
 """Smallest inertia about a joint, in parts of the nominal one."""
 LEAST_EIGENVALUE = 0.02

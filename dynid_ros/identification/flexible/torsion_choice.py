@@ -3,7 +3,7 @@
 Parts of time, slow and fast motion, both directions and both halves of the joint's way are left out in turn, as other
 motions will differ in all of these. No single set of terms is the right one: all that predict as well as the best,
 within the standard error of the difference, are averaged (Hoeting et al. 1999 with equal weights), and what they say of
-the compliance differs by what the recording cannot tell.
+the compliance differs by what the recording leaves undetermined.
 """
 
 import math
@@ -21,7 +21,7 @@ from dynid_ros.identification.flexible.spring_fit import Stiffness
 from dynid_ros.identification.flexible.torsion_terms import ALWAYS, DRIVE, Term
 
 MOVING = 0.05
-"""Speed from which on a direction or a fast motion is told, in parts of the highest."""
+"""Speed from which on a direction or a fast motion counts, in parts of the highest."""
 FEWEST = 20
 """Samples that a part needs to be judged."""
 TINY = 1e-30
@@ -105,7 +105,7 @@ class TermChoice:
         self.rows, self.names = rows, [term.name for term in terms]
         self._owner = np.repeat(self.names, [term.width for term in terms])
         self._gram = rows.gram(np.ones(len(rows.runs), dtype=bool))
-        # Samples of a block are alike: together they weigh as one against what is expected.
+        # Samples of a block are correlated: together they weigh as one against what is expected.
         self._noise = _noise(self._gram, len(rows.runs))
         noise = self._noise * len(rows.runs) / len(np.unique(rows.blocks))
         expected = np.repeat([term.size for term in terms], [term.width for term in terms])
@@ -142,7 +142,7 @@ class TermChoice:
         Args:
             terms: of the set.
             column: of the term.
-            error: of the torsion per unit of the column, beside its noise: the larger, the more weighs what size is
+            error: of the torsion per unit of the column, besides its noise: the larger, the more weighs what size is
                 expected of the others.
 
         """
@@ -190,7 +190,7 @@ def torsion_stiffness(choice: TermChoice, sets: Sequence[TermSet], column: int, 
     """What sets of terms that predict equally well say together, each completed to a whole drive.
 
     Three errors add up: what single blocks of time change, how much the sets differ, and an error of the torque. Of the
-    torque only that part tells the compliance which acceleration, velocity, friction and eccentricity cannot make
+    torque only that part determines the compliance which acceleration, velocity, friction and eccentricity cannot make
     up for. Where it is a twentieth, an error of the torque of that size may be all that is seen.
 
     Args:

@@ -41,7 +41,7 @@ class JointTorsion:
         fastest: speed in what it was fitted to, rad/s.
         zero: mean of torsion less terms in the first recording, rad: zeros of the encoders.
         ripples: of the link encoder.
-        stiffness: of the joint, and how well it is told.
+        stiffness: of the joint, and how well it is determined.
         sets: of terms that predict equally well, best first.
         noise: white noise of torsion, from its differences, rad.
         torsion_rms: without each recording's mean, rad.
@@ -94,7 +94,7 @@ class JointTorsion:
 
 @dataclass(frozen=True, eq=False)
 class TorsionValidation:
-    """Torsion as recorded beside its prediction, means removed; (n,) rad, NaN of joints without a model.
+    """Torsion as recorded and its prediction, means removed; (n,) rad, NaN of joints without a model.
 
     Attributes:
         torsion_rms: of the torsion.
@@ -143,7 +143,7 @@ class TorsionResult:
         return CubicSpline(run.time, np.nan_to_num(found))(recording.time) + np.where(np.isnan(found[0]), np.nan, 0.0)
 
     def validate(self, recording: Recording) -> TorsionValidation:
-        """Prediction beside the torsion of a recording that has link positions.
+        """Compare the prediction with the torsion of a recording that has link positions.
 
         Raises:
             IdentificationError: as `predict`, or no link positions.

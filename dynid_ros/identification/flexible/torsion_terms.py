@@ -2,7 +2,7 @@
 
 Of a joint with the spring k between motor and link, k (q_m - q) = u - J q_m'' - b q_m' - c sign(q_m'). So torsion has a
 part in the motor's torque u, the compliance 1/k, and parts in acceleration, velocity and direction of motion. Encoders
-add their own: a link encoder that is read later than the motor's makes a torsion of delay times velocity, beside which
+add their own: a link encoder that is read later than the motor's makes a torsion of delay times velocity, next to which
 b / k may be nothing, and one whose disc is off centre errs once per turn. The torque of a neighbour may bend bearings.
 """
 
@@ -120,7 +120,7 @@ def _vector(frequency: float, angle: NDArray, rest: NDArray) -> complex:
 
 CUTOFFS = (5.0, 10.0)
 """Lowest and highest cut-off, Hz: friction reverses faster than the motion; above, a torque that vibrates is mostly
-noise beside the torsion that it makes."""
+noise compared with the torsion that it makes."""
 HIGHEST = 0.3
 """Highest cut-off, in parts of half the rate."""
 MOTION_OVER_TERMS = 2.5

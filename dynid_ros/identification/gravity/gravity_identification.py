@@ -34,7 +34,7 @@ from dynid_ros.settings import check, setting
 
 
 ALONE = 1e-6
-"""Part of what is left of a combination without an angle that counts as none: that angle alone decides it."""
+"""Part of what is left of a combination without an angle that counts as none: that angle alone determines it."""
 
 
 @dataclass(frozen=True)
@@ -138,7 +138,7 @@ class GravityIdentification:
 
         Raises:
             RecordingError: a joint of the model is not in a recording.
-            IdentificationError: too few samples; joints that cannot be decided are named in the result instead.
+            IdentificationError: too few samples; joints that are not observable are named in the result instead.
 
         """
         if not recordings:
@@ -172,7 +172,7 @@ class GravityIdentification:
             sources: names of what they are from, for the report.
 
         Raises:
-            IdentificationError: too few samples, or none that decides any joint's gravity parameters.
+            IdentificationError: too few samples, or none that determines any joint's gravity parameters.
 
         """
         solution = self._solve(samples)
@@ -215,7 +215,7 @@ class GravityIdentification:
         fit, sigma = solve_grouped(problem.matrix, problem.right, problem.group)
         gain = fit.covariance @ (problem.matrix.T / sigma[problem.group] ** 2)
         own = problem.own_inflation(sigma)
-        # What a joint's own torque tells does not become less by that of others.
+        # What a joint's own torque determines does not become less by that of others.
         inflation = np.where(np.isfinite(fit.inflation), np.minimum(fit.inflation, own), np.inf)
         return _Solution(problem, fit.solution, inflation, fit.condition_number, gain, sigma)
 

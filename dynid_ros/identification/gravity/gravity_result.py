@@ -42,13 +42,14 @@ def describe_observability(
     errors: tuple[NDArray, NDArray],
     samples: Samples,
 ) -> dict[str, Observability]:
-    """Say for each joint whether its moment is decided, and if not, what stands in the way.
+    """Say for each joint whether its moment is determined, and if not, what stands in the way.
 
     Args:
         robot: the arm.
         gravity: its moments.
         names: (k,) of the unknowns that were fitted.
-        errors: (k,) inflation of their standard errors, infinite for what is open, and (k,) half 95 % intervals.
+        errors: (k,) inflation of their standard errors, infinite for what is undetermined, and (k,) half 95 %
+            intervals.
         samples: that were fitted.
 
     """
@@ -84,7 +85,7 @@ def describe_observability(
         elif span < np.deg2rad(60):
             reason = (
                 f"its angle spans only {np.rad2deg(span):.0f} degrees; "
-                "at least about 60 are needed to tell its moment from its torque offset"
+                "at least about 60 are needed to distinguish its moment from its torque offset"
             )
         elif factor <= MAXIMUM_INFLATION:
             reason = f"its moment is known to ± {width:.2g} kg m only, which is more than all of its torque; add poses"
@@ -146,7 +147,7 @@ class GravityResult:
 
     @property
     def parameters(self) -> NDArray:
-        """(k,) moments in the order of `gravity.names`; NaN where the data do not decide."""
+        """(k,) moments in the order of `gravity.names`; NaN where the data do not determine it."""
         return self._pick(self.gravity.names, self.values)
 
     @property
@@ -208,7 +209,8 @@ class GravityResult:
     def friction_torque(self) -> tuple[NDArray, NDArray]:
         """(n, 2) torque besides gravity of each joint that moves upwards, and downwards, and its standard error.
 
-        It is what the data tell: friction that differs by direction looks like a sensor's offset. NaN where it is open.
+        It is what the data determine: friction that differs by direction looks like a sensor's offset. NaN where it is
+        not determined.
         """
         rows = np.zeros((self.robot.n_joints, 2, len(self.names)))
         for i, joint in enumerate(self.robot.joint_names):

@@ -52,9 +52,9 @@ class LinkEstimate:
 
     Attributes:
         solution: (k,) complete, to compute torques like those of the data.
-        values: (k,) NaN where the data do not decide.
+        values: (k,) NaN where the data do not determine it.
         covariance: (k, k) if the estimator has one of its own, else None.
-        condition_number: of the columns scaled to unit norm; infinite where the data leave something open.
+        condition_number: of the columns scaled to unit norm; infinite where the rank is short.
         remarks: what the estimator has to say.
 
     """
@@ -153,7 +153,7 @@ class LinkIdentification:
             without accelerations (Atkeson, An and Hollerbach 1986); it needs friction that is given.
         prior_weight: of the URDF in "consistent", None: chosen by cross-validation; of "ridge", None: 10.
         torque_gain_error: standard deviation of the relative error of each joint's torque gain. It moves all parameters
-            of a joint alike, so no residual shows it.
+            of a joint in proportion, so no residual shows it.
         cutoff, motion_cutoff: of the low-pass filters, Hz, see `LinkSignals`; None: chosen from the motion.
         errors: what standard errors allow for: "robust": residuals that are correlated in time and wherever the motion
             repeats, as in every recording; "white": noise that is independent from sample to sample before it is
@@ -205,7 +205,7 @@ class LinkIdentification:
                 f"friction is {self.friction!r}; expected 'auto', a JointFriction or a FrictionModel"
             )
         if isinstance(self.friction, FrictionModel) and self.coupled:
-            raise IdentificationError("coupled joints are given beside a FrictionModel; give them in it")
+            raise IdentificationError("coupled joints are given besides a FrictionModel; give them in it")
 
     def fit(self, *recordings: Recording) -> LinkResult:
         """Identify from one or more recordings.
@@ -296,8 +296,8 @@ class LinkIdentification:
             gain_shifts=gain_shifts(problem, weights),
             gain_error=self.torque_gain_error,
         )
-        undecided = beyond_the_arm(robot, base, friction, estimate, problem.torque_rms())
-        estimate = replace(estimate, values=np.where(undecided, np.nan, estimate.values))
+        unknown = beyond_the_arm(robot, base, friction, estimate, problem.torque_rms())
+        estimate = replace(estimate, values=np.where(unknown, np.nan, estimate.values))
         nonnegative = columns.nonnegative(choice)
         full = FullProblem(WeightedProblem(factors, chosen), noise, prior, nonnegative)
         weight = PriorWeight(0.0, {})

@@ -163,7 +163,7 @@ class LinkResult:
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """What the data do not determine and what to record; empty where they decide all base parameters."""
+        """What the data do not determine and what to record; empty where they determine all base parameters."""
         undecided = ~np.isfinite(self.base_parameters.values)
         if not undecided.any():
             return ()
@@ -181,7 +181,7 @@ class LinkResult:
         return self._alone(self.base_parameters.standard_errors)
 
     def confidence_intervals(self, level: float = 0.95) -> NDArray:
-        """(10 n, 2) lower and upper ends by the data alone, where they decide a parameter by itself; NaN elsewhere."""
+        """(10 n, 2) lower and upper ends by the data alone; NaN for what they do not determine by itself."""
         low, high = self.base_parameters.confidence_intervals(level).T
         return np.stack([self._alone(low), self._alone(high)], axis=1)
 

@@ -1,13 +1,14 @@
 """Identification from tip to base, each joint from its own torque (Khosla and Kanade 1987, section 3).
 
-Links before joint j do not act on its torque, so the last joint is fitted first, and what it tells is known when the
-joint before it is fitted. The paper locks the joints before j (off-line) or lets them move (on-line); both are data of
-joint j here. A joint seldom tells single parameters. What is known so far is therefore kept as an affine space
+Links before joint j do not act on its torque, so the last joint is fitted first, and what it determines is known when
+the joint before it is fitted. The paper locks the joints before j (off-line) or lets them move (on-line); both are data
+of joint j here. A joint seldom determines single parameters. What is known so far is therefore kept as an affine space
 
     x = x₀ + N y,   N a basis of what is still open,
 
 and joint j is fitted for y alone: R_j N y = z_j − R_j x₀. With nominal parameters as x₀ at the start this is the
-paper's error model (eq. 11). What is decided is never touched again; fitting all joints at once uses the data better.
+paper's error model (eq. 11). What is determined is never touched again; fitting all joints at once uses the data
+better.
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,7 +34,7 @@ class Stage:
 
     Attributes:
         joint: counted from 0.
-        rank: combinations decided here, given those of the joints after it.
+        rank: combinations determined here, given those of the joints after it.
         condition_number: largest singular value of this joint's columns over the smallest that counts.
         noise: standard deviation of this joint's torque, from the residual; what the joints after it got wrong counts.
         residual_rms: of this joint's torque, in its unit.
@@ -88,7 +89,8 @@ def sequential(
             `residual_rms` shows that.
 
     Raises:
-        IdentificationError: factors of other shapes or not finite, all zero, or with too few rows to tell their noise.
+        IdentificationError: factors of other shapes or not finite, all zero, or with too few rows to estimate their
+            noise.
 
     """
     problems = [_checked(factor, joint, len(names)) for joint, factor in enumerate(factors)]
@@ -119,7 +121,7 @@ def sequential(
             )
         )
     if not any(stage.rank for stage in stages):
-        raise IdentificationError("No joint's torque tells any combination of parameters; record motion")
+        raise IdentificationError("No joint's torque determines any combination of parameters; record motion")
     determined = known.determined()
     solution, covariance = known.nearest(start)
     return SequentialFit(
@@ -176,8 +178,8 @@ class _Known:
         dof = count - singular.size
         if singular.size and dof < 1:
             raise IdentificationError(
-                f"Joint {joint + 1}: {count} samples for {singular.size} unknown combinations do not tell their noise; "
-                "record longer"
+                f"Joint {joint + 1}: {count} samples for {singular.size} unknown combinations do not determine "
+                "their noise; record longer"
             )
         condition = float(largest / singular[-1]) if singular.size else np.nan
         noise = float(np.sqrt(squares / dof)) if dof > 0 else np.nan

@@ -35,7 +35,7 @@ class TestRefusals:
             ({"torque_gain_error": -0.1}, "torque_gain_error is -0.1"),
             ({"cutoff": np.inf}, "cutoff is inf"),
             ({"motion_cutoff": -3}, "motion_cutoff is -3"),
-            ({"friction": FrictionModel(PLAIN), "coupled": [("joint_1", "joint_2")]}, "beside a FrictionModel"),
+            ({"friction": FrictionModel(PLAIN), "coupled": [("joint_1", "joint_2")]}, "besides a FrictionModel"),
         ],
     )
     def test_settings(self, settings, words):

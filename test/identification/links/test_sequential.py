@@ -223,7 +223,7 @@ def test_all_parameters_determined():
         ([np.eye(5)], [4, 4], None, "2 row counts for the factors of 1 joints"),
         ([np.eye(5)], [4], None, "Joint 1: 4 samples for 4 unknown combinations"),
         ([np.eye(5)], [9], np.ones(3), r"Prior has shape \(3,\); expected 4"),
-        ([np.zeros((4, 5))], [4], None, "No joint's torque tells any combination"),
+        ([np.zeros((4, 5))], [4], None, "No joint's torque determines any combination"),
     ],
 )
 def test_impossible_problems(factors, counts, prior, message):
