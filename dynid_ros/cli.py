@@ -4,7 +4,7 @@ import re
 import sys
 import traceback
 from argparse import ArgumentParser
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from importlib import import_module
 from itertools import takewhile
@@ -33,27 +33,30 @@ class UsageError(DynidError):
 
 
 class Parser(ArgumentParser):
-    """Says in one line what is wrong, as all errors are said; a command's options are added when it is chosen.
+    """Reports in one line what is wrong; a command's options are added by `module`, or `add`, when it is chosen.
 
     Args:
         arguments: of `ArgumentParser`.
-        module: its `add` adds the options, for which it may import numerics; "": they are added by hand.
+        module: its `add` adds the options; "": `add` does.
+        add: adds the options, for which it may import numerics; None: they are added by hand.
         settings: of `ArgumentParser`.
 
     """
 
-    def __init__(self, *arguments: Any, module: str = "", **settings: Any) -> None:
+    def __init__(
+        self, *arguments: Any, module: str = "", add: Callable[["Parser"], None] | None = None, **settings: Any
+    ) -> None:
         settings.setdefault("allow_abbrev", False)  # a half-typed option is a mistake
         super().__init__(*arguments, **settings)
-        self._module = module
+        self._add = (lambda parser: import_module(module).add(parser)) if module else add
         # So that lists such as -1,-2 are values as -1 is, not options.
         self._negative_number_matcher = re.compile(r"-(\.?\d|inf)")
 
     def build(self) -> None:
-        """Add the options of the module, once."""
-        module, self._module = self._module, ""
-        if module:
-            import_module(module).add(self)
+        """Add the options, once."""
+        add, self._add = self._add, None
+        if add:
+            add(self)
 
     def parse_known_args(self, *arguments: Any, **settings: Any) -> Any:  # type: ignore[override]
         """Parse, with all options."""

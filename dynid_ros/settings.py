@@ -13,7 +13,7 @@ from typing import Any
 
 from dynid_ros.errors import DynidError
 
-KEY = "setting"
+KEY, PART = "setting", "part"
 
 
 @dataclass(frozen=True)
@@ -100,16 +100,22 @@ def setting(
     return field(default=default, metadata={KEY: known})
 
 
-def settings_of(owner: Any, *, only: Iterable[str] = ()) -> tuple[Setting, ...]:
-    """Return the settings of a dataclass or one of its objects that commands and nodes offer, in their order.
+def part(owner: type) -> Any:
+    """Return a dataclass field that holds an object of another dataclass with settings, by default as it is made."""
+    return field(default_factory=owner, metadata={PART: owner})
 
-    Args:
-        owner: the dataclass.
-        only: names of those that are wanted, in this order; empty: all.
 
-    """
-    found = {each.name: each for each in _declared(owner) if each.offered}
-    return tuple(found[name] for name in only) if only else tuple(found.values())
+def settings_of(owner: Any) -> tuple[Setting, ...]:
+    """Return the settings of a dataclass that commands and nodes offer, in their order, those of its parts last."""
+    own = tuple(each for each in _declared(owner) if each.offered)
+    return own + tuple(each for inner in _parts(owner).values() for each in settings_of(inner))
+
+
+def made(owner: type, values: Mapping[str, Any], *arguments: Any) -> Any:
+    """Return an object of the dataclass with its parts; `values` are those of `settings_of`, by name."""
+    parts = {name: made(inner, values) for name, inner in _parts(owner).items()}
+    own = {each.name: values[each.name] for each in _declared(owner) if each.offered}
+    return owner(*arguments, **own, **parts)
 
 
 def check(owner: Any, error: type[DynidError]) -> None:
@@ -140,3 +146,7 @@ def _declared(owner: Any) -> Iterable[Setting]:
         if KEY in each.metadata:
             known: Setting = each.metadata[KEY]
             yield Setting(**(vars(known) | {"name": each.name}))
+
+
+def _parts(owner: Any) -> dict[str, type]:
+    return {each.name: each.metadata[PART] for each in fields(owner) if PART in each.metadata}

@@ -40,7 +40,7 @@ def test_a_cameras_file(folder, capsys):
     options += [f"--markers=m{p}=link" for p in range(4)]
     code, out, err = identify(capsys, folder, *options)
     assert code == 0, err
-    assert f"wrote {folder / 'out' / 'identified.yaml'} and {folder / 'out' / 'report.html'}" in out
+    assert f"wrote {folder / 'out' / 'identified.yaml'}, {folder / 'out' / 'report.html'}" in out
     found = load_identified(folder / "out" / "identified.yaml")
     assert found["flexible_joints"]["joint_2"]["stiffness"] == pytest.approx(TRUTH.stiffness, rel=0.03)
     assert found["flexible_recordings"][0]["clock_offset"] == pytest.approx(fe.CLOCK_OFFSET - 0.2, abs=5e-4)

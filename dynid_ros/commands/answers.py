@@ -15,12 +15,13 @@ import numpy as np
 
 from dynid_ros.recording.checks.finding import Finding
 
-FILES = ("identified", "urdf", "report", "predicted")
-"""Attributes of jobs that say where a file is."""
-
 
 class Job(Protocol):
-    """What is done, to be told."""
+    """What is done."""
+
+    @property
+    def files(self) -> Mapping[str, Path]:
+        """That were written, by what they are."""
 
     def summary(self) -> str:
         """Lines of text."""
@@ -49,9 +50,8 @@ class Answer:
     @classmethod
     def of(cls, job: Job) -> Answer:
         """What a job left; all is not well where it did not find all that it should."""
-        files = {name: path for name in FILES if (path := getattr(job, name, None)) is not None}
         missing = tuple(getattr(job, "missing", ()))
-        return cls(job.summary(), {**job.document(), "missing": list(missing)}, files, int(bool(missing)))
+        return cls(job.summary(), {**job.document(), "missing": list(missing)}, job.files, int(bool(missing)))
 
     def as_json(self, command: str) -> str:
         """The document, with what all documents have."""

@@ -1,18 +1,32 @@
-"""`dynid identify`: recordings in, `identified.yaml` and `report.html` out; a module for each kind."""
+"""`dynid identify`: recordings in, `identified.yaml` and `report.html` out."""
 
 import argparse
+from functools import partial
 
-KINDS = {
-    "gravity": "gravity parameters, torque offsets and Coulomb friction",
-    "links": "masses, mass moments and inertias of all links, friction, rotors",
-    "load": "mass, centre and inertia of what the arm carries",
-    "flexible": "springs, motor inertias and friction of flexible joints, and their links",
-    "torque-sensors": "gains and offsets of the joints' torque sensors, by gravity",
-}
+from dynid_ros.commands.answers import Answer
+from dynid_ros.commands.options import add_identification, add_settings
+from dynid_ros.jobs.identification import KINDS, identify
+from dynid_ros.jobs.inputs import read_recordings, read_robot
+from dynid_ros.settings import made, settings_of, values_of
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add what there is to identify."""
     kinds = parser.add_subparsers(required=True, metavar="what")
-    for name, purpose in KINDS.items():
-        kinds.add_parser(name, help=purpose, module=f"{__package__}.identify_{name.replace('-', '_')}")
+    for name, kind in KINDS.items():
+        kinds.add_parser(name, help=kind.purpose, module=kind.command, add=partial(_add, name))
+
+
+def _add(name: str, parser: argparse.ArgumentParser) -> None:
+    """Options that all have, and the estimator's settings."""
+    add_identification(parser)
+    add_settings(parser, settings_of(KINDS[name].load("estimator")))
+    parser.set_defaults(command=partial(_identify, name))
+
+
+def _identify(name: str, options: argparse.Namespace) -> Answer:
+    robot, estimator = read_robot(options), KINDS[name].load("estimator")
+    identification = made(estimator, values_of(settings_of(estimator), vars(options)), robot)
+    recordings = read_recordings(options, robot, options.recording)
+    others = read_recordings(options, robot, options.validate)
+    return Answer.of(identify(name, identification, recordings, options.output, others))

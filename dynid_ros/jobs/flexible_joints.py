@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -26,15 +26,15 @@ from dynid_ros.identification.flexible.flexible_result import (
     mean_and_variation,
     measured_springs,
 )
-from dynid_ros.identification.flexible.torsion_identification import MDEG, JointTorsion, TorsionValidation
+from dynid_ros.identification.flexible.torsion_identification import MDEG, TorsionValidation
 from dynid_ros.identified.identified_file import as_number, new_document, save_identified
+from dynid_ros.jobs.identification import Job, validation_lines
 from dynid_ros.jobs.inputs import check_apart, checked
 from dynid_ros.jobs.progress import progress
 from dynid_ros.model import RobotModel
 from dynid_ros.model.robot import locked
 from dynid_ros.model.spring import SPRINGS
 from dynid_ros.recording import Recording
-from dynid_ros.recording.checks.finding import Finding
 from dynid_ros.recording.mocap_exports import read_mocap
 from dynid_ros.recording.recording import add_poses
 from dynid_ros.report.flexible_joints import write_flexible_report
@@ -127,42 +127,6 @@ def single_joint(robot: RobotModel, joint: str, recordings: Sequence[Recording])
 # From recordings with link encoders to `identified.yaml` and `report.html`: torsion and stiffness of joints.
 
 
-@dataclass(frozen=True)
-class TorsionJob:
-    """What the job leaves: the result, the files and what the sanity check found.
-
-    Attributes:
-        validations: of recordings that were not fitted, by their names.
-
-    """
-
-    robot: RobotModel
-    sources: tuple[str, ...]
-    result: TorsionResult
-    validations: dict[str, TorsionValidation]
-    findings: tuple[Finding, ...]
-    identified: Path
-    report: Path
-
-    def summary(self) -> str:
-        """Result, validation, warnings and where the files are."""
-        lines = [self.result.summary()]
-        for name, validation in self.validations.items():
-            lines.append(f"Validation on {name}: RMS of torsion and of what the prediction leaves, mdeg")
-            for joint, own, rest in zip(
-                self.result.joint_names, validation.torsion_rms, validation.residual_rms, strict=True
-            ):
-                lines += [f"  {joint:<20}{own * MDEG:>9.2f}{rest * MDEG:>9.2f}"] if np.isfinite(rest) else []
-        lines += [f"warning: {finding}" for finding in self.findings]
-        lines.append(f"wrote {self.identified} and {self.report}")
-        return "\n".join(lines)
-
-    def document(self) -> dict:
-        """Content of `identified.yaml`, and the warnings of the sanity check."""
-        found = torsion_document(self.robot, self.sources, self.result)
-        return {**found, "warnings": [str(finding) for finding in self.findings]}
-
-
 @all_or_none()
 def identify_torsion(
     identification: TorsionIdentification,
@@ -170,7 +134,7 @@ def identify_torsion(
     recordings: Sequence[Recording],
     output: str | Path,
     validate: Sequence[Recording] = (),
-) -> TorsionJob:
+) -> Job:
     """Check the recordings, fit, validate, write both files into `output`.
 
     Raises:
@@ -179,7 +143,7 @@ def identify_torsion(
 
     """
     check_apart(recordings, validate)
-    output, sources = writable_folder(output), tuple(recording.source for recording in recordings)
+    output = writable_folder(output)
     with progress(3) as step:
         step("looking for faults in the recordings")
         findings = checked([*recordings, *validate], None)
@@ -187,74 +151,28 @@ def identify_torsion(
         result = identification.fit(*recordings)
         validations = {recording.source: result.validate(recording) for recording in validate}
         step("writing the report")
-        document = torsion_document(robot, sources, result)
-        identified = save_identified(output / "identified.yaml", document)
-        report = write_torsion_report(output / "report.html", robot, result, recordings, validate)
-    return TorsionJob(robot, sources, result, validations, findings, identified, report)
+        document = new_document(robot, [recording.source for recording in recordings], {"cutoff": float(result.cutoff)})
+        document |= {
+            "torsion": {name: joint.entry() for name, joint in result.joints.items()},
+            "remarks": list(result.remarks),
+        }
+        files = {
+            "identified": save_identified(output / "identified.yaml", document),
+            "report": write_torsion_report(output / "report.html", robot, result, recordings, validate),
+        }
+    return Job(result, document, files, findings, _validated(result, validations))
 
 
-def torsion_document(robot: RobotModel, sources: Sequence[str], result: TorsionResult) -> dict:
-    """Head and section `torsion`."""
-    found = new_document(robot, sources, {"cutoff": float(result.cutoff)})
-    found["torsion"] = {name: _joint(model) for name, model in result.joints.items()}
-    return {**found, "remarks": list(result.remarks)}
-
-
-def _joint(model: JointTorsion) -> dict:
-    stiffness = model.stiffness
-    return {
-        "stiffness": as_number(stiffness.value),
-        "stiffness_interval": [as_number(end) for end in stiffness.interval],
-        "undecided": stiffness.reason or None,
-        "zero": float(model.zero),
-        "delay": model.delay,
-        "torsion_rms": model.torsion_rms,
-        "held_out_rms": model.held_out_rms,
-        "terms": list(model.sets[0].terms),
-        "ripples": [
-            {"per_turn": float(r.frequency), "amplitude": float(r.amplitude), "phase": float(r.phase)}
-            for r in model.ripples
-        ],
-    }
+def _validated(result: TorsionResult, validations: Mapping[str, TorsionValidation]) -> list[str]:
+    lines = []
+    for name, validation in validations.items():
+        lines.append(f"Validation on {name}: RMS of torsion and of its residual, mdeg")
+        for joint, own, rms in zip(result.joint_names, validation.torsion_rms, validation.residual_rms, strict=True):
+            lines += [f"  {joint:<20}{own * MDEG:>9.2f}{rms * MDEG:>9.2f}"] if np.isfinite(rms) else []
+    return lines
 
 
 Markers = dict[str, str | None] | None
-
-
-@dataclass(frozen=True)
-class FlexibleJob:
-    """What the job leaves: the result, the files and what the sanity check found.
-
-    Attributes:
-        springs: what the sensors say of each.
-        cameras: of each recording; None where its links have encoders.
-        repeats: results of each recording alone; empty where they were not asked for.
-
-    """
-
-    result: FlexibleResult
-    springs: tuple[MeasuredSpring, ...]
-    cameras: tuple[MocapLinks | None, ...]
-    repeats: tuple[FlexibleResult, ...]
-    findings: tuple[Finding, ...]
-    identified: Path
-    report: Path
-
-    def summary(self) -> str:
-        """Result, validation, repeats, warnings and where the files are."""
-        lines = [self.result.summary()]
-        for validation in self.result.validations:
-            lines += [f"Validation on {validation.recording}", validation.table()]
-        if self.repeats:
-            lines.append(f"{len(self.repeats)} recordings, each alone: mean and coefficient of variation")
-            lines += [f"  {name:<32}{mean:>12.5g}{cv:>10.2%}" for name, mean, cv in repeated(self.repeats)]
-        lines += [f"warning: {finding}" for finding in self.findings]
-        lines.append(f"wrote {self.identified} and {self.report}")
-        return "\n".join(lines)
-
-    def document(self) -> dict:
-        """Content of `identified.yaml`, and the warnings of the sanity check."""
-        return {**_document(self.result, self.repeats), "warnings": [str(finding) for finding in self.findings]}
 
 
 def repeated(repeats: Sequence[FlexibleResult]) -> list[tuple[str, float, float]]:
@@ -274,7 +192,7 @@ def identify_flexible(
     mocap: bool = False,
     markers: Markers = None,
     repeats: bool = False,
-) -> FlexibleJob:
+) -> Job:
     """Check the recordings, find the links in the camera's, fit, validate, write all files into `output`.
 
     Args:
@@ -322,16 +240,27 @@ def identify_flexible(
             remarks=(*result.remarks, *(remark for camera in cameras if camera for remark in camera.angles.remarks)),
         )
         step("writing the report")
-        identified = save_identified(output / "identified.yaml", _document(result, alone))
-        report = write_flexible_report(
-            output / "report.html",
-            result,
-            springs,
-            predictions=[result.predict(recording) for recording in validate],
-            cameras=[camera for camera in cameras if camera],
-            repeats=repeated(alone) if alone else (),
-        )
-    return FlexibleJob(result, tuple(springs), tuple(cameras), alone, findings, identified, report)
+        means = repeated(alone) if alone else []
+        document = {**result.document(), "remarks": list(result.remarks)}
+        if means:
+            document["repeats"] = [
+                {"parameter": name, "mean": mean, "variation": as_number(variation)} for name, mean, variation in means
+            ]
+        files = {
+            "identified": save_identified(output / "identified.yaml", document),
+            "report": write_flexible_report(
+                output / "report.html",
+                result,
+                springs,
+                predictions=[result.predict(recording) for recording in validate],
+                cameras=[camera for camera in cameras if camera],
+                repeats=means,
+            ),
+        }
+    lines = validation_lines(result.validations)
+    lines += [f"{len(alone)} recordings, each alone: mean and coefficient of variation"] if means else []
+    lines += [f"  {name:<32}{mean:>12.5g}{cv:>10.2%}" for name, mean, cv in means]
+    return Job(result, document, files, findings, lines)
 
 
 def _camera(robot: RobotModel, recording: Recording, markers: Markers, *, mocap: bool) -> MocapLinks | None:
@@ -377,17 +306,6 @@ def _reason(spring: MeasuredSpring) -> str:
     return f"{spring.joint}: spring {spring.fit.law}: torque of parts left out is off by {errors}, beyond noise"
 
 
-def _document(result: FlexibleResult, repeats: Sequence[FlexibleResult]) -> dict:
-    """All sections, repeats too."""
-    found = {**result.document(), "remarks": list(result.remarks)}
-    if repeats:
-        found["repeats"] = [
-            {"parameter": name, "mean": mean, "variation": variation if np.isfinite(variation) else None}
-            for name, mean, variation in repeated(repeats)
-        ]
-    return found
-
-
 @dataclass(frozen=True)
 class FlexibleSettings:
     """What is found in recordings of flexible joints, besides the settings of `FlexibleJointIdentification`."""
@@ -410,7 +328,7 @@ class FlexibleSettings:
         spring: str,
         mocap: bool = False,
         markers: Markers = None,
-    ) -> FlexibleJob | TorsionJob:
+    ) -> Job:
         """Identify as the settings say; arguments and errors as of `identify_flexible` and `identify_torsion`."""
         robot = identification.robot
         if self.torsion:

@@ -1,12 +1,12 @@
-"""From recordings to `identified.yaml`, `identified.urdf` and `report.html`: links and friction of an arm."""
+"""The kinds of identification, and their runs: from recordings to `identified.yaml`, `report.html` and more."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dynid_ros.errors import IdentificationError, ModelError
 from dynid_ros.files import all_or_none, remove, writable_folder
@@ -20,127 +20,176 @@ from dynid_ros.recording import Recording
 from dynid_ros.recording.checks.finding import Finding
 
 if TYPE_CHECKING:
-    from dynid_ros.identification import (
-        GravityIdentification,
-        GravityResult,
-        LinkIdentification,
-        LinkResult,
-        TorqueSensorCalibration,
-        TorqueSensorResult,
-    )
-
-# From recordings to `identified.yaml` and `report.html`: the gravity parameters of an arm.
+    from dynid_ros.identification import TorqueSensorCalibration
 
 
 @dataclass(frozen=True)
-class GravityJob:
-    """What the job leaves: the result, the files and what the sanity check found."""
+class Kind:
+    """What can be identified.
 
-    result: GravityResult
-    validations: tuple[Validation, ...]
+    Attributes:
+        purpose: for the help.
+        doing: what runs while it is fitted.
+        estimator: module and class, with a colon between; its settings are options and parameters. It has `robot` and
+            `fit`; its result has `summary`, `document`, `save`, `validate` and `missing`.
+        report: module and function that writes the page of path, result, recordings fitted, recordings not fitted and
+            validations.
+        motion: whether the fit needs motion, see `check`; what is validated on is checked too then, and not fitted.
+        whole: whether a result with something missing predicts nothing.
+        command: module with options of its own; empty: those of all, and the estimator's settings.
+
+    """
+
+    purpose: str
+    doing: str = ""
+    estimator: str = ""
+    report: str = ""
+    motion: bool = False
+    whole: bool = False
+    command: str = ""
+
+    def load(self, what: str) -> Any:
+        """The estimator's class or the report's function."""
+        module, _, name = getattr(self, what).partition(":")
+        return getattr(import_module(module), name)
+
+
+KINDS = {
+    "gravity": Kind(
+        "gravity parameters, torque offsets and Coulomb friction",
+        "identifying gravity",
+        "dynid_ros.identification.gravity.gravity_identification:GravityIdentification",
+        "dynid_ros.report.gravity:write_result_report",
+    ),
+    "links": Kind(
+        "masses, mass moments and inertias of all links, friction, rotors",
+        "identifying links and friction",
+        "dynid_ros.identification.links.link_identification:LinkIdentification",
+        "dynid_ros.report.links:write_result_report",
+        motion=True,
+        whole=True,
+    ),
+    "load": Kind("mass, centre and inertia of what the arm carries", command="dynid_ros.commands.identify_load"),
+    "flexible": Kind(
+        "springs, motor inertias and friction of flexible joints, and their links",
+        command="dynid_ros.commands.identify_flexible",
+    ),
+    "torque-sensors": Kind(
+        "gains and offsets of the joints' torque sensors, by gravity",
+        command="dynid_ros.commands.identify_torque_sensors",
+    ),
+}
+"""By the name that `dynid identify` has for it; what they name is imported when it is chosen."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """What an identification leaves.
+
+    Attributes:
+        result: of the estimator.
+        content: of `identified.yaml`, as far as it was identified here.
+        files: that were written, by what they are: "identified", "report" and more.
+        findings: of the sanity check.
+        validated: lines on recordings that were not fitted.
+        missing: what is not known, and what to record.
+        remarks: further lines of the summary.
+        warnings: besides the findings.
+
+    """
+
+    result: Any
+    content: Mapping[str, Any]
+    files: Mapping[str, Path]
     findings: tuple[Finding, ...]
-    identified: Path
-    report: Path
+    validated: Sequence[str] = ()
+    missing: tuple[str, ...] = ()
+    remarks: Sequence[str] = ()
+    warnings: Sequence[str] = ()
 
     @property
-    def missing(self) -> tuple[str, ...]:
-        """What is not known, and what to record."""
-        return self.result.missing
+    def identified(self) -> Path:
+        """`identified.yaml`."""
+        return self.files["identified"]
+
+    @property
+    def report(self) -> Path:
+        """The page."""
+        return self.files["report"]
 
     def summary(self) -> str:
         """Result, validation on other recordings, warnings and where the files are."""
-        lines = [self.result.summary()]
-        for validation in self.validations:
-            rms = "  ".join(f"{value:.3f}" for value in validation.rms)
-            lines.append(f"RMS on {validation.recording} [N m]: {rms}")
-        lines += [f"warning: {finding}" for finding in self.findings]
-        lines += [f"not enough: {missing}" for missing in self.missing]
-        lines.append(f"wrote {self.identified} and {self.report}")
-        return "\n".join(lines)
+        warnings = [*map(str, self.findings), *self.warnings]
+        return "\n".join(
+            [
+                self.result.summary(),
+                *self.validated,
+                *(f"warning: {warning}" for warning in warnings),
+                *(f"not enough: {missing}" for missing in self.missing),
+                *self.remarks,
+                f"wrote {', '.join(map(str, self.files.values()))}",
+            ]
+        )
 
     def document(self) -> dict:
-        """Content of `identified.yaml`, and the warnings of the sanity check."""
-        return {
-            **self.result.document(),
-            "validation": [validation.document() for validation in self.validations],
-            "warnings": [str(finding) for finding in self.findings],
-        }
+        """What was identified, as in `identified.yaml`, and the warnings."""
+        return {**self.content, "warnings": [*map(str, self.findings), *self.warnings]}
+
+
+def validation_lines(validations: Sequence[Validation]) -> list[str]:
+    """Lines of the summary on recordings that were not fitted."""
+    return [line for one in validations for line in (f"Validation on {one.recording}", one.table())]
 
 
 @all_or_none()
-def identify_gravity(
-    identification: GravityIdentification,
+def identify(
+    kind: str,
+    identification: Any,
     recordings: Sequence[Recording],
     output: str | Path,
     validate: Sequence[Recording] = (),
-) -> GravityJob:
-    """Check the recordings, fit, validate on recordings that were not fitted, write both files into `output`.
+) -> Job:
+    """Check the recordings, fit, validate on recordings that were not fitted, write all files into `output`.
+
+    Where the recordings do not determine all that predicts torque, that is written, and nothing validated.
+
+    Args:
+        kind: key of `KINDS`.
+        identification: estimator of that kind.
+        recordings: to fit.
+        output: folder.
+        validate: recordings to predict.
 
     Raises:
-        RecordingError: the sanity check found an error in a recording.
+        RecordingError: the sanity check found an error in a recording, or one is to be fitted and validated.
         IdentificationError: the recordings hold too little.
 
     """
-    robot, output = identification.robot, writable_folder(output)
-    with progress(3) as step:
+    own, output, robot = KINDS[kind], writable_folder(output), identification.robot
+    if own.motion:
+        check_apart(recordings, validate)
+    with progress(4) as step:
         step("looking for faults in the recordings")
-        findings = checked(recordings, robot)
-        step("identifying gravity")
-        result = _fitted(identification, recordings)
-        validations = tuple(result.validate(other) for other in validate)
+        findings = checked(recordings, robot, motion=own.motion)
+        for other in validate if own.motion else ():
+            findings += checked([other], robot, motion=True)
+        step(own.doing)
+        result = identification.fit(*recordings)
+        missing = tuple(result.missing)
+        step("validating")
+        validations = () if missing and own.whole else tuple(result.validate(other) for other in validate)
         step("writing the report")
-        identified = result.save(output / "identified.yaml", validations)
-        document = result.document() | {"validation": [validation.document() for validation in validations]}
-        from dynid_ros.report.gravity import write_gravity_report  # noqa: PLC0415  # draws
-
-        report = write_gravity_report(output / "report.html", robot, document, result.samples)
-    return GravityJob(result, validations, findings, identified, report)
-
-
-def _fitted(identification: GravityIdentification, recordings: Sequence[Recording]) -> GravityResult:
-    """The fit; where dwells are too few for it, its error says whether slow motion would do."""
-    try:
-        return identification.fit(*recordings)
-    except IdentificationError as error:
-        stretches = 0
-        if identification.samples == "static":
-            with suppress(IdentificationError):
-                stretches = len(replace(identification, samples="slow").extract(*recordings))
-        if not stretches:
-            raise
-        raise IdentificationError(
-            f"{str(error).rstrip('.')}. But it moves slowly, below {identification.rules.slow_velocity:g} per s, in "
-            f"{stretches} stretches; to identify from these: --samples slow (node: samples:=slow)"
-        ) from error
-
-
-# From recordings to `identified.yaml` and `report.html`: gains and offsets of torque sensors.
-
-
-@dataclass(frozen=True)
-class TorqueSensorJob:
-    """What the job leaves: the result, the files and what the sanity check found.
-
-    Attributes:
-        arm: content of the `identified.yaml` that the sensors were added to; None: the file holds them alone.
-
-    """
-
-    result: TorqueSensorResult
-    findings: tuple[Finding, ...]
-    identified: Path
-    report: Path
-    arm: dict | None
-
-    def summary(self) -> str:
-        """Result, warnings and where the files are."""
-        lines = [self.result.summary(), *(f"warning: {finding}" for finding in self.findings)]
-        lines.append(f"wrote {self.identified} and {self.report}")
-        return "\n".join(lines)
-
-    def document(self) -> dict:
-        """The sensors' part of `identified.yaml`, and the warnings."""
-        return {**self.result.document(), "warnings": [str(finding) for finding in self.findings]}
+        files, remarks = {"identified": result.save(output / "identified.yaml", validations)}, []
+        if hasattr(result, "write_urdf"):
+            try:
+                files["urdf"] = result.write_urdf(output / "identified.urdf")
+            except (IdentificationError, ModelError) as error:
+                # One of an earlier run would be taken for this result's.
+                remove(output / "identified.urdf")
+                remarks = [] if missing else [f"no URDF: {error}"]
+        files["report"] = own.load("report")(output / "report.html", result, recordings, validate, validations)
+    content = {**result.document(), "validation": [validation.document() for validation in validations]}
+    return Job(result, content, files, findings, validation_lines(validations), missing, remarks)
 
 
 @all_or_none()
@@ -150,7 +199,7 @@ def identify_torque_sensors(
     output: str | Path,
     with_mass: Sequence[Recording] = (),
     arm: dict | None = None,
-) -> TorqueSensorJob:
+) -> Job:
     """Check the recordings, fit, write both files into `output`.
 
     Args:
@@ -174,11 +223,13 @@ def identify_torque_sensors(
         step("calibrating")
         result = calibration.fit(plain, loaded)
         step("writing the report")
-        identified = result.save(output / "identified.yaml", arm)
         from dynid_ros.report.torque_sensors import write_torque_sensor_report  # noqa: PLC0415  # draws
 
-        report = write_torque_sensor_report(output / "report.html", result)
-    return TorqueSensorJob(result, findings, identified, report, arm)
+        files = {
+            "identified": result.save(output / "identified.yaml", arm),
+            "report": write_torque_sensor_report(output / "report.html", result),
+        }
+    return Job(result, result.document(), files, findings)
 
 
 def read_gravity(path: Path, robot: RobotModel) -> tuple[KnownGravity, dict]:
@@ -191,99 +242,3 @@ def read_gravity(path: Path, robot: RobotModel) -> tuple[KnownGravity, dict]:
     document = load_identified(path)
     check_same_robot(document, robot)
     return KnownGravity.of_document(document, robot), document
-
-
-@dataclass(frozen=True)
-class LinkJob:
-    """What the job leaves: the result, the files and what the sanity check found.
-
-    Attributes:
-        urdf: None where no URDF can be written; `no_urdf` says why.
-
-    """
-
-    result: LinkResult
-    validations: tuple[Validation, ...]
-    findings: tuple[Finding, ...]
-    identified: Path
-    report: Path
-    urdf: Path | None
-    no_urdf: str = ""
-
-    @property
-    def missing(self) -> tuple[str, ...]:
-        """What is not known, and what to record."""
-        return self.result.missing
-
-    def summary(self) -> str:
-        """Result, validation on other recordings, warnings and where the files are."""
-        lines = [self.result.summary()]
-        for validation in self.validations:
-            lines += [f"Validation on {validation.recording}", validation.table()]
-        lines += [f"warning: {finding}" for finding in self.findings]
-        if self.missing:
-            lines += [f"not enough: {missing}" for missing in self.missing]
-        elif self.urdf is None:
-            lines.append(f"no URDF: {self.no_urdf}")
-        files = [path for path in (self.identified, self.urdf, self.report) if path is not None]
-        lines.append(f"wrote {', '.join(map(str, files))}")
-        return "\n".join(lines)
-
-    def document(self) -> dict:
-        """Content of `identified.yaml`, and the warnings of the sanity check."""
-        return {
-            **self.result.document(),
-            "validation": [validation.document() for validation in self.validations],
-            "warnings": [str(finding) for finding in self.findings],
-        }
-
-
-@all_or_none()
-def identify_links(
-    identification: LinkIdentification,
-    recordings: Sequence[Recording],
-    output: str | Path,
-    validate: Sequence[Recording] = (),
-) -> LinkJob:
-    """Check the recordings, fit, validate on recordings that were not fitted, write all files into `output`.
-
-    Where the recordings do not determine all links, only what they decide is written, and nothing validated.
-
-    Raises:
-        RecordingError: the sanity check found an error in a recording, or one is to be fitted and validated.
-        IdentificationError: the recordings hold too little.
-
-    """
-    check_apart(recordings, validate)
-    output, robot = writable_folder(output), identification.robot
-    with progress(4) as step:
-        step("looking for faults in the recordings")
-        findings = checked(recordings, robot, motion=True)
-        for other in validate:
-            findings += checked([other], robot, motion=True)
-        step("identifying links and friction")
-        result = identification.fit(*recordings)
-        step("validating")
-        validations = () if result.missing else tuple(result.validate(other) for other in validate)
-        step("writing the report")
-        identified = result.save(output / "identified.yaml", validations)
-        urdf, no_urdf = _write_urdf(result, output / "identified.urdf")
-        if result.missing:
-            from dynid_ros.report.identified_yaml import write_file_report  # noqa: PLC0415  # draws
-
-            report = write_file_report(output / "report.html", result.document(), robot)
-        else:
-            from dynid_ros.report.links import write_link_report  # noqa: PLC0415  # draws
-
-            report = write_link_report(output / "report.html", result, recordings, validate)
-    return LinkJob(result, validations, findings, identified, report, urdf, no_urdf)
-
-
-def _write_urdf(result: LinkResult, path: Path) -> tuple[Path | None, str]:
-    """The file, or why there is none."""
-    try:
-        return result.write_urdf(path), ""
-    except (IdentificationError, ModelError) as error:
-        # One of an earlier run would be taken for this result's.
-        remove(path)
-        return None, str(error)

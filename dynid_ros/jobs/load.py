@@ -19,12 +19,12 @@ from dynid_ros.identification.wrench_frame import Convention, Frame
 from dynid_ros.identified.identified_file import load_identified
 from dynid_ros.identified.links import KnownArm, known_arm
 from dynid_ros.identified.load import load_estimate
+from dynid_ros.jobs.identification import Job
 from dynid_ros.jobs.inputs import checked
 from dynid_ros.jobs.progress import progress
 from dynid_ros.model import RobotModel
 from dynid_ros.model.inertia import LOAD_NAMES
 from dynid_ros.recording import Recording
-from dynid_ros.recording.checks.finding import Finding
 from dynid_ros.report.load import LoadEvidence, write_load_report
 from dynid_ros.settings import check, setting
 
@@ -132,52 +132,6 @@ DRIVERS = "drivers"
 """Folder of the settings, in that of the result."""
 
 
-@dataclass(frozen=True)
-class LoadJob:
-    """What the job leaves: the result, the files and what the sanity check found.
-
-    Attributes:
-        arm: content of the arm's `identified.yaml`, which the load was added to; None: the file holds the load alone.
-        arm_missing: what the recordings without the load do not determine of the arm.
-        drivers: files of settings; empty where no load was found, and `no_drivers` says why.
-
-    """
-
-    result: LoadResult
-    findings: tuple[Finding, ...]
-    identified: Path
-    report: Path
-    arm: dict | None
-    drivers: tuple[Path, ...]
-    no_drivers: str = ""
-    arm_missing: tuple[str, ...] = ()
-
-    @property
-    def missing(self) -> tuple[str, ...]:
-        """What is not known, and what to record."""
-        return (*self.arm_missing, *self.result.missing)
-
-    def summary(self) -> str:
-        """Result, warnings and where the files are."""
-        lines = [self.result.summary(), *(f"warning: {finding}" for finding in self.findings)]
-        lines += [f"not enough: {missing}" for missing in self.missing]
-        lines.append(f"wrote {self.identified} and {self.report}")
-        if self.drivers:
-            names = ", ".join(path.name for path in self.drivers)
-            lines.append(f"wrote settings for drivers into {self.drivers[0].parent}: {names}")
-        else:
-            lines.append(f"warning: {self.no_drivers}")
-        return "\n".join(lines)
-
-    def document(self) -> dict:
-        """The load's part of `identified.yaml`, where the settings are, and the warnings."""
-        return {
-            **self.result.document(),
-            "drivers": [str(path) for path in self.drivers],
-            "warnings": [str(finding) for finding in self.findings] + ([] if self.drivers else [self.no_drivers]),
-        }
-
-
 @all_or_none()
 def identify_load(
     identification: LoadIdentification,
@@ -185,7 +139,7 @@ def identify_load(
     output: str | Path,
     unloaded: Sequence[Recording] = (),
     arm: dict | None = None,
-) -> LoadJob:
+) -> Job:
     """Check the recordings, fit, write all files into `output`.
 
     Args:
@@ -216,20 +170,21 @@ def identify_load(
         problem = identification.problem(*recordings)
         result = identification.solve(problem, tuple(recording.source for recording in recordings))
         step("writing the report")
-        settings, no_drivers = _settings(result)
-        identified = result.save(output / "identified.yaml", arm)
+        try:
+            settings, none = driver_settings(result), []
+        except IdentificationError as error:
+            settings, none = {}, [str(error)]
         evidence = LoadEvidence.of(problem.equations, problem.columns, result, identification.tare)
-        report = write_load_report(output / "report.html", result, evidence, settings)
+        files = {
+            "identified": result.save(output / "identified.yaml", arm),
+            "report": write_load_report(output / "report.html", result, evidence, settings),
+        }
         drivers = _write(settings, output / DRIVERS)
-    return LoadJob(result, findings, identified, report, arm, drivers, no_drivers, arm_missing)
-
-
-def _settings(result: LoadResult) -> tuple[dict[str, str], str]:
-    """The settings, or why there are none."""
-    try:
-        return driver_settings(result), ""
-    except IdentificationError as error:
-        return {}, str(error)
+    names = ", ".join(path.name for path in drivers)
+    remarks = [f"wrote settings for drivers into {output / DRIVERS}: {names}"] if drivers else []
+    content = {**result.document(), "drivers": list(map(str, drivers))}
+    missing = (*arm_missing, *result.missing)
+    return Job(result, content, files, findings, missing=missing, remarks=remarks, warnings=none)
 
 
 def _write(settings: dict[str, str], folder: Path) -> tuple[Path, ...]:

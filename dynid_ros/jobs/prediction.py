@@ -33,6 +33,11 @@ class PredictionJob:
     remarks: tuple[str, ...]
     predicted: Path
 
+    @property
+    def files(self) -> dict[str, Path]:
+        """The table."""
+        return {"predicted": self.predicted}
+
     def summary(self) -> str:
         """Agreement per joint, remarks and where the file is."""
         head = f"Validation on {self.validation.recording}"

@@ -44,6 +44,11 @@ class ReportJob:
 
     report: Path
 
+    @property
+    def files(self) -> dict[str, Path]:
+        """The page."""
+        return {"report": self.report}
+
     def summary(self) -> str:
         """Where the page is."""
         return f"wrote {self.report}"

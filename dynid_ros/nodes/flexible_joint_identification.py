@@ -11,7 +11,8 @@ from types import SimpleNamespace
 
 from dynid_ros.identification.flexible import FlexibleJointIdentification
 from dynid_ros.identification.flexible.flexible_identification import AUTO
-from dynid_ros.jobs.flexible_joints import FlexibleJob, FlexibleSettings, TorsionJob, marker_links
+from dynid_ros.jobs.flexible_joints import FlexibleSettings, marker_links
+from dynid_ros.jobs.identification import Job
 from dynid_ros.model import RobotModel
 from dynid_ros.nodes.identification.identification_node import RECORDING_PARAMETERS, IdentificationNode, Identify
 from dynid_ros.nodes.shared.parameters import NodeParameter, given, parameters_of
@@ -59,9 +60,7 @@ def flexible_job(robot: RobotModel, parameters: SimpleNamespace) -> Identify:
     markers = marker_links([marker for marker in parameters.markers if marker])
     job = FlexibleSettings(**given(RUN, parameters))
 
-    def identify(
-        recordings: Sequence[Recording], output: str, validate: Sequence[Recording] = ()
-    ) -> FlexibleJob | TorsionJob:
+    def identify(recordings: Sequence[Recording], output: str, validate: Sequence[Recording] = ()) -> Job:
         filmed = markers is not None or all(
             recording.link_position is None and recording.poses for recording in recordings
         )

@@ -14,9 +14,10 @@ from types import SimpleNamespace
 from dynid_ros.errors import DynidError
 from dynid_ros.identification import LoadIdentification
 from dynid_ros.identification.online.online_identification import OnlineIdentification
-from dynid_ros.jobs.load import LoadJob, LoadSettings, identify_load, read_arm, read_tare
+from dynid_ros.jobs.identification import Job
+from dynid_ros.jobs.load import LoadSettings, identify_load, read_arm, read_tare
 from dynid_ros.model import RobotModel
-from dynid_ros.nodes.identification.identification_node import RECORDING_PARAMETERS, IdentificationNode, Identify, Job
+from dynid_ros.nodes.identification.identification_node import RECORDING_PARAMETERS, IdentificationNode, Identify
 from dynid_ros.nodes.identification.live_load import LiveLoad, LoadPublisher
 from dynid_ros.nodes.shared.diagnostics import Diagnostics
 from dynid_ros.nodes.shared.parameters import NodeParameter, given, parameters_of
@@ -80,7 +81,7 @@ def _identify(
     recordings: Sequence[Recording],
     output: str,
     unloaded: Sequence[Recording],
-) -> LoadJob:
+) -> Job:
     robot = identification.robot
     if identification.sensor is None and not settings.model_file and not unloaded:
         raise DynidError(
@@ -121,7 +122,6 @@ class LoadIdentificationNode(IdentificationNode):
         return self._run(self.chosen().unloaded_recording)
 
     def _take(self, job: Job) -> None:
-        assert isinstance(job, LoadJob)
         if not self.load.tell(job.result):
             topic = self.settings.load_topic
             self.get_logger().warning(f"nothing is told on {topic}: the mass is not determined well enough")

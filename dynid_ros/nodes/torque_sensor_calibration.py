@@ -27,9 +27,9 @@ from dynid_ros.identification.static_samples import SampleRules
 from dynid_ros.identification.torque_sensors.sensor_drift import DriftAlarm
 from dynid_ros.identification.torque_sensors.torque_sensor_observer import SampleStream, TorqueSensorObserver
 from dynid_ros.identified.torque_sensors import TorqueSensors
-from dynid_ros.jobs.identification import TorqueSensorJob, identify_torque_sensors, read_gravity
+from dynid_ros.jobs.identification import Job, identify_torque_sensors, read_gravity
 from dynid_ros.model import RobotModel
-from dynid_ros.nodes.identification.identification_node import RECORDING_PARAMETERS, IdentificationNode, Identify, Job
+from dynid_ros.nodes.identification.identification_node import RECORDING_PARAMETERS, IdentificationNode, Identify
 from dynid_ros.nodes.shared.diagnostics import ERROR, OK, WARN, Diagnostics, Status, silence
 from dynid_ros.nodes.shared.joint_states import TorqueSamples
 from dynid_ros.nodes.shared.parameters import NodeParameter, given, parameters_of
@@ -188,7 +188,7 @@ def _identify(
     plain: Sequence[Recording],
     output: str,
     loaded: Sequence[Recording],
-) -> TorqueSensorJob:
+) -> Job:
     return identify_torque_sensors(calibration, plain, output, loaded, arm)
 
 

@@ -12,11 +12,13 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from dynid_ros.errors import IdentificationError
+from dynid_ros.identification.gravity.gravity_result import GravityResult
 from dynid_ros.identification.static_samples import Rotation, Samples, rotations
 from dynid_ros.identified.gravity import IdentifiedGravity
 from dynid_ros.identified.identified_file import file_of, mapping
 from dynid_ros.identified.validation import Validation, read_validations, validate_torque
 from dynid_ros.model import RobotModel
+from dynid_ros.recording import Recording
 from dynid_ros.report.drawing import LIGHT, WIDTH, label_axes, plot_area, svg, thinned
 from dynid_ros.report.formats import (
     JointUnits,
@@ -373,6 +375,19 @@ def _validation_section(validations: Sequence[Validation], units: Sequence[Joint
     each = [[Text(one.recording, "heading"), agreement_table(one, units)] for one in validations]
     intro = "Predicted against measured torque in recordings that were not used to identify."
     return Section("Validation", [intro, *(part for parts in each for part in parts)]) if each else None
+
+
+def write_result_report(
+    path: str | Path,
+    result: GravityResult,
+    fitted: Sequence[Recording],
+    unseen: Sequence[Recording],
+    validations: Sequence[Validation],
+) -> Path:
+    """Write the report of a result; its validations stand for the recordings that were not fitted."""
+    del fitted, unseen
+    document = result.document() | {"validation": [validation.document() for validation in validations]}
+    return write_gravity_report(path, result.robot, document, result.samples)
 
 
 def write_gravity_report(path: str | Path, robot: RobotModel, document: dict, samples: Samples) -> Path:

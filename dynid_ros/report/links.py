@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.identification.links.link_result import WEAK, LinkResult
+from dynid_ros.identified.validation import Validation
 from dynid_ros.recording import Recording
 from dynid_ros.report.formats import (
     brief,
@@ -23,6 +24,7 @@ from dynid_ros.report.formats import (
     with_unit,
 )
 from dynid_ros.report.friction import friction_section
+from dynid_ros.report.identified_yaml import write_file_report
 from dynid_ros.report.link_parameters import (
     BaseRow,
     base_rows,
@@ -257,6 +259,20 @@ def write_link_report(
         settings=result.settings,
         shown=cutoffs,
     ).write(path)
+
+
+def write_result_report(
+    path: str | Path,
+    result: LinkResult,
+    fitted: Sequence[Recording],
+    unseen: Sequence[Recording],
+    validations: Sequence[Validation],
+) -> Path:
+    """Write the report of a result; one that does not predict torque has the page of its file."""
+    del validations  # the report makes them anew, and more
+    if result.missing:
+        return write_file_report(path, result.document(), result.robot)
+    return write_link_report(path, result, fitted, unseen)
 
 
 def _torque_section(result: LinkResult, quality: LinkQuality) -> Section:

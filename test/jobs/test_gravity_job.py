@@ -11,7 +11,7 @@ from dynid_ros.errors import IdentificationError, RecordingError
 from dynid_ros.identification import GravityIdentification
 from dynid_ros.identified.gravity import gravity_moments
 from dynid_ros.identified.identified_file import load_identified
-from dynid_ros.jobs.identification import identify_gravity
+from dynid_ros.jobs.identification import identify
 from dynid_ros.jobs.report import report_gravity
 from dynid_ros.model import GravityModel
 from dynid_ros.recording import Recording
@@ -20,20 +20,20 @@ from dynid_ros.simulation import SimulatedArm
 
 def test_files_and_summary(tmp_path):
     robot = demo_robot()
-    job = identify_gravity(GravityIdentification(robot), [demo_recording()], tmp_path, [demo_recording(1)])
+    job = identify("gravity", GravityIdentification(robot), [demo_recording()], tmp_path, [demo_recording(1)])
     moments = gravity_moments(load_identified(job.identified), GravityModel(robot))
     poses = np.random.default_rng(3).uniform(-2, 2, (50, 6))
     true = SimulatedArm(robot).truth.gravity_torque(poses)
     found = GravityModel(robot).regressor(poses) @ moments
     assert np.all(np.abs(found - true).max(axis=0) <= 0.01 * np.maximum(np.abs(true).max(axis=0), 1e-9) + 1e-9)
     assert "joint_1: axis parallel to gravity" in job.summary()
-    assert "RMS on" in job.summary()
+    assert "Validation on" in job.summary()
     assert load_identified(job.identified)["validation"][0]["r2"]["joint_2"] > 0.99
     assert job.report.stat().st_size > 10_000
 
 
 def test_report_from_the_file_is_that_of_the_job(tmp_path):
-    job = identify_gravity(GravityIdentification(demo_robot()), [demo_recording()], tmp_path)
+    job = identify("gravity", GravityIdentification(demo_robot()), [demo_recording()], tmp_path)
     again = report_gravity(job.identified, demo_robot(), [demo_recording()], tmp_path / "again.html")
     assert again.read_text() == job.report.read_text()
 
@@ -42,7 +42,7 @@ def test_effort_without_gravity_is_refused(tmp_path):
     recording = demo_recording()
     compensated = recording.torque - demo_robot().gravity_torque(recording.position)
     with pytest.raises(RecordingError, match="gravity_compensated"):
-        identify_gravity(GravityIdentification(demo_robot()), [_with_torque(recording, compensated)], tmp_path)
+        identify("gravity", GravityIdentification(demo_robot()), [_with_torque(recording, compensated)], tmp_path)
     assert not list(tmp_path.iterdir())
 
 
@@ -50,7 +50,7 @@ def test_missing_torque_is_named(tmp_path):
     torque = demo_recording().torque.copy()
     torque[:, 2] = np.nan
     with pytest.raises((IdentificationError, RecordingError), match="joint_3"):
-        identify_gravity(GravityIdentification(demo_robot()), [_with_torque(demo_recording(), torque)], tmp_path)
+        identify("gravity", GravityIdentification(demo_robot()), [_with_torque(demo_recording(), torque)], tmp_path)
 
 
 @pytest.mark.slow
@@ -58,7 +58,7 @@ def test_demonstration_passes_when_the_arm_floats_and_fails_when_it_falls(tmp_pa
     path = tmp_path / "run.npz"
     demo_recording().write_npz(path)
     recording = type(demo_recording()).read(path)
-    identify_gravity(GravityIdentification(demo_robot()), [recording], tmp_path)
+    identify("gravity", GravityIdentification(demo_robot()), [recording], tmp_path)
     time = np.linspace(0, 5, 50)
     start = np.array([0.3, 0.6, 0.9, 0.4, 0.5, 0.3])
     still = np.tile(start, (50, 1))
@@ -86,10 +86,10 @@ def test_a_motion_without_dwells_is_told_what_would_do(tmp_path):
     with pytest.raises(
         IdentificationError, match=r"slowly, below 0\.5 per s, in \d+ stretches.*: --samples slow \(node"
     ):
-        identify_gravity(GravityIdentification(robot), [moving], tmp_path)
+        identify("gravity", GravityIdentification(robot), [moving], tmp_path)
     fast = replace(moving, time=time / 40)
     with pytest.raises(IdentificationError) as caught:
-        identify_gravity(GravityIdentification(robot), [fast], tmp_path)
+        identify("gravity", GravityIdentification(robot), [fast], tmp_path)
     assert "--samples slow" not in str(caught.value)
     assert not list(tmp_path.iterdir())
-    assert identify_gravity(GravityIdentification(robot, samples="slow"), [moving], tmp_path).report.is_file()
+    assert identify("gravity", GravityIdentification(robot, samples="slow"), [moving], tmp_path).report.is_file()

@@ -11,7 +11,7 @@ from pinocchio_arm import PinocchioArm
 
 from dynid_ros.identification import LinkIdentification
 from dynid_ros.identified.identified_file import load_identified
-from dynid_ros.jobs.identification import LinkJob, identify_links
+from dynid_ros.jobs.identification import Job, identify
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
 
@@ -31,12 +31,12 @@ def record(robot: RobotModel, truth: np.ndarray, swing: float) -> Recording:
     )
 
 
-def identified(robot: RobotModel, folder: Path, heavier: float, swing: float = 0.0) -> LinkJob:
+def identified(robot: RobotModel, folder: Path, heavier: float, swing: float = 0.0) -> Job:
     """Files of links that are `heavier` than those of the URDF, whose gripper was not at zero when it was recorded."""
     record(robot, heavier * robot.parameters, swing).write_csv(folder / "run.csv")
     recording = Recording.read(folder / "run.csv", robot.joint_names)
     identification = LinkIdentification(robot.with_posture({}), friction=known.FRICTION, prior_weight=1.0)
-    return identify_links(identification, [recording], folder)
+    return identify("links", identification, [recording], folder)
 
 
 @pytest.mark.parametrize(("name", "heavier"), [("panda with fingers", 0.6), ("gripper in the middle", 1.4)])
@@ -44,7 +44,7 @@ def test_pinocchio_reads_the_model_with_the_gripper_where_it_was(name, heavier, 
     robot = gripper_arm(name)
     job = identified(robot, tmp_path, heavier)
     assert job.result.robot.parameters == pytest.approx(robot.parameters, abs=1e-9)
-    arm = PinocchioArm(job.urdf.read_text(), robot.joint_names, robot.gravity, robot.posture)
+    arm = PinocchioArm(job.files["urdf"].read_text(), robot.joint_names, robot.gravity, robot.posture)
     q, qd, qdd = np.random.default_rng(4).normal(size=(3, 20, robot.n_joints))
     for motion in ((q, 0 * q, 0 * q), (q, qd, qdd)):
         model = robot.inverse_dynamics(*motion, job.result.parameters)
@@ -62,7 +62,7 @@ def test_what_the_file_is_off_by_where_the_gripper_moved_is_said(tmp_path):
     assert remark in load_identified(job.identified)["remarks"]
     said = float(re.search(r"gravity torque by up to (\S+) \(", remark)[1])
     postures = [{"slide": 0.3 + a, "other_slide": 0.17 + b} for a in (-0.05, 0.05) for b in (-0.05, 0.05)]
-    text = job.urdf.read_text()
+    text = job.files["urdf"].read_text()
     arms = [PinocchioArm(text, robot.joint_names, robot.gravity, posture) for posture in postures]
     q = np.random.default_rng(4).uniform(-2, 2, size=(200, robot.n_joints))
     model = robot.gravity_torque(q, job.result.parameters)

@@ -108,7 +108,7 @@ def test_settings_reach_the_identification(start):
     bench = start(
         estimator="weighted", torque_gain_error=0.02, cutoff=6.0, motion_cutoff=20.0, friction="none", coupled="['a,b']"
     )
-    identification = bench.node._job.args[0]
+    identification = bench.node._job.args[1]
     assert identification.estimator == "weighted"
     assert identification.torque_gain_error == 0.02
     assert (identification.cutoff, identification.motion_cutoff) == (6.0, 20.0)
@@ -117,7 +117,7 @@ def test_settings_reach_the_identification(start):
 
 
 def test_what_is_not_given_is_chosen_from_the_data(start):
-    identification = start(prior_weight=".nan", friction="auto").node._job.args[0]
+    identification = start(prior_weight=".nan", friction="auto").node._job.args[1]
     assert (identification.prior_weight, identification.cutoff, identification.motion_cutoff) == (None, None, None)
     assert identification.friction == "auto"
 

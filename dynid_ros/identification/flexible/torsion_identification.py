@@ -22,6 +22,7 @@ from dynid_ros.identification.flexible.torsion_terms import (
     torsion_cutoff,
     torsion_run,
 )
+from dynid_ros.identified.flexible_joints import torsion_entry
 from dynid_ros.recording import Recording
 
 # Torsion of joints as identified: prediction, and what may be said of stiffness.
@@ -65,6 +66,22 @@ class JointTorsion:
     def delay(self) -> float:
         """Torsion per velocity, s: how much later the link encoder is read, and next to it b / k."""
         return float(self.coefficients[columns_of(self.terms, "velocity")[0]])
+
+    def entry(self) -> dict:
+        """Entry of section `torsion`."""
+        return torsion_entry(
+            stiffness=self.stiffness.value,
+            interval=self.stiffness.interval,
+            reason=self.stiffness.reason,
+            numbers={
+                "zero": self.zero,
+                "delay": self.delay,
+                "torsion_rms": self.torsion_rms,
+                "held_out_rms": self.held_out_rms,
+            },
+            terms=self.sets[0].terms,
+            ripples=[(ripple.frequency, ripple.amplitude, ripple.phase) for ripple in self.ripples],
+        )
 
     def smooth(self, run: TorsionRun, joint: int) -> NDArray:
         """(M,) torsion by the terms, without zero and ripple, rad."""

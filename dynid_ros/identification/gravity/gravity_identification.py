@@ -1,7 +1,8 @@
 """Gravity parameters from static torques (Ma & Hollerbach 1996), one joint at a time or all at once."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from contextlib import suppress
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +29,7 @@ from dynid_ros.identification.static_samples import (
 from dynid_ros.model import RobotModel
 from dynid_ros.model.gravity import GravityModel
 from dynid_ros.recording import Recording
-from dynid_ros.settings import check, setting
+from dynid_ros.settings import check, part, setting
 
 # How uncertain moments are, where residuals are friction that the model lacks.
 
@@ -128,7 +129,7 @@ class GravityIdentification:
     torque_offset: bool = setting(True, "estimate a constant torque sensor offset per joint; else they are zeroed")
     samples: str = setting("static", "static: dwells; slow: slow motion; both", choices=KINDS)
     own_torque_only: bool = False
-    rules: SampleRules = field(default_factory=SampleRules)
+    rules: SampleRules = part(SampleRules)
 
     def __post_init__(self) -> None:
         check(self, IdentificationError)
@@ -143,7 +144,19 @@ class GravityIdentification:
         """
         if not recordings:
             raise IdentificationError("fit needs at least one recording")
-        return self.fit_samples(self.extract(*recordings), tuple(recording.source for recording in recordings))
+        try:
+            return self.fit_samples(self.extract(*recordings), tuple(recording.source for recording in recordings))
+        except IdentificationError as error:
+            stretches = 0
+            if self.samples == "static":
+                with suppress(IdentificationError):
+                    stretches = len(replace(self, samples="slow").extract(*recordings))
+            if not stretches:
+                raise
+            raise IdentificationError(
+                f"{str(error).rstrip('.')}. But it moves slowly, below {self.rules.slow_velocity:g} per s, in "
+                f"{stretches} stretches; to identify from these: --samples slow (node: samples:=slow)"
+            ) from error
 
     def extract(self, *recordings: Recording) -> Samples:
         """Static and slow samples of the recordings, joints in the model's order.

@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, Protocol
 
 import yaml
 from rclpy.callback_groups import ReentrantCallbackGroup
@@ -18,16 +17,18 @@ from std_msgs.msg import Float32, String
 from std_srvs.srv import Trigger
 
 from dynid_ros.errors import DynidError
+from dynid_ros.jobs.identification import KINDS, Job
+from dynid_ros.jobs.identification import identify as run_kind
 from dynid_ros.model import RobotModel
 from dynid_ros.nodes.shared.diagnostics import ERROR, OK, Diagnostics, Status
-from dynid_ros.nodes.shared.parameters import NodeParameter, current, declare
+from dynid_ros.nodes.shared.parameters import NodeParameter, current, declare, given, parameters_of
 from dynid_ros.nodes.shared.process import Background, answer, answer_later
 from dynid_ros.nodes.shared.robot_description import ROBOT_PARAMETERS, robot_model
 from dynid_ros.nodes.shared.topics import LATCHED
 from dynid_ros.progress import Cancelled, Watch, watching
 from dynid_ros.recording import Recording
-from dynid_ros.recording.checks.finding import Finding
 from dynid_ros.recording.effort import EffortConvention
+from dynid_ros.settings import made, settings_of
 
 WHICH_RECORDING = (
     NodeParameter(
@@ -69,26 +70,21 @@ SHOWN_WARNINGS = 6
 """Warnings that `~/state` shows; the answer of `~/identify` and the report have all of them."""
 
 
-class Job(Protocol):
-    """What a job of `dynid_ros.jobs` leaves."""
-
-    @property
-    def result(self) -> Any:
-        """What was found; most have a condition number, and `document`, the content of `identified.yaml`."""
-
-    @property
-    def findings(self) -> Sequence[Finding]:
-        """What the sanity check found."""
-
-    def document(self) -> dict:
-        """Content of `identified.yaml`, and the warnings of the sanity check."""
-
-    def summary(self) -> str:
-        """Lines of text."""
-
-
 Identify = Callable[[Sequence[Recording], str, Sequence[Recording]], Job]
 """A job with its settings: takes recordings, output folder and recordings to validate on."""
+
+
+def parameters_of_kind(kind: str, files: str = "identified.yaml and report.html") -> tuple[NodeParameter, ...]:
+    """Return the parameters of a node that identifies what a key of `jobs.identification.KINDS` names."""
+    settings = parameters_of(settings_of(KINDS[kind].load("estimator")))
+    return (*RECORDING_PARAMETERS, *settings, NodeParameter("output", "dynid_results", f"folder for {files}"))
+
+
+def job_of_kind(kind: str) -> Callable[[RobotModel, SimpleNamespace], Identify]:
+    """Return what makes the job of the values of `parameters_of_kind`; it raises DynidError for a senseless setting."""
+    estimator = KINDS[kind].load("estimator")
+    settings = settings_of(estimator)
+    return lambda robot, parameters: partial(run_kind, kind, made(estimator, given(settings, parameters), robot))
 
 
 class IdentificationNode(Node):
@@ -165,7 +161,7 @@ class IdentificationNode(Node):
         self._outcome = (OK, "identified" if condition is None else f"identified, condition number {self._condition}")
         document = getattr(job.result, "document", job.document)()
         self.result.publish(String(data=yaml.safe_dump(document, sort_keys=False)))
-        if not (missing := getattr(job, "missing", ())):
+        if not (missing := job.missing):
             self._state.publish(String(data=self._answer(job)))
         self._progress.publish(Float32(data=1.0))
         self._take(job)
