@@ -22,7 +22,8 @@ class Setting:
 
     Attributes:
         name: of the field.
-        default: None stands for "chosen by the program"; a tuple without parts is a list of texts.
+        default: None stands for "chosen by the program"; a tuple without parts is a list of texts, or of numbers: one
+            for all joints, or one per joint.
         help: what it is, without unit, choices and default.
         unit: of a number.
         choices: all values that there are, of a text; an empty default is allowed besides.
@@ -57,7 +58,12 @@ class Setting:
     @property
     def is_texts(self) -> bool:
         """Whether its value is a list of texts, with commas between where it is one text, or of tuples of texts."""
-        return isinstance(self.default, tuple) and not (self.parts and self.default)
+        return isinstance(self.default, tuple) and not (self.is_numbers or (self.parts and self.default))
+
+    @property
+    def is_numbers(self) -> bool:
+        """Whether its value is a list of numbers, of any length."""
+        return isinstance(self.default, tuple) and not self.parts and isinstance((*self.default, "")[0], float)
 
     @property
     def description(self) -> str:

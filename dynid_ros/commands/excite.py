@@ -3,22 +3,33 @@
 import argparse
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from numpy.typing import NDArray
 
 from dynid_ros.commands.answers import Answer
 from dynid_ros.commands.options import add_json, add_reading, add_robot
 from dynid_ros.errors import TrajectoryError
-from dynid_ros.information.criteria import CRITERIA
 from dynid_ros.information.steady_state import FlexibleJoints
 from dynid_ros.jobs.excitation import excite
-from dynid_ros.jobs.experiments import CLEARANCE, FLEXIBLE, FLOOR_HEIGHT, KINDS, flexible_prior, surroundings
+from dynid_ros.jobs.experiments import (
+    CLEARANCE,
+    FLEXIBLE,
+    FLOOR_HEIGHT,
+    KINDS,
+    PRIOR,
+    MotionSettings,
+    flexible_prior,
+    owners_of,
+    surroundings,
+)
 from dynid_ros.jobs.inputs import read_recordings, read_robot
 from dynid_ros.jobs.joint_values import joint_values
 from dynid_ros.jobs.judging import judge
 from dynid_ros.jobs.progress import progress
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
+from dynid_ros.settings import Setting, settings_of
 from dynid_ros.trajectories import MotionLimits, Trajectory
 
 LIMITS = {
@@ -30,39 +41,8 @@ LIMITS = {
     "torque_limits": "N m (N); default: the URDF's",
 }
 WRITTEN = ("trajectory", "trajectory_csv", "plan", "report")
-PER_JOINT = {
-    "noise": "standard deviation of the torques, N m (N)",
-    "position_margin": "distance kept from position limits, rad (m)",
-    "approach": "distance from which joints come to a pose, rad (m)",
-}
-PRIOR = {
-    "stiffness": "of the springs, N m/rad (N/m)",
-    "motor_inertia": "seen from the links, kg m^2 (kg)",
-    "motor_viscous": "on the motors' side, N m s/rad (N s/m)",
-    "coulomb": "on the links' side, N m (N)",
-    "viscous": "on the links' side, N m s/rad (N s/m); all that keeps a resonance finite, Coulomb friction aside",
-}
-NUMBERS = {
-    "base_frequency": (float, "of the first harmonic, Hz; a period takes one over it"),
-    "harmonics": (int, "of the base frequency"),
-    "periods": (int, "how often the period is repeated"),
-    "design_time": (float, "s, for the search"),
-    "workers": (int, "processes that search; 0: one per core, up to 4"),
-    "seed": (int, "of the random numbers"),
-    "starts": (int, "most searches; with it the motion is the same again"),
-    "speed_fraction": (float, "part of the velocity limits used in the motion"),
-    "travel_speed_fraction": (float, "part of the velocity limits used on the way between its parts"),
-    "torque_fraction": (float, "part of the torque limits that the URDF's masses may need"),
-    "steps": (int, "rests of a joint in each direction"),
-    "dwell": (float, "each rest, s"),
-    "sweep": (float, "largest range of a rotation, rad"),
-    "poses_per_joint": (int, "rotations of each joint, with different poses of the others"),
-    "cycles": (int, "of each sine"),
-    "amplitude": (float, "largest part of what is free for a joint"),
-    "count": (int, "of poses"),
-    "reach": (float, "largest angle of the tool to either side, rad"),
-    "repeats": (int, "quick turns about each axis"),
-}
+SETTINGS = {each.name: each for each in settings_of(MotionSettings) if each.name not in (*PRIOR, "offsets")}
+PER_JOINT = tuple(name for name, each in SETTINGS.items() if each.is_numbers and name != "frequencies")
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -83,16 +63,12 @@ def add(parser: argparse.ArgumentParser) -> None:
         limits.add_argument(_option(name), metavar="V", help=what)
     _add_surroundings(parser.add_argument_group("workspace"))
     settings = parser.add_argument_group("settings of the motion", "by default those of its kind")
-    settings.add_argument("--criterion", choices=CRITERIA, help="fourier: what is made as small as can be")
-    settings.add_argument("--frequencies", metavar="HZ", help="joint_by_joint: of the sines, with commas between")
-    for name, what in PER_JOINT.items():
-        settings.add_argument(_option(name), metavar="V", help=f"{what}, per joint{_owners(name)}")
-    for name, (kind, what) in NUMBERS.items():
-        settings.add_argument(_option(name), type=kind, metavar="N", help=f"{what}{_owners(name)}")
+    for each in SETTINGS.values():
+        _add_setting(settings, each)
     flexible = parser.add_argument_group("flexible joints", "what is known beforehand, 30 % off if need be; per joint")
     flexible.add_argument("--model", type=Path, metavar="FILE", help="identified.yaml of flexible joints")
-    for name, what in PRIOR.items():
-        flexible.add_argument(_option(name), metavar="V", help=f"{what}; default: as in --model")
+    for each in settings_of(MotionSettings, only=PRIOR):
+        _add_setting(flexible, each, "; default: as in --model")
     flexible.add_argument("--held", metavar="JOINT=Q", help="joints that brakes hold, with commas between, and where")
     others = parser.add_argument_group("recordings")
     others.add_argument(
@@ -109,6 +85,20 @@ def add(parser: argparse.ArgumentParser) -> None:
     add_reading(others)
     add_json(parser)
     parser.set_defaults(command=_excite)
+
+
+def _add_setting(group: argparse._ArgumentGroup, setting: Setting, otherwise: str = "") -> None:
+    """Add an option without a default: each motion has its own."""
+    owners = owners_of(setting.name)
+    text = setting.description.partition("; nan:")[0].partition("; default:")[0]
+    kind: dict[str, Any] = {"metavar": setting.symbol or "V"}
+    if setting.choices:
+        kind = {"choices": setting.choices}
+    elif setting.is_number:
+        kind = {"metavar": "N", "type": int if isinstance(setting.default, int) else float}
+    text += ", per joint" if setting.name in PER_JOINT else ""
+    text += f" ({', '.join(owners)})" if owners else ""
+    group.add_argument(_option(setting.name), help=text + otherwise, **kind)
 
 
 def _add_surroundings(group: argparse._ArgumentGroup) -> None:
@@ -155,12 +145,11 @@ def _excite(options: argparse.Namespace) -> Answer:
         options.output,
         target=options.target,
         recorded=recordings,
-        criterion=options.criterion,
         joints=_prior(options, robot),
         held=_per_joint(options, robot, ["held"])["held"],
         frequencies=None if options.frequencies is None else joint_values(options.frequencies, (), "frequencies"),
         **_per_joint(options, robot, PER_JOINT),
-        **{name: getattr(options, name) for name in NUMBERS},
+        **{name: getattr(options, name) for name, each in SETTINGS.items() if not each.is_numbers},
     )
     return Answer(job.summary(), job.document(), dict(zip(WRITTEN, job.files, strict=True)))
 
@@ -206,9 +195,3 @@ def _per_joint(options: argparse.Namespace, robot: RobotModel, names: Iterable[s
 
 def _option(name: str) -> str:
     return f"--{name.replace('_', '-')}"
-
-
-def _owners(name: str) -> str:
-    """The motions that have a setting, where not all do."""
-    owners = [kind for kind, described in KINDS.items() if name in described.settings]
-    return "" if len(owners) == len(KINDS) else f" ({', '.join(owners)})"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import nan
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,11 +20,13 @@ from dynid_ros.excitation.payload_motion import PayloadMotion
 from dynid_ros.excitation.pose_set import PoseSet
 from dynid_ros.identified.flexible_joints import joint_parameters
 from dynid_ros.identified.identified_file import load_identified
+from dynid_ros.information.criteria import CRITERIA
 from dynid_ros.information.steady_state import FlexibleJoints, proposed_base_frequency, resonance
 from dynid_ros.information.torque_information import InformationSource
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
 from dynid_ros.recording.uniform_motion import LinkSignals
+from dynid_ros.settings import setting
 from dynid_ros.trajectories import MotionLimits, Workspace
 
 # A motion for flexible joints, from what is known of them beforehand: an earlier `identified.yaml`, or arguments.
@@ -193,6 +197,66 @@ KINDS = {
     "payload": Kind(PayloadMotion, "load", ("load",), ("dwell", "reach", "repeats", "pose", *GUARDS)),
     "poses": Kind(PoseSet, "gravity", ("gravity", "load"), ("count", "dwell", "approach", "seed", "offsets", *GUARDS)),
 }
+
+
+@dataclass(frozen=True)
+class MotionSettings:
+    """Settings of motions, by the names in `KINDS` and `PRIOR`; who takes none of them has those of each experiment."""
+
+    steps: int = setting(7, "dwells per rotation, or of a joint, in each direction")
+    dwell: float = setting(0.5, "dwell at each step or pose", unit="s")
+    approach: Sequence[float] = setting((0.05,), "distance from which each joint comes to a dwell, rad (m)")
+    sweep: float = setting(6.28, "largest range of a rotation", unit="rad")
+    poses_per_joint: int = setting(1, "rotations of each joint, with different poses of the others")
+    base_frequency: float | None = setting(
+        None,
+        "of the first harmonic, Hz; a period takes 1 / base_frequency; default: 0.05, of flexible joints by their "
+        "resonances",
+    )
+    harmonics: int = setting(10, "number of harmonics of the base frequency, at least 2")
+    periods: int = setting(1, "how often the period is repeated")
+    criterion: str = setting("determinant", f"what is minimised: {', '.join(CRITERIA)}", choices=CRITERIA)
+    noise: Sequence[float] = setting(
+        (nan,), "standard deviation of the torques' noise, N m (N); nan: in proportion to their limits"
+    )
+    design_time: float = setting(30.0, "time for the search, s; 0: the best of a few random motions")
+    starts: int = setting(
+        0, "searches at most, each from another motion, with which the motion is the same again; 0: as time allows"
+    )
+    workers: int = setting(0, "processes that search; 0: one per core, up to 4")
+    stiffness: Sequence[float] = setting((nan,), "of the springs, N m/rad (N/m); nan: as in flexible_file")
+    motor_inertia: Sequence[float] = setting((nan,), "seen from the links, kg m^2 (kg); nan: as in flexible_file")
+    motor_viscous: Sequence[float] = setting((nan,), "on the motors' side, N m s/rad (N s/m); nan: as in flexible_file")
+    coulomb: Sequence[float] = setting((nan,), "on the links' side, N m (N); nan: as in flexible_file")
+    viscous: Sequence[float] = setting(
+        (nan,),
+        "on the links' side, N m s/rad (N s/m), which, but for Coulomb friction, alone keeps a resonance finite; nan: "
+        "as in flexible_file",
+    )
+    seed: int = setting(0, "of the random numbers; another one gives another motion")
+    frequencies: Sequence[float] = setting(
+        (0.1, 0.4), "of the sines, Hz; each joint moves at each of them", symbol="HZ"
+    )
+    cycles: int = setting(3, "of each sine at full amplitude")
+    amplitude: float = setting(0.9, "largest part of what is free for a joint that is used, up to 1")
+    reach: float = setting(1.57, "largest angle of the tool to either side", unit="rad")
+    repeats: int = setting(2, "how often the tool turns about each of its axes")
+    count: int = setting(15, "how many poses are visited")
+    offsets: bool = setting(True, "whether torque offsets must be distinguished from gravity")
+    position_margin: Sequence[float] = setting((0.05,), "distance kept from position limits, rad (m)")
+    speed_fraction: float = setting(0.5, "part of the velocity limits used in the motion")
+    travel_speed_fraction: float = setting(
+        0.25, "part of the velocity limits used on the way to it and between its parts"
+    )
+    torque_fraction: float = setting(0.8, "part of the torque limits that the nominal model may use")
+
+
+def owners_of(name: str) -> tuple[str, ...]:
+    """Return the kinds of motion that have a setting; none: all."""
+    owners = [kind for kind, described in KINDS.items() if name in described.settings]
+    if name in PRIOR or name in (*SERIES, *SEARCH):
+        owners.insert(1 if owners else 0, FLEXIBLE)
+    return () if name in GUARDS else tuple(owners)
 
 
 def make_experiment(

@@ -16,19 +16,23 @@ from dynid_ros.excitation.joint_by_joint import SINUSOID, STEPS
 from dynid_ros.excitation.parallel_search import Progress
 from dynid_ros.jobs.experiments import (
     FLEXIBLE,
+    GUARDS,
     KINDS,
     PRIOR,
+    MotionSettings,
     flexible_motion,
     flexible_prior,
     make_experiment,
+    owners_of,
     recorded_information,
 )
 from dynid_ros.jobs.inputs import checked
 from dynid_ros.model import RobotModel
 from dynid_ros.nodes.experiment.safety import Safety
-from dynid_ros.nodes.shared.parameters import NodeParameter
+from dynid_ros.nodes.shared.parameters import NodeParameter, parameters_of
 from dynid_ros.nodes.shared.robot_description import ROBOT_PARAMETERS
 from dynid_ros.recording import Recording
+from dynid_ros.settings import Setting, settings_of
 from dynid_ros.trajectories.limits import per_joint
 
 # Parameters of the excitation node.
@@ -37,69 +41,20 @@ from dynid_ros.trajectories.limits import per_joint
 TRAJECTORY_TOPIC = "joint_trajectory_controller/joint_trajectory"
 
 EACH = "; one value for all joints, or one per joint in the model's order"
-SHARED = (
-    NodeParameter("position_margin", [0.05], f"distance kept from position limits, rad (m){EACH}"),
-    NodeParameter("speed_fraction", 0.5, "part of the velocity limits used in the motion"),
-    NodeParameter("travel_speed_fraction", 0.25, "part of the velocity limits used on the way to it"),
-    NodeParameter("torque_fraction", 0.8, "part of the torque limits that the nominal model may use"),
-)
-STATIC = (
-    NodeParameter("steps", 7, "static_rotation, joint_by_joint: rests per rotation and direction"),
-    NodeParameter("dwell", 0.5, "static_rotation, joint_by_joint, payload, poses: rest at each step or pose, s"),
-    NodeParameter(
-        "approach", [0.05], f"static_rotation, poses: distance from which each joint comes to a dwell, rad (m){EACH}"
-    ),
-    NodeParameter("sweep", 6.28, "static_rotation: largest range of a rotation, rad"),
-    NodeParameter("poses_per_joint", 1, "static_rotation: rotations of each joint, with different poses of the others"),
-)
-PARAMETERS_FOURIER = (
-    NodeParameter(
-        "base_frequency",
-        math.nan,
-        "fourier, flexible: of the first harmonic, Hz; a period takes 1 / base_frequency; nan: 0.05, of flexible "
-        "joints by their resonances",
-    ),
-    NodeParameter("harmonics", 10, "fourier, flexible: number of harmonics, at least 2"),
-    NodeParameter("periods", 1, "fourier, flexible: how often the period is repeated"),
-    NodeParameter(
-        "criterion", "determinant", "fourier, flexible: what is minimised: determinant, condition, condition_unscaled"
-    ),
-    NodeParameter(
-        "noise", [math.nan], f"fourier, flexible: noise of the torques, N m (N); NaN: as their limits are{EACH}"
-    ),
-    NodeParameter(
-        "design_time", 30.0, "fourier, flexible: time for the search, s; 0: the best of a few random motions"
-    ),
-    NodeParameter(
-        "starts", 0, "fourier, flexible: searches, at most, each from another motion; 0: as many as there is time for"
-    ),
-    NodeParameter("workers", 0, "fourier, flexible: processes that search; 0: one per core, up to 4"),
-    NodeParameter("recordings", [""], "fourier: recordings of the arm, which the motion is to add to; empty: none"),
-)
-PARAMETERS_FLEXIBLE = (
-    NodeParameter("flexible_file", "", "flexible: identified.yaml with what is known of the joints; empty: none"),
-    NodeParameter("stiffness", [math.nan], f"flexible: of the springs, N m/rad; nan: as in flexible_file{EACH}"),
-    NodeParameter("motor_inertia", [math.nan], f"flexible: at the link, kg m^2; nan: as in flexible_file{EACH}"),
-    NodeParameter("motor_viscous", [math.nan], f"flexible: on the motors' side, N m s/rad; nan: as in the file{EACH}"),
-    NodeParameter("coulomb", [math.nan], f"flexible: on the links' side, N m; nan: as in flexible_file{EACH}"),
-    NodeParameter("viscous", [math.nan], f"flexible: on the links' side, N m s/rad; nan: as in flexible_file{EACH}"),
-    NodeParameter("held", [math.nan], "flexible: where brakes hold a joint, rad, one per joint; nan: it moves"),
-)
-SINGLE = (
-    NodeParameter("joint_motion", "sinusoid", "joint_by_joint: sinusoid or steps"),
-    NodeParameter("joints", [""], "joint_by_joint: those that move, in that order; empty: all, from tip to base"),
-    NodeParameter("frequencies", [0.1, 0.4], "joint_by_joint: of the sines, Hz; each joint moves at each of them"),
-    NodeParameter("cycles", 3, "joint_by_joint: of a sine at full amplitude"),
-    NodeParameter("amplitude", 0.9, "joint_by_joint: largest part of what is free for a joint that is used, up to 1"),
-)
-PARAMETERS_PAYLOAD = (
-    NodeParameter("reach", 1.57, "payload: largest angle of the tool to either side, rad"),
-    NodeParameter("turns", 2, "payload: how often the tool turns about each of its axes"),
-)
-POSES = (
-    NodeParameter("count", 15, "poses: how many are visited"),
-    NodeParameter("offsets", True, "poses: whether torque offsets must be distinguished from gravity"),
-)
+
+
+def _settings(*names: str) -> tuple[NodeParameter, ...]:
+    """Return the parameters of settings of motions, which say whose they are."""
+    return tuple(map(_parameter, settings_of(MotionSettings, only=names)))
+
+
+def _parameter(setting: Setting) -> NodeParameter:
+    (made,) = parameters_of([setting])
+    owners = owners_of(setting.name)
+    each = EACH if setting.is_numbers and setting.name != "frequencies" else ""
+    return replace(made, description=f"{', '.join(owners)}{': ' * bool(owners)}{made.description}{each}")
+
+
 MOTION_PARAMETERS = tuple(
     replace(parameter, adjustable=True)
     for parameter in (
@@ -112,17 +67,22 @@ MOTION_PARAMETERS = tuple(
         NodeParameter("motion_file", "", "file: dynid-trajectory/1, as trajectory_file, or dynid-fourier/1, as ~/plan"),
         NodeParameter("repeats", 1, "how often the whole motion is made, with a safe way back in between"),
         NodeParameter("target", "", "fourier, poses: links, gravity or load; empty: links (fourier), gravity (poses)"),
-        *STATIC,
-        *PARAMETERS_FOURIER,
-        *PARAMETERS_FLEXIBLE,
-        NodeParameter("seed", 0, "fourier, flexible, poses: of the random numbers; another one gives another motion"),
-        *SINGLE,
+        *_settings("steps", "dwell", "approach", "sweep", "poses_per_joint", "base_frequency", "harmonics", "periods"),
+        *_settings("criterion", "noise", "design_time", "starts", "workers"),
+        NodeParameter("recordings", [""], "fourier: recordings of the arm, which the motion is to add to; empty: none"),
+        NodeParameter("flexible_file", "", "flexible: identified.yaml with what is known of the joints; empty: none"),
+        *_settings(*PRIOR),
+        NodeParameter("held", [math.nan], "flexible: where brakes hold a joint, rad, one per joint; nan: it moves"),
+        *_settings("seed"),
+        NodeParameter("joint_motion", "sinusoid", "joint_by_joint: sinusoid or steps"),
+        NodeParameter("joints", [""], "joint_by_joint: those that move, in that order; empty: all, from tip to base"),
+        *_settings("frequencies", "cycles", "amplitude"),
         NodeParameter(
             "pose", [math.nan], "joint_by_joint, payload: where the others hold, rad (m), one per joint; nan: choose"
         ),
-        *PARAMETERS_PAYLOAD,
-        *POSES,
-        *SHARED,
+        *_settings("reach"),
+        *(replace(each, name="turns") for each in _settings("repeats")),
+        *_settings("count", "offsets", *GUARDS),
         NodeParameter("trajectory_file", "", "YAML file to which ~/design writes the motion; empty: none"),
     )
 )

@@ -46,6 +46,8 @@ def _parameter(setting: Setting) -> NodeParameter:
     default = setting.default
     if setting.is_texts:
         default = list(default) or [""]
+    elif setting.is_numbers:
+        default = list(default)
     elif setting.parts:
         default = [math.nan] * len(setting.parts) if default is None else list(default)
     elif default is None:
