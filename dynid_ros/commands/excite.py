@@ -67,8 +67,9 @@ def add(parser: argparse.ArgumentParser) -> None:
         _add_setting(settings, each)
     flexible = parser.add_argument_group("flexible joints", "what is known beforehand, 30 % off if need be; per joint")
     flexible.add_argument("--model", type=Path, metavar="FILE", help="identified.yaml of flexible joints")
-    for each in settings_of(MotionSettings, only=PRIOR):
-        _add_setting(flexible, each, "; default: as in --model")
+    for each in settings_of(MotionSettings):
+        if each.name in PRIOR:
+            _add_setting(flexible, each, "; default: as in --model")
     flexible.add_argument("--held", metavar="JOINT=Q", help="joints that brakes hold, with commas between, and where")
     others = parser.add_argument_group("recordings")
     others.add_argument(

@@ -45,7 +45,8 @@ EACH = "; one value for all joints, or one per joint in the model's order"
 
 def _settings(*names: str) -> tuple[NodeParameter, ...]:
     """Return the parameters of settings of motions, which say whose they are."""
-    return tuple(map(_parameter, settings_of(MotionSettings, only=names)))
+    known = {each.name: each for each in settings_of(MotionSettings)}
+    return tuple(_parameter(known[name]) for name in names)
 
 
 def _parameter(setting: Setting) -> NodeParameter:
