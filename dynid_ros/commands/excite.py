@@ -8,7 +8,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from dynid_ros.commands.answers import Answer
-from dynid_ros.commands.options import add_json, add_reading, add_robot
+from dynid_ros.commands.options import add_json, add_reading, add_robot, joint_values
 from dynid_ros.errors import TrajectoryError
 from dynid_ros.information.steady_state import FlexibleJoints
 from dynid_ros.jobs.excitation import excite
@@ -24,7 +24,6 @@ from dynid_ros.jobs.experiments import (
     surroundings,
 )
 from dynid_ros.jobs.inputs import read_recordings, read_robot
-from dynid_ros.jobs.joint_values import joint_values
 from dynid_ros.jobs.judging import judge
 from dynid_ros.jobs.progress import progress
 from dynid_ros.model import RobotModel

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from dynid_ros.commands.options import joint_values
 from dynid_ros.errors import TrajectoryError
-from dynid_ros.jobs.joint_values import joint_values
 
 NAMES = ("base", "elbow", "a=b")
 

@@ -1,0 +1,186 @@
+"""Another identification is an estimator, its section, its report, a line in the table of kinds and a short node."""
+
+import importlib
+import sys
+from pathlib import Path
+
+import pytest
+
+rclpy = pytest.importorskip("rclpy")
+
+from command_line import URDF, run  # noqa: E402
+from gravity_experiment import demo_recording  # noqa: E402
+from html_page import Page, assert_self_contained  # noqa: E402
+from identification_bench import IdentificationBench  # noqa: E402
+
+import docs.generate_parameters as generate  # noqa: E402
+import dynid_ros.nodes  # noqa: E402
+from dynid_ros.identified.identified_file import load_identified  # noqa: E402
+from dynid_ros.jobs.identification import KINDS, Kind  # noqa: E402
+
+ESTIMATOR = '''
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dynid_ros.errors import IdentificationError
+from dynid_ros.identified.identified_file import new_document, save_identified
+from dynid_ros.identified.validation import validate_torque
+from dynid_ros.model import RobotModel
+from dynid_ros.settings import check, setting
+from toy.section import bias_section
+
+
+@dataclass
+class BiasIdentification:
+    """Mean torque of each joint."""
+
+    robot: RobotModel
+    trimmed: float = setting(0.0, "share of the samples left out at both ends", least=0)
+    center: str = setting("mean", "what the middle is", choices=("mean", "median"))
+
+    def __post_init__(self):
+        check(self, IdentificationError)
+
+    def fit(self, *recordings):
+        torque = np.sort(np.concatenate([one.torque for one in recordings]), axis=0)
+        skip = int(self.trimmed * len(torque))
+        kept = torque[skip : len(torque) - skip]
+        return BiasResult(self.robot, getattr(np, self.center)(kept, axis=0), [one.source for one in recordings],
+                          {"trimmed": self.trimmed, "center": self.center})
+
+
+@dataclass
+class BiasResult:
+    robot: RobotModel
+    bias: np.ndarray
+    sources: list
+    settings: dict
+    missing: tuple = field(default=())
+    condition_number: float = 1.0
+
+    def summary(self):
+        return "\\n".join(f"{name} {value:.3f}" for name, value in zip(self.robot.joint_names, self.bias))
+
+    def document(self):
+        return new_document(self.robot, self.sources, self.settings) | bias_section(self.robot.joint_names, self.bias)
+
+    def save(self, path, validations=()):
+        return save_identified(path, self.document() | {"validation": [one.document() for one in validations]})
+
+    def validate(self, other):
+        return validate_torque(other.source, self.robot.joint_names, other.torque, 0 * other.torque + self.bias)
+'''
+SECTION = """
+def bias_section(joints, bias):
+    return {"bias": {joint: float(value) for joint, value in zip(joints, bias)}}
+"""
+REPORT = """
+from dynid_ros.report.page import Section, Table, Tile, agreement_table, result_page
+
+
+def write_result_report(path, result, fitted, unseen, validations):
+    rows = [(name, f"{value:.3f}") for name, value in zip(result.robot.joint_names, result.bias)]
+    return result_page(
+        "Bias",
+        "Identification of bias",
+        result.robot,
+        sentences=[f"The bias of {len(rows)} joints was identified."],
+        tiles=[Tile("Joints", str(len(rows)), "with a bias")],
+        sections=[
+            Section("Bias", ["The middle of all torques.", Table(("Joint", ("Bias", "N m")), rows)]),
+            Section("Validation", [agreement_table(one) for one in validations]),
+        ],
+        sources=result.sources,
+        settings=result.settings,
+    ).write(path)
+"""
+NODE = '''"""Node that turns a recording into the bias of each joint."""
+
+from dynid_ros.nodes.identification.identification_node import IdentificationNode, job_of_kind, parameters_of_kind
+from dynid_ros.nodes.shared.process import run
+
+PARAMETERS = parameters_of_kind("bias")
+
+
+class BiasIdentificationNode(IdentificationNode):
+    """Bias of all joints."""
+
+    def __init__(self) -> None:
+        super().__init__("bias_identification", PARAMETERS, job_of_kind("bias"))
+
+
+def main() -> None:
+    """Run the node."""
+    run(BiasIdentificationNode)
+'''
+LINE = Kind(
+    "bias of all joints", "taking the middle", "toy.estimator:BiasIdentification", "toy.report:write_result_report"
+)
+
+
+@pytest.fixture(name="added", autouse=True)
+def fixture_added(tmp_path, monkeypatch):
+    """The toy identification, as long as a test runs; folder of the files."""
+    for name, text in {
+        "toy/__init__.py": "",
+        "toy/estimator.py": ESTIMATOR,
+        "toy/section.py": SECTION,
+        "toy/report.py": REPORT,
+        "nodes/bias_identification.py": NODE,
+    }.items():
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    demo_recording().write_npz(tmp_path / "run.npz")
+    demo_recording(1).write_npz(tmp_path / "other.npz")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setitem(KINDS, "bias", LINE)
+    monkeypatch.setattr(dynid_ros.nodes, "__path__", [*dynid_ros.nodes.__path__, str(tmp_path / "nodes")])
+    yield tmp_path
+    for name in [name for name in sys.modules if name.partition(".")[0] == "toy" or "bias_identification" in name]:
+        del sys.modules[name]
+
+
+def test_the_command_has_it_with_its_settings(added, capsys):
+    assert "bias of all joints" in run(capsys, "identify", "--help")[1]
+    text = run(capsys, "identify", "bias", "--help")[1]
+    assert "--trimmed" in text
+    assert "{mean,median}" in text
+    files = ("--recording", added / "run.npz", "--validate", added / "other.npz", "--output", added / "out")
+    code, out, err = run(capsys, "identify", "bias", "--urdf", URDF, *files, "--center", "median")
+    assert code == 0, err
+    assert "Validation on" in out
+    document = load_identified(added / "out" / "identified.yaml")
+    assert set(document["bias"]) == set(document["robot"]["joints"])
+    assert document["source"]["settings"] == {"trimmed": 0.0, "center": "median"}
+    assert len(document["validation"]) == 1
+    page = Page((added / "out" / "report.html").read_text(encoding="utf-8"))
+    assert_self_contained(page)
+    assert "The bias of 6 joints was identified." in page.text
+    assert f"joint_2 {document['bias']['joint_2']:.3f}".replace("-", "−") in page.text.replace("-", "−")
+    code, _, err = run(capsys, "identify", "bias", "--urdf", URDF, *files, "--trimmed", "-1")
+    assert (code, "trimmed is -1.0; expected a number of 0 or more" in err) == (2, True)
+
+
+def test_the_node_has_it(added, keep):
+    make = importlib.import_module("dynid_ros.nodes.bias_identification").BiasIdentificationNode
+    given = {"robot_description": URDF, "effort_convention": "torque", "output": added / "node", "center": "median"}
+    bench = keep(IdentificationBench(make, recording=added / "run.npz", **given))
+    response = bench.identify()
+    assert response.success, response.message
+    assert bench.result()["bias"] == load_identified(added / "node" / "identified.yaml")["bias"]
+    assert bench.result()["source"]["settings"]["center"] == "median"
+
+
+def test_the_documentation_has_its_parameters(added, monkeypatch):
+    config = added / "config"
+    config.mkdir()
+    (config / "bias_identification.yaml").write_text(generate.parameter_file("bias_identification"), encoding="utf-8")
+    monkeypatch.setattr(generate, "CONFIG", config)
+    text = generate.page()
+    assert "## bias_identification" in text
+    assert "Node that turns a recording into the bias of each joint." in text
+    assert "| `trimmed` | double | `0.0` | share of the samples left out at both ends |" in text
+    assert "`center`" in text
+    assert "trimmed: 0.0" in Path(config / "bias_identification.yaml").read_text(encoding="utf-8")
