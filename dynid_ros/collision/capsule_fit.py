@@ -217,7 +217,7 @@ def _corners(faces: np.ndarray, margins: np.ndarray) -> np.ndarray:
 
 
 def _hull(points: np.ndarray, margin: np.ndarray) -> np.ndarray:
-    """Indices of the points that decide: those on the hull where all margins are equal."""
+    """Indices of the points that bind: those on the hull where all margins are equal."""
     if len(points) < 20 or np.ptp(margin) > 0.0:
         return np.arange(len(points))
     try:

@@ -157,7 +157,7 @@ class Plane:
         bound: where the plane is along the normal, m.
         sign: of the normal along the axis that `violation` gives places on.
         name: what to call it.
-        violation: how to tell a violation, with {name}, {at} (the place, m) and {time}.
+        violation: words for a violation, with {name}, {at} (the place, m) and {time}.
 
     """
 
@@ -216,7 +216,7 @@ OFTEN = 0.02
 def capsule_pairs(placing: Placing, clearance: float, placed: Placed) -> PairChecks:
     """Pairs of capsules on links that are no neighbours in the chain.
 
-    Left out are pairs of capsules that overlap in every pose of `placed`: the parts of two links beside the joint
+    Left out are pairs of capsules that overlap in every pose of `placed`: the parts of two links next to the joint
     between them, which would allow no pose at all. The other capsules of the same two links are still looked at.
     Capsules of links few joints apart that often overlap are looked at more closely, along separating axes. Capsules
     of links two joints apart that are nearer than the clearance by design may come as near as they like, but not
@@ -324,7 +324,7 @@ class Distances:
 STILL = 1e-9
 """A point that moves less stands still, m."""
 PROBES = 16
-"""Poses that tell whether two points always coincide."""
+"""Poses that show whether two points always coincide."""
 
 
 def floor_checks(bodies: Bodies, up: np.ndarray, height: float, points: np.ndarray) -> list[Checks]:

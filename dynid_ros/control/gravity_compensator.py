@@ -266,7 +266,7 @@ class GravityCompensator:
             position: (n,) rad (m) in the model's joint order.
             stamp: s of the driver's clock at which it was taken; None: unknown.
             links: (n,) positions of the links of flexible joints, where they are measured and good.
-            velocity: (n,) rad/s (m/s), where it is measured; the settings tell whether it is needed.
+            velocity: (n,) rad/s (m/s), where it is measured; the settings say whether it is needed.
 
         Returns:
             (n,) N m (N), or None if there is nothing to command.

@@ -114,9 +114,9 @@ class JointSprings:
 
     def __init__(self, joint_names: Sequence[str], springs: Mapping[str, Mapping[str, Any]]) -> None:
         self._names = tuple(joint_names)
-        beside = [name for name in springs if name not in self._names]
-        if beside:
-            raise ControlError(f"springs of joint(s) {', '.join(map(str, beside))}; expected {', '.join(self._names)}")
+        foreign = [name for name in springs if name not in self._names]
+        if foreign:
+            raise ControlError(f"springs of joint(s) {', '.join(map(str, foreign))}; expected {', '.join(self._names)}")
         self._joints = [(i, _deflection(name, springs[name])) for i, name in enumerate(self._names) if name in springs]
 
     @classmethod

@@ -46,7 +46,7 @@ class GravityPicture:
 class GravityView:
     """The arm of a model file, or of its URDF alone.
 
-    Masses are those of the file's links; a gravity identification does not tell them, then they are the URDF's.
+    Masses are those of the file's links; a gravity identification does not give them, then they are the URDF's.
 
     Args:
         robot: the arm.

@@ -1,4 +1,4 @@
-"""PD control about a desired pose and compensation of friction, beside the feed-forward of gravity.
+"""PD control about a desired pose and compensation of friction, added to the feed-forward of gravity.
 
 Ma and Hollerbach (1996), figure 1: position feedback and gravity feed-forward, summed.
 """
@@ -124,7 +124,7 @@ class JointFeedback:
     The desired position goes to its target no faster than the gains allow, so that no target makes the arm jump.
 
     Friction is compensated for by the measured velocity: not at all below half the gains' friction velocity, where
-    noise decides its sign, rising to all of it at the friction velocity. Whatever the velocity and its noise, that is
+    noise sets its sign, rising to all of it at the friction velocity. Whatever the velocity and its noise, that is
     only a part of the joint's own friction, so together they always take energy from the motion: neither noise nor
     delay makes it go on by itself.
 

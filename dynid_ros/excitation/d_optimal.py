@@ -8,13 +8,13 @@ RANK = 1e-6
 WEAK = 1e-6
 """Information assumed beforehand, of one pose's mean: it says which pose to take while parameters are still open."""
 GAIN = 1e-9
-"""Smallest gain in log-determinant that is worth an exchange."""
+"""Smallest gain in log-determinant for which a pose is exchanged."""
 STARTS = 4
-"""Choices drawn at random that are improved too, beside the greedy one."""
+"""Choices drawn at random that are improved too, besides the greedy one."""
 
 
 def whitening_axes(rows: NDArray) -> NDArray:
-    """Axes (k, r) of the r combinations of k parameters that poses with rows (P, m, k) tell: use as rows @ axes.
+    """Axes (k, r) of the r combinations of k parameters that poses with rows (P, m, k) determine: use as rows @ axes.
 
     Columns are brought to unit norm first. In these axes the information of all the poses is the identity, so choices
     compare whatever the units are; it is that of the mean pose times P.
@@ -39,7 +39,7 @@ def condition_number(rows: NDArray) -> float:
 
 
 def rank(rows: NDArray) -> int:
-    """Number of combinations that rows (K, m, r) tell."""
+    """Number of combinations that rows (K, m, r) determine."""
     values = np.linalg.svd(rows.reshape(-1, rows.shape[2]), compute_uv=False)
     return int(np.sum(values > RANK * values.max(initial=0.0)))
 

@@ -139,11 +139,11 @@ class FourierExcitation(GuardedExperiment):
         harmonics: of the base frequency, at least 2.
         periods: how often the period is repeated.
         target: what is asked for: "links", "gravity" or "load" (see `TorqueInformation`).
-        drive: terms of each joint that are asked for beside the links; None: those of the target.
+        drive: terms of each joint that are asked for besides the links; None: those of the target.
         criterion: what is made as small as can be: "determinant", "condition" or "condition_unscaled". Only the first
             rewards a motion for being large.
         noise: standard deviation of the torques, one value or (n,), N m or N; None: in proportion to the torque limits,
-            or alike in all joints where these are not known.
+            or the same in all joints where these are not known.
         columns: parameters that stand for the base parameters; None: our own choice.
         source: what a motion excites, in place of target, drive, noise and columns.
         held: positions of joints that stand still, rad or m; those of the others are sought.

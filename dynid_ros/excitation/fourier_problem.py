@@ -118,7 +118,7 @@ class MotionRoom:
         limits: of position, velocity, acceleration, jerk and torque.
         workspace: where the links may be.
         margin: part of each joint limit that is kept free.
-        clearance: distance kept beside that of the workspace, one value or one for each of its checks, m.
+        clearance: distance kept besides that of the workspace, one value or one for each of its checks, m.
 
     Attributes:
         names: (C,) what each column of the excess is about.

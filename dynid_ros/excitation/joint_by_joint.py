@@ -105,7 +105,7 @@ SHRINK = 0.8
 SHRINKS = 12
 """How often a motion that leaves workspace or torque limits is made smaller, down to a twelfth."""
 LEAST = 1e-3
-"""Smallest swing worth a motion, rad or m."""
+"""Smallest swing that is planned, rad or m."""
 
 
 class JointByJoint(GuardedExperiment):
@@ -113,7 +113,7 @@ class JointByJoint(GuardedExperiment):
 
     A joint swings as a sine at each frequency in turn, as widely as its limits allow, or goes up and down in steps with
     a rest at each. The others hold at `pose`; each joint moves in the middle of what is free for it there. What moves
-    alone shows its own friction, drive and inertia beside a gravity torque that depends on one angle.
+    alone shows its own friction, drive and inertia with a gravity torque that depends on one angle.
 
     Args:
         robot: the arm.

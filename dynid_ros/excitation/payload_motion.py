@@ -129,7 +129,7 @@ class PayloadMotion(GuardedExperiment):
 
     About each axis it first turns as far as the wrist allows, with rests at its ends, which give mass and mass moments.
     Then it turns to and fro just so far that velocity and acceleration limits are both met: rotation about one axis at
-    a time gives the accelerations that moments of inertia need beside gravity (Atkeson, An and Hollerbach 1986). The
+    a time gives the accelerations that moments of inertia need besides gravity (Atkeson, An and Hollerbach 1986). The
     last three revolute joints turn the tool while the others hold, in the pose that shows the ten parameters of the
     load best of those that limits and workspace allow.
 

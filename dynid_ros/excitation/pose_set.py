@@ -1,4 +1,4 @@
-"""Poses at rest that tell gravity parameters best, visited in a short order."""
+"""Static poses that estimate gravity parameters best, visited in a short order."""
 
 from dataclasses import dataclass
 
@@ -45,7 +45,7 @@ class PoseSetPlan(TrajectoryPlan):
         dwells: in order of time.
         target: what the poses are for, "gravity" or "load".
         rank: combinations of parameters and offsets that the poses determine.
-        possible_rank: that poses within the limits can tell.
+        possible_rank: that poses within the limits can determine.
         condition_number: of their regressor, see `pose_choice.condition_number`.
         log_determinant: of their information, see `pose_choice.whitening_axes`.
         warnings: what will weaken the identification, or is not known.
@@ -85,8 +85,8 @@ class PoseSetPlan(TrajectoryPlan):
         """Lines of text: duration, number of poses, rank and condition number, warnings."""
         lines = [
             f"{self.duration:.1f} s, {len(self.poses)} poses, {len(self.dwells)} dwells",
-            f"{self.target}: {self.rank} of {self.possible_rank} combinations of parameters and offsets are told, "
-            f"condition number {self.condition_number:.1f}",
+            f"{self.target}: {self.rank} of {self.possible_rank} combinations of parameters and offsets are "
+            f"determined, condition number {self.condition_number:.1f}",
         ]
         lines += [f"warning: {warning}" for warning in self.warnings]
         return "\n".join(lines)
@@ -210,7 +210,7 @@ class PoseSet(GuardedExperiment):
         axes = whitening_axes(self._rows(self.limits.poses(POSES, self.margin)))
         if axes.shape[1] <= self.offsets * self.robot.n_joints:
             raise TrajectoryError(
-                f"no pose tells of the {self.target}: gravity acts on no joint's torque, or as an offset does"
+                f"no pose shows the {self.target}: gravity acts on no joint's torque, or as an offset does"
             )
         if self.poses is not None:
             self._check_given(self.poses)

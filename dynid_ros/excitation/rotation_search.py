@@ -98,7 +98,7 @@ class RotationSearch:
         """Rotations of `joint`, the one that adds most to the global fit first.
 
         Raises:
-            TrajectoryError: none is possible or worth while; says why.
+            TrajectoryError: none is possible or large enough; says why.
 
         """
         found = self._possible(joint)

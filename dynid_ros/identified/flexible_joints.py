@@ -119,7 +119,7 @@ def joint_parameters(document: dict, robot: RobotModel, names: Collection[str]) 
                     f"{file}: the stiffness of joint '{joint}' is not determined: no motion can be designed by it; "
                     "give one"
                 )
-            # Of friction that is next to nothing an estimate may be below it.
+            # An estimate of negligible friction may be below zero.
             values[i] = max(value, 0.0)
     return found
 

@@ -93,7 +93,7 @@ def dry_torques(own: dict, joint: str, estimate: BaseEstimate) -> dict[str, tupl
     Only of joints with an offset.
 
     Args:
-        own: coefficients by term, None for those that the data do not decide.
+        own: coefficients by term, None for those that the data do not determine.
         joint: whose they are.
         estimate: by the data.
 

@@ -200,7 +200,7 @@ class KnownArm:
 
     @property
     def terms(self) -> NDArray:
-        """(k,) where in the links' parameters, followed by the friction's coefficients, the decided columns are."""
+        """(k,) where in the links' parameters, followed by the friction's coefficients, the determined columns are."""
         links, whole = self.columns.base.columns, self.columns.whole_base([0] * self.model.robot.n_joints).columns
         return np.array([*links, *whole[whole >= self.model.robot.parameters.size]], dtype=int)
 

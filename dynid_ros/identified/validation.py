@@ -18,7 +18,7 @@ class Validation:
         recording: name of the data.
         rms: (n,) of measured less predicted, N m.
         relative_rms: (n,) `rms` over the RMS of the measured torque.
-        r2: (n,) share of the measured torque's variance that is explained.
+        r2: (n,) R² about the mean of the measured torque.
 
     """
 

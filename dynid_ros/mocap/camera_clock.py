@@ -59,7 +59,7 @@ def body_turns(time: NDArray, positions: NDArray) -> NDArray:
 
 
 def _interpolated(time: NDArray, values: NDArray, at: NDArray) -> NDArray:
-    """Values (M, ...) on straight lines between samples; NaN beside a NaN."""
+    """Values (M, ...) on straight lines between samples; NaN next to a NaN."""
     after = np.clip(np.searchsorted(time, at), 1, len(time) - 1)
     share = (at - time[after - 1]) / (time[after] - time[after - 1])
     share = share.reshape(-1, *[1] * (values.ndim - 1))
@@ -95,7 +95,7 @@ def first_clock(
         time: (M,) s, of the camera.
         positions: (M, P, 3) m, NaN where not seen.
         bodies: columns of three or more markers that are rigidly connected, and the index of their link; None: unknown,
-            then the best pair of a body and a link decides.
+            then the best pair of a body and a link is taken.
 
     Raises:
         MocapError: records that do not overlap and do not match.

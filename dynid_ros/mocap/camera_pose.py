@@ -217,7 +217,7 @@ def _step(jacobian: NDArray, residual: NDArray, weights: NDArray, free: int) -> 
 
 
 SMALLEST_LEVER = 2e-3
-"""RMS movement of the markers on their links, m, for a unit of a parameter (rad, m), below which it is not told."""
+"""RMS movement of the markers on their links, m, for a unit of a parameter (rad, m), below which it is undetermined."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -42,7 +42,7 @@ class DeflectingRegistration:
         shift: (3,) from the camera frame to the base frame, m.
         places: (P, 3) m.
         deflection: (K, n) rad or m, link less motor.
-        usual: (n,) typical size of the deflections.
+        typical: (n,) typical size of the deflections.
         noise: of a coordinate, m.
         weights: (K, P).
         errors: (6 + 3 P,) standard errors: rotation and shift of the base, places.
@@ -53,7 +53,7 @@ class DeflectingRegistration:
     shift: NDArray
     places: NDArray
     deflection: NDArray
-    usual: NDArray
+    typical: NDArray
     noise: float
     weights: NDArray
     errors: NDArray
@@ -79,13 +79,13 @@ def fit_deflecting(
 
     """
     n = seen.robot.n_joints
-    usual = np.where(seen.robot.chain.prismatic, USUAL / 10, USUAL)
+    typical = np.where(seen.robot.chain.prismatic, USUAL / 10, USUAL)
     state = DeflectingRegistration(
         rotation,
         shift,
         places,
         np.zeros((len(seen.motor), n)),
-        usual,
+        typical,
         NOISE,
         weights,
         np.full(6 + places.size, np.nan),
@@ -111,7 +111,7 @@ def _errors(
     whole = normals.sum(axis=0)
     left_out = left_out_steps(normals, gradients, rcond=1e-12)
     followed = np.sum([follow.sum(axis=0) for _, follow in moves], axis=0)
-    common = np.linalg.lstsq(whole, followed.T * (state.noise**2 / state.usual), rcond=1e-12)[0]
+    common = np.linalg.lstsq(whole, followed.T * (state.noise**2 / state.typical), rcond=1e-12)[0]
     return np.sqrt(jackknife_variance(left_out) + np.sum(common**2, axis=1))
 
 
@@ -143,7 +143,7 @@ def _linearised(
         scale = np.median(length[np.isfinite(length)]) / MEDIAN_LENGTH
         state.weights = tukey(length, max(float(scale), 1e-6))
     residual = np.where(state.weights[..., None] > 0, residual, 0.0)
-    prior = (state.noise / state.usual) ** 2
+    prior = (state.noise / state.typical) ** 2
     joints = marker_jacobian(seen.robot, frames, predicted, markers)
     normals, gradients, moves, spent, variances = [], [], [], 0.0, []
     for rows in blocks:
@@ -168,7 +168,7 @@ def _linearised(
         squares = float(np.sum(residual**2))
         state.noise = float(np.sqrt(squares / max(dof, 1.0)))
         power = np.mean(state.deflection**2 + state.noise**2 * np.concatenate(variances), axis=0)
-        state.usual = np.maximum(np.sqrt(power), LEAST)
+        state.typical = np.maximum(np.sqrt(power), LEAST)
     return np.array(normals), np.array(gradients), moves
 
 
@@ -184,7 +184,7 @@ def _others(predicted: NDArray, turn: NDArray) -> NDArray:
 
 
 def redundant(seen: SeenOnLinks) -> bool:
-    """Whether markers of most frames tell more than the positions of the joints that move them."""
+    """Whether markers of most frames give more than the positions of the joints that move them."""
     there = np.isfinite(seen.positions).all(axis=2)
     n_joints = int(seen.markers.links.max()) + 1
     return bool(np.median(there @ seen.markers.dof) > n_joints) and len(set(seen.markers.links)) > 1

@@ -18,11 +18,11 @@ from dynid_ros.mocap.marker_set import MarkerSet, link_frames, marker_jacobian, 
 from dynid_ros.model import RobotModel
 
 LEVER = 2e-3
-"""Movement of all markers together, m, that a unit of a combination of joints (rad, m) must make to be told: less is a
-marker on the axis, or a singular pose."""
+"""Movement of all markers together, m, that a unit of a combination of joints (rad, m) must make to be determined: less
+is a marker on the axis, or a singular pose."""
 
 MINGLED = 1e-4
-"""Share (squared) of a joint in a combination that is not told, from which the joint's own position is unknown."""
+"""Share (squared) of a joint in an undetermined combination, from which the joint's own position is unknown."""
 
 LONGEST_STEP = 0.5
 """Longest step of a joint in one iteration, rad or m."""
@@ -41,13 +41,13 @@ class FrameFit:
     """Fit of M frames, see `fit_frames`.
 
     Attributes:
-        position: (M, n) rad or m; what is not told stays at its seed.
+        position: (M, n) rad or m; what is undetermined stays at its seed.
         residual: (M, P, 3) measured less predicted, m, in the base frame; NaN where not seen.
         weights: (M, P) of the last iteration.
-        determined: (M, n) whether the frame tells the joint's position.
+        determined: (M, n) whether the frame determines the joint's position.
         reach: (M, n) movement of all weighted markers together for a unit of the joint, m.
-        variance: (M, n) of the position for markers with unit variance; NaN where not told.
-        rank: (M,) number of combinations that the frame tells.
+        variance: (M, n) of the position for markers with unit variance; NaN where undetermined.
+        rank: (M,) number of combinations that the frame determines.
 
     """
 
@@ -131,7 +131,7 @@ def _linearised(
 
 
 def unknown_joints(robot: RobotModel, markers: MarkerSet, fit: FrameFit) -> list[str]:
-    """One sentence for each joint that some frame does not tell, with the reasons and how often each holds."""
+    """One sentence for each joint that some frame does not determine, with the reasons and how often each holds."""
     used = (fit.weights > 0).astype(int)
     beyond = used @ markers.beyond(robot.n_joints).astype(int)
     remarks = []

@@ -115,7 +115,7 @@ def _median_angle(angles: NDArray) -> float:
     return float(middle + np.median(np.angle(np.exp(1j * (angles - middle)))))
 
 
-# Markers that are another's, or no marker at all, told by where a hinge can put the body's markers.
+# Markers that are another's, or no marker at all, recognised by where a hinge can put the body's markers.
 
 
 GATE = 6.0
@@ -143,7 +143,7 @@ class Mended:
 
 
 def mend(markers: NDArray, hinge: Hinge, noise: float) -> Mended:
-    """Put exchanged markers back and drop positions that no angle of the hinge explains.
+    """Put exchanged markers back and drop positions that no angle of the hinge gives.
 
     In a frame with a residual beyond the gate, each position in turn is taken for each marker; that gives an angle and
     with it the places of all markers. The angle with the most positions in place wins, and of those the one that leaves
@@ -199,7 +199,7 @@ def _sources(local: NDArray, hinge: Hinge, limit: float) -> NDArray:
 def _candidates(local: NDArray, hinge: Hinge, limit: float) -> NDArray:
     """(C, 2) positions and markers of the same radius and height, those of the same name first."""
     radius = np.hypot(local[:, 0], local[:, 1])
-    # A marker on the axis tells no angle.
+    # A marker on the axis shows no angle.
     turning = hinge.radii > 2 * limit
     off = np.hypot(radius[:, None] - hinge.radii, local[:, 2][:, None] - hinge.template[:, 2])
     with np.errstate(invalid="ignore"):

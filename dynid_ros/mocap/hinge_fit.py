@@ -44,7 +44,7 @@ def first_hinge(markers: NDArray) -> tuple[Hinge, float]:
         markers: (N, P, 3) m, NaN where not seen.
 
     Raises:
-        MocapError: what is left tells no axis or centre.
+        MocapError: what is left determines no axis or centre.
 
     """
     markers = linked(markers)
@@ -100,7 +100,7 @@ def _steady(markers: NDArray) -> NDArray:
 
 
 def _at_distance(markers: NDArray) -> NDArray:
-    """(N, P) at the usual distance to all other markers, as far as both are seen."""
+    """(N, P) at the typical distance to all other markers, as far as both are seen."""
     good = is_seen(markers)
     for i, j, distance in pair_distances(markers):
         off = np.abs(distance - np.nanmedian(distance))
@@ -215,7 +215,7 @@ class _Sums:
 def fit_hinge(markers: NDArray, start: Hinge) -> HingeFit:
     """Least squares of all distances over axis, centre, template and the angle of every frame.
 
-    For noise alike in all directions this is maximum likelihood; beyond a circle of its own for each marker it knows
+    For isotropic noise this is maximum likelihood; beyond a circle of its own for each marker it knows
     that the body is rigid, which helps where arcs are short. Gauss-Newton with Levenberg's damping; the angles, one per
     frame, are eliminated. The errors allow for correlation in time (Newey and West 1987).
 

@@ -23,7 +23,7 @@ class LinkAngles:
 
     Attributes:
         time: (M,) s.
-        position: (M, n) rad or m, of the kinematics; NaN where the markers seen do not tell.
+        position: (M, n) rad or m, of the kinematics; NaN where the markers seen do not determine it.
         standard_errors: (M, n) from the markers' noise alone: errors of the registration are common to all frames.
         residual_rms: (P,) m, of each marker, its outliers left out; NaN for one that was never used.
         noise: standard deviation of a marker's coordinate, m; NaN without redundancy.
@@ -57,13 +57,13 @@ class LinkAngles:
 
 
 PREDICTED = 3.0
-"""Times the usual error of a prediction from other frames that a marker may be off to be recognised."""
+"""Times the typical error of a prediction from other frames that a marker may be off to be recognised."""
 
 NEAREST = 10.0
 """The same in standard deviations of the noise, at least."""
 
 LEAST, UNKNOWN = 1e-5, 1e-3
-"""Noise of a coordinate, m, that is taken at least, and where no frame tells."""
+"""Noise of a coordinate, m, that is taken at least, and where no frame shows it."""
 
 SUSPECT = 0.3
 """Share of outliers from which a marker is named."""
@@ -198,9 +198,9 @@ def _mend(
     begin = np.where(trusted, fit.position, guess)
     neighbours = reference + _from_neighbours(way, good)
     expected = marker_positions(link_frames(robot, neighbours[good]), markers)
-    usual = lengths(seen[good] - expected)
-    usual = usual[np.isfinite(usual)]
-    gate = max(NEAREST * noise, PREDICTED * float(np.quantile(usual, 0.95)) if usual.size else 0.0, 1e-4)
+    typical = lengths(seen[good] - expected)
+    typical = typical[np.isfinite(typical)]
+    gate = max(NEAREST * noise, PREDICTED * float(np.quantile(typical, 0.95)) if typical.size else 0.0, 1e-4)
     bad = np.flatnonzero(~good)
     ordered = seen.copy()
     ordered[bad] = mended(seen[bad], marker_positions(link_frames(robot, guess[bad]), markers), gate)

@@ -125,7 +125,7 @@ def _on_one_line(positions: NDArray) -> bool:
     """Whether markers of one rigid body are collinear, by the median frame in which all of them are seen."""
     whole = positions[np.isfinite(positions).all(axis=(1, 2))]
     if not len(whole):
-        return False  # never together: cannot be determined here, the rank of each frame will tell
+        return False  # never together: cannot be determined here, the rank of each frame will show
     spread = np.linalg.svd(whole - whole.mean(axis=1, keepdims=True), compute_uv=False) / np.sqrt(positions.shape[1])
     return bool(np.median(spread[:, 1]) < THINNEST)
 

@@ -56,7 +56,7 @@ def checked_markers(markers: ArrayLike) -> NDArray:
     seen = is_seen(positions)
     if not seen.any():
         raise MocapError("no marker is seen in any frame; are these the body's markers?")
-    # Half of what is seen, or a single ghost far away would decide.
+    # Half of what is seen, or a single ghost far away would dominate.
     spread = float(np.max(np.diff(np.percentile(positions[seen], [25, 75], axis=0), axis=0)))
     if spread > LARGEST:
         raise MocapError(
@@ -181,9 +181,9 @@ def linked(markers: NDArray) -> NDArray:
         if k < n_frames:
             known = np.where((k - when <= STALE)[:, None], place, np.nan)
             current, done = _renamed(current, *matched(markers[k], known, reach)), k
-    usual, counts = np.unique(source, axis=0, return_counts=True)
+    typical, counts = np.unique(source, axis=0, return_counts=True)
     # The names are only relative to the first frame's, which need not be the typical ones.
-    own = np.argsort(usual[np.argmax(counts)])
+    own = np.argsort(typical[np.argmax(counts)])
     return np.take_along_axis(markers, source[:, own][..., None], axis=1)
 
 

@@ -98,7 +98,7 @@ class MocapLinks:
     Attributes:
         angles: of the links, on the camera's clock.
         registration: where camera and markers are.
-        clock: of the camera beside the robot's.
+        clock: of the camera against the robot's.
 
     """
 

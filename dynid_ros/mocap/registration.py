@@ -155,7 +155,7 @@ FRAMES = 400
 ITERATIONS = 30
 SETTLED = 3e-6
 FARTHEST = 0.05
-"""Stray of a coordinate, m, that no deflection explains."""
+"""Stray of a coordinate, m, that no deflection accounts for."""
 
 LARGEST = 0.1
 """Deflection, rad or m, that is none."""
@@ -186,7 +186,7 @@ def register(
         motor: (K, n) joint positions at the camera's frames, rad or m; frames with one that is not finite are left out.
         positions: (K, P, 3) m in the camera frame, NaN where not seen.
         offsets: also find constant differences of the joints' zeros, where they are estimable_pose.
-        stiff: take motors for links. Otherwise joints may give way, if the markers are enough to tell: on several
+        stiff: take motors for links. Otherwise joints may give way, if the markers are enough for it: on several
             links, and more numbers in a frame than joints before them.
         camera: (4, 4) pose of the base in the camera frame to start from, right to some degrees; None: searched for.
 
@@ -229,11 +229,11 @@ def _given_way(stiff: Registration, seen: SeenOnLinks, fits: NDArray) -> Registr
     rotation, shift = stiff.camera[:3, :3].T, -stiff.camera[:3, :3].T @ stiff.camera[:3, 3]
     weights = _weights(seen.places(rotation, shift))
     fit = fit_deflecting(seen, rotation, shift, stiff.markers.places[fits], weights)
-    far = np.flatnonzero(fit.usual > LARGEST)
+    far = np.flatnonzero(fit.typical > LARGEST)
     if far.size:
         raise MocapError(
             f"joint(s) {', '.join(seen.robot.joint_names[j] for j in far)} would have to give way by "
-            f"{fit.usual[far].max():.2f} rad or m for the markers to fit: do clocks, links of the markers and joint "
+            f"{fit.typical[far].max():.2f} rad or m for the markers to fit: do clocks, links of the markers and joint "
             "order fit?"
         )
     places, errors = np.full((2, *stiff.markers.places.shape), np.nan)
@@ -251,7 +251,7 @@ def _given_way(stiff: Registration, seen: SeenOnLinks, fits: NDArray) -> Registr
         camera=_inverse(fit.rotation, fit.shift),
         camera_errors=fit.errors[:6],
         place_errors=errors,
-        deflection=fit.usual,
+        deflection=fit.typical,
         noise=fit.noise,
         residual_rms=rms,
         used=np.where(fits, used, stiff.used),

@@ -39,10 +39,11 @@ def axis_of_rotation(markers: ArrayLike, towards: ArrayLike | None = None) -> Ax
     """Direction along which the markers' positions, each about its own mean, vary least.
 
     Gamage and Lasenby 2002; Lightcap and Banks 2007, eq. 11 with its square. The body need not be rigid, only each
-    marker keep to its circle. The eigenvector of noisy positions is consistent, as noise adds alike in all directions;
+    marker keep to its circle. The eigenvector of noisy positions is consistent, as noise is isotropic;
     its errors are those of principal components.
 
-    One marker is enough if its arc bows out of the noise; markers at other angles about the axis tell far more.
+    One marker is enough if its arc bows out of the noise; markers at other angles about the axis are far more
+    informative.
 
     Args:
         markers: (N, P, 3) m, NaN where a marker is not seen; without outliers.
@@ -85,7 +86,7 @@ def oriented(direction: NDArray, towards: ArrayLike | None) -> NDArray:
     """The direction or its opposite, whichever is within 90° of `towards`; None: its largest component positive.
 
     Raises:
-        MocapError: `towards` is no direction, or normal to the axis as far as one can tell.
+        MocapError: `towards` is no direction, or normal to the axis within the errors.
 
     """
     if towards is None:

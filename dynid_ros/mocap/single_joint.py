@@ -21,7 +21,7 @@ GUESSED = 2.0
 """Angle between known frames, rad, beyond which whole turns may be lost."""
 
 SAME = 0.05
-"""Difference of the largest angles in both directions, in parts of them, within which noise could decide the sign."""
+"""Difference of the largest angles in both directions, in parts of them, within which noise could set the sign."""
 
 
 def remarks(time: NDArray, fit: HingeFit, motion: JointAngle, marker_rms: NDArray, sign: str) -> tuple[str, ...]:
@@ -335,7 +335,7 @@ def _require_rotation(fit: HingeFit, mended: Mended) -> None:
 
 
 def _suspicion(markers: NDArray, fit: HingeFit) -> str:
-    """Whether the markers stay together, which tells a loose marker from a second motion."""
+    """Whether the markers stay together, which distinguishes a loose marker from a second motion."""
     change = np.zeros((markers.shape[1], markers.shape[1]))
     for i, j, distance in pair_distances(markers):
         change[i, j] = change[j, i] = np.nanstd(distance)

@@ -28,7 +28,7 @@ TOLERANCE = 1e-4
 """What the columns before may leave of a dependent one, of its norm.
 
 On random motions structure leaves less than 1e-13, what torques can determine more than 0.1, and right angles written
-as 1.5708 some 1e-5, which no sensor tells from nothing.
+as 1.5708 some 1e-5, which no sensor distinguishes from zero.
 """
 
 ROUNDING = 1e-14
@@ -56,7 +56,7 @@ class BaseParameters:
     Args:
         regressor: (..., p) of some motion, or a matrix with the same row space such as its triangular factor.
         names: of the p parameters.
-        tolerance: of the norm of a column; above rounding errors, below the least effect that is worth a parameter.
+        tolerance: of the norm of a column; above rounding errors, below the smallest effect that counts.
         least: (p,) norms; a column that the ones before leave less than that of is dependent too. None: zero.
 
     Attributes:

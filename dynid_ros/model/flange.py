@@ -50,7 +50,7 @@ def flange(tree: LinkTree, base: str | None = None) -> tuple[str | None, tuple[s
     the last one, the flange is `tool0` or `flange`, else the last frame without mass in front of the hand.
 
     Returns:
-        The link, None: the tree's only leaf, or not to be told; and names of joints.
+        The link, None: the tree's only leaf, or not determined; and names of joints.
 
     """
     if base is None and len(tree.roots) > 1:
@@ -103,7 +103,7 @@ def _mass(tree: LinkTree, link: str) -> float:
 
 
 def _is_finger(joint: Joint, *, hand: bool, named: bool) -> bool:
-    """Whether a joint at the end is not the arm's; beyond it there may be a `hand`, and names may tell."""
+    """Whether a joint at the end is not the arm's; beyond it there may be a `hand`, and names may say so."""
     limit = joint.limit
     stroke = limit.upper - limit.lower if joint.type == "prismatic" and limit is not None else 0.0
     slides = 0.0 < stroke <= LONGEST_STROKE

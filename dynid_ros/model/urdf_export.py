@@ -74,7 +74,7 @@ class _Places:
 
     def _end(self, tag: str) -> None:  # noqa: ARG002 - expat gives it
         if self._path == INERTIAL and self._link not in self.inertials:
-            # Of <inertial/> the parser tells the end, of <inertial>...</inertial> the start of the end tag.
+            # Of <inertial/> the parser gives the end, of <inertial>...</inertial> the start of the end tag.
             index = self._parser.CurrentByteIndex
             empty = _end_of(_START_TAG, self.data, self._inertial) == index
             self.inertials[self._link] = (self._inertial, index if empty else _end_of(_END_TAG, self.data, index))

@@ -143,7 +143,7 @@ class Bag:
                 connections = [connection for connection in reader.connections if connection.topic == topic]
                 if connections:
                     stored = reader.messages(connections)
-                    # what metadata does not tell is None
+                    # what metadata does not hold is None
                     total = sum(connection.msgcount or 0 for connection in connections) or None
                     for _, received, raw in tqdm(stored, topic, total, delay=1.0, disable=None, leave=False):
                         if not 0 <= received <= LATEST:

@@ -38,7 +38,7 @@ class MocapText:
         path: the file, for messages.
         lines: as they are.
         delimiter: between cells.
-        unit: of length, where the file names none; None: as usual for the format.
+        unit: of length, where the file names none; None: the format's default.
         rate: Hz, in place of the file's.
 
     """
@@ -139,7 +139,7 @@ class MocapText:
             raise self.error(min(start, len(self.lines)) - 1, "no samples follow; expected a line for every frame")
         return np.array(rows)
 
-    def metres(self, line: int, stated: str | None, usual: str | None = None) -> float:
+    def metres(self, line: int, stated: str | None, typical: str | None = None) -> float:
         """Length of the unit that the file states, of that the caller gave, or of the format's typical one.
 
         Raises:
@@ -148,7 +148,7 @@ class MocapText:
         """
         if stated and self.unit and METRES.get(stated.lower()) != METRES.get(self.unit.lower()):
             raise self.error(line, f"the file is in {stated}, not in {self.unit}; leave the unit out")
-        unit = stated or self.unit or usual
+        unit = stated or self.unit or typical
         if not unit or unit.lower() not in METRES:
             raise self.error(line, f"unit of length '{unit or ''}' is unknown; expected m, cm or mm: give the unit")
         return METRES[unit.lower()]

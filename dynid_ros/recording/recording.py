@@ -235,7 +235,7 @@ class Recording:
 
 
 def add_poses(recording: Recording, poses: Mapping[str, PoseSeries]) -> Recording:
-    """The recording with these tracks beside its own, on the clock that they have.
+    """The recording with these tracks added, on the clock that they have.
 
     As long as that is the camera's own, do not slice the recording: a slice cuts by the robot's clock.
 
@@ -257,7 +257,7 @@ MOVED = 0.01
 SHORTEST_STEP = 1e-9
 """s between two samples."""
 LARGEST = 1e12
-"""rad, m, N m or any other unit: more is damage. Counts of encoders stay below it, what is wrong with them is told."""
+"""rad, m, N m or any other unit: more is damage. Counts of encoders stay below it and are reported."""
 
 
 def _require_readable(path: Path, joint_names: Sequence[str] | None, convention: EffortConvention) -> None:

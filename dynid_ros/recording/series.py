@@ -1,4 +1,4 @@
-"""Measurements that come beside the joint states, each on its own time stamps."""
+"""Measurements recorded with the joint states, each on its own time stamps."""
 
 from dataclasses import dataclass, replace
 

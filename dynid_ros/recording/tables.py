@@ -369,7 +369,7 @@ def _find(arrays: Mapping[str, np.ndarray], aliases: Sequence[str], path: Path) 
 
 
 def _others(arrays: Mapping[str, np.ndarray], path: Path) -> dict[str, np.ndarray]:
-    """Positions of joints that were recorded beside the arm's."""
+    """Positions of joints that were recorded with the arm's."""
     found = {}
     for key in arrays:
         if key.startswith(OTHER):

@@ -111,7 +111,7 @@ class LinkSignals:
     """How recordings are filtered: once chosen, the same for fit, validation and prediction.
 
     Attributes:
-        cutoff: of the low-pass that torque and every column of the regressor pass alike, Hz.
+        cutoff: of the low-pass that torque and every column of the regressor pass, Hz.
         motion_cutoff: of the low-pass that positions pass before they are differentiated, Hz.
         reason: why these.
 

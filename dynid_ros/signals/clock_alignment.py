@@ -164,7 +164,7 @@ def _speeds(record: GapSpline) -> NDArray:
 CLOCK_DRIFT = 1e-4
 """By which two quartz clocks may differ: a drift not known to this is not distinguished from none."""
 COARSEST = 0.02
-"""Standard error of an offset that is worth stating, s."""
+"""Standard error of an offset that is stated, s."""
 ROWS = 2000
 """Samples by which candidates are judged."""
 NOISE = 1.6
@@ -180,9 +180,9 @@ class ClockAlignment(NamedTuple):
 
     Attributes:
         offset: s.
-        drift: s per s; 0 if the record does not tell.
+        drift: s per s; 0 if the record does not determine it.
         middle: of the camera's record, on its clock, s.
-        standard_errors: (2,) of offset and drift; NaN for a drift that the record does not tell. They allow for
+        standard_errors: (2,) of offset and drift; NaN for an undetermined drift. They allow for
             residuals that are correlated in time and between joints (if over 0.2 s, they come out 10 to 20 % small),
             not for the lag of links behind their motors.
         correlation: (n,) between link and motor angles; NaN for joints without samples.
@@ -216,7 +216,7 @@ def align_clocks(
     """Offset and drift between two clocks by kinematics alone: links as copies of their motors.
 
     Maximum likelihood of values_j(t) = gain_j · reference_j(robot time of t) + offset_j + noise, with gains, offsets
-    and noise levels of all joints free; cubic splines between samples, so a fraction of a sample is told.
+    and noise levels of all joints free; cubic splines between samples, so a fraction of a sample is resolved.
 
     **Behind a spring the link is no delayed copy of its motor.** Viscous friction v on the link's side of a stiffness k
     delays slow motion by v/k, Coulomb friction c by about 4 c / (π k) over the speed's amplitude, and near the
@@ -231,7 +231,7 @@ def align_clocks(
         values: (M, n) link angles, NaN where unknown; signs as the motors'.
         longest: largest offset to look for in either direction, s; None: wherever a quarter of the shorter record
             overlaps the other one.
-        drift: whether to estimate the drift too. It is if the record tells it to 100 ppm.
+        drift: whether to estimate the drift too. It is if the record determines it to 100 ppm.
         cutoff: Hz; only what is slower counts, which keeps a resonance out.
 
     Raises:
@@ -281,7 +281,7 @@ def _record(time: ArrayLike, values: ArrayLike, cutoff: float | None, name: str)
     if not moving.any():
         slow = "" if cutoff is None else f" slower than {cutoff:g} Hz"
         raise RecordingError(
-            f"no motion{slow} in the {name}: nothing tells one clock from the other; record a motion of all joints, "
+            f"no motion{slow} in the {name}: nothing aligns the clocks; record a motion of all joints, "
             "with dwells before and after"
         )
     return spline, values, moving
@@ -340,7 +340,7 @@ def _choose(fits: list[ClockFit], moving: NDArray, longest: float | None) -> tup
 def _refine(
     motor: GapSpline, time: NDArray, angles: NDArray, start: ClockFit, middle: float, *, drift: bool, reach: int
 ) -> tuple[ClockFit, NDArray, list[str]]:
-    """With every sample, and the drift if the record tells it; with standard errors (2,) and remarks."""
+    """With every sample, and the drift if the record determines it; with standard errors (2,) and remarks."""
     remarks = []
     if drift:
         fit = fit_clock(motor, time, angles, np.append(start.shift, 0.0)[:2], middle)
@@ -352,7 +352,8 @@ def _refine(
                 )
             return fit, errors, remarks
         remarks.append(
-            f"Drift not determined, taken as 0: {time[-1] - time[0]:.3g} s tell it to {1e6 * errors[1]:.0f} ppm, and "
+            f"Drift not determined, taken as 0: {time[-1] - time[0]:.3g} s determine it to "
+            f"{1e6 * errors[1]:.0f} ppm, and "
             f"clocks differ by less than {1e6 * CLOCK_DRIFT:.0f} ppm; record longer."
         )
     fit = fit_clock(motor, time, angles, start.shift[:1], middle)

@@ -94,7 +94,7 @@ def filtered_motion(position: ArrayLike, low_pass: LowPass) -> Motion:
 def central_differences(values: ArrayLike, step: float) -> tuple[NDArray, NDArray]:
     """First and second derivative over seven samples, of sixth order, without smoothing.
 
-    The usual two-neighbour differences damp motion at f by sin(ωT)/(ωT), 6 % for 10 Hz at 100 samples per second; these
+    Common two-neighbour differences damp motion at f by sin(ωT)/(ωT), 6 % for 10 Hz at 100 samples per second; these
     lose (ωT)⁶/140, 0.04 %. At the ends the derivatives are those of the polynomial through the outer seven.
 
     Args:

@@ -48,7 +48,7 @@ class ShiftedCopies(NamedTuple):
         scaled = (self.score @ np.linalg.inv(self.information)).T
         moments = np.array([correlate(x, x)[n - 1 : n + reach] for x in scaled])
         weights = 1 - np.arange(1, reach + 1) / (reach + 1)
-        # A sum below its first term is chance; each parameter fits as much as is alike of the residuals.
+        # A sum below its first term is chance; each parameter fits as much as is correlated of the residuals.
         variance = np.maximum(moments[:, 0], moments[:, 0] + 2 * moments[:, 1:] @ weights)
         return np.sqrt(variance / max(1 - len(scaled) * (reach + 1) / n, 0.1))
 
@@ -78,14 +78,14 @@ def compare(shifted: NDArray, slope: NDArray, target: NDArray, factors: NDArray)
     # Agreement to the last digit is rounding, not certainty.
     squares = np.maximum(np.sum(residual**2, axis=0), ROUNDING**2 * target_power)
     noise = np.maximum(squares / np.maximum(count, 1), TINY)
-    # Only what gain and offset cannot imitate tells of the shift, and what rounding leaves of that is nothing.
+    # Only what gain and offset cannot imitate shows the shift, and what rounding leaves of that is nothing.
     changes = []
     for factor in factors.T:
         whole = np.where(present, slope * factor[:, np.newaxis], 0.0)
         change = centred(whole)
         change -= shifted * (np.sum(change * shifted, axis=0) / power)
-        told = np.sum(change**2, axis=0) > ROUNDING * np.sum(whole**2, axis=0)
-        changes.append(gain * change * told)
+        counted = np.sum(change**2, axis=0) > ROUNDING * np.sum(whole**2, axis=0)
+        changes.append(gain * change * counted)
     score = np.stack([np.sum(change * residual / noise, axis=1) for change in changes], axis=1)
     information = np.array([[np.sum(a * b / noise) for b in changes] for a in changes])
     correlation = product / (np.sqrt(power) * np.sqrt(target_power))

@@ -69,7 +69,7 @@ class LowPass:
 
     @cached_property
     def noise_factor(self) -> float:
-        """How many times as large independent noise is that tells as little of a motion as white noise after `reduce`.
+        """How many times as large independent noise is that hides a motion as well as white noise after `reduce`.
 
         Decimated to more than twice the bandwidth, samples repeat some of their neighbours' noise.
         """

@@ -21,7 +21,7 @@ class FourierSeries:
         offset: (n,).
         cosines: (H, n).
         sines: (H, n).
-        residual: (n,) standard deviation of what the series does not explain, freedoms counted.
+        residual: (n,) standard deviation of what the series leaves, with its degrees of freedom.
 
     """
 

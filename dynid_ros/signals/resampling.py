@@ -165,11 +165,11 @@ class GapSpline:
         longest_gap = longest_bridged(time) if longest_gap is None else longest_gap
         known = np.isfinite(values)
         # Columns that are known at the same times, mostly all of them, share their splines.
-        alike: dict[bytes, list[int]] = {}
+        by_presence: dict[bytes, list[int]] = {}
         for column, present in enumerate(known.T):
-            alike.setdefault(present.tobytes(), []).append(column)
+            by_presence.setdefault(present.tobytes(), []).append(column)
         self._parts = []
-        for columns in map(np.array, alike.values()):
+        for columns in map(np.array, by_presence.values()):
             for rows in contiguous(time, known[:, columns[0]], longest_gap):
                 spline = CubicSpline(time[rows], values[np.ix_(rows, columns)])
                 self._parts.append((columns, time[rows[0]], time[rows[-1]], spline))

@@ -217,7 +217,7 @@ def test_joint_that_gravity_never_loads_is_refused():
         '<limit lower="-1" upper="1" velocity="1" effort="1"/></joint></robot>'
     )
     for offsets in (True, False):
-        with pytest.raises(TrajectoryError, match="no pose tells of the gravity: gravity acts on no joint's torque"):
+        with pytest.raises(TrajectoryError, match="no pose shows the gravity: gravity acts on no joint's torque"):
             PoseSet(turntable, MotionLimits.of(turntable, 4.0), count=3, offsets=offsets).plan()
 
 

@@ -25,7 +25,7 @@ def check(
     """Faults found, each with a way out; empty for sound recordings. docs/checks.md lists them.
 
     With a robot, whose joints are selected by name, positions are also compared with its limits, and the torques with
-    what its model can explain. Recordings that are fitted together should be checked together: one pose tells nothing
+    what its model can explain. Recordings that are fitted together should be checked together: one pose shows nothing
     about the effort, several recordings of one pose each do (see `check_effort`).
 
     Args:

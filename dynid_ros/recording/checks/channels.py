@@ -176,10 +176,10 @@ def _stops_abruptly(time: NDArray, position: NDArray, at_limit: NDArray) -> bool
         moved = np.abs(np.diff(position[rows]))
         speeds = moved / np.diff(time[rows])
         if speeds.size >= CLIPPED_RUN // 2:
-            usual = np.median(speeds)
-            # The step at the limit is cut anywhere, the one beside it is whole; a coarse encoder's are rounded.
-            beside = near + int(np.argmax(moved[[near, near - 1 if near else 1]])) * (-1 if near else 1)
-            if usual > MOVED and speeds[beside] > ABRUPT * usual and moved[beside] > COUNTS * count:
+            typical = np.median(speeds)
+            # The step at the limit is cut anywhere, the next one is whole; a coarse encoder's are rounded.
+            neighbour = near + int(np.argmax(moved[[near, near - 1 if near else 1]])) * (-1 if near else 1)
+            if typical > MOVED and speeds[neighbour] > ABRUPT * typical and moved[neighbour] > COUNTS * count:
                 return True
     return False
 

@@ -66,7 +66,7 @@ def check_effort(recordings: Sequence[Recording], robot: RobotModel) -> Iterator
 
 
 class GravityShare(NamedTuple):
-    """Share of the nominal gravity torque in the effort of a joint, beside the other terms.
+    """Share of the nominal gravity torque in the effort of a joint, besides the other terms.
 
     `variation` is the rms of the gravity torque that no other term explains, `rest` that of the effort unexplained.
     """
@@ -193,7 +193,7 @@ class GravitySigns:
         """Whether no torque opposes gravity and some follow it, but friction would rather have them all turned.
 
         Effort that is sampled at another time than the position, or before the damping of the servo acts, has a part
-        along the velocity that looks like friction that pushes. It tells no sign then. In one joint alone, in which
+        along the velocity that looks like friction that pushes. It shows no sign then. In one joint alone, in which
         gravity does not show, it does: that one may be connected the wrong way round.
 
         Args:

@@ -27,7 +27,7 @@ SIGN_OF = {
     ),
 }
 WITHOUT_GRAVITY = " (judged by inertia and friction: gravity hardly shows in {})"
-"""Said of a torque whose sign gravity does not tell, as of an upright axis."""
+"""Said of a torque whose sign gravity does not show, as of an upright axis."""
 SWAP_OF = {
     "torque": ("their torques are swapped", "the driver fills effort in another order than name: mend it"),
     "position": ("their positions are swapped", "the driver fills position in another order than name: mend it"),

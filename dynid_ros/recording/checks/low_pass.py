@@ -31,7 +31,7 @@ def with_presliding(terms: Terms, samples: MotionSamples) -> Terms:
 
 
 def shows_in_rigid_torques(changed: NDArray, rigid: NDArray, fit: TorqueFit, moving: NDArray) -> bool:
-    """Whether what turns the rigid torques (M, n) into `changed` shows beside what the fit leaves.
+    """Whether what turns the rigid torques (M, n) into `changed` shows above what the fit leaves.
 
     In two of the joints that are judged, or in the only one.
     """
@@ -102,7 +102,7 @@ FILTERS = (_without_phase(1), _without_phase(4), _with_delay(1), _with_delay(2))
 SEEN = 0.3
 """Gain from which the model fits better through a low-pass; sound recordings stay below 0.06."""
 SURE = 1.0
-"""Gain beside friction that builds up from which no noise of positions explains it."""
+"""Gain, with friction that builds up allowed for, from which no noise of positions explains it."""
 SHARED = 0.1
 """Gain of the second joint from which it is a filter and not one joint's friction."""
 SAMPLES = 1500

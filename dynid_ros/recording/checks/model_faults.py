@@ -51,13 +51,13 @@ if TYPE_CHECKING:
     from dynid_ros.model import RobotModel
 
 
-# What a recording cannot tell: faults that would not show in it, so that nobody takes silence for a proof.
+# What a recording leaves undecided: faults that would not show in it, so that nobody takes silence for a proof.
 
 
 TILT, SHIFT, UNDECIDED_LAG = 5.0, 0.1, 0.03
 """Faults that should show: degrees, m, s."""
 PUSHING = (
-    "signs that only friction tells, and its drift: what looks like friction pushes, as where effort is sampled at "
+    "signs that only friction shows, and its drift: what looks like friction pushes, as where effort is sampled at "
     "another time than position"
 )
 """Said where gravity says that signs are right, and friction that they are not."""
@@ -193,7 +193,7 @@ MOVING_HAND: Final = "moving hand"
 
 
 def check_hand(recordings: Sequence[Recording], robot: RobotModel) -> Iterator[Finding]:
-    """Warnings for joints beyond the tip, or beside the chain, that do not stay where they are.
+    """Warnings for joints beyond the tip, or on branches, that do not stay where they are.
 
     The model takes what they carry for a part of the link that they hang on; recordings that are fitted together are
     looked at together, as a hand that is open in one and closed in the other is no such part either.
@@ -215,7 +215,7 @@ def check_hand(recordings: Sequence[Recording], robot: RobotModel) -> Iterator[F
 
 
 def _carried(robot: RobotModel) -> Iterator[tuple[str, float, str]]:
-    """Joints that the first moving link carries beside those of the model: name, what counts as rest, and unit."""
+    """Joints that the first moving link carries besides those of the model: name, what counts as rest, and unit."""
     tree = LinkTree(parse_urdf(robot.urdf or "", robot.name), robot.name)
     waiting = [robot.link_names[0]]
     while waiting:
@@ -227,7 +227,7 @@ def _carried(robot: RobotModel) -> Iterator[tuple[str, float, str]]:
 
 
 SAMPLES = 800
-"""Enough to tell one hypothesis from another."""
+"""Gain enough to prefer one hypothesis to another."""
 PREFERRED = 0.2
 """Gain that decides between gravity upside down and torques of the wrong sign."""
 INCONSISTENT = 1.7
@@ -246,7 +246,7 @@ def check_model(
     Args:
         recordings: with the joints in the robot's order.
         robot: the arm as it is mounted.
-        undecided: gets what the recordings cannot tell; None: nobody asks.
+        undecided: gets what the recordings leave undecided; None: nobody asks.
 
     """
     source = ", ".join(part.source for part in recordings)

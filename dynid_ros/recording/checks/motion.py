@@ -122,8 +122,8 @@ def _steps(time: NDArray, position: NDArray) -> tuple[NDArray, NDArray]:
     shift = ((velocity * jump).sum(axis=1, keepdims=True) - velocity * jump) / np.maximum(others, 1e-4)
     candidates = np.array([jump, jump - velocity * time_jump, jump - velocity * shift])
     least = np.min(np.abs(candidates), axis=0)
-    usual = np.minimum(np.quantile(least, 0.99, axis=0), _beside(least))
-    bound = np.maximum(NOISE * np.median(least, axis=0), USUAL * usual)
+    typical = np.minimum(np.quantile(least, 0.99, axis=0), _beside(least))
+    bound = np.maximum(NOISE * np.median(least, axis=0), USUAL * typical)
     # What an arm can do within a sample: by its acceleration, or by stopping dead.
     dead = 2.0 * maximum_filter1d(np.abs(velocity), 6 * SIDE + 1, axis=0) * step
     bound = np.maximum(bound, np.maximum(SMALLEST, np.minimum(POSITION_STEP_CHECK_FASTEST * step**2, dead)))
@@ -178,7 +178,7 @@ def _resolution(position: NDArray) -> NDArray:
 
 
 STEP_CHECKS_MINIMUM_SAMPLES = 10
-"""Fewer tell nothing about velocity or noise."""
+"""Fewer show nothing of velocity or noise."""
 FEW_SAMPLES = 100
 """Fewer average noise badly: their mean is no better than a tenth of one sample's noise."""
 REGULAR_STEPS = 0.98
@@ -262,7 +262,7 @@ WILD_SPEED = 50.0
 JUMP = 0.1
 FASTEST, STRETCH = 25.0, 0.1
 """Speed over a stretch of time, s, that no joint of an arm has, rad/s or m/s: positions in degrees, where a joint has
-no limits that tell."""
+no limits that matter."""
 GLITCH = 5
 """Most samples that a glitch of an encoder lasts."""
 WILD_TORQUE = 100.0

@@ -72,14 +72,14 @@ def _is_frozen(recording: Recording, j: int, first: int, last: int) -> bool:
     fresh = np.count_nonzero(np.any(np.diff(position, axis=0) != 0, axis=1)) >= SAMPLES // 2
     if not fresh or moved.max() < MOVED:
         return False
-    beside = [torque[max(0, first - AROUND) : first], torque[last : last + AROUND]]
-    beside = [values for values in beside if len(values) > AROUND // 4 and np.isfinite(values).all()]
-    if not beside:
+    around = [torque[max(0, first - AROUND) : first], torque[last : last + AROUND]]
+    around = [values for values in around if len(values) > AROUND // 4 and np.isfinite(values).all()]
+    if not around:
         return False
-    if max(_chance(values, _resolution(torque), last - first) for values in beside) < BY_CHANCE:
+    if max(_chance(values, _resolution(torque), last - first) for values in around) < BY_CHANCE:
         return True
     # Little noise, or none: then it stood still if it jumps afterwards, but not because a joint turns back.
-    steps = np.abs(np.concatenate([np.diff(values) for values in beside]))
+    steps = np.abs(np.concatenate([np.diff(values) for values in around]))
     if last == len(torque) or not np.any(steps):
         return False
     near = np.diff(recording.position[max(first, last - TURN) : last + TURN], axis=0)
@@ -118,15 +118,15 @@ def _drops(recording: Recording, torque: NDArray) -> list[tuple[int, int]]:
     if not zero.any() or zero.all():
         return []
     steps = np.abs(np.diff(torque[~zero]))
-    usual = float(np.nanmedian(steps[steps > 0])) if np.any(steps > 0) else 0.0
-    far = max(FAR * usual, SIZE * float(np.nanmax(np.abs(torque))))
+    typical = float(np.nanmedian(steps[steps > 0])) if np.any(steps > 0) else 0.0
+    far = max(FAR * typical, SIZE * float(np.nanmax(np.abs(torque))))
     found = []
     for first, last in true_runs(zero):
-        beside = [torque[k] for k in (first - 1, last) if 0 <= k < len(torque)]
+        around = [torque[k] for k in (first - 1, last) if 0 <= k < len(torque)]
         near = slice(max(0, first - AROUND), last + AROUND)
         moves = np.ptp(recording.position[near], axis=0).max() > MOVED
         # Not where it passes through zero.
-        if moves and (min(beside) > far or max(beside) < -far):
+        if moves and (min(around) > far or max(around) < -far):
             found.append((int(first), int(last)))
     long = any(last - first >= SAMPLES for first, last in found)
     return found if len(found) >= DROPS or long else []
