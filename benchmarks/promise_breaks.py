@@ -397,7 +397,7 @@ def _compensation() -> list[Break]:
             (
                 (
                     "GravityCompensation._on_controller",
-                    "                self._loop.interrupt(stranger)",
+                    "                self._loop.interrupt(other_controller)",
                     "                pass",
                 ),
             ),
@@ -451,7 +451,7 @@ def _controllers() -> list[Break]:
             "an unchecked controller is never looked at",
             (
                 (
-                    "CompensationController.stranger",
+                    "CompensationController.other_controller",
                     "if latest is None or not self._order:",
                     "if latest is None or self._used is None:",
                 ),
@@ -467,7 +467,7 @@ def _controllers() -> list[Break]:
             "inactive ones are not told of",
             (
                 (
-                    "CompensationStatus._complaint",
+                    "CompensationStatus._warning",
                     "        if unheard:",
                     "        if False:",
                 ),
@@ -535,7 +535,7 @@ def _controllers() -> list[Break]:
         Break(
             activity + "test_a_position_controller_that_would_snap_back_is_named",
             "it is not asked",
-            (("CompensationController.complaint", "if answer and answer.restores_last_command else", "if False else"),),
+            (("CompensationController.warning", "if answer and answer.restores_last_command else", "if False else"),),
         ),
         Break(
             activity + "test_a_torque_that_acts_although_disabled_is_told_of",
@@ -1143,7 +1143,7 @@ def _recorder() -> list[Break]:
         Break(
             node + "test_recording_without_joint_states_says_so",
             "silence is not told of",
-            (("Recorder._present", "if complaint := silence(", "if complaint := '' and silence("),),
+            (("Recorder._present", "if warning := silence(", "if warning := '' and silence("),),
         ),
         Break(
             here + "test_what_is_no_sensible_state_is_recorded_as_it_came",

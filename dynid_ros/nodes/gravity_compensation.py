@@ -242,8 +242,8 @@ class GravityCompensation(LifecycleNode):
 
     def _on_controller(self) -> None:
         if self._loop is not None:
-            if stranger := self._controller.stranger:
-                self._loop.interrupt(stranger)
+            if other_controller := self._controller.other_controller:
+                self._loop.interrupt(other_controller)
             self._report()
         else:
             self._start_again()

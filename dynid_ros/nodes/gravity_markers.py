@@ -178,8 +178,8 @@ class GravityMarkers(Node):
             }
         if problem := self._topic.problem or self._problem:
             return ERROR, problem, values
-        if complaint := silence(self._topic.topic, self._heard) or self._load_problem:
-            return WARN, complaint, values
+        if warning := silence(self._topic.topic, self._heard) or self._load_problem:
+            return WARN, warning, values
         return OK, "showing gravity" if drawn is not None else "waiting for joint states", values
 
     def _on_joint_state(self, _topic: RawSubscription, _received: int, data: bytes) -> None:

@@ -1,7 +1,7 @@
 """Node that weighs what an arm carries.
 
-`~/identify` in, `~/result` (latched YAML) and files out, as of all nodes that identify; the latched topic `load` tells
-the load too. With `live` it is learnt from `joint_states` while the arm moves, and told as soon as it is decided.
+`~/identify` in, `~/result` (latched YAML) and files out, as of all nodes that identify; the latched topic `load` has
+the load too. With `live` it is learnt from `joint_states` while the arm moves, and published once it is determined.
 """
 
 import math
@@ -51,9 +51,9 @@ PARAMETERS = (
     NodeParameter(
         "largest_error",
         0.3,
-        "half of the mass's 95 % interval, over the mass, up to which a load is told on load_topic",
+        "half of the mass's 95 % interval, over the mass, up to which a load is published on load_topic",
     ),
-    NodeParameter("smallest_load", 0.1, "kg; if the whole interval is below it, mass 0 is told"),
+    NodeParameter("smallest_load", 0.1, "kg; if the whole interval is below it, mass 0 is published"),
     NodeParameter("live", False, "learn the load from joint_states while the arm moves, too; needs model_file"),
     NodeParameter("publish_rate", 2.0, "estimates per second, of live"),
     NodeParameter(
@@ -124,7 +124,7 @@ class LoadIdentificationNode(IdentificationNode):
     def _take(self, job: Job) -> None:
         if not self.load.tell(job.result):
             topic = self.settings.load_topic
-            self.get_logger().warning(f"nothing is told on {topic}: the mass is not determined well enough")
+            self.get_logger().warning(f"nothing is published on {topic}: the mass is not determined well enough")
 
     def _online(self) -> Callable[[], OnlineIdentification]:
         settings = self.settings

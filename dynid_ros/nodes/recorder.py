@@ -228,12 +228,12 @@ class Recorder(Node):
             return ERROR, self._failure or problems[0], values
         if self._bag is None:
             return OK, "not recording", values
-        if complaint := silence(self._joint_states.topic, self._last_joint_state):
-            return WARN, complaint, values
+        if warning := silence(self._joint_states.topic, self._last_joint_state):
+            return WARN, warning, values
         if lost:
             return WARN, f"recording; {lost} messages were lost", values
-        if complaint := self._find_namesakes():
-            return WARN, f"recording; {complaint}", values
+        if warning := self._find_namesakes():
+            return WARN, f"recording; {warning}", values
         return OK, "recording", values
 
     def _find_namesakes(self) -> str:

@@ -40,14 +40,7 @@ from dynid_ros.simulation import SimulatedArm, demo_arm_urdf, truth_table
 
 
 class SimulatorPush:
-    """Lets `geometry_msgs/WrenchStamped` on `~/push` act on an arm; `frame_id` names the axes, empty: the base link's.
-
-    Args:
-        node: listens; has declared `PUSH_PARAMETERS`.
-        arm: that is pushed.
-        refused: told why a message is not acted on.
-
-    """
+    """Lets `geometry_msgs/WrenchStamped` on `~/push` act on an arm; `frame_id` names the axes (empty: the base's)."""
 
     def __init__(self, node: Node, arm: SimulatedArm, refused: Callable[[str], None]) -> None:
         self._node = node
@@ -151,8 +144,8 @@ class SimulatorNode(Node):
             "load": f"{self.arm.truth.load[0]:g}",
         }
         slow = f"too slow for real time, {lost:.3f} s lost; lower the rate" if lost > 0.0 else ""
-        complaints = "; ".join(filter(None, (refused, slow)))
-        return (WARN, f"{mode}; {complaints}", values) if complaints else (OK, mode, values)
+        warnings = "; ".join(filter(None, (refused, slow)))
+        return (WARN, f"{mode}; {warnings}", values) if warnings else (OK, mode, values)
 
     def _catch_up(self) -> None:
         now = self.get_clock().now().nanoseconds

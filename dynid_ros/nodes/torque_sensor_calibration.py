@@ -49,12 +49,7 @@ SHORTEST, LONGEST = 0.01, 3600.0
 class TorqueSensorWatch:
     """Feeds an observer from `joint_states`; times are in s since the first joint state, a clock set back left out.
 
-    Args:
-        node: the node to subscribe with.
-        observer: of the arm.
-        convention: what effort is.
-        settings: `slow_motion` and `observe_period` of the node's table.
-        on_alarm: called with new alarms.
+    `on_alarm` is called with new alarms.
 
     Raises:
         DynidError: a period that makes no sense.
@@ -88,14 +83,14 @@ class TorqueSensorWatch:
         observer, names = self.observer, self.observer.robot.joint_names
         values: dict[str, object] = {"samples": self._samples}
         for name, gain, offset in zip(names, observer.gain, observer.offset, strict=True):
-            values[f"gain {name}"] = f"{gain:.5g}" if np.isfinite(gain) else "not told yet"
+            values[f"gain {name}"] = f"{gain:.5g}" if np.isfinite(gain) else "not determined yet"
             values[f"offset {name}"] = f"{offset:.4g}"
         if self._states.problem:
             return ERROR, self._states.problem, values
         if observer.alarms:
             return WARN, "; ".join(map(str, observer.alarms)), values
-        if complaint := silence(self._subscription.topic_name, self._states.received):
-            return WARN, complaint, values
+        if warning := silence(self._subscription.topic_name, self._states.received):
+            return WARN, warning, values
         if not observer.learned:
             return OK, "learning the noise of the readings", values
         return OK, "no drift", values

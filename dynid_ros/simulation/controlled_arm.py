@@ -27,13 +27,6 @@ class ControlledArm:
         report: of what controllers log.
         changed: called with the controller's name (`TRAJECTORY`, `FORWARD`) and whether it is active now.
 
-    Attributes:
-        arm: as given.
-        interfaces: of the hardware.
-        hardware: obeys them.
-        trajectory: the trajectory controller.
-        forward: the effort controller, or None.
-
     """
 
     def __init__(

@@ -126,10 +126,7 @@ def _unless(unset: list[float], values: list[float]) -> list[float]:
 class CompensationModel:
     """Reads the model; a URDF that comes on the topic is kept, for a transition cannot wait for it.
 
-    Args:
-        node: listens.
-        settings: values of its parameters.
-        changed: called when another URDF has come.
+    Then `changed` is called.
 
     Attributes:
         robot: name of the robot whose model was read last; empty: none.
@@ -186,15 +183,6 @@ def make_loop(
     changed: Callable[[], None],
 ) -> CompensationLoop:
     """The loop, with its topics.
-
-    Args:
-        node: has them.
-        settings: values of its parameters.
-        gravity: torque.
-        joints: settings that belong to it.
-        change: what it is compared by.
-        controller: takes the commands; is configured for them.
-        changed: called after each step.
 
     Raises:
         ControlError: parameters, or a controller, that do not fit.

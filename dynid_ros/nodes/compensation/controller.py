@@ -30,17 +30,14 @@ MOVED = 0.1
 class CompensationController:
     """Asks the controller, listens to it, and refuses or interrupts where its answers are not those that are needed.
 
-    Args:
-        node: asks and listens.
-        settings: values of its parameters.
-        changed: called when the controller answers something else.
-        interrupt: called with the reason when an enabled compensation must end.
+    `changed` is called when the controller answers something else, `interrupt` with the reason when an enabled
+    compensation must end.
 
     Attributes:
         name: of the controller's node; empty: there is none that can be asked.
         watch: of its lifecycle; None without a name.
         position: watch of the position controller beside it; None: there is none.
-        output: what it puts out, where a loop is configured and the controller tells.
+        output: what it puts out, where a loop is configured and the controller reports it.
 
     """
 
@@ -93,7 +90,7 @@ class CompensationController:
         return f"controller '{self.name}' is inactive: the torque goes nowhere" * inactive
 
     @property
-    def stranger(self) -> str:
+    def other_controller(self) -> str:
         """Whether it is no longer the one that was configured for; empty: it is."""
         latest = self._query.latest if self._query else None
         if latest is None or not self._order:
@@ -105,7 +102,7 @@ class CompensationController:
         return f"controller '{self.name}' has other joints or interfaces now; configure anew"
 
     @property
-    def complaint(self) -> str:
+    def warning(self) -> str:
         """What is to be mended before it does harm; empty: nothing."""
         answer = self._position_query.latest if self._position_query else None
         return self._restores(answer) if answer and answer.restores_last_command else ""
@@ -152,8 +149,8 @@ class CompensationController:
             ControlError: it is another than before, or what it keeps of others' commands would spoil these.
 
         """
-        if stranger := self.stranger:
-            raise ControlError(f"cannot enable: {stranger}")
+        if other_controller := self.other_controller:
+            raise ControlError(f"cannot enable: {other_controller}")
         latest = self._query.latest if self._query else None
         if self._used is not None and latest is not None and (refusal := self._route.refusal(latest)):
             raise ControlError(f"cannot enable: controller '{self.name}' {refusal}")

@@ -108,7 +108,7 @@ class JointStateInput:
         return states
 
     def is_news(self, message: JointState, now: float) -> bool:
-        """Whether it tells something of the arm; the same state sent again does not."""
+        """Whether it is news of the arm; the same state sent again is none."""
         stamp = 1e-9 * nanoseconds(message.header) or None
         if stamp is not None and stamp == self.stamp:
             return False
@@ -159,20 +159,15 @@ LINK_STATES = QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT)
 
 
 class CompensationLinks(Listener):
-    """Positions of the links as a topic tells them; none where they cannot be believed.
+    """Positions of the links as a topic has them; none where they cannot be believed.
 
     What a link encoder or a camera says is a help, not a condition: without it the links are where the springs of the
     model file let them sag to, and where it has no springs, where the motors are.
 
     Args:
-        node: listens.
         topic: of `JointState`, joints by the names that they have in joint_states; empty: none.
-        joint_names: of the model.
         timeout: s, oldest state of the links that is believed.
         largest_deflection: rad (m) by which a link may be away from its motor.
-
-    Attributes:
-        topic: as given.
 
     Raises:
         ControlError: a largest deflection that lets none pass.
@@ -232,14 +227,7 @@ class CompensationSetpoint(Listener):
 
     What cannot be meant is refused as a whole, and the pose before stays desired: joints of another robot, numbers that
     are none, positions beyond limits, and set-points for an arm that nothing pulls there, or that is not enabled.
-
-    Args:
-        node: listens.
-        topic: of the set-points; empty: none.
-        compensator: is aimed.
-        joint_names: of the model.
-        follows: whether the desired pose has an effect.
-
+    `follows`: whether the desired pose has an effect.
     """
 
     def __init__(
@@ -287,20 +275,12 @@ AHEAD = 10**9  # ns by which the clocks of two computers may differ
 
 
 class CompensationLoad(Listener):
-    """Keeps `compensator` supplied with the gravity torque of the arm and of the load that was told last.
+    """Keeps `compensator` supplied with the gravity torque of the arm and of the load that was published last.
 
     A load that cannot be meant is refused, and the one in force stays. One that changes the torque too far for an arm
     that is held by it waits until the compensation is disabled and enabled. The one in force stays, too, when its
-    publisher is gone: what the arm holds does not fall because a program ended.
-
-    Args:
-        node: listens.
-        topic: of `InertiaStamped`; empty: none. The inertia is not looked at, gravity does not feel it.
-        compensator: computes with `gravity`.
-        gravity: the arm's torque, with the load that its file tells of.
-        joints: settings that belong to it.
-        change: what it is compared by.
-
+    publisher is gone: what the arm holds does not fall because a program ended. Inertias are not looked at, as gravity
+    does not feel them.
     """
 
     def __init__(

@@ -284,7 +284,7 @@ class CompensationLoop:
 
 
 FELT = 0.05
-"""Part of its limit from which on a torque that nobody commanded is told of."""
+"""Part of its limit from which on a torque that nobody commanded is reported."""
 
 
 class CompensationStatus:
@@ -315,14 +315,14 @@ class CompensationStatus:
         }
         for name, torque in zip(loop.joint_names, loop.compensator.torque, strict=True):
             values[f"torque {name}"] = f"{torque:.3f}"
-        complaint = self._complaint(loop)
+        warning = self._warning(loop)
         loop.states.states, loop.largest = 0, 0.0
         loop.limited.clear()
         if loop.compensator.state is State.FAULT:
             return ERROR, state, values
-        return (WARN, f"{state}; {complaint}", values) if complaint else (OK, state, values)
+        return (WARN, f"{state}; {warning}", values) if warning else (OK, state, values)
 
-    def _complaint(self, loop: CompensationLoop) -> str:
+    def _warning(self, loop: CompensationLoop) -> str:
         """What is wrong and is no fault; empty: nothing."""
         if loop.limited:
             return f"torque exceeds the torque limit of {', '.join(sorted(loop.limited))}"
@@ -337,7 +337,7 @@ class CompensationStatus:
         if loop.compensator.state is not State.DISABLED and not commands.listeners:
             return f"nobody listens on {commands.name}: the torque reaches no controller"
         quiet = loop.running and silence(loop.states.topic, loop.states.heard)
-        return quiet or commands.others or self._acting(loop) or loop.controller.complaint
+        return quiet or commands.others or self._acting(loop) or loop.controller.warning
 
     def _acting(self, loop: CompensationLoop) -> str:
         """Torque that acts although none is commanded, in words; empty: none, or nobody knows."""

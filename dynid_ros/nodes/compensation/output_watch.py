@@ -26,13 +26,7 @@ SAMPLES = 3
 
 
 class OutputWatch:
-    """Knows commands and outputs of one controller, each (n,) N m (N), and says when they part.
-
-    Args:
-        names: of the joints.
-        limits: (n,) torque limits.
-
-    """
+    """Knows commands and outputs of one controller, each (n,) N m (N), and says when they part."""
 
     def __init__(self, names: Sequence[str], limits: Sequence[float]) -> None:
         self._names = list(names)
@@ -85,13 +79,8 @@ NEWEST = QoSProfile(depth=1)
 class ControllerOutput:
     """Listens to `<controller>/controller_state`, whose `output` is read back from the command interfaces.
 
-    ros2_controllers 4.42.1, joint_trajectory_controller.cpp, `publish_state`.
-
-    Args:
-        node: listens.
-        controller: name of the controller's node.
-        joints: settings of the model's joints.
-        controlled: names of those that the controller has.
+    ros2_controllers 4.42.1, joint_trajectory_controller.cpp, `publish_state`. `controlled` names the joints that the
+    controller has.
 
     Attributes:
         problem: how the torques that act differ from those that were sent; empty: they do not, or nobody knows.

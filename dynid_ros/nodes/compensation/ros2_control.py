@@ -30,7 +30,7 @@ class ActingTorque:
         settings: `output`, `controller`, `effort_convention` and `assume_no_effort`.
         watch: of the controller; None: nobody knows its state.
         position: of the position controller that may hold the arm beside it; None: there is none.
-        output: what the controller puts out; None: it does not tell.
+        output: what the controller puts out; None: it does not report it.
 
     Raises:
         ControlError: an effort convention that is none of `CONVENTIONS`.

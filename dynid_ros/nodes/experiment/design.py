@@ -147,12 +147,7 @@ FOURIER, JOINT_BY_JOINT, PAYLOAD, FILE = "fourier", "joint_by_joint", "payload",
 class Design:
     """An experiment that is still to be planned.
 
-    Attributes:
-        robot: the arm.
-        safety: what the motion must keep to.
-        settings: values of `MOTION_PARAMETERS`.
-        point_rate: of what is sent, Hz.
-
+    `settings` are values of `MOTION_PARAMETERS`, `point_rate` is that of what is sent, Hz.
     """
 
     robot: RobotModel
@@ -161,7 +156,7 @@ class Design:
     point_rate: float
 
     def plan(self, progress: Progress) -> tuple[Experiment, Plan]:
-        """The motion, checked as it is to be sent, and what finds the way to it; `progress` is told of a search.
+        """The motion, checked as it is to be sent, and what finds the way to it; `progress` is called by a search.
 
         Raises:
             DynidError: there is none that is safe.
@@ -226,10 +221,10 @@ class Design:
             return {"motion": settings.joint_motion, "joints": tuple(_given(settings.joints)) or None, "pose": pose}
         return {"repeats": settings.turns, "pose": pose} if kind == PAYLOAD else {}
 
-    def _series(self, usual: float | None) -> dict[str, Any]:
+    def _series(self, default: float | None) -> dict[str, Any]:
         """Return settings of a sum of sines, with the default base frequency where none is given."""
         settings = self.settings
-        base = usual if math.isnan(settings.base_frequency) else settings.base_frequency
+        base = default if math.isnan(settings.base_frequency) else settings.base_frequency
         if base is not None:
             self._check_rate(settings.harmonics * base, f"the fastest of {settings.harmonics} harmonics")
         return {"base_frequency": base, "starts": settings.starts or None, "noise": _known(settings.noise)}

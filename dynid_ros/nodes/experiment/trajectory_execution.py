@@ -73,7 +73,9 @@ def trajectory_message(
 
 PAUSE = 1.0  # s from sending a long motion to its start: some controllers do nothing else while they read it
 STATE_TIMEOUT = 1.0  # s for which a joint state is waited for
-LOOK = 0.1  # s between two joint states that tell whether the arm rests: not every driver publishes velocities
+LOOK = (
+    0.1  # s between two joint states that determine whether the arm stands still: not every driver publishes velocities
+)
 SETTLE = 0.3  # s after a hold until the arm must rest
 MATCHING = 1.0  # s for which a controller is waited for: to be found, to answer, to take messages of this node
 QUEUE = 100  # joint states that may wait for a look; best effort matches every publisher
@@ -88,8 +90,8 @@ class Arm:
         settings: command_topic, accept_jerk, controller_joints, tracking_error_limit, effort_limit, effort_grace and
             stale_after.
         limits: of the joints.
-        on_halt: told why a motion is stopped, when the stop has been sent.
-        on_rest: told when a motion has ended, and whether it was stopped.
+        on_halt: called with why a motion is stopped, when the stop has been sent.
+        on_rest: called when a motion has ended, with whether it was stopped.
 
     """
 

@@ -31,12 +31,8 @@ class MotionController:
 
     A `joint_trajectory_controller` begins each trajectory where the arm is measured, unless it interpolates from the
     desired state: the command jumps by what the arm sags and lags behind (ros2_controllers 4.42.1,
-    joint_trajectory_controller.cpp, `update`; trajectory.cpp, `sample`).
-
-    Args:
-        node: asks and listens.
-        settings: command_topic, whose namespace is the controller's name, and accept_jerk.
-        interrupt: called with the reason when it is deactivated.
+    joint_trajectory_controller.cpp, `update`; trajectory.cpp, `sample`). `interrupt` is called with the reason when it
+    is deactivated.
 
     Attributes:
         name: of the controller's node; empty: there is none that can be asked.
@@ -51,7 +47,7 @@ class MotionController:
 
     @property
     def is_answering(self) -> bool:
-        """Whether it is there, and its first answer on the way, or it may just be told that it was activated."""
+        """Whether it is there, and its first answer on the way, or it may just be reported as activated."""
         asked = self._query is not None and self._query.latest is None and self._query.is_served
         return asked or self._is_inactive
 

@@ -40,7 +40,7 @@ class LoadPublisher:
         smallest_load: mass, kg, below which the whole interval must be for there to be no load.
 
     Attributes:
-        mass: kg, as published last; None: nothing was told.
+        mass: kg, as published last; None: nothing was.
 
     """
 
@@ -155,7 +155,7 @@ HIGHEST_RATE = 250.0
 """Hz; of faster joint states means are taken up."""
 LOWEST_RATE = 0.001
 GONE = 0.7
-"""Part of the load told last that a change must take away for nothing to be left of it."""
+"""Part of the load published last that a change must take away for nothing to be left of it."""
 
 
 class LiveLoad:
@@ -163,18 +163,8 @@ class LiveLoad:
 
     Messages wait in a deep queue, so that none is lost while an estimate is computed. Those without joints of the arm
     are of a gripper and are passed over. Each estimate is on `~/estimate` (YAML): section `load` of `identified.yaml`,
-    with the `time` (s) that it is of and all `changes` of the load that were noticed.
-
-    Args:
-        node: the node to subscribe with.
-        begin: makes the identification, at the start and whenever the clock is set back.
-        convention: what effort is.
-        publisher: told of loads.
-        publish_rate: estimates per second.
-
-    Attributes:
-        identification: at work.
-
+    with the `time` (s) that it is of and all `changes` of the load that were noticed. `begin` makes the identification,
+    at the start and whenever the clock is set back.
     """
 
     def __init__(
@@ -236,8 +226,8 @@ class LiveLoad:
         }
         if problem := self._topic.problem or self._states.problem:
             return ERROR, problem, values
-        if complaint := silence(self._topic.topic, self._states.received):
-            return WARN, complaint, values
+        if warning := silence(self._topic.topic, self._states.received):
+            return WARN, warning, values
         return OK, f"load {self._latest}" + ("" if self._decided else "; not determined"), values
 
     def _on_message(self, _topic: RawSubscription, received: int, data: bytes) -> None:

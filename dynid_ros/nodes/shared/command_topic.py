@@ -22,12 +22,6 @@ class CommandTopic:
     Any endpoint of another publisher counts, whatever the type of its messages and however silent it is: of two
     that command, the controller obeys both in turn.
 
-    Args:
-        node: publishes.
-        kind: of the messages.
-        topic: name, relative to the node's namespace.
-        qos: of the publisher.
-
     Attributes:
         name: full name of the topic.
 

@@ -35,9 +35,9 @@ class ControllerWatch:
     """Follows the lifecycle of one controller, and the goals of its action.
 
     Controllers have no lifecycle services. They publish each transition on `<controller>/transition_event`, to those
-    who listen at that moment (ros2_control 4.46.0, controller_interface_base.cpp, `init`). What was before is told by
+    who listen at that moment (ros2_control 4.46.0, controller_interface_base.cpp, `init`). What was before is known by
     `controller_manager/activity` alone (since 4.28.0; controller_manager.cpp, `publish_activity`), for which
-    `controller_manager_msgs` must be installed. Until either has told, the state is unknown.
+    `controller_manager_msgs` must be installed. Until either has come, the state is unknown.
 
     An accepted goal leaves its tolerances, and one that succeeded its last effort, with the controller for all that
     comes after it, until it is configured anew (ros2_controllers 4.42.1, joint_trajectory_controller.cpp,
@@ -53,7 +53,7 @@ class ControllerWatch:
         state: `unknown`, `inactive` or `active`.
         activated: when it was seen to be activated, s of the monotonic clock; None: not yet.
         transitioned: likewise when it was activated or deactivated.
-        had_goal: whether its action has accepted a goal since it was configured, as far as the middleware tells.
+        had_goal: whether its action has accepted a goal since it was configured, as far as the middleware says.
 
     """
 
@@ -111,7 +111,7 @@ class ControllerWatch:
             self._report(GOAL)
 
     def _look_for_server(self) -> None:
-        """A server that is configured anew is another publisher, which has told of no goal."""
+        """A server that is configured anew is another publisher, which has reported no goal."""
         if self._servers and self._servers.isdisjoint(self._serving()):
             self._forget_goals()
 
@@ -197,16 +197,8 @@ class ControllerAnswer:
 class ControllerQuery:
     """Asks a controller for its joints and interfaces, and goes on asking, for it may be loaded anew with others.
 
-    Nothing waits: what asks is a timer, and `answer` gives the last answer.
-
-    Args:
-        node: asks.
-        controller: name of the controller's node, such as `forward_effort_controller`.
-        changed: called after an answer that differs from the one before.
-
-    Attributes:
-        controller: as given.
-
+    Nothing waits: what asks is a timer, and `answer` gives the last answer; `changed` is called after one that
+    differs from the one before.
     """
 
     def __init__(self, node: Node, controller: str, changed: Callable[[ControllerAnswer], None]) -> None:

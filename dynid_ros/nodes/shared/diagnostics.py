@@ -22,7 +22,7 @@ Status = tuple[bytes, str, dict[str, object]]
 
 
 def silence(topic: str, received: float) -> str:
-    """Complaint about a topic that was heard last at `received` (s, monotonic) or watched since; empty: no cause."""
+    """Warning about a topic that was heard last at `received` (s, monotonic) or watched since; empty: no cause."""
     age = time.monotonic() - received
     return f"no message on {topic} for {age:.1f} s" if age > SILENCE else ""
 
@@ -39,7 +39,7 @@ class Diagnostics:
 
     Args:
         node: that it is of.
-        status: makes the status; an exception in it is told, and ends no node that holds an arm.
+        status: makes the status; an exception in it is reported, and ends no node that holds an arm.
         what: tells two of one node apart.
         hardware: name of the robot, or what returns it where it comes later.
 

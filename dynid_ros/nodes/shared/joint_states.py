@@ -81,7 +81,7 @@ class TorqueSamples:
     A clock that is set back is left out: time goes on, or begins anew.
 
     Args:
-        node: its log tells of a clock that was set back.
+        node: its log reports a clock that was set back.
         joint_names: of the arm.
         convention: what effort is.
         anew: whether time begins anew where the clock was set back.

@@ -94,7 +94,7 @@ def ros_process(
 
 
 def run(make_node: Callable[[], Node], arguments: list[str] | None = None) -> None:
-    """Make the node and spin it until the process is told to end."""
+    """Make the node and spin it until the process is to end."""
     with ros_process(arguments):
         node = make_node()
         executor = SingleThreadedExecutor()
@@ -133,7 +133,7 @@ def run_undisturbed(
     wake: Callable[[Any], object] = lambda _: None,
     interruptible: bool = False,
 ) -> None:
-    """The same, but neither a callback nor the end of the node is interrupted, however often the process is told.
+    """The same, but neither a callback nor the end of the node is interrupted, however often the process is signalled.
 
     The node spins in a thread; this one waits for the signals, by a steady clock: the executor may sleep in the
     middleware for as long as the computer's clock was set back, unless it is woken.

@@ -39,12 +39,7 @@ SENSOR_DATA = QoSProfile(depth=100, reliability=ReliabilityPolicy.BEST_EFFORT)
 
 
 class SimulatorCamera:
-    """Publishes what a camera sees of an arm, by the camera's clock, and by its own pace.
-
-    Args:
-        node: publishes.
-        settings: values of `CAMERA_PARAMETERS`, and `seed`.
-        arm: that is looked at.
+    """Publishes what a camera sees of `arm`, by the camera's clock, and by its own pace.
 
     Raises:
         DynidError: parameters that make no sense.

@@ -54,15 +54,8 @@ class Controllers:
 
     Parameters, lifecycle and action goals as those of ros2_controllers 4.42.1. An action goal is a message on `~/goal`;
     a switch of controllers a call of `~/effort_mode`, or of `~/activate_trajectory_controller` and
-    `~/activate_effort_controller`; `~/configure_trajectory_controller` loads one that is inactive anew.
-
-    Args:
-        node: listens and answers; has declared `CONTROLLER_PARAMETERS`.
-        arm: that is moved.
-        settings: values of `CONTROLLER_PARAMETERS`.
-        refused: told why a command is not acted on.
-        report: of what a controller does by itself.
-        stamp: of the arm's present state, ns of the node's clock.
+    `~/activate_effort_controller`; `~/configure_trajectory_controller` loads one that is inactive anew. `stamp` is that
+    of the arm's present state, ns of the node's clock; `refused` and `told` take reasons in words.
 
     Raises:
         DynidError: `controller_joints` are not the arm's, or settings that a controller does not take.

@@ -54,15 +54,8 @@ class HardwareTopics:
     every command interface, claimed or not; NaN where there was none yet. A joint without position command is held, one
     without effort has none. Without positions at all, that is where the URDF has no such interfaces, effort alone acts;
     so it does while the controller of efforts is active and that of positions is not, as far as that is known: a drive
-    changes its mode then.
-
-    Args:
-        node: listens.
-        arm: that is moved.
-        refused: told why a command is not acted on.
-        position_topic: of the controller that claims positions; its namespace is the controller's name.
-        effort_topic: of the one that claims efforts.
-
+    changes its mode then. The namespaces of the topics are the names of the controllers that claim positions and
+    efforts.
     """
 
     def __init__(
