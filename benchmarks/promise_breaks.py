@@ -28,7 +28,7 @@ STAMPS_ASCEND = (
     "if stamp is not None and self.stamp is not None and stamp <= self.stamp:",
 )
 WRITABLE = ("declare", "read_only=not parameter.adjustable", "read_only=False")
-UNFORESEEN = ("_refusals", "except Exception as error:  # a fault", "except KeyError as error:  # a fault")
+UNEXPECTED = ("_refusals", "except Exception as error:  # a fault", "except KeyError as error:  # a fault")
 FOLLOWED = ("MotionInProgress.check", "if not excess[i] <= 0:", "if False:")
 SOON_STALE = ("Arm.watch", "elif age > self._stale_after:", "elif age > 0.05:")
 NO_XML_ERROR = ("parse_urdf", "except ET.ParseError as error:", "except KeyError as error:")
@@ -314,7 +314,7 @@ def _compensation() -> list[Break]:
         Break(
             here + "test_a_fault_of_the_code_is_answered_and_the_torque_goes_on",
             "services let exceptions pass",
-            (UNFORESEEN,),
+            (UNEXPECTED,),
         ),
         Break(
             here + "test_a_fault_of_the_code_in_the_loop_ends_the_process_at_zero",
@@ -686,7 +686,7 @@ def _excitation() -> list[Break]:
             "recordings are not read",
             (("Design.plan", "            if paths:", "            if False:"),),
         ),
-        Break(here + "test_a_fault_of_the_code_is_answered", "services let exceptions pass", (UNFORESEEN,)),
+        Break(here + "test_a_fault_of_the_code_is_answered", "services let exceptions pass", (UNEXPECTED,)),
         Break(
             here + "test_a_malformed_urdf_ends_the_node_with_one_message",
             "errors of the XML parser pass",
@@ -846,7 +846,7 @@ def _identification() -> list[Break]:
         Break(
             here + "test_a_fault_of_the_code_is_answered",
             "services let exceptions pass",
-            (UNFORESEEN,),
+            (UNEXPECTED,),
         ),
         Break(
             here + "test_a_malformed_urdf_ends_the_node_with_one_message",

@@ -230,7 +230,6 @@ def ridge(
     prior: ArrayLike | None = None,
     *,
     scaled: bool = False,
-    tolerance: float = TOLERANCE,
 ) -> LinearFit:
     """Minimise ‖R θ − z‖² + d ‖θ − θ₀‖²: θ = θ₀ + (RᵀR + d 1)⁻¹ Rᵀ (z − R θ₀), Atkeson's eq. 20.
 
@@ -244,7 +243,6 @@ def ridge(
         weight: d > 0; the paper's 10 is for rows in N m and parameters in SI units.
         prior: (k,) nominal parameters θ₀; None: zero.
         scaled: d weighs columns of unit norm, and is a fraction; else parameters in SI units.
-        tolerance: for the rank that is reported; ridge itself needs none.
 
     Raises:
         IdentificationError: a weight that is not positive, or as `minimum_norm`.
@@ -253,7 +251,7 @@ def ridge(
     if not (np.isfinite(weight) and weight > 0):
         raise IdentificationError(f"Weight of the ridge is {weight:g}; expected a positive number")
     R, z, start = checked_problem(R, z, prior)
-    found = decompose(R, tolerance)
+    found = decompose(R, TOLERANCE)
     unit = found.scale if scaled else np.ones(R.shape[1])
     left, singular, right = np.linalg.svd(R / unit, full_matrices=False)
     directions = right.T / unit[:, None]
@@ -338,7 +336,11 @@ def solve(
     )
 
 
-def solve_grouped(matrix: NDArray, right: NDArray, group: NDArray, rounds: int = 20) -> tuple[LeastSquaresFit, NDArray]:
+ROUNDS = 20
+"""Most rounds of the estimation of groups' noise; it ends when no variance changes by more than 1e-6 of itself."""
+
+
+def solve_grouped(matrix: NDArray, right: NDArray, group: NDArray) -> tuple[LeastSquaresFit, NDArray]:
     """Feasible weighted least squares: one noise variance per group of rows, estimated together with the solution.
 
     A group's variance is its residual sum of squares over its degrees of freedom (rows less their leverage), iterated.
@@ -349,7 +351,6 @@ def solve_grouped(matrix: NDArray, right: NDArray, group: NDArray, rounds: int =
         matrix: (m, k).
         right: (m,).
         group: (m,) integers 0 … G−1.
-        rounds: upper bound of the iteration; it ends when no variance moves by more than 1e-6 of itself.
 
     Returns:
         The fit, its covariance in physical units, and the (G,) standard deviations of a row.
@@ -359,7 +360,7 @@ def solve_grouped(matrix: NDArray, right: NDArray, group: NDArray, rounds: int =
     floor = 1e-12 * max(float(np.max(np.abs(right))), 1e-12)
     fit = solve(matrix, right)
     sigma = _spread(fit, group, count, floor)
-    for _ in range(rounds):
+    for _ in range(ROUNDS):
         fit = solve(matrix, right, 1 / sigma[group] ** 2)
         dof = count - np.bincount(group, fit.leverage, len(count))
         updated = np.where(dof < MINIMUM_DOF, sigma, _spread(fit, group, count, floor))

@@ -14,14 +14,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.errors import IdentificationError
-from dynid_ros.estimation.least_squares import TOLERANCE, LinearFit, minimum_norm, project, triangular_factor
+from dynid_ros.estimation.least_squares import LinearFit, minimum_norm, project, triangular_factor
 
 GAUSSIAN = 1.482602
 """Standard deviation of Gaussian noise over the median of its magnitude."""
 
 
-def _deviation(values: NDArray) -> float:
-    """Standard deviation from the median magnitude."""
+def median_deviation(values: NDArray) -> float:
+    """Return the standard deviation of Gaussian noise by the median magnitude."""
     return float(GAUSSIAN * np.median(np.abs(values)))
 
 
@@ -102,7 +102,6 @@ def solve_robust(
     *,
     threshold: float = THRESHOLD,
     scaled: bool = False,
-    tolerance: float = TOLERANCE,
     max_passes: int = 50,
 ) -> RobustFit:
     """Fit all joints, each with its own noise, in passes over blocks; in memory stay a triangle and the residuals.
@@ -114,7 +113,6 @@ def solve_robust(
         prior: (k,) nominal parameters, see `minimum_norm`; None: zero.
         threshold: standard deviations up to which a row counts in full.
         scaled: see `minimum_norm`.
-        tolerance: for the rank.
         max_passes: over the data, at most.
 
     Raises:
@@ -130,7 +128,7 @@ def solve_robust(
     noise: NDArray | None = None
     for passes in range(2, max_passes + 1):  # the last one is for the covariance
         factor, residual = _pass(blocks, solution, noise, threshold)
-        fit = minimum_norm(factor[:, :-1], factor[:, -1], prior, scaled=scaled, tolerance=tolerance)
+        fit = minimum_norm(factor[:, :-1], factor[:, -1], prior, scaled=scaled)
         # The median needs all residuals of a pass, so the weights of the next one rest on it.
         if noise is None:
             floor = FLOOR * np.max(np.abs(residual), axis=0)

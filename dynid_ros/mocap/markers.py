@@ -11,7 +11,7 @@ from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 
 from dynid_ros.errors import MocapError
-from dynid_ros.estimation.robust import _deviation
+from dynid_ros.estimation.robust import median_deviation
 
 
 def require_positions(positions: ArrayLike, n_markers: int) -> NDArray:
@@ -95,11 +95,11 @@ def jitter(markers: NDArray) -> float:
     """
     difference = np.diff(markers, n=3, axis=0)
     difference = difference[np.isfinite(difference)]
-    found = [_deviation(difference) / np.sqrt(20.0)] if difference.size else []
+    found = [median_deviation(difference) / np.sqrt(20.0)] if difference.size else []
     for _, _, distance in pair_distances(markers):
         together = distance[np.isfinite(distance)]
         if together.size > 3:
-            found.append(_deviation(together - np.median(together)) / np.sqrt(2.0))
+            found.append(median_deviation(together - np.median(together)) / np.sqrt(2.0))
     return min(found, default=float("nan"))
 
 

@@ -159,18 +159,14 @@ class RunResiduals:
         nodes = first[:, None] + np.arange(NODES)
         position, velocity = (np.einsum("ms,msi->mi", weights, x[nodes]) for x in (motion.position, motion.velocity))
         found = []
-        p, r = len(layout.names), layout.n_response
+        p = len(layout.names)
         for i in range(n):
             known = np.isfinite(run.link[self._rows, i])
             if known.sum() < NODES:
                 continue
-            columns = np.zeros((len(at), p + self.size))
-            by = np.zeros((len(at), motion.by_parameters.shape[2]))
-            for s in range(NODES):
-                by += weights[:, s, None] * motion.by_parameters[nodes[:, s], i]
-            columns[:, :r] = by[:, :r]
-            columns[:, p : p + 2 * n] = by[:, r : r + 2 * n]
-            columns[:, p + self._named :] = by[:, r + 2 * n :]
+            columns = self._columns(
+                sum(weights[:, s, None] * motion.by_parameters[nodes[:, s], i] for s in range(NODES))
+            )
             for k, name in enumerate(names):
                 if name == f"zero {i}":
                     columns[:, p + 2 * n + k] = 1.0
@@ -200,11 +196,9 @@ class RunResiduals:
             known = np.isfinite(run.torque[:, i])
             if not known.all():
                 continue
-            columns = np.zeros((len(run.time), p + self.size))
             by = -tangent[:, i, None] * by_parameters[:, i]
             by[:, r - springs.shape[2] : r] += springs[:, i]
-            columns[:, :r], columns[:, p : p + 2 * n] = by[:, :r], by[:, r : r + 2 * n]
-            columns[:, p + self._named :] = by[:, r + 2 * n :]
+            columns = self._columns(by)
             moved = tangent[:, i, None] * self._tones[0]
             for term, order in (("motor_viscous", 1), ("motor_inertia", 2)):
                 if term in parameters.motors:
@@ -217,6 +211,13 @@ class RunResiduals:
             spectrum, derivatives = (scale * np.fft.rfft(x, axis=0)[:count] for x in (residual, columns))
             found.append(Channel("motor", i, spectrum, derivatives[run.compared.bins], residual))
         return found
+
+    def _columns(self, by: NDArray) -> NDArray:
+        """(N, p + size) derivatives by all parameters, of those by what the links' motion depends on."""
+        p, r, own = len(self.layout.names), self.layout.n_response, 2 * self.run.n_joints
+        columns = np.zeros((len(by), p + self.size))
+        columns[:, :r], columns[:, p : p + own], columns[:, p + self._named :] = np.split(by, [r, r + own], axis=1)
+        return columns
 
     def _measured(self) -> NDArray:
         """Positions of the links (N, n) to start from: measured, else those of the motors."""

@@ -191,12 +191,12 @@ class LinkResult:
         return KnownArm.of(self.model, self.base_parameters, ", ".join(self.sources))
 
     @property
-    def urdf_explains(self) -> NDArray:
-        """(n,) share of the torque's mean square that the URDF's links explain, friction being fitted."""
+    def urdf_r_squared(self) -> NDArray:
+        """(n,) R² of the torque, not centred, by the URDF's links, friction being fitted."""
         return 1 - (self.urdf_residual_rms / self.torque_rms) ** 2
 
     @property
-    def explains(self) -> NDArray:
+    def r_squared(self) -> NDArray:
         """(n,) share of the torque's mean square that the identified model predicts."""
         return 1 - (self.residual_rms / self.torque_rms) ** 2
 
@@ -235,7 +235,7 @@ class LinkResult:
             terms = ", ".join(["dry and offset " + " and ".join(both)] * bool(both) + printed)
             lines.append(
                 f"{joint:<{width}}{self.torque_rms[i]:>9.3f}{self.residual_rms[i]:>10.3f}"
-                f"{self.explains[i]:>10.1%} {self.urdf_explains[i]:>8.1%}   {terms}"
+                f"{self.r_squared[i]:>10.1%} {self.urdf_r_squared[i]:>8.1%}   {terms}"
             )
         half = half_width(estimate.standard_errors, estimate.dof)
         lines.append(f"{'estimate':>12} {'± 95 %':>10} {'URDF':>10}   base parameter")
