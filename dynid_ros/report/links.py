@@ -24,7 +24,6 @@ from dynid_ros.report.formats import (
     with_unit,
 )
 from dynid_ros.report.friction import friction_section
-from dynid_ros.report.identified_yaml import write_file_report
 from dynid_ros.report.link_parameters import (
     BaseRow,
     base_rows,
@@ -271,6 +270,8 @@ def write_result_report(
     """Write the report of a result; one that does not predict torque has the page of its file."""
     del validations  # the report makes them anew, and more
     if result.missing:
+        from dynid_ros.report.identified_yaml import write_file_report  # noqa: PLC0415  # only here
+
         return write_file_report(path, result.document(), result.robot)
     return write_link_report(path, result, fitted, unseen)
 
