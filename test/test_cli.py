@@ -37,7 +37,7 @@ def test_identify_gravity_then_report(bag, tmp_path, capsys):
 def test_check_is_content_with_a_sound_recording(bag, capsys):
     code, out, _ = run(capsys, "check", "--urdf", URDF, "--recording", bag)
     assert code == 0
-    assert "nothing to complain of" in out
+    assert "nothing to report" in out
 
 
 def test_check_finds_current_taken_for_torque(tmp_path, capsys):
@@ -141,7 +141,7 @@ def test_the_tip_that_was_found_is_said(bag, tmp_path, capsys):
     urdf = tmp_path / "arm.urdf"
     urdf.write_text(share_path("config/demo_arm.urdf").read_text().replace("</robot>", hand))
     code, out, err = run(capsys, "check", "--urdf", urdf, "--recording", bag)
-    assert (code, "nothing to complain of" in out) == (0, True)
+    assert (code, "nothing to report" in out) == (0, True)
     assert "the arm ends at link 'link_6', its flange" in err
     assert "slide" in err
 

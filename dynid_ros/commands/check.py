@@ -41,7 +41,7 @@ def _check(options: argparse.Namespace) -> Answer:
             "undecided": undecided,
         }
         lines = [f"{finding.severity}: {finding}" for finding in findings]
-        lines += [] if findings else [f"{samples} samples, nothing to complain of"]
+        lines += [] if findings else [f"{samples} samples, nothing to report"]
         lines += [f"undecided, as it would not show in this motion: {subject}" for subject in undecided]
         if options.motion and not faulty:
             step("judging the motion")

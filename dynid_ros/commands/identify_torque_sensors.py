@@ -22,7 +22,7 @@ def add(sensors: argparse.ArgumentParser) -> None:
         type=Path,
         default=[],
         metavar="R",
-        help="rests in many poses without the mass (bag folder, .csv, .npz), as `dynid excite` plans them; repeatable",
+        help="dwells in many poses without the mass (bag folder, .csv, .npz), as `dynid excite` plans them; repeatable",
     )
     sensors.add_argument(
         "--recording-with-mass", action="append", type=Path, default=[], metavar="R", help="with the mass; repeatable"

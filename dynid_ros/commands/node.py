@@ -28,6 +28,6 @@ def add(parser: argparse.ArgumentParser) -> None:
 def _node(options: argparse.Namespace) -> Answer:
     dynid_ros.nodes.import_nodes([options.name], f"node {options.name}")
     sys.argv = [f"dynid node {options.name}", *options.arguments]  # where rclpy looks
-    uninterruptible()  # a node ends in its own way, however often it is told
+    uninterruptible()  # a node ends in its own way, however often it is asked
     import_module(dynid_ros.nodes.module_of(options.name)).main()
     return Answer("", {})

@@ -1,4 +1,4 @@
-"""`dynid validate`: an `identified.yaml` beside a recording."""
+"""`dynid validate`: an `identified.yaml` compared with a recording."""
 
 import argparse
 from pathlib import Path

@@ -33,7 +33,7 @@ def place_of(robot: RobotModel, link: str, position: NDArray) -> NDArray:
 MOVE_SPEED = 0.6
 """Part of the velocity limits that a move from pose to pose uses."""
 PEAK = 1.5
-"""Of a cubic from rest to rest, over its mean speed."""
+"""Largest speed of a cubic between standstills, over its mean speed."""
 SHORTEST_MOVE, COMING_TO_REST = 1.0, 0.3
 """s."""
 STATES_TIMEOUT, RAMP_TIMEOUT, DISCOVERY = 10.0, 10.0, 0.1
@@ -212,7 +212,7 @@ class Hand:
     Args:
         node: of the coordinator.
         arm: is listened to while it is led.
-        link: that is held, at the origin of its frame; the simulator is told by its parameter `push_link`.
+        link: that is held, at the origin of its frame; the simulator has it by its parameter `push_link`.
 
     Attributes:
         forces: stamps, s, and sizes, N.

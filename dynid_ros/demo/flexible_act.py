@@ -32,7 +32,7 @@ LARGEST_STIFFNESS_ERROR = 0.05
 LARGEST_INERTIA_ERROR = 0.15
 """Of the motors, relative: of all that a torque moves, near the resonance, they are the smaller part."""
 LARGEST_FRICTION_ERROR = 0.15
-"""Of dry friction, relative: MuJoCo's is softer around rest than the model's, and intervals do not know that."""
+"""Of dry friction, relative: MuJoCo's is softer around standstill than the model's, and intervals do not know that."""
 CUTOFF = 15.0
 """Of what is drawn, Hz."""
 TERMS = {
@@ -199,14 +199,14 @@ BAND = 14.0
 SETTLING = 1.0
 LARGEST_GAP, TRIES = 0.1, 3
 """s between joint states, and how often the motion is recorded until there is no gap. A machine that is busy for longer
-than the simulator can make up for breaks the period, and with it what the motors' harmonics are told by."""
+than the simulator can make up for breaks the period, and with it what the motors' harmonics are distinguished by."""
 IDENTIFICATION = f"{SPACE}/flexible_joint_identification"
 
 
 STORY = (
     "Beside the first arm stands another one, with a spring in each of its two joints, as gears have: what the "
     "motor does is not what the link does, and the arm swings. A camera sees markers on the links, by a clock "
-    "of its own and from a place that nobody has told of.",
+    "of its own and from a place that is not given.",
     "The motors shake the arm up to near its resonances. From motor torques, motor angles and markers follow "
     "the stiffness of the springs, the inertia of the motors and the friction of the joints.",
 )

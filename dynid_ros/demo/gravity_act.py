@@ -146,7 +146,7 @@ def _in_joint_frames(robot: RobotModel, moments: NDArray) -> NDArray:
 MOTION = {"motion": "poses", "target": "gravity", "count": 8, "dwell": 0.8, "approach": [0.03]}
 STORY = (
     "The arm is let go, its motors off: it falls. Then it goes to a few poses, to each from below and from "
-    "above, and rests there. The torque that the motors need at rest is gravity; friction has the other sign "
+    "above, and dwells there. The torque that the motors need then is gravity; friction has the other sign "
     "from the other side, and cancels. From that the arm's mass moments follow.",
     "The arm is let go again. Now its motors apply the gravity torque that the identified model computes from "
     "the joint angles, and nothing else: it floats.",

@@ -212,7 +212,7 @@ def links_act(stage: Stage) -> None:
     arm, folder = stage.arm, stage.output / "links"
     stage.call.trigger("/simulator/reset")
     stage.announce("Excitation: a motion of all joints, designed to show the links, is made; then another one.")
-    # A joint at rest is held by stiction, which no model knows: the approach, in which joints rest, is left out.
+    # A joint at standstill is held by stiction, which no model knows: the approach, with its dwells, is left out.
     fitted, unseen = (stage.excitation.record("running") for _ in MOTIONS)
     stage.announce("Links and friction are identified from the first bag, and validated on the second, meanwhile.")
     stage.call.set_parameters("/link_identification", {"recording": fitted, "validation_recording": unseen})

@@ -77,7 +77,7 @@ class LoadShown:
     Attributes:
         began: when the arm began to move with the load.
         put_down: when the load was let go of.
-        estimates: what `~/estimate` of the node `load_identification` told, each with the stamp of its arrival.
+        estimates: messages of `~/estimate` of the node `load_identification`, each with the stamp of its arrival.
         sag: farthest that a joint came, let go with compensation of the arm alone, rad.
         drift: the same with that of the load.
 
@@ -92,7 +92,7 @@ class LoadShown:
 
 @dataclass(frozen=True)
 class LoadVerdict:
-    """The load in truth, as the bag told it, and as it was learnt.
+    """The load in truth, as the bag gave it, and as it was learnt.
 
     Attributes:
         truth: table of the load, see `truth_table`.
@@ -152,12 +152,12 @@ class LoadVerdict:
     @property
     def live(self) -> tuple[float, dict[str, Any]] | None:
         """The last estimate that arrived within `LIVE_TIME` of motion, and after how long; None: there was none."""
-        told = [
+        published = [
             (stamp - self.shown.began, estimate)
             for stamp, estimate in self.shown.estimates
             if stamp - self.shown.began <= LIVE_TIME and estimate["loaded"]
         ]
-        return told[-1] if told else None
+        return published[-1] if published else None
 
     @property
     def live_error(self) -> float:
@@ -232,18 +232,18 @@ class LoadVerdict:
     @property
     def pictures(self) -> dict[str, str]:
         """The mass over time, as it was learnt."""
-        told = [
+        published = [
             (stamp, estimate)
             for stamp, estimate in self.shown.estimates
             if estimate["estimate"]["parameters"][0] is not None
         ]
-        if not told:
+        if not published:
             return {}
-        stamps = np.array([stamp for stamp, _ in told])
+        stamps = np.array([stamp for stamp, _ in published])
         picture = live_plot(
             stamps - self.shown.began,
-            np.array([estimate["estimate"]["parameters"][0] for _, estimate in told]),
-            np.array([estimate["interval"]["mass"] for _, estimate in told]),
+            np.array([estimate["estimate"]["parameters"][0] for _, estimate in published]),
+            np.array([estimate["interval"]["mass"] for _, estimate in published]),
             np.where(stamps < self.shown.put_down, self.truth["mass"], 0.0),
         )
         return {"The load's mass as it was learnt, with its 95 % interval; green: the truth": picture}
@@ -278,7 +278,7 @@ def _tensor(inertia: Sequence[float | None]) -> NDArray:
     return inertia_matrix(np.concatenate([np.zeros(4), _numbers(inertia)]))
 
 
-# Fourth act of the demo: the arm picks up a load that nobody has told of, and knows it seconds later.
+# Fourth act of the demo: the arm picks up a load that is not announced, and knows it seconds later.
 
 
 BLOCK = {
@@ -308,7 +308,7 @@ TELL_EVERY = 1.0
 """Time between estimates on the terminal, s."""
 NODE = "/load_identification"
 STORY = (
-    "The arm picks up a block of 2 kg that nobody has told of. Let go with the gravity torque of the arm alone, "
+    "The arm picks up a block of 2 kg that is not announced. Let go with the gravity torque of the arm alone, "
     "it sags. Then it moves, and a node weighs the block meanwhile: mass, centre and inertia follow from the "
     "torques beyond those of the arm alone, which the act before has identified.",
     "Gravity compensation hears of the load and carries it: let go again, the arm floats with the block in its "
@@ -320,7 +320,7 @@ def load_act(stage: Stage) -> None:
     """Play it; it is good if the load is known."""
     arm, pose, folder = stage.arm, stage.settings.drop_pose, stage.output / "load"
     stage.call.trigger("/simulator/reset")
-    stage.announce("A load is picked up that nobody has told of: with the arm's own compensation, the arm sags.")
+    stage.announce("A load is picked up that is not announced: with the arm's own compensation, the arm sags.")
     with arm.compensation():
         arm.move(pose)
         stage.call.set_parameters("/simulator", BLOCK)
@@ -361,7 +361,7 @@ def load_act(stage: Stage) -> None:
 
 
 class _Estimates:
-    """What the node tells while it learns, on the terminal now and then, and all of it for the report."""
+    """What the node publishes while it learns, on the terminal now and then, and all of it for the report."""
 
     def __init__(self, stage: Stage) -> None:
         self.all: list[tuple[float, dict[str, Any]]] = []

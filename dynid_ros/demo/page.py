@@ -36,12 +36,12 @@ def before_after_plot(names: Sequence[str], before: NDArray, after: NDArray, lab
     return svg(label, ROW_WIDTH, rows_height(len(names)), draw)
 
 
-# A number that was identified, beside the truth.
+# A number that was identified, compared with the truth.
 
 
 @dataclass(frozen=True)
 class Found:
-    """One number that was identified, beside the truth.
+    """One number that was identified, compared with the truth.
 
     Attributes:
         name: of what.
@@ -97,7 +97,7 @@ class Verdict(Protocol):
         """Whether all is as good as it must be."""
 
     def sentences(self) -> list[str]:
-        """PASSED or FAILED, then each measured number beside what is allowed."""
+        """PASSED or FAILED, then each measured number and what is allowed."""
 
     def tiles(self) -> list[Tile]:
         """The numbers that count."""

@@ -38,7 +38,7 @@ class Process(Protocol):
 
 
 def end_with_parent() -> None:
-    """Have this process be told to end when the one that started it is gone, however that came about; Linux only."""
+    """Have this process be asked to end when the one that started it is gone, however that came about; Linux only."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 

@@ -62,7 +62,7 @@ class DemoExcitation:
         self._design_next()
 
     def designed(self) -> None:
-        """Wait for the design of the next motion and tell of it."""
+        """Wait for the design of the next motion and report it."""
         if self._designed is not None:
             self._say(self._designed())
             self._designed = None
@@ -211,7 +211,7 @@ class Stage(Node):
 
 
 def say_links(stage: Stage) -> None:
-    """Wait until the links are identified, and tell of it once."""
+    """Wait until the links are identified, and report it once."""
     if answer := stage.answer("links"):
         # The report has all base parameters.
         say("".join(answer.partition("Validation on")[1:]))

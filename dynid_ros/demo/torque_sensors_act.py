@@ -156,7 +156,7 @@ MOTION = {"motion": "poses", "target": "gravity", "count": 6, "dwell": 0.8, "app
 NODE = "/torque_sensor_calibration"
 STORY = (
     "The arm's torque sensors go wrong: gains by 10 %, offsets by 5 % of the range. But by now the weight of "
-    "the arm is known. The arm rests in a few poses, and what each sensor reads there is held against what "
+    "the arm is known. The arm dwells in a few poses, and what each sensor reads there is held against what "
     "gravity makes: gain and offset of each sensor follow, without taking the arm apart.",
 )
 

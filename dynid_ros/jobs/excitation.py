@@ -45,7 +45,7 @@ class ExciteJob:
     files: tuple[Path, ...]
 
     def summary(self) -> str:
-        """The plan, what it uses of its limits, what it tells, what was not checked, and where the files are."""
+        """The plan, what it uses of its limits, what it determines, what was not checked, and where the files are."""
         design = self.design
         lines = [design.plan.summary(), f"limits: {design.limit_sources}", *design.use.lines()]
         if design.recorded:
@@ -53,7 +53,7 @@ class ExciteJob:
         if design.quality is None:
             lines.append(f"not judged: {design.not_judged}")
         else:
-            own = "by itself it tells" if design.recorded else "it tells"
+            own = "by itself it determines" if design.recorded else "it determines"
             lines += [f"{own}: {line}" for line in design.quality.summary().splitlines()[:2]]
             if not design.quality.enough:
                 lines.append(f"what is weak and what would help: {self.files[-1]}")
@@ -163,8 +163,8 @@ def _check_flexible(joints: FlexibleJoints | None, target: str | None, settings:
 
 def _planned(experiment: Experiment) -> Plan:
     if isinstance(experiment, FourierExcitation):
-        with search_progress() as tell:
-            return experiment.plan(tell)
+        with search_progress() as report:
+            return experiment.plan(report)
     with progress(1) as step:
         step("planning the motion")
         return experiment.plan()

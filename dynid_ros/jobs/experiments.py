@@ -121,7 +121,7 @@ def recorded_information(source: InformationSource, recordings: Sequence[Recordi
 
 
 FLOOR_HEIGHT, CLEARANCE = 0.0, 0.05
-"""Unless told otherwise, m: the arm stands on something, and is kept away from what it might touch."""
+"""Defaults, m: the arm stands on something, and is kept away from what it might touch."""
 
 
 def surroundings(
@@ -139,7 +139,7 @@ def surroundings(
 
     Args:
         robot: the arm.
-        urdf: its file; meshes with relative paths are looked for beside it.
+        urdf: its file; meshes with relative paths are looked for in its folder.
         floor_height: lowest height of a moving link, m.
         clearance: smallest distance, m.
         box: lower and then upper corner, six numbers, m; None: no box.

@@ -217,7 +217,7 @@ def identify_flexible(
     robot, output = identification.robot, writable_folder(output)
     with progress(5) as step:
         step("looking for faults in the recordings")
-        # A rigid model would complain of all that springs do, so that none is given.
+        # A rigid model would report all that springs do, so that none is given.
         findings = checked([recording.select(robot.joint_names) for recording in (*recordings, *validate)], None)
         step("finding the links")
         cameras = [_camera(robot, recording, markers, mocap=mocap) for recording in recordings]

@@ -41,7 +41,7 @@ def judge(
     limits: MotionLimits | None = None,
     allowed: Callable[[NDArray], NDArray] | None = None,
 ) -> MotionQuality:
-    """What torques recorded during a motion tell, or would.
+    """What torques recorded during a motion determine, or would.
 
     Recordings go through the filters and the selection of samples of the identification that they are for, and the
     noise of their torques is that of its residuals, as if it were white before the low-pass.
@@ -55,7 +55,7 @@ def judge(
             and 1 for a trajectory.
         rate: samples per second of what will be recorded of a trajectory.
         limits: what the joints might do; None: see `usual_limits`.
-        allowed: tells of positions (N, n) whether the arm may be there, (N,) bool.
+        allowed: returns of positions (N, n) whether the arm may be there, (N,) bool.
 
     Raises:
         TrajectoryError: the file is not a trajectory, lacks a joint or does not move; a setting makes no sense.
@@ -101,7 +101,7 @@ class _Judgement:
         )
 
     def dwells(self, samples: Samples) -> MotionQuality:
-        """Of poses at rest; the direction that one was reached from stands for a velocity."""
+        """Of dwells; the direction that one was reached from stands for a velocity."""
         if not len(samples):
             raise IdentificationError(
                 f"no dwells: the joints never rest for {SampleRules().minimum_dwell:g} s all at once, as gravity needs "

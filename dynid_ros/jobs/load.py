@@ -106,7 +106,7 @@ def read_arm(path: Path, robot: RobotModel) -> tuple[KnownArm, dict]:
 def read_tare(path: Path, robot: RobotModel) -> LoadResult:
     """The load of an `identified.yaml`, by the data alone, to subtract from another.
 
-    Errors of its parameters are taken to be independent of each other, which the file does not tell.
+    Errors of its parameters are taken to be independent of each other, which the file does not say.
 
     Raises:
         IdentifiedFileError: of another robot, or without a load whose mass is known.

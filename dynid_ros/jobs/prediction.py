@@ -21,7 +21,7 @@ from dynid_ros.recording.checks.all_checks import check
 from dynid_ros.signals import differentiate
 
 MINIMUM_SAMPLES = 10
-"""Fewer tell nothing about velocity."""
+"""Fewest samples from which velocity is derived."""
 UNFILTERED = "compared sample by sample, nothing filtered"
 
 
@@ -85,7 +85,7 @@ def _by_links(document: dict, robot: RobotModel, recording: Recording) -> tuple[
         validation = validate(model, recording)
     except IdentificationError as error:
         return predicted, _sample_by_sample(recording, predicted), [f"{UNFILTERED}: {error}"]
-    remark = f"compared after a low-pass at {model.signals.cutoff:g} Hz on both, without rest at the ends"
+    remark = f"compared after a low-pass at {model.signals.cutoff:g} Hz on both, without standstill at the ends"
     return predicted, validation, [remark]
 
 
@@ -101,7 +101,7 @@ def _by_gravity(document: dict, robot: RobotModel, recording: Recording) -> tupl
 
 
 def _every_sample(recording: Recording) -> Samples:
-    """All samples as gravity identification looks at them; a joint at rest may be held by friction of either sign."""
+    """All samples as gravity identification has them; friction of either sign may hold a joint at standstill."""
     if recording.n_samples < MINIMUM_SAMPLES:
         raise IdentificationError(f"{recording.source}: only {recording.n_samples} samples; record longer")
     velocity, _ = differentiate(recording.time, recording.position, DERIVATIVE_WINDOW)

@@ -26,7 +26,7 @@ TICK = 0.5
 def progress(n_steps: int) -> Iterator[Callable[[str], None]]:
     """A line on stderr that says which step runs, for how long, and how long it will; nothing without a terminal.
 
-    Who watches already, as a node does, is told the same. Yields a function to call with what begins.
+    Who watches already, as a node does, gets the same. Yields a function to call with what begins.
     """
     bar = tqdm(total=n_steps, disable=None, leave=False, bar_format="{desc} {elapsed}")
     with watching(watched() or Watch()) as watch, bar as line, _ticking(line, watch):
@@ -80,14 +80,14 @@ def search_progress() -> Iterator[Progress]:
         tqdm(total=100, disable=None, leave=False, bar_format="{desc} {percentage:3.0f} % {elapsed}") as line,
     ):
 
-        def tell(part: float, best: Candidate) -> None:
+        def report(part: float, best: Candidate) -> None:
             line.set_description_str(_told(best), refresh=False)
             line.update(100 * part - line.n)
             line.refresh()
             if interrupted.is_set():
                 raise Enough
 
-        yield tell
+        yield report
 
 
 def _told(best: Candidate) -> str:

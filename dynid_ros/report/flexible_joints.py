@@ -111,8 +111,8 @@ def _spring_section(result: FlexibleResult, springs: Sequence[MeasuredSpring]) -
         )
         picture = spring_plot(spring.joint, spring.deflection, spring.torque, across, line, unit=unit)
         rms, r2 = spring_agreement(result, i, spring)
-        told = f"r² {fixed(r2, 4)}, off by {with_unit(rms, unit.effort, 2)} RMS"
-        plots.append(Plot(picture, spring.joint, told if determined and known else "stiffness not determined"))
+        agreement = f"r² {fixed(r2, 4)}, off by {with_unit(rms, unit.effort, 2)} RMS"
+        plots.append(Plot(picture, spring.joint, agreement if determined and known else "stiffness not determined"))
     return Section(
         "Springs",
         [

@@ -1,4 +1,4 @@
-"""The report of a gravity identification: what `identified.yaml` says of gravity, and the samples that it rests on."""
+"""The report of a gravity identification: what `identified.yaml` says of gravity, and the samples behind it."""
 
 from __future__ import annotations
 

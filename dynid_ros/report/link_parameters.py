@@ -276,7 +276,7 @@ UNMOVED = 1e-3
 
 @dataclass(frozen=True)
 class LinkRow:
-    """A link as identified and as in the URDF; `sources` says of mass, centre and inertia what they rest on."""
+    """A link as identified and as in the URDF; `sources` says of mass, centre and inertia where they come from."""
 
     name: str
     identified: Body
@@ -319,7 +319,7 @@ def link_rows(result: LinkResult) -> list[LinkRow]:
 
 
 def _origins(result: LinkResult) -> list[str]:
-    """What each of the 10 n parameters rests on."""
+    """Return where each of the 10 n parameters comes from."""
     words = {IDENTIFIABLE: DECIDED, COMBINED: IN_COMBINATION}
     kept = np.isclose(result.parameters, result.robot.parameters, rtol=UNMOVED, atol=1e-9)
     found = [

@@ -97,9 +97,9 @@ def _tiles(
     value, effort = significant(quality.model.rms[largest], 2), units[largest].effort
     found.append(Tile(f"Largest RMS error, {effort}", value, f"by joint, base to tip: {listing}"))
     values = result.base_parameters.values
-    decided = int(np.isfinite(values).sum())
+    determined = int(np.isfinite(values).sum())
     note = f"friction included; {weak} with a standard error above 30 %"
-    found.append(Tile("Base parameters determined", f"{decided} of {len(values)}", note))
+    found.append(Tile("Base parameters determined", f"{determined} of {len(values)}", note))
     known = [row for row in rows if row.known]
     if known:
         covered = sum(row.covered for row in known)

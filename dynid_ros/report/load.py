@@ -74,18 +74,18 @@ class LoadEvidence:
         """Of the equations that were fitted."""
         n = result.n_load
         size = 1 + max(int(own.max()) for own in columns.of_joint)
-        load, rest = np.zeros(size), np.zeros(size)
+        load, others = np.zeros(size), np.zeros(size)
         load[:n] = np.where(np.isfinite(result.parameters[:n]), result.parameters[:n], result.solution[:n])
-        rest[columns.own[n:]] = result.solution[n:]
+        others[columns.own[n:]] = result.solution[n:]
         if tare is not None:
-            rest[:n] = np.nan_to_num(tare.body.parameters[:n])
+            others[:n] = np.nan_to_num(tare.body.parameters[:n])
         parts = []
         for block in equations.blocks(columns):
             own = zip(block.rows, columns.of_joint, strict=True)
-            told = [[rows @ values[columns_] for values in (load, rest)] for rows, columns_ in own]
-            of_load, of_rest = np.moveaxis(np.array(told), (1, 2), (0, 1))
+            torques = [[rows @ values[columns_] for values in (load, others)] for rows, columns_ in own]
+            of_load, of_others = np.moveaxis(np.array(torques), (1, 2), (0, 1))
             number = np.full(len(block.time), block.recording)
-            parts.append((number, block.time, block.torque - of_rest, of_load))
+            parts.append((number, block.time, block.torque - of_others, of_load))
         return cls(*(np.concatenate(part) for part in zip(*parts, strict=True)))
 
     @property
@@ -207,7 +207,9 @@ def _sentences(result: LoadResult, evidence: LoadEvidence) -> list[str]:
     ]
     if not knows_inertia(result):
         found.append(
-            "Its inertia is not known: the arm was at rest." if result.n_load == STATIC else "Its inertia is not shown."
+            "Its inertia is not known: the arm stood still."
+            if result.n_load == STATIC
+            else "Its inertia is not determined."
         )
     elif inertia_is_a_guess(result):
         found.append(
@@ -370,7 +372,7 @@ def _signal_section(result: LoadResult, evidence: LoadEvidence, *, static: bool)
 
 
 def _driver_section(drivers: Mapping[str, str]) -> Section:
-    where = "The same texts are in the folder drivers beside this page. Each says in which frame it takes the numbers."
+    where = "The same texts are in the folder drivers next to this page. Each says in which frame it takes the numbers."
     texts = [Folded(name, [Code(text)]) for name, text in drivers.items()]
-    none = Text("None: no load is known that a driver could be told.")
+    none = Text("None: no load is known that a driver could be given.")
     return Section("Settings for drivers", [where, *texts] if texts else [none])

@@ -124,7 +124,7 @@ KINDS = {
     "static_rotation": "Joint after joint turns in steps, while the others hold",
     "joint_by_joint": "Joint after joint moves, while the others hold",
     "payload": "The tool turns about each of its axes",
-    "poses": "The arm rests in pose after pose",
+    "poses": "The arm dwells in pose after pose",
     "flexible": "A periodic motion of the motors, with their links swinging behind springs",
 }
 TARGETS = {

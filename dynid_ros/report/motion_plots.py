@@ -1,4 +1,4 @@
-"""How a motion was found and what it tells: distances, singular values, the course of the search."""
+"""How a motion was found and what it excites: distances, singular values, the course of the search."""
 
 from __future__ import annotations
 

@@ -326,16 +326,14 @@ def condition(
     if not np.isfinite(number):
         word, meaning = "not known", "The file holds no condition number."
     elif number < WELL_CONDITIONED:
-        word = "the experiment tells unknowns well apart"
-        meaning = "This experiment tells all unknowns well apart."
+        word = "the experiment distinguishes unknowns well"
+        meaning = "This experiment distinguishes all unknowns well."
     elif number < ILL_CONDITIONED:
-        word = "the experiment tells unknowns apart"
-        meaning = f"This experiment tells the unknowns apart; {more} would narrow the intervals."
+        word = "the experiment distinguishes unknowns"
+        meaning = f"This experiment distinguishes the unknowns; {more} would narrow the intervals."
     else:
-        word = "the experiment barely tells unknowns apart"
-        meaning = (
-            f"This experiment barely tells some unknowns apart: small errors of the sensors become large ones. {remedy}"
-        )
+        word = "the experiment barely distinguishes unknowns"
+        meaning = f"This experiment barely distinguishes some unknowns: small sensor errors become large ones. {remedy}"
     return Condition(
         number,
         word,

@@ -211,7 +211,7 @@ def prediction_plot(
         below.plot(across, measured - predicted, color=LIGHT["identified"], linewidth=1.0, **small)
         label_axes(above, "", quantity)
         above.tick_params(axis="x", length=0, labelbottom=False)
-        label_axes(below, "rest" if rests else "time (s)", "error")
+        label_axes(below, "dwell" if rests else "time (s)", "error")
         below.yaxis.set_major_locator(MaxNLocator(3))
         for axes in (above, below):
             if rests:

@@ -32,7 +32,7 @@ HEIGHT = 210
 
 
 def reading_plot(result: TorqueSensorResult, joint: int, unit: JointUnits) -> str:
-    """Points: rests, friction taken off, filled without and hollow with the mass; line: the calibration.
+    """Points: dwells, friction taken off, filled without and hollow with the mass; line: the calibration.
 
     Empty where the gain is not known: then the torque is not known either.
     """

@@ -117,7 +117,7 @@ def test_what_is_recorded_already_makes_the_next_motion_worth_more(tmp_path):
     assert re.search(
         r"recorded before: run_0; parameters undetermined alone, condition number [\d.]+ with this motion", summary
     )
-    assert "by itself it tells" in summary
+    assert "by itself it determines" in summary
     assert "warning: run_0, joint 'joint_3': it rests" in summary
 
 

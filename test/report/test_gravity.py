@@ -187,9 +187,9 @@ def test_prismatic_joint_has_its_own_units(read, arm):
 @pytest.mark.parametrize(
     ("number", "words"),
     [
-        (3.0, "tells unknowns well apart"),
-        (100.0, "tells unknowns apart"),
-        (4000.0, "barely tells"),
+        (3.0, "distinguishes unknowns well"),
+        (100.0, "distinguishes unknowns"),
+        (4000.0, "barely distinguishes"),
         (None, "not known"),
     ],
 )

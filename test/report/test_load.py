@@ -104,7 +104,7 @@ def test_an_inertia_that_is_a_guess_is_called_one(moving, page):
 
 def test_rests(tmp_path):
     page = written(tmp_path, *found(known.resting(), motion="static"))
-    assert "Its inertia is not known: the arm was at rest." in page.text
+    assert "Its inertia is not known: the arm stood still." in page.text
     assert "Each point is a dwell." in page.text
     assert "Principal" not in page.text
 
@@ -122,7 +122,7 @@ def test_no_load(tmp_path):
     result, shown = found(known.experiment(1).unloaded)
     page = written(tmp_path, result, shown)
     assert "No load is shown at tool" in page.text
-    assert "no load is known that a driver could be told" in page.text
+    assert "no load is known that a driver could be given" in page.text
     assert load_views(result) == {}
     assert not shown.load.any()
 

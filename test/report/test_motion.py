@@ -190,7 +190,7 @@ def test_other_motions_hostile_names_and_no_verdict(tmp_path):
     )
     page = written(tmp_path, design)
     for words in (
-        "The arm rests in pose after pose",
+        "The arm dwells in pose after pose",
         "It was not judged: too few",
         "run <i>",
         HOSTILE,
