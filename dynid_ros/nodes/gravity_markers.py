@@ -39,16 +39,7 @@ STEP = np.deg2rad(6.0)
 
 
 class Shapes:
-    """Collects markers in one frame, which vanish when no newer ones come; lengths in m.
-
-    Args:
-        header: the frame that all places are in, and when.
-        lifetime: s.
-
-    Attributes:
-        markers: so far.
-
-    """
+    """Collects markers in one frame, which vanish when no newer ones come; lengths in m."""
 
     def __init__(self, header: Header, lifetime: float) -> None:
         self.markers: list[Marker] = []

@@ -13,9 +13,6 @@ class CommandInterfaces:
     Whoever claims one next finds the last value in it (ros2_control 4.46.0, handle.hpp: NaN at first;
     resource_manager.cpp: a release clears a flag only).
 
-    Args:
-        n_joints: of the arm.
-
     Attributes:
         position: (n,) rad or m in the arm's joint order; NaN: never commanded.
         velocity: (n,) of the same set-point, for drives that interpolate between two of them; zero: it rests.
@@ -42,12 +39,8 @@ class ArmHardware:
     """Has an arm do what its command interfaces say, once in a cycle.
 
     Without a position command the arm holds its place, without an effort it has none. Beyond the limits of a joint its
-    drive neither goes nor pushes.
-
-    Args:
-        arm: that moves.
-        interfaces: that are obeyed.
-        sums: effort is added to the servo's torque; False: the two have modes, one at a time.
+    drive neither goes nor pushes. `sums`: effort is added to the servo's torque; False: the two have modes, one at a
+    time.
 
     Attributes:
         effort_mode: of hardware with modes: effort alone acts; False: position alone.

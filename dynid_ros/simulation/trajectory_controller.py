@@ -172,12 +172,7 @@ class TrajectoryController:
         self._holding = True
 
     def activate(self, position: np.ndarray) -> None:
-        """Hold the place, see above.
-
-        Args:
-            position: (n,) measured.
-
-        """
+        """Hold the place, see above; `position` (n,) is the measured one."""
         self.active = True
         self._timeout = self.settings.timeout
         commanded = self._interfaces.position
@@ -199,10 +194,7 @@ class TrajectoryController:
     def topic(self, points: TrajectoryPoints, now: float, start: float | None = None) -> None:
         """Take a trajectory of the topic in place of the one before; an action goal goes on and is judged by it.
 
-        Args:
-            points: in any order of joints.
-            now: time, s.
-            start: of the trajectory; None: the next cycle.
+        It begins at `start`, s; None: in the next cycle after `now`.
 
         Raises:
             TrajectoryError: one that is refused, or the controller is inactive; the one before goes on.
@@ -232,15 +224,7 @@ class TrajectoryController:
             self._hold(position)
 
     def update(self, now: float, period: float, position: np.ndarray, velocity: np.ndarray) -> None:
-        """One cycle: check what was reached, command what is due at its end.
-
-        Args:
-            now: time, s.
-            period: of the cycle, s.
-            position: (n,) measured.
-            velocity: (n,) likewise.
-
-        """
+        """One cycle of `period` s: check what was reached, measured (n,) each, command what is due at its end."""
         if not self.active:
             return
         new = self._next is not None

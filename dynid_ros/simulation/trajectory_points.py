@@ -49,16 +49,7 @@ class JointSpline:
 
 
 class SetPoint:
-    """One state, reached with constant acceleration, and kept at rest after its time.
-
-    Args:
-        time: s.
-        state: (3, n) position, velocity and acceleration.
-
-    Attributes:
-        end: its time.
-
-    """
+    """State (3, n) reached with constant acceleration at time `end`, s, and kept at rest after it."""
 
     def __init__(self, time: float, state: np.ndarray) -> None:
         self.end = time
@@ -208,11 +199,7 @@ def from_state(
 def check_limits(robot: RobotModel, time: np.ndarray, derivatives: np.ndarray, first: int = 1) -> None:
     """Refuse a motion through derivatives (K, m, n) at time (K,) that no drive could follow.
 
-    Args:
-        robot: whose limits they are.
-        time: s.
-        derivatives: of the states.
-        first: of them that is checked; those before are where the arm is, whatever that is.
+    States before the `first` are where the arm is, whatever that is.
 
     Raises:
         TrajectoryError: positions or speeds beyond the limits, no rest at the end.

@@ -13,13 +13,13 @@ from rclpy.guard_condition import GuardCondition
 from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.lifecycle import LifecycleNode
 from rclpy.node import Node
-from rclpy.qos import QoSProfile, ReliabilityPolicy
+from rclpy.qos import QoSProfile
 from rclpy.subscription import Subscription
 from sensor_msgs.msg import JointState
 
 from dynid_ros.control import CarriedLoad, GravityCompensator, JointSettings, LoadedGravity, ModelChange
 from dynid_ros.errors import ControlError, DynidError
-from dynid_ros.nodes.shared.joint_states import JointOrder, nanoseconds
+from dynid_ros.nodes.shared.joint_states import JointOrder, nanoseconds, newest_states
 from dynid_ros.nodes.shared.topics import LATCHED
 
 LOG_PERIOD = 5.0
@@ -53,9 +53,7 @@ class PromptWait:
 
 
 QUEUE = 10
-# Best effort matches every publisher and never delays a new state to repeat an old one. The queue is deeper than one
-# only because a gripper's states, on the same topic, would otherwise push out the arm's.
-JOINT_STATES = QoSProfile(depth=QUEUE, reliability=ReliabilityPolicy.BEST_EFFORT)
+# Deeper than one only because a gripper's states, on the same topic, would otherwise push out the arm's.
 
 
 class JointStateInput:
@@ -78,7 +76,7 @@ class JointStateInput:
         self.longest_gap = 0.0
         self._node = node
         self._message: JointState | None = None
-        self._subscription = node.create_subscription(JointState, "joint_states", on_message, JOINT_STATES)
+        self._subscription = node.create_subscription(JointState, "joint_states", on_message, newest_states(QUEUE))
         self._comes = PromptWait(node, self._subscription)
 
     @property
@@ -155,19 +153,12 @@ class Listener:
         self._node.get_logger().warning(problem, throttle_duration_sec=LOG_PERIOD)
 
 
-LINK_STATES = QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT)
-
-
 class CompensationLinks(Listener):
     """Positions of the links as a topic has them; none where they cannot be believed.
 
     What a link encoder or a camera says is a help, not a condition: without it the links are where the springs of the
-    model file let them sag to, and where it has no springs, where the motors are.
-
-    Args:
-        topic: of `JointState`, joints by the names that they have in joint_states; empty: none.
-        timeout: s, oldest state of the links that is believed.
-        largest_deflection: rad (m) by which a link may be away from its motor.
+    model file let them sag to, and where it has no springs, where the motors are. States older than `timeout`, s, and
+    links further than `largest_deflection`, rad (m), from their motors are not believed.
 
     Raises:
         ControlError: a largest deflection that lets none pass.
@@ -181,7 +172,7 @@ class CompensationLinks(Listener):
             raise ControlError(
                 f"largest_deflection is {largest_deflection}; expected a finite number of rad (m) above 0"
             )
-        super().__init__(node, JointState, topic, self._on_state, LINK_STATES)
+        super().__init__(node, JointState, topic, self._on_state, newest_states(QUEUE))
         self.problem = f"no state of the links has come on {topic} yet" if topic else ""
         self.topic = topic
         self._names = list(joint_names)

@@ -61,11 +61,8 @@ class ActingTorque:
     def start(self, now: float, measured: Callable[[], Sequence[float]]) -> list[float] | None:
         """Torque (n,) to begin at, N m (N); None: zero.
 
-        `remark` then says whether that is not certain.
-
-        Args:
-            now: s of the monotonic clock.
-            measured: efforts (n,) of the newest joint state; may raise.
+        `remark` then says whether that is not certain. `measured` returns the efforts (n,) of the newest joint state,
+        and may raise.
 
         Raises:
             ControlError: the controller is active, and nobody knows what it holds.

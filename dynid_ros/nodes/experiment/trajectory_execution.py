@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 from rclpy.duration import Duration
 from rclpy.node import Node
-from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rclpy.serialization import deserialize_message
 from rclpy.task import Future
 from sensor_msgs.msg import JointState
@@ -28,7 +27,7 @@ from dynid_ros.nodes.experiment.watch import (
     moving_joint,
 )
 from dynid_ros.nodes.shared.command_topic import CommandTopic, publishers_of
-from dynid_ros.nodes.shared.joint_states import JointOrder
+from dynid_ros.nodes.shared.joint_states import JointOrder, newest_states
 from dynid_ros.nodes.shared.topics import Waiting, waiting_messages
 from dynid_ros.trajectories import MotionInProgress, MotionLimits, Trajectory, stop
 from dynid_ros.trajectories.execution import SHORTEST, standstill
@@ -78,21 +77,14 @@ LOOK = (
 )
 SETTLE = 0.3  # s after a hold until the arm must rest
 MATCHING = 1.0  # s for which a controller is waited for: to be found, to answer, to take messages of this node
-QUEUE = 100  # joint states that may wait for a look; best effort matches every publisher
-JOINT_STATES = QoSProfile(depth=QUEUE, reliability=ReliabilityPolicy.BEST_EFFORT)
+QUEUE = 100  # joint states that may wait for a look
 
 
 class Arm:
     """Sends each motion as one message, watches the arm follow it, and slows it down where it does not.
 
-    Args:
-        node: whose topics are used; a thread of it calls `watch` at a steady rate, 100 Hz or so.
-        settings: command_topic, accept_jerk, controller_joints, tracking_error_limit, effort_limit, effort_grace and
-            stale_after.
-        limits: of the joints.
-        on_halt: called with why a motion is stopped, when the stop has been sent.
-        on_rest: called when a motion has ended, with whether it was stopped.
-
+    A thread of the node calls `watch` at a steady rate, 100 Hz or so. `on_halt` is called with why a motion is stopped,
+    when the stop has been sent; `on_rest` when a motion has ended, with whether it was stopped.
     """
 
     def __init__(
@@ -131,7 +123,7 @@ class Arm:
             f"no controller listens on '{self._commands.name}'; start it, or set parameter command_topic"
         )
         self._states = node.create_subscription(
-            JointState, "joint_states", lambda _: None, JOINT_STATES, callback_group=Waiting(), raw=True
+            JointState, "joint_states", lambda _: None, newest_states(QUEUE), callback_group=Waiting(), raw=True
         )
 
     @property

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from rclpy.node import Node
+from rclpy.qos import QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Header
 
@@ -22,6 +23,11 @@ if TYPE_CHECKING:
 
 SET_BACK = 1.0
 """s by which a stamp must be earlier than one before for the clock to have been set back."""
+
+
+def newest_states(depth: int) -> QoSProfile:
+    """Return the QoS that matches every publisher and never delays a new state to repeat an old one."""
+    return QoSProfile(depth=depth, reliability=ReliabilityPolicy.BEST_EFFORT)
 
 
 def nanoseconds(header: Header) -> int:

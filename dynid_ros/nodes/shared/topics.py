@@ -24,12 +24,7 @@ LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 
 
 def require_topic(node: Node, topic: str, what: str) -> None:
-    """Refuse what no topic can be called, before rclpy ends the process for it.
-
-    Args:
-        node: whose topic it is to be.
-        topic: name, absolute, relative or private.
-        what: says in an error where the name is from.
+    """Refuse what no topic can be called, before rclpy ends the process for it; `what` says where the name is from.
 
     Raises:
         DynidError: ROS 2 allows no such name.
