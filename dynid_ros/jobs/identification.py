@@ -168,7 +168,7 @@ def identify(
     own, output, robot = KINDS[kind], writable_folder(output), identification.robot
     if own.motion:
         check_apart(recordings, validate)
-    with progress(4) as step:
+    with progress(3 + bool(validate)) as step:
         step("looking for faults in the recordings")
         findings = checked(recordings, robot, motion=own.motion)
         for other in validate if own.motion else ():
@@ -176,7 +176,8 @@ def identify(
         step(own.doing)
         result = identification.fit(*recordings)
         missing = tuple(result.missing)
-        step("validating")
+        if validate:
+            step("validating")
         validations = () if missing and own.whole else tuple(result.validate(other) for other in validate)
         step("writing the report")
         files, remarks = {"identified": result.save(output / "identified.yaml", validations)}, []
