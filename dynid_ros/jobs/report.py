@@ -20,24 +20,6 @@ from dynid_ros.report.gravity import write_gravity_report
 from dynid_ros.report.identified_yaml import Predicted, write_file_report
 
 
-def report_gravity(model: Path, robot: RobotModel, recordings: Sequence[Recording], output: Path) -> Path:
-    """Write the report anew from `identified.yaml` and the recordings that it was fitted to.
-
-    Raises:
-        IdentifiedFileError: the file is malformed, of another robot, or of a link identification.
-
-    """
-    document = load_identified(model)
-    check_same_robot(document, robot)
-    if "links" in document:
-        raise IdentifiedFileError(
-            f"{model}: it is of a link identification, whose report needs the fit; run `dynid identify links` again"
-        )
-    samples = document.get("source", {}).get("settings", {}).get("samples", "static")
-    identification = GravityIdentification(robot, samples=samples)
-    return write_gravity_report(output, robot, document, identification.extract(*recordings))
-
-
 @dataclass(frozen=True)
 class ReportJob:
     """What the job leaves: the page."""
@@ -85,7 +67,9 @@ def report_file(
     with progress(1) as step:
         step("writing the report")
         if recordings and robot is not None and "links" not in document:
-            return ReportJob(report_gravity(model, robot, recordings, output))
+            samples = document.get("source", {}).get("settings", {}).get("samples", "static")
+            extracted = GravityIdentification(robot, samples=samples).extract(*recordings)
+            return ReportJob(write_gravity_report(output, robot, document, extracted))
         predictions = [] if robot is None else [_predicted(document, robot, recording) for recording in recordings]
         return ReportJob(write_file_report(output, document, robot, predictions))
 

@@ -12,7 +12,7 @@ from dynid_ros.identification import GravityIdentification
 from dynid_ros.identified.gravity import gravity_moments
 from dynid_ros.identified.identified_file import load_identified
 from dynid_ros.jobs.identification import identify
-from dynid_ros.jobs.report import report_gravity
+from dynid_ros.jobs.report import report_file
 from dynid_ros.model import GravityModel
 from dynid_ros.recording import Recording
 from dynid_ros.simulation import SimulatedArm
@@ -34,8 +34,8 @@ def test_files_and_summary(tmp_path):
 
 def test_report_from_the_file_is_that_of_the_job(tmp_path):
     job = identify("gravity", GravityIdentification(demo_robot()), [demo_recording()], tmp_path)
-    again = report_gravity(job.identified, demo_robot(), [demo_recording()], tmp_path / "again.html")
-    assert again.read_text() == job.report.read_text()
+    again = report_file(job.identified, tmp_path / "again.html", demo_robot(), [demo_recording()])
+    assert again.report.read_text() == job.report.read_text()
 
 
 def test_effort_without_gravity_is_refused(tmp_path):
