@@ -63,7 +63,6 @@ def pinned(robot: RobotModel, name: str) -> np.ndarray:
 
     Raises:
         ValueError: they are not a base of this robot.
-
     """
     names = parameter_names(robot)
     columns = np.array([names.index(column) for column in PINNED[name].split()])

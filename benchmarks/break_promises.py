@@ -118,7 +118,6 @@ def locate(package: Path, symbol: str, text: str) -> tuple[Path, int]:
         symbol: dotted name of a function, class or constant, as in `Recorder.start`; with its file in front, as in
             `recorder:main`, where several files have it.
         text: is to be in it.
-
     """
     stem, _, name = symbol.rpartition(":")
     files = [path for path in _definitions(package)[name] if stem in ("", path.stem)]

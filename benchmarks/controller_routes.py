@@ -53,7 +53,6 @@ class Row:
         went, stayed: farthest that a joint went from where it was at the beginning, and at the end, rad.
         said: by our node.
         own: it is what the controller does by itself.
-
     """
 
     route: str
@@ -77,7 +76,6 @@ class Routes:
     Args:
         kind: `simulated` or `ros2_control`.
         folder: for logs.
-
     """
 
     def __init__(self, kind: str, folder: Path) -> None:

@@ -45,7 +45,6 @@ class ControllerStack:
         times, position, effort: of the joint states so far, s (N,), rad and N m (N, 6).
         said: last texts of the states of our nodes.
         diagnostics: last status of each node, level and text.
-
     """
 
     def __init__(self, folder: Path, kind: str, route: str, *, spawned: bool = True, **changed: object) -> None:
@@ -106,7 +105,6 @@ class ControllerStack:
 
         Raises:
             TimeoutError: names it.
-
         """
         deadline = time.monotonic() + seconds
         while not condition():

@@ -59,7 +59,6 @@ class Answer:
         refusal: what was said instead.
         rightly: whether the refusal names something that forbids poses.
         seconds: for everything before the check.
-
     """
 
     name: str

@@ -58,7 +58,6 @@ class SampleIdentification(BaseIdentification):
         Returns:
             Ordinary and weighted least squares, each as a vector of all columns that is zero but for the base columns,
             and relative standard deviations in percent.
-
         """
         self.process_data()
         self.calculate_full_regressor()

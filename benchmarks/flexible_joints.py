@@ -53,7 +53,6 @@ class Estimate:
         high: (p,)
         clock: error of the clock's offset, s.
         seconds: that it took.
-
     """
 
     values: np.ndarray
@@ -103,7 +102,6 @@ class Case:
         truth: (p,)
         bound: least standard deviations.
         cutoff: of the printed method's low-pass, Hz.
-
     """
 
     name: str

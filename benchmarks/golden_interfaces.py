@@ -40,7 +40,6 @@ def interfaces(parts: Sequence[str] = tuple(PARTS)) -> dict:
 
     Raises:
         RuntimeError: a part could not be made; the message has what it printed.
-
     """
     return {part: _made(PARTS[part]) for part in sorted(parts)}
 

@@ -38,7 +38,6 @@ def forked(work: Callable[[], object], folder: Path | None = None) -> Done:
     Args:
         work: to be done; what it raises ends the copy as it would end a program.
         folder: working folder; None: a temporary one.
-
     """
     with tempfile.TemporaryDirectory() as scratch:
         texts = [Path(scratch) / name for name in ("out", "err")]
@@ -128,7 +127,6 @@ class Shape:
         tables: keys whose mappings have keys that are data, such as labels of parameters; these become `<…>`.
         kept: keys whose values are kept, where these are texts.
         texts: keys of lists of texts for people, which may be empty.
-
     """
 
     names: Mapping[str, str] = field(default_factory=dict)

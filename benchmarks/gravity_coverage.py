@@ -49,7 +49,6 @@ class Sample:
         half: (k,) half intervals, in parts of the arm's largest moment.
         error: RMS of the torque in fresh poses by the global fit and by the recursion, %; NaN where it is not known.
         warned: whether the result says that both disagree.
-
     """
 
     covered: np.ndarray

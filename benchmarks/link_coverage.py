@@ -49,7 +49,6 @@ class Sample:
         error: of the estimates.
         half: half intervals.
         naive: standard errors if residuals were white noise; NaN if they were not asked for.
-
     """
 
     names: np.ndarray
@@ -67,7 +66,6 @@ class Coverage:
         names, truth, error, half, naive: as those of `Sample`.
         covered: bool.
         largest: absolute true value in its sample.
-
     """
 
     def __init__(self, samples: Sequence[Sample]):

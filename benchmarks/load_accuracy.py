@@ -47,7 +47,6 @@ class Sample:
         center: distance from the true one, m.
         inertia: relative error of the tensor about the centre, Frobenius norm.
         held: (13,) whether the intervals hold the ten true parameters, and the centre.
-
     """
 
     mass: float

@@ -19,7 +19,6 @@ class MeshDistances:
 
     Attributes:
         share: folder of the package, for its meshes.
-
     """
 
     def __init__(self, name: str) -> None:

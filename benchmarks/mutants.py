@@ -80,7 +80,6 @@ class Tests(NamedTuple):
         seconds: that each takes.
         apart: those that start nodes as processes of their own, where no line is traced, with the text of their file.
         slow: the slow ones.
-
     """
 
     by_line: Mapping[str, Mapping[int, Collection[str]]]

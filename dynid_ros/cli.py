@@ -40,7 +40,6 @@ class Parser(ArgumentParser):
         module: its `add` adds the options; "": `add` does.
         add: adds the options, for which it may import numerics; None: they are added by hand.
         settings: of `ArgumentParser`.
-
     """
 
     def __init__(

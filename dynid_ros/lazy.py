@@ -12,7 +12,6 @@ def offer(face: dict[str, Any]) -> None:
 
     Args:
         face: `globals()` of the `__init__`.
-
     """
     places: dict[str, str] = {}
 

@@ -31,7 +31,6 @@ class Watch:
         number, count: of this step, and of all steps.
         part: of this step that is done, 0 to 1; 0 also for a step that does not say.
         seconds: s for which this step has been running.
-
     """
 
     def __init__(self) -> None:
@@ -106,7 +105,6 @@ def advance(part: float) -> None:
 
     Raises:
         Cancelled: whoever watches wants it to end.
-
     """
     if (watch := _watch.get()) is not None:
         watch._advance(part)

@@ -33,7 +33,6 @@ class Setting:
             there may be several.
         read: makes the value of a text, of settings that are more than a text or a number; None: it is the value.
         offered: whether commands and nodes have it; else it is for programs alone.
-
     """
 
     name: str
@@ -129,7 +128,6 @@ def check(owner: Any, error: type[DynidError]) -> None:
 
     Raises:
         error: names the setting, its value and what was expected.
-
     """
     for each in _declared(owner):
         if problem := each.problem(getattr(owner, each.name)):

@@ -33,7 +33,6 @@ class CoalArm:
 
     Attributes:
         links: (P, 2) link of the chain (-1: base) that each pair of geometries is on.
-
     """
 
     def __init__(self, name: str) -> None:

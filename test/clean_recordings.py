@@ -45,7 +45,6 @@ class Case:
         simulated: False for a recording of a real arm.
         motion: what kind of.
         rigid: (N, n) torque without friction and sensors, where it is known, N m.
-
     """
 
     name: str
@@ -95,7 +94,6 @@ def clean_case(
         name: of the arm, to have a certain one.
         amplitude: rad or m to either side, or 0 of a joint to hold it, (n,) or for all; None: as the limits allow.
         find: model of the arm of that name; None: `arm`.
-
     """
     find = find or arm
     while True:

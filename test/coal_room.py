@@ -30,7 +30,6 @@ class CoalRoom:
     Attributes:
         things: (P,) what each pair is about: LINKS, or the name of what stands around.
         asked: (P,) distance to keep, m: the clearance from obstacles, and between links more than two joints apart.
-
     """
 
     def __init__(self, case: RandomWorkspace, package_directories: Sequence[str | Path] = ()) -> None:

@@ -34,7 +34,6 @@ class CommandWatch:
             limit: N m.
             late: by how much the machine was seen to be late in the same run, s.
             start: torques that acted before the first command, N m; None: zero.
-
         """
         if not self.commands:
             return

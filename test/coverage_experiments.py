@@ -37,7 +37,6 @@ class Conditions:
         mismatch: size of the friction that Coulomb, viscous and offset terms do not describe.
         gain_error: standard deviation of the relative error of each torque sensor's gain.
         rotors: inertias of the rotors, in parts of the links' at zero.
-
     """
 
     arm: str = "ur10"

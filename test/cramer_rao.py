@@ -46,7 +46,6 @@ class Bound:
         truth: values; NaN where they were not given.
         deviations: standard deviations in the parameters' units.
         clock: that of the clock's offset, s; NaN where it is known.
-
     """
 
     names: tuple[str, ...]
@@ -169,7 +168,6 @@ def cramer_rao(
         clock: an unknown offset between the links' and the motors' clocks.
         settled: only what repeats is recorded; else from rest, and the links' state at the start is not known.
         step: of the grid, s.
-
     """
     found = sensitivities(urdf, springs, motor, links, smoothing, columns=columns, settled=settled, step=step)
     time = np.arange(round(DURATION * RATE)) / RATE

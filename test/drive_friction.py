@@ -22,7 +22,6 @@ def friction_torque(
         rigid: (N, n) torque without friction, N m.
         level: (n,) Coulomb friction, N m.
         rng: draws the rest.
-
     """
     n = len(level)
     viscous = level * rng.uniform(0.2, 1.0, n) / np.maximum(qd.std(axis=0), 0.02)

@@ -45,7 +45,6 @@ class Experiment:
         link: (M, n) measured link angles at these, rad.
         exact: motor, torque, link_encoder and link without noise.
         clock_offset: s.
-
     """
 
     robot: RobotModel
@@ -146,7 +145,6 @@ def single_joint(
         settled: the transient from rest has died out before the record starts.
         noise: times the usual.
         clock_offset: s.
-
     """
     series, links = single_joint_motion(joint, base_frequency, harmonics, motion)
     springs = Springs.of([table_one(joint)])

@@ -56,7 +56,6 @@ class LinkMotion:
         time: (K,) s, the last one a whole number of periods.
         position, velocity: (K, n).
         period: s.
-
     """
 
     time: NDArray
@@ -163,7 +162,6 @@ def march(
         q: position at first.
         qd: velocity at first.
         smoothing: of Coulomb friction, rad/s.
-
     """
     pin = pytest.importorskip("pinocchio")
     data = model.createData()

@@ -44,7 +44,6 @@ def sound_case(
         name: of the arm.
         law: of friction.
         friction: Coulomb friction as a part of the largest torque of each joint; None: 1 to 15 %.
-
     """
     side = SPLITS[split]
     motion = motion or str(rng.choice(MOTIONS, p=(0.3, 0.2, 0.2, 0.2, 0.1)))

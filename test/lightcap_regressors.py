@@ -23,7 +23,6 @@ def regressor_with_stiffness(robot: RobotModel, link: Motion, motor: Motion) -> 
 
     Raises:
         ModelError: shapes that do not fit.
-
     """
     n = robot.n_joints
     springs = _diagonal(link.position - motor.position)

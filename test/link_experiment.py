@@ -40,7 +40,6 @@ def record(
         noise: N m.
         ripple: N m, over the angle of each joint.
         still: joints that do not move.
-
     """
     n = robot.n_joints
     time = np.arange(0, 10, 0.01)

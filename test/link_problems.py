@@ -49,7 +49,6 @@ class Fourier:
         harmonics: how many.
         size: of the lowest one, rad or m.
         still: joints that stay where they are.
-
     """
 
     def __init__(self, n: int, seed: int = 0, base: float = 0.1, harmonics: int = 5, size: float = 1.0, still=()):
@@ -136,7 +135,6 @@ class DenseEquations(Equations):
         seed: of everything.
         noise: (n,) of each joint.
         fast: share of fast samples.
-
     """
 
     def __init__(self, columns: LinkColumns, sizes=(400,), seed: int = 0, noise=0.1, fast: float = 0.4):

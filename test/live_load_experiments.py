@@ -46,7 +46,6 @@ class LiveExperiment:
         unloaded: the arm alone.
         loaded: what is followed live.
         load: (10,) true parameters about the tip's frame.
-
     """
 
     robot: RobotModel
@@ -76,7 +75,6 @@ def direction_of(q: np.ndarray, distance: np.ndarray, start: np.ndarray) -> np.n
         q: (N, n) positions.
         distance: (n,) in which 1/e is left of the old direction.
         start: (n,) at the first sample.
-
     """
     found = np.empty_like(q)
     found[0] = start

@@ -42,7 +42,6 @@ class LoadConditions:
         mismatch: size of the friction that Coulomb, viscous and offset terms do not describe.
         gain_error: standard deviation of the relative error of each torque sensor's gain.
         period: of the motion with the load, s; designed ones without it have twice that.
-
     """
 
     arm: str = "panda"

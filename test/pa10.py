@@ -93,7 +93,6 @@ def arm_urdf(scale: float = 1.0, alone: int | None = None, pose: Sequence[float]
         scale: of masses and inertias.
         alone: number of the only joint that is not fixed.
         pose: of those that are, rad.
-
     """
     parts = ['<robot name="pa10"><link name="link_0"/>']
     for number, (offset, roll, mass, centre, moments) in enumerate(LINKS, start=1):

@@ -32,7 +32,6 @@ def printed_method(experiment: Experiment, cutoff: float, *, clock_known: bool =
         experiment: on a uniform clock of 250 Hz.
         cutoff: Hz.
         clock_known: the links' times are brought to the robot's clock.
-
     """
     low_pass = LowPass(cutoff, RATE)
     link_time = experiment.link_time + (experiment.clock_offset if clock_known else 0.0)

@@ -39,7 +39,6 @@ def recording(seed=0, speed=1.0, early=0.0, push=0.0, coulomb=0.0):
         early: positions are as much older than the torques beside them, s.
         push: what looks like negative viscous friction, as a part of each joint's largest torque.
         coulomb: friction, as a part of it too.
-
     """
     rng = np.random.default_rng([seed, 1])
     time = np.arange(0, 40, PERIOD)
@@ -65,7 +64,6 @@ def stalled(it, how, seed=3):
         how: "lost": the samples are missing; "repeated": the last before are written again; "paused": the arm too
             stands still, and goes on as it went.
         seed: of when and for how long.
-
     """
     rng = np.random.default_rng(seed)
     begin = np.arange(2.0, it.time[-1] - 2, 6.0)

@@ -32,7 +32,6 @@ class RandomWorkspace:
         floor_height: m.
         box: corners of the box that it stays in.
         obstacles: boxes that it stays clear of.
-
     """
 
     kind: str

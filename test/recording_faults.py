@@ -32,7 +32,6 @@ class Kind:
         put: returns the faulty case; None where the fault would not matter in this recording.
         motions: in which it should show.
         channel: it shows without a robot.
-
     """
 
     finding: str

@@ -16,7 +16,6 @@ class SimulatorBench:
         client: makes the client.
         arguments: of ROS, beside the parameters.
         parameters: of the simulator.
-
     """
 
     def __init__(self, client: Callable[[], Node], *arguments: str, **parameters: object) -> None:

@@ -43,7 +43,6 @@ def spring_experiment(
         base_frequency: of the motors' motion, Hz.
         harmonics: of it; None: the joint's typical ones.
         noise: times the usual.
-
     """
     row = pa10.table_one(joint)
     row = replace(row, stiffness=stiffer * row.stiffness)

@@ -38,7 +38,6 @@ class Friction:
         load: growth with the gravity torque.
         scatter: of the level from motion to motion.
         share: (n,) part of a change of its load that a held joint's stiction takes, until it slips.
-
     """
 
     coulomb: np.ndarray

@@ -54,7 +54,6 @@ class SensorConditions:
         poses: of the other joints, for each joint.
         weight: torque of the mass at full reach, as part of the largest gravity torque.
         coulomb: smallest and largest friction of a joint, as part of its largest gravity torque.
-
     """
 
     arm: str

@@ -69,7 +69,6 @@ def flexible_joint(
         misfit: part of the torque that varies with the angle in a way no model has.
         ripple: of the link encoder, 400 periods per turn, rad.
         seed: of motion and noise.
-
     """
     rng = np.random.default_rng(seed)
     rate = 2 * np.pi * speed * np.array([0.15, 0.4, 0.65, 0.9])

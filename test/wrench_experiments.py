@@ -33,7 +33,6 @@ class Sensor:
         turn: standard deviation of the turn of its axes about each of the tip's, degrees.
         lag: by how much later than the joints' its clock is, s.
         step: least step of the readings of force, N, and torque, N m.
-
     """
 
     rate: float = 100.0
@@ -79,7 +78,6 @@ class CarriedMotion:
             rate: of the joint states, Hz.
             encoder: noise, rad.
             turn: (3,) rotation vector of the sensor's axes in the tip's, rad; None: drawn.
-
         """
         duration = self.time[-1] - MARGIN
         time, readings_at = np.arange(0.0, duration, 1 / rate), np.arange(0.0, duration, 1 / sensor.rate)

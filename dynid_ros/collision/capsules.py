@@ -35,7 +35,6 @@ class Bodies:
         without_shape: links of the chain of which no shape is known: they are lines without thickness.
         left_out: links of the URDF that are on the arm or its base but not covered, as nothing determines where they
             are.
-
     """
 
     link: np.ndarray
@@ -69,7 +68,6 @@ class Bodies:
 
         Raises:
             CollisionError: a shape makes no sense or its mesh is not found or cannot be read; names link and file.
-
         """
         if robot.urdf is None:
             return cls.lines(robot)
@@ -139,7 +137,6 @@ class Placed(NamedTuple):
         points: (2 C, 3, N) ends of the capsules: all starts, then all ends.
         rotations: (n + 1, 3, 3, N) of the joint frames; BASE, the last, is the base frame.
         origins: (n + 1, 3, N).
-
     """
 
     points: np.ndarray
@@ -156,7 +153,6 @@ class Placing:
 
     Attributes:
         robot, bodies: as given.
-
     """
 
     def __init__(self, robot: RobotModel, bodies: Bodies) -> None:

@@ -27,7 +27,6 @@ class Checks(ABC):
         bodies: the capsules.
         body: (K,) the capsule that moves further.
         clearance: (K,) least distance, m.
-
     """
 
     bodies: Bodies
@@ -68,7 +67,6 @@ class Checks(ABC):
             contact: where things are nearest.
             weights: (K, N) forces along the normals.
             moved: (n, K) 1 for a check whose first part the joint moves, less 1 if it moves the other part.
-
         """
         shape = (len(moved), 3, weights.shape[1])
         push = contact.normal * weights[:, np.newaxis]
@@ -158,7 +156,6 @@ class Plane:
         sign: of the normal along the axis that `violation` gives places on.
         name: what to call it.
         violation: words for a violation, with {name}, {at} (the place, m) and {time}.
-
     """
 
     normal: np.ndarray
@@ -226,7 +223,6 @@ def capsule_pairs(placing: Placing, clearance: float, placed: Placed) -> PairChe
         placing: the capsules.
         clearance: least distance, m.
         placed: they in poses within the limits.
-
     """
     bodies = placing.bodies
     pairs = np.array(
@@ -276,7 +272,6 @@ class Distances:
     Attributes:
         room: (N, K) distance less the clearance asked for, m; negative: too near.
         names: (K,) what each is between.
-
     """
 
     def __init__(self, checks: Sequence[Checks], chain: Chain, placed: Placed) -> None:
@@ -299,7 +294,6 @@ class Distances:
 
         Raises:
             CollisionError: the weights are not of the shape of `room`.
-
         """
         weights = np.asarray(weights, dtype=float)
         if weights.shape != self.room.shape:

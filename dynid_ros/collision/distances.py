@@ -154,7 +154,6 @@ class SeparatingAxes:
         bounds: (A,) how far the hull of `fixed` reaches along them from the origin of that frame, m.
         corners: (V, 4) of the other hull, in the joint frame of `moving`, and their margins.
         sign: 1 if the hull that is pushed is the moving one, else -1.
-
     """
 
     k: int
@@ -204,7 +203,6 @@ def helpful_axes(placing: Placing, k: int, pair: np.ndarray, *, near: Placed, n_
         pair: its capsules, the pushed one first.
         near: the poses in which these overlap.
         n_poses: of so many.
-
     """
     both = list(_all_around(placing, k, int(pair[0]), int(pair[1])))
     clear = np.concatenate([axes.distances(near)[0] > 0.0 for axes in both])

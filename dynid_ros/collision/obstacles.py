@@ -35,7 +35,6 @@ class Placement:
         name: link of the URDF.
         places: (S, 4, 4) poses in the frame of the chain's link: one, or several if joints outside the chain move it.
         turns: for each turning joint between them its distance to the link, m, and half the angle of its steps.
-
     """
 
     link: int
@@ -56,7 +55,6 @@ def placements(tree: LinkTree, chain: Chain) -> tuple[list[Placement], list[str]
     Returns:
         The placements, and the names of the links that are left out: those with too many places, on joints without
         limits to their shift, or moving with joints before the base.
-
     """
     found: list[Placement] = []
     left_out: list[str] = []
@@ -137,7 +135,6 @@ class Obstacle:
 
     Raises:
         CollisionError: a corner or the pose is not finite numbers of that shape, or lower is not below upper.
-
     """
 
     name: str
@@ -176,7 +173,6 @@ def read_obstacles(path: str | Path) -> tuple[Obstacle, ...]:
 
     Raises:
         CollisionError: the file cannot be read, or an entry makes no sense; names the file and the entry.
-
     """
     try:
         entries = read_yaml(path, LARGEST_FILE)

@@ -33,7 +33,6 @@ def find_mesh(name: str, directories: Sequence[Path]) -> Path:
 
     Raises:
         CollisionError: there is no such file; says where it was looked for.
-
     """
     tried = list(_candidates(name, directories))
     for path in tried:
@@ -74,7 +73,6 @@ def read_triangles(path: Path) -> np.ndarray:
 
     Raises:
         CollisionError: the file cannot be read, or `trimesh` (for .dae `pycollada` too) is not installed.
-
     """
     try:
         require_file(path, LARGEST_FILE)
@@ -175,7 +173,6 @@ class LinkShape:
         name: link of the URDF.
         faces: (F, P, 3) points in the frame of the chain's link; the hull of the P points of a face belongs to it.
         margins: (F,) thickness around the hull, m.
-
     """
 
     link: int
@@ -190,7 +187,6 @@ class ShapeReader:
     Args:
         urdf: text of the URDF.
         directories: where meshes are looked for.
-
     """
 
     def __init__(self, urdf: str, directories: Sequence[Path]) -> None:
@@ -202,7 +198,6 @@ class ShapeReader:
 
         Raises:
             CollisionError: an element makes no sense, or its mesh is not found or cannot be read; names the link.
-
         """
         try:
             parts = list(self._parts(self._elements[placement.name]))

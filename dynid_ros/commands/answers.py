@@ -39,7 +39,6 @@ class Answer:
         document: for programs.
         files: that were written, by what they are.
         code: exit code; 0: all is well, 1: it is not, and the text says what.
-
     """
 
     text: str

@@ -106,7 +106,6 @@ def joint_values(text: str, joint_names: Sequence[str], what: str) -> NDArray:
 
     Raises:
         TrajectoryError: something is no number, no joint, or is given twice.
-
     """
     words = [word.strip() for word in text.split(",") if word.strip()]
     if not any("=" in word for word in words):

@@ -22,7 +22,6 @@ class Timing:
         timeout: age of the oldest joint state that may still be acted on.
         hold_on_silence: for which the torque is held before the way to zero, where joint states are late and nothing
             else is wrong.
-
     """
 
     ramp_time: float = 2.0
@@ -93,7 +92,6 @@ class JointSettings:
         Raises:
             ControlError: a value is out of range, a list has another length than the robot has joints, a joint has no
                 known torque limit, or a rate is too slow for the fault ramp.
-
         """
         names = tuple(robot.joint_names)
         if not 0.0 < effort_limit_factor <= 1.0:
@@ -131,7 +129,6 @@ class JointSettings:
 
         Raises:
             ControlError: beyond the robot's limits.
-
         """
         for name, value, lower, upper in zip(self.names, position, self.lower, self.upper, strict=True):
             least, most = lower + self.margin, upper - self.margin
@@ -144,7 +141,6 @@ class JointSettings:
 
         Raises:
             ControlError: it is not finite, or so far beyond them that getting there would be a step.
-
         """
         for name, value, limit in zip(self.names, torque, self.torque, strict=True):
             if not abs(value) <= (1.0 + START_MARGIN) * limit:

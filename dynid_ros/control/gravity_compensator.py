@@ -34,7 +34,6 @@ class TorqueRamp:
     Attributes:
         torque: (n,) last command, N m (N).
         scale: weight of the target, 0 to 1.
-
     """
 
     def __init__(self, joints: int) -> None:
@@ -122,7 +121,6 @@ class GravityCompensator:
         limited: joints whose torque would exceed its limit.
         position: the last good joint positions, rad (m); empty before the first.
         joints: settings in force.
-
     """
 
     def __init__(self, gravity: GravityTorque, joints: JointSettings, timing: Timing) -> None:
@@ -174,7 +172,6 @@ class GravityCompensator:
         Raises:
             ControlError: the newest joint state is unfit or too old, those of the last second disagree, or the torque
                 that acts is more than may be commanded.
-
         """
         if self.state in (State.RAMPING_IN, State.ACTIVE):
             return
@@ -243,7 +240,6 @@ class GravityCompensator:
 
         Raises:
             ControlError: the model is of other joints.
-
         """
         if joints.names != self.joints.names:
             new, old = ", ".join(joints.names), ", ".join(self.joints.names)
@@ -270,7 +266,6 @@ class GravityCompensator:
 
         Returns:
             (n,) N m (N), or None if there is nothing to command.
-
         """
         problem = self._problem(time, position, stamp)
         if problem:

@@ -39,7 +39,6 @@ class CarriedLoad:
 
     Raises:
         ControlError: no load has these numbers; the message is an end of a sentence about the load.
-
     """
 
     mass: float
@@ -61,7 +60,6 @@ class CarriedLoad:
 
         Raises:
             ControlError: as above, or the section does not say mass, centre and frame.
-
         """
         return cls(*carried_load(section))
 
@@ -85,7 +83,6 @@ class LoadFrames:
 
         Raises:
             ControlError: the load's frame is none of these links.
-
         """
         pose = self._poses.get(load.frame)
         if pose is None:
@@ -109,7 +106,6 @@ class JointSprings:
 
     Raises:
         ControlError: a spring that does not hold; the message names the joint.
-
     """
 
     def __init__(self, joint_names: Sequence[str], springs: Mapping[str, Mapping[str, Any]]) -> None:
@@ -127,7 +123,6 @@ class JointSprings:
 
         Raises:
             IdentifiedFileError: springs that cannot be counted with.
-
         """
         try:
             springs = springs_of(document)
@@ -143,7 +138,6 @@ class JointSprings:
 
         Raises:
             ControlError: there is no such place, for the springs are too soft or the arm is too heavy.
-
         """
         links = list(motors)
         for _ in range(STEPS):
@@ -203,7 +197,6 @@ class LoadedGravity:
     Raises:
         ControlError: the load is heavier, or its frame is not fixed to the arm's last link; the message is an end of a
             sentence about the load.
-
     """
 
     def __init__(
@@ -235,7 +228,6 @@ class LoadedGravity:
 
         Raises:
             ControlError: the arm is too heavy for its springs.
-
         """
         if links is None and self._springs is not None:
             return self._springs.settled(position, self._torque)
@@ -278,7 +270,6 @@ def load_gravity_torque(
         IdentifiedFileError: the file is malformed, of another robot, or a joint was not observable in it although its
             torque is not zero; or its load or its springs are none that can be counted with.
         ModelError: the URDF does not describe such a chain.
-
     """
     identified = load_identified(model_file)
     ends = {"base": base, "tip": tip}

@@ -32,7 +32,6 @@ class GravityPicture:
         origins: (n, 3) of the joint frames.
         torque: (n,) that holds the arm at rest.
         load: (3,) centre of the load; None: there is none.
-
     """
 
     mass: float
@@ -58,7 +57,6 @@ class GravityView:
     Attributes:
         robot, masses_identified, torque_identified: as given.
         full_scale: (n,) the joints' effort limits, N m (N); where there is none, the largest gravity torque.
-
     """
 
     def __init__(
@@ -84,7 +82,6 @@ class GravityView:
 
         Raises:
             DynidError: as `load_gravity_torque` and `RobotModel.from_urdf` do.
-
         """
         base, tip = settings.base_link or None, settings.tip_link or None
         if not settings.model_file:
@@ -109,7 +106,6 @@ class GravityView:
 
         Raises:
             ControlError: its frame is not fixed to the arm's last link.
-
         """
         self._torque = self._torque.carrying(load)
 

@@ -38,7 +38,6 @@ class FeedbackGains:
         coulomb: friction that is compensated for, N m (N).
         viscous: likewise, N m s/rad (N s/m).
         friction_velocity: rad/s (m/s) from which on all of `coulomb` is; below half of it none.
-
     """
 
     stiffness: tuple[float, ...]
@@ -74,7 +73,6 @@ class FeedbackGains:
         Raises:
             ControlError: a value is out of range, a list has another length than the robot has joints, or a joint has a
                 stiffness and no damping.
-
         """
         names = tuple(robot.joint_names)
         stiff, damp, coulombs, viscouses = (
@@ -130,7 +128,6 @@ class JointFeedback:
 
     Attributes:
         desired: (n,) position, rad (m); empty before `hold`.
-
     """
 
     def __init__(self) -> None:
@@ -152,7 +149,6 @@ class JointFeedback:
 
         Raises:
             ControlError: a velocity is needed and is not given.
-
         """
         if velocity is None:
             if gains.needs_velocity:
@@ -200,7 +196,6 @@ def compensated_friction(
     Raises:
         ControlError: a scale out of range.
         IdentifiedFileError: the file is malformed, or friction of a joint whose scale is above 0 was not identified.
-
     """
     names = tuple(joint_names)
     scales = numbers(scale, names, "friction_scale", least=0.0)

@@ -26,7 +26,6 @@ class ModelChange:
 
     Raises:
         ControlError: `largest` is no such part.
-
     """
 
     def __init__(self, model: GravityModel, torque: ArrayLike, largest: float) -> None:
@@ -52,7 +51,6 @@ class ModelChange:
 
         Raises:
             ControlError: it is too far off, or a joint's torque has the other sign.
-
         """
         if math.isinf(self._largest):
             return
@@ -77,7 +75,6 @@ class ModelChange:
 
         Raises:
             ControlError: no joint could hold it.
-
         """
         if math.isinf(self._largest):
             return
@@ -89,7 +86,6 @@ class ModelChange:
 
         Raises:
             ControlError: the step is too large.
-
         """
         self._check(
             np.abs(self._torque(gravity.moments) - before._torque(in_force.moments)).max(axis=0),

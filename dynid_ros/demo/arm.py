@@ -52,7 +52,6 @@ class DemoArm:
         node: of the coordinator.
         call: its services.
         settings: values of its parameters.
-
     """
 
     def __init__(self, node: Node, call: ServiceCaller, settings: SimpleNamespace) -> None:
@@ -148,7 +147,6 @@ class DemoArm:
 
         Raises:
             DynidError: it ended by itself.
-
         """
         self._call.change_state(COMPENSATION, Transition.TRANSITION_CONFIGURE)
         self._call.change_state(COMPENSATION, Transition.TRANSITION_ACTIVATE)
@@ -174,7 +172,6 @@ class DemoArm:
 
         Raises:
             DynidError: none has.
-
         """
         position = np.array([position for _, position in self.track])
         moved = np.flatnonzero(np.abs(position - position[0]).max(axis=1) > distance)
@@ -217,7 +214,6 @@ class Hand:
     Attributes:
         forces: stamps, s, and sizes, N.
         led: stamps of begin and end of each lead, s.
-
     """
 
     def __init__(self, node: Node, arm: DemoArm, link: str) -> None:
@@ -231,7 +227,6 @@ class Hand:
 
         Raises:
             DynidError: joint states come too late, all the time.
-
         """
         start, far = self._place(), np.asarray(way, float)
         duration, past = float(np.linalg.norm(far)) / SPEED, 0.0

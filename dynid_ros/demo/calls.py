@@ -35,7 +35,6 @@ def spin_until(node: Node, reached: Callable[[], bool], timeout: float, otherwis
 
     Raises:
         DynidError: `otherwise`, if it is not so within `timeout` seconds.
-
     """
     deadline = time.monotonic() + timeout
     while not reached():
@@ -49,7 +48,6 @@ def require_simulation(node: Node) -> None:
 
     Raises:
         DynidError: somebody else than the simulator publishes joint states.
-
     """
     drivers = {info.node_name for info in node.get_publishers_info_by_topic("joint_states")} - {"simulator"}
     if drivers:
@@ -70,7 +68,6 @@ class ServiceCaller:
 
         Raises:
             DynidError: names the services that did not come up.
-
         """
         deadline = time.monotonic() + timeout
         missing = set(names)

@@ -34,7 +34,6 @@ class Act:
         needs: files below the output folder, and the acts that write them.
         motions: of the excitation node, in their order.
         beside: it has an arm of its own, and is played beside the others by a process of its own.
-
     """
 
     play: Callable[[Stage], None]
@@ -94,7 +93,6 @@ class Demo(Stage):
 
         Raises:
             DynidError: an act that does not exist, or one that needs what is not there.
-
         """
         began = time.monotonic()
         chosen = self._chosen()

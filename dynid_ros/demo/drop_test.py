@@ -42,7 +42,6 @@ class Demonstration:
 
     Raises:
         IdentificationError: an array has another shape.
-
     """
 
     joint_names: tuple[str, ...]
@@ -141,7 +140,6 @@ class SideView:
     Attributes:
         robot: the arm.
         axes: (2, 3) unit vectors to the right and up, in the base frame.
-
     """
 
     robot: RobotModel
@@ -290,7 +288,6 @@ def write_drop_report(
     Raises:
         IdentifiedFileError: the document has no gravity section, is malformed or of another robot.
         IdentificationError: no samples, or a demonstration of another robot.
-
     """
     _check(robot, demonstration)
     relative_rms = demonstration.relative_rms[np.isfinite(demonstration.relative_rms)]

@@ -50,7 +50,6 @@ class FlexibleVerdict:
     Attributes:
         found: of each joint, by term.
         pictures: SVG of each spring, by caption.
-
     """
 
     found: dict[str, tuple[Found, ...]]
@@ -119,7 +118,6 @@ def judge_flexible_joints(
         folder: that the identification wrote into.
         joint_states_topic: of the bag.
         link_states_topic: likewise, with the links' positions by encoders that the identification has not seen.
-
     """
     document = load_identified(folder / "identified.yaml")
     joints, true = document["flexible_joints"], truth["joints"]

@@ -38,7 +38,6 @@ class GravityVerdict:
         robot: the arm as its URDF has it.
         document: content of `identified.yaml`.
         shown: the truth, and the arm let go.
-
     """
 
     robot: RobotModel

@@ -33,7 +33,6 @@ def guiding_plot(time: NDArray, moved: NDArray, force: NDArray, led: Sequence[tu
         moved: (T,) distance from where it was first, m.
         force: (T,) size of the hand's, N.
         led: from when to when the hand leads, s.
-
     """
 
     def draw(figure: Figure) -> None:
@@ -94,7 +93,6 @@ class Guided:
         position: (T, n) of the joints, rad or m.
         force: (T,) size of what the hand applies, N.
         led: from when to when the hand leads, s; then it lets go.
-
     """
 
     link: str
@@ -111,7 +109,6 @@ class GuidingVerdict:
     Attributes:
         robot: the arm.
         guided: what happened.
-
     """
 
     robot: RobotModel

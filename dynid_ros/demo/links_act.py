@@ -40,7 +40,6 @@ class LinkVerdict:
         error: (n,) torque of links and rotors against MuJoCo's, RMS over the RMS of the latter.
         urdf_error: (n,) the same of the URDF's links, with rotors fitted to the data.
         rows: base parameters.
-
     """
 
     joint_names: tuple[str, ...]
@@ -99,7 +98,6 @@ def write_link_demonstration(
 
     Raises:
         DynidError: the file is not what the fitted recording gives.
-
     """
     arm = tabled_arm(truth)
     result = _repeated(load_identified(folder / "identified.yaml"), robot, fitted)

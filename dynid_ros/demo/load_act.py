@@ -39,7 +39,6 @@ def live_plot(time: NDArray, mass: NDArray, interval: NDArray, true: NDArray) ->
         mass: (E,) kg.
         interval: (E, 2) of 95 %.
         true: (E,) kg.
-
     """
 
     def draw(figure: Figure) -> None:
@@ -80,7 +79,6 @@ class LoadShown:
         estimates: messages of `~/estimate` of the node `load_identification`, each with the stamp of its arrival.
         sag: farthest that a joint came, let go with compensation of the arm alone, rad.
         drift: the same with that of the load.
-
     """
 
     began: float
@@ -98,7 +96,6 @@ class LoadVerdict:
         truth: table of the load, see `truth_table`.
         identified: section `load` of `identified.yaml`.
         shown: what happened.
-
     """
 
     truth: dict[str, Any]
@@ -259,7 +256,6 @@ def judge_load(truth: dict[str, Any], folder: Path, shown: LoadShown) -> LoadVer
 
     Raises:
         DynidError: the file says that there is no load.
-
     """
     identified = load_identified(folder / "identified.yaml")["load"]
     if not identified["loaded"]:

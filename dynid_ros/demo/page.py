@@ -49,7 +49,6 @@ class Found:
         true: value.
         value: as identified; NaN if the data do not determine it.
         half: half of the 95 % interval.
-
     """
 
     name: str
@@ -125,7 +124,6 @@ class Act:
         pictures: SVG by caption.
         pages: title and address of pages with details, relative to the page.
         seconds: that it took; NaN: not known.
-
     """
 
     title: str
@@ -180,7 +178,6 @@ class Act:
 
         Raises:
             DynidError: it was not written by this version.
-
         """
         try:
             content = json.loads(Path(path).read_text(encoding="utf-8"))
@@ -220,7 +217,6 @@ def write_demonstration_report(path: str | Path, acts: Mapping[str, Act], missin
         path: of the HTML file; folders are made. Addresses of the acts' pages are relative to it.
         acts: by name, in the order of the story.
         missing: names of acts that did not come to their end.
-
     """
     failed = [act.title for act in acts.values() if not act.passed]
     verdict = "The act passed." if len(acts) == 1 else f"All {len(acts)} acts passed."

@@ -81,7 +81,6 @@ class ForkedProcess(ForkProcess):
         module: imported already.
         arguments: of its command line.
         log: file for what it prints; None: as this process.
-
     """
 
     def __init__(self, module: str, arguments: Sequence[str], log: Path | None = None) -> None:
@@ -121,7 +120,6 @@ class DemoProcess:
         namespace: of the node; empty: none.
         node: another name for it; empty: that of its module.
         good: exit codes that are no fault; a node that serves has none.
-
     """
 
     def __init__(
@@ -153,7 +151,6 @@ class DemoProcess:
 
         Raises:
             DynidError: it ended by a fault; the last lines of its log are on the terminal.
-
         """
         code = self._process.poll()
         if code is not None and code not in self.good:

@@ -39,7 +39,6 @@ class DemoExcitation:
         call: its services.
         say: prints what the nodes answer.
         meanwhile: done while the arm moves.
-
     """
 
     def __init__(
@@ -73,7 +72,6 @@ class DemoExcitation:
         Args:
             record_from: state of the excitation in which the recording starts.
             attentive: messages that come meanwhile count, so that nothing else is done.
-
         """
         self.designed()
         self._state = ""
@@ -130,7 +128,6 @@ class Stage(Node):
     Args:
         name: of the node.
         parameters: those of the robot, `output`, `drop_pose`, `drop_time` and `command_topic`.
-
     """
 
     def __init__(self, name: str, parameters: Sequence[NodeParameter]) -> None:

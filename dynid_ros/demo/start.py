@@ -33,7 +33,6 @@ def own_domain() -> Iterator[str]:
 
     Raises:
         DynidError: there is none.
-
     """
     for domain in random.sample(DOMAINS, len(DOMAINS)):
         with claim(f"domain {domain}") as ours:
@@ -103,7 +102,6 @@ def run_demo(output: Path, parameters: Path | None = None, acts: Sequence[str] =
     Raises:
         DynidError: rclpy or MuJoCo is not installed, the folder cannot be written, another demo is in the way, somebody
             is on the domain, or a node ended.
-
     """
     output = output.resolve()
     logs = output / "logs"
@@ -163,7 +161,6 @@ def alone(output: Path, domain: str = "") -> Iterator[None]:
 
     Raises:
         DynidError: another demo is in the way, or somebody is on the domain.
-
     """
     with claim(f"folder {sha256(str(output).encode()).hexdigest()}") as unused:
         if not unused:

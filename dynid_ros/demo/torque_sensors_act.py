@@ -35,7 +35,6 @@ class TorqueSensorVerdict:
         gains: of the joints that gravity loads.
         offsets: of all joints.
         ranges: (n,) full scale, N m.
-
     """
 
     gains: tuple[Found, ...]
@@ -120,7 +119,6 @@ def judge_torque_sensors(robot: RobotModel, truth: dict[str, Any], folder: Path)
         robot: the arm as its URDF has it.
         truth: of the simulated arm with the sensors as they are, see `truth_table`.
         folder: that the calibration wrote into.
-
     """
     document = load_identified(folder / "identified.yaml")
     sensors, about = document["torque_sensors"], document["torque_sensor_calibration"]

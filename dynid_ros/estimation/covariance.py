@@ -53,7 +53,6 @@ class _Piece:
         share: (s,) leverage, the rows' squared lengths.
         residual: (s,).
         known: (s, m) residual that each of the known errors would give, at one standard deviation.
-
     """
 
     joint: int
@@ -75,7 +74,6 @@ def robust_covariance(
         solution: (k,).
         gain_error: standard deviation of the unknown relative error of each joint's torque gain. It is known itself,
             and so leaves the more degrees of freedom, the more it adds (Satterthwaite 1946).
-
     """
     grams = [
         (j, *(part / w**2 for part in problem.kind_gram(j, kind)))
@@ -104,7 +102,6 @@ def clustered_covariance(
         known: for each of `grams` right-hand sides (k, m): what m independent errors add at one standard deviation.
             They are the same in all of the data, and whoever asks counts them himself; the covariance is without them.
             None: there are none.
-
     """
     inverse, pieces = _pieces(grams, solution, known)
     variances = _working_model(pieces, white)
@@ -200,7 +197,6 @@ def _effect(piece: _Piece, variance: NDArray, total: NDArray) -> NDArray:
         piece: of the residuals.
         variance: (s,) of its residuals by the working model, before the fit.
         total: (r, r) variance of the solution by that model.
-
     """
     seen = piece.share < ALONE
     rows, variance = piece.rows[seen], variance[seen]
@@ -270,7 +266,6 @@ def known_errors(grams: Sequence[NDArray], size: int, gain_error: float, arm: Kn
         size: k.
         gain_error: standard deviation of the relative error of each channel's gain.
         arm: whose columns B are; None: there are none.
-
     """
     half = half_inverse(np.sum(grams, axis=0)[:size, :size])
     sides = known_sides(list(enumerate(grams)), len(grams), size, gain_error, arm)
@@ -289,7 +284,6 @@ def known_sides(
         size: k.
         gain_error: standard deviation of the relative error of each channel's gain.
         arm: whose columns B are; None: there are none.
-
     """
     ends, sides = slice(size, -1), []
     root = None if arm is None or arm.covariance is None else covariance_root(arm.covariance)

@@ -51,7 +51,6 @@ class FoldGrams:
     Args:
         problem: with all columns of its factors.
         noise: (n,) of each joint, N m.
-
     """
 
     def __init__(self, problem: WeightedProblem, noise: NDArray):
@@ -83,7 +82,6 @@ class FoldGrams:
             penalty: (k, k), added to the normal equations.
             center: (k,) where the penalty draws to.
             nonnegative: (k,) bool, coefficients that cannot be negative: they are left out where they would be.
-
         """
         square = np.ix_(chosen, chosen)
         table = []

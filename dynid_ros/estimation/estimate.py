@@ -22,7 +22,6 @@ def half_width(error: ArrayLike, dof: ArrayLike = np.inf, level: float = LEVEL) 
         error: standard errors.
         dof: degrees of freedom of their variances; infinite: they are known, and the interval is the normal one.
         level: share of such intervals that hold the truth.
-
     """
     wide = np.asarray(dof, dtype=float)
     known, tail = np.isinf(wide), (1 + level) / 2
@@ -56,7 +55,6 @@ class BaseEstimate:
         gain_shifts: (n, k) change of the values per relative error of each joint's torque gain, which later readings
             of the same sensors share; None: not known.
         gain_error: standard deviation of these errors that the covariance allows for.
-
     """
 
     names: tuple[str, ...]

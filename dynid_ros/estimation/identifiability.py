@@ -32,7 +32,6 @@ def half_inverse(normal: NDArray, tolerance: float = RANK_TOLERANCE**2) -> NDArr
     Args:
         normal: the equations.
         tolerance: eigenvalues with columns of unit norm below this fraction of the largest count as zero.
-
     """
     values, axes, scale = scaled_eigh(normal)
     kept = values > tolerance * values[-1]
@@ -52,7 +51,6 @@ class Identifiability:
         inflation: (k,) standard error over that with all other parameters known; infinite where not determined.
         norms: (k,) of the columns; zero where they are without effect.
         null_space: (k, k − rank) orthonormal columns: changes that nothing shows, of parameters times their norms.
-
     """
 
     singular_values: NDArray

@@ -74,7 +74,6 @@ class Point:
         dual_factor: (n, 4, 4) K with Z = K Kᵀ.
         w: (k,).
         v: (k,) slacks of w.
-
     """
 
     factor: NDArray
@@ -98,7 +97,6 @@ class Optimum:
         w: (k,) the best for S, exactly zero where the bound is active.
         gap: f here is at most this far above the minimum; infinite before anything is known.
         iterations: Newton steps.
-
     """
 
     weight: float
@@ -116,7 +114,6 @@ class EntropicLeastSquares:
         A: (m, 10 n).
         B: (m, k); columns of unit length, or zero.
         z: (m,).
-
     """
 
     A: NDArray

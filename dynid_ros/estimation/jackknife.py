@@ -20,7 +20,6 @@ class Jackknife:
 
     Attributes:
         estimates: (B, p).
-
     """
 
     estimates: NDArray
@@ -58,7 +57,6 @@ def left_out_steps(normals: NDArray, gradients: NDArray, rcond: float | None = N
         normals: (B, p, p) normal matrix of each block.
         gradients: (B, p) and its right-hand side at the estimate.
         rcond: see `numpy.linalg.lstsq`.
-
     """
     rest = np.sum(normals, axis=0) - normals
     return np.array([np.linalg.lstsq(a, b, rcond=rcond)[0] for a, b in zip(rest, gradients, strict=True)])
@@ -71,7 +69,6 @@ def time_blocks(runs: NDArray) -> NDArray:
 
     Args:
         runs: (N,) run of each sample, those of a run together and in order of time.
-
     """
     blocks, start = np.empty(len(runs), dtype=int), 0
     for run in np.unique(runs):

@@ -29,7 +29,6 @@ class LinearFit:
         scale: (k,) norms of the columns, 1 for an empty one.
         condition_number: of the columns divided by `scale`, within the determined space.
         singular_values: descending, of the matrix in the columns in which it was inverted.
-
     """
 
     solution: NDArray
@@ -86,7 +85,6 @@ class Decomposition(NamedTuple):
         left: (m, r) singular vectors that count.
         singular: (min(m, k),) all singular values, descending.
         right: (r, k) singular vectors that count.
-
     """
 
     scale: NDArray
@@ -134,7 +132,6 @@ def triangular_factor(regressors: Iterable[NDArray]) -> NDArray:
 
     Raises:
         ModelError: there are none.
-
     """
     factor: NDArray | None = None
     for regressor in regressors:
@@ -151,7 +148,6 @@ def checked_problem(R: ArrayLike, z: ArrayLike, prior: ArrayLike | None) -> tupl
 
     Raises:
         IdentificationError: shapes that do not fit, numbers that are not finite, a matrix of zeros.
-
     """
     R, z = np.asarray(R, dtype=float), np.asarray(z, dtype=float)
     start = np.zeros(R.shape[-1]) if prior is None else np.asarray(prior, dtype=float)
@@ -206,7 +202,6 @@ def minimum_norm(
 
     Raises:
         IdentificationError: shapes that do not fit, numbers that are not finite, a regressor of zeros.
-
     """
     R, z, start = checked_problem(R, z, prior)
     found = decompose(R, tolerance)
@@ -246,7 +241,6 @@ def ridge(
 
     Raises:
         IdentificationError: a weight that is not positive, or as `minimum_norm`.
-
     """
     if not (np.isfinite(weight) and weight > 0):
         raise IdentificationError(f"Weight of the ridge is {weight:g}; expected a positive number")
@@ -294,7 +288,6 @@ class LeastSquaresFit:
         condition_number: of the column-scaled weighted matrix; infinite where the rank is short.
         inflation: (k,) factor by which collinearity with the other columns inflates each standard error (square root of
             the variance inflation factor); infinite for a column that takes part in an undetermined combination.
-
     """
 
     solution: NDArray
@@ -316,7 +309,6 @@ def solve(
         right: (m,).
         weights: (m,) inverse variances, ones if left out.
         tolerance: fraction of the largest singular value below which one counts as zero.
-
     """
     root = np.ones(len(right)) if weights is None else np.sqrt(weights)
     found = decompose(matrix * root[:, None], tolerance)
@@ -354,7 +346,6 @@ def solve_grouped(matrix: NDArray, right: NDArray, group: NDArray) -> tuple[Leas
 
     Returns:
         The fit, its covariance in physical units, and the (G,) standard deviations of a row.
-
     """
     count = np.bincount(group)
     floor = 1e-12 * max(float(np.max(np.abs(right))), 1e-12)

@@ -29,7 +29,6 @@ class GroupedNormalEquations:
     Attributes:
         counts: (G,) samples of each group.
         sums: for each joint (G, k_j + 1, k_j + 1), the torque last.
-
     """
 
     def __init__(self, sizes: Sequence[int], n_groups: int = 1):
@@ -44,7 +43,6 @@ class GroupedNormalEquations:
             group: 0 … G−1.
             rows: for each joint (M, k_j); quickest where samples of a column are next to each other in memory.
             torque: (M, n).
-
         """
         self._factors.clear()
         self.counts[group] += len(torque)
@@ -86,7 +84,6 @@ class Columns(Protocol):
 
     Attributes:
         of_joint: for each channel the (k_j,) columns that it can depend on.
-
     """
 
     of_joint: list[NDArray]
@@ -113,7 +110,6 @@ class NormalEquations(GroupedNormalEquations, Generic[AnyColumns]):
         columns, share: as given.
         stretches: number of stretches of time of each recording; S in all.
         parts: (S,) which part of its recording each stretch belongs to.
-
     """
 
     def __init__(self, columns: AnyColumns, recordings: Sequence[int] | NDArray, share: float | NDArray = 1.0):
@@ -177,7 +173,6 @@ class WeightedProblem:
         n_joints: n.
         places: for each joint, where in x its columns are.
         kept: for each joint, which of its columns x has, but for those without effect on its torque in these data.
-
     """
 
     def __init__(self, factors: NormalEquations, chosen: NDArray):
@@ -256,7 +251,6 @@ class WeightedProblem:
 
         Returns:
             The fit, with the covariance for noise that is white, and the noise (n,) of each joint, N m.
-
         """
         matrix, right = self.stacked(np.ones(self.n_joints))
         owner = np.repeat(np.arange(self.n_joints), [len(self.factors.factor(j)) for j in range(self.n_joints)])

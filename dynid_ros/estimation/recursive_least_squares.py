@@ -39,7 +39,6 @@ class Innovation(NamedTuple):
         error: (m,) b − A x with the estimate before the rows.
         spread: (m,) variance that the estimate's uncertainty gives `error`, in units of the noise.
         gain: (k, m) sensitivity of the estimate to `error` for few new information: (RᵀR)⁻¹ Aᵀ.
-
     """
 
     error: NDArray
@@ -59,7 +58,6 @@ class SquareRootInformation:
 
     Attributes:
         size: k.
-
     """
 
     def __init__(self, size: int, deviation: ArrayLike = UNKNOWN, start: ArrayLike | None = None, considered: int = 0):
@@ -79,7 +77,6 @@ class SquareRootInformation:
             rows: (m, k + 1), [A b] divided by the standard deviations of the rows; finite.
             keep: share of the old information on A x that stays; 1: all.
             considered: (m, c) other right-hand sides, divided alike; None: there are none.
-
         """
         factor = self._factor
         solved = dtrtrs(factor, rows.T, trans=1)[0]
@@ -153,7 +150,6 @@ class SquareRootInformation:
 
         Raises:
             IdentificationError: rows that are not finite were added.
-
         """
         R, _ = self.factor
         if not np.isfinite(R).all():
@@ -198,7 +194,6 @@ class EstimateWalk:
     Args:
         size: number k of parameters.
         blocks: how many blocks of one length count, those before fade.
-
     """
 
     def __init__(self, size: int, blocks: float = 200.0):

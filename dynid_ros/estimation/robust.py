@@ -82,7 +82,6 @@ class RobustFit(LinearFit):
         noise: (n,) standard deviation of each joint's torque without its outliers.
         outliers: (n,) share of the rows that count less than half.
         passes: over the data.
-
     """
 
     noise: NDArray
@@ -118,7 +117,6 @@ def solve_robust(
     Raises:
         IdentificationError: no rows, shapes that do not fit, numbers that are not finite, a threshold that is not
             positive, or weights that do not settle.
-
     """
     if not threshold > 0:
         raise IdentificationError(

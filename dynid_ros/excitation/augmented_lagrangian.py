@@ -34,7 +34,6 @@ class Iterate:
     Attributes:
         vector: the variables.
         excess: largest.
-
     """
 
     vector: NDArray
@@ -77,7 +76,6 @@ def rounds(
 
     Yields:
         The iterate at the end of each round that was finished.
-
     """
     vector, penalty = start, FIRST_PENALTY
     multipliers: NDArray | float = 0.0

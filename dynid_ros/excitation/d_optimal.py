@@ -61,7 +61,6 @@ def d_optimal(rows: NDArray, count: int, seed: int = 0) -> NDArray:
         rows: (P, m, r) of all poses; see `whitening_axes`.
         count: at most P.
         seed: of the choices drawn.
-
     """
     poses, _, size = rows.shape
     prior = WEAK * np.einsum("pmi,pmi->", rows, rows) / (poses * max(size, 1)) * np.eye(size)

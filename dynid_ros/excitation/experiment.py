@@ -25,7 +25,6 @@ class Dwell:
         direction: 1 where all joints arrived moving upwards, -1 downwards.
         start: time of arrival, s.
         end: time of departure, s.
-
     """
 
     joint: str
@@ -117,7 +116,6 @@ class GuardedExperiment:
 
     Raises:
         TrajectoryError: a setting makes no sense, or the margin leaves a joint no room.
-
     """
 
     def __init__(
@@ -159,7 +157,6 @@ class GuardedExperiment:
 
         Raises:
             TrajectoryError: the arm is outside its limits or the workspace, or there is no safe way.
-
         """
         return self.travel.connect(measured, plan.trajectory.position[0])
 
@@ -168,7 +165,6 @@ class GuardedExperiment:
 
         Raises:
             TrajectoryError: says where it does not.
-
         """
         check_limits(trajectory, self.limits)
         self.space.check(trajectory)
@@ -178,7 +174,6 @@ class GuardedExperiment:
 
         Raises:
             TrajectoryError: says why not.
-
         """
         self.check(move(self.limits.joint_names, pose, pose, 1.0))
 
@@ -187,7 +182,6 @@ class GuardedExperiment:
 
         Raises:
             TrajectoryError: there is none; says what is wrong with one.
-
         """
         poses = self.limits.poses(POSES, self.margin + np.asarray(aside))
         sides = (0,) if not np.any(aside) else (-1, 0, 1)
@@ -214,7 +208,6 @@ def require(*settings: tuple[str, object, object, str]) -> None:
 
     Raises:
         TrajectoryError: names it.
-
     """
     for what, value, valid, expected in settings:
         if not valid:
@@ -236,7 +229,6 @@ class RepeatedPlan(TrajectoryPlan):
         plan: what is repeated.
         trajectory: all repetitions, with the ways back between them.
         starts: when each repetition begins, s.
-
     """
 
     plan: Plan
@@ -262,7 +254,6 @@ def repeated(plan: Plan, experiment: Experiment, times: int) -> Plan:
 
     Raises:
         TrajectoryError: fewer than one time, more than a working day, or there is no safe way back.
-
     """
     if times < 1:
         raise TrajectoryError(f"repeats is {times}; it must be at least 1")

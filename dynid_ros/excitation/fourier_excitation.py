@@ -47,7 +47,6 @@ class FourierPlan:
         starts: searches made.
         history: time (s) and value of each better motion that was found.
         seed: of the random motions.
-
     """
 
     series: FourierSeries
@@ -157,7 +156,6 @@ class FourierExcitation(GuardedExperiment):
 
     Raises:
         TrajectoryError: a setting makes no sense.
-
     """
 
     def __init__(
@@ -230,7 +228,6 @@ class FourierExcitation(GuardedExperiment):
 
         Raises:
             TrajectoryError: no pose, or none of the motions, keeps to limits and workspace; says what is in the way.
-
         """
         search = self._search
         outcome = best_motion(
@@ -336,7 +333,6 @@ def flexible_excitation(
 
     Raises:
         TrajectoryError: a setting makes no sense.
-
     """
     source = FlexibleInformation(
         robot,

@@ -28,7 +28,6 @@ class FourierBasis:
 
     Attributes:
         size: of the vectors, n (2 H - 1).
-
     """
 
     def __init__(
@@ -122,7 +121,6 @@ class MotionRoom:
 
     Attributes:
         names: (C,) what each column of the excess is about.
-
     """
 
     def __init__(
@@ -165,7 +163,6 @@ class DesignProblem:
         criterion: how it is rated.
         room: what limits it.
         known: (p, p) information there is already, for a motion of this length; None: none.
-
     """
 
     def __init__(

@@ -47,7 +47,6 @@ class RandomFourier:
 
     Raises:
         TrajectoryError: no pose is allowed; says what stands in the way.
-
     """
 
     def __init__(
@@ -117,7 +116,6 @@ def excess(source: InformationSource, room: MotionRoom, series: FourierSeries, t
 
     Raises:
         TrajectoryError: the source cannot foresee the torques.
-
     """
     times = series.times()[:-1] if times is None else times
     motion = MotionWithJerk(*series.at(times), series.jerk(times))
@@ -160,7 +158,6 @@ class MotionSearch:
         known: (p, p) information there is already, as a mean over this motion's samples; None: none.
         seed: of the random numbers.
         held: (n,) positions of the joints that stand still, NaN for the others; None: all move.
-
     """
 
     robot: RobotModel
@@ -181,7 +178,6 @@ class MotionSearch:
 
         Raises:
             TrajectoryError: no pose is allowed; says what stands in the way.
-
         """
         rng = np.random.default_rng([self.seed, number])
         best: Candidate | None = None
@@ -287,7 +283,6 @@ class Candidate:
             can foresee what it does.
         obstacle: what is exceeded most, or kept to with the least room; or why nothing can be predicted.
         number: of the random start.
-
     """
 
     series: FourierSeries

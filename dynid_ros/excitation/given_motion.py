@@ -34,7 +34,6 @@ class GivenMotion(GuardedExperiment):
 
     Raises:
         TrajectoryError: a setting makes no sense.
-
     """
 
     def __init__(
@@ -66,7 +65,6 @@ class GivenMotion(GuardedExperiment):
         Raises:
             TrajectoryError: the file cannot be read or holds no such motion, or one of other joints; it leaves limits,
                 workspace or torque, says where; or it does not start and end at rest.
-
         """
         motion = self._ordered(_read(self.path, self.periods))
         try:
@@ -107,7 +105,6 @@ class GivenPlan(TrajectoryPlan):
         source: the file.
         units: "rad" or "m" for each joint.
         warnings: what is not known.
-
     """
 
     trajectory: Trajectory

@@ -29,7 +29,6 @@ class JointMove:
         amplitude: to either side of it, rad or m.
         start: time in the motion, s.
         end: time in the motion, s.
-
     """
 
     joint: str
@@ -52,7 +51,6 @@ class JointByJointPlan(TrajectoryPlan):
         units: "rad" or "m" for each joint.
         skipped: reason for each joint that does not move, or not at every frequency.
         warnings: what is not known.
-
     """
 
     trajectory: Trajectory
@@ -131,7 +129,6 @@ class JointByJoint(GuardedExperiment):
 
     Raises:
         TrajectoryError: a setting makes no sense.
-
     """
 
     def __init__(
@@ -177,7 +174,6 @@ class JointByJoint(GuardedExperiment):
 
         Raises:
             TrajectoryError: the arm may not hold at the pose, or no joint can move; says why for each.
-
         """
         hold = self._hold()
         motion: list[Trajectory] = []

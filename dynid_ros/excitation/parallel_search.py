@@ -38,7 +38,6 @@ class Outcome:
         best: motion.
         starts: searches that were made.
         history: time (s) and rating of each better motion that keeps to all limits.
-
     """
 
     best: Candidate
@@ -77,7 +76,6 @@ def best_motion(
 
     Raises:
         TrajectoryError: no pose is allowed at all; or the processes cannot be started.
-
     """
     begun = time.monotonic()
     drawn = [search.candidate(number) for number in range(candidates)]

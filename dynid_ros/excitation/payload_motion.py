@@ -31,7 +31,6 @@ class ToolTurn:
         acceleration: largest angular acceleration, rad/s².
         start: time in the motion, s.
         end: time in the motion, s.
-
     """
 
     axis: str
@@ -57,7 +56,6 @@ class PayloadMotionPlan(TrajectoryPlan):
         expressions: combinations of the load's parameters that the motion excites, as `BaseParameters` has them.
         skipped: reason for each axis without a turn.
         warnings: what will weaken the identification, or is not known.
-
     """
 
     trajectory: Trajectory
@@ -145,7 +143,6 @@ class PayloadMotion(GuardedExperiment):
 
     Raises:
         TrajectoryError: a setting makes no sense, or the arm has no revolute joint.
-
     """
 
     def __init__(
@@ -178,7 +175,6 @@ class PayloadMotion(GuardedExperiment):
 
         Raises:
             TrajectoryError: there is no allowed pose in which the tool can be turned; says why.
-
         """
         if self.pose is not None:
             try:

@@ -26,7 +26,6 @@ class PoseDwell:
         direction: 1 where all joints arrived moving upwards, -1 downwards, 0 where each came from its own side.
         start: time of arrival, s.
         end: time of departure, s.
-
     """
 
     pose: int
@@ -49,7 +48,6 @@ class PoseSetPlan(TrajectoryPlan):
         condition_number: of their regressor, see `pose_choice.condition_number`.
         log_determinant: of their information, see `pose_choice.whitening_axes`.
         warnings: what will weaken the identification, or is not known.
-
     """
 
     trajectory: Trajectory
@@ -162,7 +160,6 @@ class PoseSet(GuardedExperiment):
 
     Raises:
         TrajectoryError: a setting makes no sense.
-
     """
 
     def __init__(
@@ -205,7 +202,6 @@ class PoseSet(GuardedExperiment):
 
         Raises:
             TrajectoryError: there are too few poses, one of the given ones is not allowed, or there is no safe way.
-
         """
         axes = whitening_axes(self._rows(self.limits.poses(POSES, self.margin)))
         if axes.shape[1] <= self.offsets * self.robot.n_joints:

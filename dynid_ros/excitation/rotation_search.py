@@ -33,7 +33,6 @@ class Rotation:
         upper: end of the range, rad.
         tilt: angle between the joint's axis and the vertical, 0 to π/2 rad.
         std: standard deviation of the joint's gravity moment, that of one torque reading at a horizontal axis being 1.
-
     """
 
     joint: int
@@ -65,7 +64,6 @@ class RotationSearch:
         approach: (n,) distance from which a joint comes to its hold, rad or m; kept free on both sides.
         margin: (n,) distance kept from the limits, rad or m.
         sweep: largest range, rad.
-
     """
 
     def __init__(
@@ -99,7 +97,6 @@ class RotationSearch:
 
         Raises:
             TrajectoryError: none is possible or large enough; says why.
-
         """
         found = self._possible(joint)
         best = min(rotation.std for rotation in found)

@@ -67,7 +67,6 @@ class StaticRotationPlan(TrajectoryPlan):
         rotations: in order of time.
         skipped: reason for each joint that is not rotated.
         warnings: what will weaken the identification.
-
     """
 
     trajectory: Trajectory
@@ -141,7 +140,6 @@ class StaticRotation(GuardedExperiment):
 
     Raises:
         TrajectoryError: a setting makes no sense.
-
     """
 
     def __init__(
@@ -176,7 +174,6 @@ class StaticRotation(GuardedExperiment):
 
         Raises:
             TrajectoryError: no joint can be rotated; says why for each.
-
         """
         search = RotationSearch(
             self.robot,

@@ -51,7 +51,6 @@ class ToolRotation:
         axis: 0, 1, 2: x, y or z of the tip's frame.
         lowest: angle that it can turn to, rad, at most 0.
         highest: angle that it can turn to, rad, at least 0.
-
     """
 
     robot: RobotModel
@@ -128,7 +127,6 @@ class ToolRotation:
 
         Raises:
             TrajectoryError: the angles are the same.
-
         """
         if start == goal:
             raise TrajectoryError(f"a turn from {start:g} to {goal:g} rad moves nothing")

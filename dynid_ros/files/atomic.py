@@ -28,7 +28,6 @@ def atomic_file(path: str | Path) -> Iterator[BinaryIO]:
 
     Raises:
         DynidError: the folder cannot be made, is read-only or full; a folder, a device, a pipe or a socket is there.
-
     """
     with _named_errors(path):
         place = _file_behind(Path(path))
@@ -51,7 +50,6 @@ def write_atomically(path: str | Path, content: str | bytes) -> Path:
 
     Raises:
         DynidError: as `atomic_file`.
-
     """
     with atomic_file(path) as file:
         file.write(content.encode() if isinstance(content, str) else content)
@@ -63,7 +61,6 @@ def remove(path: str | Path) -> None:
 
     Raises:
         DynidError: it cannot be.
-
     """
     with _named_errors(path):
         _settle(None, Path(path))
@@ -75,7 +72,6 @@ def all_or_none() -> Iterator[None]:
 
     Raises:
         DynidError: as `atomic_file`.
-
     """
     files: list[tuple[Path | None, Path]] = []
     before = _open.set(files)
@@ -99,7 +95,6 @@ def writable_folder(folder: str | Path) -> Path:
 
     Raises:
         DynidError: they cannot.
-
     """
     with _named_errors(folder):
         _require_room(_file_behind(Path(folder) / "report.html"))
@@ -111,7 +106,6 @@ def writable_file(path: str | Path) -> Path:
 
     Raises:
         DynidError: none can.
-
     """
     with _named_errors(path):
         _require_room(_file_behind(Path(path)))
@@ -144,7 +138,6 @@ def _file_behind(path: Path) -> Path:
     Raises:
         OSError: something else is there, which a new file would take away: a device, a pipe, a socket, a folder; or
             it is an open file of a process, as /dev/stdout is; or no file can have this name.
-
     """
     try:
         place = _followed(path)

@@ -22,7 +22,6 @@ def read_pipe(path: str | Path, most: int) -> bytes:
 
     Raises:
         OSError: nobody writes to it for `PATIENCE`, or it cannot be read.
-
     """
     data = bytearray()
     with FileIO(os.open(path, os.O_RDONLY | os.O_NONBLOCK)) as pipe:  # else it waits for a writer for ever
@@ -51,7 +50,6 @@ def require_file(path: str | Path, largest: int | None = None) -> None:
 
     Raises:
         OSError: that, or there is no such file.
-
     """
     try:
         status = Path(path).stat()
@@ -74,7 +72,6 @@ def read_bytes(path: str | Path, largest: int, pipes: bool = False) -> bytes:
 
     Raises:
         OSError: as `require_file`, or it cannot be read.
-
     """
     if pipes and Path(path).is_fifo():
         data = read_pipe(path, largest + 1)
@@ -92,7 +89,6 @@ def read_text(path: str | Path, largest: int) -> str:
 
     Raises:
         OSError: as `read_bytes`, or it is not UTF-8.
-
     """
     try:
         return read_bytes(path, largest).decode("utf-8-sig")

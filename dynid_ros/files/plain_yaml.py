@@ -21,7 +21,6 @@ def read_yaml(path: str | Path, largest: int) -> Any:
     Raises:
         OSError: it cannot be read; `strerror` says why.
         ValueError: as `parse_yaml`.
-
     """
     return parse_yaml(read_text(path, largest))
 
@@ -31,7 +30,6 @@ def parse_yaml(text: str) -> Any:
 
     Raises:
         ValueError: it is no plain YAML; the message says why, in one line.
-
     """
     loader = None
     try:

@@ -13,7 +13,6 @@ def share_path(name: str) -> Path:
 
     Raises:
         DynidError: the installation lacks that file.
-
     """
     package = Path(__file__).resolve().parents[1]
     folders = [package.parent, *(parent / "share" / "dynid_ros" for parent in package.parents)]

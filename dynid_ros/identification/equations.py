@@ -34,7 +34,6 @@ class EquationBlock:
         kind: (M,) kind of motion, see `MotionKinds`; None: not distinguished.
         rows: for each joint (M, k_j).
         torque: (M, n).
-
     """
 
     recording: int
@@ -53,7 +52,6 @@ class Equations(ABC, Generic[AnyColumns]):
         spans: first and last time of each recording, s.
         fast: speed from which on a sample is fast, in units of `EquationBlock.speed`.
         share: (n,) what each joint's equations are worth, all of full weight being one; or one number for all.
-
     """
 
     sizes: Sequence[int] | NDArray
@@ -110,7 +108,6 @@ class MotionKinds:
 
     Args:
         motions: position and velocity (M, n) of each of several motions.
-
     """
 
     def __init__(self, motions: Sequence[tuple[NDArray, NDArray]]):
@@ -150,7 +147,6 @@ class LinkEquations(Equations[AnyColumns]):
 
     Raises:
         IdentificationError: nothing is left of a recording.
-
     """
 
     def __init__(self, signals: LinkSignals, recordings: Sequence[Recording]):
@@ -237,7 +233,6 @@ class SampleEquations(Equations[AnyColumns]):
     Raises:
         ModelError: arrays of unlike shapes.
         IdentificationError: no samples, or values that are not finite.
-
     """
 
     def __init__(
@@ -282,7 +277,6 @@ def compare(model: LinkModel, recording: Recording) -> tuple[NDArray, NDArray, N
 
     Raises:
         IdentificationError: no torque, or nothing is left of the recording.
-
     """
     robot = model.robot
     columns = LinkColumns(robot, [(joint,) for joint in model.joints], model.friction.coupled)
@@ -307,7 +301,6 @@ def validate(model: LinkModel, recording: Recording) -> Validation:
 
     Raises:
         IdentificationError: as `compare`.
-
     """
     _, measured, predicted = compare(model, recording)
     return validate_torque(recording.source, model.robot.joint_names, measured, predicted)

@@ -62,7 +62,6 @@ def integral_blocks(
     Raises:
         IdentificationError: a step, a window or a weight that is impossible.
         ModelError: arrays of other shapes.
-
     """
     q, qd, torque = joint_samples(robot.joint_names, q=motion[0], qd=motion[1], torque=torque)
     if not (np.isfinite(step) and step > 0):
@@ -98,7 +97,6 @@ def window_weights(size: int, step: float, weight: str) -> tuple[NDArray, NDArra
 
     Raises:
         IdentificationError: another weight.
-
     """
     integral = simpson(np.eye(size), dx=step)
     if weight == "constant":

@@ -36,7 +36,6 @@ class LoadResult:
         signal_rms: (c,) of what was fitted.
         n_samples: equations of each channel.
         remarks: what to know about the result, one sentence each.
-
     """
 
     robot: RobotModel
@@ -174,7 +173,6 @@ class LoadResult:
         Args:
             path: of the file.
             arm: content of the arm's `identified.yaml`, which the load is added to; None: a file of the load alone.
-
         """
         document = self.document()
         if arm is not None:
@@ -270,7 +268,6 @@ def possible_load(solution: NDArray, covariance: NDArray) -> NDArray:
     Args:
         solution: (k,) first k of the ten parameters, as estimated.
         covariance: (k, k); it is singular where the data leave something open, which then is as in the ball.
-
     """
     matrix = half_inverse(covariance, DECIDED).T
     regressor = np.zeros((len(matrix), PARAMETERS_PER_LINK))

@@ -44,7 +44,6 @@ class ConsistentFit:
         iterations: Newton steps.
         smallest_eigenvalues: (n,) of P⁰⁻¹ P; positive means a possible link, far below one means one near the limit of
             what is possible.
-
     """
 
     weight: float
@@ -72,7 +71,6 @@ class ConsistentProblem:
 
     Raises:
         IdentificationError: shapes that do not fit, numbers that are not finite, a prior that is not possible.
-
     """
 
     def __init__(
@@ -132,7 +130,6 @@ class ConsistentProblem:
         Raises:
             IdentificationError: weight not positive; or so small, for data of this scale, that rounding hides the
                 optimum.
-
         """
         if not (np.isfinite(weight) and weight > 0):
             raise IdentificationError(f"Weight of the prior is {weight:g}; expected a positive number")
@@ -144,7 +141,6 @@ class ConsistentProblem:
 
         Raises:
             IdentificationError: as `solve`.
-
         """
         weights = list(weights)
         fits: dict[float, ConsistentFit] = {}

@@ -67,7 +67,6 @@ def looseness(unknown: NDArray, rests: NDArray, stiction: NDArray) -> tuple[NDAr
 
     Returns:
         (n,) looseness, and (n,) such samples in a row up to this one.
-
     """
     still = unknown > 0.5
     rests = np.where(still, rests + 1.0, 0.0)

@@ -36,7 +36,6 @@ class Samples:
         static: (M,) True for a dwell, False for slow motion.
         time: (M,) middle of the stretch, s.
         part: (M,) which recording.
-
     """
 
     position: NDArray
@@ -91,7 +90,6 @@ class SampleRules:
 
     Raises:
         IdentificationError: one is not above zero, or no number.
-
     """
 
     rest_velocity: float = 0.005
@@ -114,7 +112,6 @@ def with_known_torque(recording: Recording) -> Recording:
 
     Raises:
         IdentificationError: there are none.
-
     """
     known = np.isfinite(recording.torque)
     if not known.all(axis=1).any():
@@ -318,7 +315,6 @@ class Approaches:
         up, down: (p,) rows of each pair.
         group: (m,) which noise each row has, once combined.
         names: of the noises.
-
     """
 
     up: NDArray
@@ -343,7 +339,6 @@ class Approaches:
             joint: (m,) which joint.
             joint_names: all joints.
             state: (M,) of each sample; those that differ, as by a load, are not of one pose. None: all are alike.
-
         """
         direction = samples.direction[sample, joint]
         kind = np.where(direction != 0, 2, 3)

@@ -27,7 +27,6 @@ def require_choices(frame: str | None, convention: str) -> None:
 
     Raises:
         IdentificationError: names the choices.
-
     """
     for name, value, choices in (("frame", frame, get_args(Frame)), ("convention", convention, get_args(Convention))):
         if value not in choices and not (name == "frame" and value is None):
@@ -39,7 +38,6 @@ def chosen_series(recording: Recording, topic: str | None = None) -> tuple[str, 
 
     Raises:
         IdentificationError: no wrenches, none of that name, or several to choose from.
-
     """
     topics = list(recording.wrenches)
     if not topics:
@@ -60,7 +58,6 @@ def frame_of(series: WrenchSeries, robot: RobotModel, frame: Frame | None, where
 
     Raises:
         IdentificationError: a frame that is neither the tip's nor the base's.
-
     """
     if frame is not None:
         return frame

@@ -36,7 +36,6 @@ def flexible_joint_entry(
         terms: value, standard error and whether the data determine it, by name of the parameter.
         stiffness_interval: (2,) ends of the 95 % interval; infinite: the joint may be rigid.
         resonance: of the link with the motor held, Hz.
-
     """
     named = {LINK_FRICTION.get(name, name): term for name, term in terms.items()}
     return {
@@ -67,7 +66,6 @@ def torsion_entry(
         numbers: zero (rad), delay (s), torsion_rms and held_out_rms (rad).
         terms: of the model.
         ripples: per turn, amplitude (rad), phase (rad).
-
     """
     return {
         "stiffness": as_number(stiffness),
@@ -84,7 +82,6 @@ def springs_of(document: Mapping) -> dict[str, Mapping[str, Any]] | None:
 
     Raises:
         ControlError: the section is malformed.
-
     """
     section = document.get("flexible_joints")
     if section is None:
@@ -99,7 +96,6 @@ def joint_parameters(document: dict, robot: RobotModel, names: Collection[str]) 
 
     Raises:
         IdentifiedFileError: of another robot, without flexible joints, or with a stiffness that was not determined.
-
     """
     file, section = file_of(document), document.get("flexible_joints")
     if not isinstance(section, dict):

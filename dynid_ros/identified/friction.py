@@ -55,7 +55,6 @@ def friction_section(robot: RobotModel, model: FrictionModel, coefficients: NDAr
         model: terms of the joints.
         coefficients: (f,) in the order of `model.names(robot)`.
         estimate: what the data alone say of them.
-
     """
     values = dict(zip(model.names(robot), coefficients, strict=True))
     errors = dict(zip(estimate.names, estimate.standard_errors, strict=True))
@@ -96,7 +95,6 @@ def dry_torques(own: dict, joint: str, estimate: BaseEstimate) -> dict[str, tupl
         own: coefficients by term, None for those that the data do not determine.
         joint: whose they are.
         estimate: by the data.
-
     """
     own = {term: value for term, value in own.items() if value is not None}
     if "offset" not in own:
@@ -121,7 +119,6 @@ def friction_values(document: dict, joints: Sequence[str], labels: Sequence[str]
 
     Raises:
         IdentifiedFileError: the section is malformed.
-
     """
     section, file = mapping(document, "friction", file_of(document)), file_of(document)
     entries = {joint: mapping(section, joint, f"{file}: friction") for joint in joints}
@@ -148,7 +145,6 @@ def least_friction(document: Mapping, joint: str) -> tuple[float, float]:
 
     Raises:
         IdentifiedFileError: neither was identified.
-
     """
     section = document.get("friction")
     if not isinstance(section, dict):
@@ -182,7 +178,6 @@ def friction_model(document: dict, robot: RobotModel) -> tuple[FrictionModel, ND
 
     Raises:
         IdentifiedFileError: the section is missing or malformed, or a coefficient of it is not known.
-
     """
     section = section_of(document, "friction", "link")
     joints, coefficients = [], []

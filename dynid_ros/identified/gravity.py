@@ -41,7 +41,6 @@ def gravity_section(
         errors: (k,) their standard errors.
         reasons: by joint, why its moment is not known; joints that gravity never loads need no reason.
         dof: (k,) degrees of freedom of the errors; None: not known.
-
     """
     section = {}
     for i, (joint, free) in enumerate(zip(gravity.robot.joint_names, gravity.unobservable_axes(), strict=True)):
@@ -63,7 +62,6 @@ def gravity_moments(document: dict, gravity: GravityModel) -> NDArray:
 
     Raises:
         IdentifiedFileError: the section is missing or malformed, or a joint was not observable.
-
     """
     moments, free = np.zeros(len(gravity.names)), gravity.unobservable_axes()
     section = section_of(document, "gravity", "gravity")
@@ -116,7 +114,6 @@ class IdentifiedGravity:
 
     Raises:
         IdentifiedFileError: the document has no gravity section, is malformed or of another robot.
-
     """
 
     def __init__(self, robot: RobotModel, document: dict):
@@ -181,7 +178,6 @@ class KnownGravity:
         moments: (k,) kg m, kg for prismatic joints.
         covariance: (k, k); zero for numbers that are exact.
         source: where they come from, for messages.
-
     """
 
     moments: NDArray
@@ -194,7 +190,6 @@ class KnownGravity:
 
         Raises:
             IdentifiedFileError: the robot has no masses.
-
         """
         moments = GravityModel(robot).project(robot.parameters)
         if not moments.any():
@@ -211,7 +206,6 @@ class KnownGravity:
 
         Raises:
             IdentifiedFileError: of another robot, without the section, or with a joint that was not observable.
-
         """
         check_same_robot(document, robot)
         gravity = GravityModel(robot)

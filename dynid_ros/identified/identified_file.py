@@ -32,7 +32,6 @@ class IdentifiedDocument(dict):
     Args:
         content: as read.
         path: of the file.
-
     """
 
     def __init__(self, content: dict, path: str | Path):
@@ -72,7 +71,6 @@ def load_identified(path: str | Path) -> IdentifiedDocument:
 
     Raises:
         IdentifiedFileError: unreadable, not plain YAML (tags are refused), or of another format.
-
     """
     try:
         document = read_yaml(path, LARGEST_FILE)
@@ -95,7 +93,6 @@ def check_same_robot(document: Mapping, robot: RobotModel) -> None:
 
     Raises:
         IdentifiedFileError: says what differs.
-
     """
     section = document["robot"]
     if section.get("joints") != list(robot.joint_names):
@@ -121,7 +118,6 @@ def mapping(parent: Mapping, key: str, where: str) -> dict:
 
     Raises:
         IdentifiedFileError: it is no mapping.
-
     """
     child = parent.get(key)
     if child is None:
@@ -136,7 +132,6 @@ def section_of(document: Mapping, name: str, kind: str) -> dict:
 
     Raises:
         IdentifiedFileError: it is missing, or no mapping.
-
     """
     section = document.get(name)
     if not isinstance(section, dict):
@@ -149,7 +144,6 @@ def read_number(document: Mapping, entry: Mapping, label: str, where: str) -> fl
 
     Raises:
         IdentifiedFileError: it is something else.
-
     """
     value = entry.get(label)
     if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float))):
@@ -162,7 +156,6 @@ def read_finite(document: Mapping, entry: Mapping, label: str, where: str) -> fl
 
     Raises:
         IdentifiedFileError: it is none.
-
     """
     value = entry.get(label)
     if not is_number(value):
@@ -177,7 +170,6 @@ def dof_of(document: Mapping, entry: Mapping | None = None, label: str = "") -> 
         document: the file's content.
         entry: that has the standard error; None: any of the file.
         label: of the number in it.
-
     """
     found: Any = document.get(DOF) if entry is None or DOF not in entry else entry[DOF]
     if isinstance(found, dict):

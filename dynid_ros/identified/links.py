@@ -41,7 +41,6 @@ class LinkModel:
         friction: terms of the joints.
         coefficients: (f,) of friction, in the order of `friction.names(robot)`.
         signals: how recordings are filtered before they are compared; None: they cannot be.
-
     """
 
     robot: RobotModel
@@ -61,7 +60,6 @@ class LinkModel:
 
         Raises:
             IdentificationError: too few samples, or too slow a recording for the motion cut-off.
-
         """
         return self.predict(*self.signals.motion_at_samples(recording.select(self.robot.joint_names)))
 
@@ -100,7 +98,6 @@ def base_parameters_section(
         errors: standard errors.
         nominal: of the URDF.
         dof: degrees of freedom of the errors; None: those of the whole file.
-
     """
     columns = {"value": values, "std": errors, DOF: dof, "urdf": nominal}
     written = {key: as_numbers(column) for key, column in columns.items() if column is not None}
@@ -115,7 +112,6 @@ def link_model(document: dict, robot: RobotModel) -> LinkModel:
 
     Raises:
         IdentifiedFileError: of another robot, without links, or malformed.
-
     """
     check_same_robot(document, robot)
     links = section_of(document, "links", "link")
@@ -172,7 +168,6 @@ class KnownArm:
             known.
         gain_shifts: (n, k) change of base parameters and friction per relative error of each joint's torque gain.
         source: where it comes from, for messages.
-
     """
 
     model: LinkModel
@@ -242,7 +237,6 @@ def known_arm(document: dict, robot: RobotModel) -> KnownArm:
 
     Raises:
         IdentifiedFileError: of another robot, without links, or malformed.
-
     """
     model, source = link_model(document, robot), file_of(document)
     if "base_covariance" not in document:

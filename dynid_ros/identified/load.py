@@ -51,7 +51,6 @@ def load_section(
         center_intervals: (3, 2) m.
         nuisance: value and standard error of what was estimated with the load: a sensor's bias, offsets, friction.
         residual_rms: by channel.
-
     """
     inertia, center = body.inertia[np.triu_indices(3)], body.center if loaded else np.zeros(3)
     known = loaded and bool(np.isfinite(inertia).all())
@@ -102,7 +101,6 @@ def carried_load(section: object) -> tuple[float, tuple[float, float, float], st
 
     Raises:
         ControlError: the section does not say them; the message is an end of a sentence about the load.
-
     """
     entries = section if isinstance(section, dict) else {}
     mass, center, frame = (entries.get(key) for key in ("mass", "center", "frame"))
@@ -119,7 +117,6 @@ def load_estimate(document: dict, robot: RobotModel) -> tuple[NDArray, NDArray, 
 
     Raises:
         IdentifiedFileError: of another robot or tip link, or without a load whose mass is known.
-
     """
     check_same_robot(document, robot)
     file, section = file_of(document), document.get("load")

@@ -24,7 +24,6 @@ def torque_sensor_entry(estimates: Mapping[str, tuple[float, float]], dof: float
         estimates: value and standard error by label, those of `DEFAULTS` and "coulomb"; NaN where not determined.
         dof: degrees of freedom of the errors.
         undecided: why a value is not determined, by label.
-
     """
     return {
         **{label: as_number(value) for label, (value, _) in estimates.items()},
@@ -45,7 +44,6 @@ class TorqueSensors:
         position_gain: (n,).
         position_offset: (n,) rad or m.
         assumed: (n,) by joint, what was not determined and has the value of `DEFAULTS`.
-
     """
 
     joint_names: tuple[str, ...]
@@ -76,7 +74,6 @@ class TorqueSensors:
 
         Raises:
             IdentifiedFileError: of another robot, without the section, or malformed.
-
         """
         check_same_robot(document, robot)
         file, section = file_of(document), document.get("torque_sensors")
@@ -120,7 +117,6 @@ class TorqueSensors:
 
         Raises:
             RecordingError: a joint is not in the recording.
-
         """
         chosen = recording.select(self.joint_names)
         return replace(

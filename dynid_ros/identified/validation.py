@@ -19,7 +19,6 @@ class Validation:
         rms: (n,) of measured less predicted, N m.
         relative_rms: (n,) `rms` over the RMS of the measured torque.
         r2: (n,) R² about the mean of the measured torque.
-
     """
 
     recording: str
@@ -50,7 +49,6 @@ def read_validations(document: dict, joint_names: Sequence[str]) -> list[Validat
 
     Raises:
         IdentifiedFileError: an entry is malformed.
-
     """
     file, entries = file_of(document), document.get("validation") or []
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):

@@ -34,7 +34,6 @@ class Condition:
     Args:
         scaled: the columns of the regressor are brought to unit norm first. The number does not depend on units then,
             and is close to the least that scaling can reach (van der Sluis 1969).
-
     """
 
     def __init__(self, *, scaled: bool = True) -> None:

@@ -62,7 +62,6 @@ class FlexibleInformation:
 
     Raises:
         TrajectoryError: a setting makes no sense.
-
     """
 
     def __init__(
@@ -107,7 +106,6 @@ class FlexibleInformation:
 
         Raises:
             TrajectoryError: the links' motion cannot be predicted, or the motion is of another base frequency.
-
         """
         q, qd, qdd = self._predicted(motion)
         regressor = np.zeros((len(self.names), len(self._weight), len(q)))
@@ -149,7 +147,6 @@ class FlexibleInformation:
 
         Raises:
             TrajectoryError: as of `rows`.
-
         """
         return self._motor_torque(motion, self._predicted(motion)[0])
 
@@ -158,7 +155,6 @@ class FlexibleInformation:
 
         Raises:
             TrajectoryError: always.
-
         """
         raise TrajectoryError("recordings cannot be added to a design for flexible joints; leave them out")
 

@@ -41,7 +41,6 @@ class ElementaryMotion:
         pose: (n,) where the others stand, and what the joints move about.
         slow: whether it could be much faster.
         placed: the joint that stands elsewhere than in the pose asked about; None: none does.
-
     """
 
     joints: tuple[int, ...]
@@ -192,7 +191,6 @@ class HelpfulMotion:
         before: standard errors of weak parameters, by what leads them; infinite: not determined.
         after: of the same.
         text: a sentence.
-
     """
 
     motion: ElementaryMotion
@@ -212,7 +210,6 @@ class MotionSearch:
         noise: (n,) of the torques.
         usual: (k, k) normal equations that would be good.
         allowed: whether the arm may be at positions (N, n), (N,) bool; None: it may be anywhere.
-
     """
 
     def __init__(
@@ -233,7 +230,6 @@ class MotionSearch:
         Args:
             information: (k, k) normal equations of the judged motion.
             weak: whose errors count.
-
         """
         found: list[HelpfulMotion] = []
         while len(found) < MOST and len(weak):

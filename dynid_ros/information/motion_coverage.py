@@ -34,7 +34,6 @@ class MotionCoverage:
         lower, upper: (n,) extreme positions, rad or m.
         speed: (n,) highest.
         limits: what the joints might do.
-
     """
 
     samples: int
@@ -61,7 +60,6 @@ class MotionCoverage:
 
         Raises:
             TrajectoryError: too few samples, one that is not finite, no joint moves, or limits or a rate that are none.
-
         """
         if samples < LEAST_SAMPLES:
             raise TrajectoryError(f"the motion has {samples} samples; at least {LEAST_SAMPLES} are needed to judge it")
@@ -92,7 +90,6 @@ def usual_limits(robot: RobotModel, lower: NDArray, upper: NDArray, speed: NDArr
         upper: (n,) highest.
         speed: (n,) highest.
         most: (n,) highest acceleration.
-
     """
     described = robot.limits
     slides = robot.chain.prismatic

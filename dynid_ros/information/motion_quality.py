@@ -43,7 +43,6 @@ class WeakParameter:
         inflation: the standard error over that with all other parameters known.
         confused_with: what leads the parameter whose error goes most with this one's.
         correlation: of both errors.
-
     """
 
     expression: str
@@ -79,7 +78,6 @@ class MotionQuality:
         usual_of_joints: (n, k, k) those of as many samples spread at random over all limits.
         allowed: whether the arm may be at positions (N, n), (N,) bool; None: it may be anywhere.
         assumed_noise: whether nothing is known of the noise, and 1 N m or N was taken for it.
-
     """
 
     columns: TorqueColumns
@@ -122,7 +120,6 @@ class MotionQuality:
         Raises:
             TrajectoryError: too few samples, values that are not finite, no motion, a setting that makes no sense.
             ModelError: arrays of unlike shapes, or of another number of joints.
-
         """
         columns = TorqueColumns(robot, friction, model)
         return cls.of_columns(columns, q, qd, qdd, noise=noise, rate=rate, limits=limits, allowed=allowed)

@@ -32,7 +32,6 @@ class FlexibleJoints:
         motor_viscous: b, of the motor's side, N m s/rad.
         coulomb: c, of the link's side, N m.
         viscous: v, of the link's side, N m s/rad. It is all that keeps a resonance finite, Coulomb friction aside.
-
     """
 
     stiffness: ArrayLike
@@ -46,7 +45,6 @@ class FlexibleJoints:
 
         Raises:
             TrajectoryError: another number of values, a stiffness that is not positive, or others below zero.
-
         """
         values = []
         for what in ("stiffness", "motor_inertia", "motor_viscous", "coulomb", "viscous"):
@@ -76,7 +74,6 @@ class Resonance(NamedTuple):
     Attributes:
         driven: of the links, with motors whose positions are driven or held: what a design of motors' motions meets.
         free: of links and motors together, with motors that nothing drives: what a torque excites.
-
     """
 
     driven: NDArray
@@ -101,7 +98,6 @@ def resonance(
 
     Raises:
         TrajectoryError: a stiffness or motor inertia that is not positive; links without inertia; an unknown joint.
-
     """
     springs, motors = (
         per_joint(value, robot.joint_names, what)
@@ -150,7 +146,6 @@ def proposed_base_frequency(driven: ArrayLike, harmonics: int, rate: float = np.
 
     Raises:
         TrajectoryError: a number that is not positive.
-
     """
     frequencies = np.atleast_1d(np.asarray(driven, dtype=float))
     if not (frequencies.size and (frequencies > 0).all() and harmonics > 0 and rate > 0):
@@ -186,7 +181,6 @@ class LinkPrediction:
 
     Raises:
         TrajectoryError: the nominal links weigh nothing, or the prior makes no sense.
-
     """
 
     def __init__(
@@ -224,7 +218,6 @@ class LinkPrediction:
         Raises:
             TrajectoryError: no steady motion is found, as at a resonance without damping; a spring winds up by more
                 than 20°; or the samples are too few for the harmonics.
-
         """
         needed = SAMPLES * self._harmonics
         if len(motor) < needed:

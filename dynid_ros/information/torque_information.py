@@ -64,7 +64,6 @@ class TorqueColumns:
     Raises:
         TrajectoryError: an unknown model.
         ModelError: friction of another number of joints.
-
     """
 
     def __init__(
@@ -129,7 +128,6 @@ class TorqueColumns:
         Args:
             motions: (C, 3, N, n), q, qd and qdd of each.
             noise: (n,) standard deviation of each torque, which weighs it, N m or N.
-
         """
         count, _, samples, n = motions.shape
         step = max(1, BLOCK // samples)
@@ -149,7 +147,6 @@ def checked_noise(robot: RobotModel, noise: ArrayLike | None) -> NDArray:
 
     Raises:
         TrajectoryError: another number of them, or one that is not positive and finite; names the joint.
-
     """
     known = per_joint(1.0 if noise is None else noise, robot.joint_names, "noise")
     for name, value in zip(robot.joint_names, known, strict=True):
@@ -183,7 +180,6 @@ class Rows(NamedTuple):
     Attributes:
         regressor: (p, n, N) rows of each joint, in units of its noise.
         torque: (N, n) nominal torque of the links, N m or N.
-
     """
 
     regressor: NDArray
@@ -209,7 +205,6 @@ class TorqueInformation:
     Raises:
         TrajectoryError: an unknown target, friction that a motion cannot be designed for, a noise that is not
             positive, or columns that are no base.
-
     """
 
     def __init__(
@@ -294,7 +289,6 @@ class _Drives:
         terms: of each joint.
         chosen: (k,) which of them, joint after joint.
         smoothing: (n,) velocity within which the direction of motion changes.
-
     """
 
     def __init__(self, terms: Sequence[JointFriction], chosen: NDArray, smoothing: NDArray) -> None:
@@ -365,5 +359,4 @@ class InformationSource(Protocol):
 
         Raises:
             TrajectoryError: the source knows of planned motions alone.
-
         """

@@ -37,7 +37,6 @@ class ExciteJob:
         design: the motion and what is known of it.
         findings: in the recordings that it adds to.
         files: as they were written.
-
     """
 
     design: DesignedMotion
@@ -108,7 +107,6 @@ def excite(
     Raises:
         RecordingError: the sanity check found an error in a recording.
         TrajectoryError: a setting makes no sense, or no motion keeps to limits and workspace.
-
     """
     output = writable_folder(output)
     findings = checked(recorded, robot, motion=True) if recorded else ()

@@ -49,7 +49,6 @@ def flexible_prior(robot: RobotModel, given: Mapping[str, NDArray | None], path:
     Raises:
         IdentifiedFileError: of another robot, without flexible joints, or with a stiffness that was not determined.
         TrajectoryError: no stiffness or no motor inertia.
-
     """
     found = {name: value for name, value in given.items() if value is not None}
     if path is not None:
@@ -81,7 +80,6 @@ def flexible_motion(
         held: (n,) positions of joints that brakes hold, NaN for those that move; None: all move.
         settings: of `flexible_excitation`; without a `base_frequency` one is taken by which the harmonics lie on both
             sides of the resonances in the middle of the joints' ranges.
-
     """
     given = {name: value for name, value in settings.items() if value is not None}
     harmonics = given.setdefault("harmonics", HARMONICS)
@@ -110,7 +108,6 @@ def recorded_information(source: InformationSource, recordings: Sequence[Recordi
     Raises:
         IdentificationError: a recording holds no motion or no torque.
         RecordingError: too few samples.
-
     """
     signals = LinkSignals.choose(recordings)
     segments = [segment for recording in recordings for segment in signals.segments(recording)]
@@ -150,7 +147,6 @@ def surroundings(
     Raises:
         CollisionError: a mesh or a file of obstacles cannot be read.
         TrajectoryError: the arm has no room at all.
-
     """
     try:
         bodies = Bodies.of(robot, [urdf.parent, *mesh_directories], skip_meshes)
@@ -169,7 +165,6 @@ class Kind(NamedTuple):
         target: what it shows unless given otherwise.
         targets: what it can show.
         settings: that it takes, by name.
-
     """
 
     make: Callable[..., Experiment]
@@ -280,7 +275,6 @@ def make_experiment(
 
     Raises:
         TrajectoryError: a setting or target that this kind does not have, or that makes no sense.
-
     """
     if kind not in KINDS:
         raise TrajectoryError(f"motion is '{kind}'; expected {', '.join(KINDS)}")

@@ -51,7 +51,6 @@ class CameraFiles(NamedTuple):
         paths: one for each recording, in the same order.
         unit: of length, where a file names none.
         rate: Hz, in place of a file's.
-
     """
 
     paths: Sequence[Path]
@@ -65,7 +64,6 @@ def with_camera_files(recordings: Sequence[Recording], files: CameraFiles) -> li
     Raises:
         MocapError: not one file for each recording.
         RecordingError: a file cannot be read.
-
     """
     if len(files.paths) != len(recordings):
         raise MocapError(
@@ -81,7 +79,6 @@ def marker_links(texts: Sequence[str]) -> dict[str, str | None] | None:
 
     Raises:
         MocapError: a text without a name, or a name that stands twice.
-
     """
     found: dict[str, str | None] = {}
     for text in texts:
@@ -110,7 +107,6 @@ def single_joint(robot: RobotModel, joint: str, recordings: Sequence[Recording])
     Raises:
         ModelError: the arm has no such joint.
         RecordingError: a joint is missing, or moved though it is to be held.
-
     """
     positions = np.concatenate([recording.select(robot.joint_names).position for recording in recordings])
     held = locked(robot, [joint], positions.mean(axis=0))
@@ -140,7 +136,6 @@ def identify_torsion(
     Raises:
         RecordingError: the sanity check found an error in a recording, or one is to be fitted and validated.
         IdentificationError: no link positions, or recordings that hold too little.
-
     """
     check_apart(recordings, validate)
     output = writable_folder(output)
@@ -209,7 +204,6 @@ def identify_flexible(
         RecordingError: the sanity check found an error in a recording, or clocks cannot be aligned.
         MocapError: markers that do not do.
         IdentificationError: the recordings hold too little.
-
     """
     if repeats and len(recordings) < 2:
         raise IdentificationError("repeats: there is only one recording; give each repetition as one of its own")

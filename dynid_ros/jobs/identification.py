@@ -37,7 +37,6 @@ class Kind:
         motion: whether the fit needs motion, see `check`; what is validated on is checked too then, and not fitted.
         whole: whether a result with something missing predicts nothing.
         command: module with options of its own; empty: those of all, and the estimator's settings.
-
     """
 
     purpose: str
@@ -95,7 +94,6 @@ class Job:
         missing: what is not known, and what to record.
         remarks: further lines of the summary.
         warnings: besides the findings.
-
     """
 
     result: Any
@@ -163,7 +161,6 @@ def identify(
     Raises:
         RecordingError: the sanity check found an error in a recording, or one is to be fitted and validated.
         IdentificationError: the recordings hold too little.
-
     """
     own, output, robot = KINDS[kind], writable_folder(output), identification.robot
     if own.motion:
@@ -213,7 +210,6 @@ def identify_torque_sensors(
     Raises:
         RecordingError: the sanity check found an error in a recording.
         IdentificationError: the recordings are not those that the calibration needs.
-
     """
     output, names = writable_folder(output), calibration.robot.joint_names
     plain, loaded = ([recording.select(names) for recording in some] for some in (recordings, with_mass))
@@ -238,7 +234,6 @@ def read_gravity(path: Path, robot: RobotModel) -> tuple[KnownGravity, dict]:
 
     Raises:
         IdentifiedFileError: unreadable, of another robot, or without gravity parameters of all joints.
-
     """
     document = load_identified(path)
     check_same_robot(document, robot)

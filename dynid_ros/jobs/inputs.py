@@ -63,7 +63,6 @@ def checked(
 
     Raises:
         RecordingError: the first error found.
-
     """
     if torque:
         findings = check(recordings, robot, motion)
@@ -81,7 +80,6 @@ def check_apart(fitted: Sequence[Recording], unseen: Sequence[Recording]) -> Non
 
     Raises:
         RecordingError: a recording is in both.
-
     """
     for other in unseen:
         if any(np.array_equal(other.position, own.position) for own in fitted):

@@ -61,7 +61,6 @@ def judge(
         TrajectoryError: the file is not a trajectory, lacks a joint or does not move; a setting makes no sense.
         RecordingError: no recording, or one that lacks a joint.
         IdentificationError: the recordings hold no motion, no torque, or too few samples.
-
     """
     judgement = _Judgement(TorqueColumns(robot, friction, model), noise, limits, allowed)
     if isinstance(source, str | Path):

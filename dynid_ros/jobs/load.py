@@ -93,7 +93,6 @@ def read_arm(path: Path, robot: RobotModel) -> tuple[KnownArm, dict]:
 
     Raises:
         IdentifiedFileError: of another robot, or not of a link identification.
-
     """
     document = load_identified(path)
     if "links" not in document:
@@ -110,7 +109,6 @@ def read_tare(path: Path, robot: RobotModel) -> LoadResult:
 
     Raises:
         IdentifiedFileError: of another robot, or without a load whose mass is known.
-
     """
     values, errors, dof, recordings = load_estimate(load_identified(path), robot)
     names, unknown = LOAD_NAMES[: len(values)], np.full(len(values), np.nan)
@@ -152,7 +150,6 @@ def identify_load(
     Raises:
         RecordingError: the sanity check found an error in a recording.
         IdentificationError: the recordings hold too little, or contradict each other.
-
     """
     output, robot = writable_folder(output), identification.robot
     moving = identification.motion == "dynamic"

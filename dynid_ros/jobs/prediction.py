@@ -59,7 +59,6 @@ def predict(model: str | Path, robot: RobotModel, recording: Recording, output: 
         IdentifiedFileError: the file is malformed, of another robot, or holds neither links nor gravity.
         RecordingError: a joint is not in the recording.
         IdentificationError: no torque was recorded, or too few samples.
-
     """
     output, document = writable_file(output), load_identified(model)
     recording = recording.select(robot.joint_names)

@@ -54,7 +54,6 @@ def report_file(
     Raises:
         IdentifiedFileError: malformed, of another robot, nothing in it to show, or nothing that predicts a recording.
         IdentificationError: a recording is too short, or has no torque.
-
     """
     output, document = writable_file(output), load_identified(model)
     if robot is not None:

@@ -42,7 +42,6 @@ def body_turns(time: NDArray, positions: NDArray) -> NDArray:
     Args:
         time: (M,) s.
         positions: (M, Q, 3) m of its markers, NaN where not seen.
-
     """
     sides = [_interpolated(time, positions, grid(time) + side) for side in (-INTERVAL / 2, INTERVAL / 2)]
     both = np.isfinite(sides[0]).all(axis=2) & np.isfinite(sides[1]).all(axis=2)
@@ -99,7 +98,6 @@ def first_clock(
 
     Raises:
         MocapError: records that do not overlap and do not match.
-
     """
     near = _overlap(recording, time) > 0.5 * min(recording.duration, time[-1] - time[0])
     moving = [(body_turns(time, positions[:, columns]), link) for columns, link in bodies if len(columns) >= 3]

@@ -30,7 +30,6 @@ class Scatter(NamedTuple):
         residual: (K, P, 3) m, places less their mean; NaN where not seen.
         jacobian: (K, P, 3, 6 + n) derivatives of the residual: rotation and shift of the base frame, joint offsets.
         mean_jacobian: (P, 3, 6 + n) of the mean places.
-
     """
 
     places: NDArray
@@ -48,7 +47,6 @@ class SeenOnLinks:
         markers: links alone matter.
         motor: (K, n) rad or m.
         positions: (K, P, 3) m in the camera frame, NaN where not seen.
-
     """
 
     robot: RobotModel
@@ -70,7 +68,6 @@ class SeenOnLinks:
             shift: (3,) likewise, m.
             offsets: (n,) to add to the motors' positions.
             weights: (K, P) of squared residuals.
-
         """
         frames = link_frames(self.robot, self.motor + offsets)
         turn = frames.rotation[:, self.markers.links]
@@ -138,7 +135,6 @@ def search(seen: SeenOnLinks, *, mirrored: bool = False, frames: int = FRAMES) -
 
     Returns:
         rotation, shift (m) and the spread that is left, m, of a coordinate, by the median.
-
     """
     rows = np.unique(np.linspace(0, len(seen.motor) - 1, frames).astype(int))
     links = link_frames(seen.robot, seen.motor[rows])
@@ -228,7 +224,6 @@ class EstimablePose:
         basis: (6 + n, F) of the free directions.
         offsets: (n,) joints whose offset is among them.
         undecided: what is left open, in words.
-
     """
 
     basis: NDArray

@@ -46,7 +46,6 @@ class DeflectingRegistration:
         noise: of a coordinate, m.
         weights: (K, P).
         errors: (6 + 3 P,) standard errors: rotation and shift of the base, places.
-
     """
 
     rotation: NDArray
@@ -76,7 +75,6 @@ def fit_deflecting(
         shift: (3,) likewise, m.
         places: (P, 3) m.
         weights: (K, P) to start from.
-
     """
     n = seen.robot.n_joints
     typical = np.where(seen.robot.chain.prismatic, USUAL / 10, USUAL)

@@ -48,7 +48,6 @@ class FrameFit:
         reach: (M, n) movement of all weighted markers together for a unit of the joint, m.
         variance: (M, n) of the position for markers with unit variance; NaN where undetermined.
         rank: (M,) number of combinations that the frame determines.
-
     """
 
     position: NDArray
@@ -72,7 +71,6 @@ def fit_frames(
         seed: (M, n) finite.
         weights: of squared residuals, by their lengths; called in every iteration for a block of frames.
         iterations: at most.
-
     """
     parts = [
         _fit_block(robot, markers, seen[rows], seed[rows], weights, iterations=iterations)
@@ -196,7 +194,6 @@ def follow(robot: RobotModel, markers: MarkerSet, seen: NDArray, first: NDArray 
 
     Raises:
         MocapError: no start was found.
-
     """
     most = np.isfinite(seen).all(axis=2).sum(axis=1)
     start = int(np.flatnonzero(most >= np.quantile(most, 0.5))[0])

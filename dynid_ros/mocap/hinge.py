@@ -20,7 +20,6 @@ class Hinge:
         frame: (3, 3) columns in the camera's frame: two normal to the axis, and the axis.
         center: (3,) point on the axis, m, in the camera's frame.
         template: (P, 3) markers at angle zero from the centre, m, along the columns of `frame`; NaN for an unknown one.
-
     """
 
     frame: NDArray
@@ -82,7 +81,6 @@ def start_hinge(markers: NDArray, axis: NDArray, center: NDArray) -> Hinge:
         markers: (N, P, 3) m, NaN where not seen.
         axis: (3,) unit vector.
         center: (3,) m.
-
     """
     hinge = Hinge(axis_frame(axis), center, np.full((markers.shape[1], 3), np.nan))
     local = hinge.local(markers)
@@ -134,7 +132,6 @@ class Mended:
         markers: (N, P, 3) m; exchanged markers in their own places, NaN for what is no marker of the body.
         swapped: (N,) frames in which markers were exchanged.
         outliers: (N, P) positions, as given, that were dropped.
-
     """
 
     markers: NDArray
@@ -153,7 +150,6 @@ def mend(markers: NDArray, hinge: Hinge, noise: float) -> Mended:
         markers: (N, P, 3) m, NaN where not seen.
         hinge: of the body; markers unknown there are dropped without being counted.
         noise: standard deviation of a coordinate, m.
-
     """
     limit = GATE * max(noise, FINEST)
     known = np.isfinite(hinge.template[:, 0])
@@ -239,7 +235,6 @@ class JointAngle:
         residuals: (N, P) distances of the markers from where the angle puts them, m; NaN where not seen.
         swapped: (N,) frames in which markers were exchanged and put back.
         outliers: (N, P) positions that were dropped.
-
     """
 
     angle: NDArray
@@ -282,7 +277,6 @@ def joint_angle(
 
     Raises:
         MocapError: shapes that do not fit the hinge, or no marker in the reference frames.
-
     """
     positions = checked_markers(markers)
     if positions.shape[1] != len(hinge.radii):
@@ -311,7 +305,6 @@ def reference_mask(reference: Frames, n_frames: int) -> NDArray:
 
     Raises:
         MocapError: frames that do not exist, or none.
-
     """
     mask = np.zeros(n_frames, dtype=bool)
     try:

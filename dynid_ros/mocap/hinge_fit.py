@@ -45,7 +45,6 @@ def first_hinge(markers: NDArray) -> tuple[Hinge, float]:
 
     Raises:
         MocapError: what is left determines no axis or centre.
-
     """
     markers = linked(markers)
     used = _steady(markers) & _at_distance(markers)
@@ -129,7 +128,6 @@ class HingeFit:
         noise: standard deviation of a marker's coordinate, m.
         covariance: (4 + 3P, 4 + 3P) of the tilts about the two first columns of the frame, rad, of the shifts along
             them, m, and of the template's coordinates, m. It allows for residuals that are correlated in time.
-
     """
 
     hinge: Hinge
@@ -225,7 +223,6 @@ def fit_hinge(markers: NDArray, start: Hinge) -> HingeFit:
 
     Raises:
         MocapError: fewer positions than unknowns, or no least squares found.
-
     """
     known = np.isfinite(start.template[:, 0])
     whole, markers = start, markers[:, known]

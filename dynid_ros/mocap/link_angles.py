@@ -30,7 +30,6 @@ class LinkAngles:
         remarks: what is missing and why, what was left out or mended.
         marker_names: (P,).
         offsets: (n,) to add to motor positions so that they have the same zero as `position`; zero if not asked for.
-
     """
 
     time: NDArray
@@ -105,7 +104,6 @@ def chain_angles(
     Raises:
         MocapError: wrong shapes, a marker without a place, a mirrored pose of the camera, fewer than three markers
             beyond a joint or all on one line, or no first frame.
-
     """
     seen = in_base(require_positions(positions, markers.size), camera)
     stamps = np.arange(len(seen), dtype=float) if time is None else np.asarray(time, dtype=float)
@@ -152,7 +150,6 @@ def in_base(positions: NDArray, camera: ArrayLike) -> NDArray:
 
     Raises:
         MocapError: `camera` is no pose.
-
     """
     pose = np.asarray(camera, dtype=float)
     if pose.shape != (4, 4) or not np.allclose(pose[:3, :3] @ pose[:3, :3].T, np.eye(3), atol=1e-6):

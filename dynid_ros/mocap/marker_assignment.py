@@ -35,7 +35,6 @@ class Assignment:
         body: (P,) number of the rigid body, -1 for none.
         stray: (P,) m, median distance from its place on that link.
         remarks: doubts.
-
     """
 
     links: tuple[str | None, ...]
@@ -50,7 +49,6 @@ def bodies(positions: ArrayLike, rigid: float = RIGID) -> NDArray:
     Args:
         positions: (M, P, 3) m in any frame, NaN where not seen.
         rigid: RMS change of a distance within a body, m.
-
     """
     seen = require_positions(positions, np.shape(positions)[1] if np.ndim(positions) == 3 else 0)
     n_markers = seen.shape[1]
@@ -86,7 +84,6 @@ def assign(robot: RobotModel, motor: ArrayLike, positions: ArrayLike) -> Assignm
 
     Raises:
         MocapError: no body of three markers, or none that moves as a link does.
-
     """
     seen = require_positions(positions, np.shape(positions)[1] if np.ndim(positions) == 3 else 0)
     angles = np.asarray(motor, dtype=float)

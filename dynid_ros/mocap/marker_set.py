@@ -37,7 +37,6 @@ class MarkerSet:
         places: (P, 3) in the link's frame, m; NaN where not known.
         dof: (P,) independent numbers that a marker's position holds: 3, or 6 / K for K markers of a rigid
             body that keep their distances exactly, because the tracker reports a fitted body.
-
     """
 
     names: tuple[str, ...]
@@ -58,7 +57,6 @@ class MarkerSet:
 
         Raises:
             MocapError: an unknown link, or shapes that do not fit.
-
         """
         known = (*robot.link_names, robot.base)
         unknown = sorted(set(links) - set(known))
@@ -101,7 +99,6 @@ def require_enough(robot: RobotModel, markers: MarkerSet, positions: NDArray) ->
 
     Raises:
         MocapError: fewer than three markers beyond a joint that moves some, or all those on one line.
-
     """
     seen = np.isfinite(positions).all(axis=2).any(axis=0)
     if not (markers.links[seen] > BASE).any():
@@ -139,7 +136,6 @@ def body_markers(position: ArrayLike, quaternion: ArrayLike, radius: float = BOD
         position: (N, 3) m.
         quaternion: (N, 4) x, y, z, w; not necessarily of unit length. Zero or NaN: the body was not seen.
         radius: of the circle, m. Noise of the body's position counts as much as this radius times that of its angle.
-
     """
     q = np.array(quaternion, dtype=float)
     length = np.linalg.norm(q, axis=1, keepdims=True)
@@ -162,7 +158,6 @@ class LinkFrames(NamedTuple):
         origin: (M, n + 1, 3) m.
         axis: (M, n, 3) unit axes of the joints.
         pivot: (M, n, 3) a point on each axis, m.
-
     """
 
     rotation: NDArray

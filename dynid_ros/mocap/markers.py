@@ -19,7 +19,6 @@ def require_positions(positions: ArrayLike, n_markers: int) -> NDArray:
 
     Raises:
         MocapError: another shape, or no frame.
-
     """
     array = np.asarray(positions, dtype=float)
     if array.ndim != 3 or array.shape[1:] != (n_markers, 3) or not len(array):
@@ -42,7 +41,6 @@ def checked_markers(markers: ArrayLike) -> NDArray:
 
     Raises:
         MocapError: another shape, infinite values, no marker seen, or positions that cannot be metres.
-
     """
     positions = np.array(markers, dtype=float)
     if positions.ndim == 2:
@@ -116,7 +114,6 @@ def matched(seen: NDArray, expected: NDArray, gate: float) -> tuple[NDArray, NDA
 
     Returns:
         indices of seen points and, as long, of the markers that they are.
-
     """
     points, places = (np.flatnonzero(np.isfinite(x).all(axis=1)) for x in (seen, expected))
     # All pairs beyond the gate cost the same, more than any sum within it: as many as can are matched within.
@@ -134,7 +131,6 @@ def mended(seen: NDArray, expected: NDArray, gate: float) -> NDArray:
         seen: (M, P, 3) m, NaN where not seen.
         expected: (M, P, 3) m where the markers should be.
         gate: m, farthest that a point may be from there.
-
     """
     ordered = np.full_like(seen, np.nan)
     for frame, (points, places) in enumerate(zip(seen, expected, strict=True)):
@@ -160,7 +156,6 @@ def linked(markers: NDArray) -> NDArray:
 
     Args:
         markers: (N, P, 3) m, NaN where not seen.
-
     """
     n_frames, n_markers = markers.shape[:2]
     latest = np.maximum.accumulate(np.where(is_seen(markers), np.arange(n_frames)[:, None], -1), axis=0)
@@ -231,7 +226,6 @@ def tracks(points: ArrayLike, time: ArrayLike, gate: float = GATE) -> NDArray:
 
     Raises:
         MocapError: points of another shape.
-
     """
     seen = require_positions(points, np.shape(points)[1] if np.ndim(points) == 3 else 0)
     stamps = np.asarray(time, dtype=float)

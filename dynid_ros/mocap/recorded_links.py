@@ -44,7 +44,6 @@ def on_one_clock(streams: Mapping[str, Stream]) -> tuple[NDArray, dict[str, NDAr
 
     Raises:
         MocapError: no stream, or one without two samples.
-
     """
     if not streams:
         raise MocapError("no markers or bodies to take link angles from; expected topics of PoseStamped or PoseArray")
@@ -99,7 +98,6 @@ class MocapLinks:
         angles: of the links, on the camera's clock.
         registration: where camera and markers are.
         clock: of the camera against the robot's.
-
     """
 
     angles: LinkAngles
@@ -137,7 +135,6 @@ def mocap_links(
         MocapError: a name that the recording lacks, no common motion, or markers that do not do; see `register`,
             `assign` and `chain_angles`.
         RecordingError: joints are missing, or the motion does not determine the clocks' offset.
-
     """
     motion = recording.select(robot.joint_names)
     time, positions, columns = _markers(robot, motion, links)

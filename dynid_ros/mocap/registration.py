@@ -37,7 +37,6 @@ def require_moving(seen: SeenOnLinks) -> None:
 
     Raises:
         MocapError: names the links and the markers.
-
     """
     frames = link_frames(seen.robot, seen.motor)
     travel = np.maximum(np.std(frames.origin, axis=0).max(axis=1), np.std(frames.rotation, axis=0).max(axis=(1, 2)))
@@ -68,7 +67,6 @@ def refuse_other_conventions(seen: SeenOnLinks, misfit: float) -> None:
 
     Raises:
         MocapError: names what is wrong and both strays.
-
     """
     if misfit < DOUBTFUL:
         return
@@ -113,7 +111,6 @@ class Registration:
         used: (P,) share of a marker's positions that are no outliers.
         undecided: what no marker determines, in words. Link angles do not depend on it.
         remarks: markers that do not fit.
-
     """
 
     markers: MarkerSet
@@ -193,7 +190,6 @@ def register(
     Raises:
         MocapError: wrong shapes, a motor that does not move, markers that do not move with the arm, fewer than three
             beyond a joint or all on one line, coordinates that are mirrored or in millimetres, or no fit.
-
     """
     measured = require_positions(positions, markers.size)
     angles = np.asarray(motor, dtype=float)

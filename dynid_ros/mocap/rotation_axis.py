@@ -21,7 +21,6 @@ class Axis:
         covariance: (3, 3) of the direction, rad²; zero along it.
         noise: standard deviation of the markers' positions along the axis, m.
         travel: root mean square distance of the markers from their mean positions, m.
-
     """
 
     direction: NDArray
@@ -51,7 +50,6 @@ def axis_of_rotation(markers: ArrayLike, towards: ArrayLike | None = None) -> Ax
 
     Raises:
         MocapError: too few positions, or a motion too small for its noise to determine an axis.
-
     """
     positions = checked_markers(markers)
     seen = is_seen(positions)
@@ -87,7 +85,6 @@ def oriented(direction: NDArray, towards: ArrayLike | None) -> NDArray:
 
     Raises:
         MocapError: `towards` is no direction, or normal to the axis within the errors.
-
     """
     if towards is None:
         return direction * np.sign(direction[np.argmax(np.abs(direction))])
@@ -105,7 +102,6 @@ def checked_direction(direction: ArrayLike) -> NDArray:
 
     Raises:
         MocapError: not three finite numbers, or all zero.
-
     """
     given = np.asarray(direction, dtype=float)
     if given.shape != (3,) or not 0 < np.linalg.norm(given) < np.inf:
@@ -147,7 +143,6 @@ class Center:
         covariance: (3, 3) m²; zero along the axis.
         radii: (P,) of the markers' circles, m; NaN for a marker never seen.
         noise: standard deviation of the markers' positions along their radii, m.
-
     """
 
     point: NDArray
@@ -175,7 +170,6 @@ def center_of_rotation(markers: ArrayLike, axis: ArrayLike, *, compensated: bool
 
     Raises:
         MocapError: too few positions, or arcs too short for their noise to determine a centre.
-
     """
     positions = checked_markers(markers)
     seen = is_seen(positions)

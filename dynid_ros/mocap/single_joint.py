@@ -33,7 +33,6 @@ def remarks(time: NDArray, fit: HingeFit, motion: JointAngle, marker_rms: NDArra
         motion: of the joint.
         marker_rms: (P,) root mean square residuals, m.
         sign: how the sign of the angle was chosen; empty if it was given.
-
     """
     found = [*_about_markers(fit, motion, marker_rms), *_about_frames(time, motion)]
     noise = jitter(motion.markers)
@@ -111,7 +110,6 @@ class SingleJointResult:
         axis_angle_errors: (N,) standard errors of the angles, less that at the reference, by axis, centre and markers
             alone, rad; they change slowly with the angle, and add (squared) to `standard_errors`.
         remarks: what to know about the result, one sentence each.
-
     """
 
     time: NDArray
@@ -221,7 +219,6 @@ class SingleJoint:
 
     Raises:
         MocapError: an approximate axis that is none.
-
     """
 
     def __init__(self, towards: ArrayLike | None = None) -> None:
@@ -245,7 +242,6 @@ class SingleJoint:
         Raises:
             MocapError: positions that cannot be metres, too small a motion, a motion that is no rotation about one
                 fixed axis, or shapes that do not fit.
-
         """
         positions = checked_markers(markers)
         stamps = _checked_time(time, len(positions))

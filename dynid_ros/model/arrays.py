@@ -43,7 +43,6 @@ def joint_samples(joint_names: Sequence[str], **arrays: ArrayLike) -> list[np.nd
 
     Raises:
         ModelError: an array is not (N, n), with the same N for all.
-
     """
     samples = [np.asarray(array, dtype=float) for array in arrays.values()]
     for name, array in zip(arrays, samples, strict=True):
@@ -71,7 +70,6 @@ def per_joint(
         what: to call it in an error.
         error: to raise.
         least: lowest value; finite: none may be NaN or beyond what arms have, either.
-
     """
     values = np.atleast_1d(np.array(value, dtype=float))
     if values.shape not in ((1,), (len(joints),)):
@@ -91,7 +89,6 @@ def finite_vector(values: ArrayLike, size: int, what: str) -> np.ndarray:
 
     Raises:
         ModelError: they are more or fewer, not finite or beyond what arms have.
-
     """
     vector = np.array(values, dtype=float)
     if vector.shape != (size,):

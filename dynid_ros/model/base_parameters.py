@@ -71,7 +71,6 @@ class BaseParameters:
 
     Raises:
         ModelError: the regressor is not finite, or has not one column per name.
-
     """
 
     def __init__(
@@ -120,7 +119,6 @@ class BaseParameters:
 
         Raises:
             ModelError: a motion of another shape or not finite; friction of another number of joints.
-
         """
         motion = random_motion(robot) if motion is None else motion
         factor = triangular_factor(regressor_blocks(robot.structure, friction, motion))
@@ -189,7 +187,6 @@ def regressor_blocks(
 
     Raises:
         ModelError: arrays of another shape, or a sample that is not finite.
-
     """
     names = ("q", "qd", "qdd")
     samples = joint_samples(robot.joint_names, **dict(zip(names, motion, strict=True)))

@@ -23,7 +23,6 @@ class JointLimits:
         upper: highest position, rad or m.
         velocity: highest speed, rad/s or m/s.
         effort: highest torque or force, N m or N.
-
     """
 
     lower: np.ndarray
@@ -56,7 +55,6 @@ class Chain:
         link_offsets: (n, 4, 4) transforms.
         tip_offset: (4, 4) pose of the tip link in the frame of the last link that moves.
         limits: limits of the joints.
-
     """
 
     name: str
@@ -111,7 +109,6 @@ def dh_chain(rows: Sequence[Mapping[str, float | str]], name: str) -> Chain:
 
     Raises:
         ModelError: no rows, unknown or missing keys, an unknown type or a number that is not finite.
-
     """
     if not rows:
         raise ModelError("DH table: it has no rows; give one row per joint")

@@ -19,7 +19,6 @@ def inverse_dynamics(
         gravity: (3,) in the base frame, m/s^2.
         parameters: (n, 10) about the link frames.
         motion: positions, velocities and accelerations, each (N, n).
-
     """
     bodies = np.array([transformed(*pair) for pair in zip(parameters, chain.link_offsets, strict=True)])
     torques = np.empty_like(motion[0])

@@ -27,7 +27,6 @@ def arm_from_urdf(
 
     Raises:
         ModelError: as `RobotModel.from_urdf`; or where the arm ends cannot be determined.
-
     """
     text, source = urdf_text(path_or_xml)
     chosen, remark = tip, ""
@@ -51,7 +50,6 @@ def flange(tree: LinkTree, base: str | None = None) -> tuple[str | None, tuple[s
 
     Returns:
         The link, None: the tree's only leaf, or not determined; and names of joints.
-
     """
     if base is None and len(tree.roots) > 1:
         return None, ()

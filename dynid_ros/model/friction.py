@@ -40,7 +40,6 @@ class JointFriction:
 
     Raises:
         ModelError: a velocity that is negative, zero (of the Stribeck term) or not finite.
-
     """
 
     coulomb: bool = True
@@ -114,7 +113,6 @@ class FrictionModel:
     Args:
         joints: terms of every joint, or a sequence of n, from base to tip.
         coupled: pairs of coupled joints, counted from 0.
-
     """
 
     def __init__(
@@ -143,7 +141,6 @@ class FrictionModel:
 
         Raises:
             ModelError: the robot has no joint of such a name.
-
         """
         pairs = [tuple(pair) for pair in coupled]
         unknown = sorted({*joints, *(name for pair in pairs for name in pair)} - set(robot.joint_names))
@@ -163,7 +160,6 @@ class FrictionModel:
 
         Raises:
             ModelError: the model is for another number of joints.
-
         """
         own = [
             f"{term} {name}"
@@ -178,7 +174,6 @@ class FrictionModel:
 
         Raises:
             ModelError: arrays of unlike shapes, or of another number of joints than the model's.
-
         """
         qd, qdd = np.asarray(qd, dtype=float), np.asarray(qdd, dtype=float)
         if qd.ndim != 2 or qd.shape != qdd.shape:
@@ -204,7 +199,6 @@ class FrictionModel:
 
         Raises:
             ModelError: the model is for another number of joints.
-
         """
         joints = [self.joints] * n_joints if isinstance(self.joints, JointFriction) else self.joints
         if len(joints) != n_joints:
@@ -227,7 +221,6 @@ def friction_terms(text: str) -> JointFriction | Literal["auto"]:
 
     Raises:
         ModelError: an unknown term, or a velocity that makes no sense.
-
     """
     if text == "auto":
         return "auto"
@@ -266,7 +259,6 @@ class FrictionTerms:
 
     Raises:
         ModelError: the model is for another number of joints.
-
     """
 
     def __init__(self, friction: FrictionModel, n_joints: int):

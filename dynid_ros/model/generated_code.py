@@ -91,7 +91,6 @@ def function_text(
         results: what is returned, flat.
         n: number of joints.
         given: what makes the arguments lists; none if they are.
-
     """
     values = ", ".join(text(result) for result in results)
     needed = set(values.replace(",", "").split())

@@ -45,7 +45,6 @@ def gravity_source(
         moments: for each joint its minimal moments, (n_x, n_y), or (mass,) if it is prismatic. None: the function takes
             them as x (n,), n_x or mass, and y (n,), n_y.
         given: what makes the arguments lists; none if they are.
-
     """
     n = chain.n_joints
     lines = Lines()
@@ -97,7 +96,6 @@ class GravityModel:
         robot: the arm.
         names: what the moments are, such as "n_x joint_2" or "mass joint_3".
         projection: (k, 10 n) matrix from parameters to moments.
-
     """
 
     def __init__(self, robot: RobotModel):

@@ -24,7 +24,6 @@ class Body:
         centre: (3,) m, of mass, in the link's frame; NaN without mass.
         inertia: (3,) kg m², principal, about the centre of mass, ascending; NaN without mass.
         possible: whether such a body can exist.
-
     """
 
     mass: float
@@ -161,7 +160,6 @@ def log_cholesky(parameters: NDArray) -> NDArray:
 
     Raises:
         numpy.linalg.LinAlgError: a body is not possible.
-
     """
     # The upper factor is the lower one of the matrix with its rows and columns in reverse.
     upper = np.linalg.cholesky(pseudo_inertia(parameters)[..., ::-1, ::-1])[..., ::-1, ::-1]
@@ -225,7 +223,6 @@ def possible_prior(parameters: NDArray, link_names: Sequence[str]) -> tuple[NDAr
 
     Returns:
         Parameters (10 n,) and one sentence for each link that was changed.
-
     """
     links = np.array(parameters, float).reshape(-1, PARAMETERS_PER_LINK)
     massive = links[:, 0] > 0

@@ -43,7 +43,6 @@ class LinkColumns:
         size: number of columns.
         of_joint: for each joint the (k_j,) columns that its torque can depend on: base parameters from the first such
             one on, and terms of friction.
-
     """
 
     def __init__(
@@ -117,7 +116,6 @@ class LinkColumns:
 
         Raises:
             IdentificationError: a joint has several candidates.
-
         """
         if any(len(own) > 1 for own in self.candidates):
             raise IdentificationError("the integral form needs friction that is given, not 'auto'; choose its terms")

@@ -32,7 +32,6 @@ class CarriedLink:
         placement: (4, 4) its pose in the frame of the link that carries it.
         own: (10,) its parameters about its own frame.
         joints: positions of the joints in between that move, rad or m, by name; none: it is fixed.
-
     """
 
     name: str
@@ -55,7 +54,6 @@ class LinkTree:
 
     Raises:
         ModelError: names that repeat, joints between links that do not exist, closed loops.
-
     """
 
     def __init__(self, urdf: Urdf, source: str):
@@ -82,7 +80,6 @@ class LinkTree:
         Raises:
             ModelError: the chain cannot be determined, or is not one of revolute, continuous, prismatic and fixed
                 joints.
-
         """
         base = self._root() if base is None else self._known(base, "base")
         tip = self._leaf(base) if tip is None else self._known(tip, "tip")
@@ -125,7 +122,6 @@ class LinkTree:
             link: that carries.
             chain: links that carry for themselves.
             posture: positions of joints, rad or m; those that are missing are at zero, or follow the one they mimic.
-
         """
         waiting: list[tuple[str, np.ndarray, dict[str, float]]] = [(link, np.eye(4), {})]
         while waiting:

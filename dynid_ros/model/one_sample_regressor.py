@@ -38,7 +38,6 @@ def motion_source(chain: Chain, gravity: np.ndarray) -> str:
     Args:
         chain: the arm.
         gravity: (3,) in the base frame, m/s^2.
-
     """
     n = chain.n_joints
     lines = Lines()
@@ -156,7 +155,6 @@ class RegressorSums:
     Attributes:
         features: function from q, qd and qdd, n floats each, to a tuple of what the sums need of one sample.
         size: length of that tuple.
-
     """
 
     def __init__(self, robot: RobotModel):
@@ -190,7 +188,6 @@ class RegressorSums:
         Args:
             features: (N, size) of the samples.
             weights: (m, N) of the samples in each sum.
-
         """
         (sums, samples), n = weights.shape, len(self._acts)
         links = features.reshape(samples, n, PER_LINK)

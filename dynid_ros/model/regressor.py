@@ -60,7 +60,6 @@ class RegressorRows:
         starts: (n + 1,) the first of the columns of each link, and their number.
         wrenches: for each link two arrays (columns, rows, 12), from features to wrenches of unit parameters: those of
             mass and mass moments with six rows, those of inertia with the moment's three.
-
     """
 
     def __init__(self, chain: Chain, gravity: np.ndarray, columns: np.ndarray | None = None):
@@ -217,7 +216,6 @@ class DifferentiableRegressor:
         chain: the arm.
         gravity: (3,) in the base frame, m/s^2.
         columns: (p,) which of the 10 n parameters, ascending; None: all.
-
     """
 
     def __init__(self, chain: Chain, gravity: np.ndarray, columns: np.ndarray | None = None):
@@ -328,7 +326,6 @@ class TipMotion(NamedTuple):
         velocity: twist of the tip.
         acceleration: its derivative by time in the tip's own axes, without gravity.
         weight: acceleration upwards that stands for gravity.
-
     """
 
     velocity: np.ndarray

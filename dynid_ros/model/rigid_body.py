@@ -26,7 +26,6 @@ class LoadBody:
     Attributes:
         parameters: (10,) about the frame's origin; NaN where unknown.
         covariance: (10, 10).
-
     """
 
     parameters: NDArray

@@ -49,7 +49,6 @@ class RobotModel:
 
     Raises:
         ModelError: parameters or gravity of another shape, or not finite.
-
     """
 
     def __init__(
@@ -90,7 +89,6 @@ class RobotModel:
         Raises:
             ModelError: the URDF cannot be read, is not a tree of links, or has no such chain of revolute, continuous,
                 prismatic and fixed joints.
-
         """
         text, source = urdf_text(path_or_xml)
         tree = LinkTree(parse_urdf(text, source), source)
@@ -102,7 +100,6 @@ class RobotModel:
 
         Raises:
             ModelError: the URDF cannot be read.
-
         """
         if self.urdf is None:
             return self
@@ -129,7 +126,6 @@ class RobotModel:
 
         Raises:
             ModelError: no rows, unknown or missing keys, a type or a number that is none.
-
         """
         return cls(dh_chain(rows, name), parameters, gravity)
 
@@ -259,7 +255,6 @@ def locked(robot: RobotModel, joints: Collection[str], pose: ArrayLike) -> Robot
 
     Raises:
         ModelError: no joint, one that the arm does not have, or a pose that is not finite or of another length.
-
     """
     names = robot.joint_names
     unknown = [joint for joint in joints if joint not in names]

@@ -98,7 +98,6 @@ def pose(origin: Origin | None, where: str) -> np.ndarray:
 
     Raises:
         ModelError: a number is not finite, or beyond all arms.
-
     """
     transform = np.eye(4)
     if origin is not None:
@@ -118,7 +117,6 @@ def axis_rotation(joint: Joint, where: str) -> np.ndarray:
 
     Raises:
         ModelError: the axis is zero, not finite, or beyond all arms.
-
     """
     axis = _finite(joint.axis, "axis", where)
     length = np.linalg.norm(axis)
@@ -142,7 +140,6 @@ def displacement(joint: Joint, position: float, where: str) -> np.ndarray:
 
     Raises:
         ModelError: as `axis_rotation`.
-
     """
     transform = np.eye(4)
     if joint.type not in ("revolute", "continuous", "prismatic"):
@@ -163,7 +160,6 @@ def inertial_parameters(inertial: Inertial | None, where: str) -> np.ndarray:
 
     Raises:
         ModelError: the mass is negative, or a number is not finite or beyond all arms.
-
     """
     parameters = np.zeros(PARAMETERS_PER_LINK)
     if inertial is None:
@@ -181,7 +177,6 @@ def joint_limits(joint: Joint, where: str) -> tuple[float, float, float, float]:
 
     Raises:
         ModelError: a limit is NaN, or the lower is above the upper.
-
     """
     lower, upper, velocity, effort = -math.inf, math.inf, math.inf, math.inf
     if joint.limit is not None:
@@ -241,7 +236,6 @@ def urdf_text(path_or_xml: str | Path) -> tuple[str, str]:
 
     Raises:
         ModelError: the file cannot be read.
-
     """
     if isinstance(path_or_xml, str) and is_urdf_text(path_or_xml):
         return path_or_xml.lstrip(BEFORE_TEXT), "URDF text"
@@ -270,7 +264,6 @@ def parse_urdf(text: str, source: str, *, meant_angles: bool = False) -> Urdf:
     Raises:
         ModelError: not well-formed XML, a document type declaration, xacro that was not expanded, not a URDF, a link or
             joint that lacks something or has text where numbers belong.
-
     """
     try:
         root = ET.fromstring(text, parser=ET.XMLParser(target=_Builder(source)))

@@ -31,7 +31,6 @@ def replace_inertials(text: str, elements: Mapping[str, Sequence[str]]) -> str:
     Args:
         text: a URDF that parses.
         elements: by link, the children of its new `<inertial>`; a link without one gets it.
-
     """
     data = text.encode()
     newline = b"\r\n" if b"\r\n" in data else b"\n"
@@ -127,7 +126,6 @@ def urdf_with_inertias(robot: RobotModel, parameters: ArrayLike) -> str:
     Raises:
         ModelError: the robot does not come from a URDF; the parameters are of another size, not finite, or not those of
             possible bodies; the text does not have the torque of the parameters.
-
     """
     if robot.urdf is None:
         raise ModelError(
@@ -165,7 +163,6 @@ def posture_error(
         parameters: (10 n,) of the model.
         urdf: text of `urdf_with_inertias`.
         ranges: least and largest position of joints, rad or m; those that are missing move within their limits.
-
     """
     tree = LinkTree(parse_urdf(urdf, SOURCE), SOURCE)
     parts = [part for link in robot.link_names for part in tree.carried(link, robot.link_names, robot.posture)]
@@ -196,7 +193,6 @@ def _check(robot: RobotModel, parameters: NDArray, urdf: str) -> None:
 
     Raises:
         ModelError: they differ by more than rounding.
-
     """
     read = RobotModel.from_urdf(urdf, robot.tip, robot.base, robot.gravity, robot.posture)
     q, qd, qdd = random_motion(robot)

@@ -24,7 +24,6 @@ def import_nodes(names: Iterable[str], what: str) -> None:
 
     Raises:
         DynidError: ROS 2 or MuJoCo is not installed.
-
     """
     os.environ.setdefault("AMENT_PREFIX_PATH", sys.prefix)
     for name in names:

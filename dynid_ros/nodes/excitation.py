@@ -48,7 +48,6 @@ class Work:
 
     Attributes:
         fraction: of a search that is past, 0 to 1.
-
     """
 
     def __init__(self, node: Node) -> None:

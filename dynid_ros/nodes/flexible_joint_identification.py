@@ -50,7 +50,6 @@ def flexible_job(robot: RobotModel, parameters: SimpleNamespace) -> Identify:
 
     Raises:
         DynidError: a setting that makes no sense.
-
     """
     values = given(SETTINGS, parameters)
     spring = values.pop("spring")

@@ -92,7 +92,6 @@ class Recorder(Node):
 
         Raises:
             RecordingError: a recording runs already, or the folder cannot be written to.
-
         """
         with self._lock:
             return self._start()
@@ -121,7 +120,6 @@ class Recorder(Node):
 
         Raises:
             RecordingError: nothing is being recorded, the disk is full, or no joint states came.
-
         """
         with self._lock:
             return self._stop()

@@ -53,7 +53,6 @@ class TorqueSensorWatch:
 
     Raises:
         DynidError: a period that makes no sense.
-
     """
 
     def __init__(
@@ -170,7 +169,6 @@ def calibration_job(robot: RobotModel, settings: SimpleNamespace) -> Identify:
 
     Raises:
         DynidError: a setting that makes no sense.
-
     """
     known = read_gravity(Path(settings.model_file), robot) if settings.model_file else (None, None)
     calibration = TorqueSensorCalibration(robot, gravity=known[0], **given(SETTINGS, settings))

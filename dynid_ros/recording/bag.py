@@ -35,7 +35,6 @@ class TruncatedMcapReader(McapReader):
 
         Raises:
             ReaderError: the file is no MCAP file, or is cut off before its first message.
-
         """
         self.bio = self.path.open("rb")
         if self.bio.read(len(MAGIC)) != MAGIC:
@@ -101,7 +100,6 @@ class Bag:
         path: the folder or file.
         topics: message type by topic.
         truncated: the recorder was killed; what it had written is here.
-
     """
 
     def __init__(self, path: Path, readers: list[Reader | TruncatedMcapReader]) -> None:
@@ -134,7 +132,6 @@ class Bag:
 
         Raises:
             RecordingError: a message or a chunk of the file is damaged.
-
         """
         msgtype = self.topics[topic]
         count = 0
@@ -167,7 +164,6 @@ def open_bag(path: Path) -> Iterator[Bag]:
 
     Raises:
         RecordingError: there is no such file in the folder, or it is empty, damaged or of an unknown kind.
-
     """
     readers = _open_readers(path)
     try:

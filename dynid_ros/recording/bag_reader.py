@@ -57,7 +57,6 @@ def read_joint_states(
     Raises:
         RecordingError: no messages; none with all joints; messages with different joints, and no `joint_names` to
             choose; a joint named twice; a field with another number of values than there are names.
-
     """
     wanted = joint_names
     columns_of: dict[tuple[str, ...], list[int]] = {}
@@ -110,7 +109,6 @@ def read_float_array(bag: Bag, topic: str, joint_names: Sequence[str]) -> JointS
 
     Raises:
         RecordingError: no messages, or one with another number of values.
-
     """
     received, buffer = array("q"), array("d")
     for count, (time, message) in enumerate(bag.messages(topic)):
@@ -335,7 +333,6 @@ def _at_states(
         between: times (M,) and values (M, n) that are known, and times (N,), to values (N, n) there.
         use_stamps: whether time may be that of the stamps, see `_times`.
         source: of both, for messages.
-
     """
     (values,) = samples.values.values()
     wanted, given = _times(samples, states, use_stamps)

@@ -33,7 +33,6 @@ def learn(types: Typestore, msgtype: str) -> None:
 
     Raises:
         RecordingError: no package under AMENT_PREFIX_PATH has its .msg file.
-
     """
     new = {}
     wanted = [msgtype]
@@ -139,7 +138,6 @@ class BagWriter:
 
     Raises:
         RecordingError: the folder cannot be made or written to.
-
     """
 
     def __init__(self, folder: str | Path, prefix: str = "recording") -> None:
@@ -166,7 +164,6 @@ class BagWriter:
 
         Raises:
             RecordingError: the definition of the type is not installed.
-
         """
         learn(self._types, msgtype)
         self._connections[topic] = self._writer.add_connection(
@@ -179,7 +176,6 @@ class BagWriter:
 
         Raises:
             RecordingError: the disk is full or gone.
-
         """
         self._check()
         try:
@@ -193,7 +189,6 @@ class BagWriter:
 
         Raises:
             RecordingError: the disk is full or gone.
-
         """
         self._complete()
         if len(self._storage.chunks) >= CHUNKS_PER_FILE:
@@ -207,7 +202,6 @@ class BagWriter:
 
         Raises:
             RecordingError: the disk is full or gone.
-
         """
         try:
             self._complete()

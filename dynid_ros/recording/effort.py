@@ -22,7 +22,6 @@ class EffortConvention:
 
     Raises:
         RecordingError: unknown kind; gains missing, not wanted, zero or not finite.
-
     """
 
     kind: str
@@ -47,7 +46,6 @@ class EffortConvention:
 
         Raises:
             RecordingError: the number of gains is not n; or gravity is not in the effort, so its torque is not known.
-
         """
         if self.kind == "gravity_compensated":
             raise RecordingError(

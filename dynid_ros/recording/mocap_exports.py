@@ -30,7 +30,6 @@ def read_motive(text: MocapText) -> dict[str, PoseSeries]:
 
     Raises:
         RecordingError: header lines are missing, or the unit is unknown.
-
     """
     first = text.cells(0)
     settings = dict(zip(first[::2], first[1::2], strict=False))
@@ -81,7 +80,6 @@ def read_plain(text: MocapText) -> dict[str, PoseSeries]:
 
     Raises:
         RecordingError: a track lacks an axis, or a cell is no number.
-
     """
     header = text.cells(0)
     clock = next(i for i, name in enumerate(header) if name.lower() in TIME_NAMES)
@@ -125,7 +123,6 @@ def read_qualisys(text: MocapText) -> dict[str, PoseSeries]:
 
     Raises:
         RecordingError: no 3D data or no marker names, no frequency (external timebase), or not three columns a marker.
-
     """
     keys: dict[str, int] = {}
     start = 0
@@ -181,7 +178,6 @@ def read_trc(text: MocapText) -> dict[str, PoseSeries]:
 
     Raises:
         RecordingError: header lines are missing, or the unit is unknown.
-
     """
     keys, values = (text.cells(line, 1, "keys and values of the header") for line in (1, 2))
     units = dict(zip(keys, values, strict=False)).get("Units")
@@ -219,7 +215,6 @@ def read_vicon(text: MocapText) -> dict[str, PoseSeries]:
 
     Raises:
         RecordingError: a section is cut off, or its unit is unknown.
-
     """
     poses: dict[str, PoseSeries] = {}
     for section in SECTIONS:
@@ -280,7 +275,6 @@ def read_mocap(path: str | Path, unit: str | None = None, rate: float | None = N
 
     Raises:
         RecordingError: no such file, none of these formats, or malformed; names the file, the line and the way out.
-
     """
     text = MocapText.read(path, unit, rate)
     for is_format, read in READERS:

@@ -40,7 +40,6 @@ class MocapText:
         delimiter: between cells.
         unit: of length, where the file names none; None: the format's default.
         rate: Hz, in place of the file's.
-
     """
 
     path: Path
@@ -55,7 +54,6 @@ class MocapText:
 
         Raises:
             RecordingError: no such file, no text, or an empty one.
-
         """
         path = Path(path)
         try:
@@ -82,7 +80,6 @@ class MocapText:
 
         Raises:
             RecordingError: the file ends before.
-
         """
         if line >= len(self.lines):
             raise self.error(len(self.lines) - 1, f"the file ends here; expected {content}: export it again")
@@ -106,7 +103,6 @@ class MocapText:
 
         Raises:
             RecordingError: it is none.
-
         """
         try:
             value = float(cell.replace(",", "."))
@@ -121,7 +117,6 @@ class MocapText:
 
         Raises:
             RecordingError: no line, a line of another length, or a cell that is no number.
-
         """
         rows: list[NDArray] = []
         for line in range(start, len(self.lines)):
@@ -144,7 +139,6 @@ class MocapText:
 
         Raises:
             RecordingError: no known unit, or the caller's is not the file's.
-
         """
         if stated and self.unit and METRES.get(stated.lower()) != METRES.get(self.unit.lower()):
             raise self.error(line, f"the file is in {stated}, not in {self.unit}; leave the unit out")
@@ -160,7 +154,6 @@ class MocapText:
 
         Raises:
             RecordingError: no track, two of one name, or time that does not increase.
-
         """
         twice = sorted(name for name, count in Counter(names).items() if count > 1)
         if twice or not names:

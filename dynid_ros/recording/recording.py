@@ -37,7 +37,6 @@ class Recording:
     Raises:
         RecordingError: no samples, wrong shapes, joints named twice, positions that are not finite, infinite values, or
             time stamps that repeat or go backward.
-
     """
 
     joint_names: tuple[str, ...]
@@ -94,7 +93,6 @@ class Recording:
 
         Raises:
             RecordingError: the file is missing, empty, damaged or lacks a joint; says which and what to do.
-
         """
         path, convention = Path(path), effort_convention or EffortConvention("torque")
         _require_readable(path, joint_names, convention)
@@ -148,7 +146,6 @@ class Recording:
 
         Raises:
             RecordingError: there are several; choose one of `wrenches`.
-
         """
         if len(self.wrenches) > 1:
             raise RecordingError(f"{self.source} has several wrench topics: {', '.join(self.wrenches)}; choose one")
@@ -159,7 +156,6 @@ class Recording:
 
         Raises:
             RecordingError: joints are missing; names them and those that are there.
-
         """
         missing = [name for name in joint_names if name not in self.joint_names]
         if missing:
@@ -241,7 +237,6 @@ def add_poses(recording: Recording, poses: Mapping[str, PoseSeries]) -> Recordin
 
     Raises:
         RecordingError: it has a track of such a name.
-
     """
     both = sorted(set(recording.poses) & set(poses))
     if both:

@@ -12,7 +12,6 @@ def require_increasing(time: np.ndarray, source: str, way_out: str) -> None:
 
     Raises:
         RecordingError: names the source, the first such sample and both stamps.
-
     """
     bad = np.flatnonzero(~((np.diff(time) > 0) & np.isfinite(time[1:])))
     if not np.isfinite(time[0]):
@@ -34,7 +33,6 @@ class WrenchSeries:
 
     Raises:
         RecordingError: an array does not hold numbers, or has another shape.
-
     """
 
     time: np.ndarray
@@ -60,7 +58,6 @@ class PoseSeries:
 
     Raises:
         RecordingError: an array does not hold numbers, or has another shape.
-
     """
 
     time: np.ndarray

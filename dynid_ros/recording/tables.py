@@ -58,7 +58,6 @@ class Table:
 
         Raises:
             RecordingError: time is no column; only motor currents are there and the convention has no gains.
-
         """
         if self.clock.ndim != 1:
             raise RecordingError(f"{self.source}: time has shape {self.clock.shape}; expected one column, (N,)")
@@ -90,7 +89,6 @@ def joint_names_of_columns(count: int, joint_names: Sequence[str] | None, source
 
     Raises:
         RecordingError: no names were given, or another number of them.
-
     """
     if joint_names is None:
         raise RecordingError(f"{source} does not name its {count} joints; give joint_names in the order of its columns")
@@ -117,7 +115,6 @@ def read_csv(path: Path, joint_names: Sequence[str] | None, convention: EffortCo
 
     Raises:
         RecordingError: no time column, no position column, two columns for one thing, or a cell that is no number.
-
     """
     try:
         require_file(path, LARGEST_FILE)
@@ -151,7 +148,6 @@ def write_csv(recording: "Recording", path: Path) -> None:
 
     Raises:
         RecordingError: the folder cannot be written to.
-
     """
     names, columns = ["t"], [recording.time]
     for quantity in ("position", "velocity", "torque", "link_position"):
@@ -260,7 +256,6 @@ def read_npz(path: Path, joint_names: Sequence[str] | None, convention: EffortCo
 
     Raises:
         RecordingError: not a NPZ archive, pickled objects in it, no time or position, or a key given twice.
-
     """
     try:
         require_file(path)
@@ -299,7 +294,6 @@ def write_npz(recording: "Recording", path: Path) -> None:
 
     Raises:
         RecordingError: the folder cannot be written to.
-
     """
     arrays: dict[str, Any] = {
         "joint_names": np.array(recording.joint_names),

@@ -97,7 +97,6 @@ class LinkSegment:
         motion: position, velocity, acceleration, (M, n) each.
         torque: (M, n), as recorded.
         rate: Hz.
-
     """
 
     time: NDArray
@@ -114,7 +113,6 @@ class LinkSignals:
         cutoff: of the low-pass that torque and every column of the regressor pass, Hz.
         motion_cutoff: of the low-pass that positions pass before they are differentiated, Hz.
         reason: why these.
-
     """
 
     cutoff: float
@@ -130,7 +128,6 @@ class LinkSignals:
         Raises:
             IdentificationError: no joint moves, or a cut-off is impossible at the rate of the recordings.
             RecordingError: too few samples.
-
         """
         reason = "given"
         rates, chosen = [], []
@@ -175,7 +172,6 @@ class LinkSignals:
 
         Raises:
             IdentificationError: a joint without torque, no motion, or nothing is left.
-
         """
         require_torque(recording)
         return self.segments_with(recording, recording.torque)
@@ -185,7 +181,6 @@ class LinkSignals:
 
         Raises:
             IdentificationError: no motion, or nothing is left.
-
         """
         n = recording.n_joints
         series = _uniform(recording, np.hstack([recording.position, channels]))
@@ -219,7 +214,6 @@ class LinkSignals:
 
         Raises:
             IdentificationError: too few samples, or too slow a recording for the motion cut-off.
-
         """
         series = uniform_positions(recording)
         low_pass = self._motion_filter(series, recording.source)
@@ -254,7 +248,6 @@ def require_torque(recording: Recording) -> None:
 
     Raises:
         IdentificationError: names the joints.
-
     """
     known = np.isfinite(recording.torque).any(axis=0)
     if not known.all():

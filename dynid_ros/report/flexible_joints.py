@@ -72,7 +72,6 @@ def spring_plot(
         identified: (M,) torque by what was identified; NaN: undetermined.
         true: (M,) likewise, where it is known.
         unit: of the joint.
-
     """
     # Evenly spread over the deflection: most of the time is spent at its ends.
     some = np.argsort(deflection)[np.unique(np.linspace(0, len(deflection) - 1, POINTS).astype(int))]
@@ -408,7 +407,6 @@ def write_flexible_report(
 
     Raises:
         IdentificationError: springs of other joints.
-
     """
     if tuple(spring.joint for spring in springs) != result.joint_names:
         raise IdentificationError(

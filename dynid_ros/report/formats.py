@@ -21,7 +21,6 @@ class JointUnits:
         noun: what its position is called.
         moment: unit of its gravity parameters.
         velocity, viscous, inertia: units of its velocity, and of its viscous friction and rotor inertia.
-
     """
 
     position: str

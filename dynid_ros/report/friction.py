@@ -45,7 +45,6 @@ class FrictionTerm:
         estimate, half: by the data alone, with the half width of its 95 % interval; NaN if undetermined.
         unit: of all three.
         combined: whether torques show it only together with link parameters.
-
     """
 
     family: str

@@ -201,7 +201,6 @@ class Quality:
         evidence: on what data.
         unseen: whether these were not used to identify.
         apart: RMS error, N m or N, by joint that gravity hardly loads; `error` leaves these out.
-
     """
 
     error: float
@@ -343,7 +342,6 @@ def gravity_page(
     Raises:
         IdentifiedFileError: the document has no gravity section, is malformed or of another robot.
         IdentificationError: no samples.
-
     """
     model = IdentifiedGravity(robot, document)
     if len(samples) == 0:

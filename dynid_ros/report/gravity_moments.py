@@ -28,7 +28,6 @@ class Moments:
         value, half: (k,) with the half width of the 95 % interval.
         truth: (k,) NaN where it is not known.
         weight: (k,) largest torque that one unit makes, over the joint's largest measured torque.
-
     """
 
     names: list[tuple[str, str]]

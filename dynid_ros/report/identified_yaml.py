@@ -67,7 +67,6 @@ def sections(document: dict) -> list[Section]:
 
     Raises:
         IdentifiedFileError: a section is malformed, or none is there.
-
     """
     makers: dict[str, Callable[[dict], Section]] = {
         "gravity": _gravity,
@@ -296,7 +295,6 @@ class Predicted:
         validation: agreement per joint.
         time: (N,) s.
         measured, predicted: (N, n) torque, both through the same low-pass.
-
     """
 
     validation: Validation
@@ -318,7 +316,6 @@ def write_file_report(
 
     Raises:
         IdentifiedFileError: malformed, or nothing in it that can be shown.
-
     """
     tables = sections(document)
     source = mapping(document, "source", file_of(document))

@@ -31,7 +31,6 @@ class BaseRow:
         urdf: NaN if the combination has a rotor or friction in it, of which the URDF says nothing.
         exported: of the identified model, which is physically consistent and regularised towards the URDF.
         truth: NaN if not known.
-
     """
 
     link: int
@@ -100,7 +99,6 @@ def base_rows(result: LinkResult, truth: NDArray | None = None) -> list[BaseRow]
     Args:
         result: what was identified.
         truth: (10 n,) true parameters of the links.
-
     """
     base, estimate, size = result.base, result.base_parameters, result.parameters.size
     low, high = estimate.confidence_intervals().T

@@ -31,7 +31,6 @@ class TorqueComparison:
         motion: position, velocity, acceleration at these times, (M, n) each.
         measured, identified, urdf: (M, n) torque.
         rate: of the samples before decimation, Hz.
-
     """
 
     recording: str
@@ -49,7 +48,6 @@ class TorqueComparison:
         Raises:
             RecordingError: a joint of the robot is not in it.
             IdentificationError: no torque, or too short.
-
         """
         own = recording.select(result.robot.joint_names)
         time, measured, identified = compare(result.model, own)
@@ -103,7 +101,6 @@ class LinkQuality:
         model, urdf: on `shown`.
         fit: of the identified model on the data that it was fitted to.
         torque_rms: (n,) on `shown`.
-
     """
 
     shown: tuple[TorqueComparison, ...]
@@ -180,7 +177,6 @@ class ResidualCorrelation:
         values: (L, n) autocorrelation of the error of each joint.
         noise: (L,) autocorrelation that the low-pass gives to white noise.
         band: half width of the 95 % band about `noise` in which estimates from white noise lie (Bartlett 1946).
-
     """
 
     lag: NDArray

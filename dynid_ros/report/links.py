@@ -114,7 +114,6 @@ def correlation_meaning(correlation: ResidualCorrelation, joints: Sequence[str],
         correlation: of the errors.
         joints: names.
         stretch: duration, s, of the stretches whose differences give the standard errors; NaN if there were too few.
-
     """
     if correlation.like_noise.all():
         return ["The errors look like noise of the sensors: the model lacks nothing that this motion shows."]
@@ -220,7 +219,6 @@ def write_link_report(
         IdentificationError: no recordings, one without torque, one that was both fitted and not, or a truth of another
             shape.
         RecordingError: a joint of the robot is not in a recording.
-
     """
     _check(result, fitted, unseen, truth)
     robot, signals = result.robot, result.model.signals

@@ -59,7 +59,6 @@ class LoadEvidence:
         time: (M,) s.
         measured: (M, c) torque of each joint, or wrench.
         load: (M, c) by the identified load.
-
     """
 
     recording: NDArray
@@ -122,7 +121,6 @@ class LoadRow:
         alone: by the data alone; NaN where they do not determine it.
         half: half of the 95 % interval about it.
         note: what else to know.
-
     """
 
     name: str
@@ -261,7 +259,6 @@ def write_load_report(
 
     Raises:
         IdentificationError: the evidence has other channels than the result.
-
     """
     if evidence.measured.shape[1] != len(result.channels):
         raise IdentificationError(

@@ -151,7 +151,6 @@ class DesignedMotion:
         not_judged: why not.
         recorded: what was recorded already and is added to.
         known_condition: condition number of that alone; infinite where parameters are undetermined.
-
     """
 
     robot: RobotModel

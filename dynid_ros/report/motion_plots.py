@@ -42,7 +42,6 @@ class PathViews:
         floor: height; -inf: none.
         centre: (3,) of what is shown.
         half: half of the width of what is shown.
-
     """
 
     frame: NDArray

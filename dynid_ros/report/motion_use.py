@@ -36,7 +36,6 @@ class Approach(NamedTuple):
         room: least distance less the clearance that is asked for, m.
         time: when, s.
         course: (M,) that distance over time, m.
-
     """
 
     names: str
@@ -59,7 +58,6 @@ class MotionUse:
         limits: what the joints may do.
         workspace: where the links may be.
         trajectory: the motion.
-
     """
 
     robot: RobotModel

@@ -69,7 +69,6 @@ class Table:
         words: numbers of columns that hold words.
         folded: what to open it by; empty: it is open.
         unfolded: whether it is open at first all the same.
-
     """
 
     columns: Sequence[str | tuple[str, str]]
@@ -182,7 +181,6 @@ class Page:
         version: of the program.
         verdict: sentences in bold, before all others.
         made: what was done.
-
     """
 
     title: str

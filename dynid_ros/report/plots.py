@@ -35,7 +35,6 @@ def row_axes(figure: Figure, names: Sequence[tuple[str, ...]], right: float = 12
         figure: filled by the axes.
         names: joint, and what of the joint if it has several rows.
         right: margin, in page units.
-
     """
     labels = [" ".join([_shortened(joint), *what]) for joint, *what in names]
     axes = plot_area(figure, left=10 + 6.2 * max(map(len, labels)), bottom=40, right=right, top=4)
@@ -194,7 +193,6 @@ def prediction_plot(
         predicted: (N,) by what was identified.
         urdf: (N,) by the URDF, to compare with.
         rests: the signals are those of dwells, each by itself: points, not lines.
-
     """
     large: dict[str, Any] = {"linestyle": "none", "marker": "o", "markersize": 4.0} if rests else {}
     small = large | {"markersize": 2.5}

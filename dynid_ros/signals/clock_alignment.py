@@ -63,7 +63,6 @@ def fit_clock(motor: GapSpline, time: NDArray, angles: NDArray, shift: NDArray, 
         angles: (M, n), NaN where unknown.
         shift: (1,) offset, or (2,) offset and drift: s, and s per s since `middle`.
         middle: s.
-
     """
     factors = np.column_stack([np.ones(len(time)), time - middle])[:, : len(shift)]
 
@@ -122,7 +121,6 @@ def candidate_lags(reference: GapSpline, signal: GapSpline, longest: tuple[float
         reference: n columns.
         signal: n columns.
         longest: smallest and largest lag to look for, s.
-
     """
     a, b = _speeds(reference), _speeds(signal)
     lags = np.arange(1 - len(b), len(a))
@@ -187,7 +185,6 @@ class ClockAlignment(NamedTuple):
             not for the lag of links behind their motors.
         correlation: (n,) between link and motor angles; NaN for joints without samples.
         remarks: what to know, one sentence each.
-
     """
 
     offset: float
@@ -237,7 +234,6 @@ def align_clocks(
     Raises:
         RecordingError: the records do not overlap, no joint moves, the motions do not match, or a joint's angle has the
             wrong sign.
-
     """
     motor, _, turning = _record(reference_time, reference, cutoff, "motor angles")
     link, angles, swinging = _record(time, values, cutoff, "link angles")

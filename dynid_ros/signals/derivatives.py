@@ -32,7 +32,6 @@ def five_point_derivative(values: ArrayLike, step: float, *, causal: bool = Fals
 
     Raises:
         RecordingError: fewer than five samples.
-
     """
     values = np.asarray(values, dtype=float)
     if len(values) < WEIGHTS.size:
@@ -49,7 +48,6 @@ class FivePointDifferentiator:
 
     Args:
         step: T, s.
-
     """
 
     def __init__(self, step: float) -> None:
@@ -106,7 +104,6 @@ def central_differences(values: ArrayLike, step: float) -> tuple[NDArray, NDArra
 
     Raises:
         RecordingError: fewer than seven samples.
-
     """
     values = np.asarray(values, dtype=float)
     if len(values) < STENCIL:
@@ -132,7 +129,6 @@ def differentiate(time: NDArray, values: NDArray, window: float) -> tuple[NDArra
 
     Returns:
         (N, n) per second and (N, n) per second squared, at `time`.
-
     """
     steps = np.diff(time)
     step = float(np.median(steps))

@@ -23,7 +23,6 @@ class ShiftedCopies(NamedTuple):
         noise: (n,) mean square of the residual.
         score: (N, p) gradient of the log likelihood of each sample with respect to what shifts the reference.
         information: (p, p) Fisher's, of the same, with gains, offsets and noise levels projected out.
-
     """
 
     n_samples: NDArray
@@ -40,7 +39,6 @@ class ShiftedCopies(NamedTuple):
 
         Args:
             reach: lags up to which the residuals may correlate, in samples; at most a tenth of the record, at least √N.
-
         """
         n = len(self.score)
         reach = min(max(min(reach, n // 10), int(np.sqrt(n))), n - 1)
@@ -61,7 +59,6 @@ def compare(shifted: NDArray, slope: NDArray, target: NDArray, factors: NDArray)
         slope: (N, n) its derivative there.
         target: (N, n) signals.
         factors: (N, p) derivatives of the shifted times with respect to the parameters.
-
     """
     present = np.isfinite(shifted) & np.isfinite(target) & np.isfinite(slope)
     count = present.sum(axis=0)
@@ -99,7 +96,6 @@ class TimeLag(NamedTuple):
         lag: s; positive if the signal comes later.
         standard_error: of the lag, s; allows for residuals that are correlated in time and between columns.
         correlation: (n,) of each column with the shifted reference.
-
     """
 
     lag: float
@@ -121,7 +117,6 @@ def time_lag(reference: ArrayLike, signal: ArrayLike, rate: float, longest: floa
 
     Raises:
         RecordingError: too short, a column that is constant, no correlation, or no best lag within `longest`.
-
     """
     reference, signal = (np.asarray(x, dtype=float).reshape(np.shape(x)[0], -1) for x in (reference, signal))
     margin = int(np.ceil(longest * rate)) + 2

@@ -35,7 +35,6 @@ class LowPass:
 
     Raises:
         RecordingError: the cut-off is not between 0 and half the rate.
-
     """
 
     cutoff: float
@@ -82,7 +81,6 @@ class LowPass:
 
         Raises:
             RecordingError: the record is shorter than both ends.
-
         """
         if n_samples <= 2 * self.edge:
             raise RecordingError(
@@ -99,7 +97,6 @@ class LowPass:
 
         Raises:
             RecordingError: too few samples, or values that are not finite.
-
         """
         values = np.asarray(values, dtype=float)
         if values.shape[axis] < 2 or not np.all(np.isfinite(values)):
@@ -150,7 +147,6 @@ class Cutoff:
         bands: (n,) highest frequency of each joint's motion, Hz; NaN for a joint at rest.
         valleys: (n,) frequency from which noise outweighs motion, Hz; NaN for a joint at rest.
         reason: one or two sentences.
-
     """
 
     low_pass: LowPass
@@ -176,7 +172,6 @@ def choose_cutoff(position: ArrayLike, rate: float, share: float = 0.9999, order
 
     Raises:
         RecordingError: fewer than 64 samples, or no joint moves.
-
     """
     position = np.asarray(position, dtype=float)
     if len(position) < 64 or not np.all(np.isfinite(position)):

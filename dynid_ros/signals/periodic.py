@@ -22,7 +22,6 @@ class FourierSeries:
         cosines: (H, n).
         sines: (H, n).
         residual: (n,) standard deviation of what the series leaves, with its degrees of freedom.
-
     """
 
     base_frequency: float
@@ -48,7 +47,6 @@ class FourierSeries:
 
         Raises:
             RecordingError: less than a period, or a harmonic at or above half the sampling rate.
-
         """
         time, values = np.asarray(time, dtype=float), np.asarray(values, dtype=float)
         check_harmonics(time, base_frequency, n_harmonics)
@@ -83,7 +81,6 @@ def check_harmonics(time: NDArray, base_frequency: float, n_harmonics: int) -> N
 
     Raises:
         RecordingError: less than a period, or a harmonic at or above half the mean sampling rate.
-
     """
     duration = (time[-1] - time[0]) * len(time) / max(1, len(time) - 1)
     rate = len(time) / duration if duration > 0 else 0.0
@@ -112,7 +109,6 @@ class PeriodAverage:
         mean: (M, ...).
         standard_error: (M, ...) of the mean, from the spread between periods.
         n_periods: P >= 2.
-
     """
 
     time: NDArray
@@ -131,7 +127,6 @@ def average_periods(time: ArrayLike, values: ArrayLike, base_frequency: float) -
 
     Raises:
         RecordingError: fewer than two whole periods.
-
     """
     time, values = np.asarray(time, dtype=float), np.asarray(values, dtype=float)
     step = float(np.median(np.diff(time)))
@@ -164,7 +159,6 @@ def base_frequency(time: ArrayLike, values: ArrayLike, n_harmonics: int, guess: 
 
     Raises:
         RecordingError: the record does not repeat, or no joint moves.
-
     """
     time = np.asarray(time, dtype=float)
     columns = np.asarray(values, dtype=float).reshape(len(time), -1)

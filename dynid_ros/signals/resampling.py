@@ -26,7 +26,6 @@ class Segment:
     Attributes:
         time: (M,) s, on the clock of the recording.
         values: (M, ...).
-
     """
 
     time: NDArray
@@ -41,7 +40,6 @@ class Resampled:
         step: of every segment, s.
         segments: in order of time, without the stretches of fewer than four samples.
         gaps: (G, 2) start and end of what no segment covers between first and last sample, s.
-
     """
 
     step: float
@@ -78,7 +76,6 @@ def resample(
 
     Raises:
         RecordingError: time does not increase, or no four samples are without a gap.
-
     """
     time, values = np.asarray(time, dtype=float), np.asarray(values, dtype=float)
     if len(time) != len(values) or len(time) < MINIMUM_SAMPLES or not np.all(np.diff(time) > 0):
@@ -151,7 +148,6 @@ class GapSpline:
 
     Raises:
         RecordingError: time does not increase, or the shapes do not fit.
-
     """
 
     def __init__(self, time: ArrayLike, values: ArrayLike, longest_gap: float | None = None) -> None:
@@ -197,7 +193,6 @@ class SampleTimes(NamedTuple):
         time: (N,) s, strictly increasing.
         steady: True if they are uniform in place of the stamps.
         reason: one sentence.
-
     """
 
     time: NDArray
@@ -218,7 +213,6 @@ def sample_times(time: ArrayLike, position: ArrayLike) -> SampleTimes:
 
     Raises:
         RecordingError: fewer than five samples, or time does not increase.
-
     """
     time, position = np.asarray(time, dtype=float), np.asarray(position, dtype=float)
     if len(time) < 5 or len(time) != len(position) or not np.all(np.diff(time) > 0):

@@ -23,7 +23,6 @@ def derivative_weights(length: int, degree: int, order: int, step: float, positi
         order: of the derivative.
         step: between samples, s.
         position: of the sample, from 0.
-
     """
     powers = (np.arange(length) - position) ** np.arange(degree + 1.0)[:, None]
     wanted = np.zeros(degree + 1)
@@ -39,7 +38,6 @@ def power_density(values: NDArray, rate: float, window: NDArray, degree: int = 1
         rate: Hz.
         window: (L,), L <= N, of the parts, which overlap by half.
         degree: of the polynomial that is taken off each part.
-
     """
     length = len(window)
     trend = np.linalg.qr(np.vander(np.linspace(-1, 1, length), degree + 1))[0]

@@ -23,7 +23,6 @@ def checked_pose(robot: RobotModel, position: ArrayLike, *, clip: bool = False) 
 
     Raises:
         DynidError: the wrong number of positions, or one that is not finite or beyond its limits.
-
     """
     limits, names = robot.limits, robot.joint_names
     pose = per_joint(position, names, "the pose", error=DynidError, least=-LARGEST)
@@ -42,7 +41,6 @@ def checked_effort(robot: RobotModel, effort: ArrayLike) -> np.ndarray:
 
     Raises:
         DynidError: the wrong number of torques, or one that is not finite.
-
     """
     torques = np.asarray(effort, dtype=float)
     names = robot.joint_names
@@ -89,7 +87,6 @@ class SimulatedArm:
     Raises:
         ModelError: the robot cannot be simulated.
         DynidError: drives, springs, start or timestep that make no sense.
-
     """
 
     def __init__(
@@ -190,7 +187,6 @@ class SimulatedArm:
 
         Raises:
             DynidError: no body has these parameters; the load before stays.
-
         """
         load = checked_load(parameters)
         self.truth.carry(load)
@@ -214,7 +210,6 @@ class SimulatedArm:
 
         Raises:
             DynidError: a link that the arm does not have, not six finite numbers, or a duration that is none.
-
         """
         self._plant.push(link or self.robot.tip, wrench, axes or self.robot.base, duration)
 
@@ -223,7 +218,6 @@ class SimulatedArm:
 
         Raises:
             DynidError: the position is beyond the limits.
-
         """
         pose = self._start if position is None else checked_pose(self.robot, position)
         self._plant.rest(pose)
@@ -250,7 +244,6 @@ class SimulatedArm:
 
         Raises:
             DynidError: position mode, the wrong number of torques, or one that is not finite.
-
         """
         if not self.effort_mode:
             raise DynidError("effort commands move the arm in effort mode only; it is in position mode")
@@ -261,7 +254,6 @@ class SimulatedArm:
 
         Raises:
             DynidError: the wrong number of torques, or one that is not finite.
-
         """
         self._added = checked_effort(self.robot, effort)
 
@@ -277,7 +269,6 @@ class SimulatedArm:
 
         Raises:
             TrajectoryError: effort mode, or a trajectory that a controller would refuse; the one before goes on.
-
         """
         if self.effort_mode:
             raise TrajectoryError("the arm follows trajectories in position mode only; it is in effort mode")
@@ -292,7 +283,6 @@ class SimulatedArm:
 
         Raises:
             DynidError: effort mode.
-
         """
         if self.effort_mode:
             raise DynidError("the arm takes set-points in position mode only; it is in effort mode")
@@ -304,7 +294,6 @@ class SimulatedArm:
 
         Raises:
             DynidError: the duration is not a multiple of the timestep, or the simulation diverged.
-
         """
         steps = round(duration / self.timestep)
         if abs(steps * self.timestep - duration) > 1e-6 * self.timestep:

@@ -41,7 +41,6 @@ class Camera:
 
     Raises:
         DynidError: a setting that makes no sense.
-
     """
 
     rate: float = 100.0
@@ -97,7 +96,6 @@ class Camera:
 
         Raises:
             DynidError: the recording does not tell where the links were.
-
         """
         if true.link_position is None:
             raise DynidError(f"{true.source} has no positions of the links; simulate with link_encoders=True")
@@ -117,7 +115,6 @@ class CameraView:
     Args:
         camera: its settings.
         rng: draws all that goes wrong.
-
     """
 
     def __init__(self, camera: Camera, rng: np.random.Generator) -> None:
@@ -134,7 +131,6 @@ class CameraView:
 
         Args:
             positions: (P, 3) where they are, in the frame of the base, m.
-
         """
         camera, rng = self._camera, self._rng
         seen = positions @ camera.base[:3, :3].T + camera.base[:3, 3]
@@ -193,7 +189,6 @@ def filmed(
 
     Raises:
         DynidError: `true` does not tell where the links were.
-
     """
     stamps, seen = camera.film(true, arm.truth, markers, rng)
     poses = dict(recording.poses)
@@ -215,7 +210,6 @@ def body_pose(seen: NDArray, places: NDArray) -> tuple[NDArray, NDArray]:
 
     Returns:
         NaN where fewer than three markers are seen.
-
     """
     good = np.isfinite(seen).all(axis=2)
     enough = good.sum(axis=1) >= ENOUGH
@@ -268,7 +262,6 @@ def scattered_markers(robot: RobotModel, per_link: int, radius: float, rng: np.r
 
     Raises:
         DynidError: fewer than three per link, which show no rotation, or a radius that is not positive.
-
     """
     if per_link < 3 or not 0.0 < radius < np.inf:
         raise DynidError(

@@ -26,7 +26,6 @@ class ControlledArm:
         joints: of the controllers in their order; None: the arm's.
         report: of what controllers log.
         changed: called with the controller's name (`TRAJECTORY`, `FORWARD`) and whether it is active now.
-
     """
 
     def __init__(
@@ -71,7 +70,6 @@ class ControlledArm:
 
         Raises:
             DynidError: there is none of that name.
-
         """
         self._require(name)
         if active == self.active(name):
@@ -84,7 +82,6 @@ class ControlledArm:
 
         Raises:
             DynidError: there is none of that name, or the two act together.
-
         """
         self._require(name)
         if self._sums:

@@ -20,7 +20,6 @@ def demo_arm_urdf(moving: Collection[str] = ()) -> str:
 
     Raises:
         DynidError: the package is installed without its `config` folder.
-
     """
     text = share_path("config/demo_arm.urdf").read_text(encoding="utf-8")
     if not moving:
@@ -40,7 +39,6 @@ def misjudged_urdf(robot: RobotModel, error: float, rng: np.random.Generator) ->
 
     Raises:
         ModelError: the robot does not come from a URDF, or a link has no possible inertia.
-
     """
     links = robot.parameters.reshape(-1, PARAMETERS_PER_LINK)
     impossible = [name for name, good in zip(robot.link_names, is_possible(links), strict=True) if not good]

@@ -54,7 +54,6 @@ class PositionServo:
 
     Attributes:
         gains: stiffness and damping.
-
     """
 
     def __init__(self, arm: mujoco.MjModel, limits: JointLimits, *, model: bool = True) -> None:
@@ -76,7 +75,6 @@ class PositionServo:
             position: (n,) where the arm is.
             velocity: (n,) likewise.
             added: (n,) torque that is commanded besides.
-
         """
         damping = self.gains.damping
         desired_position, desired_velocity, acceleration = desired
@@ -126,7 +124,6 @@ class Springs:
         dead_zone: half the play a, rad.
         damping: in parallel to the spring, N m s/rad.
         motor_viscous: b, friction on the motor's side, N m s/rad.
-
     """
 
     stiffness: np.ndarray | float
@@ -140,7 +137,6 @@ class Springs:
 
         Raises:
             DynidError: the wrong number of values, one that is negative or not finite, or a stiffness of 0.
-
         """
         joints = range(1, n_joints + 1)
         values = {
@@ -174,7 +170,6 @@ class Springs:
 
         Raises:
             DynidError: a motor without inertia, or a timestep that is too long; says for which joint.
-
         """
         for joint in np.flatnonzero(~(motor_inertia > 0.0)).tolist():
             raise DynidError(
@@ -197,7 +192,6 @@ class Drives:
         viscous: damping, N m s/rad. None: as in the URDF's `<dynamics>`.
         rotor_inertia: kg m², gear ratio squared times that of the rotor. The servo is as stiff as inertia allows:
             on a light joint with much friction only a rotor, as every real drive has one, makes it exact.
-
     """
 
     coulomb: ArrayLike | None = None
@@ -209,7 +203,6 @@ class Drives:
 
         Raises:
             DynidError: the wrong number of values, or one that is negative or not finite.
-
         """
         urdf = {"coulomb": model.dof_frictionloss, "viscous": model.dof_damping}
         values = {}

@@ -18,7 +18,6 @@ class CommandInterfaces:
         velocity: (n,) of the same set-point, for drives that interpolate between two of them; zero: it rests.
         acceleration: (n,) likewise.
         effort: (n,) N m; NaN: never commanded.
-
     """
 
     def __init__(self, n_joints: int) -> None:
@@ -44,7 +43,6 @@ class ArmHardware:
 
     Attributes:
         effort_mode: of hardware with modes: effort alone acts; False: position alone.
-
     """
 
     def __init__(self, arm: SimulatedArm, interfaces: CommandInterfaces, *, sums: bool) -> None:

@@ -33,7 +33,6 @@ def checked_load(parameters: ArrayLike) -> np.ndarray:
     Raises:
         ModelError: not ten finite numbers.
         DynidError: no body can have them.
-
     """
     load = finite_vector(parameters, PARAMETERS_PER_LINK, "load (m, m c, inertia about the tip link's frame)")
     if not load[0] > 0.0:
@@ -111,7 +110,6 @@ def compile_arm(robot: RobotModel, timestep: float, *, motors: bool = False) -> 
     Raises:
         ModelError: the robot has no URDF, MuJoCo refuses it (impossible inertias, links without mass), joints beside
             the chain move too, or a joint's effort or velocity limit is not positive.
-
     """
     if robot.urdf is None:
         raise ModelError(f"robot '{robot.name}' comes from a DH table; the simulated arm needs a URDF with inertias")

@@ -30,7 +30,6 @@ class Push:
     Raises:
         ModelError: not six finite numbers.
         DynidError: links that the arm does not have, or a duration that is none.
-
     """
 
     def __init__(self, model: mujoco.MjModel, link: str, wrench: ArrayLike, axes: str, duration: float) -> None:
@@ -74,7 +73,6 @@ class Plant:
 
     Args:
         model: of arm and load; its damping is that of the joints' friction.
-
     """
 
     def __init__(self, model: mujoco.MjModel) -> None:
@@ -154,7 +152,6 @@ class FlexiblePlant(Plant):
 
     Raises:
         DynidError: a motor without inertia, or a timestep that does not resolve a spring.
-
     """
 
     def __init__(self, robot: RobotModel, drives: Drives, springs: Springs, timestep: float) -> None:

@@ -23,7 +23,6 @@ class WrenchSensor:
         bias: (6,).
         noise: (6,) standard deviation.
         range: (6,) largest reading on either side.
-
     """
 
     bias: np.ndarray
@@ -54,7 +53,6 @@ class WrenchSensor:
 
         Raises:
             DynidError: the wrong number of values, or one that is negative or not a number.
-
         """
         signs = rng.choice([-1.0, 1.0], size=AXES)
         return cls(signs * _per_axis("bias", bias), _per_axis("noise", noise), _per_axis("range", range, finite=False))
@@ -88,7 +86,6 @@ class Sensors:
         torque_noise: (n,) standard deviation, N m.
         position_noise: (n,) standard deviation, rad.
         velocity_noise: (n,) standard deviation, rad/s.
-
     """
 
     torque_offset: np.ndarray
@@ -127,7 +124,6 @@ class Sensors:
 
         Raises:
             DynidError: a range that is not finite, a size that is negative, or the wrong number of them.
-
         """
         n = np.size(torque_range)
 

@@ -31,7 +31,6 @@ def simulate(
 
     Raises:
         DynidError: the trajectory cannot be followed, or the rate does not fit.
-
     """
     motion = trajectory.select(arm.robot.joint_names)
     arm.reset(motion.position[0])

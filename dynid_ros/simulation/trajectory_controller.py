@@ -29,7 +29,6 @@ class ForwardController:
         joints: in the controller's order.
         arm_joints: the same in the arm's order.
         interfaces: of the arm.
-
     """
 
     def __init__(self, joints: Sequence[str], arm_joints: Sequence[str], interfaces: CommandInterfaces) -> None:
@@ -51,7 +50,6 @@ class ForwardController:
 
         Raises:
             DynidError: a number that is not finite; the command before stays.
-
         """
         values = np.asarray(effort, dtype=float)
         for number, value in enumerate(values.tolist()):
@@ -65,7 +63,6 @@ class ForwardController:
 
         Raises:
             DynidError: it has another size; nothing is written.
-
         """
         command = self._command
         if command is None or not command.size:
@@ -134,7 +131,6 @@ class TrajectoryController:
         aborts: number of trajectories that it gave up.
         active: whether it commands.
         goals: states of the action goals since `configure`, in their order.
-
     """
 
     def __init__(
@@ -157,7 +153,6 @@ class TrajectoryController:
 
         Raises:
             DynidError: it is active.
-
         """
         if self.active:
             raise DynidError("the trajectory controller can not be configured from 'active' state; deactivate it first")
@@ -198,7 +193,6 @@ class TrajectoryController:
 
         Raises:
             TrajectoryError: one that is refused, or the controller is inactive; the one before goes on.
-
         """
         self._check(points, now, start)
         self._next = points, start

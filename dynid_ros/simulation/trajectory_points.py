@@ -23,7 +23,6 @@ class JointSpline:
     Args:
         time: (K,) strictly increasing, K >= 1, s.
         derivatives: (K, m, n) positions (m = 1), and velocities (m = 2), and accelerations (m = 3).
-
     """
 
     def __init__(self, time: np.ndarray, derivatives: np.ndarray) -> None:
@@ -100,7 +99,6 @@ class TrajectoryPoints:
         velocity: (K, n) per s, or None.
         acceleration: (K, n) per s², or None.
         effort: (K, n) N m to add to the servo's torque, or None.
-
     """
 
     joint_names: Sequence[str]
@@ -118,7 +116,6 @@ class TrajectoryPoints:
         Raises:
             TrajectoryError: as of `arrays`; points in the past, positions or speeds beyond the limits, no rest at the
                 end. Nothing is moved.
-
         """
         time, derivatives = self.arrays(robot)
         time = time + now + delay
@@ -137,7 +134,6 @@ class TrajectoryPoints:
         Raises:
             TrajectoryError: joints that are not the robot's, shapes that do not fit, numbers that are not finite, time
                 that does not increase.
-
         """
         names = list(self.joint_names)
         if sorted(names) != sorted(robot.joint_names):
@@ -176,7 +172,6 @@ class TrajectoryPoints:
 
         Raises:
             TrajectoryError: shapes that do not fit, numbers that are not finite.
-
         """
         shape = (np.size(self.time), robot.n_joints)
         if self.effort is None:
@@ -203,7 +198,6 @@ def check_limits(robot: RobotModel, time: np.ndarray, derivatives: np.ndarray, f
 
     Raises:
         TrajectoryError: positions or speeds beyond the limits, no rest at the end.
-
     """
     limits = robot.limits
     position = derivatives[first:, 0]

@@ -22,7 +22,6 @@ class Tolerances:
         goal: (n,) likewise at the end.
         stopped_velocity: per s, at the end, where the controller commands effort; 0: not checked.
         goal_time: s after the end within which the goal is to be reached; 0: for ever.
-
     """
 
     trajectory: np.ndarray
@@ -54,7 +53,6 @@ class TrajectorySettings:
         stopped_velocity_tolerance: `constraints.stopped_velocity_tolerance`.
         trajectory: `constraints.<joint>.trajectory`, one for all joints or one per joint.
         goal: `constraints.<joint>.goal`, likewise.
-
     """
 
     command_interfaces: tuple[str, ...] = ("position",)
@@ -93,7 +91,6 @@ class TrajectorySettings:
 
         Raises:
             DynidError: neither one value nor one per joint, or a negative one.
-
         """
         joints = range(1, n_joints + 1)
         return Tolerances(
@@ -112,7 +109,6 @@ class GoalTolerances:
         trajectory: rad or m on the way (`path_tolerance`).
         goal: rad or m at the end (`goal_tolerance`).
         goal_time: s (`goal_time_tolerance`).
-
     """
 
     trajectory: Sequence[float] = (0.0,)
@@ -124,7 +120,6 @@ class GoalTolerances:
 
         Raises:
             DynidError: neither one value nor one per joint.
-
         """
         joints = range(1, len(default.trajectory) + 1)
         trajectory, goal = (

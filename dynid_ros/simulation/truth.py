@@ -26,7 +26,6 @@ class ArmTruth:
     Args:
         arm: model of the arm without load.
         base: link that marker positions are in the frame of.
-
     """
 
     def __init__(self, arm: mujoco.MjModel, base: str) -> None:

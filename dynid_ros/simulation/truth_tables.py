@@ -21,7 +21,6 @@ def truth_table(arm: SimulatedArm) -> dict[str, Any]:
         carries. `links`: per link mass, first moment (x, y, z) and inertia (xx, xy, xz, yy, yz, zz) about the link
         frame. `load`: None, or mass, centre of mass and inertia about it in the frame of the tip link. `wrench_sensor`:
         its errors, per axis of force and torque.
-
     """
     robot = arm.robot
     per_joint = {

@@ -46,7 +46,6 @@ class Connection:
         Raises:
             TrajectoryError: a pose is not one finite position for each joint; or no motion was found: says where the
                 straight one would leave limits or workspace.
-
         """
         start, goal = self._pose("start", start), self._pose("goal", goal)
         try:
@@ -66,7 +65,6 @@ class Connection:
 
         Raises:
             TrajectoryError: no poses, a dwell that makes no sense, or no safe way to a pose; says to which.
-
         """
         poses = np.asarray(poses, dtype=float)
         if poses.ndim != 2 or not poses.size:

@@ -78,7 +78,6 @@ class MotionInProgress:
         start: time of its first sample, s.
         tracking_error_limit: (n,) how far a joint may be from the motion, rad or m.
         latency: how old a measured position may be, s.
-
     """
 
     trajectory: Trajectory
@@ -99,7 +98,6 @@ class MotionInProgress:
 
         Raises:
             TrajectoryError: names the joint that is too far away, its place and the expected one.
-
         """
         recent = self.trajectory.at(now - self.start - np.linspace(0.0, self.latency, INSTANTS))[0]
         measured = np.asarray(measured, dtype=float)

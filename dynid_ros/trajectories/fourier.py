@@ -32,7 +32,6 @@ class FourierSeries:
         offset: (n,) rad or m.
         sine: (n, H) per s.
         cosine: (n, H) per s.
-
     """
 
     joint_names: tuple[str, ...]
@@ -51,7 +50,6 @@ class FourierSeries:
 
         Raises:
             TrajectoryError: fewer than two harmonics, which leave nothing to move with, or no positive frequency.
-
         """
         sine, cosine = np.array(sine, dtype=float), np.array(cosine, dtype=float)
         order = np.arange(1, sine.shape[1] + 1)
@@ -71,7 +69,6 @@ class FourierSeries:
 
         Raises:
             TrajectoryError: the file cannot be read, is not safe YAML, or is not such a series; names joint and entry.
-
         """
         with document(path, "Fourier motion", FORMAT) as content:
             joints = content["joints"]
@@ -162,7 +159,6 @@ class FourierSeries:
 
         Raises:
             TrajectoryError: the series does not start at rest.
-
         """
         time = self.times(periods)
         position, velocity, acceleration = self.at(time)

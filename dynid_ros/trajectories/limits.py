@@ -36,7 +36,6 @@ class MotionLimits:
 
     Raises:
         TrajectoryError: limits that contradict each other or are not numbers; names the joint.
-
     """
 
     joint_names: tuple[str, ...]
@@ -91,7 +90,6 @@ class MotionLimits:
 
         Raises:
             TrajectoryError: a limit is neither in the URDF nor given, wider than in the URDF, or leaves no room.
-
         """
         names = tuple(robot.joint_names)
         units = tuple("m" if kind == "prismatic" else "rad" for kind in robot.joint_types)
@@ -130,7 +128,6 @@ class MotionLimits:
 
         Raises:
             TrajectoryError: a joint has no room left.
-
         """
         margin = np.asarray(inset, dtype=float)
         lower, upper = self.lower + margin, self.upper - margin
@@ -203,7 +200,6 @@ def check_limits(trajectory: Trajectory, limits: MotionLimits) -> None:
 
     Raises:
         TrajectoryError: names joint, time, value and bound of the worst violation of its kind.
-
     """
     if trajectory.joint_names != limits.joint_names:
         raise TrajectoryError(f"the motion is of joints {trajectory.joint_names}, the limits of {limits.joint_names}")
@@ -233,7 +229,6 @@ def check_torque(trajectory: Trajectory, limits: MotionLimits, robot: RobotModel
     Raises:
         TrajectoryError: names joint, time, torque and bound; or the joints whose torque is not known because the
             robot's description has no mass there; or a margin outside 0 … 1.
-
     """
     if not 0 <= margin < 1:
         raise TrajectoryError(f"the torque margin is {margin:g}; it must be 0 or more and below 1")
@@ -281,7 +276,6 @@ def check_start(trajectory: Trajectory, measured: ArrayLike, tolerance: ArrayLik
 
     Raises:
         TrajectoryError: names the joint and both positions.
-
     """
     distance = np.abs(trajectory.position[0] - np.asarray(measured, dtype=float))
     tolerance = per_joint(tolerance, trajectory.joint_names, "start tolerance")

@@ -42,7 +42,6 @@ def widest_swing(limits: MotionLimits, joint: str, centre: float, frequency: flo
 
     Raises:
         TrajectoryError: no such joint, or a frequency or number of cycles that is not positive.
-
     """
     i = _index(limits, joint, frequency, cycles)
     _, speed, acceleration, jerk = (np.abs(v).max() for v in swing(frequency, cycles, _times(frequency, cycles)))
@@ -73,7 +72,6 @@ def sinusoid(
     Raises:
         TrajectoryError: no such joint, a number that makes no sense, or a motion that passes the limits; names joint,
             time, value and bound.
-
     """
     i = _index(limits, joint, frequency, cycles)
     pose = np.asarray(pose, dtype=float)

@@ -24,7 +24,6 @@ def document(path: str | Path, what: str, form: str) -> Iterator[dict]:
 
     Raises:
         TrajectoryError: the file cannot be read, is not safe YAML, is not of that format, or lacks or garbles an entry.
-
     """
     try:
         content = read_yaml(path, LARGEST_FILE)
@@ -77,7 +76,6 @@ class Trajectory:
 
     Raises:
         TrajectoryError: shapes do not fit together, time does not increase from 0, or goes on beyond a working day.
-
     """
 
     joint_names: tuple[str, ...]
@@ -162,7 +160,6 @@ class Trajectory:
 
         Raises:
             TrajectoryError: the rate, Hz, is not positive.
-
         """
         if not rate > 0:
             raise TrajectoryError(f"the sampling rate must be positive, got {rate:g} Hz")
@@ -190,7 +187,6 @@ class Trajectory:
 
         Raises:
             TrajectoryError: it does not move one of them.
-
         """
         missing = [name for name in joint_names if name not in self.joint_names]
         if missing:
@@ -205,7 +201,6 @@ class Trajectory:
 
         Raises:
             TrajectoryError: the joints differ, or a part starts elsewhere; names part, joint and both values.
-
         """
         first = parts[0]
         start = 0.0
@@ -242,7 +237,6 @@ class Trajectory:
 
         Raises:
             TrajectoryError: the file cannot be read, is not safe YAML, or is not a trajectory.
-
         """
         with document(path, "trajectory", FORMAT) as content:
             fields = (content[field] for field in ("time", "position", "velocity", "acceleration"))
@@ -306,7 +300,6 @@ def move(joint_names: Sequence[str], start: ArrayLike, goal: ArrayLike, duration
 
     Raises:
         TrajectoryError: the duration is not positive, or more than a working day.
-
     """
     if not duration > 0:
         raise TrajectoryError(f"a move needs a positive duration, got {duration:g} s")

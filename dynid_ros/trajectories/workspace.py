@@ -49,7 +49,6 @@ class Workspace:
     Raises:
         TrajectoryError: the robot's gravity is zero; the clearance is negative; the corners of the box are no corners;
             with bodies, a link other than the first leaves the floor, the box or an obstacle no pose at all.
-
     """
 
     def __init__(
@@ -107,7 +106,6 @@ class Workspace:
 
         Raises:
             TrajectoryError: names the link, what it comes too near to, the time, the distance, and its bound.
-
         """
         time = check_times(trajectory)
         position = trajectory.at(time)[0]
@@ -169,7 +167,6 @@ class TorqueRoom:
 
     Attributes:
         unknown: joints with a torque limit whose torque is not known.
-
     """
 
     def __init__(self, workspace: Workspace, limits: MotionLimits, robot: RobotModel, margin: float) -> None:
@@ -189,7 +186,6 @@ class TorqueRoom:
 
         Raises:
             TrajectoryError: says where it does not.
-
         """
         self._workspace.check(trajectory)
         if not self.unknown:

@@ -173,7 +173,6 @@ def hold(demo_robot, told):
 
     Returns:
         The arm, the commands (N, n), and their fastest change (n,).
-
     """
     simulation = pytest.importorskip("dynid_ros.simulation")
     arm = simulation.SimulatedArm(demo_robot, start=START)

@@ -44,7 +44,6 @@ class Tally:
     Attributes:
         failures: by kind and place, how often.
         examples: the first input of each.
-
     """
 
     accepted: int = 0

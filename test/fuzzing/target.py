@@ -23,7 +23,6 @@ class Target:
         read: takes an input and a folder for files; complains by `Nonsense` of what was accepted.
         seeds: valid inputs, for a fuzzer that is led by coverage; none where inputs are no bytes.
         share: of all inputs.
-
     """
 
     name: str

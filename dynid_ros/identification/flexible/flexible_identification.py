@@ -48,7 +48,6 @@ def check_links(motors: Recording, time: NDArray, link: NDArray) -> None:
     Raises:
         IdentificationError: no overlap in time, a joint without positions, or positions that are the motor's own, of
             the opposite sign or in another unit; names the joint.
-
     """
     inside = (time >= motors.time[0]) & (time <= motors.time[-1])
     if inside.sum() < 10:
@@ -183,7 +182,6 @@ class FlexibleJointIdentification:
             recording has the links with the motors.
         drift: estimate a drift of that clock too.
         band: highest frequency that is compared, Hz; None: chosen from the motion.
-
     """
 
     robot: RobotModel
@@ -228,7 +226,6 @@ class FlexibleJointIdentification:
             RecordingError: a joint of the model is not in a recording, or its clock cannot be aligned.
             IdentificationError: no torque, no positions of links, positions that cannot be those of links, no motion,
                 or no parameters that fit.
-
         """
         if not recordings:
             raise IdentificationError("fit needs at least one recording")

@@ -34,7 +34,6 @@ class Layout:
         base: base parameters of the links alone.
         springs: law of each joint's spring.
         motor_terms: some of `MOTOR_TERMS`, in their order.
-
     """
 
     robot: RobotModel
@@ -101,7 +100,6 @@ class JointParameters:
         laws: of the springs, one per joint.
         springs: their values, one array per joint.
         motors: (n,) by term.
-
     """
 
     links: NDArray

@@ -29,7 +29,6 @@ class FlexiblePrediction:
         torque: of the motors.
         measured_torque: as recorded.
         measured_link: as recorded, on the robot's clock and without the zero offset; NaN where not measured.
-
     """
 
     time: NDArray
@@ -55,7 +54,6 @@ def predict(layout: Layout, values: NDArray, recording: Recording, band: float) 
     Raises:
         RecordingError: a joint of the model is not in the recording.
         IdentificationError: no stretch of motion, or none of the links that goes with it.
-
     """
     motion = recording.select(layout.robot.joint_names)
     link = motion.link_position if motion.link_position is not None else np.full_like(motion.position, np.nan)
@@ -81,7 +79,6 @@ def of_run(
         motion: of its links.
         zero: (n,) to take from the measured positions of the links, rad or m.
         clock: to add to the times of the links' sensor, s.
-
     """
     parameters = layout.unpack(values)
     position = motion.position[:: run.parts]
@@ -108,7 +105,6 @@ def joined(parts: Sequence[FlexiblePrediction]) -> FlexiblePrediction:
 
     Raises:
         IdentificationError: there is none.
-
     """
     if not parts:
         raise IdentificationError("nothing to predict: no stretch of motion")

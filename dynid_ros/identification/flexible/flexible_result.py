@@ -56,7 +56,6 @@ class RunFound:
         zero_errors: (n,).
         link_rms, torque_rms: (n,) of what the fit leaves, rad or m, N m or N; NaN where not measured.
         prediction: of the fit at the recording's samples, with what was measured.
-
     """
 
     source: str
@@ -89,7 +88,6 @@ class FlexibleResult:
         settings: of the identification.
         remarks: sentences on what was chosen and what is not determined.
         iterations: of the search.
-
     """
 
     layout: Layout
@@ -136,7 +134,6 @@ class FlexibleResult:
 
         Raises:
             ValueError: the model has no such term.
-
         """
         at = self.layout.index(name)
         return Term(self.parameters[at], self.standard_errors[at], self.decided[at])
@@ -168,7 +165,6 @@ class FlexibleResult:
         Raises:
             RecordingError: a joint is missing, or there is no motion.
             IdentificationError: no stretch without a gap is long enough.
-
         """
         return predict(self.layout, self.parameters, recording, self.settings["band"])
 
@@ -276,7 +272,6 @@ class MeasuredSpring:
         runs: (N,) which run a sample belongs to.
         fit: of a law to these; None: `reason` says why.
         reason: why there is no fit; else empty.
-
     """
 
     joint: str
@@ -308,7 +303,6 @@ def measured_springs(result: FlexibleResult, laws: Sequence[Sequence[str]], nois
         result: of an identification.
         laws: for each joint keys of `SPRINGS`, simplest first.
         noise: (n,) of the links' positions, rad or m.
-
     """
     found = []
     for i, joint in enumerate(result.joint_names):

@@ -34,7 +34,6 @@ class Differences:
     Attributes:
         first: (N,) first sample that the derivatives at each sample take.
         weights: (3, N, 7) of value, derivative, 1/s, and second derivative, 1/s², on seven samples from `first` on.
-
     """
 
     def __init__(self, n_samples: int, step: float) -> None:
@@ -72,7 +71,6 @@ class LinearMotion(NamedTuple):
         force: (N, n).
         coulomb: (n,) c.
         step: between samples, s.
-
     """
 
     mass: NDArray
@@ -90,7 +88,6 @@ def directions(motion: LinearMotion, start: NDArray, longest_step: float) -> NDA
         motion: the equations.
         start: (2, n) position and velocity at the first sample.
         longest_step: of the march, s; errors of turns are in proportion to it.
-
     """
     samples, n = motion.force.shape
     if not motion.coulomb.any():
@@ -180,7 +177,6 @@ class LinkMotion(NamedTuple):
         by_parameters: (N, n, p) derivatives of the positions by the parameters: base parameters of
             links, Coulomb and viscous friction, values of the springs, then position and velocity at the start, and
             the corrections of each motor.
-
     """
 
     position: NDArray
@@ -200,7 +196,6 @@ class LinkResponse:
 
     Attributes:
         march_step: with which the directions of dry friction are found, s.
-
     """
 
     def __init__(self, robot: RobotModel, base: BaseParameters, motor: NDArray, step: float, tones: NDArray) -> None:
@@ -225,7 +220,6 @@ class LinkResponse:
 
         Raises:
             IdentificationError: no motion was found that obeys the equations.
-
         """
         self._motor = self._recorded if corrections is None else self._recorded + self._tones @ corrections
         q = guess.copy()

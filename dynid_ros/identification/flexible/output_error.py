@@ -98,7 +98,6 @@ class Solution:
         information: (p, p) of the arm's parameters, those of the runs being unknown.
         condition_number: of the information's square root, columns scaled.
         iterations: steps taken.
-
     """
 
     values: NDArray
@@ -118,7 +117,6 @@ class OutputError:
         layout: of the arm's parameters.
         runs: stretches of motion.
         terms: what is estimated for each of them.
-
     """
 
     def __init__(self, layout: Layout, runs: Sequence[Run], terms: Sequence[RunTerms]) -> None:
@@ -130,7 +128,6 @@ class OutputError:
 
         Raises:
             IdentificationError: the search does not get anywhere.
-
         """
         values = start.copy()
         own = [run.start() for run in self.residuals]

@@ -32,7 +32,6 @@ class RunTerms:
         zero: an offset of each joint's link angle from that of its motor.
         clock: offset of the links' clock from the robot's.
         drift: and its drift.
-
     """
 
     zero: bool = True
@@ -56,7 +55,6 @@ class Channel:
         columns: (B, p) derivatives of the prediction by the parameters of the arm, then by those of the run, at the
             frequencies that hold the motion.
         samples: residual in time.
-
     """
 
     kind: str
@@ -73,7 +71,6 @@ class RunResiduals:
         layout: of the arm's parameters.
         run: the stretch.
         terms: what is estimated for this run alone.
-
     """
 
     def __init__(self, layout: Layout, run: Run, terms: RunTerms) -> None:

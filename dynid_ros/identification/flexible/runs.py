@@ -35,7 +35,6 @@ def periodic_motors(time: NDArray, position: NDArray, noise: NDArray, band: floa
         position: (N, n) as measured.
         noise: (n,) standard deviation of their noise.
         band: highest frequency of a harmonic, Hz.
-
     """
     moving = np.ptp(position, axis=0) > 20.0 * noise
     if not moving.any():
@@ -111,7 +110,6 @@ class Compared:
         lines: those among them at which periodic motors move: elsewhere their positions have no noise, and here it is
             estimated. Empty where the motion does not repeat, and all positions have it.
         tones: (h,) rad/s of these lines.
-
     """
 
     window: slice
@@ -139,7 +137,6 @@ class Run:
         band: highest frequency that is compared, Hz.
         compared: what of it is compared.
         motor_noise: (n,) standard deviation of the motors' positions, as if measured at these times alone.
-
     """
 
     source: str
@@ -168,7 +165,6 @@ class Run:
         Args:
             joint: its number, from 0.
             clock: s, what to add to `offset`.
-
         """
         known = np.isfinite(self.link[:, joint])
         if known.sum() < SPLINE_SAMPLES:
@@ -198,7 +194,6 @@ def runs(
     Raises:
         IdentificationError: no stretch is long enough.
         RecordingError: no motion, or too few samples.
-
     """
     time = sample_times(recording.time, recording.position).time
     n = recording.n_joints

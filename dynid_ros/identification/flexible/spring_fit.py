@@ -47,7 +47,6 @@ class SpringData:
         torque: (N,) N m.
         runs: (N,) run of each sample, counted from 0.
         noise: standard deviation of the deflection, rad.
-
     """
 
     deflection: NDArray
@@ -137,7 +136,6 @@ class Stiffness:
         compliance: rad/(N m).
         compliance_interval: 95 %, rad/(N m).
         reason: why the stiffness is not determined; empty where it is.
-
     """
 
     compliance: float
@@ -217,7 +215,6 @@ class SpringFit:
         held_out_rms: misfit of the torque in blocks that were left out, beyond what the deflection's noise makes, N m,
             by law.
         reason: why this law.
-
     """
 
     law: str
@@ -278,7 +275,6 @@ def fit_spring(
     Raises:
         IdentificationError: shapes, values that are not finite, a law that is unknown, too few samples, or a
             deflection that is not above its noise.
-
     """
     laws = (laws,) if isinstance(laws, str) else tuple(laws)
     data = spring_data(deflection, torque, laws, runs, deflection_noise)

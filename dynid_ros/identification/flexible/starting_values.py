@@ -40,7 +40,6 @@ class LinearSteps:
     Args:
         layout: of the parameters.
         runs: with the links' clocks as `Run.offset` has them.
-
     """
 
     def __init__(self, layout: Layout, runs: Sequence[Run]) -> None:
@@ -161,7 +160,6 @@ def link_motion(run: Run, low_pass: LowPass) -> Motion:
 
     Raises:
         IdentificationError: no position of a link is known.
-
     """
     position = np.empty_like(run.torque)
     for i in range(run.n_joints):

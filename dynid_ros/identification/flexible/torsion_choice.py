@@ -39,7 +39,6 @@ class TorsionRows:
         runs: (N,) run of each sample.
         position: (N,) rad.
         velocity: (N,) rad/s.
-
     """
 
     columns: NDArray
@@ -83,7 +82,6 @@ class TermSet:
         held_out_rms: of torsion in parts that were left out, their means removed, rad.
         coefficients: (k,) of all columns, zero of those that it lacks.
         leave_outs: (B, k) without each block of time.
-
     """
 
     terms: tuple[str, ...]
@@ -98,7 +96,6 @@ class TermChoice:
     Args:
         rows: its samples.
         terms: all that may take part, in the order of the columns.
-
     """
 
     def __init__(self, rows: TorsionRows, terms: Sequence[Term]):
@@ -144,7 +141,6 @@ class TermChoice:
             column: of the term.
             error: of the torsion per unit of the column, besides its noise: the larger, the more weighs what size is
                 expected of the others.
-
         """
         used = np.isin(self._owner, terms)
         used[column] = False
@@ -198,7 +194,6 @@ def torsion_stiffness(choice: TermChoice, sets: Sequence[TermSet], column: int, 
         sets: that predict equally well.
         column: of the torque.
         torque_error: of the motor's torque, relative.
-
     """
     whole = choice.completed(sets)
     said = np.array([s.coefficients[column] for s in whole])
@@ -223,7 +218,6 @@ def of_all(together: Stiffness, alone: Mapping[str, Stiffness]) -> Stiffness:
     Args:
         together: from one fit to all recordings.
         alone: by name, from each of them.
-
     """
     known = {name: one for name, one in alone.items() if math.isfinite(sum(map(abs, one.compliance_interval)))}
     if together.determined or not any(one.determined for one in known.values()):

@@ -47,7 +47,6 @@ class JointTorsion:
         noise: white noise of torsion, from its differences, rad.
         torsion_rms: without each recording's mean, rad.
         held_out_rms: of parts left out, low-pass filtered, their means removed, rad.
-
     """
 
     name: str
@@ -117,7 +116,6 @@ class TorsionValidation:
         torsion_rms: of the torsion.
         residual_rms: of torsion less prediction, zero and phase of ripples being the recording's.
         plain_residual_rms: of torsion less prediction without any ripple.
-
     """
 
     torsion_rms: NDArray
@@ -134,7 +132,6 @@ class TorsionResult:
         joints: models by name; joints without a link encoder have none.
         cutoff: of the low-pass, Hz.
         remarks: what was left out and why.
-
     """
 
     joint_names: tuple[str, ...]
@@ -150,7 +147,6 @@ class TorsionResult:
 
         Raises:
             IdentificationError: other joints, a joint without torque, gaps, or too short a recording.
-
         """
         run = self._run(recording)
         found = np.full((len(run.time), len(self.joint_names)), np.nan)
@@ -164,7 +160,6 @@ class TorsionResult:
 
         Raises:
             IdentificationError: as `predict`, or no link positions.
-
         """
         run = self._run(recording)
         shape = len(self.joint_names)
@@ -221,7 +216,6 @@ class TorsionIdentification:
 
     Raises:
         IdentificationError: a cut-off of zero, or a setting below it.
-
     """
 
     def __init__(self, cutoff: float | None = None, *, neighbours: bool = False, torque_error: float = 0.05):
@@ -239,7 +233,6 @@ class TorsionIdentification:
 
         Raises:
             IdentificationError: no link positions, joints that differ, gaps, nothing that moves, too short recordings.
-
         """
         self._check(recordings)
         cutoff = torsion_cutoff(recordings) if self.cutoff is None else self.cutoff

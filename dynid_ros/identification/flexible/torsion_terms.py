@@ -42,7 +42,6 @@ class Ripple:
         frequency: rad/rad, periods per turn.
         amplitude: rad.
         phase: rad, in the recording that it was fitted to.
-
     """
 
     frequency: float
@@ -66,7 +65,6 @@ def find_ripples(angle: NDArray, rest: NDArray, speed: NDArray, rate: float) -> 
         rest: (N,) what other terms leave of the torsion, rad.
         speed: (N,) rad/s.
         rate: of the samples, Hz.
-
     """
     way, top = float(np.ptp(angle)), float(np.quantile(np.abs(speed), 0.95))
     if not way > 0 or not top > 0:
@@ -141,7 +139,6 @@ class TorsionRun:
         torsion: motor less link position as recorded, rad; NaN where there is no link encoder.
         low_pass: for torsion and all its terms.
         settled: samples that are far enough from the ends.
-
     """
 
     time: NDArray
@@ -160,7 +157,6 @@ def torsion_run(recording: Recording, cutoff: float) -> TorsionRun:
 
     Raises:
         IdentificationError: gaps, or a recording that is too short for the filter.
-
     """
     n = recording.n_joints
     link = recording.link_position
@@ -182,7 +178,6 @@ def torsion_cutoff(recordings: tuple[Recording, ...]) -> float:
 
     Raises:
         IdentificationError: no joint moves.
-
     """
     found, highest = [], np.inf
     for recording in recordings:
@@ -229,7 +224,6 @@ class Term:
         size: expected size of each coefficient, which draws it to zero; infinite: nothing is expected.
         width: number of columns.
         neighbour: joint whose torque it is, counted from 0; None: the joint's own term.
-
     """
 
     name: str

@@ -66,7 +66,6 @@ class WeightedPoses:
         wrench: (M, 6).
         sigma: (6 M,) noise of each row.
         course: (M,) time from −1 to 1.
-
     """
 
     matrix: NDArray
@@ -88,7 +87,6 @@ class WeightedPoses:
         Args:
             known: (6 M, r) standard deviations of errors that no residual shows, each a column of readings. They are
                 known themselves, and leave the more degrees of freedom, the more they add (Satterthwaite 1946).
-
         """
         covariance, dof = self.fit.covariance, float(max(self.wrench.size - self.fit.rank, 1))
         groups = np.array_split(np.argsort(self.course, kind="stable"), min(BLOCKS, len(self.wrench)))
@@ -164,7 +162,6 @@ def remarks(
         result: of the calibration.
         poses: its fit.
         turns: model and fit with turns of base and sensor besides, if it has none.
-
     """
     if not result.mass > 2 * result.mass_error:
         yield "no weight is seen: the centre of mass is open"
@@ -223,7 +220,6 @@ class ForceSensorCalibration:
         turn_error: standard deviation of how far the sensor is turned about each axis against the axes given, rad; it
             does not count where `sensor_turn` estimates it.
         rules: what is a rest in a recording.
-
     """
 
     gravity: ArrayLike = STANDARD_GRAVITY
@@ -262,7 +258,6 @@ class ForceSensorCalibration:
 
         Raises:
             IdentificationError: shapes, values, a frame or a sign that contradict the data, or too few poses.
-
         """
         rotations, readings = rotation_matrices(orientations), np.asarray(wrench, dtype=float)
         moments = np.arange(len(rotations), dtype=float) if time is None else np.asarray(time, dtype=float)
@@ -283,7 +278,6 @@ class ForceSensorCalibration:
             RecordingError: a joint of the robot is missing.
             IdentificationError: as `fit`; no or several wrench topics, a frame that is neither tip nor base, a broken
                 sensor, or no dwells.
-
         """
         selected = recording.select(robot.joint_names)
         name, series = chosen_series(selected, topic)

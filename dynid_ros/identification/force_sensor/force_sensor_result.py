@@ -32,7 +32,6 @@ class ForceSensorResult:
         condition_number: of the weighted equations with unit columns.
         residuals: (M, 6) reading less model, in the sensor's axes, N and N m.
         remarks: what to know of the result.
-
     """
 
     names: tuple[str, ...]
@@ -128,7 +127,6 @@ class ForceSensorResult:
 
         Raises:
             IdentificationError: orientations that are none, or no times though the bias drifts.
-
         """
         rotations = rotation_matrices(orientations)
         still = replace(self.reading, tilt=False, turn=False, drift=0, bias=False)

@@ -40,7 +40,6 @@ class StaticReading:
         load: (4,) mass and mass moments about which turns are linearised.
         tilted: turn of gravity found so far, in the base.
         turned: turn of the sensor found so far, in the sensor.
-
     """
 
     gravity: NDArray
@@ -140,7 +139,6 @@ def refuse_contradiction(
 
     Raises:
         IdentificationError: says what they look like.
-
     """
     if len(wrench) < ENOUGH or reading.bends:
         return
@@ -200,7 +198,6 @@ class StaticReadings(NamedTuple):
         rotations: (M, 3, 3) axes of the sensor in the base, as columns.
         wrench: (M, 6) as read.
         time: (M,) s.
-
     """
 
     rotations: NDArray
@@ -213,7 +210,6 @@ def rotation_matrices(orientations: ArrayLike) -> NDArray:
 
     Raises:
         IdentificationError: another shape, or no rotation.
-
     """
     values = np.asarray(orientations, dtype=float)
     if values.ndim == 2 and values.shape[1] == 4:
@@ -236,7 +232,6 @@ def readings_in_dwells(
 
     Raises:
         IdentificationError: no dwells, or no wrenches in them.
-
     """
     found = []
     for rows in dwells(recording, rules):

@@ -48,7 +48,6 @@ class LinearEstimate:
         residual: (m,).
         group: (m,) which noise each row has.
         sigma: (G,) standard deviation of each noise.
-
     """
 
     matrix: NDArray
@@ -119,7 +118,6 @@ class GravityIdentification:
         samples: "static" takes dwells, "slow" nearly unaccelerated motion, "both" takes both.
         own_torque_only: the global fit sees, as the paper does, only the torque of the joint that rotates.
         rules: what counts as static and as slow.
-
     """
 
     robot: RobotModel
@@ -140,7 +138,6 @@ class GravityIdentification:
         Raises:
             RecordingError: a joint of the model is not in a recording.
             IdentificationError: too few samples; joints that are not observable are named in the result instead.
-
         """
         if not recordings:
             raise IdentificationError("fit needs at least one recording")
@@ -164,7 +161,6 @@ class GravityIdentification:
         Raises:
             RecordingError: a joint of the model is not in a recording.
             IdentificationError: a recording has no torque, or nothing that counts as a sample.
-
         """
         parts = []
         for recording in recordings:
@@ -186,7 +182,6 @@ class GravityIdentification:
 
         Raises:
             IdentificationError: too few samples, or none that determines any joint's gravity parameters.
-
         """
         solution = self._solve(samples)
         problem, covariance, dof = solution.problem, solution.covariance(), solution.linear.dof()

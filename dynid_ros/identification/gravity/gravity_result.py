@@ -51,7 +51,6 @@ def describe_observability(
         errors: (k,) inflation of their standard errors, infinite for what is undetermined, and (k,) half 95 %
             intervals.
         samples: that were fitted.
-
     """
     worst, wide = (dict(zip(names, values, strict=True)) for values in errors)
     weight = np.linalg.norm(robot.gravity)
@@ -123,7 +122,6 @@ class GravityResult:
         observability: per joint name.
         extract: samples of recordings, by the rules of this identification.
         remarks: sentences on what does not fit together.
-
     """
 
     robot: RobotModel

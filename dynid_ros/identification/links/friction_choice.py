@@ -31,7 +31,6 @@ class FrictionChoice:
         choice: (n,) index of each joint's candidate.
         gains: for each joint that did not keep the first candidate, by how much its choice lowered the logarithm of the
             squared error on samples left out, as if all of it were this joint's.
-
     """
 
     choice: tuple[int, ...]
@@ -66,7 +65,6 @@ def choose_friction(columns: LinkColumns, grams: FoldGrams, prior: NDArray) -> F
         columns: with the candidates.
         grams: of all columns.
         prior: (10 n,) possible nominal parameters.
-
     """
     choice = [0] * len(columns.candidates)
     if not grams.folds or all(len(own) == 1 for own in columns.candidates):

@@ -56,7 +56,6 @@ class LinkEstimate:
         covariance: (k, k) if the estimator has one of its own, else None.
         condition_number: of the columns scaled to unit norm; infinite where the rank is short.
         remarks: what the estimator has to say.
-
     """
 
     solution: NDArray
@@ -79,7 +78,6 @@ def estimate_base(
 
     Returns:
         The estimate and the noise (n,) of each joint, N m.
-
     """
     fit, noise = problem.weighted()
     if kind == "ordinary":
@@ -111,7 +109,6 @@ def estimate_all(kind: str, full: FullProblem, nominal: NDArray, weight: float |
         full: the equations in all parameters.
         nominal: (10 n,) of the URDF.
         weight: of ridge, whose joints are weighted alike; None: 10.
-
     """
     center = np.zeros(full.to_base.shape[1])
     if kind != "minimum_norm":
@@ -158,7 +155,6 @@ class LinkIdentification:
         errors: what standard errors allow for: "robust": residuals that are correlated in time and wherever the motion
             repeats, as in every recording; "white": noise that is independent from sample to sample before it is
             filtered, for samples that are no recording: of one, these errors are half of what they should be.
-
     """
 
     robot: RobotModel
@@ -213,7 +209,6 @@ class LinkIdentification:
         Raises:
             RecordingError: a joint of the model is not in a recording.
             IdentificationError: no motion, no torque, or fewer samples than parameters.
-
         """
         if not recordings:
             raise IdentificationError("fit needs at least one recording")
@@ -234,7 +229,6 @@ class LinkIdentification:
         Raises:
             ModelError: arrays of unlike shapes.
             IdentificationError: no samples, values that are not finite, or fewer samples than parameters.
-
         """
         kinds = self.errors == "robust"
         equations: SampleEquations[LinkColumns] = SampleEquations(self.robot, q, qd, qdd, torque, kinds=kinds)

@@ -30,7 +30,6 @@ class FullProblem:
     Attributes:
         problem, noise, prior: as given.
         to_base: (k, 10 n + f) base parameters and friction = to_base @ all parameters.
-
     """
 
     def __init__(self, problem: WeightedProblem, noise: NDArray, prior: NDArray, nonnegative: NDArray):
@@ -105,7 +104,6 @@ class PriorWeight:
         weight: γ.
         scores: mean logarithm of the squared prediction error over noise, by weight, without weights so small that
             rounding hides the fit; empty if none was compared.
-
     """
 
     weight: float

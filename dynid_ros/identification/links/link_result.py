@@ -119,7 +119,6 @@ class LinkResult:
         remarks: choices made and what to know about them, one sentence each.
         scores: mean logarithm of the squared error on samples left out, by weight of the prior.
         ranges: least and largest position of each joint that was recorded, rad or m; `robot.posture` has their medians.
-
     """
 
     model: LinkModel
@@ -210,7 +209,6 @@ class LinkResult:
         Raises:
             RecordingError: a joint of the robot is not in it.
             IdentificationError: no torque, or too short.
-
         """
         return validate(self.model, recording)
 
@@ -277,7 +275,6 @@ class LinkResult:
             IdentificationError: the data do not determine all links, or links that no simulator accepts, as estimators
                 other than "consistent" may give.
             ModelError: the robot does not come from a URDF.
-
         """
         if self.missing:
             raise IdentificationError(self.missing[0])

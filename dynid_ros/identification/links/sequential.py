@@ -41,7 +41,6 @@ class Stage:
         categories: of each parameter of the link and the friction of this joint, once this joint is fitted:
             "identifiable" by itself, "combined" with others, "unidentifiable" (in these data and at this stage).
         unseen: those of them without effect on this joint's torque.
-
     """
 
     joint: int
@@ -60,7 +59,6 @@ class SequentialFit(LinearFit):
     Attributes:
         stages: from the first joint to the last, though they are fitted from the last to the first.
         reasons: why each parameter that is NaN in `values` is open, by name.
-
     """
 
     stages: tuple[Stage, ...]
@@ -91,7 +89,6 @@ def sequential(
     Raises:
         IdentificationError: factors of other shapes or not finite, all zero, or with too few rows to estimate their
             noise.
-
     """
     problems = [_checked(factor, joint, len(names)) for joint, factor in enumerate(factors)]
     if len(counts) != len(problems):

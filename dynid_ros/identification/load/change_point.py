@@ -36,7 +36,6 @@ class LoadChange:
         time: s, on its clock.
         before, after: (4,) mass and mass moments.
         probability: of one that is as clear by chance.
-
     """
 
     recording: int
@@ -68,7 +67,6 @@ def require_steady(equations: Equations, problem: WeightedProblem, noise: NDArra
 
     Raises:
         IdentificationError: says when they changed, and how.
-
     """
     change = likeliest_change(equations, problem, noise)
     if change is None or change.probability > FALSE_ALARM or not change.matters:
@@ -124,7 +122,6 @@ class _Part:
         solution: (k,) mass and mass moments first.
         white: (4, 4) covariance for white noise.
         clustered: (4, 4) covariance that allows for correlation within each stretch, a little too small.
-
     """
 
     solution: NDArray

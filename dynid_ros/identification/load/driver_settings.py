@@ -48,7 +48,6 @@ def driver_settings(result: LoadResult) -> dict[str, str]:
 
     Raises:
         IdentificationError: no mass was found.
-
     """
     if not np.isfinite(result.mass):
         raise IdentificationError("no settings for drivers: these data do not show the mass of the load")

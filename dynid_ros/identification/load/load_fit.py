@@ -28,7 +28,6 @@ class LoadColumns(Columns, Protocol):
         own: (k,) what is fitted, the load's parameters first.
         of_arm: (a,) columns that are known, but not exactly.
         names: (k,) of `own`.
-
     """
 
     own: NDArray
@@ -46,7 +45,6 @@ class LoadProblem(NamedTuple):
         known: columns that are known, but not exactly; None: there are none.
         gain_error: standard deviation of the relative error of each channel's gain.
         remarks: choices made, one sentence each.
-
     """
 
     equations: Equations
@@ -69,7 +67,6 @@ class LoadFit:
         residual_rms: (c,).
         signal_rms: (c,) of what was fitted.
         n_samples: equations of each channel.
-
     """
 
     estimate: BaseEstimate
@@ -86,7 +83,6 @@ def check_freedom(dof: int, n_samples: int, channels: Sequence[str], columns: Lo
 
     Raises:
         IdentificationError: says how many there are.
-
     """
     if dof < MINIMUM_DOF:
         raise IdentificationError(
@@ -180,7 +176,6 @@ def fit_load(
 
     Raises:
         IdentificationError: too few samples to show the unknowns and how well they are known; or a load that changed.
-
     """
     problem = WeightedProblem(equations.factors(columns), columns.own)
     if not problem.factors.kinds:

@@ -69,7 +69,6 @@ class LoadIdentification:
             model; it is subtracted, and its uncertainty added.
         torque_gain_error: standard deviation of the relative error of each joint's torque gain.
         rules: what counts as rest, of "static".
-
     """
 
     robot: RobotModel
@@ -105,7 +104,6 @@ class LoadIdentification:
         Raises:
             RecordingError: a joint of the model is not in a recording.
             IdentificationError: no arm, one of another robot, or recordings that hold too little.
-
         """
         problem = self.problem(*recordings, unloaded=unloaded)
         return self.solve(problem, tuple(recording.source for recording in recordings))

@@ -44,7 +44,6 @@ class TorqueLoadColumns:
         of_arm: (a,) columns in the order of the arm's covariance; empty if there is none.
         of_joint: for each joint the columns that its torque can depend on.
         names: (k,) of `own`.
-
     """
 
     def __init__(self, arm: KnownArm, *, static: bool = False):
@@ -151,7 +150,6 @@ class StaticLoadEquations(Equations[TorqueLoadColumns]):
 
     Raises:
         IdentificationError: no joint rests long enough.
-
     """
 
     def __init__(self, arm: KnownArm, recordings: Sequence[Recording], rules: SampleRules | None = None):

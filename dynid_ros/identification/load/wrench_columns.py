@@ -51,7 +51,6 @@ def estimated_gains(problem: WeightedProblem, gain_error: float, n_load: int) ->
         problem: of the readings of six axes.
         gain_error: standard deviation of the relative errors before the readings were seen.
         n_load: number of the load's parameters.
-
     """
     fit, noise = problem.weighted()
     parts = [problem.joint(axis) for axis in range(problem.n_joints)]
@@ -106,7 +105,6 @@ class WrenchColumns:
         gains: errors of the axes' gains that readings are rid of; None: they are taken as they are.
         names: (k,) of `own`.
         of_joint: for each axis the columns that it can depend on.
-
     """
 
     def __init__(
@@ -173,7 +171,6 @@ class WrenchColumns:
             slope: (M, 6) its derivative.
             course: (M,) from −1 to 1 in the time of the recording.
             recording: counted from 0.
-
         """
         common = []
         if self.turn:

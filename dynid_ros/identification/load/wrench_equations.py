@@ -43,7 +43,6 @@ class WrenchTrack:
         frame: of the wrenches.
         convention: who exerts them.
         turn: (3, 3) axes of the sensor in the tip's, as columns.
-
     """
 
     segments: tuple[Segment, ...]
@@ -59,7 +58,6 @@ class WrenchTrack:
 
         Raises:
             IdentificationError: no stretch without a gap.
-
         """
         values = np.hstack([series.force, series.torque])
         fresh = ~stale_rows(values) & np.isfinite(values).all(axis=1)
@@ -99,7 +97,6 @@ class WrenchEquations(LinkEquations[WrenchColumns]):
         recordings: with the robot's joints in its order; their torques are not used.
         tracks: readings of the sensor, one per recording.
         lags: by how much later than the joints' the sensor's clock is, s, one per recording.
-
     """
 
     def __init__(
@@ -182,7 +179,6 @@ class StaticWrenchEquations(Equations[WrenchColumns]):
 
     Raises:
         IdentificationError: no joint rests long enough.
-
     """
 
     def __init__(
@@ -254,7 +250,6 @@ def turn_of(problem: Callable[[NDArray], WeightedProblem]) -> NDArray:
 
     Args:
         problem: of readings multiplied by (3, 3).
-
     """
     turn = np.eye(3)
     for _ in range(TURN_ROUNDS):

@@ -53,7 +53,6 @@ def refuse_contradiction(
 
     Raises:
         IdentificationError: says what to set.
-
     """
     given, mass, error = _left(problem)
     if given > UNEXPLAINED:
@@ -105,7 +104,6 @@ class WrenchProblem(NamedTuple):
         columns: what they consist of.
         gains: of the sensor's axes; None: they are exact.
         remarks: what to know of them.
-
     """
 
     equations: WrenchEquations | StaticWrenchEquations
@@ -133,7 +131,6 @@ class WrenchSource:
         equations: "filtered": readings and columns through the same low-pass; "integral": means over windows, which
             need no accelerations.
         cutoff, motion_cutoff: see `LinkSignals`; None: chosen from the motion.
-
     """
 
     topic: str | None = None
@@ -169,7 +166,6 @@ class WrenchSource:
         Raises:
             RecordingError: a joint is missing, or readings of a broken sensor.
             IdentificationError: no wrenches, several topics, a frame that is neither tip nor base, no motion.
-
         """
         parts, tracks = self._read(robot, recordings)
         signals = LinkSignals.choose(parts, self.cutoff, self.motion_cutoff)
@@ -199,7 +195,6 @@ class WrenchSource:
 
         Raises:
             RecordingError, IdentificationError: as `moving`; no dwells.
-
         """
         parts, tracks = self._read(robot, recordings)
 

@@ -35,7 +35,6 @@ class KindSums:
         n_joints: n.
         size: number k of parameters.
         considered: number c of other right-hand sides, as of `SquareRootInformation`.
-
     """
 
     def __init__(self, n_joints: int, size: int, considered: int = 0):
@@ -65,7 +64,6 @@ class KindSums:
             weights: (n,) of the equations of one joint beside each other.
             keep: share of all before that stays.
             considered: (n, c) other right-hand sides; None: there are none.
-
         """
         self._total += 1.0
         change = state - self._mean
@@ -98,7 +96,6 @@ class KindSums:
             R: (k, k).
             z: (k,).
             considered: (k, c) of the other right-hand sides; None: there are none.
-
         """
         self._multiply()
         others = R[:, :0] if considered is None else considered
@@ -114,7 +111,6 @@ class KindSums:
 
         Returns:
             (K, n, k + 1, k + 1 + c) sums of [A b]ᵀ [A b C], C being the other right-hand sides, and the weights.
-
         """
         self._level()
         used = slice(0, self._used)

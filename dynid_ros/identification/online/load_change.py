@@ -86,7 +86,6 @@ class LoadChange:
         mass: change, kg, as the torques since `time` tell it; rough.
         statistic: T².
         threshold: what it was above.
-
     """
 
     time: float
@@ -104,7 +103,6 @@ class LoadChangeDetector:
         spacing: s between innovations.
         false_alarms: that are tolerated, per hour, while innovations are as they were.
         stiction: (n,) largest friction of each joint at rest, in units of its noise.
-
     """
 
     def __init__(self, n_joints: int, spacing: float, false_alarms: float = 0.1, stiction: ArrayLike = 0.0):
@@ -154,7 +152,6 @@ class LoadChangeDetector:
             looseness: (n,) deviation of a torque with the friction of a joint at rest, over that of its noise.
             moving: whether a joint moves.
             position: (n,) of the joints.
-
         """
         if moving or math.isnan(self._moved):
             self._moved = time

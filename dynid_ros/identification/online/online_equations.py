@@ -46,7 +46,6 @@ class RowFilter:
     Attributes:
         time_constant: of each lag, s.
         spacing: s between equations that are used.
-
     """
 
     def __init__(self, cutoff: float):
@@ -84,7 +83,6 @@ class RowFilter:
 
         Args:
             sums: function from weights (2, N) of the N samples since the last output to sums (2, n, k) of their rows.
-
         """
         first, second = [], []
         decay, following = 1.0, 0.0
@@ -125,7 +123,6 @@ class CausalMotion:
 
     Args:
         period: s between samples; None: the mean of the stamps.
-
     """
 
     def __init__(self, period: float | None = None):
@@ -207,7 +204,6 @@ class OnlineRows:
     Attributes:
         n_inertial: p.
         known: the arm that b lacks the torque of; None: b lacks nothing.
-
     """
 
     known: KnownArm | None = None
@@ -253,7 +249,6 @@ class OnlineRows:
         Args:
             samples: (4, N, n) q, qd, qdd and torque, all later than those before.
             weights: (m, N) of the samples in each sum.
-
         """
         q, qd, qdd, torque = samples
         still = np.abs(qd) < STANDSTILL
@@ -281,7 +276,6 @@ class OnlineRows:
 
         Args:
             sums: (n, k + e + 4) as of `sums`.
-
         """
         size = len(self.names)
         whole = self.known is None or (self.known.covariance is not None and self.known.gain_shifts is not None)
@@ -295,7 +289,6 @@ class LoadRows(OnlineRows):
         robot: the arm.
         known: its links and friction.
         changes: friction and offsets beside those of `known`, estimated with the load.
-
     """
 
     def __init__(self, robot: RobotModel, known: KnownArm, changes: FrictionModel):
@@ -341,7 +334,6 @@ class LinkRows(OnlineRows):
 
     Attributes:
         base: base parameters of links and friction.
-
     """
 
     def __init__(self, robot: RobotModel, friction: FrictionModel, noise: ArrayLike):

@@ -42,7 +42,6 @@ class OnlineEstimate:
         n_equations: equations taken up since the start or the last change of the load, for each joint.
         residual_rms: (n,) of the innovations after the low-pass, N m.
         signal_rms: (n,) of what is estimated from, N m.
-
     """
 
     robot: RobotModel
@@ -92,7 +91,6 @@ class OnlineEstimate:
 
         Raises:
             IdentificationError: links are estimated, not a load.
-
         """
         if not isinstance(self.rows, LoadRows):
             raise IdentificationError("this estimate is of the links; estimate a load with target='load'")
@@ -117,7 +115,6 @@ class OnlineEstimate:
 
         Raises:
             IdentificationError: a load is estimated, not the links; or the problem is not solvable with this weight.
-
         """
         if not isinstance(self.rows, LinkRows):
             raise IdentificationError("this estimate is of a load; see load()")

@@ -70,7 +70,6 @@ class OnlineIdentification:
 
     Raises:
         IdentificationError: settings that make no sense.
-
     """
 
     def __init__(
@@ -130,7 +129,6 @@ class OnlineIdentification:
 
         Raises:
             IdentificationError: arrays of another shape, or a time that is not later than the one before.
-
         """
         checked = self._checked(time, ("q", "torque"), (q, torque))
         if checked is None:
@@ -147,7 +145,6 @@ class OnlineIdentification:
 
         Raises:
             IdentificationError: arrays of another shape, or a time that is not later than the one before.
-
         """
         checked = self._checked(time, ("q", "qd", "qdd", "torque"), (q, qd, qdd, torque))
         if checked is None:
@@ -160,7 +157,6 @@ class OnlineIdentification:
 
         Raises:
             IdentificationError: no equation was taken up yet.
-
         """
         if not self.n_equations:
             raise IdentificationError("no sample was taken up yet; feed some motion first")

@@ -43,7 +43,6 @@ def widening(parts: Decomposition, residual: NDArray, rotation: NDArray) -> tupl
         parts: of the weighted matrix (m, k).
         residual: (m,) weighted.
         rotation: (m,) that each row belongs to.
-
     """
     half = (parts.right.T * parts.inverse) / parts.scale[:, None]
     moved, squares, crossed = [], [], []
@@ -80,7 +79,6 @@ def check_gain_range(gain_range: tuple[float, float]) -> None:
 
     Raises:
         IdentificationError: it is not.
-
     """
     given = np.asarray(gain_range, dtype=float)
     if not (given.shape == (2,) and given[0] < given[1]):
@@ -98,7 +96,6 @@ def check_mass_is_seen(model: TorqueSensorModel) -> None:
 
     Raises:
         IdentificationError: the mass is not seen.
-
     """
     if model.mass is None or model.loaded.all():
         return
@@ -132,7 +129,6 @@ def check_gains(result: TorqueSensorResult, gain_range: tuple[float, float]) -> 
 
     Raises:
         IdentificationError: names the joints and what may be wrong.
-
     """
     gain = result.gain
     outside = np.flatnonzero((gain < gain_range[0]) | (gain > gain_range[1]))

@@ -29,7 +29,6 @@ class Drift:
         sensitivity_std, offset_std: standard errors.
         samples: how many samples ago it began, those that say nothing counted too.
         statistic: of the samples since, with two degrees of freedom.
-
     """
 
     sensitivity: float
@@ -53,7 +52,6 @@ class DriftWindows:
         n_moments: number of columns of what the known moments contribute, see `add`.
         rate: chance of a false alarm of any joint at one sample.
         dof: degrees of freedom that the noise was estimated with; inf: it is known.
-
     """
 
     def __init__(self, reference: NDArray, n_moments: int, rate: float, dof: float = np.inf) -> None:
@@ -79,7 +77,6 @@ class DriftWindows:
             rows: (n, COLUMNS) divided by the noise; zero for a joint that says nothing.
             error: (n,) reading less reference, likewise.
             moments: (n, k) what one standard deviation of each independent error of the known moments adds, likewise.
-
         """
         product = rows[:, :, None] * np.concatenate([rows, error[:, None], moments], axis=1)[:, None, :]
         position = self.count % self._size
@@ -160,7 +157,6 @@ class DriftAlarm:
         gain_std, offset_std: standard errors of the changes.
         since: time of the first sample that it shows in, s.
         time: when the alarm was raised, s.
-
     """
 
     joint: str

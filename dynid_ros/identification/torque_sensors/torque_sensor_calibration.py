@@ -70,7 +70,6 @@ class TorqueSensorCalibration:
     Raises:
         IdentificationError: a mass that is not positive, a centre without a mass, moments of another robot, a range
             that is none.
-
     """
 
     robot: RobotModel
@@ -120,7 +119,6 @@ class TorqueSensorCalibration:
             IdentificationError: recordings that the settings ask for are missing; no dwells; no joint moved; the mass
                 is not seen in the readings; gains outside the range. What the data do not determine is no error: the
                 result says so.
-
         """
         plain, loaded = _several(recordings), _several(with_mass)
         self._check_given(plain, loaded)
@@ -138,7 +136,6 @@ class TorqueSensorCalibration:
 
         Raises:
             IdentificationError: as `fit`.
-
         """
         loaded = np.asarray(loaded, bool)
         self._check_given(np.flatnonzero(~loaded), np.flatnonzero(loaded))

@@ -44,7 +44,6 @@ class TorqueSensorFit:
         residual: (M, n) reading less model, NaN where nothing was read or it was left out.
         noise: standard deviation of a row by joint and kind, in readings.
         left_out: (n,) number of pairs of dwells whose friction was not what their approaches say.
-
     """
 
     values: NDArray
@@ -260,7 +259,6 @@ class NullDirection:
 
     Attributes:
         changes: by unknown, how much it changes; the first by 1.
-
     """
 
     changes: dict[str, float]

@@ -29,7 +29,6 @@ class ReferenceMass:
 
     Raises:
         IdentificationError: a mass that is not positive, or a centre that is not three numbers.
-
     """
 
     mass: float
@@ -134,7 +133,6 @@ class TorqueSensorModel:
         mass: what was attached, or None.
         known: moments, or None.
         positions: whether c and o are unknown.
-
     """
 
     robot: RobotModel

@@ -40,7 +40,6 @@ class NoiseLearner:
 
     Attributes:
         noise: (n,) infinite until it is known.
-
     """
 
     def __init__(self, n_joints: int, needed: int, given: ArrayLike | None = None) -> None:
@@ -83,7 +82,6 @@ class SampleStream:
         joint_names: n joints.
         rules: what counts as static and as slow.
         slow: whether slow motion counts.
-
     """
 
     def __init__(self, joint_names: Sequence[str], rules: SampleRules, slow: bool = False) -> None:
@@ -155,7 +153,6 @@ class TorqueSensorObserver:
 
     Raises:
         IdentificationError: a setting that makes no sense, or moments of another robot.
-
     """
 
     def __init__(
@@ -244,7 +241,6 @@ class TorqueSensorObserver:
 
         Raises:
             IdentificationError: none is told.
-
         """
         std = self.standard_errors
         known = np.stack([np.isfinite(self.gain), std[:, 1] < UNKNOWN / 2], axis=1)

@@ -41,7 +41,6 @@ class TorqueSensorResult:
         sources: recordings.
         settings: of the calibration.
         remarks: what to know, one sentence each.
-
     """
 
     model: TorqueSensorModel
@@ -251,7 +250,6 @@ class TorqueSensorResult:
         Args:
             path: of the file.
             arm: content of an `identified.yaml` that the sensors are added to; None: a file of the sensors alone.
-
         """
         document = self.document()
         if arm is not None:

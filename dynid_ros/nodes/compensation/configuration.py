@@ -130,7 +130,6 @@ class CompensationModel:
 
     Attributes:
         robot: name of the robot whose model was read last; empty: none.
-
     """
 
     def __init__(self, node: LifecycleNode, settings: SimpleNamespace, changed: Callable[[], None]) -> None:
@@ -186,7 +185,6 @@ def make_loop(
 
     Raises:
         ControlError: parameters, or a controller, that do not fit.
-
     """
     answer = controller.answer()
     commands = _commands(node, settings, joints, answer)

@@ -38,7 +38,6 @@ class CompensationController:
         watch: of its lifecycle; None without a name.
         position: watch of the position controller beside it; None: there is none.
         output: what it puts out, where a loop is configured and the controller reports it.
-
     """
 
     def __init__(
@@ -112,7 +111,6 @@ class CompensationController:
 
         Raises:
             ControlError: it did not answer.
-
         """
         if self._settings.unchecked_controller and self._problem:
             return None
@@ -147,7 +145,6 @@ class CompensationController:
 
         Raises:
             ControlError: it is another than before, or what it keeps of others' commands would spoil these.
-
         """
         if other_controller := self.other_controller:
             raise ControlError(f"cannot enable: {other_controller}")

@@ -65,7 +65,6 @@ class JointStateInput:
         heard: when the last one came, or when it began to be listened for, s of the monotonic clock.
         states: that came; may be set back.
         longest_gap: between two that came, s.
-
     """
 
     def __init__(self, node: Node, joint_names: Sequence[str], on_message: Callable[[JointState], None]) -> None:
@@ -133,7 +132,6 @@ class Listener:
     Attributes:
         problem: what is wrong with what came last; empty: nothing.
         refused: number of messages refused.
-
     """
 
     def __init__(self, node: Node, kind: type, topic: str, act: Callable[[Any], None], qos: QoSProfile | int) -> None:
@@ -162,7 +160,6 @@ class CompensationLinks(Listener):
 
     Raises:
         ControlError: a largest deflection that lets none pass.
-
     """
 
     def __init__(
@@ -302,7 +299,6 @@ class CompensationLoad(Listener):
 
         Raises:
             ControlError: model or load cannot be.
-
         """
         if self._compensator.at_rest:
             if self._waiting is not None:
@@ -315,7 +311,6 @@ class CompensationLoad(Listener):
 
         Raises:
             ControlError: the model does not fit, or cannot be; the one in force stays.
-
         """
         if gravity.load is None:
             gravity = gravity.carrying(self.load)

@@ -130,7 +130,6 @@ class CompensationLoop:
 
         Raises:
             ControlError: somebody else publishes there, or nobody listens: a torque would step for the one who comes.
-
         """
         topic = self.commands.topic
         if not self.has_listener or topic.others:

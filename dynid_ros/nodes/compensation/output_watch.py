@@ -84,7 +84,6 @@ class ControllerOutput:
 
     Attributes:
         problem: how the torques that act differ from those that were sent; empty: they do not, or nobody knows.
-
     """
 
     def __init__(self, node: Node, controller: str, joints: JointSettings, controlled: Sequence[str]) -> None:

@@ -34,7 +34,6 @@ class ActingTorque:
 
     Raises:
         ControlError: an effort convention that is none of `CONVENTIONS`.
-
     """
 
     def __init__(
@@ -66,7 +65,6 @@ class ActingTorque:
 
         Raises:
             ControlError: the controller is active, and nobody knows what it holds.
-
         """
         self.remark = ""
         if self._output is not None and (effort := self._output.effort(now)) is not None:
@@ -235,7 +233,6 @@ def command_order(joints: Sequence[str], controller_joints: Sequence[str]) -> li
 
     Raises:
         ControlError: the controller has a joint that the model does not know, or has it twice.
-
     """
     names = list(controller_joints) or list(joints)
     unknown = [name for name in names if name not in joints]

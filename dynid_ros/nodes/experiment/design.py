@@ -160,7 +160,6 @@ class Design:
 
         Raises:
             DynidError: there is none that is safe.
-
         """
         experiment = self.experiment()
         if isinstance(experiment, FourierExcitation):
@@ -182,7 +181,6 @@ class Design:
 
         Raises:
             DynidError: a setting makes no sense; named as the parameter is.
-
         """
         settings, kind = self.settings, self.settings.motion
         kinds = (*KINDS, FLEXIBLE, FILE)
@@ -275,7 +273,6 @@ def controller_joints(settings: SimpleNamespace, joint_names: tuple[str, ...]) -
 
     Raises:
         DynidError: other joints than the model's.
-
     """
     given = tuple(_given(settings.controller_joints))
     if not given:

@@ -25,7 +25,6 @@ class Safety:
 
     Raises:
         DynidError: a limit is neither in the URDF nor given, or a setting makes no sense; named as the parameter is.
-
     """
 
     def __init__(self, robot: RobotModel, settings: SimpleNamespace) -> None:
@@ -59,7 +58,6 @@ class Safety:
 
         Raises:
             TrajectoryError: says where it does not.
-
         """
         check_limits(motion, self.limits)
         self._room.check(motion)
@@ -69,7 +67,6 @@ class Safety:
 
         Raises:
             TrajectoryError: says why not.
-
         """
         try:
             self.check(move(self.limits.joint_names, measured, measured, 1.0))

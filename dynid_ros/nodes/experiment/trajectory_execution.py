@@ -56,7 +56,6 @@ def trajectory_message(
         joint_names: as the controller has them.
         delay: time from the arrival of the message to the first sample, s; negative: it is past.
         lead: s; 0: the controller goes on with the motion where that is to be, whatever its own beginning is.
-
     """
     ordered = trajectory.select(joint_names)
     first = min(max(lead - delay, 0.0), ordered.duration)

@@ -36,7 +36,6 @@ class MotionController:
 
     Attributes:
         name: of the controller's node; empty: there is none that can be asked.
-
     """
 
     def __init__(self, node: Node, settings: SimpleNamespace, interrupt: Callable[[str], None]) -> None:
@@ -152,7 +151,6 @@ class EffortWatch:
 
     Raises:
         DynidError: a limit that is not positive, another number of them, or a negative or infinite grace.
-
     """
 
     def __init__(self, limits: MotionLimits, effort_limit: ArrayLike, grace: float) -> None:
@@ -176,7 +174,6 @@ class EffortWatch:
 
         Raises:
             DynidError: names the joint whose effort has been above its limit for longer than the grace.
-
         """
         high = np.abs(effort) > self._limit
         self._since = np.where(high, np.where(np.isnan(self._since), now, self._since), np.nan)

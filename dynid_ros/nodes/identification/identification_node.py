@@ -97,7 +97,6 @@ class IdentificationNode(Node):
 
     Raises:
         DynidError: a setting that makes no sense.
-
     """
 
     def __init__(

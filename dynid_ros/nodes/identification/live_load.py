@@ -41,7 +41,6 @@ class LoadPublisher:
 
     Attributes:
         mass: kg, as published last; None: nothing was.
-
     """
 
     def __init__(self, node: Node, topic: str, frame: str, *, largest_error: float, smallest_load: float) -> None:
@@ -106,7 +105,6 @@ class SampleMeans:
     Attributes:
         period: between samples, s; NaN until it is learnt, from samples that are not used.
         missing: samples that the clock says there were, but did not come.
-
     """
 
     def __init__(self, highest_rate: float) -> None:

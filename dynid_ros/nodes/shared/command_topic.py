@@ -24,7 +24,6 @@ class CommandTopic:
 
     Attributes:
         name: full name of the topic.
-
     """
 
     def __init__(self, node: Node, kind: type, topic: str, qos: QoSProfile | int) -> None:

@@ -54,7 +54,6 @@ class ControllerWatch:
         activated: when it was seen to be activated, s of the monotonic clock; None: not yet.
         transitioned: likewise when it was activated or deactivated.
         had_goal: whether its action has accepted a goal since it was configured, as far as the middleware says.
-
     """
 
     def __init__(
@@ -155,7 +154,6 @@ class ControllerAnswer:
             `on_activate`).
         interpolates_from_desired: a new trajectory begins at the last command, not at the measured pose.
         restores_last_command: once activated it goes to the position that was commanded last, not to the measured one.
-
     """
 
     name: str
@@ -233,7 +231,6 @@ class ControllerQuery:
 
         Raises:
             ControlError: it is not there, does not answer, or is a controller of another kind.
-
         """
         if self._answer is None or self._problem:
             raise ControlError(f"{self._problem}; start it (ros2 control list_controllers), then configure again")

@@ -42,7 +42,6 @@ class Diagnostics:
         status: makes the status; an exception in it is reported, and ends no node that holds an arm.
         what: tells two of one node apart.
         hardware: name of the robot, or what returns it where it comes later.
-
     """
 
     def __init__(

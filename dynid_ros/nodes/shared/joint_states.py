@@ -53,7 +53,6 @@ class JointOrder:
 
         Raises:
             DynidError: a joint is missing or listed twice, the field is empty or short, or a value is not finite.
-
         """
         if message.name != self._names:
             self._find(list(message.name))
@@ -98,7 +97,6 @@ class TorqueSamples:
         refused: number of joint states that were of no use.
         start: stamp of time 0, ns; None: none has come.
         was_set_back: whether the clock was set back before the last sample.
-
     """
 
     def __init__(
@@ -118,7 +116,6 @@ class TorqueSamples:
         Args:
             message: the joint state.
             received: time of reception, ns, which counts where it has no stamp.
-
         """
         if not self._order.concerns(message):
             return None

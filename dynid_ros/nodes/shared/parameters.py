@@ -81,7 +81,6 @@ def coerced(default: Any, given: Any) -> Any:
 
     Raises:
         ValueError: it is no such thing; the message says what is.
-
     """
     if isinstance(default, list):
         values = [given] if isinstance(given, (bool, int, float, str)) else list(given)
@@ -103,7 +102,6 @@ def declare(node: Node, parameters: Sequence[NodeParameter]) -> SimpleNamespace:
     Raises:
         DynidError: a value given from outside is not of the default's kind (see `coerced`), or is to be a topic and
             cannot be, or is that of another parameter.
-
     """
     values = SimpleNamespace()
     topics: dict[str, str] = {}

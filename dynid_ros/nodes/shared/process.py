@@ -113,7 +113,6 @@ class UndisturbedNode(Protocol):
 
     Attributes:
         steady: does that work.
-
     """
 
     steady: SteadyThread
@@ -144,7 +143,6 @@ def run_undisturbed(
         turn: called again and again in the thread; raises what ends the process.
         wake: ends a wait of `turn` that is not the executor's.
         interruptible: signals interrupt `make_node`, which may wait for something.
-
     """
     ending: list[int] = []
     numbers = (signal.SIGINT, signal.SIGTERM)

@@ -34,7 +34,6 @@ def robot_description(node: Node, value: str, timeout: float = math.inf) -> str:
 
     Raises:
         DynidError: the file does not exist, or nothing, or no URDF, was published within `timeout` seconds.
-
     """
     if value:
         try:
@@ -66,7 +65,6 @@ def described(text: str, topic: str) -> str:
 
     Raises:
         DynidError: it is something else; a path is for whoever starts this node to give, not for a publisher.
-
     """
     if not is_urdf_text(text):
         raise DynidError(f"topic '{topic}' says '{text[:100]}', which is no URDF; expected its text, <robot …")
@@ -78,7 +76,6 @@ def robot_model(node: Node, settings: SimpleNamespace, timeout: float = math.inf
 
     Raises:
         DynidError: no URDF, or one that makes no serial arm.
-
     """
     text = robot_description(node, settings.robot_description, timeout)
     from dynid_ros.model.flange import arm_from_urdf  # noqa: PLC0415 - gravity compensation has a tip in its file

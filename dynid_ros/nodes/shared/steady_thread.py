@@ -33,7 +33,6 @@ class SteadyThread:
 
     Attributes:
         failure: what `action` raised; None: nothing.
-
     """
 
     def __init__(self, node: Node, action: Callable[[], None], period: float) -> None:

@@ -28,7 +28,6 @@ def require_topic(node: Node, topic: str, what: str) -> None:
 
     Raises:
         DynidError: ROS 2 allows no such name.
-
     """
     try:
         node.resolve_topic_name(topic)
@@ -93,7 +92,6 @@ class RawSubscription:
         lost: messages that the middleware reports as lost, up to the last `update`, or that a full queue pushed out.
         problem: why there is no subscription although there are publishers, else empty.
         kept: the latched messages, serialised.
-
     """
 
     def __init__(

@@ -43,7 +43,6 @@ class SimulatorCamera:
 
     Raises:
         DynidError: parameters that make no sense.
-
     """
 
     def __init__(self, node: Node, settings: SimpleNamespace, arm: SimulatedArm) -> None:
@@ -106,7 +105,6 @@ def camera_of(settings: SimpleNamespace) -> Camera:
 
     Raises:
         DynidError: parameters that make no sense.
-
     """
     if len(settings.base_in_camera) != 6 or not np.isfinite(settings.base_in_camera).all():
         raise DynidError(f"Parameter 'base_in_camera' is {list(settings.base_in_camera)}; expected 6 finite numbers")

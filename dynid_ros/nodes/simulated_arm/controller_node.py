@@ -98,7 +98,6 @@ def trajectory_settings(values: Mapping, joints: Sequence[str]) -> TrajectorySet
 
     Raises:
         DynidError: one that the controller does not take.
-
     """
     made = TrajectorySettings(
         **{name.removeprefix("constraints."): values[name] for name in (*FIXED, *CHANGEABLE)},
@@ -136,7 +135,6 @@ class ControllerNode:
         changed: called with all values where one of `changeable` is set; what it raises refuses.
         changeable: names of parameters that are not read-only.
         goals: whether it takes action goals, and publishes how they stand.
-
     """
 
     def __init__(

@@ -30,7 +30,6 @@ def trajectory_points(message: JointTrajectory) -> TrajectoryPoints:
 
     Raises:
         TrajectoryError: a point lacks values that it or other points have; names the point.
-
     """
     values: list[Any] = []
     n = len(message.joint_names)
@@ -59,7 +58,6 @@ class Controllers:
 
     Raises:
         DynidError: `controller_joints` are not the arm's, or settings that a controller does not take.
-
     """
 
     def __init__(

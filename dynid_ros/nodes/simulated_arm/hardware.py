@@ -125,7 +125,6 @@ def with_hardware(urdf: str, robot: RobotModel, interfaces: tuple[str, ...] = ("
 
     Raises:
         DynidError: the URDF has one already.
-
     """
     root = ET.fromstring(urdf)
     if root.find("ros2_control") is not None:
@@ -270,7 +269,6 @@ def load_of(settings: SimpleNamespace) -> NDArray:
 
     Raises:
         DynidError: a list of another length.
-
     """
     for name, length in (("load_center", 3), ("load_inertia", 6)):
         if len(getattr(settings, name)) != length:

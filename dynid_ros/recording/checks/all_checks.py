@@ -36,7 +36,6 @@ def check(
 
     Raises:
         RecordingError: a joint of the robot is not in a recording.
-
     """
     recordings = [recording] if isinstance(recording, Recording) else list(recording)
     if robot is not None:

@@ -201,7 +201,6 @@ def check_wrench(
         recording: of the joints that it was recorded with.
         where: the file and the topic.
         sensor_range: (6,) largest reading on either side, N and N m; None: not known.
-
     """
     values = np.hstack([series.force, series.torque])
     good = np.isfinite(values).all(axis=1) & np.isfinite(series.time)
@@ -255,7 +254,6 @@ def require_sound(
 
     Raises:
         RecordingError: the first error of `check_wrench`.
-
     """
     for finding in check_wrench(series, recording, where, sensor_range):
         if finding.severity == "error":

@@ -48,7 +48,6 @@ def check_effort(recordings: Sequence[Recording], robot: RobotModel) -> Iterator
     Args:
         recordings: of one robot and one driver, with the joints in the robot's order.
         robot: with the inertial parameters of its URDF; masses wrong by a factor of two pass.
-
     """
     parts = [_terms(part, robot) for part in recordings if part.n_samples >= MINIMUM_SAMPLES]
     if not parts:
@@ -177,7 +176,6 @@ class GravitySigns:
 
     Attributes:
         as_recorded: (n,) 1 where a torque follows gravity, -1 where it opposes it, 0 where gravity does not show.
-
     """
 
     def __init__(self, robot: RobotModel, samples: MotionSamples, terms: Terms):
@@ -199,7 +197,6 @@ class GravitySigns:
         Args:
             equations: of a model whose friction brakes.
             given: their fit to the torques as recorded.
-
         """
         follows = self.as_recorded > 0
         if not np.any(follows) or np.any(self.as_recorded < 0):

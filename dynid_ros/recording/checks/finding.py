@@ -71,7 +71,6 @@ class Finding:
         message: what was found.
         fix: the way out.
         kind: name of this kind of fault, as in docs/checks.md.
-
     """
 
     severity: Severity
@@ -100,7 +99,6 @@ class Explanation:
         fix: the way out.
         joints: names of the joints it is about; none: all.
         severity: of the finding.
-
     """
 
     kind: Kind

@@ -171,7 +171,6 @@ class _Search:
         terms: of the model.
         samples: of the recording.
         prismatic: (n,) which joints are.
-
     """
 
     def __init__(self, terms: Terms, samples: MotionSamples, prismatic: NDArray):

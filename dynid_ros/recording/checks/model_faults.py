@@ -247,7 +247,6 @@ def check_model(
         recordings: with the joints in the robot's order.
         robot: the arm as it is mounted.
         undecided: gets what the recordings leave undecided; None: nobody asks.
-
     """
     source = ", ".join(part.source for part in recordings)
     effort = list(check_effort(recordings, robot))

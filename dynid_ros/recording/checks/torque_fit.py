@@ -46,7 +46,6 @@ class Stretch:
         position, velocity, acceleration: low-passed.
         torque, direction: low-passed less; direction is the sign of the velocity.
         kept: the samples to use, without the ends that the low-pass spoils.
-
     """
 
     part: int
@@ -71,7 +70,6 @@ class MotionSamples:
         position, velocity, acceleration, torque, direction: (M, n); see `Stretch`. A torque that was not recorded is 0.
         alive: (M, n) True where the torque is neither missing nor a constant.
         moving: (M, n) True where it is alive and friction is not that of rest.
-
     """
 
     def __init__(self, uniform: Mapping[int, Resampled], stretches: Sequence[Stretch], bandwidth: float):
@@ -162,7 +160,6 @@ def _uniform(recording: Recording) -> Resampled:
 
     Raises:
         RecordingError: too few samples without a gap.
-
     """
     torque = np.where(np.isfinite(recording.torque).any(axis=0), recording.torque, 0.0)
     values = np.hstack([recording.position, torque])
@@ -220,7 +217,6 @@ class Terms:
         rigid: (M, n, p) for parameters of any sign, shared by the joints.
         drive: (M, n, k) for coefficients that are not negative, each joint its own: friction brakes, rotors have mass.
         moving: (M, n) rows to use.
-
     """
 
     rigid: NDArray
@@ -240,7 +236,6 @@ class TorqueFit:
         offset: (n,) N m.
         drive: (n, k) coefficients of the drive.
         rigid: (p,) parameters.
-
     """
 
     rms: NDArray
@@ -269,7 +264,6 @@ class TorqueEquations:
         terms: of the model.
         torque: (M, n) N m, one column per channel.
         prismatic: (n,) which joints are.
-
     """
 
     def __init__(self, terms: Terms, torque: NDArray, prismatic: NDArray):
@@ -366,7 +360,6 @@ class TorqueModel:
     Args:
         robot: the arm.
         braking: friction can only brake; False where the recording shows that what looks like friction pushes.
-
     """
 
     def __init__(self, robot: RobotModel, braking: bool = True):
