@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.errors import TrajectoryError
-from dynid_ros.excitation.d_optimal import condition_number, log_determinant, rank, whitening_axes
 from dynid_ros.excitation.experiment import GuardedExperiment, TrajectoryPlan, require
 from dynid_ros.excitation.tool_rotation import ToolRotation, paced, tool_axes, wrist_joints, wrist_rates
+from dynid_ros.information.criteria import condition_number, log_determinant, rank, whitening_axes
 from dynid_ros.model import RobotModel
 from dynid_ros.model.base_parameters import LINK_PARAMETERS, BaseParameters
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK, STATIC

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.errors import TrajectoryError
-from dynid_ros.excitation.d_optimal import condition_number, d_optimal, log_determinant, rank, whitening_axes
 from dynid_ros.excitation.experiment import DOWN, POSES, UP, GuardedExperiment, TrajectoryPlan, require
+from dynid_ros.information.criteria import condition_number, d_optimal, log_determinant, rank, whitening_axes
 from dynid_ros.model import GravityModel, RobotModel
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK, STATIC
 from dynid_ros.trajectories.limits import MotionLimits, per_joint

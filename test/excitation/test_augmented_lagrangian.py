@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dynid_ros.excitation.augmented_lagrangian import rounds
+from dynid_ros.excitation.fourier_search import rounds
 
 
 class Nearest:

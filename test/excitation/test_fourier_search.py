@@ -5,9 +5,8 @@ import planar_arm
 import pytest
 
 from dynid_ros.excitation import fourier_search as motion_search
-from dynid_ros.excitation.augmented_lagrangian import Iterate
 from dynid_ros.excitation.fourier_problem import MotionRoom
-from dynid_ros.excitation.fourier_search import PART, PATIENCE, SHARPNESS, MotionSearch, RandomFourier
+from dynid_ros.excitation.fourier_search import PART, PATIENCE, SHARPNESS, Iterate, MotionSearch, RandomFourier
 from dynid_ros.information.criteria import CRITERIA
 from dynid_ros.information.torque_information import TorqueInformation
 from dynid_ros.model import RobotModel

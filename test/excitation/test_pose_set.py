@@ -10,8 +10,8 @@ from mujoco_room import DEMO_ARM, check_demo_arm
 from pinocchio_arm import PinocchioArm
 
 from dynid_ros.errors import TrajectoryError
-from dynid_ros.excitation.d_optimal import log_determinant, whitening_axes
 from dynid_ros.excitation.pose_set import PoseSet, length, visiting_order
+from dynid_ros.information.criteria import log_determinant, whitening_axes
 from dynid_ros.model import RobotModel
 from dynid_ros.trajectories import MotionLimits, Trajectory, Workspace, check_limits, check_start
 

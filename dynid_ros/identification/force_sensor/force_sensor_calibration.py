@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import f as f_distribution
 
 from dynid_ros.errors import IdentificationError
+from dynid_ros.estimation.estimate import jackknife_covariance
 from dynid_ros.estimation.identifiability import RANK_TOLERANCE
-from dynid_ros.estimation.jackknife import jackknife_covariance
 from dynid_ros.estimation.least_squares import LeastSquaresFit, solve, solve_grouped
 from dynid_ros.identification.force_sensor.force_sensor_result import ForceSensorResult
 from dynid_ros.identification.force_sensor.static_readings import (

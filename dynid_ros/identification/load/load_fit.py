@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.estimation.covariance import KnownColumns, clustered_covariance, known_errors, known_sides
-from dynid_ros.estimation.estimate import BaseEstimate
-from dynid_ros.estimation.jackknife import jackknife_covariance
+from dynid_ros.estimation.estimate import BaseEstimate, jackknife_covariance
 from dynid_ros.estimation.least_squares import MINIMUM_DOF, LeastSquaresFit, solve_grouped, without_rounding
 from dynid_ros.estimation.normal_equations import Columns, WeightedProblem
 from dynid_ros.identification.equations import Equations

@@ -5,7 +5,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from dynid_ros.excitation.d_optimal import condition_number, d_optimal, log_determinant, rank, whitening_axes
+from dynid_ros.information.criteria import condition_number, d_optimal, log_determinant, rank, whitening_axes
 
 
 @pytest.mark.parametrize("seed", range(12))
