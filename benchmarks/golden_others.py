@@ -338,7 +338,7 @@ def real_arms() -> Iterator[Case]:
         coupled = [("joint_5", "joint_6")] if name == "staubli_tx40" else []
         result = LinkIdentification(robot, coupled=coupled).fit(recording.slice(slice(0, half)))
         found = of_links(result, recording.slice(slice(half, None)))
-        findings = of_findings(recording, robot)
+        findings = [finding.replace(recording.source, name) for finding in of_findings(recording, robot)]
         yield name, {"recording": recording}, {"findings": findings, "links": found}
 
 
