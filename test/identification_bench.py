@@ -1,12 +1,11 @@
 """An identification node in a thread of its own, and a client that talks to it over DDS."""
 
-import threading
 import time
 from collections.abc import Callable
 
 import rclpy
 import yaml
-from rclpy.executors import SingleThreadedExecutor
+from node_threads import SpinThread
 from rclpy.node import Node
 from std_msgs.msg import String
 from std_srvs.srv import Trigger
@@ -24,14 +23,10 @@ class IdentificationBench:
         rclpy.init(args=["--ros-args", *arguments])
         self.node, self.client = make_node(), rclpy.create_node("client")
         self.caller = ServiceCaller(self.client)
-        self.executor = SingleThreadedExecutor()
-        self.executor.add_node(self.node)
-        self.thread = threading.Thread(target=self.executor.spin, daemon=True)
-        self.thread.start()
+        self.thread = SpinThread(self.node)
 
     def close(self) -> None:
-        self.executor.shutdown()
-        self.thread.join(TIMEOUT)
+        self.thread.close(TIMEOUT)
         for node in (self.node, self.client):
             node.destroy_node()
         rclpy.shutdown()

@@ -3,27 +3,51 @@
 import threading
 from typing import Any
 
+from rclpy.exceptions import InvalidHandle
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from waiting import START_TIME, wait
+
+
+class SpinThread:
+    """Spins nodes in one thread, which outlives what the test destroys from its own thread meanwhile.
+
+    An executor that meets such an entity on its way to the wait set raises and would never spin again.
+    """
+
+    def __init__(self, *nodes: Node):
+        self.executor = SingleThreadedExecutor()
+        for node in nodes:
+            self.executor.add_node(node)
+        self.closed = False
+        self.thread = threading.Thread(target=self._spin, daemon=True)
+        self.thread.start()
+
+    def _spin(self) -> None:
+        while not self.closed and self.executor.context.ok():
+            try:
+                self.executor.spin_once(timeout_sec=1.0)
+            except InvalidHandle:
+                continue
+
+    def close(self, timeout: float = 5.0) -> None:
+        """Spin no longer; the nodes are still there."""
+        self.closed = True
+        self.executor.wake()
+        self.thread.join(timeout)
+        self.executor.shutdown()
 
 
 class NodeThreads:
     """Spins each node in a thread of its own."""
 
     def __init__(self, *nodes: Node):
-        self.executors = [SingleThreadedExecutor() for _ in nodes]
-        self.threads = []
-        for executor, node in zip(self.executors, nodes, strict=True):
-            executor.add_node(node)
-            self.threads.append(threading.Thread(target=executor.spin, daemon=True))
-            self.threads[-1].start()
+        self.threads = [SpinThread(node) for node in nodes]
 
     def close(self) -> None:
         """Spin no longer; the nodes are still there."""
-        for executor, thread in zip(self.executors, self.threads, strict=True):
-            executor.shutdown()
-            thread.join(5.0)
+        for thread in self.threads:
+            thread.close()
 
 
 def call(node: Node, kind: type, name: str, request: Any = None) -> Any:

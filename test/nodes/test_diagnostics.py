@@ -16,7 +16,7 @@ pytest.importorskip("mujoco")
 
 import torque_sensor_bench as bench  # noqa: E402
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus  # noqa: E402
-from rclpy.executors import SingleThreadedExecutor  # noqa: E402
+from node_threads import SpinThread  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 from std_msgs.msg import Float64MultiArray  # noqa: E402
 from std_srvs.srv import Trigger  # noqa: E402
@@ -82,25 +82,21 @@ class Robot:
     def __init__(self, folder):
         arguments = [part for name, value in parameters(folder).items() for part in ("-p", f"{name}:={value}")]
         rclpy.init(args=["--ros-args", *arguments])
-        self.executor = SingleThreadedExecutor()
         self.nodes = {}
         for name in ["simulator", *NODES]:
             if name not in self.nodes:
                 self.nodes[name] = make(name)
-                self.executor.add_node(self.nodes[name])
         self.listener = rclpy.create_node("listener", use_global_arguments=False)
         self.statuses = defaultdict(list)
         self.listener.create_subscription(DiagnosticArray, "/diagnostics", self.on_diagnostics, 100)
-        self.thread = threading.Thread(target=self.executor.spin, daemon=True)
-        self.thread.start()
+        self.thread = SpinThread(*self.nodes.values())
 
     def on_diagnostics(self, message):
         for status in message.status:
             self.statuses[status.name].append(status)
 
     def close(self):
-        self.executor.shutdown()
-        self.thread.join(TIMEOUT)
+        self.thread.close(TIMEOUT)
         for node in [*self.nodes.values(), self.listener]:
             node.destroy_node()
         rclpy.shutdown()
@@ -250,7 +246,7 @@ def test_simulator_that_refuses_a_command(robot):
 def test_excitation_without_a_controller(robot):
     topic = robot.nodes["simulator"].resolve_topic_name(robot.nodes["simulator"].settings.trajectory_topic)
     found = [one for one in robot.nodes["simulator"].subscriptions if one.topic_name == topic]
-    robot.nodes["simulator"].destroy_subscription(found[0])
+    robot.thread.executor.create_task(robot.nodes["simulator"].destroy_subscription, found[0])
     status = robot.until("excitation", lambda status: status.level == WARN)
     assert f"no controller listens on '{topic}'" in status.message
 

@@ -229,8 +229,7 @@ def test_a_node_that_ends_while_it_designs_ends_soon(bench):
     bench = bench(**SEARCH)
     bench.later("design")
     wait(lambda: bench.state == "designing")
-    bench.threads.executors[1].shutdown()
-    bench.threads.threads[1].join(START_TIME)
+    bench.threads.threads[1].close(START_TIME)
     bench.node.destroy_node()
     assert not bench.node._work._background._thread.is_alive()
 
