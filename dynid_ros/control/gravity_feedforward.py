@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from dynid_ros.errors import ControlError, IdentifiedFileError
 from dynid_ros.identified.flexible_joints import springs_of
+from dynid_ros.identified.friction import own_angle_torque
 from dynid_ros.identified.gravity import gravity_moments
 from dynid_ros.identified.identified_file import check_same_robot, file_of, is_number, load_identified
 from dynid_ros.identified.load import carried_load
@@ -187,6 +188,7 @@ class LoadedGravity:
         load: that is carried; None: none was published.
         largest_load: largest mass of a load that is believed, kg.
         springs: between motors and links; None: rigid joints.
+        own_angles: torque (n,) that depends on each joint's own position, of counterbalances and cables; None: none.
 
     Attributes:
         load: as given.
@@ -208,6 +210,7 @@ class LoadedGravity:
         *,
         largest_load: float = math.inf,
         springs: JointSprings | None = None,
+        own_angles: Callable[[Sequence[float]], list[float]] | None = None,
     ) -> None:
         if load is not None and not load.mass <= largest_load:
             raise ControlError(
@@ -215,7 +218,7 @@ class LoadedGravity:
             )
         self.load = load
         self._largest_load = largest_load
-        self._springs = springs
+        self._springs, self._own_angles = springs, own_angles
         self.model = model
         self.arm_moments = np.asarray(moments, dtype=float)
         self._frames = frames or LoadFrames(model.robot)
@@ -230,13 +233,23 @@ class LoadedGravity:
             ControlError: the arm is too heavy for its springs.
         """
         if links is None and self._springs is not None:
-            return self._springs.settled(position, self._torque)
-        return self._torque(position if links is None else links)
+            torque = self._springs.settled(position, self._torque)
+        else:
+            torque = self._torque(position if links is None else links)
+        if self._own_angles is None:
+            return torque
+        return [gravity + own for gravity, own in zip(torque, self._own_angles(position), strict=True)]
 
     def carrying(self, load: CarriedLoad | None) -> LoadedGravity:
         """The same arm with another load; takes microseconds."""
         return LoadedGravity(
-            self.model, self.arm_moments, self._frames, load, largest_load=self._largest_load, springs=self._springs
+            self.model,
+            self.arm_moments,
+            self._frames,
+            load,
+            largest_load=self._largest_load,
+            springs=self._springs,
+            own_angles=self._own_angles,
         )
 
 
@@ -254,7 +267,8 @@ def load_gravity_torque(
     """Robot and its identified gravity torque, N m (N) from rad (m), both (n,) in the model's joint order.
 
     The torque is that of the arm and of the load in section `load`, where the file has one. Where it has a section
-    `flexible_joints`, positions are those of the motors, from which the links sag.
+    `flexible_joints`, positions are those of the motors, from which the links sag. Springs and harmonics of joints'
+    own angles, section `friction`, act at standstill as gravity does, and are in it.
 
     Args:
         model_file: `identified.yaml`.
@@ -281,7 +295,13 @@ def load_gravity_torque(
     check_same_robot(identified, robot)
     model = GravityModel(robot)
     springs = JointSprings.of_document(identified, robot.joint_names) if use_springs else None
-    arm = LoadedGravity(model, gravity_moments(identified, model), largest_load=largest_load, springs=springs)
+    arm = LoadedGravity(
+        model,
+        gravity_moments(identified, model),
+        largest_load=largest_load,
+        springs=springs,
+        own_angles=own_angle_torque(identified, robot.joint_names),
+    )
     if not use_load or identified.get("load") is None:
         return robot, arm
     try:

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid_ros.estimation.normal_equations import NormalEquations, WeightedProblem
+from dynid_ros.estimation.normal_equations import NormalEquations
 
 ROUNDING = 1e-12
 """Smallest squared error, in parts of the squared torque: less is rounding of the normal equations."""
 RIDGE = 1e-10
 """Ridge, in parts of a column's norm: terms that the samples do not distinguish share their effect."""
+
+
+KIND_FOLDS = 4
+"""Folds that leave out kinds of motion: where the joints are, and how they move there."""
+SHARES = {"parts": 0.34, "fast": 0.2, "slow": 0.13, "kinds": 0.33}
+"""What the folds of each sort count together."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,53 +33,56 @@ class Fold:
 
 
 def folds(factors: NormalEquations) -> list[Fold]:
-    """Five parts of each recording, left out at a time, and the fast samples predicted from the slow.
+    """Sorts of motion that are left out and predicted from all others; their shares sum to one.
 
-    Samples next to each other in time are correlated, so whole parts are left out: the same part of every recording,
-    since recordings often repeat each other. Fast motion says how the model extrapolates, which it will have to, and
-    counts as much as all the others.
+    Samples next to each other in time are correlated, so whole parts of the recordings are left out: the same part of
+    every recording, since recordings often repeat each other. They say how well the same motion is predicted; fast
+    samples from slow ones, slow ones from fast (where joints start and stop) and kinds of motion from others say how
+    the model extrapolates, which it will have to.
     """
     counts = factors.counts
-    groups = np.arange(len(counts))
+    groups, kinds = np.arange(len(counts)), len(counts) + np.arange(len(factors.kinds))
     owner = np.repeat(factors.parts, 2)
     present = [part for part in np.unique(owner) if counts[owner == part].sum()]
     if len(present) < 2:
         return []
-    found = [Fold(groups[owner != part], groups[owner == part], 0.5 / len(present)) for part in present]
+    sorts = {"parts": [(groups[owner != part], groups[owner == part]) for part in present]}
     slow, fast = groups[groups % 2 == 0], groups[groups % 2 == 1]
     if counts[slow].sum() and counts[fast].sum():
-        found.append(Fold(slow, fast, 0.5))
-    return found
+        sorts |= {"fast": [(slow, fast)], "slow": [(fast, slow)]}
+    if len(kinds) >= KIND_FOLDS:
+        number = np.arange(len(kinds)) % KIND_FOLDS
+        sorts["kinds"] = [(kinds[number != k], kinds[number == k]) for k in range(KIND_FOLDS)]
+    total = sum(SHARES[sort] for sort in sorts)
+    return [Fold(*pair, SHARES[sort] / len(pairs) / total) for sort, pairs in sorts.items() for pair in pairs]
 
 
 class FoldGrams:
     """Normal equations of every fold: quick to solve for any columns, and good enough to compare models.
 
     Args:
-        problem: with all columns of its factors.
+        factors: of all columns.
         noise: (n,) of each joint, N m.
     """
 
-    def __init__(self, problem: WeightedProblem, noise: NDArray):
-        self.problem, self.noise = problem, noise
-        self.folds = folds(problem.factors)
+    def __init__(self, factors: NormalEquations, noise: NDArray):
+        self.factors, self.noise = factors, noise
+        self.folds = folds(factors)
+        self._counts = np.array([factors.count(fold.test) for fold in self.folds])
+        self._shares = np.array([fold.share for fold in self.folds])
 
     @cached_property
-    def _train(self) -> list[tuple[NDArray, NDArray]]:
-        found = []
-        for fold in self.folds:
-            parts = [self.problem.gram(j, fold.train) for j in range(self.problem.n_joints)]
-            found.append(
-                (
-                    sum(p[0] / s**2 for p, s in zip(parts, self.noise, strict=True)),
-                    sum(p[1] / s**2 for p, s in zip(parts, self.noise, strict=True)),
-                )
-            )
-        return found
+    def _train(self) -> list[NDArray]:
+        """For each joint (F, k_j + 1, k_j + 1), over its noise squared."""
+        return [own / s**2 for own, s in zip(self._grams([fold.train for fold in self.folds]), self.noise, strict=True)]
 
     @cached_property
-    def _test(self) -> list[list[tuple[NDArray, NDArray, float]]]:
-        return [[self.problem.gram(j, fold.test) for j in range(self.problem.n_joints)] for fold in self.folds]
+    def _test(self) -> list[NDArray]:
+        """For each joint (F, k_j + 1, k_j + 1)."""
+        return self._grams([fold.test for fold in self.folds])
+
+    def _grams(self, parts: Sequence[NDArray]) -> list[NDArray]:
+        return [np.array([self.factors.gram_sum(j, groups) for groups in parts]) for j in range(len(self.noise))]
 
     def losses(self, chosen: NDArray, penalty: NDArray, center: NDArray, nonnegative: NDArray) -> NDArray:
         """(F, n) mean squared prediction error over noise squared, per fold and joint.
@@ -83,39 +93,52 @@ class FoldGrams:
             center: (k,) where the penalty draws to.
             nonnegative: (k,) bool, coefficients that cannot be negative: they are left out where they would be.
         """
-        square = np.ix_(chosen, chosen)
+        place = np.full(int(max(map(np.max, self.factors.columns.of_joint))) + 1, -1)
+        place[chosen] = np.arange(len(chosen))
+        own = [np.flatnonzero(place[columns] >= 0) for columns in self.factors.columns.of_joint]
+        places = [place[columns[kept]] for columns, kept in zip(self.factors.columns.of_joint, own, strict=True)]
+        normal = np.repeat(penalty[None], len(self.folds), axis=0)
+        right = np.repeat((penalty @ center)[None], len(self.folds), axis=0)
+        for kept, there, gram in zip(own, places, self._train, strict=True):
+            normal[:, there[:, None], there] += gram[:, kept[:, None], kept]
+            right[:, there] += gram[:, kept, -1]
+        x = _solve(normal, right, nonnegative)
         table = []
-        for fold, (matrix, right), tests in zip(self.folds, self._train, self._test, strict=True):
-            normal = matrix[square] + penalty
-            x = _solve(normal, right[chosen] + penalty @ center, nonnegative)
-            count = self.problem.count(fold.test)
-            table.append(
-                [
-                    max(x @ gram[square] @ x - 2 * x @ moment[chosen] + power, ROUNDING * power) / (count * s**2)
-                    for (gram, moment, power), s in zip(tests, self.noise, strict=True)
-                ]
-            )
-        return np.array(table)
+        for kept, there, gram, s in zip(own, places, self._test, self.noise, strict=True):
+            part, power = x[:, there], gram[:, -1, -1]
+            fitted = np.einsum("fi,fij,fj->f", part, gram[:, kept[:, None], kept], part, optimize=True)
+            squares = fitted - 2 * np.einsum("fi,fi->f", part, gram[:, kept, -1]) + power
+            table.append(np.maximum(squares, ROUNDING * power) / (self._counts * s**2))
+        return np.transpose(table)
 
-    def loss(self, chosen: NDArray, penalty: NDArray, center: NDArray, nonnegative: NDArray) -> float:
-        """One number: the mean over joints of the logarithm of the mean over folds.
+    def mean(self, losses: NDArray) -> float:
+        """One number of losses (F, n): the mean over joints of the logarithm of the mean over folds.
 
         The logarithm lets each joint count alike, however badly its noise is known.
         """
-        shares = np.array([fold.share for fold in self.folds])
-        means = shares @ self.losses(chosen, penalty, center, nonnegative) / shares.sum()
-        return float(np.mean(np.log(np.maximum(means, 1e-300))))
+        return float(np.mean(np.log(np.maximum(self._shares @ losses, 1e-300))))
+
+    def gain(self, losses: NDArray, other: NDArray) -> tuple[float, float]:
+        """By how much `other` (F, n) lowers the logarithms of the losses, summed over joints, and its standard error.
+
+        The error is that of the mean over folds, from how far they differ on the gain.
+        """
+        ratios = np.log(np.maximum(losses, 1e-300) / np.maximum(other, 1e-300)).sum(axis=1)
+        mean = self._shares @ ratios
+        error = np.sqrt(self._shares @ (ratios - mean) ** 2 / max(len(ratios) - 1, 1))
+        return (self.mean(losses) - self.mean(other)) * losses.shape[1], float(error)
 
 
 def _solve(normal: NDArray, right: NDArray, nonnegative: NDArray) -> NDArray:
-    """Solution (k,) of the normal equations, without the columns whose coefficients would have the wrong sign."""
-    scale = np.sqrt(np.maximum(np.diag(normal), np.finfo(float).tiny))
-    scaled = normal / np.outer(scale, scale) + RIDGE * np.eye(len(right))
-    kept = np.ones(len(right), dtype=bool)
-    while True:
-        x = np.zeros(len(right))
-        x[kept] = np.linalg.solve(scaled[np.ix_(kept, kept)], (right / scale)[kept])
-        wrong = nonnegative & (x < 0)
-        if not wrong.any():
-            return x / scale
-        kept &= ~wrong
+    """Solutions (F, k) of normal equations (F, k, k), without columns whose coefficients would have the wrong sign."""
+    scale = np.sqrt(np.maximum(np.einsum("fkk->fk", normal), np.finfo(float).tiny))
+    scaled = normal / (scale[:, :, None] * scale[:, None, :]) + RIDGE * np.eye(right.shape[1])
+    target = right / scale
+    x = np.linalg.solve(scaled, target[..., None])[..., 0]
+    for fold in np.flatnonzero((nonnegative & (x < 0)).any(axis=1)):
+        kept = np.ones(right.shape[1], dtype=bool)
+        while (wrong := nonnegative & (x[fold] < 0)).any():
+            kept &= ~wrong
+            x[fold] = 0.0
+            x[fold, kept] = np.linalg.solve(scaled[fold][np.ix_(kept, kept)], target[fold, kept])
+    return x / scale

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Generic, Protocol, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -88,8 +88,11 @@ class Columns(Protocol):
 
     of_joint: list[NDArray]
 
-    def rows(self, q: NDArray, qd: NDArray, qdd: NDArray) -> list[NDArray]:
-        """For each channel the matrix (N, k_j) of a motion (N, n)."""
+    def memory(self, q: NDArray) -> Mapping[Any, NDArray]:
+        """What columns with a memory need to know (N,) of each of consecutive samples of positions (N, n)."""
+
+    def rows(self, q: NDArray, qd: NDArray, qdd: NDArray, memory: Any = None) -> list[NDArray]:
+        """For each channel the matrix (N, k_j) of a motion (N, n), which `memory` tells of."""
 
 
 AnyColumns = TypeVar("AnyColumns", bound=Columns)
@@ -140,8 +143,19 @@ class NormalEquations(GroupedNormalEquations, Generic[AnyColumns]):
         return np.sqrt(np.einsum("gkk->k", self.sums[joint])[:-1])
 
     def gram(self, group: int, joint: int) -> NDArray:
-        """[Y_j τ_j]ᵀ [Y_j τ_j], (k_j + 1, k_j + 1), of one group."""
-        return self.sums[joint][group]
+        """[Y_j τ_j]ᵀ [Y_j τ_j], (k_j + 1, k_j + 1), of one group; kinds of motion count on from the last group."""
+        beyond = group - len(self.counts)
+        return self.sums[joint][group] if beyond < 0 else self.kind_gram(self.kinds[beyond], joint)
+
+    def gram_sum(self, joint: int, groups: Sequence[int] | NDArray) -> NDArray:
+        """[Y_j τ_j]ᵀ [Y_j τ_j], (k_j + 1, k_j + 1), of several groups together; kinds of motion as of `gram`."""
+        width = self._widths[joint] + 1
+        return sum((self.gram(int(g), joint) for g in groups), np.zeros((width, width)))
+
+    def count(self, groups: Sequence[int] | NDArray) -> int:
+        """Samples in these groups; kinds of motion count on from the last group."""
+        kinds = [self._kinds[kind].counts[0] for kind in self.kinds]
+        return int(np.concatenate([self.counts, kinds]).astype(int)[np.asarray(groups, dtype=int)].sum())
 
 
 def _parts(recording: int, stretches: int) -> NDArray:
@@ -197,9 +211,13 @@ class WeightedProblem:
 
     def joint(self, joint: int, groups: Sequence[int] | NDArray | None = None) -> tuple[NDArray, NDArray]:
         """Matrix (r, k) and right-hand side (r,) of one joint, not weighted; groups None: all."""
-        factor = self.factors.factor(joint, groups)
+        own = np.append(self.kept[joint], -1)
+        if groups is None:
+            factor = self.factors.factor(joint)[:, own]
+        else:
+            factor = gram_factor(self.factors.gram_sum(joint, groups)[np.ix_(own, own)])
         matrix = np.zeros((len(factor), self.n_unknowns))
-        matrix[:, self.places[joint]] = factor[:, self.kept[joint]]
+        matrix[:, self.places[joint]] = factor[:, :-1]
         return matrix, factor[:, -1]
 
     def stacked(self, noise: NDArray, groups: Sequence[int] | NDArray | None = None) -> tuple[NDArray, NDArray]:
@@ -212,8 +230,7 @@ class WeightedProblem:
 
     def gram(self, joint: int, groups: Sequence[int] | NDArray) -> tuple[NDArray, NDArray, float]:
         """YᵀY (k, k), Yᵀτ (k,) and τᵀτ of one joint in these groups."""
-        width = len(self.factors.columns.of_joint[joint]) + 1
-        return self._embedded(joint, sum((self.factors.gram(g, joint) for g in groups), np.zeros((width, width))))
+        return self._embedded(joint, self.factors.gram_sum(joint, groups))
 
     def kind_gram(self, joint: int, kind: int) -> tuple[NDArray, NDArray]:
         """YᵀY (k, k) and Yᵀτ (k,) of one joint in one kind of motion."""
@@ -229,7 +246,7 @@ class WeightedProblem:
 
     def count(self, groups: Sequence[int] | NDArray | None = None) -> int:
         """Samples in these groups."""
-        return int(self.factors.counts.sum() if groups is None else self.factors.counts[list(groups)].sum())
+        return int(self.factors.counts.sum()) if groups is None else self.factors.count(groups)
 
     def residual_rms(self, x: ArrayLike, groups: Sequence[int] | NDArray | None = None) -> NDArray:
         """(..., n) RMS of τ − Y x per joint, N m, of one or several x (..., k)."""

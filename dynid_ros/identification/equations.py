@@ -17,6 +17,7 @@ from dynid_ros.identified.links import LinkModel
 from dynid_ros.identified.validation import Validation, validate_torque
 from dynid_ros.model import RobotModel
 from dynid_ros.model.arrays import blocks, joint_samples
+from dynid_ros.model.friction_terms import Memory
 from dynid_ros.model.link_columns import LinkColumns
 from dynid_ros.recording import Recording
 from dynid_ros.recording.uniform_motion import LinkSegment, LinkSignals
@@ -130,6 +131,7 @@ class MotionKinds:
 
 BLOCK_EDGES = 8
 """Samples in a block, in filter edges: both its edges are computed twice."""
+BOTH_WAYS = 0.1
 FAST = 0.6
 """Quantile of speed above which a sample is fast: to see how a model does beyond the speeds that it was fitted to."""
 
@@ -144,6 +146,8 @@ class LinkEquations(Equations[AnyColumns]):
     Attributes:
         n_samples: equations per joint after decimation.
         speed_rms: (n,) RMS velocity of each joint, rad/s or m/s.
+        travel: (n,) from its lowest to its highest position, rad or m.
+        reverses: (n,) whether it moves both ways.
 
     Raises:
         IdentificationError: nothing is left of a recording.
@@ -157,6 +161,10 @@ class LinkEquations(Equations[AnyColumns]):
         self._owner = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
         squares = sum(np.sum(part.motion.velocity**2, axis=0) for part in self.segments)
         self.speed_rms = np.sqrt(squares / sum(len(part.time) for part in self.segments))
+        ends = [(part.motion.position.min(axis=0), part.motion.position.max(axis=0)) for part in self.segments]
+        self.travel = np.max([high for _, high in ends], axis=0) - np.min([low for low, _ in ends], axis=0)
+        velocity = np.concatenate([part.motion.velocity for part in self.segments])
+        self.reverses = _both_ways(velocity, self.speed_rms)
         self._speed_unit = np.where(self.speed_rms > 0, self.speed_rms, 1.0)
         self._filters = [LowPass(signals.cutoff, part.rate) for part in self.segments]
         speeds = [self._speed(part, kept_rows(part, low)) for part, low in self._filtered()]
@@ -176,8 +184,9 @@ class LinkEquations(Equations[AnyColumns]):
         for owner, (part, low_pass) in zip(self._owner, self._filtered(), strict=True):
             kept = np.arange(len(part.time))[kept_rows(part, low_pass)]
             step = max(1, BLOCK_EDGES * low_pass.edge // low_pass.decimation)
+            memory = columns.memory(part.motion.position)
             for start in range(0, len(kept), step):
-                yield self._block(columns, int(owner), part, low_pass, kept[start : start + step])
+                yield self._block(columns, int(owner), part, low_pass, kept[start : start + step], memory=memory)
 
     @property
     def noise_factor(self) -> float:
@@ -197,7 +206,14 @@ class LinkEquations(Equations[AnyColumns]):
         return part.motion.position[rows], part.motion.velocity[rows]
 
     def _block(
-        self, columns: AnyColumns, recording: int, part: LinkSegment, low_pass: LowPass, kept: NDArray
+        self,
+        columns: AnyColumns,
+        recording: int,
+        part: LinkSegment,
+        low_pass: LowPass,
+        kept: NDArray,
+        *,
+        memory: Memory,
     ) -> EquationBlock:
         # Twice the edge, so that what a block does not see is below 1e-4 of a step there.
         first = max(0, kept[0] - 2 * low_pass.edge)
@@ -205,11 +221,18 @@ class LinkEquations(Equations[AnyColumns]):
         pieces = []
         for block in blocks(last - first):
             window = slice(first + block.start, min(first + block.stop, last))
-            pieces.append(columns.rows(*(x[window] for x in part.motion)))
+            before = {key: direction[window] for key, direction in memory.items()}
+            position, velocity, acceleration = (x[window] for x in part.motion)
+            pieces.append(columns.rows(position, velocity, acceleration, before))
         rows = [low_pass.filter(np.concatenate(joint))[kept - first] for joint in zip(*pieces, strict=True)]
         torque = low_pass.filter(part.torque[first:last])[kept - first]
         kind = self._kinds.of(*self._state(part, kept))
         return EquationBlock(recording, part.time[kept], self._speed(part, kept), kind, rows, torque)
+
+
+def _both_ways(velocity: NDArray, rms: NDArray) -> NDArray:
+    """(n,) whether velocities (N, n) have both signs, beyond a part of their RMS that noise or a filter may make."""
+    return (velocity.max(axis=0) > BOTH_WAYS * rms) & (velocity.min(axis=0) < -BOTH_WAYS * rms)
 
 
 def kept_rows(part: LinkSegment, low_pass: LowPass) -> slice:
@@ -229,6 +252,8 @@ class SampleEquations(Equations[AnyColumns]):
 
     Attributes:
         speed_rms: (n,) RMS velocity of each joint, rad/s or m/s.
+        travel: (n,) from its lowest to its highest position, rad or m.
+        reverses: (n,) whether it moves both ways.
 
     Raises:
         ModelError: arrays of unlike shapes.
@@ -262,14 +287,20 @@ class SampleEquations(Equations[AnyColumns]):
         position, velocity = self._samples[:2]
         self._kinds = MotionKinds([(position, velocity)]) if kinds else None
         self.speed_rms = np.sqrt(np.einsum("ij,ij->j", velocity, velocity) / size)
+        self.travel = np.ptp(position, axis=0)
+        self.reverses = _both_ways(velocity, self.speed_rms)
 
     def blocks(self, columns: AnyColumns) -> Iterator[EquationBlock]:
         """All equations, in flat memory; their times are their numbers."""
+        memory = columns.memory(self._samples[0])
         for window in blocks(self.sizes[0]):
             *motion, torque = (array[window] for array in self._samples)
             time = window.start + np.arange(len(torque))
             kind = None if self._kinds is None else self._kinds.of(*motion[:2])
-            yield EquationBlock(0, time, np.zeros(len(torque)), kind, columns.rows(*motion), torque)
+            before = {key: direction[window] for key, direction in memory.items()}
+            yield EquationBlock(
+                0, time, np.zeros(len(torque)), kind, columns.rows(motion[0], motion[1], motion[2], before), torque
+            )
 
 
 def compare(model: LinkModel, recording: Recording) -> tuple[NDArray, NDArray, NDArray]:
@@ -279,10 +310,10 @@ def compare(model: LinkModel, recording: Recording) -> tuple[NDArray, NDArray, N
         IdentificationError: no torque, or nothing is left of the recording.
     """
     robot = model.robot
-    columns = LinkColumns(robot, [(joint,) for joint in model.joints], model.friction.coupled)
+    columns = LinkColumns.of(robot, model.friction)
     # Columns of the friction terms are in the order of `columns`, which is that of the names.
     value = np.zeros(columns.size)
-    value[columns.chosen([0] * robot.n_joints)] = [*columns.base.project(model.parameters), *model.coefficients]
+    value[columns.chosen(columns.first)] = [*columns.base.project(model.parameters), *model.coefficients]
     equations: LinkEquations[LinkColumns] = LinkEquations(model.signals, [recording.select(robot.joint_names)])
     parts = list(equations.blocks(columns))
     predicted = [

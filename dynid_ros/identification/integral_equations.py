@@ -11,6 +11,7 @@ from dynid_ros.errors import IdentificationError
 from dynid_ros.identification.equations import EquationBlock, LinkEquations
 from dynid_ros.model import FrictionModel, RobotModel
 from dynid_ros.model.arrays import BLOCK, joint_samples
+from dynid_ros.model.friction_terms import Memory
 from dynid_ros.model.link_columns import LinkColumns
 
 # Torques integrated over windows, which need no acceleration (Atkeson, An and Hollerbach 1986, section 4.1.2).
@@ -76,12 +77,16 @@ def integral_blocks(
     weightless = RobotModel(robot.chain, gravity=np.zeros(3))
     starts = np.arange(0, len(q) - size + 1, hop)
     together = max(1, BLOCK // hop)
+    if friction is not None and friction.needs_load:
+        raise IdentificationError("Integral form: terms 'load' need accelerations, which it has not; leave them out")
+    memory = {} if friction is None else friction.memory(q)
     for first in range(0, len(starts), together):
         group = starts[first : first + together]
         part = slice(group[0], group[-1] + size)
         inside = group[:, None] - group[0] + np.arange(size)
-        momentum = _momentum(weightless, friction, q[part], qd[part])
-        rest = _rest(robot, weightless, friction, q[part], qd[part])
+        before = {key: direction[part] for key, direction in memory.items()}
+        momentum = _momentum(weightless, friction, q[part], qd[part], memory=before)
+        rest = _rest(robot, weightless, friction, q[part], qd[part], memory=before)
         regressor = np.einsum("l,wlnp->wnp", of_momentum, momentum[inside])
         regressor += np.einsum("l,wlnp->wnp", of_rest, rest[inside])
         yield regressor, np.einsum("l,wln->wn", of_rest, torque[part][inside])
@@ -110,24 +115,35 @@ def window_weights(size: int, step: float, weight: str) -> tuple[NDArray, NDArra
     raise IdentificationError(f"Integral form: weight is '{weight}'; expected 'constant' or 'hann'")
 
 
-def _momentum(weightless: RobotModel, friction: FrictionModel | None, q: NDArray, qd: NDArray) -> NDArray:
+def _momentum(
+    weightless: RobotModel, friction: FrictionModel | None, q: NDArray, qd: NDArray, *, memory: Memory
+) -> NDArray:
     """Regressor (N, n, p) of M q̇ and of what rotors have in common with it."""
     still = np.zeros_like(qd)
     links = weightless.torque_regressor(q, still, qd)
     if friction is None:
         return links
-    return np.concatenate([links, friction.regressor(still, qd) - friction.regressor(still, still)], axis=-1)
+    moved, stood = (friction.regressor(still, rate, q, memory=memory) for rate in (qd, still))
+    return np.concatenate([links, moved - stood], axis=-1)
 
 
 def _rest(
-    robot: RobotModel, weightless: RobotModel, friction: FrictionModel | None, q: NDArray, qd: NDArray
+    robot: RobotModel,
+    weightless: RobotModel,
+    friction: FrictionModel | None,
+    q: NDArray,
+    qd: NDArray,
+    *,
+    memory: Memory,
 ) -> NDArray:
     """Regressor (N, n, p) of c + g − Ṁ q̇ and of friction."""
     still = np.zeros_like(qd)
     time = SHIFT / np.maximum(np.max(np.abs(qd), axis=1, keepdims=True), SHIFT)
     ahead, behind = (weightless.torque_regressor(q + shift, still, qd) for shift in (time * qd, -time * qd))
     links = robot.torque_regressor(q, qd, still) - (ahead - behind) / (2 * time[..., None])
-    return links if friction is None else np.concatenate([links, friction.regressor(qd, still)], axis=-1)
+    if friction is None:
+        return links
+    return np.concatenate([links, friction.regressor(qd, still, q, memory=memory)], axis=-1)
 
 
 PERIODS = 1.0
@@ -146,7 +162,7 @@ class IntegralEquations(LinkEquations[LinkColumns]):
 
     def blocks(self, columns: LinkColumns) -> Iterator[EquationBlock]:
         """All equations, in flat memory."""
-        friction = columns.friction([0] * len(columns.candidates))
+        friction = columns.friction(columns.first)
         for owner, part in zip(self._owner, self.segments, strict=True):
             step = 1 / part.rate
             # Simpson's rule is best for even numbers.

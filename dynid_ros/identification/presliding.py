@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid_ros.identified.links import LinkModel
+from dynid_ros.model.base_parameters import random_motion
 
 STANDSTILL = 0.02
 """Speed below which the direction of friction is not known, rad/s or m/s."""
@@ -45,14 +46,19 @@ class Presliding:
 
 def stiction(model: LinkModel) -> NDArray:
     """(n,) torque that the friction of a joint at rest may have, either way, N m: its largest dry friction."""
-    robot = model.robot
+    robot, friction = model.robot, model.friction
+    loads = np.zeros(robot.n_joints)
+    if friction.needs_load:
+        loads = np.abs(robot.gravity_torque(random_motion(robot)[0], friction.load_parameters)).max(axis=0)
     found = np.zeros(robot.n_joints)
-    for name, value in zip(model.friction.names(robot), np.asarray(model.coefficients, dtype=float), strict=True):
+    for name, value in zip(friction.names(robot), np.asarray(model.coefficients, dtype=float), strict=True):
         term, joint = name.split()[:2]
+        place = robot.joint_names.index(joint)
         if term.startswith(("coulomb", "stribeck")):
-            place = robot.joint_names.index(joint)
             found[place] = max(found[place], abs(value))
-    return found
+        elif term == "load":
+            loads[place] *= abs(value)
+    return found + np.where([joint.load for joint in model.joints], loads, 0.0)
 
 
 def looseness(unknown: NDArray, rests: NDArray, stiction: NDArray) -> tuple[NDArray, NDArray]:

@@ -6,8 +6,9 @@ Then the file has the torques of both directions as well, which the data do dete
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 from dynid_ros.errors import IdentifiedFileError, ModelError
 from dynid_ros.identified.identified_file import (
     DOF,
+    FORMATS,
     as_number,
     file_of,
     is_number,
@@ -23,7 +25,8 @@ from dynid_ros.identified.identified_file import (
     read_number,
     section_of,
 )
-from dynid_ros.model.friction import COUPLING_TERMS, FrictionModel, JointFriction
+from dynid_ros.model.friction import COUPLING_TERMS, SHAPES, FrictionModel, JointFriction
+from dynid_ros.model.inertia import PARAMETERS_PER_LINK
 from dynid_ros.model.robot import RobotModel
 
 if TYPE_CHECKING:
@@ -32,9 +35,15 @@ if TYPE_CHECKING:
 DIRECTIONS = ("torque_positive", "torque_negative")
 """Torque besides gravity of a joint that moves slowly in its positive, and negative, direction."""
 COMMON_TERMS = ("coulomb", "viscous", "offset", "rotor_inertia")
-SHAPES = ("smoothing", "dead_zone", "stribeck_velocity")
+LOADS = "load_parameters"
+"""Key of the parameters of each link, a line of text each, whose torque makes up the terms `load`."""
 SURE = 2.0
 """Standard errors below the estimate: the lower end of its 95 % interval is what a joint has at least."""
+OWN = ("spring", "cos_", "sin_")
+"""How terms begin that act at standstill, wherever the joint is."""
+NEW = ("load", *OWN)
+"""Terms that readers of the first format do not know; nor do they know these shapes."""
+NEW_SHAPES = ("sliding_length", "saturation_velocity")
 SIDES = ("{}", "{}_positive", "{}_negative")
 
 
@@ -83,7 +92,17 @@ def friction_section(robot: RobotModel, model: FrictionModel, coefficients: NDAr
         section["coupled"] = [
             {"joints": [i, j], **{term: float(values[f"{term} {i} {j}"]) for term in COUPLING_TERMS}} for i, j in pairs
         ]
+    if model.needs_load:
+        loads = robot.parameters if model.load_parameters is None else model.load_parameters
+        section[LOADS] = [" ".join(f"{v!r}" for v in row) for row in loads.reshape(-1, PARAMETERS_PER_LINK).tolist()]
     return section
+
+
+def format_of(model: FrictionModel, n_joints: int) -> str:
+    """The oldest format of `identified.yaml` that holds a model: its readers know all its terms."""
+    joints = model.of(n_joints)
+    new = any(term.startswith(NEW) for joint in joints for term in joint.terms)
+    return FORMATS[new or any(getattr(joint, shape) for joint in joints for shape in NEW_SHAPES)]
 
 
 def dry_torques(own: dict, joint: str, estimate: BaseEstimate) -> dict[str, tuple[float, float, float]]:
@@ -161,6 +180,39 @@ def least_friction(document: Mapping, joint: str) -> tuple[float, float]:
     return coulomb or 0.0, viscous or 0.0
 
 
+def own_angle_torque(document: Mapping, joints: Sequence[str]) -> Callable[[Sequence[float]], list[float]] | None:
+    """Torque (n,) of one sample from positions (n,), of springs and harmonics of the joints' own angles; None: none.
+
+    A spring's rest angle is in the joint's offset, which is then part of it.
+
+    Raises:
+        IdentifiedFileError: a coefficient is no number.
+    """
+    section = document.get("friction")
+    laws: list[tuple[int, float, float, list[tuple[float, float, float]]]] = []
+    for place, joint in enumerate(joints):
+        entry = section.get(joint) if isinstance(section, dict) else None
+        terms = entry.get("terms") if isinstance(entry, dict) else None
+        if not isinstance(entry, dict) or not isinstance(terms, list):
+            continue
+        if own := [str(term) for term in terms if str(term).startswith(OWN)]:
+            where = f"friction of joint '{joint}'"
+            value = {term: read_finite(document, entry, term, where) for term in own}
+            spring = value.get("spring", 0.0)
+            offset = read_finite(document, entry, "offset", where) if spring and "offset" in terms else 0.0
+            waves = [term.removeprefix("cos_") for term in own if term.startswith("cos_")]
+            laws.append((place, offset, spring, [(float(h), value[f"cos_{h}"], value[f"sin_{h}"]) for h in waves]))
+
+    def torque(position: Sequence[float]) -> list[float]:
+        found = [0.0] * len(joints)
+        for place, offset, spring, waves in laws:
+            q = position[place]
+            found[place] = offset + spring * q + sum(c * math.cos(h * q) + s * math.sin(h * q) for h, c, s in waves)
+        return found
+
+    return torque if laws else None
+
+
 def _at_least(entry: Mapping, term: str) -> float | None:
     """What the joint surely has of a term, at least 0; None: not known."""
     errors = entry.get("std")
@@ -197,7 +249,21 @@ def friction_model(document: dict, robot: RobotModel) -> tuple[FrictionModel, ND
     for entry in pairs:
         coupled.append(_pair(document, robot, entry))
         coefficients += [read_finite(document, entry, term, "coupled friction") for term in COUPLING_TERMS]
-    return FrictionModel(joints, coupled), np.array(coefficients)
+    loads = _load_parameters(document, robot, section.get(LOADS)) if any(joint.load for joint in joints) else None
+    return FrictionModel(joints, coupled, loads), np.array(coefficients)
+
+
+def _load_parameters(document: dict, robot: RobotModel, rows: object) -> NDArray:
+    try:
+        loads = np.array([[float(number) for number in str(row).split()] for row in rows])  # type: ignore[attr-defined]
+    except (TypeError, ValueError):
+        loads = np.empty(0)
+    if loads.shape != (robot.n_joints, PARAMETERS_PER_LINK) or not np.isfinite(loads).all():
+        raise IdentifiedFileError(
+            f"{file_of(document)}: friction: {LOADS} are not {robot.n_joints} lines of {PARAMETERS_PER_LINK} numbers; "
+            "run the link identification again"
+        )
+    return loads.ravel()
 
 
 def _pair(document: dict, robot: RobotModel, entry: object) -> tuple[int, int]:
@@ -216,19 +282,18 @@ def _joint_friction(document: dict, joint: str, entry: dict) -> JointFriction:
     where = f"friction of joint '{joint}'"
     terms = [str(term) for term in entry["terms"]]
     plain = [term.removesuffix("_positive").removesuffix("_negative") for term in terms]
-    stribeck = entry.get("stribeck_velocity")
+    # Files of old versions have no other shapes than these, which all have.
+    given = [name for name in SHAPES if name in ("smoothing", "dead_zone") or entry.get(name) is not None]
+    switches = ("coulomb", "viscous", "offset", "rotor_inertia", "load", "spring")
+    chosen: dict[str, Any] = {name: name in plain for name in switches}
     try:
+        chosen |= {name: read_finite(document, entry, name, where) for name in given}
+        chosen["harmonics"] = tuple(float(term.removeprefix("cos_")) for term in terms if term.startswith("cos_"))
         friction = JointFriction(
-            coulomb="coulomb" in plain,
-            viscous="viscous" in plain,
-            offset="offset" in plain,
-            rotor_inertia="rotor_inertia" in plain,
             asymmetric=plain != terms,
-            smoothing=read_finite(document, entry, "smoothing", where),
-            dead_zone=read_finite(document, entry, "dead_zone", where),
-            stribeck_velocity=None if stribeck is None else read_finite(document, entry, "stribeck_velocity", where),
+            **chosen,
         )
-    except ModelError as error:
+    except (ModelError, ValueError) as error:
         raise IdentifiedFileError(f"{file_of(document)}: {where}: {error}") from error
     if list(friction.terms) != terms:
         raise IdentifiedFileError(f"{file_of(document)}: {where} has terms {terms}, expected {list(friction.terms)}")

@@ -16,6 +16,8 @@ from dynid_ros.files import MEGABYTE, read_yaml, write_atomically
 from dynid_ros.model import RobotModel
 
 FORMAT = "dynid/1"
+FORMATS = (FORMAT, "dynid/2")
+"""The second has terms of friction that readers of the first do not know, and is written for these alone."""
 UNNAMED = "identified.yaml"
 DOF = "degrees_of_freedom"
 """Key of the whole file, or of an entry: a number, or one for each label as in its `std`."""
@@ -80,9 +82,14 @@ def load_identified(path: str | Path) -> IdentifiedDocument:
         ) from error
     except ValueError as error:
         raise IdentifiedFileError(f"{path}: not plain YAML ({error}); tags and binary data are refused") from error
-    if not isinstance(document, dict) or document.get("format") != FORMAT:
+    if not isinstance(document, dict) or document.get("format") not in FORMATS:
         found = repr(document.get("format")) if isinstance(document, dict) else "missing"
-        raise IdentifiedFileError(f"{path}: format is {found}, expected {FORMAT!r}; run the identification again")
+        source = document.get("source") if isinstance(document, dict) else None
+        version = source.get("version") if isinstance(source, dict) else None
+        newer = f" with dynid_ros {version} or newer, which wrote it, read it, or" if version else ""
+        raise IdentifiedFileError(
+            f"{path}: format is {found}, expected {' or '.join(FORMATS)};{newer} run the identification again"
+        )
     if not isinstance(document.get("robot"), dict):
         raise IdentifiedFileError(f"{path}: section 'robot' is missing; run the identification again")
     return IdentifiedDocument(document, path)

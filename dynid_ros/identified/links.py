@@ -49,11 +49,21 @@ class LinkModel:
     coefficients: NDArray
     signals: LinkSignals
 
-    def predict(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike) -> NDArray:
-        """(N, n) torque that the sensors read, friction and offsets included, of motions (N, n) each."""
+    def predict(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, starts: Sequence[int] = ()) -> NDArray:
+        """(N, n) torque that the sensors read, friction and offsets included, of motions (N, n) each.
+
+        Where friction has a memory the samples are consecutive.
+
+        Args:
+            q: (N, n).
+            qd: (N, n).
+            qdd: (N, n).
+            starts: samples with which a new run begins, besides the first.
+        """
         q, qd, qdd = (np.asarray(x, dtype=float) for x in (q, qd, qdd))
         rigid = self.robot.inverse_dynamics(q, qd, qdd, self.parameters)
-        return rigid + self.friction.regressor(qd, qdd) @ self.coefficients
+        memory = self.friction.memory(q, starts)
+        return rigid + self.friction.of_motion(self.robot, q, qd, qdd, memory) @ self.coefficients
 
     def predict_recording(self, recording: Recording) -> NDArray:
         """(N, n) torque at every recorded sample, not filtered.
@@ -186,24 +196,24 @@ class KnownArm:
     @cached_property
     def columns(self) -> LinkColumns:
         """Columns of base parameters and friction."""
-        return LinkColumns(self.model.robot, [(joint,) for joint in self.model.joints], self.model.friction.coupled)
+        return LinkColumns.of(self.model.robot, self.model.friction)
 
     @property
     def decided_columns(self) -> NDArray:
         """(k,) of `columns`, in the order of the covariance."""
-        return self.columns.independent([0] * self.model.robot.n_joints)
+        return self.columns.independent(self.columns.first)
 
     @property
     def terms(self) -> NDArray:
         """(k,) where in the links' parameters, followed by the friction's coefficients, the determined columns are."""
-        links, whole = self.columns.base.columns, self.columns.whole_base([0] * self.model.robot.n_joints).columns
+        links, whole = self.columns.base.columns, self.columns.whole_base(self.columns.first).columns
         return np.array([*links, *whole[whole >= self.model.robot.parameters.size]], dtype=int)
 
     @property
     def values(self) -> NDArray:
         """(k,) base parameters and friction of the model, in the order of the covariance."""
         values = np.zeros(self.columns.size)
-        chosen = self.columns.chosen([0] * self.model.robot.n_joints)
+        chosen = self.columns.chosen(self.columns.first)
         values[chosen] = [*self.columns.base.project(self.model.parameters), *self.model.coefficients]
         return values[self.decided_columns]
 

@@ -133,8 +133,8 @@ class _Judgement:
                 columns, motion, noise, information, self.allowed, assumed_noise=assumed
             )
         terms = columns.friction
-        whole = LinkColumns(robot, [[joint] for joint in terms.of(robot.n_joints)], terms.coupled)
-        chosen = whole.chosen([0] * robot.n_joints)
+        whole = LinkColumns.of(robot, terms)
+        chosen = whole.chosen(whole.first)
         problem = WeightedProblem(equations.factors(whole), chosen)
         if self.noise is None:
             noise = problem.weighted()[1] * equations.noise_factor

@@ -200,7 +200,11 @@ def regressor_blocks(
                     f"{block.start + row}; leave such samples out"
                 )
         rigid = robot.torque_regressor(*part)
-        yield rigid if friction is None else np.concatenate([rigid, friction.regressor(*part[1:])], axis=-1)
+        yield (
+            rigid
+            if friction is None
+            else np.concatenate([rigid, friction.of_motion(robot, part[0], part[1], part[2])], axis=-1)
+        )
 
 
 def random_motion(robot: RobotModel, n_samples: int = RANDOM_SAMPLES, seed: int = 0) -> tuple[np.ndarray, ...]:

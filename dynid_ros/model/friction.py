@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.errors import ModelError
+from dynid_ros.model.friction_terms import Direction, FrictionTerm, Memory, MemoryKey, SlidingMemory
 
 if TYPE_CHECKING:
     from dynid_ros.model.robot import RobotModel
@@ -21,25 +22,31 @@ COUPLING_TERMS = ("coupling_inertia", "coupling_viscous", "coupling_coulomb")
 
 @dataclass(frozen=True)
 class JointFriction:
-    """Which terms the torque of one joint has, v being its velocity and s(v) the direction of its motion.
+    """Which terms the torque of one joint has, v being its velocity and s the direction of its motion.
 
     The direction is sign(v), or tanh(v / smoothing) that has no step, and zero within the dead zone, where a measured
-    velocity does not determine it.
+    velocity does not determine it; or, with a sliding length, it has a memory, see `Direction`.
 
     Attributes:
-        coulomb: s(v).
-        viscous: v.
+        coulomb: s.
+        viscous: v, or w tanh(v / w) that saturates.
         offset: 1.
         rotor_inertia: acceleration; the rotor's inertia seen through the gear.
         asymmetric: Coulomb and viscous terms of their own for positive and for negative velocity. An offset then adds
             nothing to the two Coulomb terms, and counts as combined with them.
+        load: s |τ|, τ being the torque of the links at the joint: friction of gears that grows with what they carry.
+        spring: position, rad or m; with the offset a spring towards a rest angle, as of a counterbalance or of cables.
+        harmonics: h of the terms cos(h q) and sin(h q) of the joint's own angle, each above 0: cables, gears that are
+            not round, counterbalances.
         smoothing: velocity, rad/s or m/s; 0: none.
         dead_zone: highest |v| without a direction, rad/s or m/s.
-        stribeck_velocity: w of an added term s(v) exp(-(v/w)^2), rad/s or m/s (Armstrong-Helouvry, Dupont and Canudas
-            de Wit 1994); None: no such term.
+        sliding_length: way over which the direction reverses, rad or m; 0: no memory.
+        stribeck_velocity: w of an added term s exp(-(v/w)^2), rad/s or m/s (Armstrong-Helouvry, Dupont and Canudas
+            de Wit 1994); with a sliding length it is what breaks away after standstill; None: no such term.
+        saturation_velocity: w of the viscous term, rad/s or m/s; None: it does not saturate.
 
     Raises:
-        ModelError: a velocity that is negative, zero (of the Stribeck term) or not finite.
+        ModelError: a number that is negative or not finite, or zero where it must not be.
     """
 
     coulomb: bool = True
@@ -50,16 +57,32 @@ class JointFriction:
     smoothing: float = 0.0
     dead_zone: float = 0.0
     stribeck_velocity: float | None = None
+    load: bool = False
+    spring: bool = False
+    harmonics: tuple[float, ...] = ()
+    sliding_length: float = 0.0
+    saturation_velocity: float | None = None
 
     def __post_init__(self):
-        for name in ("smoothing", "dead_zone"):
-            if not (math.isfinite(value := getattr(self, name)) and value >= 0.0):
-                raise ModelError(f"friction: {name} is {value}; expected a velocity of 0 or more, rad/s or m/s")
-        width = self.stribeck_velocity
-        if width is not None and not (math.isfinite(width) and width > 0.0):
+        for name, unit in _UNITS.items():
+            value = getattr(self, name)
+            may_be_zero = name not in _ABOVE_ZERO
+            if value is None and not may_be_zero:
+                continue
+            if not (math.isfinite(value) and (value > 0.0 or (value == 0.0 and may_be_zero))):
+                raise ModelError(
+                    f"friction: {name} is {value}; expected {unit}"
+                    + (" of 0 or more" if may_be_zero else " above 0, or None")
+                )
+        if self.sliding_length and (self.smoothing or self.dead_zone):
             raise ModelError(
-                f"friction: stribeck_velocity is {width}; expected a velocity above 0, rad/s or m/s, or None"
+                "friction: sliding_length is given besides smoothing or dead_zone; a direction with memory has neither"
             )
+        object.__setattr__(self, "harmonics", tuple(self.harmonics))
+        if not all(math.isfinite(h) and h > 0.0 for h in self.harmonics) or len(set(self.harmonics)) < len(
+            self.harmonics
+        ):
+            raise ModelError(f"friction: harmonics are {list(self.harmonics)}; expected different numbers above 0")
 
     @classmethod
     def none(cls) -> JointFriction:
@@ -68,35 +91,41 @@ class JointFriction:
 
     @property
     def terms(self) -> tuple[str, ...]:
-        """Names of the terms, in the order of `values`."""
-        chosen = [name for name in ("coulomb", "viscous") if getattr(self, name)]
-        if self.asymmetric:
-            chosen = [f"{name}_{side}" for name in chosen for side in ("positive", "negative")]
-        if self.stribeck_velocity is not None:
-            chosen.append("stribeck")
-        return (*chosen, *(name for name in ("offset", "rotor_inertia") if getattr(self, name)))
+        """Names of the terms, in the order of `parts`."""
+        return tuple(part.name for part in self.parts)
 
-    def values(self, velocity: np.ndarray, acceleration: np.ndarray) -> Iterator[np.ndarray]:
-        """Values (N,) of each term at velocities and accelerations (N,)."""
-        direction = self.direction(velocity)
-        for chosen, value in ((self.coulomb, direction), (self.viscous, velocity)):
-            if chosen and self.asymmetric:
-                yield np.maximum(value, 0.0)
-                yield np.minimum(value, 0.0)
-            elif chosen:
-                yield value
+    @property
+    def parts(self) -> tuple[FrictionTerm, ...]:
+        """The terms with their shapes."""
+        way, sides = self.way, ("_positive", "_negative") if self.asymmetric else ("",)
+        found = [FrictionTerm(f"coulomb{side}", way) for side in sides if self.coulomb]
+        found += [FrictionTerm(f"viscous{side}", None, self.saturation_velocity) for side in sides if self.viscous]
         if self.stribeck_velocity is not None:
-            yield direction * np.exp(-((velocity / self.stribeck_velocity) ** 2))
-        if self.offset:
-            yield np.ones_like(velocity)
-        if self.rotor_inertia:
-            yield acceleration
+            found.append(FrictionTerm("stribeck", way, self.stribeck_velocity))
+        if self.load:
+            found.append(FrictionTerm("load", way))
+        found += [FrictionTerm(name) for name in ("offset", "spring") if getattr(self, name)]
+        found += [FrictionTerm(f"{wave}_{h:g}", None, h) for h in self.harmonics for wave in ("cos", "sin")]
+        return (*found, *([FrictionTerm("rotor_inertia")] if self.rotor_inertia else ()))
 
-    def direction(self, velocity: np.ndarray) -> np.ndarray:
-        """Direction s(v) of motion at velocities of any shape, -1 to 1; NaN where the velocity is."""
-        direction = np.tanh(velocity / self.smoothing) if self.smoothing else np.sign(velocity)
-        direction[np.abs(velocity) <= self.dead_zone] = 0.0
-        return direction
+    @property
+    def way(self) -> Direction:
+        """How the direction of motion is seen."""
+        return Direction(self.smoothing, self.dead_zone, self.sliding_length)
+
+    def direction(self, velocity: NDArray, position: NDArray | None = None) -> NDArray:
+        """Direction s of motion at velocities of any shape, -1 to 1; NaN where the velocity is. See `Direction.of`."""
+        return self.way.of(velocity, position)
+
+
+_UNITS = {
+    "smoothing": "a velocity, rad/s or m/s,",
+    "dead_zone": "a velocity, rad/s or m/s,",
+    "sliding_length": "a way, rad or m,",
+    "stribeck_velocity": "a velocity, rad/s or m/s,",
+    "saturation_velocity": "a velocity, rad/s or m/s,",
+}
+_ABOVE_ZERO = ("stribeck_velocity", "saturation_velocity")
 
 
 class FrictionModel:
@@ -113,15 +142,18 @@ class FrictionModel:
     Args:
         joints: terms of every joint, or a sequence of n, from base to tip.
         coupled: pairs of coupled joints, counted from 0.
+        load_parameters: (10 n,) of the links whose torque makes up the terms `load`; None: no joint has one.
     """
 
     def __init__(
         self,
         joints: JointFriction | Sequence[JointFriction] = JointFriction(),
         coupled: Iterable[tuple[int, int]] = (),
+        load_parameters: ArrayLike | None = None,
     ):
         self.joints = joints
         self.coupled = tuple(coupled)
+        self.load_parameters = None if load_parameters is None else np.asarray(load_parameters, dtype=float)
 
     @classmethod
     def by_name(
@@ -134,7 +166,7 @@ class FrictionModel:
         """Model with terms by the names of joints.
 
         Args:
-            robot: the arm.
+            robot: the arm; its links make up the terms `load`.
             joints: terms of the joints named.
             others: terms of all others; None: no friction.
             coupled: pairs of names of coupled joints.
@@ -153,6 +185,7 @@ class FrictionModel:
         return cls(
             [joints.get(name, rest) for name in robot.joint_names],
             [(index(first), index(second)) for first, second in pairs],
+            robot.parameters,
         )
 
     def names(self, robot: RobotModel) -> tuple[str, ...]:
@@ -169,30 +202,91 @@ class FrictionModel:
         pairs = [f"{robot.joint_names[i]} {robot.joint_names[j]}" for i, j in self.coupled]
         return (*own, *(f"{term} {pair}" for pair in pairs for term in COUPLING_TERMS))
 
-    def regressor(self, qd: ArrayLike, qdd: ArrayLike) -> np.ndarray:
+    def regressor(
+        self,
+        qd: ArrayLike,
+        qdd: ArrayLike,
+        q: ArrayLike | None = None,
+        load: NDArray | None = None,
+        memory: Memory | None = None,
+    ) -> NDArray:
         """Matrix (N, n, k) from the coefficients to the torques, at velocities and accelerations (N, n).
 
+        Args:
+            qd: (N, n).
+            qdd: (N, n).
+            q: (N, n) positions, of consecutive samples where a joint has a sliding length; needed by springs,
+                harmonics and sliding lengths alone.
+            load: (N, n) torque of the links, for terms `load`; see `load_torque`.
+            memory: directions that depend on what was before, see `memory`; None: nothing was.
+
         Raises:
-            ModelError: arrays of unlike shapes, or of another number of joints than the model's.
+            ModelError: arrays of unlike shapes, of another number of joints than the model's, or missing.
         """
         qd, qdd = np.asarray(qd, dtype=float), np.asarray(qdd, dtype=float)
         if qd.ndim != 2 or qd.shape != qdd.shape:
             raise ModelError(f"qd and qdd have shapes {qd.shape} and {qdd.shape}; expected (N, n) for both")
         joints = self.of(qd.shape[1])
+        for name, given, needed in (
+            ("q", q, any(part.needs_position for joint in joints for part in joint.parts)),
+            ("load", load, self.needs_load),
+        ):
+            if needed and (given is None or np.shape(given) != qd.shape):
+                raise ModelError(f"friction: its terms need {name}, expected shape {qd.shape}")
+        q = np.zeros_like(qd) if q is None else np.asarray(q, dtype=float)
+        load = np.zeros_like(qd) if load is None else load
+        memory = self.memory(q) if memory is None else memory
         size = sum(len(joint.terms) for joint in joints) + len(COUPLING_TERMS) * len(self.coupled)
         matrix = np.zeros((*qd.shape, size))
         column = 0
-        for row, joint in enumerate(joints):
-            for value in joint.values(qd[:, row], qdd[:, row]):
-                matrix[:, row, column] = value
+        for j, joint in enumerate(joints):
+            direction = joint.way.of(qd[:, j], q[:, j], memory.get(((j,), joint.sliding_length)))
+            for part in joint.parts:
+                matrix[:, j, column] = part.value(q[:, j], qd[:, j], qdd[:, j], direction, load[:, j])
                 column += 1
         for i, j in self.coupled:
             for source in (qdd, qd):
                 matrix[:, i, column], matrix[:, j, column] = source[:, j], source[:, i]
                 column += 1
-            matrix[:, [i, j], column] = joints[i].direction(qd[:, i] + qd[:, j])[:, None]
+            pair = [i, j]
+            direction = joints[i].way.of(
+                qd[:, pair].sum(axis=1), q[:, pair].sum(axis=1), memory.get(((i, j), joints[i].sliding_length))
+            )
+            matrix[:, pair, column] = direction[:, None]
             column += 1
         return matrix
+
+    def of_motion(
+        self, robot: RobotModel, q: NDArray, qd: NDArray, qdd: NDArray, memory: Memory | None = None
+    ) -> NDArray:
+        """As `regressor`, (N, n, k), of a motion (N, n) of the arm."""
+        return self.regressor(qd, qdd, q, self.load_torque(robot, q, qd, qdd), memory)
+
+    def load_torque(self, robot: RobotModel, q: NDArray, qd: NDArray, qdd: NDArray) -> NDArray | None:
+        """(N, n) torque of the links that load the gears, N m; None: no joint has a term `load`."""
+        return robot.inverse_dynamics(q, qd, qdd, self.load_parameters) if self.needs_load else None
+
+    @property
+    def needs_load(self) -> bool:
+        """Whether a joint has a term `load`."""
+        joints = [self.joints] if isinstance(self.joints, JointFriction) else self.joints
+        return any(joint.load for joint in joints)
+
+    def memory(self, q: NDArray, starts: Iterable[int] = ()) -> Memory:
+        """Directions of motion with a memory, along positions (N, n) of consecutive samples.
+
+        Args:
+            q: (N, n).
+            starts: samples before which the joints were elsewhere; the first is one anyway.
+        """
+        return SlidingMemory(self.memory_keys(q.shape[1])).advance(q, starts)
+
+    def memory_keys(self, n_joints: int) -> list[tuple[tuple[int, ...], float]]:
+        """Joints, of which the positions are summed, and sliding length of each direction with a memory."""
+        joints = self.of(n_joints)
+        found: list[MemoryKey] = [((j,), joint.sliding_length) for j, joint in enumerate(joints)]
+        found += [((i, j), joints[i].sliding_length) for i, j in self.coupled]
+        return [key for key in found if key[1]]
 
     def of(self, n_joints: int) -> Sequence[JointFriction]:
         """Terms of each of n joints.
@@ -209,41 +303,47 @@ class FrictionModel:
         return joints
 
 
-SWITCHES = ("coulomb", "viscous", "offset", "rotor_inertia", "asymmetric")
-SHAPES = ("smoothing", "dead_zone", "stribeck_velocity")
-FRICTION_TERMS = (*SWITCHES, *(f"{name}=V" for name in SHAPES))
+SWITCHES = ("coulomb", "viscous", "offset", "rotor_inertia", "asymmetric", "load", "spring")
+SHAPES = ("smoothing", "dead_zone", "sliding_length", "stribeck_velocity", "saturation_velocity")
+HARMONIC = "harmonic"
+FRICTION_TERMS = (*SWITCHES, f"{HARMONIC}=H", *(f"{name}={'W' if 'length' in name else 'V'}" for name in SHAPES))
 
 
 def friction_terms(text: str) -> JointFriction | Literal["auto"]:
     """Terms of all joints: "auto", "none", or attributes of `JointFriction` with commas between.
 
-    As in "coulomb,viscous,stribeck_velocity=0.1"; velocities are in rad/s or m/s.
+    As in "coulomb,viscous,stribeck_velocity=0.1,harmonic=1,harmonic=2"; velocities are in rad/s or m/s, ways in rad
+    or m.
 
     Raises:
-        ModelError: an unknown term, or a velocity that makes no sense.
+        ModelError: an unknown term, or a number that makes no sense.
     """
     if text == "auto":
         return "auto"
     words = [] if text == "none" else [word.strip() for word in text.split(",")]
     chosen: dict[str, Any] = dict.fromkeys(SWITCHES, False)
+    harmonics: list[float] = []
     for word in words:
         name, equals, value = word.partition("=")
         if name in SWITCHES and not equals:
             chosen[name] = True
         elif name in SHAPES and equals:
-            chosen[name] = _velocity(name, value)
+            chosen[name] = _number(name, value)
+        elif name == HARMONIC and equals:
+            harmonics.append(_number(name, value))
         else:
             raise ModelError(
                 f"friction: '{word}' is no term; expected auto, none, or some of {', '.join(FRICTION_TERMS)}"
             )
-    return JointFriction(**chosen)
+    return JointFriction(**chosen, harmonics=tuple(harmonics))
 
 
-def _velocity(name: str, value: str) -> float:
+def _number(name: str, value: str) -> float:
     try:
         return float(value)
     except ValueError as error:
-        raise ModelError(f"friction: {name} is '{value}'; expected a velocity, rad/s or m/s") from error
+        what = _UNITS.get(name, "a number of waves per turn").rstrip(",")
+        raise ModelError(f"friction: {name} is '{value}'; expected {what}") from error
 
 
 class FrictionTerms:
@@ -254,7 +354,9 @@ class FrictionTerms:
         n_joints: n.
 
     Attributes:
-        of: function from velocities and accelerations, n floats each, to a tuple of the p entries that are not zero.
+        of: function from positions, velocities and accelerations, n floats each, the directions with a memory in the
+            order of `FrictionModel.memory_keys`, and the n torques of the links, to a tuple of the p entries that are
+            not zero.
         places: (p, n, k) of ones and zeros, where these are in the regressor: the sum of terms times places.
 
     Raises:
@@ -265,45 +367,30 @@ class FrictionTerms:
         entries: list[tuple[int, int, str]] = []
         lines: list[str] = []
         column = 0
-        joints = friction.of(n_joints)
+        joints, keys = friction.of(n_joints), friction.memory_keys(n_joints)
         for i, joint in enumerate(joints):
-            lines.append(f"d{i} = {_direction(joint, f'v{i}')}")
-            for term in joint.terms:
-                entries.append((i, column, _term(term, joint, i)))
+            own: MemoryKey = ((i,), joint.sliding_length)
+            lines.append(f"d{i} = {joint.way.text(f'v{i}', keys.index(own) if own in keys else None)}")
+            for part in joint.parts:
+                entries.append((i, column, part.text(i)))
                 column += 1
         for i, j in friction.coupled:
             for letter in "av":
                 entries += [(i, column, f"{letter}{j}"), (j, column, f"{letter}{i}")]
                 column += 1
-            entries += [(k, column, _direction(joints[i], f"(v{i} + v{j})")) for k in (i, j)]
+            own = ((i, j), joints[i].sliding_length)
+            text = joints[i].way.text(f"(v{i} + v{j})", keys.index(own) if own in keys else None)
+            entries += [(k, column, text) for k in (i, j)]
             column += 1
         unpack = ["".join(f"{letter}{i}, " for i in range(n_joints)) + f"= {name}" for letter, name in _ARGUMENTS]
         body = "\n    ".join([*unpack, *lines, f"return ({''.join(f'{text}, ' for *_, text in entries)})"])
-        namespace: dict = {"exp": math.exp, "tanh": math.tanh}
+        namespace: dict = {name: getattr(math, name) for name in ("exp", "tanh", "cos", "sin")}
         # The text holds operators, names made here and floats, nothing that was read from anywhere.
-        exec(f"def terms(qd, qdd, exp=exp, tanh=tanh):\n    {body}", namespace)
-        self.of: Callable[[Sequence[float], Sequence[float]], tuple[float, ...]] = namespace["terms"]
+        exec(f"def terms(q, qd, qdd, memory, load, exp=exp, tanh=tanh, cos=cos, sin=sin):\n    {body}", namespace)
+        self.of: Callable[..., tuple[float, ...]] = namespace["terms"]
         self.places = np.zeros((len(entries), n_joints, column))
         for k, (row, place, _) in enumerate(entries):
             self.places[k, row, place] = 1.0
 
 
-_ARGUMENTS = (("v", "qd"), ("a", "qdd"))
-
-
-def _direction(joint: JointFriction, velocity: str) -> str:
-    text = f"tanh({velocity} / {joint.smoothing!r})" if joint.smoothing else f"({velocity} > 0.0) - ({velocity} < 0.0)"
-    if joint.dead_zone:
-        text = f"0.0 if abs({velocity}) <= {joint.dead_zone!r} else {text}"
-    # NaN, which no comparison knows, stays NaN.
-    return f"(({text}) + 0.0 * {velocity})"
-
-
-def _term(term: str, joint: JointFriction, i: int) -> str:
-    value = {"coulomb": f"d{i}", "viscous": f"v{i}", "offset": "1.0", "rotor_inertia": f"a{i}"}
-    if term == "stribeck":
-        return f"d{i} * exp(-((v{i} / {joint.stribeck_velocity!r}) * (v{i} / {joint.stribeck_velocity!r})))"
-    name, _, side = term.rpartition("_")
-    if side in ("positive", "negative"):
-        return f"{'max' if side == 'positive' else 'min'}({value[name]}, 0.0)"
-    return value[term]
+_ARGUMENTS = (("q", "q"), ("v", "qd"), ("a", "qdd"), ("l", "load"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,11 +17,12 @@ from dynid_ros.model.base_parameters import (
     regressor_blocks,
 )
 from dynid_ros.model.friction import COUPLING_TERMS, FrictionModel, JointFriction
+from dynid_ros.model.friction_terms import FrictionTerm, Memory, SlidingMemory
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK
 from dynid_ros.model.regressor import RegressorRows
 
 NO_EFFECT = 1e-9
-NONNEGATIVE = ("coulomb", "viscous", "rotor_inertia")
+NONNEGATIVE = ("coulomb", "viscous", "stribeck", "load", "rotor_inertia")
 
 
 class LinkColumns:
@@ -33,12 +33,14 @@ class LinkColumns:
 
     Args:
         robot: the arm.
-        candidates: for each joint the friction models among which one is chosen.
+        candidates: for each joint the friction models whose terms may be chosen; a choice may combine them.
         coupled: pairs of coupled joints, see `FrictionModel`; their terms are in every choice.
         noise: (n,) of the joints' torques; a column that is below it, in a link as heavy and as long as the whole arm,
             is no base parameter. None: not known.
+        load_parameters: (10 n,) of the links of terms `load`; None: the robot's.
 
     Attributes:
+        first: the first candidate of each joint.
         base: base parameters of the links alone.
         size: number of columns.
         of_joint: for each joint the (k_j,) columns that its torque can depend on: base parameters from the first such
@@ -51,32 +53,34 @@ class LinkColumns:
         candidates: Sequence[Sequence[JointFriction]],
         coupled: Sequence[tuple[int, int]] = (),
         noise: NDArray | None = None,
+        load_parameters: NDArray | None = None,
     ):
-        self.robot, self._noise = robot, noise
+        self.robot, self._noise, self._load_parameters = robot, noise, load_parameters
         self.candidates = tuple(tuple(own) for own in candidates)
         self.coupled = tuple(coupled)
-        first = (0,) * robot.n_joints
-        random = list(self._random_regressor(first))
+        self.first = tuple(own[0] for own in self.candidates)
+        random = list(self._random_regressor(self.first))
         self.base = self._base([part[..., : robot.parameters.size] for part in random], parameter_names(robot))
-        self._whole = {first: self._base(random, parameter_names(robot, self.friction(first)))}
+        self._whole = {self.first: self._base(random, parameter_names(robot, self.friction(self.first)))}
         norms = np.linalg.norm(
             [np.linalg.norm(self.base.reduce(part[..., : robot.parameters.size]), axis=0) for part in random], axis=0
         )
         effect = norms > NO_EFFECT * np.linalg.norm(norms, axis=0)
         self.n_inertial = self.base.rank
         self._links = RegressorRows(robot.chain, robot.gravity, self.base.columns)
-        self._sources: list[dict[tuple, int]] = []
+        self._sources: list[dict[FrictionTerm, int]] = []
         size = self.n_inertial
         for own in self.candidates:
-            keys = dict.fromkeys(key for friction in own for key in _keys(friction))
-            self._sources.append({key: size + i for i, key in enumerate(keys)})
-            size += len(keys)
-        self._coupling: list[dict[tuple, int]] = []
+            terms = dict.fromkeys(part for friction in own for part in friction.parts)
+            self._sources.append({part: size + i for i, part in enumerate(terms)})
+            size += len(terms)
+        self._coupling: list[dict[FrictionTerm, int]] = []
         for leader, _ in self.coupled:
-            keys = dict.fromkeys(key for friction in self.candidates[leader] for key in _coupling_keys(friction))
-            self._coupling.append({key: size + i for i, key in enumerate(keys)})
-            size += len(keys)
+            terms = dict.fromkeys(part for friction in self.candidates[leader] for part in _coupling_parts(friction))
+            self._coupling.append({part: size + i for i, part in enumerate(terms)})
+            size += len(terms)
         self.size = size
+        self._needs_load = any(friction.load for own in self.candidates for friction in own)
         self.of_joint = [
             np.concatenate(
                 [np.arange(self.n_inertial)[np.cumsum(effect[j]) > 0], list(own.values()), *self._coupling_of(j)]
@@ -85,31 +89,68 @@ class LinkColumns:
         ]
         self._place = [{int(column): i for i, column in enumerate(columns)} for columns in self.of_joint]
 
-    def rows(self, q: NDArray, qd: NDArray, qdd: NDArray) -> list[NDArray]:
-        """For each joint the matrix (N, k_j) from its columns to its torque, samples next to each other in memory."""
+    @classmethod
+    def of(cls, robot: RobotModel, friction: FrictionModel) -> LinkColumns:
+        """Columns of one friction model; the chosen ones of `first` are in the order of its names."""
+        joints = friction.of(robot.n_joints)
+        return cls(robot, [(joint,) for joint in joints], friction.coupled, None, friction.load_parameters)
+
+    def memory(self, q: NDArray) -> Memory:
+        """Directions (N,) of all candidates that have a memory, along positions (N, n) of consecutive samples."""
+        own = [(((j,), terms)) for j, terms in enumerate(self._sources)]
+        pairs = [(tuple(pair), terms) for pair, terms in zip(self.coupled, self._coupling, strict=True)]
+        keys = [
+            (joints, part.direction.sliding_length)
+            for joints, terms in (*own, *pairs)
+            for part in terms
+            if part.direction and part.direction.sliding_length
+        ]
+        return SlidingMemory(keys).advance(q)
+
+    def rows(self, q: NDArray, qd: NDArray, qdd: NDArray, memory: Memory | None = None) -> list[NDArray]:
+        """For each joint the matrix (N, k_j) from its columns to its torque, samples next to each other in memory.
+
+        Args:
+            q: (N, n).
+            qd: (N, n).
+            qdd: (N, n).
+            memory: what `memory` says of these samples; None: they are the first of a run.
+        """
         terms = [int(np.count_nonzero(columns >= self.n_inertial)) for columns in self.of_joint]
         rows = np.empty((len(terms), self.n_inertial + max(terms), len(q)))
         self._links.fill(rows[:, : self.n_inertial], q, qd, qdd)
+        memory = self.memory(q) if memory is None else memory
+        load = self.robot.inverse_dynamics(q, qd, qdd, self._load_parameters) if self._needs_load else np.zeros_like(q)
         found = []
-        for j, (own, sources) in enumerate(zip(self.candidates, self._sources, strict=True)):
+        for j, sources in enumerate(self._sources):
             end = self.n_inertial + terms[j]
             matrix = rows[j, end - len(self.of_joint[j]) : end].T
-            for friction in own:
-                for key, value in zip(_keys(friction), friction.values(qd[:, j], qdd[:, j]), strict=True):
-                    matrix[:, self._place[j][sources[key]]] = value
+            directions = self._directions(sources, (j,), q[:, j], qd[:, j], memory)
+            for part, column in sources.items():
+                matrix[:, self._place[j][column]] = part.value(
+                    q[:, j], qd[:, j], qdd[:, j], directions.get(part.direction, _NONE), load[:, j]
+                )
             found.append(matrix)
         for pair, sources in zip(self.coupled, self._coupling, strict=True):
+            i, j = pair
             # The direction of the sum reverses as that of the first joint does.
-            for keys, friction in {_coupling_keys(friction): friction for friction in self.candidates[pair[0]]}.items():
-                joints = [JointFriction.none()] * self.robot.n_joints
-                joints[pair[0]] = replace(
-                    JointFriction.none(), smoothing=friction.smoothing, dead_zone=friction.dead_zone
-                )
-                values = FrictionModel(joints, [pair]).regressor(qd, qdd)
-                for key, value in zip(keys, np.moveaxis(values, -1, 0), strict=True):
-                    for j in pair:
-                        found[j][:, self._place[j][sources[key]]] = value[:, j]
+            directions = self._directions(sources, tuple(pair), q[:, i] + q[:, j], qd[:, i] + qd[:, j], memory)
+            for part, column in sources.items():
+                for own, other in ((i, j), (j, i)):
+                    values = (
+                        directions[part.direction]
+                        if part.direction
+                        else (qd if "viscous" in part.name else qdd)[:, other]
+                    )
+                    found[own][:, self._place[own][column]] = values
         return found
+
+    @staticmethod
+    def _directions(
+        sources: Iterable[FrictionTerm], joints: tuple[int, ...], position: NDArray, velocity: NDArray, memory: Memory
+    ) -> dict:
+        ways = dict.fromkeys(part.direction for part in sources if part.direction)
+        return {way: way.of(velocity, position, memory.get((joints, way.sliding_length))) for way in ways}
 
     def rows_of(self, regressor: NDArray) -> list[NDArray]:
         """As `rows`, of a regressor (N, n, p) of the links and of the only candidate of each joint.
@@ -121,53 +162,52 @@ class LinkColumns:
             raise IdentificationError("the integral form needs friction that is given, not 'auto'; choose its terms")
         source = np.empty(self.size, dtype=int)
         friction = self.robot.parameters.size + np.arange(self.size - self.n_inertial)
-        source[self.chosen([0] * len(self.candidates))] = [*self.base.columns, *friction]
+        source[self.chosen(self.first)] = [*self.base.columns, *friction]
         return [regressor[:, j, source[own]] for j, own in enumerate(self.of_joint)]
 
-    def chosen(self, choice: Sequence[int]) -> NDArray:
-        """Columns of one candidate per joint, in the order of base parameters and `friction(choice).names(robot)`."""
+    def chosen(self, choice: Sequence[JointFriction]) -> NDArray:
+        """Columns of a friction model for each joint, in the order of base parameters and of the model's names."""
         own = [
-            sources[key]
-            for candidates, sources, index in zip(self.candidates, self._sources, choice, strict=True)
-            for key in _keys(candidates[index])
+            sources[part] for sources, friction in zip(self._sources, choice, strict=True) for part in friction.parts
         ]
         pairs = [
-            sources[key]
+            sources[part]
             for (first, _), sources in zip(self.coupled, self._coupling, strict=True)
-            for key in _coupling_keys(self.candidates[first][choice[first]])
+            for part in _coupling_parts(choice[first])
         ]
         return np.array([*range(self.n_inertial), *own, *pairs], dtype=int)
 
-    def whole_base(self, choice: Sequence[int]) -> BaseParameters:
-        """Base parameters of the links and of the friction of one candidate per joint together."""
+    def whole_base(self, choice: Sequence[JointFriction]) -> BaseParameters:
+        """Base parameters of the links and of a friction model for each joint together."""
         choice = tuple(choice)
         if choice not in self._whole:
             names = parameter_names(self.robot, self.friction(choice))
             self._whole[choice] = self._base(self._random_regressor(choice), names)
         return self._whole[choice]
 
-    def independent(self, choice: Sequence[int]) -> NDArray:
+    def independent(self, choice: Sequence[JointFriction]) -> NDArray:
         """Those of the `chosen` columns that are base parameters of links and friction together, in their order."""
         n_links = self.robot.parameters.size
         base = self.whole_base(choice).columns
         terms = [self.n_inertial + c - n_links for c in base if c >= n_links]
         return self.chosen(choice)[[*range(self.n_inertial), *terms]]
 
-    def nonnegative(self, choice: Sequence[int]) -> NDArray:
+    def nonnegative(self, choice: Sequence[JointFriction]) -> NDArray:
         """(k,) bool: which of the `chosen` columns have coefficients that cannot be negative; coupling terms can."""
         names = self.friction(choice).names(self.robot)
         return np.array([False] * self.n_inertial + [name.startswith(NONNEGATIVE) for name in names])
 
-    def friction(self, choice: Sequence[int]) -> FrictionModel:
-        """The friction model of one candidate per joint."""
-        return FrictionModel([own[index] for own, index in zip(self.candidates, choice, strict=True)], self.coupled)
+    def friction(self, choice: Sequence[JointFriction]) -> FrictionModel:
+        """The friction model of all joints."""
+        loads = self.robot.parameters if self._load_parameters is None else self._load_parameters
+        return FrictionModel(choice, self.coupled, loads)
 
     def above(self, noise: NDArray) -> LinkColumns:
         """The columns without base parameters that are below this noise (n,); these themselves if there are none."""
-        found = LinkColumns(self.robot, self.candidates, self.coupled, noise)
+        found = LinkColumns(self.robot, self.candidates, self.coupled, noise, self._load_parameters)
         return found if found.n_inertial < self.n_inertial else self
 
-    def _random_regressor(self, choice: Sequence[int]) -> Iterator[NDArray]:
+    def _random_regressor(self, choice: Sequence[JointFriction]) -> Iterator[NDArray]:
         """Regressor (N, n, p) of a random motion, each joint's rows in units of its noise where that is known."""
         for part in regressor_blocks(self.robot.structure, self.friction(choice), random_motion(self.robot)):
             yield part if self._noise is None else part / self._noise[:, None]
@@ -191,18 +231,10 @@ class LinkColumns:
         return [list(sources.values()) for pair, sources in pairs if joint in pair]
 
 
-def _keys(friction: JointFriction) -> list[tuple]:
-    """What makes two terms the same column."""
-    shape = (friction.smoothing, friction.dead_zone)
-    return [
-        (term, *shape, friction.stribeck_velocity if term == "stribeck" else None)
-        if term.startswith(("coulomb", "stribeck"))
-        else (term,)
-        for term in friction.terms
-    ]
+_NONE = np.empty(0)
 
 
-def _coupling_keys(friction: JointFriction) -> tuple[tuple, ...]:
-    """Return the keys of a pair's terms; `friction` is that of its first joint."""
+def _coupling_parts(friction: JointFriction) -> tuple[FrictionTerm, ...]:
+    """Return the terms of a pair; `friction` is that of its first joint."""
     inertia, viscous, coulomb = COUPLING_TERMS
-    return (inertia,), (viscous,), (coulomb, friction.smoothing, friction.dead_zone)
+    return FrictionTerm(inertia), FrictionTerm(viscous), FrictionTerm(coulomb, friction.way)

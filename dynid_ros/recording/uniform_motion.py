@@ -26,6 +26,8 @@ from dynid_ros.signals import (
 )
 from dynid_ros.signals.derivatives import STENCIL
 
+SET_OFF = 0.01
+"""Part of its travel by which a joint has set off: noise is less."""
 UNDER_WAY = 0.2
 """Mean over the joints and a second of squared velocity, each over its own mean square, above which a motion is under
 way. Around starts and stops friction is another: breakaway, and torque that a controller leaves behind."""
@@ -59,6 +61,20 @@ def moving_rows(motion: Motion, rate: float) -> slice:
     energy = (squares[:, moves] / mean[moves]).mean(axis=1)
     rows = np.flatnonzero(uniform_filter1d(energy, min(len(energy), round(rate)), mode="nearest") > UNDER_WAY)
     return slice(int(rows[0]), int(rows[-1]) + 1)
+
+
+def motion_rows(motion: Motion) -> slice:
+    """Rows from the first to the last at which a joint is on its way, starts and stops included.
+
+    On its way is a joint that has left where it was at that end of the recording by a part of its travel.
+    """
+    position = motion.position
+    travel = np.ptp(position, axis=0)
+    far = np.where(travel > MOVED, SET_OFF * travel, np.inf)
+    gone, to_come = (np.any(np.abs(position - end) > far, axis=1) for end in (position[0], position[-1]))
+    if not gone.any():
+        return slice(0, 0)
+    return slice(int(np.argmax(gone)), len(position) - int(np.argmax(to_come[::-1])))
 
 
 def _continued_motion(position: NDArray, low_pass: LowPass) -> Motion:
@@ -194,7 +210,7 @@ class LinkSignals:
             )
         found = []
         for part, motion in zip(parts, motions, strict=True):
-            moving = moving_rows(motion, series.rate)
+            moving = motion_rows(motion)
             # The filter spoils its ends; at rest, outside of `moving`, it has nothing to spoil.
             rows = slice(max(moving.start, edge), min(moving.stop, len(part.time) - edge))
             if rows.stop > rows.start:

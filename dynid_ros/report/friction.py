@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -14,6 +14,7 @@ from dynid_ros.estimation.estimate import half_width
 from dynid_ros.identification.links.link_result import LinkResult
 from dynid_ros.identified.friction import dry_torques
 from dynid_ros.model.friction import COUPLING_TERMS, JointFriction
+from dynid_ros.model.friction_terms import OWN_ANGLE
 from dynid_ros.report.drawing import LIGHT, plot_area, svg, thinned
 from dynid_ros.report.formats import MISSING, JointUnits, joint_units, plus_minus, significant
 from dynid_ros.report.link_quality import TorqueComparison
@@ -24,6 +25,10 @@ FAMILIES = {
     "coulomb": "Coulomb",
     "viscous": "Viscous",
     "stribeck": "Stribeck",
+    "load": "Coulomb per load",
+    "spring": "Spring",
+    "cos": "Cosine of its angle",
+    "sin": "Sine of its angle",
     "offset": "Offset",
     "rotor_inertia": "Rotor inertia",
     "coupling_inertia": "Coupled inertia",
@@ -40,7 +45,7 @@ class FrictionTerm:
 
     Attributes:
         family: key of `FAMILIES`.
-        side: "+" or "−" of a term for one direction of motion; else empty.
+        side: "+" or "−" of a term for one direction of motion, waves per turn of a harmonic; else empty.
         value: of the identified model.
         estimate, half: by the data alone, with the half width of its 95 % interval; NaN if undetermined.
         unit: of all three.
@@ -122,10 +127,17 @@ def _friction_rows(result: LinkResult, fitted: Sequence[TorqueComparison]) -> li
     first, rows = 0, []
     velocity = np.concatenate([one.motion.velocity for one in fitted])
     error = np.concatenate([one.error for one in fitted])
+    torques = [model.friction.load_torque(robot, *one.motion) for one in fitted]
+    loads = np.mean(
+        np.abs(np.concatenate([x if x is not None else 0 * one.error for x, one in zip(torques, fitted, strict=True)])),
+        axis=0,
+    )
     for i, (joint, unit, friction) in enumerate(zip(robot.joint_names, joint_units(robot), model.joints, strict=True)):
         last = first + len(friction.terms)
         terms = _by_direction(result, joint, unit, _terms(result, friction.terms, first, unit))
-        picture = _picture(joint, unit, _curve(friction, model.coefficients[first:last]), velocity[:, i], error[:, i])
+        picture = _picture(
+            joint, unit, _curve(friction, model.coefficients[first:last], loads[i]), velocity[:, i], error[:, i]
+        )
         rows.append(JointFrictionRow(joint, terms, _note(friction, unit), picture if terms else ""))
         first = last
     for pair in model.friction.coupled:
@@ -144,12 +156,18 @@ def _terms(result: LinkResult, names: Sequence[str], first: int, unit: JointUnit
         column = result.parameters.size + place
         row = np.flatnonzero(base.columns == column)
         value, half = (estimate.values[row[0]], (high - low)[row[0]] / 2) if row.size else (np.nan, np.nan)
-        family, _, side = name.rpartition("_") if name.endswith(tuple(SIDES)) else (name, "", "")
-        units = {"viscous": unit.viscous, "inertia": unit.inertia}
+        divided = name.endswith(tuple(SIDES)) or name.startswith(("cos_", "sin_"))
+        family, _, side = name.rpartition("_") if divided else (name, "", "")
+        units = {
+            "viscous": unit.viscous,
+            "inertia": unit.inertia,
+            "load": "",
+            "spring": unit.viscous.replace(" s/", "/"),
+        }
         found.append(
             FrictionTerm(
                 family,
-                SIDES.get(side, ""),
+                SIDES.get(side, side),
                 float(result.model.coefficients[place]),
                 float(value),
                 float(half),
@@ -191,19 +209,25 @@ def _by_direction(
 
 def _note(friction: JointFriction, unit: JointUnits) -> str:
     widths = {
-        "Stribeck velocity": friction.stribeck_velocity,
-        "reverses within": friction.smoothing,
-        "no direction below": friction.dead_zone,
+        "Stribeck velocity": (friction.stribeck_velocity, unit.velocity),
+        "saturates at": (friction.saturation_velocity, unit.velocity),
+        "reverses within": (friction.smoothing, unit.velocity),
+        "slides after": (friction.sliding_length * unit.scale, unit.position),
+        "no direction below": (friction.dead_zone, unit.velocity),
     }
-    return ", ".join(f"{what} {significant(width, 2)} {unit.velocity}" for what, width in widths.items() if width)
+    return ", ".join(f"{what} {significant(width, 2)} {per}" for what, (width, per) in widths.items() if width)
 
 
-def _curve(friction: JointFriction, coefficients: NDArray) -> Callable[[NDArray], NDArray]:
-    """Friction torque of velocities (N,), without the rotor's inertia."""
+def _curve(friction: JointFriction, coefficients: NDArray, load: float) -> Callable[[NDArray], NDArray]:
+    """Friction torque of steady velocities (N,) under a load (N m), in the middle of what the joint's angle adds."""
 
     def torque(velocity: NDArray) -> NDArray:
-        values = friction.values(velocity, np.zeros_like(velocity))
-        return sum((c * value for c, value in zip(coefficients, values, strict=True)), np.zeros_like(velocity))
+        still, steady = np.zeros_like(velocity), replace(friction.way, sliding_length=0.0).of(velocity)
+        found = np.zeros_like(velocity)
+        for coefficient, part in zip(coefficients, friction.parts, strict=True):
+            if part.family not in OWN_ANGLE:
+                found += coefficient * part.value(still, velocity, still, steady, np.full_like(velocity, load))
+        return found
 
     return torque
 

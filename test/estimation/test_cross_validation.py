@@ -5,7 +5,6 @@ import pytest
 from link_problems import DenseEquations, chain
 
 from dynid_ros.estimation.cross_validation import FoldGrams, folds
-from dynid_ros.estimation.normal_equations import WeightedProblem
 from dynid_ros.model.friction import JointFriction
 from dynid_ros.model.link_columns import LinkColumns
 
@@ -17,27 +16,32 @@ def fixture_columns():
     return LinkColumns(chain(), [(JointFriction(offset=True),)] * 3)
 
 
-def test_every_group_is_predicted_once_and_fast_from_slow(columns):
-    equations = DenseEquations(columns, (500, 300))
-    factors = equations.factors(columns)
+def test_sorts_of_motion_are_left_out_and_predicted_from_all_others(columns):
+    factors = DenseEquations(columns, (500, 300)).factors(columns)
+    parts, (fast, slow), kinds = sorts(factors)
+    everything, beyond = np.arange(len(factors.counts)), len(factors.counts) + np.arange(len(factors.kinds))
+    for folds_, groups in ((parts, everything), (kinds, beyond)):
+        np.testing.assert_array_equal(np.sort(np.concatenate([fold.test for fold in folds_])), groups)
+        for fold in folds_:
+            assert not set(fold.train) & set(fold.test)
+            np.testing.assert_array_equal(np.union1d(fold.train, fold.test), groups)
+    assert set(fast.test % 2) == set(slow.train % 2) == {1}
+    assert set(fast.train % 2) == set(slow.test % 2) == {0}
+    assert sum(fold.share for fold in folds(factors)) == pytest.approx(1)
+    assert factors.count(beyond) == factors.count(everything) == 800
+
+
+def sorts(factors):
+    """Parts of time, fast and slow, kinds."""
     found = folds(factors)
-    everything = np.arange(len(factors.counts))
-    *parts, last = found
-    assert len(parts) == 5
-    np.testing.assert_array_equal(np.sort(np.concatenate([fold.test for fold in parts])), everything)
-    for fold in found:
-        assert not set(fold.train) & set(fold.test)
-        np.testing.assert_array_equal(np.union1d(fold.train, fold.test), everything)
-    assert set(last.test % 2) == {1}
-    assert set(last.train % 2) == {0}
-    assert sum(fold.share for fold in found) == pytest.approx(1)
-    assert last.share == 0.5
+    assert len(found) == 5 + 2 + 4
+    return found[:5], found[5:7], found[7:]
 
 
 def test_parts_are_whole_stretches_of_time_in_every_recording(columns):
     equations = DenseEquations(columns, (500, 500))
     factors = equations.factors(columns)
-    for number, fold in enumerate(folds(factors)[:-1]):
+    for number, fold in enumerate(sorts(factors)[0]):
         assert np.all(factors.parts[fold.test // 2] == number)
         for recording in (0, 1):
             own = fold.test[fold.test // 40 == recording] // 2
@@ -47,10 +51,11 @@ def test_parts_are_whole_stretches_of_time_in_every_recording(columns):
 
 def test_without_fast_samples_and_with_too_few(columns):
     found = folds(DenseEquations(columns, (500,), fast=0.0).factors(columns))
-    assert len(found) == 5
+    assert len(found) == 5 + 4
+    assert sum(fold.share for fold in found) == pytest.approx(1)
     assert folds(DenseEquations(columns, (20,)).factors(columns)) == []
     two = folds(DenseEquations(columns, (20, 20)).factors(columns))
-    assert len(two) == 3
+    assert len(two) == 2 + 2 + 4
 
 
 def ridge(equations, chosen, fold, factors, penalty, center):
@@ -59,6 +64,8 @@ def ridge(equations, chosen, fold, factors, penalty, center):
     first = np.cumsum([0, *factors.stretches])[equations.owner]
     group = 2 * (first + np.minimum((equations.time / 10 * count).astype(int), count - 1))
     group += equations.speed >= equations.fast
+    if min(fold.test) >= len(factors.counts):
+        group = len(factors.counts) + np.searchsorted(factors.kinds, equations.kind)
     train, test = np.isin(group, fold.train), np.isin(group, fold.test)
     matrix, torque = equations.dense(chosen)
     A = np.concatenate([matrix[train, j] / NOISE[j] for j in range(3)])
@@ -70,7 +77,7 @@ def ridge(equations, chosen, fold, factors, penalty, center):
 def test_losses_are_those_of_all_rows(columns):
     equations = DenseEquations(columns, (300, 200), noise=NOISE)
     factors = equations.factors(columns)
-    grams = FoldGrams(WeightedProblem(factors, np.arange(columns.size)), NOISE)
+    grams = FoldGrams(factors, NOISE)
     rng = np.random.default_rng(3)
     chosen = np.sort(rng.permutation(columns.size)[: columns.size - 3])
     root = rng.normal(size=(len(chosen), 4))
@@ -80,13 +87,29 @@ def test_losses_are_those_of_all_rows(columns):
     for fold, losses in zip(folds(factors), found, strict=True):
         np.testing.assert_allclose(losses, ridge(equations, chosen, fold, factors, penalty, center)[0], rtol=1e-6)
     shares = np.array([fold.share for fold in folds(factors)])
-    assert grams.loss(chosen, penalty, center, free) == pytest.approx(np.mean(np.log(shares @ found)))
+    assert grams.mean(found) == pytest.approx(np.mean(np.log(shares @ found)))
+
+
+def test_a_gain_is_as_sure_as_the_folds_agree_on_it(columns):
+    grams = FoldGrams(DenseEquations(columns, (300, 200), noise=NOISE).factors(columns), NOISE)
+    shares = np.array([fold.share for fold in grams.folds])
+    losses = np.random.default_rng(0).uniform(1.0, 2.0, (len(shares), 3))
+    gain, error = grams.gain(losses, losses * [0.5, 1.0, 1.0])
+    assert gain == pytest.approx(np.log(2.0))
+    assert error == pytest.approx(0.0, abs=1e-12)
+    # Only the first fold gains: the rest must say that this is not sure.
+    other = losses.copy()
+    other[0, 0] *= 0.5
+    ratio = np.log(2.0)
+    mean = shares[0] * ratio
+    spread = shares[0] * (ratio - mean) ** 2 + (1 - shares[0]) * mean**2
+    assert grams.gain(losses, other)[1] == pytest.approx(np.sqrt(spread / (len(shares) - 1)))
 
 
 def test_coefficients_that_cannot_be_negative_are_left_out(columns):
     equations = DenseEquations(columns, (400,), noise=NOISE)
     factors = equations.factors(columns)
-    grams = FoldGrams(WeightedProblem(factors, np.arange(columns.size)), NOISE)
+    grams = FoldGrams(factors, NOISE)
     everything = np.arange(columns.size)
     nothing = np.zeros((columns.size, columns.size))
     negative = equations.solution < -0.3
@@ -102,7 +125,7 @@ def test_coefficients_that_cannot_be_negative_are_left_out(columns):
 def test_exact_torques_leave_rounding_that_decides_nothing(columns):
     """Differences of normal equations are rounding there, and can be negative."""
     equations = DenseEquations(columns, (400,), noise=0.0)
-    grams = FoldGrams(WeightedProblem(equations.factors(columns), np.arange(columns.size)), NOISE)
+    grams = FoldGrams(equations.factors(columns), NOISE)
     nothing = np.zeros((columns.size, columns.size))
     losses = grams.losses(np.arange(columns.size), nothing, np.zeros(columns.size), np.zeros(columns.size, dtype=bool))
     power = np.mean(equations.torque**2, axis=0) / NOISE**2

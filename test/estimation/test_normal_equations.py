@@ -43,7 +43,7 @@ def feasible_gls(matrix: np.ndarray, torque: np.ndarray) -> tuple[np.ndarray, np
 
 @pytest.mark.parametrize("choice", [(0, 0, 0), (1, 0, 1)])
 def test_weighted_is_feasible_generalised_least_squares(columns, equations, choice):
-    chosen = columns.chosen(choice)
+    chosen = columns.chosen([CANDIDATES[index] for index in choice])
     problem = WeightedProblem(equations.factors(columns), chosen)
     fit, noise = problem.weighted()
     x, covariance, expected = feasible_gls(*equations.dense(chosen))
@@ -54,7 +54,7 @@ def test_weighted_is_feasible_generalised_least_squares(columns, equations, choi
 
 
 def test_ordinary_is_least_squares(columns, equations):
-    chosen = columns.chosen([1, 1, 0])
+    chosen = columns.chosen([CANDIDATES[index] for index in (1, 1, 0)])
     problem = WeightedProblem(equations.factors(columns), chosen)
     matrix, torque = equations.dense(chosen)
     expected = np.linalg.lstsq(matrix.reshape(-1, len(chosen)), torque.ravel(), rcond=None)[0]
@@ -62,7 +62,7 @@ def test_ordinary_is_least_squares(columns, equations):
 
 
 def test_residuals_of_one_and_of_several_solutions(columns, equations):
-    chosen = columns.chosen([0, 1, 0])
+    chosen = columns.chosen([CANDIDATES[index] for index in (0, 1, 0)])
     problem = WeightedProblem(equations.factors(columns), chosen)
     matrix, torque = equations.dense(chosen)
     several = np.random.default_rng(0).normal(size=(4, len(chosen)))
@@ -79,7 +79,7 @@ def test_residuals_of_one_and_of_several_solutions(columns, equations):
 
 
 def test_normal_equations_of_groups(columns, equations):
-    chosen = columns.chosen([1, 0, 0])
+    chosen = columns.chosen([CANDIDATES[index] for index in (1, 0, 0)])
     problem = WeightedProblem(equations.factors(columns), chosen)
     groups = np.arange(0, len(problem.factors.counts), 2)
     matrix, torque = equations.dense(chosen, equations.speed < equations.fast)

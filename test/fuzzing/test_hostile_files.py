@@ -396,7 +396,7 @@ def test_every_error_is_one_line():
     [
         (["gravity", "joint_3", "n_x"], 1e300, r"n_x of joint 'joint_3' is 1e\+300, expected a number up to"),
         (["robot", "gravity"], [0.0, 0.0, float("nan")], "gravity .* in the base frame"),
-        (["format"], None, "format is None, expected 'dynid/1'"),
+        (["format"], None, "format is None, expected dynid/1 or dynid/2"),
         (["load", "mass"], float("nan"), "its mass is nan kg"),
     ],
 )

@@ -35,7 +35,7 @@ def test_equations_are_those_of_the_samples_in_their_order():
     np.testing.assert_array_equal(np.concatenate([block.time for block in blocks]), np.arange(2000))
     np.testing.assert_allclose(equations.speed_rms, np.sqrt(np.mean(given[1] ** 2, axis=0)))
     truth = np.zeros(columns.size)
-    truth[columns.chosen([0, 0, 0])] = [*columns.base.project(chain().parameters), *np.tile([1.0, 0.5, 0.2], 3)]
+    truth[columns.chosen(columns.first)] = [*columns.base.project(chain().parameters), *np.tile([1.0, 0.5, 0.2], 3)]
     for block in blocks:
         for j, (rows, own) in enumerate(zip(block.rows, columns.of_joint, strict=True)):
             np.testing.assert_allclose(rows @ truth[own], block.torque[:, j], atol=1e-8)
@@ -188,7 +188,7 @@ def test_truth_solves_the_equations(columns):
     time, _, rows, torque, _ = gathered(LinkEquations(SIGNALS, [run(500.0)]), columns)
     truth = np.concatenate([columns.base.project(chain().parameters), np.tile([1.0, 0.5, 0.2, 0.3], 3)])
     value = np.zeros(columns.size)
-    value[columns.chosen([0, 0, 0])] = truth
+    value[columns.chosen(columns.first)] = truth
     for j, (matrix, own) in enumerate(zip(rows, columns.of_joint, strict=True)):
         error = np.sqrt(np.mean((matrix @ value[own] - torque[:, j]) ** 2))
         assert error < 2e-3 * np.sqrt(np.mean(torque[:, j] ** 2))

@@ -168,7 +168,7 @@ def test_truth_solves_them(columns, rate):
     recordings = [record(chain(), motion, DRIVE, rate=rate, noise=0.0) for motion in (MOTION, Fourier(3, 1, size=0.5))]
     blocks = list(IntegralEquations(SIGNALS, recordings).blocks(columns))
     value = np.zeros(columns.size)
-    value[columns.chosen([0, 0, 0])] = [
+    value[columns.chosen(columns.first)] = [
         *columns.base.project(chain().parameters),
         *np.tile([1.0, 0.5, 0.2, 0.3], 3),
     ]

@@ -54,9 +54,13 @@ def test_tags_are_refused(tmp_path):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("format: dynid/9\n", "expected 'dynid/1'"),
-        ("[1, 2]", "expected 'dynid/1'"),
-        ("", "expected 'dynid/1'"),
+        ("format: dynid/9\n", "expected dynid/1 or dynid/2"),
+        (
+            "format: dynid/3\nsource: {version: 7.1.0}\n",
+            "with dynid_ros 7.1.0 or newer, which wrote it, read it, or run",
+        ),
+        ("[1, 2]", "expected dynid/1 or dynid/2"),
+        ("", "expected dynid/1 or dynid/2"),
         ("format: dynid/1\n", "section 'robot'"),
         ("a: [", "not plain YAML"),
     ],

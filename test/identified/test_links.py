@@ -27,22 +27,25 @@ KINDS = [
     JointFriction(offset=True, stribeck_velocity=0.25, dead_zone=1e-3),
     JointFriction(viscous=False, smoothing=0.02),
 ]
+NEW = JointFriction(load=True, spring=True, offset=True, sliding_length=1e-3, saturation_velocity=2.0)
+WAVES = JointFriction(harmonics=(1.0, 2.0), smoothing=0.02)
 ARMS = {
     "chain": (chain, FrictionModel(KINDS)),
     "coupled": (ur10, FrictionModel([*KINDS, JointFriction(coulomb=False), KINDS[0], KINDS[0]], [(4, 5)])),
+    "new terms": (ur10, FrictionModel([NEW, *[JointFriction(offset=True)] * 4, WAVES])),
     "none": (chain, FrictionModel(JointFriction.none())),
 }
 
 
-def fitted(robot, friction, still=(), **arguments):
-    recording = record(robot, Fourier(robot.n_joints, size=0.6, still=still), Drive(), duration=12.0)
+def fitted(robot, friction, still=(), size=0.6, **arguments):
+    recording = record(robot, Fourier(robot.n_joints, size=size, still=still), Drive(), duration=12.0)
     return LinkIdentification(wrong(robot), friction=friction, estimator="weighted", **arguments).fit(recording)
 
 
 @pytest.fixture(name="result", scope="module", params=ARMS)
 def fixture_result(request):
     arm, friction = ARMS[request.param]
-    return fitted(arm(), friction)
+    return fitted(arm(), friction, size=2.6 if request.param == "new terms" else 0.6)  # harmonics need a turn
 
 
 @pytest.fixture(name="document", scope="module")
@@ -66,6 +69,28 @@ def test_a_saved_model_predicts_the_same(result, tmp_path):
     # The URDF may have other inertias by now: those of the file count.
     other = link_model(document, with_links(result.robot, np.zeros(10 * n)))
     np.testing.assert_array_equal(other.predict(*motion), result.predict(*motion))
+
+
+def test_the_oldest_format_that_holds_the_terms(result):
+    new = any(joint in (NEW, WAVES) for joint in result.model.joints)
+    assert result.document()["format"] == ("dynid/2" if new else "dynid/1")
+
+
+def test_what_acts_at_standstill_is_compensated_for(tmp_path):
+    """Gravity, springs and harmonics; nothing that depends on how the joint came there."""
+    arm, friction = ARMS["new terms"]
+    result = fitted(arm(), friction, size=2.6)
+    robot, torque = load_gravity_torque(result.save(tmp_path / "identified.yaml"), result.robot.urdf)
+    alone = result.friction_coefficients
+    for q in np.random.default_rng(0).uniform(-2.0, 2.0, (10, 6)):
+        still = np.zeros((1, 6))
+        expected = robot.inverse_dynamics(q[None], still, still, result.parameters)[0]
+        expected[0] += alone["spring shoulder_pan_joint"] * q[0] + alone["offset shoulder_pan_joint"]
+        for h in (1, 2):
+            expected[5] += alone[f"cos_{h} wrist_3_joint"] * np.cos(h * q[5])
+            expected[5] += alone[f"sin_{h} wrist_3_joint"] * np.sin(h * q[5])
+        np.testing.assert_allclose(torque(q.tolist()), expected, atol=1e-9)
+    assert abs(alone["spring shoulder_pan_joint"]) > 1e-6
 
 
 def test_sections_are_readable(result):

@@ -22,6 +22,10 @@ from dynid_ros.model.friction import FrictionTerms, friction_terms
             "coulomb,asymmetric,rotor_inertia,stribeck_velocity=0.1,smoothing=2e-2,dead_zone=0",
             JointFriction(viscous=False, asymmetric=True, rotor_inertia=True, stribeck_velocity=0.1, smoothing=0.02),
         ),
+        (
+            "coulomb,viscous,load,spring,sliding_length=1e-3,saturation_velocity=2,harmonic=1,harmonic=2",
+            JointFriction(load=True, spring=True, sliding_length=1e-3, saturation_velocity=2.0, harmonics=(1.0, 2.0)),
+        ),
     ],
 )
 def test_terms(text, expected):
@@ -39,6 +43,11 @@ def test_terms(text, expected):
         ("smoothing=fast", "smoothing is 'fast'"),
         ("smoothing=-1", "smoothing is -1.0"),
         ("stribeck_velocity=0", "stribeck_velocity is 0.0"),
+        ("saturation_velocity=0", "saturation_velocity is 0.0; expected a velocity, rad/s or m/s, above 0, or None"),
+        ("sliding_length=nan", "sliding_length is nan; expected a way, rad or m, of 0 or more"),
+        ("sliding_length=0.1,smoothing=0.1", "sliding_length is given besides smoothing or dead_zone"),
+        ("harmonic=one", "harmonic is 'one'; expected a number of waves per turn"),
+        ("harmonic=1,harmonic=1", "expected different numbers above 0"),
     ],
 )
 def test_what_is_none(text, words):
@@ -59,25 +68,30 @@ def test_all_terms():
             JointFriction(dead_zone=0.4),
             JointFriction.none(),
             JointFriction(asymmetric=True, viscous=False, smoothing=0.2, dead_zone=0.1),
+            JointFriction(sliding_length=0.5, stribeck_velocity=0.3, load=True, spring=True, saturation_velocity=0.7),
+            JointFriction(sliding_length=0.1, asymmetric=True, harmonics=(1.0, 2.5)),
         ],
-        [(4, 5), (0, 1)],
+        [(4, 5), (0, 1), (7, 8)],
     )
-    terms, rng = FrictionTerms(friction, 7), np.random.default_rng(0)
-    for _ in range(100):
-        v, a = rng.normal(size=(2, 7))
-        v[rng.random(7) < 0.2] = 0.0
-        found = np.tensordot(terms.of(v.tolist(), a.tolist()), terms.places, axes=1)
-        np.testing.assert_allclose(found, friction.regressor(v[None], a[None])[0], rtol=1e-14, atol=0)
+    terms, rng = FrictionTerms(friction, 9), np.random.default_rng(0)
+    q, v, a, load = rng.normal(size=(4, 100, 9))
+    v[rng.random((100, 9)) < 0.2] = 0.0
+    memory = friction.memory(q)
+    expected = friction.regressor(v, a, q, load)
+    for k in range(100):
+        before = [memory[key][k] for key in friction.memory_keys(9)]
+        found = np.tensordot(terms.of(*(x[k].tolist() for x in (q, v, a)), before, load[k].tolist()), terms.places, 1)
+        np.testing.assert_allclose(found, expected[k], rtol=1e-14, atol=0)
 
 
 def test_no_terms():
     terms = FrictionTerms(FrictionModel(JointFriction.none()), 3)
-    assert terms.of([1.0] * 3, [1.0] * 3) == ()
+    assert terms.of([1.0] * 3, [1.0] * 3, [1.0] * 3, [], [0.0] * 3) == ()
     assert terms.places.shape == (0, 3, 0)
 
 
 def test_nan_stays_nan():
-    assert np.isnan(FrictionTerms(FrictionModel(), 1).of([np.nan], [0.0])).all()
+    assert np.isnan(FrictionTerms(FrictionModel(), 1).of([0.0], [np.nan], [0.0], [], [0.0])).all()
 
 
 def test_another_number_of_joints():

@@ -5,7 +5,7 @@ import pytest
 from link_problems import Fourier, chain, rigid_torque, ur10
 
 from dynid_ros.errors import IdentificationError
-from dynid_ros.identification.links.friction_choice import friction_candidates
+from dynid_ros.identification.links.friction_choice import FrictionMenu
 from dynid_ros.model.friction import FrictionModel, JointFriction
 from dynid_ros.model.link_columns import LinkColumns
 
@@ -15,6 +15,8 @@ EVERYTHING = (
     JointFriction(offset=True, rotor_inertia=True, asymmetric=True, smoothing=0.05),
     JointFriction(stribeck_velocity=0.2, smoothing=0.02, offset=True),
     JointFriction(dead_zone=0.1, viscous=False),
+    JointFriction(sliding_length=0.01, load=True, spring=True, saturation_velocity=2.0, stribeck_velocity=0.1),
+    JointFriction(sliding_length=0.03, harmonics=(1.0, 3.0)),
     JointFriction.none(),
 )
 
@@ -49,14 +51,14 @@ def test_every_choice_is_the_regressor_and_the_friction_model(coupled):
     samples = motion(robot)
     rng = np.random.default_rng(0)
     for _ in range(12):
-        choice = rng.integers(0, len(EVERYTHING), 6)
+        choice = tuple(EVERYTHING[i] for i in rng.integers(0, len(EVERYTHING), 6))
         friction = columns.friction(choice)
-        assert friction.joints == [EVERYTHING[i] for i in choice]
+        assert friction.joints == choice
         names = friction.names(robot)
         chosen = columns.chosen(choice)
         assert len(chosen) == len(set(chosen)) == columns.n_inertial + len(names)
         links, coefficients = rng.normal(size=60), rng.normal(size=len(names))
-        expected = robot.torque_regressor(*samples) @ links + friction.regressor(*samples[1:]) @ coefficients
+        expected = robot.torque_regressor(*samples) @ links + friction.of_motion(robot, *samples) @ coefficients
         x = np.concatenate([columns.base.project(links), coefficients])
         np.testing.assert_allclose(torque_of(columns, x, chosen, samples), expected, rtol=1e-8, atol=1e-8)
 
@@ -66,10 +68,10 @@ def test_the_direction_of_a_pair_turns_round_as_its_first_joint():
     sharp, soft = JointFriction(smoothing=0.01), JointFriction(smoothing=0.5)
     columns = LinkColumns(robot, [(sharp, soft)] * 3, [(1, 2)])
     samples = motion(robot)
-    for choice in ((0, 0, 1), (0, 1, 0)):
+    for choice in ((sharp, sharp, soft), (sharp, soft, sharp)):
         x = np.zeros(len(columns.chosen(choice)))
         x[-1] = 1.0  # coupling_coulomb
-        expected = np.tanh((samples[1][:, 1] + samples[1][:, 2]) / (0.5 if choice[1] else 0.01))
+        expected = np.tanh((samples[1][:, 1] + samples[1][:, 2]) / choice[1].smoothing)
         found = torque_of(columns, x, columns.chosen(choice), samples)
         np.testing.assert_allclose(found, expected[:, None] * [0, 1, 1], atol=1e-12)
 
@@ -77,11 +79,34 @@ def test_the_direction_of_a_pair_turns_round_as_its_first_joint():
 def test_terms_that_candidates_share_are_one_column():
     robot = chain()
     columns = LinkColumns(robot, [EVERYTHING] * 3)
-    # coulomb 0.02; viscous; offset; 4 asymmetric; rotor; stribeck; coulomb with a dead zone
-    assert columns.size - columns.n_inertial == 3 * 10
-    grid = LinkColumns(robot, [friction_candidates(1.0)] * 3)
-    # viscous, viscous_+-, offset, rotor; for each of two smoothings coulomb, coulomb_+- and two of Stribeck
-    assert grid.size - grid.n_inertial == 3 * (5 + 2 * 5)
+    # coulomb 0.02; viscous; offset; 4 asymmetric; rotor; stribeck; coulomb with a dead zone; coulomb, stribeck, load,
+    # spring, viscous that saturates; coulomb, four harmonics
+    assert columns.size - columns.n_inertial == 3 * 20
+    grid = LinkColumns(robot, [FrictionMenu.of(1.0, 7.0).candidates] * 3)
+    # two viscous, offset, rotor, spring, four harmonics; for each of seven directions coulomb, three Stribeck, load
+    assert grid.size - grid.n_inertial == 3 * (9 + 7 * 5)
+
+
+def test_windows_of_a_run_know_what_was_before():
+    robot = chain()
+    columns = LinkColumns(robot, [EVERYTHING] * 3, [(1, 2)])
+    samples = motion(robot, size=0.02)
+    whole, memory = columns.rows(*samples), columns.memory(samples[0])
+    assert len(memory) == 3 * 2 + 2
+    for window in (slice(0, 11), slice(11, 40)):
+        before = {key: direction[window] for key, direction in memory.items()}
+        for joint, part in zip(whole, columns.rows(*(x[window] for x in samples), before), strict=True):
+            np.testing.assert_allclose(part, joint[window], rtol=1e-12, atol=1e-15)
+
+
+def test_links_that_load_the_gears_are_those_given():
+    robot = chain()
+    friction = FrictionModel(JointFriction(load=True), load_parameters=2.0 * robot.parameters)
+    columns, samples = LinkColumns.of(robot, friction), motion(robot)
+    found = torque_of(columns, np.eye(columns.size)[columns.n_inertial + 2], np.arange(columns.size), samples)
+    expected = 2.0 * np.abs(rigid_torque(robot, *samples)[:, 0]) * np.sign(samples[1][:, 0])
+    np.testing.assert_allclose(found[:, 0], expected, rtol=1e-9)
+    assert columns.friction(columns.first).load_parameters == pytest.approx(2.0 * robot.parameters)
 
 
 def test_joints_have_no_columns_of_links_before_them():
@@ -100,11 +125,12 @@ def test_which_coefficients_cannot_be_negative():
     robot = chain()
     candidates = [EVERYTHING[1:3], EVERYTHING[:1], EVERYTHING[-1:]]
     columns = LinkColumns(robot, candidates, [(0, 1)])
-    names = columns.friction((1, 0, 0)).names(robot)
-    expected = [name.startswith(("coulomb ", "viscous ")) for name in names]
-    assert sum(expected) == 4
-    assert list(columns.nonnegative((1, 0, 0))) == [False] * columns.n_inertial + expected
-    asymmetric = columns.nonnegative((0, 0, 0))[columns.n_inertial :]
+    choice = (EVERYTHING[2], *columns.first[1:])
+    names = columns.friction(choice).names(robot)
+    expected = [name.startswith(("coulomb ", "viscous ", "stribeck ")) for name in names]
+    assert sum(expected) == 5
+    assert list(columns.nonnegative(choice)) == [False] * columns.n_inertial + expected
+    asymmetric = columns.nonnegative(columns.first)[columns.n_inertial :]
     assert list(asymmetric[:6]) == [True] * 4 + [False, True]  # the offset may be, a rotor not
 
 
@@ -114,7 +140,7 @@ def test_rows_of_a_given_regressor(coupled):
     columns = LinkColumns(robot, [(EVERYTHING[1],), (EVERYTHING[2],), (EVERYTHING[3],)], coupled)
     samples = motion(robot)
     friction = FrictionModel([EVERYTHING[1], EVERYTHING[2], EVERYTHING[3]], coupled)
-    whole = np.concatenate([robot.torque_regressor(*samples), friction.regressor(*samples[1:])], axis=-1)
+    whole = np.concatenate([robot.torque_regressor(*samples), friction.of_motion(robot, *samples)], axis=-1)
     for found, expected in zip(columns.rows_of(whole), columns.rows(*samples), strict=True):
         np.testing.assert_allclose(found, expected, atol=1e-12)
     several = LinkColumns(robot, [EVERYTHING] * 3)

@@ -3,99 +3,236 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dynid_ros.errors import IdentificationError
 from dynid_ros.estimation.cross_validation import FoldGrams
-from dynid_ros.model.friction import JointFriction
+from dynid_ros.model import RobotModel
+from dynid_ros.model.base_parameters import random_motion
+from dynid_ros.model.friction import FrictionModel, JointFriction
 from dynid_ros.model.inertia import parameter_spread
 from dynid_ros.model.link_columns import LinkColumns
 
-SMOOTHINGS = (0.02, 0.08)
+SMOOTHINGS = (0.02, 0.005)
 """Velocity over which Coulomb friction reverses, in parts of the joint's RMS velocity."""
-STRIBECK = (0.25, 1.0)
-"""Stribeck velocities, in the same unit: a grid, since the term is linear but for its velocity."""
+SLIDING_LENGTHS = (2e-4, 5e-4, 1e-3, 2e-3, 5e-3)
+"""Way over which it reverses, rad: a UR10e has 2e-4 to 5e-4, a Panda 1e-3 to 2e-3, a KUKA LWR4 2e-3 to 5e-3."""
+SLIDE_PER_TURN = 0.1
+"""Metres of a prismatic joint that count as a radian."""
+STRIBECK = (0.05, 0.15, 0.4)
+"""Stribeck velocities in parts of the RMS velocity: a grid, since the term is linear but for its velocity."""
+SATURATIONS = (2.0,)
+"""Saturation velocities, in the same unit."""
+SWITCHES = ("rotor_inertia", "load")
+SPRINGS = (False, True)
+HARMONICS = ((1.0,), (1.0, 2.0))
+LEAST_TURNS = 0.95
+"""Turns of a joint below which harmonics look like a line within its travel, and like nothing known beyond it."""
+PARALLEL = 1e-6
+"""Difference of a cosine from one up to which an axis is parallel to gravity."""
 WEIGHTS = (1.0, 10.0, 100.0, 1000.0, 10000.0)
 WORTH = 0.03
 """Gain in the logarithm of one joint's squared error below which another model is not worth having."""
+SURE = 1.0
+"""Standard errors by which the folds must agree on a gain: the simpler of two models that folds do not distinguish."""
 ROUNDS = 2
 
 
 @dataclass(frozen=True)
 class FrictionChoice:
-    """One candidate per joint.
+    """Friction of each joint.
 
     Attributes:
-        choice: (n,) index of each joint's candidate.
-        gains: for each joint that did not keep the first candidate, by how much its choice lowered the logarithm of the
+        joints: (n,) terms.
+        gains: for each joint that did not keep its first model, by how much its choice lowered the logarithm of the
             squared error on samples left out, as if all of it were this joint's.
+        tried: for each joint the gain that every change, looked at last, would have had from its model then.
     """
 
-    choice: tuple[int, ...]
+    joints: tuple[JointFriction, ...]
     gains: dict[str, float]
+    tried: dict[str, dict[str, float]] = field(default_factory=dict)
 
 
-def friction_candidates(speed: float, rotor_inertia: bool = True) -> tuple[JointFriction, ...]:
-    """Friction models worth trying for a joint that moves at an RMS velocity of `speed`, the simplest first."""
-    scale = speed if speed > 0 else 1.0
-    found = [
-        JointFriction(
-            offset=True,
-            smoothing=_rounded(share * scale),
-            asymmetric=kind == "asymmetric",
-            stribeck_velocity=_rounded(kind * scale) if isinstance(kind, float) else None,
-            rotor_inertia=rotor,
+@dataclass(frozen=True)
+class FrictionMenu:
+    """What may be tried for a joint: steps from one model to others, each of which changes one thing.
+
+    Attributes:
+        first: the simplest.
+        steps: for each thing that may be changed, the alternatives.
+    """
+
+    first: JointFriction
+    steps: tuple[tuple[dict, ...], ...]
+
+    @classmethod
+    def of(cls, speed: float, travel: float, *, prismatic: bool = False, own_angle: bool = True) -> FrictionMenu:
+        """Menu of a joint.
+
+        Args:
+            speed: RMS velocity, rad/s or m/s.
+            travel: from its lowest to its highest position, rad or m.
+            prismatic: whether it is.
+            own_angle: whether torque that depends on the joint's own position can be distinguished from gravity.
+        """
+        scale = speed if speed > 0 else 1.0
+        unit = SLIDE_PER_TURN if prismatic else 1.0
+        smooth: list[dict[str, Any]] = [
+            {"smoothing": _rounded(share * scale), "sliding_length": 0.0} for share in SMOOTHINGS
+        ]
+        slides: list[dict[str, Any]] = [
+            {"smoothing": 0.0, "sliding_length": length * unit} for length in SLIDING_LENGTHS
+        ]
+        stribeck: list[dict[str, Any]] = [
+            {"stribeck_velocity": v} for v in (None, *(_rounded(share * scale) for share in STRIBECK))
+        ]
+        saturated: list[dict[str, Any]] = [
+            {"saturation_velocity": v} for v in (None, *(_rounded(share * scale) for share in SATURATIONS))
+        ]
+        waves = [h for h in HARMONICS if not prismatic and travel >= LEAST_TURNS * 2 * np.pi]
+        angle: list[dict[str, Any]] = [{"spring": spring, "harmonics": ()} for spring in SPRINGS]
+        angle += [{"spring": False, "harmonics": h} for h in waves]
+        switches: list[list[dict[str, Any]]] = [[{name: False}, {name: True}] for name in SWITCHES]
+        steps = [smooth + slides, *switches, stribeck, saturated, *([angle] if own_angle else [])]
+        return cls(
+            replace(JointFriction(offset=True, rotor_inertia=True), **smooth[0]), tuple(tuple(step) for step in steps)
         )
-        for rotor in ((False, True) if rotor_inertia else (False,))
-        for kind in ("plain", "asymmetric", *STRIBECK)
-        for share in SMOOTHINGS
+
+    @property
+    def candidates(self) -> list[JointFriction]:
+        """Models that have all terms of all choices: the first, and each step's with each direction."""
+        directions = [replace(self.first, **change) for change in self.steps[0]]
+        changes = [change for step in self.steps[1:] for change in step]
+        return list(dict.fromkeys(replace(one, **change) for one in directions for change in ({}, *changes)))
+
+    def changed(self, friction: JointFriction, step: int, number: int) -> JointFriction:
+        """The model with one alternative of a step; itself where the step has no such alternative."""
+        return replace(friction, **self.steps[step][number]) if number < len(self.steps[step]) else friction
+
+
+def friction_menus(robot: RobotModel, speed: NDArray, travel: NDArray) -> list[FrictionMenu]:
+    """Menu of each joint that moves at an RMS velocity (n,) over a travel (n,), rad/s and rad (m/s and m)."""
+    return [
+        FrictionMenu.of(float(v), float(way), prismatic=bool(prismatic), own_angle=not bool(gravity))
+        for v, way, prismatic, gravity in zip(speed, travel, robot.chain.prismatic, own_gravity(robot), strict=True)
     ]
-    return tuple(found)
 
 
-def choose_friction(columns: LinkColumns, grams: FoldGrams, prior: NDArray) -> FrictionChoice:
-    """Go through the joints, trying each one's candidates while the others stay, as long as something improves.
-
-    Predictions are from a fit with a quadratic prior towards the nominal parameters: the entropic one of
-    `ConsistentProblem` to second order, of the best of some weights.
+def refuse_unseen(robot: RobotModel, friction: FrictionModel, travel: NDArray, reverses: NDArray, source: str) -> None:
+    """Refuse terms that a motion cannot show, whatever is fitted.
 
     Args:
-        columns: with the candidates.
+        robot: the arm.
+        friction: that is asked for.
+        travel: (n,) rad or m.
+        reverses: (n,) bool.
+        source: of the motion, for the message.
+
+    Raises:
+        IdentificationError: names joint, term and the motion that would show it.
+    """
+    for name, joint, way, both in zip(robot.joint_names, friction.of(robot.n_joints), travel, reverses, strict=True):
+        if joint.harmonics and way < LEAST_TURNS * 2 * np.pi:
+            raise IdentificationError(
+                f"{source}: friction of {name}: harmonics of its angle need a whole turn, and it goes over {way:.3g} "
+                "of 6.28 rad; record a motion over the whole turn, or leave them out (spring is what less shows)"
+            )
+        if joint.sliding_length and way > 0 and not both:
+            raise IdentificationError(
+                f"{source}: friction of {name}: a sliding length shows where the joint reverses, and it never does; "
+                "record slow reversals of it, or leave sliding_length out"
+            )
+
+
+def own_gravity(robot: RobotModel) -> NDArray:
+    """(n,) whether gravity loads a joint as a function of its own angle alone, as the second joint of most arms.
+
+    Then a spring or a first harmonic of that angle is what a mass moment of its link is, and torques cannot
+    distinguish them.
+    """
+    q = random_motion(robot, n_samples=20)[0]
+    down = robot.gravity / max(np.linalg.norm(robot.gravity), np.finfo(float).tiny)
+    parallel = np.all(np.abs(robot.joint_axes(q) @ down) > 1 - PARALLEL, axis=0)
+    # Joints before it that only slide, or turn about gravity, do not turn gravity in its frame.
+    level = np.cumprod(np.append(True, (parallel | robot.chain.prismatic)[:-1])).astype(bool)
+    return level & ~parallel & ~robot.chain.prismatic
+
+
+def choose_friction(
+    columns: LinkColumns, menus: Sequence[FrictionMenu], grams: FoldGrams, prior: NDArray
+) -> FrictionChoice:
+    """Try each step of the menus, first for all joints together, then for each alone, while something improves.
+
+    What all joints have in common is surer than what each has alone. A step is taken if the mean over the folds
+    improves by what it must be worth, and by the standard error of the folds about their mean: of models that they do
+    not distinguish it is the simpler. Predictions are from a fit with a quadratic prior towards the nominal
+    parameters: the entropic one of `ConsistentProblem` to second order, of the best of some weights.
+
+    Args:
+        columns: with the menus' candidates.
+        menus: (n,).
         grams: of all columns.
         prior: (10 n,) possible nominal parameters.
     """
-    choice = [0] * len(columns.candidates)
-    if not grams.folds or all(len(own) == 1 for own in columns.candidates):
-        return FrictionChoice(tuple(choice), {})
+    joints = [menu.first for menu in menus]
+    if not grams.folds:
+        return FrictionChoice(tuple(joints), {})
     base, spread = columns.base.combinations, parameter_spread(prior)
     penalty = np.linalg.inv(base @ spread @ base.T)
     center = columns.base.project(prior)
 
-    def loss(tried: Sequence[int], weight: float) -> float:
+    def losses(tried: Sequence[JointFriction], weight: float) -> NDArray:
         chosen = columns.chosen(tried)
         full, middle = np.zeros((len(chosen), len(chosen))), np.zeros(len(chosen))
         full[: len(center), : len(center)], middle[: len(center)] = weight * penalty, center
-        return grams.loss(chosen, full, middle, columns.nonnegative(tried))
+        return grams.losses(chosen, full, middle, columns.nonnegative(tried))
 
-    weight = min(WEIGHTS, key=lambda w: loss(choice, w))
-    best = loss(choice, weight)
+    weight = min(WEIGHTS, key=lambda w: grams.mean(losses(joints, w)))
+    best = losses(joints, weight)
+    names = columns.robot.joint_names
     gains: dict[str, float] = {}
-    for _ in range(ROUNDS):
-        before = best
-        for j, own in enumerate(columns.candidates):
-            scores = [loss([*choice[:j], index, *choice[j + 1 :]], weight) for index in range(len(own))]
-            index = int(np.argmin(scores))
-            gain = (best - scores[index]) * len(choice)
-            if gain > WORTH:
-                joint = columns.robot.joint_names[j]
-                gains[joint] = gain + gains.get(joint, 0.0)
-                choice[j], best = index, scores[index]
-        if best == before:
-            break
-    return FrictionChoice(tuple(choice), gains)
+    tried: dict[str, dict[str, float]] = {name: {} for name in names}
+    every = range(len(menus))
+
+    def improve(group: Sequence[int], step: int) -> None:
+        """Take the best alternative of a step for some joints together."""
+        nonlocal joints, best
+        options = []
+        for number in range(max(len(menus[j].steps[step]) for j in group)):
+            other = [menus[j].changed(joints[j], step, number) if j in group else joints[j] for j in every]
+            if other != joints:
+                found = losses(other, weight)
+                options.append((*grams.gain(best, found), number, other, found))
+        if len(group) == 1:
+            own = menus[group[0]].steps[step]
+            tried[names[group[0]]] |= {_text(own[number]): gain for gain, _, number, *_ in options}
+        if not options:
+            return
+        gain, error, _, other, found = max(options, key=lambda option: option[0])
+        if gain > max(WORTH, SURE * error):
+            for j in group:
+                gains[names[j]] = gains.get(names[j], 0.0) + gain / len(group)
+            joints, best = other, found
+
+    for groups in ([every], [[j] for j in every]):
+        for _ in range(ROUNDS):
+            before = list(joints)
+            for group in groups:
+                for step in range(min(len(menus[j].steps) for j in group)):
+                    improve(group, step)
+            if joints == before:
+                break
+    return FrictionChoice(tuple(joints), gains, tried)
 
 
 def _rounded(value: float) -> float:
     return float(f"{value:.2g}")
+
+
+def _text(change: dict) -> str:
+    return ", ".join(f"{name}={value}" for name, value in change.items() if value not in (0.0, ())) or "without"

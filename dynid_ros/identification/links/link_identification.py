@@ -18,7 +18,7 @@ from dynid_ros.estimation.normal_equations import NormalEquations, WeightedProbl
 from dynid_ros.estimation.robust import solve_robust
 from dynid_ros.identification.equations import EquationBlock, LinkEquations, SampleEquations
 from dynid_ros.identification.integral_equations import IntegralEquations
-from dynid_ros.identification.links.friction_choice import choose_friction, friction_candidates
+from dynid_ros.identification.links.friction_choice import FrictionMenu, choose_friction, friction_menus, refuse_unseen
 from dynid_ros.identification.links.link_regularization import FullProblem, PriorWeight, choose_weight
 from dynid_ros.identification.links.link_result import LinkResult, beyond_the_arm, what_is_open
 from dynid_ros.identification.links.sequential import sequential
@@ -237,14 +237,20 @@ class LinkIdentification:
         reason = f"samples are taken as given; recordings to compare with pass a low-pass at {cutoff:g} Hz"
         return self._identify(equations, LinkSignals(cutoff, motion_cutoff, reason), ("samples",))
 
-    def _columns(self, speed: NDArray) -> LinkColumns:
+    def _columns(
+        self, equations: LinkEquations | SampleEquations, sources: tuple[str, ...]
+    ) -> tuple[LinkColumns, list[FrictionMenu]]:
+        """Columns of the friction that is given; or of all that may be chosen, with each joint's menu."""
         robot = self.robot
-        if isinstance(self.friction, FrictionModel):
-            return LinkColumns(robot, [(joint,) for joint in self.friction.of(robot.n_joints)], self.friction.coupled)
         pairs = FrictionModel.by_name(robot, {}, coupled=self.coupled).coupled
-        if isinstance(self.friction, JointFriction):
-            return LinkColumns(robot, [(self.friction,)] * robot.n_joints, pairs)
-        return LinkColumns(robot, [friction_candidates(float(v)) for v in speed], pairs)
+        if self.friction == "auto":
+            menus = friction_menus(robot, equations.speed_rms, equations.travel)
+            return LinkColumns(robot, [menu.candidates for menu in menus], pairs), menus
+        given = self.friction
+        if isinstance(given, JointFriction):
+            given = FrictionModel(given, pairs, robot.parameters)
+        refuse_unseen(robot, given, equations.travel, equations.reverses, ", ".join(sources))
+        return LinkColumns.of(robot, given), []
 
     def _identify(
         self,
@@ -253,17 +259,19 @@ class LinkIdentification:
         sources: tuple[str, ...],
         chosen_columns: LinkColumns | None = None,
     ) -> LinkResult:
-        columns = chosen_columns or self._columns(equations.speed_rms)
+        columns, menus = self._columns(equations, sources)
+        columns = chosen_columns or columns
         factors = equations.factors(columns)
         robot = self.robot
-        if factors.counts.sum() < max(map(len, columns.of_joint)):
+        unknowns = max(np.isin(own, columns.chosen(columns.first)).sum() for own in columns.of_joint)
+        if factors.counts.sum() < unknowns:
             raise IdentificationError(
-                f"{', '.join(sources)}: {factors.counts.sum()} samples after filtering for "
-                f"{max(map(len, columns.of_joint))} unknowns of one joint; record longer"
+                f"{', '.join(sources)}: {factors.counts.sum()} samples after filtering for {unknowns} unknowns of one "
+                "joint; record longer"
             )
         prior, changes = possible_prior(robot.parameters, robot.link_names)
         remarks = [signals.reason, *(f"prior of {change}" for change in changes)]
-        choice = self._choice(columns, factors, prior, remarks)
+        choice = self._choice(columns, menus, factors, prior, remarks)
         friction = columns.friction(choice)
         base = columns.whole_base(choice)
         chosen = columns.chosen(choice)
@@ -336,21 +344,23 @@ class LinkIdentification:
             ) from error
 
     def _choice(
-        self, columns: LinkColumns, factors: NormalEquations, prior: NDArray, remarks: list[str]
-    ) -> tuple[int, ...]:
-        first = (0,) * self.robot.n_joints
-        if all(len(own) == 1 for own in columns.candidates):
-            return first
-        _, noise = WeightedProblem(factors, columns.chosen(first)).weighted()
-        grams = FoldGrams(WeightedProblem(factors, np.arange(columns.size)), noise)
-        found = choose_friction(columns, grams, prior)
+        self,
+        columns: LinkColumns,
+        menus: Sequence[FrictionMenu],
+        factors: NormalEquations,
+        prior: NDArray,
+        remarks: list[str],
+    ) -> tuple[JointFriction, ...]:
+        if not menus:
+            return columns.first
+        _, noise = WeightedProblem(factors, columns.chosen(columns.first)).weighted()
+        grams = FoldGrams(factors, noise)
+        found = choose_friction(columns, menus, grams, prior)
         for joint, gain in found.gains.items():
-            terms = ", ".join(
-                columns.friction(found.choice).of(self.robot.n_joints)[self.robot.joint_names.index(joint)].terms
-            )
+            terms = ", ".join(found.joints[self.robot.joint_names.index(joint)].terms)
             lower = 1 - np.exp(-gain)
             remarks.append(f"friction of {joint}: {terms} (squared error on samples left out {lower:.1%} lower)")
-        return found.choice
+        return found.joints
 
     def _nominal(self, base: BaseParameters) -> NDArray:
         n_links = self.robot.parameters.size

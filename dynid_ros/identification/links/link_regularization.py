@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.optimize import lsq_linear
 
 from dynid_ros.errors import IdentificationError
-from dynid_ros.estimation.cross_validation import Fold, folds
+from dynid_ros.estimation.cross_validation import ROUNDING, Fold, folds
 from dynid_ros.estimation.identifiability import RANK_TOLERANCE
 from dynid_ros.estimation.least_squares import decompose
 from dynid_ros.estimation.normal_equations import WeightedProblem
@@ -117,7 +117,6 @@ def choose_weight(full: FullProblem) -> PriorWeight:
         return PriorWeight(DEFAULT_WEIGHT, {})
     losses = np.array([_losses(full, fold) for fold in each(parts)])
     shares = np.array([fold.share for fold in parts])
-    shares /= shares.sum()
     scores = np.mean(np.log(np.einsum("f,fwn->wn", shares, losses)), axis=1)
     chosen = int(np.argmax(scores <= scores.min() + TOLERATED))
     compared = {w: float(score) for w, score in zip(WEIGHTS, scores, strict=True) if np.isfinite(score)}
@@ -128,10 +127,14 @@ def _losses(full: FullProblem, fold: Fold) -> NDArray:
     """(W, n) mean squared prediction error over noise squared, by weight; infinite where rounding hides the fit."""
     losses = np.full((len(WEIGHTS), len(full.noise)), np.inf)
     problem, fit = full.consistent(fold.train), None
+    tests = [full.problem.gram(j, fold.test) for j in range(len(full.noise))]
+    count = full.problem.count(fold.test)
     for row, weight in zip(losses, WEIGHTS, strict=True):
         try:
             fit = problem.solve(weight, fit)
         except IdentificationError:
             break  # smaller weights are harder still
-        row[:] = (full.problem.residual_rms(full.reduce(fit.solution), fold.test) / full.noise) ** 2
+        x = full.reduce(fit.solution)
+        squares = [max(x @ gram @ x - 2 * x @ right + power, ROUNDING * power) for gram, right, power in tests]
+        row[:] = np.array(squares) / (count * full.noise**2)
     return np.maximum(losses, np.finfo(float).tiny)

@@ -15,7 +15,7 @@ from dynid_ros.estimation.estimate import BaseEstimate, half_width
 from dynid_ros.estimation.least_squares import standard_errors_of
 from dynid_ros.files import write_atomically
 from dynid_ros.identification.equations import validate
-from dynid_ros.identified.friction import dry_torques, friction_section
+from dynid_ros.identified.friction import dry_torques, format_of, friction_section
 from dynid_ros.identified.gravity import gravity_section
 from dynid_ros.identified.identified_file import DOF, as_number, new_document, save_identified
 from dynid_ros.identified.links import (
@@ -247,6 +247,7 @@ class LinkResult:
     def document(self) -> dict:
         """Content of `identified.yaml`."""
         document, found = new_document(self.robot, self.sources, self.settings), self.base_parameters
+        document["format"] = format_of(self.friction, self.robot.n_joints)
         document["gravity"] = _gravity(self.robot, self.base, found, self.parameters)
         if not self.missing:
             document["links"] = links_section(self.robot, self.parameters, self.standard_errors)

@@ -14,6 +14,7 @@ from dynid_ros.identification.equations import EquationBlock, Equations, LinkEqu
 from dynid_ros.identification.presliding import STANDSTILL, Presliding, looseness, stiction
 from dynid_ros.identification.static_samples import SampleRules, Samples, static_samples
 from dynid_ros.identified.links import KnownArm
+from dynid_ros.model.friction_terms import Memory
 from dynid_ros.model.inertia import LOAD_NAMES, PARAMETERS_PER_LINK, STATIC, transformed
 from dynid_ros.model.regressor import RegressorRows
 from dynid_ros.recording import Recording
@@ -54,7 +55,7 @@ class TorqueLoadColumns:
         last = PARAMETERS_PER_LINK * (n - 1)
         self._links = RegressorRows(robot.chain, robot.gravity, last + np.arange(PARAMETERS_PER_LINK))
         self._to_link = transformed(np.eye(PARAMETERS_PER_LINK), robot.tip_offset).T[:, self._load]
-        self._joints = arm.model.joints
+        self._friction = arm.model.friction
         self._arm = None if arm.covariance is None else arm.columns
         changes = len(self._load) + np.arange(len(self._changes) * n).reshape(n, -1)
         self.own = np.arange(len(self._load) + changes.size)
@@ -68,21 +69,29 @@ class TorqueLoadColumns:
         of_arm = [self.of_arm] * n if self._arm is None else [beyond + columns for columns in self._arm.of_joint]
         self.of_joint = [np.concatenate([self._load, changes[j], of_arm[j]]).astype(int) for j in range(n)]
 
-    def rows(self, q: NDArray, qd: NDArray, qdd: NDArray) -> list[NDArray]:
-        """For each joint the matrix (N, k_j) from its columns to its torque in motion."""
-        directions = [joint.direction(qd[:, j]) for j, joint in enumerate(self._joints)]
-        return self._rows((q, qd, qdd), np.stack([np.ones_like(qd), np.transpose(directions), qd]))
+    def memory(self, q: NDArray) -> Memory:
+        """Directions (N,) of joints whose friction has a memory, along positions (N, n) of consecutive samples."""
+        return self._friction.memory(q)
+
+    def rows(self, q: NDArray, qd: NDArray, qdd: NDArray, memory: Memory | None = None) -> list[NDArray]:
+        """For each joint the matrix (N, k_j) from its columns to its torque in motion, which `memory` tells of."""
+        memory = self.memory(q) if memory is None else memory
+        directions = [
+            joint.way.of(qd[:, j], q[:, j], memory.get(((j,), joint.sliding_length)))
+            for j, joint in enumerate(self._friction.of(q.shape[1]))
+        ]
+        return self._rows((q, qd, qdd), np.stack([np.ones_like(qd), np.transpose(directions), qd]), memory)
 
     def rest_rows(self, q: NDArray, direction: NDArray) -> list[NDArray]:
         """The same at rest, of friction that has the direction (N, n) of the motion before."""
-        still = np.zeros_like(q)
-        return self._rows((q, still, still), np.stack([np.ones_like(q), direction]))
+        still, none = np.zeros_like(q), {key: np.zeros(len(q)) for key in self.memory(q)}
+        return self._rows((q, still, still), np.stack([np.ones_like(q), direction]), none)
 
-    def _rows(self, motion: tuple[NDArray, NDArray, NDArray], changes: NDArray) -> list[NDArray]:
+    def _rows(self, motion: tuple[NDArray, NDArray, NDArray], changes: NDArray, memory: Memory) -> list[NDArray]:
         n_samples, n = motion[0].shape
         matrix = np.zeros((n, PARAMETERS_PER_LINK, n_samples))
         self._links.fill(matrix, *motion)
-        arm = [np.empty((n_samples, 0))] * n if self._arm is None else self._arm.rows(*motion)
+        arm = [np.empty((n_samples, 0))] * n if self._arm is None else self._arm.rows(*motion, memory)
         return [np.column_stack([matrix[j].T @ self._to_link, changes[:, :, j].T, arm[j]]) for j in range(n)]
 
 
@@ -130,9 +139,16 @@ class LoadEquations(LinkEquations[TorqueLoadColumns]):
         return other
 
     def _block(
-        self, columns: TorqueLoadColumns, recording: int, part: LinkSegment, low_pass: LowPass, kept: NDArray
+        self,
+        columns: TorqueLoadColumns,
+        recording: int,
+        part: LinkSegment,
+        low_pass: LowPass,
+        kept: NDArray,
+        *,
+        memory: Memory,
     ) -> EquationBlock:
-        block = super()._block(columns, recording, part, low_pass, kept)
+        block = super()._block(columns, recording, part, low_pass, kept, memory=memory)
         if self._weights is None:
             return block
         number = next(k for k, other in enumerate(self.segments) if other is part)
@@ -179,5 +195,6 @@ class StaticLoadEquations(Equations[TorqueLoadColumns]):
         still = np.zeros_like(position)
         rows = columns.rest_rows(position, direction)
         time = self.samples.time[own]
-        torque = torque - self._arm.model.predict(position, still, still)
+        # Each dwell by itself: how dry friction stood there before is a column of its own.
+        torque = torque - self._arm.model.predict(position, still, still, range(len(position)))
         return EquationBlock(recording, time, np.zeros(len(time)), None, rows, torque)

@@ -138,7 +138,11 @@ class WrenchColumns:
             for axis in range(len(AXES))
         ]
 
-    def rows(self, q: NDArray, qd: NDArray, qdd: NDArray) -> list[NDArray]:
+    def memory(self, _q: NDArray) -> dict:
+        """Nothing: a load has no friction."""
+        return {}
+
+    def rows(self, q: NDArray, qd: NDArray, qdd: NDArray, _memory: object = None) -> list[NDArray]:
         """For each axis the matrix (N, ·) of the load alone, samples next to each other in memory."""
         return self.of_wrench(self.robot.wrench_regressor(q, qd, qdd))
 

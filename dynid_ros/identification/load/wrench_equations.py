@@ -19,6 +19,7 @@ from dynid_ros.identification.static_samples import SampleRules, dwells
 from dynid_ros.identification.wrench_frame import AXES, Convention, Frame, sensor_wrench, tip_rotations, turned
 from dynid_ros.model import RobotModel
 from dynid_ros.model.arrays import blocks
+from dynid_ros.model.friction_terms import Memory
 from dynid_ros.model.regressor import of_features, tip_motion, wrench_features
 from dynid_ros.recording import Recording
 from dynid_ros.recording.series import WrenchSeries
@@ -122,9 +123,16 @@ class WrenchEquations(LinkEquations[WrenchColumns]):
         return np.hstack([wrench, central_differences(wrench, 1 / part.rate)[0]])
 
     def _block(
-        self, columns: WrenchColumns, recording: int, part: LinkSegment, low_pass: LowPass, kept: NDArray
+        self,
+        columns: WrenchColumns,
+        recording: int,
+        part: LinkSegment,
+        low_pass: LowPass,
+        kept: NDArray,
+        *,
+        memory: Memory,
     ) -> EquationBlock:
-        return self._complete(columns, super()._block(columns, recording, part, low_pass, kept))
+        return self._complete(columns, super()._block(columns, recording, part, low_pass, kept, memory=memory))
 
     def _complete(self, columns: WrenchColumns, block: EquationBlock) -> EquationBlock:
         """With columns of the sensor beside those of the load."""

@@ -18,6 +18,7 @@ from dynid_ros.model import RobotModel
 from dynid_ros.model.arrays import finite_vector
 from dynid_ros.model.base_parameters import LINK_PARAMETERS, BaseParameters
 from dynid_ros.model.friction import FrictionModel, FrictionTerms, JointFriction
+from dynid_ros.model.friction_terms import SlidingMemory
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK, transformed
 from dynid_ros.model.one_sample_regressor import RegressorSums
 from dynid_ros.signals.derivatives import DELAY, WEIGHTS
@@ -197,7 +198,8 @@ class OnlineRows:
         names: (k,) of the columns of A.
         bodies: (10 n, p + 1 + e) what the first p columns of A, the torque of links that are known, and E are of the
             columns of all links.
-        frictions: terms of friction, and what they are in [A b E] after the first p columns: (terms, n, k - p + 1 + e).
+        frictions: of the joints, and what their terms are in [A b E] after the first p columns:
+            (terms, n, k - p + 1 + e).
         stiction: (n,) torque that the friction of a joint at rest may have, either way, N m.
         n_inertial: p.
 
@@ -213,15 +215,16 @@ class OnlineRows:
         robot: RobotModel,
         names: tuple[str, ...],
         bodies: NDArray,
-        frictions: Sequence[tuple[FrictionTerms, NDArray]],
+        frictions: Sequence[tuple[FrictionModel, NDArray]],
         *,
         stiction: NDArray,
         n_inertial: int,
     ):
         n = robot.n_joints
         self.names, self.stiction, self.n_inertial = names, stiction, n_inertial
-        self._regressor, self._bodies = RegressorSums(robot), bodies
-        self._frictions = [terms for terms, _ in frictions]
+        self._robot, self._regressor, self._bodies = robot, RegressorSums(robot), bodies
+        self._frictions = [(friction, FrictionTerms(friction, n)) for friction, _ in frictions]
+        self._memories = [SlidingMemory(friction.memory_keys(n)) for friction, _ in frictions]
         # Friction, torque and rest of a sample in its columns [A b E] after the first p, and three more.
         own = np.zeros((3 * n, n, frictions[0][1].shape[2] + 3))
         own[range(n), range(n), len(names) - n_inertial] = 1.0
@@ -234,6 +237,8 @@ class OnlineRows:
     def restart(self) -> None:
         """Take it that the joints were elsewhere since the last sample."""
         self._presliding.restart()
+        for memory in self._memories:
+            memory.restart()
 
     @property
     def n_known(self) -> int:
@@ -257,8 +262,14 @@ class OnlineRows:
         sliding = np.where(unknown & (self.stiction > 0.0), 0.0, qd)
         motion = zip(*samples[:3].tolist(), strict=True)
         features = _matrix(starmap(self._regressor.features, motion), len(qd), self._regressor.size)
-        moving = list(zip(sliding.tolist(), qdd.tolist(), strict=True))
-        frictions = [_matrix(starmap(terms.of, moving), len(qd), len(terms.places)) for terms in self._frictions]
+        frictions = []
+        for (friction, terms), memory in zip(self._frictions, self._memories, strict=True):
+            directions = memory.advance(q)
+            before = np.array([directions[key] for key in friction.memory_keys(q.shape[1])]).reshape(-1, len(q)).T
+            load = friction.load_torque(self._robot, q, qd, qdd)
+            load = np.zeros_like(q) if load is None else load
+            moving = zip(*(x.tolist() for x in (q, sliding, qdd, before, load)), strict=True)
+            frictions.append(_matrix(starmap(terms.of, moving), len(qd), len(terms.places)))
         regressor = self._regressor(features, weights)
         inertial = regressor @ self._bodies
         others = np.concatenate([*frictions, torque, unknown, still], axis=1)
@@ -319,7 +330,7 @@ class LoadRows(OnlineRows):
         )
         of_free = np.pad(free.places, ((0, 0), (0, 0), (0, 1 + errors.shape[1])))
         names = (*LINK_PARAMETERS, *changes.names(robot))
-        frictions = [(fixed, of_known), (free, of_free)]
+        frictions = [(arm.friction, of_known), (changes, of_free)]
         super().__init__(robot, names, bodies, frictions, stiction=stiction(arm), n_inertial=p)
         self.known = known
 
@@ -344,12 +355,12 @@ class LinkRows(OnlineRows):
         bodies[inertial, range(inertial.size)] = 1.0
         terms = FrictionTerms(friction, n)
         places = np.pad(terms.places[:, :, self.base.columns[inertial.size :] - size], ((0, 0), (0, 0), (0, 1)))
-        sticks = [joint.coulomb or joint.stribeck_velocity is not None for joint in friction.of(n)]
+        sticks = [any(part.direction for part in joint.parts) for joint in friction.of(n)]
         super().__init__(
             robot,
             self.base.expressions,
             bodies,
-            [(terms, places)],
+            [(friction, places)],
             stiction=np.where(sticks, _UNUSED * np.asarray(noise), 0.0),
             n_inertial=inertial.size,
         )

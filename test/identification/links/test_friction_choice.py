@@ -1,5 +1,7 @@
 """Whether the friction that was simulated is the friction that is chosen."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from link_problems import Drive, Fourier, chain, record, ur10, wrong
@@ -7,7 +9,14 @@ from link_problems import Drive, Fourier, chain, record, ur10, wrong
 from dynid_ros.estimation.cross_validation import FoldGrams
 from dynid_ros.estimation.normal_equations import WeightedProblem
 from dynid_ros.identification.equations import LinkEquations
-from dynid_ros.identification.links.friction_choice import FrictionChoice, choose_friction, friction_candidates
+from dynid_ros.identification.links.friction_choice import (
+    FrictionChoice,
+    FrictionMenu,
+    choose_friction,
+    friction_menus,
+    own_gravity,
+)
+from dynid_ros.model import RobotModel
 from dynid_ros.model.friction import JointFriction
 from dynid_ros.model.link_columns import LinkColumns
 from dynid_ros.recording.uniform_motion import LinkSignals
@@ -15,18 +24,15 @@ from dynid_ros.recording.uniform_motion import LinkSignals
 SIGNALS = LinkSignals(7.0, 17.5)
 
 
-def choice(robot, recordings, candidates=None) -> tuple[FrictionChoice, list[JointFriction]]:
-    """What is chosen for the recordings of an arm whose URDF is wrong, and the terms of each joint."""
+def choice(robot, recordings, menus=None) -> FrictionChoice:
+    """What is chosen for the recordings of an arm whose URDF is wrong."""
     nominal = wrong(robot)
     equations = LinkEquations(SIGNALS, recordings)
-    own = [candidates or friction_candidates(float(speed)) for speed in equations.speed_rms]
-    columns = LinkColumns(nominal, own)
+    menus = menus or friction_menus(nominal, equations.speed_rms, equations.travel)
+    columns = LinkColumns(nominal, [menu.candidates for menu in menus])
     factors = equations.factors(columns)
-    _, noise = WeightedProblem(factors, columns.chosen([0] * robot.n_joints)).weighted()
-    found = choose_friction(
-        columns, FoldGrams(WeightedProblem(factors, np.arange(columns.size)), noise), nominal.parameters
-    )
-    return found, [candidate[i] for candidate, i in zip(own, found.choice, strict=True)]
+    _, noise = WeightedProblem(factors, columns.chosen(columns.first)).weighted()
+    return choose_friction(columns, menus, FoldGrams(factors, noise), nominal.parameters)
 
 
 def runs(robot, drive, noise=0.2, size=0.6, seed=0):
@@ -42,16 +48,27 @@ def matched(robot, seed=0, size=0.6, **drive) -> Drive:
     return Drive(smoothing=0.02 * speed, **drive)
 
 
-def test_candidates_start_with_the_simplest():
-    first, *others = friction_candidates(1.0)
-    assert first == JointFriction(offset=True, smoothing=0.02)
-    assert all(len(other.terms) >= 3 for other in others)
-    assert len(others) == 15
-    assert all(friction.offset for friction in others)
-    assert not any(friction.rotor_inertia for friction in friction_candidates(1.0, rotor_inertia=False))
-    assert friction_candidates(0.0) == friction_candidates(1.0)  # a joint at standstill
-    for friction in friction_candidates(1234.56):
-        assert friction.smoothing in (25.0, 99.0)
+def test_menus_start_with_the_simplest():
+    menu = FrictionMenu.of(1.0, 7.0)
+    assert menu.first == JointFriction(offset=True, rotor_inertia=True, smoothing=0.02)
+    assert menu.candidates[0] == menu.first
+    assert all(friction.offset and friction.viscous and friction.coulomb for friction in menu.candidates)
+    assert FrictionMenu.of(0.0, 7.0) == menu  # a joint at standstill
+    assert {friction.smoothing for friction in FrictionMenu.of(1234.56, 7.0).candidates} == {0.0, 25.0, 6.2}
+    # no harmonics of an angle that is less than a turn, nor of a slide; which slides sooner
+    assert not any(friction.harmonics for friction in FrictionMenu.of(1.0, 5.0).candidates)
+    slide = FrictionMenu.of(1.0, 7.0, prismatic=True)
+    assert not any(friction.harmonics for friction in slide.candidates)
+    assert max(friction.sliding_length for friction in slide.candidates) == pytest.approx(5e-4)
+    alone = FrictionMenu.of(1.0, 7.0, own_angle=False)
+    assert not any(friction.spring or friction.harmonics for friction in alone.candidates)
+
+
+def test_gravity_as_a_function_of_one_angle():
+    """The second joint of an upright arm; on a wall already the first."""
+    assert own_gravity(ur10()).tolist() == [False, True, False, False, False, False]
+    wall = RobotModel(ur10().chain, ur10().parameters, gravity=[0.0, 9.81, 0.0])
+    assert own_gravity(wall).tolist() == [True, False, False, False, False, False]
 
 
 @pytest.mark.parametrize(("arm", "seeds"), [(chain, (0, 10, 20)), (ur10, (0,))])
@@ -59,51 +76,65 @@ def test_plain_friction_stays_plain(arm, seeds):
     robot = arm()
     needless = 0
     for seed in seeds:
-        found, _ = choice(robot, runs(robot, matched(robot, seed), seed=seed))
+        found = choice(robot, runs(robot, matched(robot, seed, rotor=0.5), seed=seed))
         needless += len(found.gains)
-        assert set(found.gains) == {robot.joint_names[j] for j, index in enumerate(found.choice) if index}
+        plain = [friction.terms == ("coulomb", "viscous", "offset", "rotor_inertia") for friction in found.joints]
+        assert all(name in found.gains for name, same in zip(robot.joint_names, plain, strict=True) if not same)
     assert needless <= 0.1 * len(seeds) * robot.n_joints
 
 
-@pytest.mark.parametrize(
-    ("drive", "term"),
-    [
-        ({"stribeck": 1.5}, "stribeck"),
-        ({"backward": 1.8, "coulomb": 2.0}, "coulomb_negative"),
-    ],
-)
-def test_other_friction_is_found(drive, term):
+def test_stribeck_friction_is_found():
     robot = chain()
-    found, joints = choice(robot, runs(robot, matched(robot, **drive)))
-    having = [term in friction.terms for friction in joints]
+    found = choice(robot, runs(robot, matched(robot, stribeck=1.5)))
+    having = ["stribeck" in friction.terms for friction in found.joints]
     assert sum(having) >= 2
     assert all(found.gains[name] > 0.03 for name, has in zip(robot.joint_names, having, strict=True) if has)
 
 
-def test_rotors_are_found_where_they_are_told_from_links():
-    """Joint 1 of any arm has its rotor with its link; behind it gyroscopic torques tell them apart."""
+def test_rotors_are_kept():
     robot = ur10()
-    _, joints = choice(robot, runs(robot, matched(robot, rotor=1.5)))
-    assert sum(friction.rotor_inertia for friction in joints[1:]) >= 4
+    found = choice(robot, runs(robot, matched(robot, rotor=1.5)))
+    assert all(friction.rotor_inertia for friction in found.joints[1:])
 
 
-def test_how_fast_friction_turns_round():
+@pytest.mark.parametrize("length", [5e-4, 2e-3])
+def test_friction_that_remembers_is_found(length):
+    """Dahl's differential equation, integrated step by step, in a motion with dwells."""
     robot = chain()
-    soft = Drive(smoothing=matched(robot).smoothing * 4)
-    _, joints = choice(robot, runs(robot, soft, noise=0.05))
-    expected = [friction_candidates(float(s) / 0.08)[1].smoothing for s in soft.smoothing]
-    assert [friction.smoothing for friction in joints] == pytest.approx(expected, rel=0.1)
+    found = choice(robot, [sliding(robot, length, seed) for seed in (0, 1)])
+    lengths = [friction.sliding_length for friction in found.joints]
+    assert np.median(lengths) == length
+    assert all(0.2 * length < own < 5.0 * length for own in lengths)
 
 
-def test_one_candidate_or_too_few_samples_choose_nothing():
+def sliding(robot, length: float, seed: int):
+    """Recording of joints with friction of 3 N m that reverses over a way."""
+    run = record(robot, Fourier(3, seed, size=0.1), Drive(coulomb=0.0), noise=0.01, seed=seed)
+    fine = np.arange(0.0, run.time[-1], 1e-4)
+    rate = Fourier(3, seed, size=0.1)(fine)[1]
+    state = np.zeros((len(fine), 3))
+    for k in range(1, len(fine)):
+        state[k] = state[k - 1] + 1e-4 * rate[k] / length * (1.0 - state[k - 1] * np.sign(rate[k]))
+    added = 3.0 * np.column_stack([np.interp(run.time, fine, column) for column in state.T])
+    return replace(run, torque=run.torque + added)
+
+
+def test_a_spring_about_an_upright_axis_is_found():
+    robot = ur10()
+    plain = runs(robot, matched(robot, rotor=0.5))
+    found = choice(robot, [replace(run, torque=run.torque + 5.0 * run.position * [1, 0, 0, 0, 0, 0]) for run in plain])
+    assert [friction.spring for friction in found.joints] == [True] + [False] * 5
+
+
+def test_an_empty_menu_or_too_few_samples_choose_nothing():
     robot = chain()
-    only = (JointFriction(offset=True),)
-    assert choice(robot, runs(robot, Drive()), only)[0] == FrictionChoice((0, 0, 0), {})
+    only = FrictionMenu(JointFriction(offset=True), (({"spring": False},),))
+    assert choice(robot, runs(robot, Drive()), [only] * 3).joints == (only.first,) * 3
     short = [record(robot, Fourier(3, size=0.6), Drive(), duration=0.9)]
-    assert choice(robot, short)[0] == FrictionChoice((0, 0, 0), {})
+    assert choice(robot, short).gains == {}
 
 
 def test_exact_torques_are_no_trouble():
     robot = chain()
-    found, _ = choice(robot, runs(robot, matched(robot), noise=0.0))
+    found = choice(robot, runs(robot, matched(robot), noise=0.0))
     assert all(np.isfinite(gain) for gain in found.gains.values())

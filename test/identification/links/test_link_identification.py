@@ -45,14 +45,14 @@ class Case:
             self.equations.rows[j][:, np.isin(own, lacking)] = 0.0
             noise = NOISE[j] * rng.normal(size=400)
             self.equations.torque[:, j] = self.equations.rows[j] @ self.truth[own] + noise
-        self.problem = WeightedProblem(self.equations.factors(columns), columns.chosen([0, 0, 0]))
+        self.problem = WeightedProblem(self.equations.factors(columns), columns.chosen(columns.first))
         self.base = BaseParameters.of_robot(self.robot, FrictionModel(FRICTION))
 
     def estimate(self, kind):
         return estimate_base(kind, self.problem, self.base, lambda: self.equations.blocks(self.columns))
 
     def full(self, noise=NOISE):
-        return FullProblem(self.problem, noise, self.robot.parameters, self.columns.nonnegative([0, 0, 0]))
+        return FullProblem(self.problem, noise, self.robot.parameters, self.columns.nonnegative(self.columns.first))
 
     def dense(self):
         return self.equations.dense(np.arange(self.columns.size))
@@ -91,7 +91,7 @@ def test_huber_is_not_moved_by_outliers():
     case = Case()
     rows = np.random.default_rng(5).permutation(400)[:20]
     case.equations.torque[rows] += 50.0
-    case.problem = WeightedProblem(case.equations.factors(case.columns), case.columns.chosen([0, 0, 0]))
+    case.problem = WeightedProblem(case.equations.factors(case.columns), case.columns.chosen(case.columns.first))
     robust, noise = case.estimate("huber")
     weighted, _ = case.estimate("weighted")
     error = [np.linalg.norm(found.solution - case.truth) for found in (robust, weighted)]

@@ -8,7 +8,7 @@ from link_problems import PLAIN, Drive, Fourier, chain, record, run, ur10
 
 from dynid_ros.errors import DynidError, IdentificationError, ModelError, RecordingError
 from dynid_ros.identification import LinkIdentification
-from dynid_ros.model import FrictionModel, RobotModel
+from dynid_ros.model import FrictionModel, JointFriction, RobotModel
 from dynid_ros.model.inertia import is_possible
 
 
@@ -109,3 +109,18 @@ class TestRefusals:
         result = LinkIdentification(robot, friction=PLAIN).fit(run(chain()))
         assert np.all(result.validate(run(chain(), 7)).relative_rms < 0.02)
         assert "coulomb joint_1" in result.base_parameters.names
+
+
+def test_terms_that_the_motion_cannot_show_are_refused_with_the_one_that_would():
+    recording = record(chain(), Fourier(3, size=0.6), Drive(), duration=8.0)
+    with pytest.raises(
+        IdentificationError, match=r"joint_1: harmonics of its angle need a whole turn, and it goes over"
+    ):
+        LinkIdentification(chain(), JointFriction(harmonics=(1,))).fit(recording)
+    one_way = replace(recording, position=recording.position + 3.0 * recording.time[:, None] * [0, 1, 0])
+    with pytest.raises(
+        IdentificationError, match=r"joint_2: a sliding length shows where the joint reverses.*record slow"
+    ):
+        LinkIdentification(chain(), JointFriction(sliding_length=1e-3)).fit(one_way)
+    with pytest.raises(IdentificationError, match="terms 'load' need accelerations"):
+        LinkIdentification(chain(), JointFriction(load=True), equations="integral").fit(recording)

@@ -24,8 +24,8 @@ PRIOR_WEIGHT_FRICTION = JointFriction(offset=True, smoothing=0.02)
 def problem(nominal, recordings) -> FullProblem:
     columns = LinkColumns(nominal, [(PRIOR_WEIGHT_FRICTION,)] * nominal.n_joints)
     factors = LinkEquations(LinkSignals(7.0, 17.5), recordings).factors(columns)
-    everything = WeightedProblem(factors, columns.chosen([0] * nominal.n_joints))
-    nonnegative = columns.nonnegative([0] * nominal.n_joints)
+    everything = WeightedProblem(factors, columns.chosen(columns.first))
+    nonnegative = columns.nonnegative(columns.first)
     return FullProblem(everything, everything.weighted()[1], nominal.parameters, nonnegative)
 
 
@@ -115,8 +115,8 @@ def problem_of(columns, lacking=(), **settings) -> tuple[FullProblem, WeightedPr
     for j, own in enumerate(columns.of_joint):
         equations.rows[j][:, np.isin(own, lacking)] = 0.0
         equations.torque[:, j] = equations.rows[j] @ equations.solution[own]
-    problem = WeightedProblem(equations.factors(columns), columns.chosen([0, 0, 0]))
-    nonnegative = columns.nonnegative([0, 0, 0])
+    problem = WeightedProblem(equations.factors(columns), columns.chosen(columns.first))
+    nonnegative = columns.nonnegative(columns.first)
     return FullProblem(problem, NOISE, columns.robot.parameters, nonnegative), problem
 
 
@@ -195,7 +195,7 @@ def test_consistent_links_near_the_truth(columns):
 def test_an_arm_without_friction():
     columns = LinkColumns(wrong(chain()), [(JointFriction.none(),)] * 3)
     equations = DenseEquations(columns, (300,), noise=0.0)
-    problem = WeightedProblem(equations.factors(columns), columns.chosen([0, 0, 0]))
-    full = FullProblem(problem, NOISE, columns.robot.parameters, columns.nonnegative([0, 0, 0]))
+    problem = WeightedProblem(equations.factors(columns), columns.chosen(columns.first))
+    full = FullProblem(problem, NOISE, columns.robot.parameters, columns.nonnegative(columns.first))
     np.testing.assert_array_equal(full.with_links(chain().parameters), chain().parameters)
     assert full.nearest(equations.solution).shape == (30,)

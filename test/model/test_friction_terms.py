@@ -1,0 +1,87 @@
+"""Directions with a memory against Dahl's equation, terms against their formulas."""
+
+import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+
+from dynid_ros.errors import ModelError
+from dynid_ros.model import FrictionModel, JointFriction
+from dynid_ros.model.friction_terms import Direction, SlidingMemory, sliding_direction
+
+TIME = np.linspace(0.0, 10.0, 4001)
+
+
+def position(t):
+    """Several reversals, and a dwell from 4 s to 6 s."""
+    t = np.where(t < 4.0, t, np.maximum(t - 2.0, 4.0))
+    return 0.02 * np.sin(2.1 * t) + 0.004 * np.sin(7.0 * t)
+
+
+def test_dahls_equation():
+    """ds/dt = q̇ / d (1 - s sign q̇), integrated by another method."""
+    length, rate = 3e-3, np.gradient(position(np.linspace(0, 10, 400_001)), 10 / 400_000)
+
+    def slope(t, s):
+        v = rate[round(t / 10 * 400_000)]
+        return v / length * (1.0 - s * np.sign(v))
+
+    found = solve_ivp(slope, (0.0, 10.0), [0.4], t_eval=TIME, max_step=2e-3, rtol=1e-8).y[0]
+    np.testing.assert_allclose(sliding_direction(position(TIME), length, 0.4), found, atol=5e-3)
+
+
+def test_a_joint_that_stops_keeps_its_friction_and_one_that_creeps_has_all_of_it():
+    direction = sliding_direction(position(TIME), 1e-3)
+    dwell = direction[(TIME > 4.0) & (TIME < 6.0)]
+    assert np.ptp(dwell) == 0.0
+    assert abs(dwell[0]) > 0.99
+    creeping = sliding_direction(np.linspace(0.0, 0.01, 100_000), 1e-3)
+    assert creeping[-1] == pytest.approx(1.0 - np.exp(-10.0), rel=1e-6)
+    assert sliding_direction(np.full(5, 2.0), 1e-3, -0.3).tolist() == [-0.3] * 5
+
+
+def test_parts_of_a_run_follow_each_other():
+    q = np.column_stack([position(TIME), -position(TIME + 1.0)])
+    memory = SlidingMemory([((0,), 1e-3), ((0, 1), 2e-3)])
+    whole = SlidingMemory(memory.keys).advance(q)
+    parts = [memory.advance(q[part]) for part in (slice(0, 1), slice(1, 1), slice(1, 700), slice(700, None))]
+    for key, expected in whole.items():
+        np.testing.assert_allclose(np.concatenate([part[key] for part in parts]), expected, atol=1e-14)
+    np.testing.assert_allclose(whole[(0, 1), 2e-3], sliding_direction(q.sum(axis=1), 2e-3))
+
+
+def test_new_runs_begin_without_a_past():
+    q = np.concatenate([position(TIME), 5.0 + position(TIME)])[:, None]
+    friction = FrictionModel(JointFriction(sliding_length=1e-3))
+    ((key, found),) = friction.memory(q, starts=[len(TIME)]).items()
+    assert key == ((0,), 1e-3)
+    np.testing.assert_allclose(found[: len(TIME)], found[len(TIME) :], atol=1e-9)
+    again = SlidingMemory([key])
+    again.advance(q[:100])
+    again.restart()
+    assert again.advance(q[50:60])[key][0] == 0.0
+
+
+def test_terms_of_position_and_load():
+    joint = JointFriction(
+        coulomb=False, saturation_velocity=0.5, load=True, spring=True, harmonics=(1.0, 2.0), smoothing=0.1
+    )
+    assert joint.terms == ("viscous", "load", "spring", "cos_1", "sin_1", "cos_2", "sin_2")
+    q, v, load = np.array([[0.3], [-1.0]]), np.array([[2.0], [-0.1]]), np.array([[-7.0], [3.0]])
+    found = FrictionModel(joint).regressor(v, 0 * v, q, load)[:, 0]
+    q, v, load = (x[:, 0] for x in (q, v, load))
+    expected = [0.5 * np.tanh(v / 0.5), np.tanh(v / 0.1) * abs(load), q, *(f(h * q) for h in (1, 2) for f in WAVES)]
+    np.testing.assert_allclose(found.T, expected, rtol=1e-14)
+
+
+WAVES = np.cos, np.sin
+
+
+def test_what_terms_need_is_asked_for_by_name():
+    still = np.zeros((3, 2))
+    for joint in (JointFriction(spring=True), JointFriction(harmonics=(1,)), JointFriction(sliding_length=1e-3)):
+        with pytest.raises(ModelError, match=r"terms need q, expected shape \(3, 2\)"):
+            FrictionModel(joint).regressor(still, still)
+    with pytest.raises(ModelError, match=r"terms need load"):
+        FrictionModel(JointFriction(load=True)).regressor(still, still, still)
+    with pytest.raises(ModelError, match="needs positions of consecutive samples"):
+        Direction(sliding_length=1e-3).of(still[:, 0])
