@@ -15,7 +15,7 @@ from dynid_ros.identification.flexible.flexible_prediction import joined, of_run
 from dynid_ros.identification.flexible.flexible_result import FlexibleResult, RunFound, measured
 from dynid_ros.identification.flexible.output_error import OutputError, Solution
 from dynid_ros.identification.flexible.run_residuals import CLOCK_TERMS, RunTerms
-from dynid_ros.identification.flexible.runs import Run, runs
+from dynid_ros.identification.flexible.runs import FEW_JOINTS, Run, runs
 from dynid_ros.identification.flexible.spring_fit import fit_spring
 from dynid_ros.identification.flexible.starting_values import LinearSteps
 from dynid_ros.mocap.link_angles import LinkAngles
@@ -155,6 +155,8 @@ def _terms(result: FlexibleResult) -> tuple[str, ...]:
     return ("viscous", *result.layout.motor_terms)
 
 
+BRIEF = 5.0
+"""Part of each stretch of motion in which the search for many joints begins, s."""
 AUTO = "auto"
 """Law of the springs that a job chooses for each joint, see `jobs.flexible_joints`."""
 CLOCKS = ("auto", "same", "own")
@@ -238,7 +240,11 @@ class FlexibleJointIdentification:
         start = LinearSteps(layout, found).solve()
         own = [RunTerms(self.zero, not run.same_clock, self.drift and not run.same_clock) for run in found]
         search = OutputError(layout, found, own)
-        solution = search.solve(start)
+        near = None
+        if layout.robot.n_joints > FEW_JOINTS and max(np.ptp(run.time) for run in found) > 2 * BRIEF:
+            brief = [run for r, angles in zip(recordings, seen, strict=True) for run in self._runs(r, angles, BRIEF)]
+            near = OutputError(layout, brief, own).approach(start)
+        solution = search.solve(start, near)
         return self._result(layout, search, solution, found, tuple(recording.source for recording in recordings))
 
     def repeat(
@@ -259,7 +265,7 @@ class FlexibleJointIdentification:
                 )
         return [SPRINGS[laws.get(joint, "linear")]() for joint in names]
 
-    def _runs(self, recording: Recording, angles: LinkAngles | None) -> list[Run]:
+    def _runs(self, recording: Recording, angles: LinkAngles | None, most: float = np.inf) -> list[Run]:
         motion = recording.select(self.robot.joint_names)
         require_torque(motion)
         if angles is None:
@@ -280,7 +286,7 @@ class FlexibleJointIdentification:
                 raise RecordingError(f"{recording.source}: joints {names}: {error}") from error
         check_links(motion, time + offset, link)
         try:
-            return runs(motion, time, link, same_clock=same, offset=offset, band=self.band)
+            return runs(motion, time, link, same_clock=same, offset=offset, band=self.band, most=most)
         except RecordingError as error:
             raise RecordingError(f"{recording.source}: {error}") from error
 

@@ -8,6 +8,9 @@ with the same factors. Thus all dynamics are evaluated for all samples at once.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, partial
 from operator import mul
 from typing import NamedTuple
 
@@ -81,8 +84,100 @@ class LinearMotion(NamedTuple):
     step: float
 
 
+class Turn(NamedTuple):
+    """A joint that turns within a step: its number, velocity before, after without turning, and direction before."""
+
+    joint: int
+    velocity: float
+    unturned: float
+    before: float
+
+
+class March(NamedTuple):
+    """Directions that a march found, in K steps.
+
+    Attributes:
+        used: (K, n) of each step.
+        sticking: joints that stick, by step.
+        turns: by step.
+        weights: (N, n, 4 n) of a step by sample, as `_step_weights` has them.
+        parts: steps from one sample to the next.
+        step: s.
+    """
+
+    used: NDArray
+    sticking: dict[int, list[int]]
+    turns: dict[int, list[Turn]]
+    weights: NDArray
+    parts: int
+    step: float
+
+    @property
+    def samples(self) -> NDArray:
+        """(K,) the sample nearest to the middle of each step."""
+        return np.rint((np.arange(len(self.used)) + 0.5) / self.parts).astype(int)
+
+    def averaged(self, used: NDArray) -> NDArray:
+        """At the samples (N, ...), values (K, ...) of the steps."""
+        half = self.parts // 2
+        fine = np.concatenate([np.repeat(used[:1], half, axis=0), used, np.repeat(used[-1:], half, axis=0)])
+        averages = fine.reshape(-1, self.parts, *used.shape[1:]).mean(axis=1)
+        # Averaging damps by sin(x) / x, x = pi f T; so weighted, neighbours make up for all but terms of fourth order.
+        averages[1:-1] -= np.diff(averages, 2, axis=0) / 24.0
+        return averages
+
+    def derivatives(self, by_force: NDArray, by_start: NDArray) -> NDArray:
+        """Derivatives (N, n, p) of the averages by parameters that change the forces and the start.
+
+        What slides keeps its direction, what sticks keeps its velocity of zero, and what turns does so earlier or
+        later. Between the samples changes of the force are linear.
+
+        Args:
+            by_force: (N, n, p) derivatives of the forces, those of Coulomb friction left out but for its own value.
+            by_start: (2, n, p) of position and velocity at the first sample.
+        """
+        n, h = by_force.shape[1], self.step
+        position, velocity = by_start.copy()
+        sums = np.zeros_like(by_force)
+        state = np.empty((3 * n, by_force.shape[2]))
+        half = self.parts // 2
+        for k, row in enumerate(self.samples.tolist()):
+            first, share = divmod((k + 0.5) / self.parts, 1.0)
+            first = int(first)
+            state[:n], state[n : 2 * n] = velocity, position
+            state[2 * n :] = (1.0 - share) * by_force[first] + share * by_force[first + 1]
+            weights = self.weights[row]
+            after = weights[:, : 3 * n] @ state
+            if k in self.turns or k in self.sticking:
+                change = np.zeros_like(after)
+                for i, before_turn, unturned, before in self.turns.get(k, ()):
+                    # Of the share velocity / (velocity - unturned) of the step before the turn.
+                    moved_share = before_turn * after[i] - unturned * velocity[i]
+                    change[i] = 2.0 * before * moved_share / (before_turn - unturned) ** 2
+                gains = weights[:, 3 * n :]
+                after = after + gains @ change
+                still = self.sticking.get(k)
+                if still:
+                    change[still] = np.linalg.solve(gains[np.ix_(still, still)], -after[still])
+                    after = after + gains[:, still] @ change[still]
+                sums[(k + half) // self.parts] += change
+            position = position + h / 2 * (velocity + after)
+            velocity = after
+        found = sums / self.parts
+        found[1:-1] -= np.diff(found, 2, axis=0) / 24.0
+        return found
+
+
 def directions(motion: LinearMotion, start: NDArray, longest_step: float) -> NDArray:
-    """Directions (N, n) of friction, -1 to 1 and at turns as a low-pass without phase leaves them.
+    """Directions (N, n) of friction, -1 to 1 and at turns as a low-pass without phase leaves them, see `march`."""
+    if not motion.coulomb.any():
+        return np.zeros_like(motion.force)
+    marched = march(motion, start, longest_step)
+    return marched.averaged(marched.used)
+
+
+def march(motion: LinearMotion, start: NDArray, longest_step: float) -> March:
+    """Directions of friction.
 
     Args:
         motion: the equations.
@@ -90,17 +185,18 @@ def directions(motion: LinearMotion, start: NDArray, longest_step: float) -> NDA
         longest_step: of the march, s; errors of turns are in proportion to it.
     """
     samples, n = motion.force.shape
-    if not motion.coulomb.any():
-        return np.zeros((samples, n))
     parts = 2 * int(np.ceil(motion.step / longest_step / 2 - 1e-6))
     h = motion.step / parts
     middle = (np.arange(parts * (samples - 1)) + 0.5) / parts
     forces = CubicSpline(np.arange(samples), motion.force)(middle).tolist()
     # Plain numbers: for so few of them, arrays are slower.
-    weights = _step_weights(motion, h).tolist()
+    step_weights = _step_weights(motion, h)
+    weights = step_weights.tolist()
     position, velocity = start.tolist()
     sense = [-1.0 if v < 0 else 1.0 for v in velocity]
-    found = []
+    found: list[list[float]] = []
+    sticking: dict[int, list[int]] = {}
+    turns: dict[int, list[Turn]] = {}
     free, joints = True, range(n)
     for k, force in zip(np.rint(middle).astype(int).tolist(), forces, strict=True):
         matrix = weights[k]
@@ -121,15 +217,15 @@ def directions(motion: LinearMotion, start: NDArray, longest_step: float) -> NDA
                         for j in joints:
                             after[j] += matrix[j][3 * n + i] * (turning - sense[i])
                         used[i], sense[i] = turning, -before[i]
+                        turns.setdefault(len(found), []).append(Turn(i, velocity[i], unturned[i], before[i]))
+            still = [i for i in joints if abs(sense[i]) < 1.0]
+            if still:
+                sticking[len(found)] = still
             free = all(abs(s) == 1.0 for s in sense)
         found.append(used if used is not sense else sense.copy())
         position = [q + h / 2 * (v + w) for q, v, w in zip(position, velocity, after, strict=True)]
         velocity = after
-    fine = np.array([found[0]] * (parts // 2) + found + [found[-1]] * (parts // 2))
-    averages = fine.reshape(samples, parts, n).mean(axis=1)
-    # Averaging damps by sin(x) / x, x = pi f T; so weighted, neighbours make up for it but for terms of fourth order.
-    averages[1:-1] -= np.diff(averages, 2, axis=0) / 24.0
-    return averages
+    return March(np.array(found), sticking, turns, step_weights, parts, h)
 
 
 def _step_weights(motion: LinearMotion, h: float) -> NDArray:
@@ -159,29 +255,36 @@ def _agree(sense: list[float], after: list[float], matrix: list[list[float]]) ->
 
 ITERATIONS, FRICTION_ITERATIONS = 15, 4
 """Iterations of Newton's method; after some, links that nearly stick keep their direction of friction."""
-CONVERGED = 1e-4
-"""Last step of Newton's method, in parts of the largest deflection that it found."""
+CONVERGED, SAME_DIRECTIONS = 1e-3, 1e-3
+"""Steps of Newton's method, in parts of the largest deflection: the last one, which leaves some square of it; and one
+after which friction's directions are those found before."""
 LOST = 100.0
 """rad or m between motor and link: so far no spring winds up."""
 QUICK_STEP, EXACT_STEP = 1e-3, 2.5e-4
 """Steps of the march that finds friction's directions, s; the second leaves some 1e-6 rad."""
-STICKING = 0.1
-"""Part of the velocity that friction takes or gives in a sample below which derivatives count a joint as sticking."""
 
 
-class LinkMotion(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class LinkMotion:
     """Motion of the links, (N, n) each, and its derivatives by the parameters.
 
     Attributes:
         position, velocity: rad or m, per s.
-        by_parameters: (N, n, p) derivatives of the positions by the parameters: base parameters of
-            links, Coulomb and viscous friction, values of the springs, then position and velocity at the start, and
-            the corrections of each motor.
+        derive: computes `by_parameters`, which costs more than the motion and steps that are refused do not need.
     """
 
     position: NDArray
     velocity: NDArray
-    by_parameters: NDArray
+    derive: Callable[[], NDArray]
+
+    @cached_property
+    def by_parameters(self) -> NDArray:
+        """(N, n, p) derivatives of the positions.
+
+        By base parameters of links, Coulomb and viscous friction, values of the springs, then position and velocity at
+        the start, and the corrections of each motor.
+        """
+        return self.derive()
 
 
 class LinkResponse:
@@ -200,7 +303,6 @@ class LinkResponse:
 
     def __init__(self, robot: RobotModel, base: BaseParameters, motor: NDArray, step: float, tones: NDArray) -> None:
         self._recorded, self._step, self._tones = motor, step, tones
-        self._motor = motor
         self._n_samples, self._n = motor.shape
         self._dynamics = DifferentiableRegressor(robot.chain, robot.gravity, base.columns)
         self._differences = Differences(len(motor), step)
@@ -221,51 +323,57 @@ class LinkResponse:
         Raises:
             IdentificationError: no motion was found that obeys the equations.
         """
-        self._motor = self._recorded if corrections is None else self._recorded + self._tones @ corrections
+        motor = self._recorded if corrections is None else self._recorded + self._tones @ corrections
         q = guess.copy()
-        sense = np.zeros_like(q)
+        sense, moved, marched = np.zeros_like(q), np.inf, None
         for iteration in range(ITERATIONS):
             advance(0.0)  # a few of these take seconds: it must be possible to end here
             qd, qdd = (self._differences.of(q, order) for order in (1, 2))
-            smooth, partials, rows = self._equations(q, qd, qdd, parameters)
+            smooth, partials, rows = self._equations(q, qd, qdd, motor, parameters)
             by_q, by_qd, by_qdd = partials
-            force = sum(np.einsum("kij,kj->ki", by, x) for by, x in zip(partials, (q, qd, qdd), strict=True)) - smooth
-            linear = LinearMotion(by_qdd, by_qd, by_q, force, parameters.coulomb, self._step)
-            if iteration < FRICTION_ITERATIONS:
-                sense = directions(linear, start, self.march_step)
+            if iteration < FRICTION_ITERATIONS and moved > SAME_DIRECTIONS and parameters.coulomb.any():
+                by = zip(partials, (q, qd, qdd), strict=True)
+                force = sum(np.einsum("kij,kj->ki", matrix, x) for matrix, x in by) - smooth
+                linear = LinearMotion(by_qdd, by_qd, by_q, force, parameters.coulomb, self._step)
+                marched = march(linear, start, self.march_step)
+                sense = marched.averaged(marched.used)
             residual = self._with_start(
                 smooth + parameters.coulomb * sense, np.stack([q[0] - start[0], qd[0] - start[1]])
             )
             step = self._solution(self._factors(partials), residual[:, :, None])[:, :, 0]
             q = q - step
-            if not np.abs(q - self._motor).max() < LOST:
+            deflection = motor - q
+            if not np.abs(deflection).max() < LOST:
                 break
-            if np.abs(step).max() < self._tolerance(q):
-                return self._motion(q, sense, partials, rows, parameters)
+            moved = np.abs(step).max() / max(np.abs(deflection).max(), 1e-3)
+            if moved < CONVERGED:
+                velocity = self._differences.of(q, 1)
+                known = velocity, sense, marched, partials, rows, deflection, parameters
+                return LinkMotion(q, velocity, partial(self._derivatives, *known))
         raise IdentificationError(
             f"no motion of the links behind the springs of {', '.join(self._names)} was found for the recorded motion "
             "of the motors: check the units and signs of link angles and torques; a spring whose resonance is above a "
             "third of the recorded rate is to be taken as rigid"
         )
 
-    def _motion(
-        self, q: NDArray, sense: NDArray, partials: NDArray, rows: NDArray, parameters: JointParameters
-    ) -> LinkMotion:
-        qd, qdd = (self._differences.of(q, order) for order in (1, 2))
-        own = np.arange(self._n)
-        inertia = partials[2][:, own, own]
-        # What a direction changes by velocity: at a turn all of it within a sample, while sticking at once.
-        width = np.hypot(np.abs(qdd) * self._step / 2, STICKING * self._step * parameters.coulomb / inertia) + 1e-12
-        partials = partials.copy()
-        partials[1][:, own, own] += np.where(np.abs(sense) < 1.0, parameters.coulomb / width, 0.0)
-        right = -self._by_parameters(rows, q, qd, sense, parameters)
-        return LinkMotion(q, qd, self._solution(self._factors(partials), right))
-
-    def _tolerance(self, q: NDArray) -> float:
-        return float(CONVERGED * max(np.abs(self._motor - q).max(), 1e-3))
+    def _derivatives(  # noqa: PLR0917
+        self,
+        qd: NDArray,
+        sense: NDArray,
+        marched: March | None,
+        partials: NDArray,
+        rows: NDArray,
+        deflection: NDArray,
+        parameters: JointParameters,
+    ) -> NDArray:
+        """Derivatives (N, n, p) of the positions by the parameters, where directions of friction follow them."""
+        by, by_start = self._by_parameters(rows, deflection, qd, sense, parameters)
+        if marched is not None:
+            by += parameters.coulomb[:, None] * marched.derivatives(-by, -by_start)
+        return self._solution(self._factors(partials), -self._with_start(by, by_start))
 
     def _equations(
-        self, q: NDArray, qd: NDArray, qdd: NDArray, parameters: JointParameters
+        self, q: NDArray, qd: NDArray, qdd: NDArray, motor: NDArray, parameters: JointParameters
     ) -> tuple[NDArray, NDArray, NDArray]:
         """Residuals (N, n) without dry friction, their partial derivatives (3, N, n, n), the regressor (N, n, r)."""
         n = self._n
@@ -277,7 +385,7 @@ class LinkResponse:
         # Equation i, sample k, joint j.
         partials = np.stack(by_motion).reshape(3, n, self._n_samples, n).transpose(0, 2, 1, 3).copy()
         rows = matrix[..., : self._n_samples].transpose(2, 0, 1)
-        deflection = self._motor - q
+        deflection = motor - q
         partials[0][:, own, own] += parameters.spring_tangent(deflection)
         partials[1][:, own, own] += parameters.viscous
         residual = rows @ parameters.links + parameters.viscous * qd - parameters.spring_torque(deflection)
@@ -293,14 +401,14 @@ class LinkResponse:
         return np.concatenate([start, equations[1:-1]])
 
     def _by_parameters(
-        self, rows: NDArray, q: NDArray, qd: NDArray, sense: NDArray, parameters: JointParameters
-    ) -> NDArray:
-        """Derivatives (N, n, p) of the residuals by the parameters, at a fixed motion."""
+        self, rows: NDArray, deflection: NDArray, qd: NDArray, sense: NDArray, parameters: JointParameters
+    ) -> tuple[NDArray, NDArray]:
+        """Derivatives (N, n, p) of the residuals by the parameters, (2, n, p) of those of the start, motion fixed."""
         n, own = self._n, np.arange(self._n)
         diagonal = np.zeros((2, self._n_samples, n, n))
         diagonal[0][:, own, own], diagonal[1][:, own, own] = sense, qd
-        springs = -parameters.spring_columns(self._motor - q)
-        tangent = parameters.spring_tangent(self._motor - q)
+        springs = -parameters.spring_columns(deflection)
+        tangent = parameters.spring_tangent(deflection)
         by_motor = np.zeros((self._n_samples, n, n, self._tones.shape[1]))
         by_motor[:, own, own] = -tangent[:, :, None] * self._tones[:, None, :]
         tones = by_motor.reshape(self._n_samples, n, -1)
@@ -308,7 +416,7 @@ class LinkResponse:
         start = np.zeros((2, n, found.shape[2]))
         first = found.shape[2] - tones.shape[2] - 2 * n
         start[0, own, first + own], start[1, own, first + n + own] = -1.0, -1.0
-        return self._with_start(found, start)
+        return found, start
 
     def _factors(self, partials: NDArray) -> tuple[NDArray, NDArray, int]:
         """Banded LU factors of the derivatives of all residuals by all positions."""

@@ -72,15 +72,20 @@ def _averaged(spectra: NDArray, counted: NDArray) -> NDArray:
     return (total[last] - total[first]) / np.maximum(count, 1.0)[:, None, None]
 
 
-ITERATIONS, REFUSED = 30, 7
+ITERATIONS, REFUSED = 30, 5
 WORTH = 0.02
 """Gain of the logarithm of the likelihood that a step must promise to be taken."""
+GAINED, SETTLED = 1e-3, 2
+"""A search ends after so many steps in succession that gain less, in parts of the sum of squares: where links stick,
+the likelihood is uneven, and steps promise more than they hold."""
 WEIGHTINGS = 3
 """Times that the densities of noise are estimated anew."""
 DAMPING = (1e-3, 10.0, 1e-9)
 """Damping of Levenberg and Marquardt: first, factor, smallest."""
 SOFTEST = 0.1
 """Softest spring that is tried, in parts of the stiffness that a search starts from."""
+LEAST_KEPT = 0.05
+"""Part of a residual, at a frequency that decides much, that a fit leaves at least: less is rounding."""
 NULL_SPACE = 1e-10
 """Eigenvalue of the information, in units of its diagonal, below which a direction is undetermined."""
 
@@ -123,8 +128,21 @@ class OutputError:
         self.layout = layout
         self.residuals = [RunResiduals(layout, run, own) for run, own in zip(runs, terms, strict=True)]
 
-    def solve(self, start: NDArray) -> Solution:
-        """Search from parameters (p,).
+    def approach(self, start: NDArray) -> tuple[NDArray, list[NDArray]]:
+        """Parameters (p,) of the arm, and those of each run that have names, after the search's first weightings."""
+        values, own = start.copy(), [run.start() for run in self.residuals]
+        channels = self._channels(values, own)
+        for weighting in range(WEIGHTINGS - 1):
+            weights = self._weights(channels, first=weighting == 0)
+            values, own, channels, _ = self._search(values, own, channels, weights)
+        return values, [run.named(mine) for run, mine in zip(self.residuals, own, strict=True)]
+
+    def solve(self, start: NDArray, near: tuple[NDArray, list[NDArray]] | None = None) -> Solution:
+        """Search from parameters (p,), or from those that a part of the runs led to, if they predict all runs better.
+
+        Args:
+            start: (p,)
+            near: what `approach` found.
 
         Raises:
             IdentificationError: the search does not get anywhere.
@@ -134,18 +152,25 @@ class OutputError:
         weights: list[dict[int, NDArray]] = []
         iterations = 0
         channels = self._channels(values, own)
-        for weighting in each(range(WEIGHTINGS)):
+        first = 0
+        if near is not None:
+            weights = self._weights(channels, first=True)
+            other = [run.start(named) for run, named in zip(self.residuals, near[1], strict=True)]
+            found = self._channels(near[0], other)
+            if self._cost(other, found, weights) < self._cost(own, channels, weights):
+                values, own, channels, first = near[0], other, found, 1
+        for weighting in each(range(first, WEIGHTINGS)):
             if weighting == WEIGHTINGS - 1 and self.layout.robot.n_joints <= FEW_JOINTS:
                 for run in self.residuals:
                     run.refine()
                 channels = self._channels(values, own)
-            weights = [
-                whiteners(run.run, found, start=weighting == 0)
-                for run, found in zip(self.residuals, channels, strict=True)
-            ]
+            weights = self._weights(channels, first=weighting == 0)
             values, own, channels, used = self._search(values, own, channels, weights)
             iterations += used
         return self._solution(values, own, channels, weights, iterations)
+
+    def _weights(self, channels: list[list[Channel]], *, first: bool) -> list[dict[int, NDArray]]:
+        return [whiteners(run.run, found, start=first) for run, found in zip(self.residuals, channels, strict=True)]
 
     def _channels(self, values: NDArray, own: Sequence[NDArray]) -> list[list[Channel]]:
         return [run.channels(values, mine) for run, mine in zip(self.residuals, own, strict=True)]
@@ -156,7 +181,7 @@ class OutputError:
         damping, factor, least = DAMPING
         least_values = self._least_values(values)
         cost = self._cost(own, channels, weights)
-        first = np.nan
+        first, settled = np.nan, 0
         for iteration in range(ITERATIONS):
             information, gradient = self._normal(own, channels, weights)
             scale = np.sqrt(np.diagonal(information))
@@ -183,10 +208,13 @@ class OutputError:
                 damping *= factor
             else:
                 return values, own, channels, iteration
+            settled = settled + 1 if cost - trial_cost < GAINED * cost else 0
             values, own, channels, cost = trial, trial_own, trial_channels, trial_cost
             damping = max(damping / factor, least)
             for run in self.residuals:
                 run.keep()
+            if settled == SETTLED:
+                return values, own, channels, iteration + 1
         return values, own, channels, ITERATIONS
 
     def _least_values(self, values: NDArray) -> NDArray:
@@ -208,24 +236,36 @@ class OutputError:
         return max(1.0, 2 * self._cost(own, channels, weights) / max(rows - unknowns, 1))
 
     def _widening(
-        self, covariance: NDArray, channels: list[list[Channel]], weights: list[dict[int, NDArray]]
+        self,
+        information: NDArray,
+        covariance: NDArray,
+        channels: list[list[Channel]],
+        weights: list[dict[int, NDArray]],
     ) -> NDArray:
-        """(p + sizes,) at least one: by what the pulls of single frequencies exceed what noise would pull.
+        """(p + sizes,) at least one: by what leaving out single frequencies moves the parameters more than noise would.
 
-        White's estimate: errors of the model, as of friction, pull at some frequencies much more than noise does.
+        A jackknife, one step from the solution (MacKinnon and White 1985, HC3): errors of the model, as of friction,
+        pull at some frequencies much more than noise does, in all joints at once, and where few frequencies hold all
+        that is known, the fit hides most of that.
         """
-        p, at, pulls = len(self.layout.names), len(self.layout.names), []
+        p, at, variance = len(self.layout.names), len(self.layout.names), np.zeros(len(covariance))
+        scale = np.sqrt(np.maximum(np.diagonal(information), 1e-300))
+        inverse = np.linalg.pinv(information / np.outer(scale, scale), rcond=NULL_SPACE, hermitian=True)
+        inverse /= np.outer(scale, scale)
         for run, found, weight in zip(self.residuals, channels, weights, strict=True):
-            rows = np.r_[0:p, at : at + run.size]
-            for channels_of, chosen in _by_joint(found, weight, run.run.compared.bins):
-                residual, columns = _white_residual(channels_of, chosen), _white_columns(channels_of, chosen)
-                own = np.zeros((len(residual), len(covariance)))
-                own[:, rows] = np.einsum("bcp,bc->bp", columns.conj(), residual).real
-                pulls.append(own)
+            rows, bins = np.r_[0:p, at : at + run.size], run.run.compared.bins
+            joints = list(_by_joint(found, weight, bins))
+            residual = np.concatenate([_white_residual(own, chosen) for own, chosen in joints], axis=1)
+            columns = np.concatenate([_white_columns(own, chosen) for own, chosen in joints], axis=1)
+            for left, by in zip(residual, columns, strict=True):
+                matrix = np.concatenate([by.real, by.imag])
+                gain = inverse[:, rows] @ matrix.T
+                kept = np.eye(len(matrix)) - matrix @ gain[rows]
+                eigenvalues, vectors = np.linalg.eigh((kept + kept.T) / 2)
+                along = vectors.T @ np.concatenate([left.real, left.imag])
+                variance += (gain @ vectors @ (along / np.maximum(eigenvalues, LEAST_KEPT))) ** 2
             at += run.size
-        moved = np.concatenate(pulls) @ covariance
-        variance = np.maximum(np.diagonal(covariance), 1e-300)
-        return np.sqrt(np.maximum(1.0, (moved**2).sum(axis=0) / variance))
+        return np.sqrt(np.maximum(1.0, variance / np.maximum(np.diagonal(covariance), 1e-300)))
 
     def _cost(self, own: Sequence[NDArray], channels: list[list[Channel]], weights: list[dict[int, NDArray]]) -> float:
         """Half the squares of all residuals, white, and of what the motors were corrected by."""
@@ -270,7 +310,7 @@ class OutputError:
         poor = eigenvalues < NULL_SPACE
         inverse = (vectors[:, ~poor] / eigenvalues[~poor]) @ vectors[:, ~poor].T
         covariance = self._misfit(own, channels, weights) * inverse / np.outer(scale, scale)
-        widening = self._widening(covariance, channels, weights)
+        widening = self._widening(information, covariance, channels, weights)
         covariance = covariance * np.outer(widening, widening)
         lost = (np.diagonal(information) == 0) | ((vectors[:, poor] ** 2).sum(axis=1) > 1e-6)
         covariance[lost] = covariance[:, lost] = 0.0

@@ -6,7 +6,9 @@ it has, and what lies above the band that is compared is left out.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,16 +54,23 @@ class Channel:
         kind: "link" or "motor".
         joint: number.
         residual: (F,) measured less predicted at all frequencies, complex; its mean square is the density of noise.
-        columns: (B, p) derivatives of the prediction by the parameters of the arm, then by those of the run, at the
-            frequencies that hold the motion.
         samples: residual in time.
+        derive: computes `columns`.
     """
 
     kind: str
     joint: int
     residual: NDArray
-    columns: NDArray
     samples: NDArray
+    derive: Callable[[], NDArray]
+
+    @cached_property
+    def columns(self) -> NDArray:
+        """(B, p) derivatives of the prediction at the frequencies that hold the motion.
+
+        By the parameters of the arm, then by those of the run.
+        """
+        return self.derive()
 
 
 class RunResiduals:
@@ -90,7 +99,9 @@ class RunResiduals:
         rates = np.arange(int(run.band * self._duration) + 1) / self._duration
         self._transform = np.exp(-2j * np.pi * np.outer(rates, robot_time[self._rows] - start))
         self._direction = motor_direction(run)
-        self._guess = self._last = self._measured()
+        self._guess = self._measured()
+        self._kept: tuple[NDArray, NDArray, LinkMotion] | None = None
+        self._last: tuple[NDArray, NDArray, LinkMotion] | None = None
 
     @property
     def _duration(self) -> float:
@@ -102,7 +113,7 @@ class RunResiduals:
 
     def keep(self) -> None:
         """Start from the last motion henceforth: its parameters were found good."""
-        self._guess = self._last
+        self._kept = self._last
 
     def refine(self) -> None:
         """From now on find out more exactly when links turn and stick."""
@@ -126,8 +137,14 @@ class RunResiduals:
         found[self._named :] = np.repeat(1.0 / np.maximum(variance, LEAST_VARIANCE), self._tones.shape[2])
         return found
 
-    def start(self) -> NDArray:
-        """Initial values (size,): the links' measured start, zero offsets from the mean deflection."""
+    def named(self, own: NDArray) -> NDArray:
+        """Parameters of the run that a part of it has too: all but the corrections of the motors' motion."""
+        return own[: self._named]
+
+    def start(self, named: NDArray | None = None) -> NDArray:
+        """Initial values (size,), of those that have names: the links' measured start, zero offsets and clock."""
+        if named is not None:
+            return np.concatenate([named, np.zeros(self.size - self._named)])
         first, second = self._guess[0], (self._guess[1] - self._guess[0]) * self.run.parts / self.run.step
         return np.concatenate([first, second, np.zeros(self.size - 2 * self.run.n_joints)])
 
@@ -135,9 +152,21 @@ class RunResiduals:
         """Motion of the links for parameters (p,) of the arm and (size,) of the run."""
         n = self.run.n_joints
         start, corrections = own[: 2 * n].reshape(2, n), self._corrections(own)
-        motion = self._response.solve(self.layout.unpack(values), start, self._guess, corrections)
-        self._last = motion.position
+        motion = self._response.solve(self.layout.unpack(values), start, self._near(values, own), corrections)
+        self._last = values, own, motion
         return motion
+
+    def _near(self, values: NDArray, own: NDArray) -> NDArray:
+        """Positions of the links (N, n) that are expected for these parameters, by those kept and their derivatives."""
+        if self._kept is None:
+            return self._guess
+        kept, kept_own, motion = self._kept
+        if "by_parameters" not in motion.__dict__:
+            return motion.position
+        moved, moved_own = values - kept, own - kept_own
+        n = 2 * self.run.n_joints
+        change = np.concatenate([moved[: self.layout.n_response], moved_own[:n], moved_own[self._named :]])
+        return motion.position + motion.by_parameters @ change
 
     def channels(self, values: NDArray, own: NDArray) -> list[Channel]:
         """Residuals at these parameters."""
@@ -161,27 +190,29 @@ class RunResiduals:
             known = np.isfinite(run.link[self._rows, i])
             if known.sum() < NODES:
                 continue
-            columns = self._columns(
-                sum(weights[:, s, None] * motion.by_parameters[nodes[:, s], i] for s in range(NODES))
-            )
-            for k, name in enumerate(names):
-                if name == f"zero {i}":
-                    columns[:, p + 2 * n + k] = 1.0
-                elif name == CLOCK_TERMS[0]:
-                    columns[:, p + 2 * n + k] = velocity[:, i]
-                elif name == CLOCK_TERMS[1]:
-                    columns[:, p + 2 * n + k] = velocity[:, i] * since
             residual = run.link[self._rows, i] - position[:, i] - extra.get(f"zero {i}", 0.0)
             # What was not seen adds nothing.
-            residual[~known], columns[~known] = 0.0, 0.0
-            scale = 1 / np.sqrt(known.sum())
-            spectrum = scale * (self._transform @ residual)
-            found.append(Channel("link", i, spectrum, scale * (self._transform[run.compared.bins] @ columns), residual))
+            residual[~known] = 0.0
+            scale = known / np.sqrt(known.sum())
+
+            def derive(i: int = i, scale: NDArray = scale) -> NDArray:
+                by = motion.by_parameters[:, i]
+                columns = self._columns(sum(weights[:, s, None] * by[nodes[:, s]] for s in range(NODES)))
+                for k, name in enumerate(names):
+                    if name == f"zero {i}":
+                        columns[:, p + 2 * n + k] = 1.0
+                    elif name == CLOCK_TERMS[0]:
+                        columns[:, p + 2 * n + k] = velocity[:, i]
+                    elif name == CLOCK_TERMS[1]:
+                        columns[:, p + 2 * n + k] = velocity[:, i] * since
+                return (self._transform[run.compared.bins] * scale) @ columns
+
+            found.append(Channel("link", i, self._transform @ (scale * residual), residual, derive))
         return found
 
     def _motor_channels(self, motion: LinkMotion, parameters: JointParameters, own: NDArray) -> list[Channel]:
         run, layout, n = self.run, self.layout, self.run.n_joints
-        position, by_parameters = (x[:: run.parts] for x in (motion.position, motion.by_parameters))
+        position = motion.position[:: run.parts]
         motor = Motion(*(x + t @ self._corrections(own) for x, t in zip(run.motor, self._tones, strict=True)))
         terms = motor_columns(motor.velocity, motor.acceleration, self._direction, layout.motor_terms)
         deflection = motor.position - position
@@ -193,20 +224,24 @@ class RunResiduals:
             known = np.isfinite(run.torque[:, i])
             if not known.all():
                 continue
-            by = -tangent[:, i, None] * by_parameters[:, i]
-            by[:, r - springs.shape[2] : r] += springs[:, i]
-            columns = self._columns(by)
-            moved = tangent[:, i, None] * self._tones[0]
-            for term, order in (("motor_viscous", 1), ("motor_inertia", 2)):
-                if term in parameters.motors:
-                    moved = moved + parameters.motors[term][i] * self._tones[order]
-            count = self._tones.shape[2]
-            columns[:, p + self._named + i * count : p + self._named + (i + 1) * count] += moved
-            columns[:, r + i : p : n] = terms[:, :, i].T
-            residual, columns = (run.torque[:, i] - torque[:, i])[run.compared.window], columns[run.compared.window]
-            scale, count = 1 / np.sqrt(len(residual)), len(self._transform)
-            spectrum, derivatives = (scale * np.fft.rfft(x, axis=0)[:count] for x in (residual, columns))
-            found.append(Channel("motor", i, spectrum, derivatives[run.compared.bins], residual))
+            residual = (run.torque[:, i] - torque[:, i])[run.compared.window]
+            scale = 1 / np.sqrt(len(residual))
+
+            def derive(i: int = i, scale: float = scale) -> NDArray:
+                by = -tangent[:, i, None] * motion.by_parameters[:: run.parts, i]
+                by[:, r - springs.shape[2] : r] += springs[:, i]
+                columns = self._columns(by)
+                moved = tangent[:, i, None] * self._tones[0]
+                for term, order in (("motor_viscous", 1), ("motor_inertia", 2)):
+                    if term in parameters.motors:
+                        moved = moved + parameters.motors[term][i] * self._tones[order]
+                count = self._tones.shape[2]
+                columns[:, p + self._named + i * count : p + self._named + (i + 1) * count] += moved
+                columns[:, r + i : p : n] = terms[:, :, i].T
+                return scale * np.fft.rfft(columns[run.compared.window], axis=0)[run.compared.bins]
+
+            spectrum = scale * np.fft.rfft(residual)[: len(self._transform)]
+            found.append(Channel("motor", i, spectrum, residual, derive))
         return found
 
     def _columns(self, by: NDArray) -> NDArray:

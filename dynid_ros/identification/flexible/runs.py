@@ -180,6 +180,7 @@ def runs(
     same_clock: bool,
     offset: float = 0.0,
     band: float | None = None,
+    most: float = np.inf,
 ) -> list[Run]:
     """Stretches of a recording in which its joints move.
 
@@ -190,6 +191,7 @@ def runs(
         same_clock: the links' times are on the robot's clock.
         offset: s, robot's clock minus that of the links' sensor.
         band: highest frequency that is compared, Hz; None: chosen from the motion.
+        most: s; only so much of each stretch, from its start.
 
     Raises:
         IdentificationError: no stretch is long enough.
@@ -214,6 +216,7 @@ def runs(
         rows = slice(max(moving.start, edge), min(moving.stop, len(segment.time) - edge))
         if rows.stop - rows.start < SHORTEST * series.rate:
             continue
+        rows = slice(rows.start, int(min(rows.stop, rows.start + most * series.rate)))
         raw = segment.values[rows, :n]
         every, smooth = segment.time[rows], Motion(*(x[rows] for x in motion))
         at = every[::stride]
