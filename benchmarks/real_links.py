@@ -34,7 +34,6 @@ WITHOUT = {
     "load": ("SWITCHES", ("rotor_inertia",)),
     "saturation": ("SATURATIONS", ()),
     "spring": ("SPRINGS", (False,)),
-    "harmonics": ("HARMONICS", ()),
 }
 """What is tried for a joint, and the constant that holds it."""
 MOVES = 0.01

@@ -82,9 +82,9 @@ def test_terms_that_candidates_share_are_one_column():
     # coulomb 0.02; viscous; offset; 4 asymmetric; rotor; stribeck; coulomb with a dead zone; coulomb, stribeck, load,
     # spring, viscous that saturates; coulomb, four harmonics
     assert columns.size - columns.n_inertial == 3 * 20
-    grid = LinkColumns(robot, [FrictionMenu.of(1.0, 7.0).candidates] * 3)
-    # two viscous, offset, rotor, spring, four harmonics; for each of seven directions coulomb, three Stribeck, load
-    assert grid.size - grid.n_inertial == 3 * (9 + 7 * 5)
+    grid = LinkColumns(robot, [FrictionMenu.of(1.0).candidates] * 3)
+    # two viscous, offset, rotor, spring; for each of seven directions coulomb, three Stribeck, load
+    assert grid.size - grid.n_inertial == 3 * (5 + 7 * 5)
 
 
 def test_windows_of_a_run_know_what_was_before():

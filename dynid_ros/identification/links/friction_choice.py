@@ -29,7 +29,6 @@ SATURATIONS = (2.0,)
 """Saturation velocities, in the same unit."""
 SWITCHES = ("rotor_inertia", "load")
 SPRINGS = (False, True)
-HARMONICS = ((1.0,), (1.0, 2.0))
 LEAST_TURNS = 0.95
 """Turns of a joint below which harmonics look like a line within its travel, and like nothing known beyond it."""
 PARALLEL = 1e-6
@@ -57,6 +56,14 @@ class FrictionChoice:
     gains: dict[str, float]
     tried: dict[str, dict[str, float]] = field(default_factory=dict)
 
+    def alternatives(self, joint: str) -> str:
+        """What the best other model of each sort would change of the squared error on samples left out, as text."""
+        best: dict[str, float] = {}
+        for change, gain in self.tried.get(joint, {}).items():
+            sort = change.partition("=")[0]
+            best[sort] = max(gain, best.get(sort, -np.inf))
+        return ", ".join(f"{sort} {np.expm1(-gain):+.1%}" for sort, gain in best.items())
+
 
 @dataclass(frozen=True)
 class FrictionMenu:
@@ -71,12 +78,11 @@ class FrictionMenu:
     steps: tuple[tuple[dict, ...], ...]
 
     @classmethod
-    def of(cls, speed: float, travel: float, *, prismatic: bool = False, own_angle: bool = True) -> FrictionMenu:
+    def of(cls, speed: float, *, prismatic: bool = False, own_angle: bool = True) -> FrictionMenu:
         """Menu of a joint.
 
         Args:
             speed: RMS velocity, rad/s or m/s.
-            travel: from its lowest to its highest position, rad or m.
             prismatic: whether it is.
             own_angle: whether torque that depends on the joint's own position can be distinguished from gravity.
         """
@@ -94,9 +100,7 @@ class FrictionMenu:
         saturated: list[dict[str, Any]] = [
             {"saturation_velocity": v} for v in (None, *(_rounded(share * scale) for share in SATURATIONS))
         ]
-        waves = [h for h in HARMONICS if not prismatic and travel >= LEAST_TURNS * 2 * np.pi]
-        angle: list[dict[str, Any]] = [{"spring": spring, "harmonics": ()} for spring in SPRINGS]
-        angle += [{"spring": False, "harmonics": h} for h in waves]
+        angle: list[dict[str, Any]] = [{"spring": spring} for spring in SPRINGS]
         switches: list[list[dict[str, Any]]] = [[{name: False}, {name: True}] for name in SWITCHES]
         steps = [smooth + slides, *switches, stribeck, saturated, *([angle] if own_angle else [])]
         return cls(
@@ -115,11 +119,11 @@ class FrictionMenu:
         return replace(friction, **self.steps[step][number]) if number < len(self.steps[step]) else friction
 
 
-def friction_menus(robot: RobotModel, speed: NDArray, travel: NDArray) -> list[FrictionMenu]:
-    """Menu of each joint that moves at an RMS velocity (n,) over a travel (n,), rad/s and rad (m/s and m)."""
+def friction_menus(robot: RobotModel, speed: NDArray) -> list[FrictionMenu]:
+    """Menu of each joint that moves at an RMS velocity (n,), rad/s or m/s."""
     return [
-        FrictionMenu.of(float(v), float(way), prismatic=bool(prismatic), own_angle=not bool(gravity))
-        for v, way, prismatic, gravity in zip(speed, travel, robot.chain.prismatic, own_gravity(robot), strict=True)
+        FrictionMenu.of(float(v), prismatic=bool(prismatic), own_angle=not bool(gravity))
+        for v, prismatic, gravity in zip(speed, robot.chain.prismatic, own_gravity(robot), strict=True)
     ]
 
 
@@ -207,14 +211,17 @@ def choose_friction(
             other = [menus[j].changed(joints[j], step, number) if j in group else joints[j] for j in every]
             if other != joints:
                 found = losses(other, weight)
-                options.append((*grams.gain(best, found), number, other, found))
+                gain, error = grams.gain(best, found)
+                simpler = sum(len(friction.terms) for friction in other) < sum(len(own.terms) for own in joints)
+                least = 0.0 if simpler else max(WORTH, SURE * error)
+                options.append((gain, gain - least, number, other, found))
         if len(group) == 1:
             own = menus[group[0]].steps[step]
             tried[names[group[0]]] |= {_text(own[number]): gain for gain, _, number, *_ in options}
         if not options:
             return
-        gain, error, _, other, found = max(options, key=lambda option: option[0])
-        if gain > max(WORTH, SURE * error):
+        gain, enough, _, other, found = max(options, key=lambda option: option[1])
+        if enough > 0.0:
             for j in group:
                 gains[names[j]] = gains.get(names[j], 0.0) + gain / len(group)
             joints, best = other, found
@@ -235,4 +242,6 @@ def _rounded(value: float) -> float:
 
 
 def _text(change: dict) -> str:
-    return ", ".join(f"{name}={value}" for name, value in change.items() if value not in (0.0, ())) or "without"
+    """What a change adds, or takes away."""
+    added = [f"{name}={value}" for name, value in change.items() if value not in (0.0, None, False)]
+    return ", ".join(added) or f"no {next(iter(change))}"

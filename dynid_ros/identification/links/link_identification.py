@@ -244,7 +244,7 @@ class LinkIdentification:
         robot = self.robot
         pairs = FrictionModel.by_name(robot, {}, coupled=self.coupled).coupled
         if self.friction == "auto":
-            menus = friction_menus(robot, equations.speed_rms, equations.travel)
+            menus = friction_menus(robot, equations.speed_rms)
             return LinkColumns(robot, [menu.candidates for menu in menus], pairs), menus
         given = self.friction
         if isinstance(given, JointFriction):
@@ -356,10 +356,13 @@ class LinkIdentification:
         _, noise = WeightedProblem(factors, columns.chosen(columns.first)).weighted()
         grams = FoldGrams(factors, noise)
         found = choose_friction(columns, menus, grams, prior)
-        for joint, gain in found.gains.items():
-            terms = ", ".join(found.joints[self.robot.joint_names.index(joint)].terms)
-            lower = 1 - np.exp(-gain)
-            remarks.append(f"friction of {joint}: {terms} (squared error on samples left out {lower:.1%} lower)")
+        for joint, friction in zip(self.robot.joint_names, found.joints, strict=True):
+            lower = -np.expm1(-found.gains.get(joint, 0.0))
+            others = f"; others that were tried: {text}" if (text := found.alternatives(joint)) else ""
+            remarks.append(
+                f"friction of {joint}: {', '.join(friction.terms)} (squared error on samples left out {lower:.1%} "
+                f"lower than of the simplest{others})"
+            )
         return found.joints
 
     def _nominal(self, base: BaseParameters) -> NDArray:
