@@ -26,6 +26,8 @@ SMALL = 1e-4
 """Shift of the numerical derivative, m."""
 SAMPLES = 400
 STEPS = 2
+BEYOND = 1e6
+"""kg, kg m or kg m² that no arm has."""
 
 
 def origin_explanations(model: TorqueModel, samples: MotionSamples) -> Iterator[Explanation]:
@@ -102,7 +104,8 @@ def _shift_columns(model: TorqueModel, samples: MotionSamples, rigid: NDArray, j
     """(M, n, 3 k) derivatives of the torques by the origins of k joints, N m / m."""
     motion = samples.position, samples.velocity, samples.acceleration
     parameters = np.zeros(model.robot.parameters.size)
-    parameters[model.columns] = rigid
+    # Where few joints move, columns that differ by rounding have values of any size, which say nothing.
+    parameters[model.columns] = np.where(np.abs(rigid) < BEYOND, rigid, 0.0)
     now = model.robot.inverse_dynamics(*motion, parameters)
     columns = [
         (_shifted(model.robot, joint, SMALL * axis).inverse_dynamics(*motion, parameters) - now) / SMALL
