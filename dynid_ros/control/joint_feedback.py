@@ -13,8 +13,8 @@ from operator import mul
 from pathlib import Path
 
 from dynid_ros.errors import ControlError
-from dynid_ros.identified.friction import least_friction
 from dynid_ros.identified.identified_file import load_identified
+from dynid_ros.identified.joint_friction import least_friction
 from dynid_ros.model import RobotModel
 from dynid_ros.model.arrays import per_joint
 

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid_ros.errors import IdentifiedFileError
-from dynid_ros.identified.friction import DIRECTIONS, friction_values
 from dynid_ros.identified.identified_file import (
     DOF,
     LARGEST_MOMENT,
@@ -22,6 +21,7 @@ from dynid_ros.identified.identified_file import (
     read_number,
     section_of,
 )
+from dynid_ros.identified.joint_friction import DIRECTIONS, friction_values
 from dynid_ros.model.gravity import GravityModel
 from dynid_ros.model.robot import RobotModel
 

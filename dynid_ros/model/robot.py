@@ -17,13 +17,13 @@ from dynid_ros.model import dynamics, regressor
 from dynid_ros.model import regressor as wrench_regressor
 from dynid_ros.model.arrays import finite_vector, joint_samples
 from dynid_ros.model.chain import Chain, JointLimits, dh_chain
-from dynid_ros.model.friction import FrictionModel
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK, transformed
 from dynid_ros.model.link_tree import LinkTree
 from dynid_ros.model.urdf import parse_urdf, urdf_text
 
 if TYPE_CHECKING:
     from dynid_ros.model.base_parameters import BaseParameters
+    from dynid_ros.model.friction import FrictionModel
 
 STANDARD_GRAVITY = (0.0, 0.0, -9.80665)
 

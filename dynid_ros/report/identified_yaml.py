@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from dynid_ros.errors import IdentifiedFileError
 from dynid_ros.estimation.estimate import half_width
 from dynid_ros.identified.flexible_joints import LINK_FRICTION
-from dynid_ros.identified.friction import determined_friction
 from dynid_ros.identified.identified_file import IdentifiedDocument, dof_of, file_of, is_number, mapping
+from dynid_ros.identified.joint_friction import determined_friction
 from dynid_ros.identified.validation import Validation, read_validations
 from dynid_ros.model import RobotModel
 from dynid_ros.model.inertia import Body

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from dynid_ros.estimation.estimate import half_width, interval
 from dynid_ros.estimation.least_squares import standard_errors_of, within
 from dynid_ros.identification.static_samples import Samples
-from dynid_ros.identified.friction import DIRECTIONS, joint_friction_entry
 from dynid_ros.identified.gravity import gravity_section
 from dynid_ros.identified.identified_file import DOF, as_number, new_document, save_identified
+from dynid_ros.identified.joint_friction import DIRECTIONS, joint_friction_entry
 from dynid_ros.identified.validation import Validation, validate_torque
 from dynid_ros.model import RobotModel
 from dynid_ros.model.gravity import GravityModel
