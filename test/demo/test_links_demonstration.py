@@ -49,7 +49,7 @@ def test_links_that_were_found_pass(demonstration):
     verdict = write_link_demonstration(robot, truth, folder, fitted, unseen)
     assert verdict.passed, " ".join(verdict.sentences())
     assert verdict.sentences()[0].startswith("PASSED")
-    assert np.all(verdict.error < 0.1 * verdict.urdf_error)
+    assert np.all(verdict.error < 0.15 * verdict.urdf_error)  # starts and stops are fitted too
     assert verdict.urdf_error.max() > 0.05
     assert "hold the true value" in (folder / "report.html").read_text()
     assert len(verdict.rows) == len(verdict.covered)
