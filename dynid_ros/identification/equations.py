@@ -161,10 +161,9 @@ class LinkEquations(Equations[AnyColumns]):
         self._owner = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
         squares = sum(np.sum(part.motion.velocity**2, axis=0) for part in self.segments)
         self.speed_rms = np.sqrt(squares / sum(len(part.time) for part in self.segments))
-        ends = [(part.motion.position.min(axis=0), part.motion.position.max(axis=0)) for part in self.segments]
-        self.travel = np.max([high for _, high in ends], axis=0) - np.min([low for low, _ in ends], axis=0)
-        velocity = np.concatenate([part.motion.velocity for part in self.segments])
-        self.reverses = _both_ways(velocity, self.speed_rms)
+        low, high = _ends([part.motion.position for part in self.segments])
+        self.travel = high - low
+        self.reverses = _both_ways(*_ends([part.motion.velocity for part in self.segments]), self.speed_rms)
         self._speed_unit = np.where(self.speed_rms > 0, self.speed_rms, 1.0)
         self._filters = [LowPass(signals.cutoff, part.rate) for part in self.segments]
         speeds = [self._speed(part, kept_rows(part, low)) for part, low in self._filtered()]
@@ -230,9 +229,14 @@ class LinkEquations(Equations[AnyColumns]):
         return EquationBlock(recording, part.time[kept], self._speed(part, kept), kind, rows, torque)
 
 
-def _both_ways(velocity: NDArray, rms: NDArray) -> NDArray:
-    """(n,) whether velocities (N, n) have both signs, beyond a part of their RMS that noise or a filter may make."""
-    return (velocity.max(axis=0) > BOTH_WAYS * rms) & (velocity.min(axis=0) < -BOTH_WAYS * rms)
+def _ends(parts: Sequence[NDArray]) -> tuple[NDArray, NDArray]:
+    """Lowest and highest (n,) of several arrays (M, n)."""
+    return np.min([part.min(axis=0) for part in parts], axis=0), np.max([part.max(axis=0) for part in parts], axis=0)
+
+
+def _both_ways(lowest: NDArray, highest: NDArray, rms: NDArray) -> NDArray:
+    """(n,) whether velocities have both signs, beyond a part of their RMS that noise or a filter may make."""
+    return (highest > BOTH_WAYS * rms) & (lowest < -BOTH_WAYS * rms)
 
 
 def kept_rows(part: LinkSegment, low_pass: LowPass) -> slice:
@@ -288,7 +292,7 @@ class SampleEquations(Equations[AnyColumns]):
         self._kinds = MotionKinds([(position, velocity)]) if kinds else None
         self.speed_rms = np.sqrt(np.einsum("ij,ij->j", velocity, velocity) / size)
         self.travel = np.ptp(position, axis=0)
-        self.reverses = _both_ways(velocity, self.speed_rms)
+        self.reverses = _both_ways(*_ends([velocity]), self.speed_rms)
 
     def blocks(self, columns: AnyColumns) -> Iterator[EquationBlock]:
         """All equations, in flat memory; their times are their numbers."""

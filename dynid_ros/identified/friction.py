@@ -20,7 +20,7 @@ from dynid_ros.identified.identified_file import (
     read_finite,
     section_of,
 )
-from dynid_ros.identified.joint_friction import DIRECTIONS, OWN
+from dynid_ros.identified.joint_friction import DIRECTIONS, OWN, harmonics_of
 from dynid_ros.model.friction import COUPLING_TERMS, SHAPES, FrictionModel, JointFriction
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK
 from dynid_ros.model.robot import RobotModel
@@ -176,12 +176,12 @@ def _joint_friction(document: dict, joint: str, entry: dict) -> JointFriction:
     chosen: dict[str, Any] = {name: name in plain for name in switches}
     try:
         chosen |= {name: read_finite(document, entry, name, where) for name in given}
-        chosen["harmonics"] = tuple(float(term.removeprefix("cos_")) for term in terms if term.startswith("cos_"))
+        chosen["harmonics"] = tuple(harmonics_of(document, joint, terms))
         friction = JointFriction(
             asymmetric=plain != terms,
             **chosen,
         )
-    except (ModelError, ValueError) as error:
+    except ModelError as error:
         raise IdentifiedFileError(f"{file_of(document)}: {where}: {error}") from error
     if list(friction.terms) != terms:
         raise IdentifiedFileError(f"{file_of(document)}: {where} has terms {terms}, expected {list(friction.terms)}")

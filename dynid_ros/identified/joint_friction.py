@@ -84,6 +84,25 @@ def least_friction(document: Mapping, joint: str) -> tuple[float, float]:
     return coulomb or 0.0, viscous or 0.0
 
 
+def harmonics_of(document: Mapping, joint: str, terms: Sequence[str]) -> list[float]:
+    """Waves per turn of the harmonics among the terms of a joint.
+
+    Raises:
+        IdentifiedFileError: one that is no number, or has a cosine without a sine.
+    """
+    waves = [term.removeprefix("cos_") for term in terms if term.startswith("cos_")]
+    try:
+        found = [float(wave) for wave in waves]
+    except ValueError:
+        found = []
+    if len(found) < len(waves) or waves != [term.removeprefix("sin_") for term in terms if term.startswith("sin_")]:
+        raise IdentifiedFileError(
+            f"{file_of(document)}: friction of joint '{joint}' has terms {list(terms)}; expected pairs cos_H, sin_H of "
+            "a number of waves per turn; run the link identification again"
+        )
+    return found
+
+
 def own_angle_torque(document: Mapping, joints: Sequence[str]) -> Callable[[Sequence[float]], list[float]] | None:
     """Torque (n,) of one sample from positions (n,), of springs and harmonics of the joints' own angles; None: none.
 
@@ -104,8 +123,9 @@ def own_angle_torque(document: Mapping, joints: Sequence[str]) -> Callable[[Sequ
             value = {term: read_finite(document, entry, term, where) for term in own}
             spring = value.get("spring", 0.0)
             offset = read_finite(document, entry, "offset", where) if spring and "offset" in terms else 0.0
-            waves = [term.removeprefix("cos_") for term in own if term.startswith("cos_")]
-            laws.append((place, offset, spring, [(float(h), value[f"cos_{h}"], value[f"sin_{h}"]) for h in waves]))
+            waves = harmonics_of(document, joint, own)
+            amplitudes = [[value[term] for term in own if term.startswith(wave)] for wave in ("cos_", "sin_")]
+            laws.append((place, offset, spring, list(zip(waves, *amplitudes, strict=True))))
 
     def torque(position: Sequence[float]) -> list[float]:
         found = [0.0] * len(joints)

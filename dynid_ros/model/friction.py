@@ -11,13 +11,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.errors import ModelError
-from dynid_ros.model.friction_terms import Direction, FrictionTerm, Memory, MemoryKey, SlidingMemory
+from dynid_ros.model.friction_terms import (
+    COUPLING_TERMS,
+    Direction,
+    FrictionTerm,
+    Memory,
+    MemoryKey,
+    SlidingMemory,
+)
 
 if TYPE_CHECKING:
     from dynid_ros.model.robot import RobotModel
-
-
-COUPLING_TERMS = ("coupling_inertia", "coupling_viscous", "coupling_coulomb")
 
 
 @dataclass(frozen=True)
@@ -126,6 +130,12 @@ _UNITS = {
     "saturation_velocity": "a velocity, rad/s or m/s,",
 }
 _ABOVE_ZERO = ("stribeck_velocity", "saturation_velocity")
+
+
+def coupling_parts(first: JointFriction) -> tuple[FrictionTerm, ...]:
+    """Return the terms of a pair: the direction of its sum reverses as that of its first joint does."""
+    inertia, viscous, coulomb = COUPLING_TERMS
+    return FrictionTerm(inertia), FrictionTerm(viscous), FrictionTerm(coulomb, first.way)
 
 
 class FrictionModel:
@@ -245,15 +255,14 @@ class FrictionModel:
                 matrix[:, j, column] = part.value(q[:, j], qd[:, j], qdd[:, j], direction, load[:, j])
                 column += 1
         for i, j in self.coupled:
-            for source in (qdd, qd):
-                matrix[:, i, column], matrix[:, j, column] = source[:, j], source[:, i]
-                column += 1
-            pair = [i, j]
             direction = joints[i].way.of(
-                qd[:, pair].sum(axis=1), q[:, pair].sum(axis=1), memory.get(((i, j), joints[i].sliding_length))
+                qd[:, i] + qd[:, j], q[:, i] + q[:, j], memory.get(((i, j), joints[i].sliding_length))
             )
-            matrix[:, pair, column] = direction[:, None]
-            column += 1
+            for part in coupling_parts(joints[i]):
+                for own, other in ((i, j), (j, i)):
+                    values = part.value(q[:, other], qd[:, other], qdd[:, other], direction, load[:, other])
+                    matrix[:, own, column] = values
+                column += 1
         return matrix
 
     def of_motion(

@@ -140,7 +140,7 @@ class FrictionTerm:
     @property
     def family(self) -> str:
         """Name without side or number of waves."""
-        return self.name if self.name in ("rotor_inertia",) else self.name.partition("_")[0]
+        return self.name if self.name in WHOLE else self.name.partition("_")[0]
 
     @property
     def needs_position(self) -> bool:
@@ -150,10 +150,15 @@ class FrictionTerm:
     def value(
         self, position: NDArray, velocity: NDArray, acceleration: NDArray, direction: NDArray, load: NDArray
     ) -> NDArray:
-        """Value (N,) at positions, velocities, accelerations, directions and torques of the links, (N,) each."""
+        """Value (N,) at positions, velocities, accelerations, directions and torques of the links, (N,) each.
+
+        Of a term of a pair the motion is the other joint's, and the direction that of the sum.
+        """
         match self.family:
-            case "coulomb":
+            case "coulomb" | "coupling_coulomb":
                 found = direction
+            case "coupling_viscous":
+                found = velocity
             case "viscous":
                 found = velocity if self.width is None else self.width * np.tanh(velocity / self.width)
             case "stribeck":
@@ -190,5 +195,9 @@ class FrictionTerm:
         return f"max({text}, 0.0)" if side == "positive" else f"min({text}, 0.0)" if side == "negative" else text
 
 
+COUPLING_TERMS = ("coupling_inertia", "coupling_viscous", "coupling_coulomb")
+"""Of a pair of joints."""
+WHOLE = ("rotor_inertia", *COUPLING_TERMS)
+"""Names that are families."""
 OWN_ANGLE = ("spring", "cos", "sin")
 """Families of terms of the joint's own position, which act at standstill too."""

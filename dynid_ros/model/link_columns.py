@@ -16,7 +16,7 @@ from dynid_ros.model.base_parameters import (
     random_motion,
     regressor_blocks,
 )
-from dynid_ros.model.friction import COUPLING_TERMS, FrictionModel, JointFriction
+from dynid_ros.model.friction import FrictionModel, JointFriction, coupling_parts
 from dynid_ros.model.friction_terms import FrictionTerm, Memory, SlidingMemory
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK
 from dynid_ros.model.regressor import RegressorRows
@@ -76,7 +76,7 @@ class LinkColumns:
             size += len(terms)
         self._coupling: list[dict[FrictionTerm, int]] = []
         for leader, _ in self.coupled:
-            terms = dict.fromkeys(part for friction in self.candidates[leader] for part in _coupling_parts(friction))
+            terms = dict.fromkeys(part for friction in self.candidates[leader] for part in coupling_parts(friction))
             self._coupling.append({part: size + i for i, part in enumerate(terms)})
             size += len(terms)
         self.size = size
@@ -97,7 +97,7 @@ class LinkColumns:
 
     def memory(self, q: NDArray) -> Memory:
         """Directions (N,) of all candidates that have a memory, along positions (N, n) of consecutive samples."""
-        own = [(((j,), terms)) for j, terms in enumerate(self._sources)]
+        own = [((j,), terms) for j, terms in enumerate(self._sources)]
         pairs = [(tuple(pair), terms) for pair, terms in zip(self.coupled, self._coupling, strict=True)]
         keys = [
             (joints, part.direction.sliding_length)
@@ -137,10 +137,8 @@ class LinkColumns:
             directions = self._directions(sources, tuple(pair), q[:, i] + q[:, j], qd[:, i] + qd[:, j], memory)
             for part, column in sources.items():
                 for own, other in ((i, j), (j, i)):
-                    values = (
-                        directions[part.direction]
-                        if part.direction
-                        else (qd if "viscous" in part.name else qdd)[:, other]
+                    values = part.value(
+                        q[:, other], qd[:, other], qdd[:, other], directions.get(part.direction, _NONE), load[:, other]
                     )
                     found[own][:, self._place[own][column]] = values
         return found
@@ -173,7 +171,7 @@ class LinkColumns:
         pairs = [
             sources[part]
             for (first, _), sources in zip(self.coupled, self._coupling, strict=True)
-            for part in _coupling_parts(choice[first])
+            for part in coupling_parts(choice[first])
         ]
         return np.array([*range(self.n_inertial), *own, *pairs], dtype=int)
 
@@ -232,9 +230,3 @@ class LinkColumns:
 
 
 _NONE = np.empty(0)
-
-
-def _coupling_parts(friction: JointFriction) -> tuple[FrictionTerm, ...]:
-    """Return the terms of a pair; `friction` is that of its first joint."""
-    inertia, viscous, coulomb = COUPLING_TERMS
-    return FrictionTerm(inertia), FrictionTerm(viscous), FrictionTerm(coulomb, friction.way)

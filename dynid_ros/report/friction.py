@@ -40,7 +40,7 @@ WIDTH, HEIGHT = 210, 160
 
 
 @dataclass(frozen=True)
-class FrictionTerm:
+class FrictionCoefficient:
     """One coefficient.
 
     Attributes:
@@ -78,7 +78,7 @@ class JointFrictionRow:
     """Friction of one joint, or of two coupled ones; `note` has the velocities in its terms, `picture` its curve."""
 
     joint: str
-    terms: tuple[FrictionTerm, ...]
+    terms: tuple[FrictionCoefficient, ...]
     note: str
     picture: str
 
@@ -148,7 +148,7 @@ def _friction_rows(result: LinkResult, fitted: Sequence[TorqueComparison]) -> li
     return rows
 
 
-def _terms(result: LinkResult, names: Sequence[str], first: int, unit: JointUnits) -> tuple[FrictionTerm, ...]:
+def _terms(result: LinkResult, names: Sequence[str], first: int, unit: JointUnits) -> tuple[FrictionCoefficient, ...]:
     base, estimate = result.base, result.base_parameters
     low, high = estimate.confidence_intervals().T
     found = []
@@ -165,7 +165,7 @@ def _terms(result: LinkResult, names: Sequence[str], first: int, unit: JointUnit
             "spring": unit.viscous.replace(" s/", "/"),
         }
         found.append(
-            FrictionTerm(
+            FrictionCoefficient(
                 family,
                 SIDES.get(side, side),
                 float(result.model.coefficients[place]),
@@ -179,8 +179,8 @@ def _terms(result: LinkResult, names: Sequence[str], first: int, unit: JointUnit
 
 
 def _by_direction(
-    result: LinkResult, joint: str, unit: JointUnits, terms: tuple[FrictionTerm, ...]
-) -> tuple[FrictionTerm, ...]:
+    result: LinkResult, joint: str, unit: JointUnits, terms: tuple[FrictionCoefficient, ...]
+) -> tuple[FrictionCoefficient, ...]:
     """The terms, with Coulomb friction and offset together in each direction: apart they are not identifiable."""
     estimate = result.base_parameters
     values = dict(zip(estimate.names, estimate.values, strict=True))
@@ -191,7 +191,7 @@ def _by_direction(
     if not both:
         return terms
     found = [
-        FrictionTerm(
+        FrictionCoefficient(
             "dry",
             SIDES[name.rpartition("_")[2]],
             value,

@@ -17,6 +17,7 @@ from dynid_ros.errors import DynidError, IdentifiedFileError
 from dynid_ros.identification import LinkIdentification
 from dynid_ros.identified.gravity import gravity_moments
 from dynid_ros.identified.identified_file import DOF, load_identified
+from dynid_ros.identified.joint_friction import own_angle_torque
 from dynid_ros.identified.links import base_parameters_section, link_model, signals_section
 from dynid_ros.model.friction import FrictionModel, JointFriction
 from dynid_ros.model.gravity import GravityModel
@@ -91,6 +92,13 @@ def test_what_acts_at_standstill_is_compensated_for(tmp_path):
             expected[5] += alone[f"sin_{h} wrist_3_joint"] * np.sin(h * q[5])
         np.testing.assert_allclose(torque(q.tolist()), expected, atol=1e-9)
     assert abs(alone["spring shoulder_pan_joint"]) > 1e-6
+
+
+@pytest.mark.parametrize("terms", [["cos_x", "sin_x"], ["cos_1"], ["cos_1", "sin_2"]])
+def test_harmonics_that_are_none_are_refused_by_whoever_reads_them(terms):
+    document = {"friction": {"joint_1": {"terms": terms} | dict.fromkeys(terms, 1.0)}}
+    with pytest.raises(IdentifiedFileError, match=r"friction of joint 'joint_1' has terms .*expected pairs cos_H"):
+        own_angle_torque(document, ["joint_1"])
 
 
 def test_sections_are_readable(result):

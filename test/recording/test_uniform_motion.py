@@ -8,7 +8,7 @@ from link_problems import Drive, Fourier, chain, record
 
 from dynid_ros.errors import DynidError, IdentificationError, RecordingError
 from dynid_ros.recording import Recording
-from dynid_ros.recording.uniform_motion import LinkSignals, joint_motions, moving_rows, require_torque
+from dynid_ros.recording.uniform_motion import LinkSignals, joint_motions, motion_rows, moving_rows, require_torque
 from dynid_ros.signals import LowPass, Motion, filtered_motion
 
 # Motion from positions, against motion that is known at every time.
@@ -96,6 +96,18 @@ def test_rows_of_rest_and_of_short_motion(size):
     still = np.zeros((size, 2))
     assert moving_rows(motion(still), RATE) == slice(0, 0)
     assert moving_rows(motion(still + 1.0), RATE) == slice(0, size)
+
+
+def test_a_motion_lasts_from_the_first_joint_that_sets_off_to_the_last_that_stops():
+    time = np.arange(0, 20, 1 / RATE)
+    ramp = np.clip(time - 4.0, 0.0, 5.0)
+    back = 0.3 * np.clip(time - 12.0, 0.0, 3.0) * (time < 15.0)
+    still = 1e-3 * np.sin(50 * time)  # noise of a joint that stands
+    position = np.stack([ramp, back, still], axis=1)
+    rows = motion_rows(Motion(position, 0 * position, 0 * position))
+    assert time[rows][0] == pytest.approx(4.0 + 0.01 * 5.0, abs=2 / RATE)
+    assert time[rows][-1] == pytest.approx(15.0, abs=2 / RATE)
+    assert motion_rows(Motion(still[:, None], still[:, None], still[:, None])) == slice(0, 0)
 
 
 NAMES = ("a", "b", "c")

@@ -115,8 +115,8 @@ class FrictionMenu:
         return list(dict.fromkeys(replace(one, **change) for one in directions for change in ({}, *changes)))
 
     def changed(self, friction: JointFriction, step: int, number: int) -> JointFriction:
-        """The model with one alternative of a step; itself where the step has no such alternative."""
-        return replace(friction, **self.steps[step][number]) if number < len(self.steps[step]) else friction
+        """The model with one alternative of a step."""
+        return replace(friction, **self.steps[step][number])
 
 
 def friction_menus(robot: RobotModel, speed: NDArray) -> list[FrictionMenu]:
@@ -207,7 +207,7 @@ def choose_friction(
         """Take the best alternative of a step for some joints together."""
         nonlocal joints, best
         options = []
-        for number in range(max(len(menus[j].steps[step]) for j in group)):
+        for number in range(len(menus[group[0]].steps[step])):  # all menus have as many, but for a last step
             other = [menus[j].changed(joints[j], step, number) if j in group else joints[j] for j in every]
             if other != joints:
                 found = losses(other, weight)

@@ -6,7 +6,7 @@ import math
 import struct
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from itertools import starmap
+from itertools import repeat, starmap
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -223,8 +223,9 @@ class OnlineRows:
         n = robot.n_joints
         self.names, self.stiction, self.n_inertial = names, stiction, n_inertial
         self._robot, self._regressor, self._bodies = robot, RegressorSums(robot), bodies
-        self._frictions = [(friction, FrictionTerms(friction, n)) for friction, _ in frictions]
-        self._memories = [SlidingMemory(friction.memory_keys(n)) for friction, _ in frictions]
+        self._frictions = [
+            (friction, FrictionTerms(friction, n), SlidingMemory(friction.memory_keys(n))) for friction, _ in frictions
+        ]
         # Friction, torque and rest of a sample in its columns [A b E] after the first p, and three more.
         own = np.zeros((3 * n, n, frictions[0][1].shape[2] + 3))
         own[range(n), range(n), len(names) - n_inertial] = 1.0
@@ -237,7 +238,7 @@ class OnlineRows:
     def restart(self) -> None:
         """Take it that the joints were elsewhere since the last sample."""
         self._presliding.restart()
-        for memory in self._memories:
+        for *_, memory in self._frictions:
             memory.restart()
 
     @property
@@ -262,13 +263,16 @@ class OnlineRows:
         sliding = np.where(unknown & (self.stiction > 0.0), 0.0, qd)
         motion = zip(*samples[:3].tolist(), strict=True)
         features = _matrix(starmap(self._regressor.features, motion), len(qd), self._regressor.size)
-        frictions = []
-        for (friction, terms), memory in zip(self._frictions, self._memories, strict=True):
-            directions = memory.advance(q)
-            before = np.array([directions[key] for key in friction.memory_keys(q.shape[1])]).reshape(-1, len(q)).T
+        frictions, still_loads = [], [0.0] * q.shape[1]
+        for friction, terms, memory in self._frictions:
+            before = zip(*(direction.tolist() for direction in memory.advance(q).values()), strict=True)
             load = friction.load_torque(self._robot, q, qd, qdd)
-            load = np.zeros_like(q) if load is None else load
-            moving = zip(*(x.tolist() for x in (q, sliding, qdd, before, load)), strict=True)
+            moving = zip(
+                *(x.tolist() for x in (q, sliding, qdd)),
+                before if memory.keys else repeat((), len(q)),
+                repeat(still_loads, len(q)) if load is None else load.tolist(),
+                strict=True,
+            )
             frictions.append(_matrix(starmap(terms.of, moving), len(qd), len(terms.places)))
         regressor = self._regressor(features, weights)
         inertial = regressor @ self._bodies
