@@ -355,6 +355,33 @@ def _number(name: str, value: str) -> float:
         raise ModelError(f"friction: {name} is '{value}'; expected {what}") from error
 
 
+def friction_code(friction: FrictionModel, n_joints: int) -> tuple[list[str], list[tuple[int, int, str]]]:
+    """Assignments, and row, column and expression of each entry of the regressor that is not zero, for one sample.
+
+    Expressions are of Python and, but for the names of functions, of C: of positions qi, velocities vi, accelerations
+    ai, torques of the links li, and directions with a memory, `memory[k]` in the order of `FrictionModel.memory_keys`.
+    """
+    entries: list[tuple[int, int, str]] = []
+    lines: list[str] = []
+    column = 0
+    joints, keys = friction.of(n_joints), friction.memory_keys(n_joints)
+    for i, joint in enumerate(joints):
+        own: MemoryKey = ((i,), joint.sliding_length)
+        lines.append(f"d{i} = {joint.way.text(f'v{i}', keys.index(own) if own in keys else None)}")
+        for part in joint.parts:
+            entries.append((i, column, part.text(i)))
+            column += 1
+    for i, j in friction.coupled:
+        for letter in "av":
+            entries += [(i, column, f"{letter}{j}"), (j, column, f"{letter}{i}")]
+            column += 1
+        own = ((i, j), joints[i].sliding_length)
+        text = joints[i].way.text(f"(v{i} + v{j})", keys.index(own) if own in keys else None)
+        entries += [(k, column, text) for k in (i, j)]
+        column += 1
+    return lines, entries
+
+
 class FrictionTerms:
     """What the regressor of friction holds.
 
@@ -373,31 +400,14 @@ class FrictionTerms:
     """
 
     def __init__(self, friction: FrictionModel, n_joints: int):
-        entries: list[tuple[int, int, str]] = []
-        lines: list[str] = []
-        column = 0
-        joints, keys = friction.of(n_joints), friction.memory_keys(n_joints)
-        for i, joint in enumerate(joints):
-            own: MemoryKey = ((i,), joint.sliding_length)
-            lines.append(f"d{i} = {joint.way.text(f'v{i}', keys.index(own) if own in keys else None)}")
-            for part in joint.parts:
-                entries.append((i, column, part.text(i)))
-                column += 1
-        for i, j in friction.coupled:
-            for letter in "av":
-                entries += [(i, column, f"{letter}{j}"), (j, column, f"{letter}{i}")]
-                column += 1
-            own = ((i, j), joints[i].sliding_length)
-            text = joints[i].way.text(f"(v{i} + v{j})", keys.index(own) if own in keys else None)
-            entries += [(k, column, text) for k in (i, j)]
-            column += 1
+        lines, entries = friction_code(friction, n_joints)
         unpack = ["".join(f"{letter}{i}, " for i in range(n_joints)) + f"= {name}" for letter, name in _ARGUMENTS]
         body = "\n    ".join([*unpack, *lines, f"return ({''.join(f'{text}, ' for *_, text in entries)})"])
         namespace: dict = {name: getattr(math, name) for name in ("exp", "tanh", "cos", "sin")}
         # The text holds operators, names made here and floats, nothing that was read from anywhere.
         exec(f"def terms(q, qd, qdd, memory, load, exp=exp, tanh=tanh, cos=cos, sin=sin):\n    {body}", namespace)
         self.of: Callable[..., tuple[float, ...]] = namespace["terms"]
-        self.places = np.zeros((len(entries), n_joints, column))
+        self.places = np.zeros((len(entries), n_joints, 1 + max((column for _, column, _ in entries), default=-1)))
         for k, (row, place, _) in enumerate(entries):
             self.places[k, row, place] = 1.0
 

@@ -57,14 +57,14 @@ class Direction:
         return direction
 
     def text(self, velocity: str, memory: int | None = None) -> str:
-        """Expression of `of`, of the name of a velocity or the place in a sequence `memory`."""
+        """Expression of `of`, in Python and in C, of the name of a velocity or the place in a sequence `memory`."""
         if memory is not None:
             return f"memory[{memory}]"
         text = (
             f"tanh({velocity} / {self.smoothing!r})" if self.smoothing else f"({velocity} > 0.0) - ({velocity} < 0.0)"
         )
         if self.dead_zone:
-            text = f"0.0 if abs({velocity}) <= {self.dead_zone!r} else {text}"
+            text = f"(abs({velocity}) > {self.dead_zone!r}) * ({text})"
         # NaN, which no comparison knows, stays NaN.
         return f"(({text}) + 0.0 * {velocity})"
 

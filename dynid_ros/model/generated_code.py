@@ -70,6 +70,17 @@ class Lines(list[str]):
             z,
         ]
 
+    def needed(self, results: Sequence[Term]) -> tuple[list[str], set[str]]:
+        """The lines that `results` need, and the names of all variables in both."""
+        names = {name for result in results for name in result.variables}
+        kept: list[str] = []
+        for line in reversed(self):
+            variable_name, expression = line.split(" = ")
+            if variable_name in names:
+                names.update(expression.split())
+                kept.append(line)
+        return kept[::-1], names
+
 
 def compiled(source: str, name: str, array: Callable = np.array) -> Callable:
     """The function `name` of a text that this floor wrote, which returns its results as an `array`."""
@@ -93,18 +104,12 @@ def function_text(
         given: what makes the arguments lists; none if they are.
     """
     values = ", ".join(text(result) for result in results)
-    needed = set(values.replace(",", "").split())
-    kept: list[str] = []
-    for line in reversed(lines):
-        variable_name, expression = line.split(" = ")
-        if variable_name in needed:
-            needed.update(expression.split())
-            kept.append(line)
+    kept, needed = lines.needed(results)
     body = [
         *("".join(f"{letter}{i}, " for i in range(n)) + f"= {array}{given}" for letter, array in arguments.items()),
         *(f"s{i} = sin(q{i})" for i in range(n) if f"s{i}" in needed),
         *(f"c{i} = cos(q{i})" for i in range(n) if f"c{i}" in needed),
-        *reversed(kept),
+        *kept,
         f"return array(({values},))",
     ]
     head = f"def {name}({', '.join(arguments.values())}, sin=sin, cos=cos, array=array):"

@@ -46,8 +46,20 @@ def gravity_source(
             them as x (n,), n_x or mass, and y (n,), n_y.
         given: what makes the arguments lists; none if they are.
     """
-    n = chain.n_joints
+    if moments is None:
+        arguments = {"q": "q", "x": "x", "y": "y"}
+        owns = [[variable(f"x{i}"), variable(f"y{i}")] for i in range(chain.n_joints)]
+    else:
+        arguments = {"q": "q"}
+        owns = [[Term(float(own)) for own in joint] for joint in moments]
     lines = Lines()
+    torques = gravity_lines(lines, chain, gravity, owns)
+    return function_text("gravity_torque", arguments, lines, torques, chain.n_joints, given=given)
+
+
+def gravity_lines(lines: Lines, chain: Chain, gravity: np.ndarray, moments: Sequence[Sequence[Term]]) -> list[Term]:
+    """Add the lines of `gravity_source`, and return the torques (n,); of the moments as terms, constant or not."""
+    n = chain.n_joints
     rotations = chain.transforms[:, :3, :3]
     cos, sin, slide = ([variable(f"{letter}{i}") for i in range(n)] for letter in "csq")
     down = [Term(float(component)) for component in gravity]
@@ -57,26 +69,20 @@ def gravity_source(
         if not chain.prismatic[i]:
             down = lines.turned(f"g{i}", cos[i], -sin[i], down)
         downs.append(down)
-    if moments is None:
-        arguments = {"q": "q", "x": "x", "y": "y"}
-        owns = [[variable(f"x{i}"), variable(f"y{i}")] for i in range(n)]
-    else:
-        arguments = {"q": "q"}
-        owns = [[Term(float(own)) for own in joint] for joint in moments]
     moment = [Term(0.0)] * 3
     torques = [Term(0.0)] * n
     for i in reversed(range(n)):
         if chain.prismatic[i]:
-            mass = owns[i][0]
+            mass = moments[i][0]
             torques[i] = lines.sum(f"t{i}", -mass.times(downs[i][2]))
             moment[2] = lines.sum(f"m{i}z", moment[2], mass.times(slide[i]))
         else:
-            for k, own in enumerate(owns[i]):
+            for k, own in enumerate(moments[i]):
                 moment[k] = lines.sum(f"m{i}{'xy'[k]}", moment[k], own)
             torques[i] = lines.sum(f"t{i}", downs[i][0].times(moment[1]), -downs[i][1].times(moment[0]))
             moment = lines.turned(f"r{i}", cos[i], sin[i], moment)
         moment = lines.rotated(f"p{i}", rotations[i], moment)
-    return function_text("gravity_torque", arguments, lines, torques, n, given=given)
+    return torques
 
 
 ALWAYS = 1e-3  # sine of the angle below which an axis counts as parallel, or perpendicular, to gravity

@@ -39,9 +39,15 @@ def motion_source(chain: Chain, gravity: np.ndarray) -> str:
         chain: the arm.
         gravity: (3,) in the base frame, m/s^2.
     """
-    n = chain.n_joints
     lines = Lines()
-    results: list[Term] = []
+    results = [term for link in motion_lines(lines, chain, gravity) for term in link]
+    return function_text("motion", {"q": "q", "v": "qd", "a": "qdd"}, lines, results, chain.n_joints, given="")
+
+
+def motion_lines(lines: Lines, chain: Chain, gravity: np.ndarray) -> list[_Vector]:
+    """Add the lines of `motion_source`, of joints at qi, vi, ai, si and ci; return the 24 terms of each link."""
+    n = chain.n_joints
+    results: list[_Vector] = []
     omega, alpha = [_ZERO] * 3, [_ZERO] * 3
     # Gravity enters as an acceleration of the base upwards.
     acceleration = [Term(-float(component)) for component in gravity]
@@ -84,10 +90,9 @@ def motion_source(chain: Chain, gravity: np.ndarray) -> str:
         pairs = ((0, 0), (1, 1), (2, 2), (0, 1), (1, 2), (2, 0))
         products = [lines.sum(f"p{j}{i}{k}", omega[i].times(omega[k])) for i, k in pairs]
         axes = _turned_axes(lines, j, rotation, axes, turn)
-        results += [*acceleration, *alpha, *products]
-        results += [axes[k][i] for i in range(3) for k in range(3)]
-        results += origin
-    return function_text("motion", {"q": "q", "v": "qd", "a": "qdd"}, lines, results, n, given="")
+        placement = [*(axes[k][i] for i in range(3) for k in range(3)), *origin]
+        results.append([*acceleration, *alpha, *products, *placement])
+    return results
 
 
 def _carried(

@@ -1,6 +1,8 @@
 """The examples work on bags of a small arm whose links are not those of its URDF."""
 
 import runpy
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -9,11 +11,18 @@ import numpy as np
 import planar_arm
 import pytest
 from bag_files import START, joint_state, write_bag
+from c_arm import arm_of
 
+from dynid_ros.export.c_header import c_header
+from dynid_ros.export.c_source import c_source
 from dynid_ros.model import RobotModel
+from dynid_ros.model.inertia import from_center_of_mass, transformed
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 ROBOT, TRUTH = link_experiment.planar()
+LOAD = transformed(from_center_of_mass(2.0, np.array([0.0, 0.0, 0.1]), np.zeros((3, 3))), ROBOT.tip_offset)
+PLANAR_LOAD = np.concatenate([np.zeros(20), LOAD])
+"""Parameters of the load of exported_arm.cpp."""
 
 
 @pytest.fixture(name="files")
@@ -57,3 +66,34 @@ def test_walkthrough(files, monkeypatch, capsys):
     plt.close("all")
     assert (left["links"].validate(left["second"]).relative_rms < 0.05).all()
     assert "joint_3" in capsys.readouterr().out
+
+
+def exported(folder):
+    """C of the arm with its own links, and its gravity torque at a pose."""
+    (folder / "arm.h").write_text(c_header(arm_of(ROBOT), "arm"))
+    (folder / "arm.c").write_text(c_source(arm_of(ROBOT), "arm", "arm.h"))
+    pose = [0.3, -0.7, 1.1]
+    return pose, ROBOT.gravity_torque([pose])[0]
+
+
+@pytest.mark.skipif(not shutil.which("cc"), reason="cc is not installed")
+def test_exported_arm_in_python(tmp_path, monkeypatch, capsys):
+    pose, wanted = exported(tmp_path)
+    run(monkeypatch, "exported_arm.py", tmp_path / "arm.c", *pose)
+    np.testing.assert_allclose([float(word) for word in capsys.readouterr().out.split()], wanted, atol=1e-12)
+
+
+@pytest.mark.skipif(not (shutil.which("cc") and shutil.which("c++")), reason="no compiler is installed")
+def test_exported_arm_in_cpp(tmp_path):
+    pose, wanted = exported(tmp_path)
+    warnings = ["-Wall", "-Wextra", "-Werror", "-pedantic"]
+    compiled = ["cc", "-std=c99", *warnings, "-c", "arm.c"]
+    linked = ["c++", "-std=c++17", *warnings, "-I.", EXAMPLES / "exported_arm.cpp", "arm.o", "-o", "arm"]
+    for command in (compiled, linked):
+        subprocess.run(list(map(str, command)), cwd=tmp_path, check=True)
+    out = subprocess.run(["./arm", *map(str, pose)], cwd=tmp_path, check=True, capture_output=True, text=True).stdout
+    rows = [line.split() for line in out.splitlines()]
+    assert [row[0] for row in rows] == list(ROBOT.joint_names)
+    np.testing.assert_allclose([float(row[1]) for row in rows], wanted, atol=1e-6)
+    arm = PLANAR_LOAD + ROBOT.parameters
+    np.testing.assert_allclose([float(row[2]) for row in rows], ROBOT.gravity_torque([pose], arm)[0], atol=1e-6)

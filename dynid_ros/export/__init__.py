@@ -1,0 +1,1 @@
+"""What was identified, in the form that other programs take: C source, URDF, MJCF, SDF, actuators of Isaac Lab."""

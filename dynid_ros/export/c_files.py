@@ -1,0 +1,39 @@
+"""The files of an arm in C, and what they hold."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from dynid_ros.errors import ModelError
+from dynid_ros.export.c_header import c_header, c_identifier
+from dynid_ros.export.c_source import c_source
+from dynid_ros.export.export import Export
+from dynid_ros.export.exported_arm import ExportedArm
+from dynid_ros.files import write_atomically
+
+
+def write(arm: ExportedArm, output: Path) -> Export:
+    """Write a header and a source of one name, which is the prefix of all that they define.
+
+    Raises:
+        ModelError: the name ends in something else than .h or .c.
+    """
+    if output.suffix not in ("", ".c", ".h"):
+        raise ModelError(
+            f"{output}: C is written into a .h and a .c of one name; give it with one of these, or neither"
+        )
+    prefix = c_identifier(output.stem)
+    header, source = output.with_suffix(".h"), output.with_suffix(".c")
+    write_atomically(header, c_header(arm, prefix))
+    write_atomically(source, c_source(arm, prefix, header.name))
+    holds = [f"gravity torque{', inverse dynamics' * (arm.parameters is not None)} with any load at '{arm.robot.tip}'"]
+    terms = dict.fromkeys(part.name for terms in arm.joint_terms for part in terms)
+    memory = " and its memory" * bool(arm.friction.memory_keys(arm.robot.n_joints))
+    holds += [f"friction{memory}: {', '.join(terms)}"] * bool(terms)
+    remarks = [] if arm.parameters is not None else [f"no inverse dynamics: {arm.source} knows gravity alone"]
+    if arm.flexible:
+        remarks.append(
+            f"no springs of joints {', '.join(arm.flexible)}: torques are those at the positions of the links, where "
+            "these sag from the motors"
+        )
+    return Export("c", {"header": header, "source": source}, tuple(holds), tuple(remarks))

@@ -1,0 +1,137 @@
+"""The arm of an `identified.yaml` as exports take it: links or gravity moments, friction, load."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynid_ros.errors import ControlError, IdentifiedFileError
+from dynid_ros.identified.gravity import gravity_moments
+from dynid_ros.identified.identified_file import check_same_robot, is_number, load_identified, mapping
+from dynid_ros.identified.joint_friction import DIRECTIONS, friction_values
+from dynid_ros.identified.links import link_model
+from dynid_ros.identified.load import carried_load
+from dynid_ros.model import RobotModel
+from dynid_ros.model.friction import FrictionModel, JointFriction
+from dynid_ros.model.friction_terms import OWN_ANGLE, FrictionTerm
+from dynid_ros.model.gravity import GravityModel
+
+
+@dataclass(frozen=True)
+class ExportedLoad:
+    """Mass (kg), centre of mass (m) and inertia Ixx Ixy Ixz Iyy Iyz Izz (kg m²) about it, in the tip link's frame."""
+
+    mass: float
+    center: tuple[float, ...]
+    inertia: tuple[float, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class ExportedArm:
+    """What an identification knows of an arm.
+
+    Attributes:
+        robot: kinematics and gravity; its own inertias are those of the URDF.
+        gravity: its gravity model.
+        moments: (k,) of `gravity`, without a load.
+        parameters: (10 n,) of the links; None: gravity alone was identified.
+        friction: terms of the joints.
+        coefficients: (f,) of friction, in the order of `friction.names(robot)`.
+        load: that was identified; None: none.
+        flexible: joints whose springs were identified, which rigid exports do not have.
+        source: name of the file.
+    """
+
+    robot: RobotModel
+    gravity: GravityModel
+    moments: NDArray
+    parameters: NDArray | None
+    friction: FrictionModel
+    coefficients: NDArray
+    load: ExportedLoad | None
+    flexible: tuple[str, ...]
+    source: str
+
+    @classmethod
+    def read(cls, path: str | Path, robot: RobotModel) -> ExportedArm:
+        """The arm that a file holds.
+
+        Raises:
+            IdentifiedFileError: the file is malformed, of another robot, holds neither links nor gravity, a joint was
+                not observable in it, or its load is at another link than the tip.
+        """
+        document = load_identified(path)
+        check_same_robot(document, robot)
+        if not {"links", "gravity"} & set(document):
+            raise IdentifiedFileError(
+                f"{path}: neither links nor gravity in it, so there is no arm to export; run `dynid identify links`"
+            )
+        gravity = GravityModel(robot)
+        parameters = None
+        if "links" in document:
+            links = link_model(document, robot)
+            parameters, friction, coefficients = links.parameters, links.friction, links.coefficients
+            moments = gravity.project(parameters)
+        else:
+            moments = gravity_moments(document, gravity)
+            friction, coefficients = _friction_of_gravity(document, robot)
+        return cls(
+            robot,
+            gravity,
+            moments,
+            parameters,
+            friction,
+            coefficients,
+            _load(document.get("load"), robot, path),
+            tuple(mapping(document, "flexible_joints", str(path))),
+            Path(path).name,
+        )
+
+    @property
+    def joint_terms(self) -> list[dict[FrictionTerm, float]]:
+        """Friction terms of each joint with their coefficients, those of coupled pairs left out."""
+        values = iter(self.coefficients.tolist())
+        return [{part: next(values) for part in joint.parts} for joint in self.friction.of(self.robot.n_joints)]
+
+    @property
+    def own_angle_terms(self) -> dict[int, dict[FrictionTerm, float]]:
+        """Springs and harmonics by joint, which act at rest too; an offset beside a spring is its rest angle."""
+        found = {}
+        for i, terms in enumerate(self.joint_terms):
+            springs = [part for part in terms if part.family == "spring"]
+            own = [part for part in terms if part.family in OWN_ANGLE or (springs and part.family == "offset")]
+            if own:
+                found[i] = {part: terms[part] for part in own}
+        return found
+
+
+def _friction_of_gravity(document: dict, robot: RobotModel) -> tuple[FrictionModel, NDArray]:
+    """Coulomb, viscous and offset of each joint; what is not known is zero.
+
+    Where an offset and Coulomb friction are not known apart the torques of both directions are, which make them up.
+    """
+    values = friction_values(document, robot.joint_names, ("coulomb", "viscous", "offset", *DIRECTIONS))
+    coulomb, viscous, offset, positive, negative = values
+    known = np.isfinite(positive) & np.isfinite(negative)
+    coulomb = np.where(known, (positive - negative) / 2, coulomb)
+    offset = np.where(known, (positive + negative) / 2, offset)
+    terms = JointFriction(coulomb=True, viscous=True, offset=True)
+    coefficients = np.nan_to_num(np.stack([coulomb, viscous, offset], axis=1))
+    return FrictionModel([terms] * robot.n_joints), coefficients.ravel()
+
+
+def _load(section: object, robot: RobotModel, path: str | Path) -> ExportedLoad | None:
+    if not isinstance(section, dict) or not section.get("mass"):
+        return None
+    try:
+        mass, center, frame = carried_load(section)
+    except ControlError as error:
+        raise IdentifiedFileError(f"{path}: the load in it cannot be used: {error}; identify it again") from error
+    if frame != robot.tip:
+        raise IdentifiedFileError(f"{path}: its load is at link '{frame}', the arm ends at '{robot.tip}'; give --tip")
+    inertia = section.get("inertia")
+    known = isinstance(inertia, list) and len(inertia) == 6 and all(map(is_number, inertia))
+    return ExportedLoad(mass, center, tuple(map(float, inertia)) if known and inertia else (0.0,) * 6)

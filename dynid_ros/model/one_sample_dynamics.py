@@ -1,0 +1,92 @@
+"""Inverse dynamics of one sample as straight-line code: Newton and Euler's recursion on terms instead of numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynid_ros.model.chain import Chain
+from dynid_ros.model.generated_code import DIRECTION_DECIMALS, Lines, Term, variable
+from dynid_ros.model.inertia import PARAMETERS_PER_LINK, transformed
+from dynid_ros.model.one_sample_regressor import motion_lines
+from dynid_ros.model.regressor import N_FEATURES, WRENCH
+
+
+def inverse_dynamics_lines(
+    lines: Lines, chain: Chain, gravity: NDArray, parameters: NDArray, load: Sequence[Term] = ()
+) -> list[Term]:
+    """Add lines that make up the torques, and return these (n,).
+
+    They use q0, v0 and a0 of the first joint, its s0 and c0, sine and cosine, and so on; of prismatic joints these two
+    are not used. A wrench is linear in accelerations and products of angular velocities (Atkeson, An and Hollerbach
+    1986, eq. 8), and what the links exert is turned from frame to frame towards the base.
+
+    Args:
+        lines: which are added to.
+        chain: the arm.
+        gravity: (3,) in the base frame, m/s^2.
+        parameters: (n, 10) about the link frames.
+        load: ten terms, parameters of a load about the frame of the tip link; none: no load.
+    """
+    n = chain.n_joints
+    bodies = transformed(parameters, chain.link_offsets)
+    features = [link[:N_FEATURES] for link in motion_lines(lines, chain, gravity)]
+    terms = [[Term(float(x)) for x in body] for body in bodies]
+    if load:
+        terms[-1] = _carried_terms(lines, chain, bodies[-1], load)
+    wrenches = [_wrench(lines, f"W{i}", *pair) for i, pair in enumerate(zip(terms, features, strict=True))]
+    torques = [Term(0.0)] * n
+    for i in reversed(range(n)):
+        force, moment = wrenches[i][:3], wrenches[i][3:]
+        torques[i] = force[2] if chain.prismatic[i] else moment[2]
+        if not i:
+            break
+        rotation, arm = chain.transforms[i][:3, :3], [Term(float(x)) for x in chain.transforms[i][:3, 3]]
+        if chain.prismatic[i]:
+            along = np.round(rotation[:, 2], DIRECTION_DECIMALS)
+            slide = variable(f"q{i}")
+            arm = [
+                lines.sum(f"A{i}{x}", part, Term(float(c)).times(slide))
+                for x, part, c in zip("xyz", arm, along, strict=True)
+            ]
+        else:
+            cos, sin = variable(f"c{i}"), variable(f"s{i}")
+            force, moment = (lines.turned(f"{x}{i}", cos, sin, v) for x, v in (("T", force), ("U", moment)))
+        force, moment = (lines.rotated(f"{x}{i}", rotation, v) for x, v in (("R", force), ("S", moment)))
+        before = wrenches[i - 1]
+        wrenches[i - 1] = [
+            *(lines.sum(f"F{i}{x}", before[k], force[k]) for k, x in enumerate("xyz")),
+            *(
+                lines.sum(f"M{i}{x}", before[3 + k], moment[k], arm[j].times(force[m]), -arm[m].times(force[j]))
+                for k, x, j, m in ((0, "x", 1, 2), (1, "y", 2, 0), (2, "z", 0, 1))
+            ),
+        ]
+    return torques
+
+
+def _carried_terms(lines: Lines, chain: Chain, body: NDArray, load: Sequence[Term]) -> list[Term]:
+    """Ten terms, the parameters of a body (10,) and a load about the joint frame of the last link."""
+    pose = chain.link_offsets[-1] @ chain.tip_offset
+    matrix = np.round(transformed(np.eye(PARAMETERS_PER_LINK), pose).T, DIRECTION_DECIMALS)
+    return [
+        lines.sum(f"B{k}", Term(float(own)), *(Term(float(c)).times(part) for c, part in zip(row, load, strict=True)))
+        for k, (own, row) in enumerate(zip(body, matrix, strict=True))
+    ]
+
+
+def _wrench(lines: Lines, name: str, body: Sequence[Term], features: Sequence[Term]) -> list[Term]:
+    """Force and moment, six terms, that move a body of ten terms; constants that share a feature are one."""
+    found = []
+    for k in range(WRENCH.shape[1]):
+        terms = []
+        for f in range(N_FEATURES):
+            parts = [
+                Term(float(WRENCH[p, k, f]) * body[p].factor, body[p].variables)
+                for p in np.flatnonzero(WRENCH[:, k, f]).tolist()
+            ]
+            constant = Term(float(sum(part.factor for part in parts if not part.variables)))
+            terms += [part.times(features[f]) for part in (constant, *(part for part in parts if part.variables))]
+        found.append(lines.sum(f"{name}{k}", *terms))
+    return found

@@ -1,0 +1,208 @@
+"""Exported C against Pinocchio, against our own Python, and as compilers of C and C++ see it."""
+
+import ctypes
+import re
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+from c_arm import COMPILERS, STRICT, CArm, arm_of
+from pinocchio_arm import PinocchioArm, example_urdf
+from random_chains import TIP, random_urdf
+
+from dynid_ros.export.c_header import c_header, c_identifier
+from dynid_ros.export.c_source import c_source
+from dynid_ros.export.exported_arm import ExportedLoad
+from dynid_ros.identified.links import LinkModel
+from dynid_ros.model import RobotModel
+from dynid_ros.model.friction import FrictionModel, JointFriction
+from dynid_ros.model.inertia import from_center_of_mass, transformed
+
+pytestmark = pytest.mark.skipif(not shutil.which("gcc"), reason="gcc is not installed")
+
+EXACT = 1e-10
+ARMS = {
+    "panda_description/urdf/panda.urdf": "panda_hand",
+    "ur_description/urdf/ur5_robot.urdf": "tool0",
+    "kinova.urdf": "j2s6s200_link_6",
+    "talos_left_arm.urdf": "arm_left_7_link",
+    "double_pendulum_description/urdf/double_pendulum_continuous.urdf": None,
+}
+
+
+def panda() -> RobotModel:
+    return RobotModel.from_urdf(example_urdf("panda_description/urdf/panda.urdf"), tip="panda_hand")
+
+
+def motions(robot: RobotModel, seed: int, count: int = 20) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=(count, 3, robot.n_joints)) * 1.5
+
+
+def assert_as_pinocchio(robot: RobotModel, arm: CArm, seed: int, count: int) -> None:
+    reference = PinocchioArm(robot.urdf or "", robot.joint_names, robot.gravity)
+    for motion in motions(robot, seed, count):
+        for function, given, wanted in (
+            ("gravity_torque", motion[:1], reference.gravity_torque(motion[0])),
+            ("inverse_dynamics", motion, reference.inverse_dynamics(*motion)),
+        ):
+            scale = max(np.abs(wanted).max(), 1.0)
+            np.testing.assert_allclose(arm.torque(function, *given), wanted, rtol=0, atol=EXACT * scale)
+
+
+def test_panda_as_in_pinocchio(tmp_path):
+    robot = panda()
+    assert_as_pinocchio(robot, CArm(arm_of(robot), tmp_path), 0, 200)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", ARMS)
+def test_real_arms_as_in_pinocchio(path, tmp_path):
+    robot = RobotModel.from_urdf(example_urdf(path), tip=ARMS[path])
+    assert_as_pinocchio(robot, CArm(arm_of(robot), tmp_path), 1, 2000)
+
+
+def test_random_chains_as_in_python(tmp_path):
+    """Any axes, prismatic joints, any direction of gravity."""
+    slides = 0
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        robot = RobotModel.from_urdf(random_urdf(rng, 5), tip=TIP, gravity=rng.normal(size=3) * 8)
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        arm = CArm(arm_of(robot), folder)
+        slides += robot.joint_types.count("prismatic")
+        for q, qd, qdd in motions(robot, seed, 5):
+            wanted = robot.inverse_dynamics([q], [qd], [qdd])[0]
+            np.testing.assert_allclose(arm.torque("inverse_dynamics", q, qd, qdd), wanted, rtol=0, atol=EXACT * 100)
+            np.testing.assert_allclose(
+                arm.torque("gravity_torque", q), robot.gravity_torque([q])[0], rtol=0, atol=EXACT * 100
+            )
+    assert slides > 2
+
+
+def test_load_is_a_body_at_the_tip(tmp_path):
+    robot = panda()
+    arm = CArm(arm_of(robot), tmp_path)
+    inertia, center = (
+        np.array([[0.02, 0.001, -0.002], [0.001, 0.03, 0.003], [-0.002, 0.003, 0.025]]),
+        (0.05, -0.02, 0.1),
+    )
+    body = transformed(from_center_of_mass(2.5, np.array(center), inertia), robot.tip_offset)
+    loaded = robot.parameters.copy()
+    loaded[-10:] += body
+    load = arm.load_type(2.5, center, tuple(inertia[np.triu_indices(3)]))
+    for q, qd, qdd in motions(robot, 2, 10):
+        found = arm.torque("inverse_dynamics", q, qd, qdd, load=load)
+        np.testing.assert_allclose(found, robot.inverse_dynamics([q], [qd], [qdd], loaded)[0], rtol=0, atol=1e-10)
+        found = arm.torque("gravity_torque", q, load=load)
+        np.testing.assert_allclose(found, robot.gravity_torque([q], loaded)[0], rtol=0, atol=1e-10)
+
+
+EVERYTHING = [
+    JointFriction(offset=True, rotor_inertia=True, stribeck_velocity=0.1, load=True, sliding_length=0.02),
+    JointFriction(asymmetric=True, saturation_velocity=0.5, dead_zone=0.01),
+    JointFriction(smoothing=0.05, spring=True, offset=True, harmonics=(1.0, 2.0)),
+    JointFriction.none(),
+    JointFriction(dead_zone=0.02, smoothing=0.1),
+    JointFriction(sliding_length=0.05),
+    JointFriction(rotor_inertia=True),
+]
+
+
+def whole_arm() -> tuple[RobotModel, FrictionModel, np.ndarray]:
+    robot = panda()
+    loads = robot.parameters * 1.1
+    friction = FrictionModel(EVERYTHING, [(5, 6)], loads)
+    return robot, friction, np.random.default_rng(3).uniform(0.1, 2.0, len(friction.names(robot)))
+
+
+def test_whole_torque_is_that_of_the_model(tmp_path):
+    """Every term of friction, with its memory along a motion that reverses."""
+    robot, friction, coefficients = whole_arm()
+    arm = CArm(arm_of(robot, friction, coefficients), tmp_path)
+    time = np.linspace(0.0, 4.0, 400)[:, None]
+    speed = np.linspace(1.0, 3.0, robot.n_joints)
+    q, qd, qdd = np.sin(speed * time), speed * np.cos(speed * time), -(speed**2) * np.sin(speed * time)
+    q[100:110], qd[100:110] = q[100], 0.0  # standstill
+    wanted = LinkModel(robot, robot.parameters, friction, coefficients, None).predict(q, qd, qdd)
+    memory = arm.memory_type()
+    arm.library.arm_start_memory(ctypes.byref(memory), q[0].ctypes.data_as(ctypes.c_void_p))
+    for k, motion in enumerate(zip(q, qd, qdd, strict=True)):
+        arm.library.arm_advance_memory(ctypes.byref(memory), np.ascontiguousarray(q[k]).ctypes.data_as(ctypes.c_void_p))
+        found = arm.torque("torque", *motion, memory=memory, with_memory=True)
+        np.testing.assert_allclose(found, wanted[k], rtol=0, atol=1e-10, err_msg=str(k))
+
+
+def test_gravity_holds_springs_and_cables_at_rest(tmp_path):
+    robot, friction, coefficients = whole_arm()
+    arm = CArm(arm_of(robot, friction, coefficients), tmp_path)
+    value = dict(zip(friction.names(robot), coefficients, strict=True))
+    q = np.linspace(-1.0, 1.0, robot.n_joints)
+    own = arm.torque("gravity_torque", q) - robot.gravity_torque([q])[0]
+    name = robot.joint_names[2]
+    waves = sum(
+        value[f"cos_{h:g} {name}"] * np.cos(h * q[2]) + value[f"sin_{h:g} {name}"] * np.sin(h * q[2]) for h in (1, 2)
+    )
+    wanted = np.zeros(robot.n_joints)
+    wanted[2] = value[f"offset {name}"] + value[f"spring {name}"] * q[2] + waves
+    np.testing.assert_allclose(own, wanted, rtol=0, atol=1e-12)
+
+
+def test_nan_gives_nan_and_outputs_may_be_inputs(tmp_path):
+    robot, friction, coefficients = whole_arm()
+    arm = CArm(arm_of(robot, friction, coefficients), tmp_path)
+    q, qd, qdd = motions(robot, 4, 1)[0]
+    wanted = arm.torque("inverse_dynamics", q, qd, qdd)
+    same = (ctypes.c_double * 7)(*q)
+    others = [(ctypes.c_double * 7)(*part) for part in (qd, qdd)]
+    arm.library.arm_inverse_dynamics(same, *others, None, same)
+    np.testing.assert_array_equal(list(same), wanted)
+    q[3] = np.nan
+    assert np.isnan(arm.torque("gravity_torque", q)).any()
+    memory = arm.memory_type()
+    assert np.isnan(arm.torque("torque", q, qd, qdd, memory=memory, with_memory=True)).any()
+
+
+@pytest.mark.parametrize("compiler", COMPILERS)
+def test_strict_compilers_have_nothing_to_say(compiler, tmp_path):
+    robot, friction, coefficients = whole_arm()
+    load = ExportedLoad(1.0, (0.0, 0.0, 0.1), (0.01,) * 6)
+    CArm(arm_of(robot, friction, coefficients, load=load), tmp_path, compiler)
+    CArm(arm_of(robot, parameters=None), tmp_path, compiler)
+
+
+@pytest.mark.skipif(not shutil.which("g++"), reason="g++ is not installed")
+def test_header_is_cpp_too(tmp_path):
+    robot = panda()
+    (tmp_path / "arm.h").write_text(c_header(arm_of(robot), "arm"))
+    (tmp_path / "main.cpp").write_text('#include "arm.h"\nint main() { return arm_joint_names[0] == 0; }\n')
+    command = ["g++", "-std=c++17", *STRICT[1:], "-fsyntax-only", "main.cpp"]
+    assert subprocess.run(command, cwd=tmp_path, check=False).returncode == 0
+
+
+def test_nothing_is_allocated_or_kept():
+    robot, friction, coefficients = whole_arm()
+    source = c_source(arm_of(robot, friction, coefficients), "arm", "arm.h")
+    assert not re.search(r"alloc|\bfree\b|\bstatic (?!void|double \w+\()", source)
+    assert re.findall(r"#include (.*)", source) == ['"arm.h"']
+
+
+def test_names_that_c_does_not_know():
+    assert c_identifier("my-arm 2") == "my_arm_2"
+    assert c_identifier("7dof") == "_7dof"
+    urdf = (
+        '<robot name="a */ b"><link name="l&quot;??/"/><link name="t"/><joint name="ö\\" type="continuous">'
+        '<parent link="l&quot;??/"/><child link="t"/></joint></robot>'
+    )
+    header = c_header(arm_of(RobotModel.from_urdf(urdf)), "arm")
+    assert '"\\303\\266\\134"' in header
+    assert header.count("*/") == header.count("/*")
+
+
+def test_limits_are_those_of_the_urdf():
+    header = c_header(arm_of(RobotModel.from_urdf(random_urdf(np.random.default_rng(1), 3), tip=TIP)), "arm")
+    numbers = re.search(r"arm_position_upper\[.*\] = \{(.*)\}", header)
+    assert numbers
+    assert set(numbers[1].split(", ")) <= {"2.0", "INFINITY"}
+    assert "arm_effort_limit[ARM_JOINTS] = {40.0, 40.0, 40.0}" in header

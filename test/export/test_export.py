@@ -1,0 +1,116 @@
+"""`dynid export` as a user calls it: what it writes, says and refuses."""
+
+import json
+
+import link_experiment
+import numpy as np
+import planar_arm
+import pytest
+from c_arm import CArm, arm_of
+from command_line import refused, run
+
+from dynid_ros.control.gravity_feedforward import load_gravity_torque
+from dynid_ros.export.exported_arm import ExportedArm
+from dynid_ros.identified.gravity import gravity_section
+from dynid_ros.identified.identified_file import load_identified, new_document, save_identified
+from dynid_ros.identified.joint_friction import joint_friction_entry
+from dynid_ros.identified.links import link_model
+from dynid_ros.model import GravityModel, RobotModel
+
+PLANAR, TRUTH = link_experiment.planar()
+
+
+@pytest.fixture(name="folder")
+def fixture_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "arm.urdf").write_text(planar_arm.urdf())
+    return tmp_path
+
+
+@pytest.fixture(name="links")
+def fixture_links(folder, capsys):
+    """identified.yaml of links."""
+    link_experiment.record(PLANAR, 1.3 * PLANAR.parameters).write_npz("run.npz")
+    quick = ("--friction", "coulomb,viscous,offset,stribeck_velocity=0.1", "--prior-weight", "1")
+    code, *_ = run(
+        capsys, *("identify", "links", "--urdf", "arm.urdf", "--recording", "run.npz", *quick, "--output", "out")
+    )
+    assert code == 0
+    return folder / "out" / "identified.yaml"
+
+
+@pytest.fixture(name="gravity")
+def fixture_gravity(folder):
+    """identified.yaml of gravity alone, with friction known in both directions."""
+    model = GravityModel(PLANAR)
+    moments = model.project(1.2 * PLANAR.parameters)
+    document = new_document(PLANAR, [], {})
+    document["gravity"] = gravity_section(model, moments, np.full(len(moments), 0.01), {})
+    known = {"torque_positive": (2.5, 0.1, 9), "torque_negative": (-1.5, 0.1, 9), "viscous": (0.3, 0.1, 9)}
+    document["friction"] = {joint: joint_friction_entry(known) for joint in PLANAR.joint_names}
+    return save_identified(folder / "gravity.yaml", document)
+
+
+def arguments(model, target, output):
+    return ("export", "--model", model, "--urdf", "arm.urdf", "--to", target, "--output", output)
+
+
+def test_c_of_links_is_the_identified_arm(links, capsys, tmp_path):
+    code, out, err = run(capsys, *arguments(links, "c", "my-arm.h"))
+    assert (code, err) == (0, "")
+    assert "holds gravity torque, inverse dynamics with any load at 'link_3'" in out
+    assert "stribeck" in out
+    assert "wrote my-arm.h, my-arm.c" in out
+    assert "void my_arm_torque(" in (tmp_path / "my-arm.h").read_text()
+    robot = RobotModel.from_urdf("arm.urdf")
+    arm = CArm(ExportedArm.read(links, robot), tmp_path)
+    model = link_model(load_identified(links), robot)
+    for motion in np.random.default_rng(0).normal(size=(10, 3, 3)):
+        found = arm.torque("torque", *motion, with_memory=True)
+        np.testing.assert_allclose(found, model.predict(*motion[:, None])[0], rtol=0, atol=1e-10)
+
+
+def test_c_of_gravity_alone_is_what_gravity_compensation_commands(gravity, capsys, tmp_path):
+    code, out, _ = run(capsys, *arguments(gravity, "c", "arm"))
+    assert code == 0
+    assert "no inverse dynamics: gravity.yaml knows gravity alone" in out
+    assert "#define ARM_HAS_INVERSE_DYNAMICS 0" in (tmp_path / "arm.h").read_text()
+    robot, wanted = load_gravity_torque(gravity, "arm.urdf")
+    arm = CArm(ExportedArm.read(gravity, robot), tmp_path)
+    for q in np.random.default_rng(1).normal(size=(10, 3)):
+        np.testing.assert_allclose(arm.torque("gravity_torque", q), wanted(q), rtol=0, atol=1e-12)
+    joints = arm.torque("joint_torque", np.zeros(3), np.array([1.0, -1.0, 0.0]), np.zeros(3), with_memory=True)
+    np.testing.assert_allclose(joints, [0.5 + 2.0 + 0.3, 0.5 - 2.0 - 0.3, 0.5], rtol=0, atol=1e-12)
+
+
+def test_load_of_the_file_is_in_the_header(gravity, capsys, tmp_path):
+    document = dict(load_identified(gravity))
+    document["load"] = {"mass": 1.5, "center": [0.0, 0.1, 0.2], "frame": "link_3", "inertia": None}
+    save_identified(gravity, document)
+    assert run(capsys, *arguments(gravity, "c", "arm"))[0] == 0
+    assert "arm_identified_load = {1.5, {0.0, 0.1, 0.2}, {0.0, " in (tmp_path / "arm.h").read_text()
+    document["load"]["frame"] = "link_2"
+    save_identified(gravity, document)
+    assert "its load is at link 'link_2', the arm ends at 'link_3'" in refused(capsys, *arguments(gravity, "c", "arm2"))
+
+
+def test_answer_for_programs(gravity, capsys):
+    code, out, _ = run(capsys, *arguments(gravity, "c", "arm"), "--json")
+    document = json.loads(out)
+    assert code == document["exit_code"] == 0
+    assert document["files"] == {"header": "arm.h", "source": "arm.c"}
+    assert document["target"] == "c"
+
+
+def test_files_that_hold_too_little(gravity, capsys, folder):
+    document = new_document(PLANAR, [], {})
+    save_identified(folder / "empty.yaml", document)
+    assert "neither links nor gravity in it" in refused(capsys, *arguments("empty.yaml", "c", "arm"))
+    document = dict(load_identified(gravity))
+    document["gravity"]["joint_2"] |= {"observable": False, "reason": "never moved"}
+    save_identified(folder / "unknown.yaml", document)
+    assert "joint 'joint_2' was not observable (never moved)" in refused(capsys, *arguments("unknown.yaml", "c", "arm"))
+    assert "arm.txt: C is written into" in refused(capsys, *arguments(gravity, "c", "arm.txt"))
+    other = arm_of(PLANAR)
+    assert other.parameters is not None
+    assert not (folder / "arm.h").exists()
