@@ -336,9 +336,10 @@ def of_torsion(result: Any, *unseen: Recording) -> dict[str, Any]:
     found: dict[str, Any] = picked(result, "joint_names", "cutoff", "remarks", "summary")
     for name, joint in result.joints.items():
         found[name] = picked(joint, "coefficients", "fastest", "zero", "noise", "torsion_rms", "held_out_rms", "delay")
+        found[name] |= picked(joint, "standard_errors", "part_rms", "dof")
         found[name] |= picked(joint.stiffness, "value", "interval") | {"terms": [str(term) for term in joint.terms]}
         found[name]["ripples"] = [picked(ripple, "frequency", "amplitude") for ripple in joint.ripples]
-    names = ("torsion_rms", "residual_rms", "plain_residual_rms")
+    names = ("torsion_rms", "residual_rms", "offset", "centred_residual_rms", "plain_residual_rms")
     return found | {"validation": [picked(result.validate(run), *names) for run in unseen]}
 
 

@@ -3,8 +3,8 @@
 python -m benchmarks.torsion [train.npz test.npz ...]
 
 Without files: a KUKA KR300 in DYNID_DATA, its one recording fitted in parts that predict the others. RMS in mdeg, means
-removed, of torsion as recorded. Link encoders have a ripple of their own whose phase depends on a run's zero: the
-second number takes phase and zero from the run that is predicted, the first only the zero, and no ripple.
+removed, of torsion as recorded; and the mean. Nothing is taken from the run that is predicted, but where the link
+encoder stands, with which its ripple goes: the first residual is without ripples, the second with them.
 """
 
 import argparse
@@ -18,7 +18,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "test"))  # recordings are sh
 
 from torsion_recordings import KUKA, kuka_parts, kuka_recording
 
-from dynid_ros.identification.flexible.torsion_identification import MDEG, TorsionIdentification
+from dynid_ros.identification.flexible.torsion_identification import TorsionIdentification
+from dynid_ros.identification.flexible.torsion_prediction import MDEG
 from dynid_ros.recording import Recording
 
 
@@ -46,9 +47,10 @@ def judge(name: str, train: Recording, unseen: Sequence[Recording]) -> None:
         print(f"  {'seen' if recording is train else 'unseen'}: {recording.source}, {span}")
         for i, joint in enumerate(result.joint_names):
             if np.isfinite(found.torsion_rms[i]):
-                plain, residual = found.plain_residual_rms[i] * MDEG, found.residual_rms[i] * MDEG
+                kinds = (found.torsion_rms, found.plain_residual_rms, found.centred_residual_rms, found.offset)
+                torsion, plain, residual, mean = (values[i] * MDEG for values in kinds)
                 print(
-                    f"    {joint}: torsion {found.torsion_rms[i] * MDEG:5.1f}  residual {plain:5.2f}  {residual:5.2f}"
+                    f"    {joint}: torsion {torsion:5.1f}  residual {plain:5.2f}  {residual:5.2f}  its mean {mean:5.2f}"
                 )
     for joint, model in result.joints.items():
         print(f"  stiffness of {joint}: {model.stiffness}")

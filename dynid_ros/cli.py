@@ -21,7 +21,7 @@ COMMANDS = {
     "check": "look for faults in a recording before anything is fitted to it",
     "identify": "recordings in, identified.yaml and report.html out",
     "export": "the identified arm as C source, for controllers",
-    "validate": "measured and predicted torque of every recorded sample",
+    "validate": "measured and predicted torque, or torsion, of every recorded sample",
     "report": "report.html anew from an identified.yaml",
     "node": "run a node of ROS 2, as `ros2 run dynid_ros` does",
 }

@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from dynid_ros.commands.answers import Answer
-from dynid_ros.commands.options import add_json, add_recording, add_robot, add_settings
+from dynid_ros.commands.options import add_json, add_links, add_recording, add_robot, add_settings
 from dynid_ros.errors import IdentificationError
 from dynid_ros.identification.flexible import FlexibleJointIdentification
 from dynid_ros.jobs.flexible_joints import CameraFiles, FlexibleSettings, marker_links, with_camera_files
@@ -19,14 +19,20 @@ def add(flexible: argparse.ArgumentParser) -> None:
     """Add its options."""
     flexible.description = (
         "Recordings hold motors' positions and torques, seen from the links, and where the links are: "
-        "link_position of encoders behind the gears, a topic of theirs, or what cameras saw."
+        "link_position of encoders behind the gears, a topic of theirs, or what cameras saw. Only --torsion does "
+        "without --urdf."
     )
-    add_robot(flexible)
+    add_robot(flexible, required=False)
     add_recording(flexible)
     flexible.add_argument(
-        "--validate", action="append", type=Path, default=[], metavar="R", help="to predict, not to fit; needs no links"
+        "--validate",
+        action="append",
+        type=Path,
+        default=[],
+        metavar="R",
+        help="to predict, not to fit; needs links for --torsion only",
     )
-    flexible.add_argument("--link-states-topic", help="JointState with the links' positions in a bag, by joint")
+    add_links(flexible)
     add_settings(flexible, (*RUN, *SETTINGS))
     _add_cameras(flexible)
     flexible.add_argument("--output", type=Path, required=True, help="folder for identified.yaml and report.html")
@@ -57,13 +63,15 @@ def _add_cameras(flexible: argparse.ArgumentParser) -> None:
 
 
 def _identify(options: argparse.Namespace) -> Answer:
-    robot = read_robot(options)
+    run, settings = FlexibleSettings(**values_of(RUN, vars(options))), values_of(SETTINGS, vars(options))
+    if options.urdf is None and not run.torsion:
+        raise IdentificationError("--urdf is missing: links, springs and motors need the arm; only --torsion does not")
+    robot = None if options.urdf is None else read_robot(options)
     recordings = read_recordings(options, robot, options.recording)
-    unseen = read_recordings(options, robot, options.validate)
-    settings = values_of(SETTINGS, vars(options))
+    unseen = read_recordings(options, robot, options.validate, recordings[0].joint_names)
     spring = settings.pop("spring")
-    job = FlexibleSettings(**values_of(RUN, vars(options))).identify(
-        FlexibleJointIdentification(robot, **settings),
+    job = run.identify(
+        None if robot is None else FlexibleJointIdentification(robot, **settings),
         _with_cameras(options, recordings),
         options.output,
         unseen,

@@ -64,6 +64,11 @@ def add_reading(parser: argparse._ActionsContainer) -> None:
     parser.add_argument("--motor-gains", type=float, nargs="+", metavar="K", help="N m per unit of effort, per joint")
 
 
+def add_links(parser: argparse._ActionsContainer) -> None:
+    """Where a bag has the links' positions."""
+    parser.add_argument("--link-states-topic", help="JointState with the links' positions in a bag, by joint")
+
+
 def add_identification(parser: argparse.ArgumentParser) -> None:
     """Add options of an identification whose result predicts joint torques."""
     add_robot(parser)

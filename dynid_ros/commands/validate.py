@@ -4,16 +4,24 @@ import argparse
 from pathlib import Path
 
 from dynid_ros.commands.answers import Answer
-from dynid_ros.commands.options import add_json, add_recording, add_robot
-from dynid_ros.errors import RecordingError
+from dynid_ros.commands.options import add_json, add_links, add_recording, add_robot
+from dynid_ros.errors import IdentifiedFileError, RecordingError
+from dynid_ros.identified.identified_file import load_identified
+from dynid_ros.identified.torsion import predicts_torsion
 from dynid_ros.jobs.inputs import read_recordings, read_robot
 from dynid_ros.jobs.prediction import predict
+from dynid_ros.jobs.torsion import predict_torsion
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add its options."""
-    add_robot(parser)
+    parser.description = (
+        "The torque of every recorded sample, measured and as the model in identified.yaml predicts it; of a file of "
+        "--torsion motor less link position, for which --urdf is not needed."
+    )
+    add_robot(parser, required=False)
     add_recording(parser)
+    add_links(parser)
     parser.add_argument("--model", type=Path, required=True, help="identified.yaml")
     parser.add_argument("--output", type=Path, required=True, help="the CSV file")
     add_json(parser)
@@ -23,6 +31,12 @@ def add(parser: argparse.ArgumentParser) -> None:
 def _validate(options: argparse.Namespace) -> Answer:
     if len(options.recording) > 1:
         raise RecordingError(f"validate takes one recording, not {len(options.recording)}; run it once for each")
-    robot = read_robot(options)
+    document = load_identified(options.model)
+    robot = None if options.urdf is None else read_robot(options)
+    if predicts_torsion(document):
+        (recording,) = read_recordings(options, robot, options.recording, document["robot"].get("joints"))
+        return Answer.of(predict_torsion(document, recording, options.output))
+    if robot is None:
+        raise IdentifiedFileError(f"{options.model}: --urdf is missing: no torque can be predicted without the arm")
     (recording,) = read_recordings(options, robot, options.recording)
     return Answer.of(predict(options.model, robot, recording, options.output))

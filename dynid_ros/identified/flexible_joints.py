@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -45,35 +45,6 @@ def flexible_joint_entry(
         "resonance": as_number(resonance),
         "std": {key: as_number(error) for key, (_, error, _) in named.items()},
         "decided": {key: bool(decided) for key, (_, _, decided) in named.items()},
-    }
-
-
-def torsion_entry(
-    *,
-    stiffness: float,
-    interval: Sequence[float],
-    reason: str,
-    numbers: Mapping[str, float],
-    terms: Sequence[str],
-    ripples: Sequence[tuple[float, float, float]],
-) -> dict:
-    """Entry of a joint in section `torsion`.
-
-    Args:
-        stiffness: N m/rad; NaN: not determined.
-        interval: ends of its 95 % interval; infinite: the joint may be rigid.
-        reason: why it is not determined; else empty.
-        numbers: zero (rad), delay (s), torsion_rms and held_out_rms (rad).
-        terms: of the model.
-        ripples: per turn, amplitude (rad), phase (rad).
-    """
-    return {
-        "stiffness": as_number(stiffness),
-        "stiffness_interval": [as_number(end) for end in interval],
-        "undecided": reason or None,
-        **{name: float(value) for name, value in numbers.items()},
-        "terms": list(terms),
-        "ripples": [dict(zip(("per_turn", "amplitude", "phase"), map(float, one), strict=True)) for one in ripples],
     }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeGuard
 
@@ -46,7 +47,20 @@ def file_of(document: Mapping) -> str:
     return str(getattr(document, "path", UNNAMED))
 
 
-def new_document(robot: RobotModel, sources: Sequence[str], settings: dict) -> dict:
+@dataclass(frozen=True)
+class RecordedJoints:
+    """A robot of which nothing is known but the names of its joints, in place of a `RobotModel`."""
+
+    joint_names: tuple[str, ...]
+    name: str = "robot"
+    base: str = ""
+    tip: str = ""
+    gravity: tuple[float, ...] = ()
+    urdf_sha256: str | None = None
+    kinematics_sha256: str = ""
+
+
+def new_document(robot: RobotModel | RecordedJoints, sources: Sequence[str], settings: dict) -> dict:
     """Head of the file: format, robot and source."""
     return {
         "format": FORMAT,

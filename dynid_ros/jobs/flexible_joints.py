@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -16,7 +16,6 @@ from dynid_ros.identification.flexible import (
     FlexibleResult,
     MocapLinks,
     TorsionIdentification,
-    TorsionResult,
     mocap_links,
 )
 from dynid_ros.identification.flexible.flexible_identification import AUTO
@@ -26,11 +25,11 @@ from dynid_ros.identification.flexible.flexible_result import (
     mean_and_variation,
     measured_springs,
 )
-from dynid_ros.identification.flexible.torsion_identification import MDEG, TorsionValidation
-from dynid_ros.identified.identified_file import as_number, new_document, save_identified
+from dynid_ros.identified.identified_file import as_number, save_identified
 from dynid_ros.jobs.identification import Job, validation_lines
 from dynid_ros.jobs.inputs import check_apart, checked
 from dynid_ros.jobs.progress import progress
+from dynid_ros.jobs.torsion import identify_torsion
 from dynid_ros.model import RobotModel
 from dynid_ros.model.robot import locked
 from dynid_ros.model.spring import SPRINGS
@@ -38,7 +37,6 @@ from dynid_ros.recording import Recording
 from dynid_ros.recording.mocap_exports import read_mocap
 from dynid_ros.recording.recording import add_poses
 from dynid_ros.report.flexible_joints import write_flexible_report
-from dynid_ros.report.torsion import write_torsion_report
 from dynid_ros.settings import setting
 
 # What cameras saw of the links, from recordings, files and what a user says of the markers.
@@ -118,53 +116,6 @@ def single_joint(robot: RobotModel, joint: str, recordings: Sequence[Recording])
                 f"only '{joint}' should; hold it with its brake, or identify all joints together"
             )
     return held
-
-
-# From recordings with link encoders to `identified.yaml` and `report.html`: torsion and stiffness of joints.
-
-
-@all_or_none()
-def identify_torsion(
-    identification: TorsionIdentification,
-    robot: RobotModel,
-    recordings: Sequence[Recording],
-    output: str | Path,
-    validate: Sequence[Recording] = (),
-) -> Job:
-    """Check the recordings, fit, validate, write both files into `output`.
-
-    Raises:
-        RecordingError: the sanity check found an error in a recording, or one is to be fitted and validated.
-        IdentificationError: no link positions, or recordings that hold too little.
-    """
-    check_apart(recordings, validate)
-    output = writable_folder(output)
-    with progress(3) as step:
-        step("looking for faults in the recordings")
-        findings = checked([*recordings, *validate], None)
-        step("identifying torsion")
-        result = identification.fit(*recordings)
-        validations = {recording.source: result.validate(recording) for recording in validate}
-        step("writing the report")
-        document = new_document(robot, [recording.source for recording in recordings], {"cutoff": float(result.cutoff)})
-        document |= {
-            "torsion": {name: joint.entry() for name, joint in result.joints.items()},
-            "remarks": list(result.remarks),
-        }
-        files = {
-            "identified": save_identified(output / "identified.yaml", document),
-            "report": write_torsion_report(output / "report.html", robot, result, recordings, validate),
-        }
-    return Job(result, document, files, findings, _validated(result, validations))
-
-
-def _validated(result: TorsionResult, validations: Mapping[str, TorsionValidation]) -> list[str]:
-    lines = []
-    for name, validation in validations.items():
-        lines.append(f"Validation on {name}: RMS of torsion and of its residual, mdeg")
-        for joint, own, rms in zip(result.joint_names, validation.torsion_rms, validation.residual_rms, strict=True):
-            lines += [f"  {joint:<20}{own * MDEG:>9.2f}{rms * MDEG:>9.2f}"] if np.isfinite(rms) else []
-    return lines
 
 
 Markers = dict[str, str | None] | None
@@ -308,13 +259,13 @@ class FlexibleSettings:
     repeats: bool = setting(False, "each recording alone too: mean and variation")
     torsion: bool = setting(
         False,
-        "torsion and stiffness alone, from link encoders on the motors' clock: for a URDF without masses, or a motion "
-        "too slow to distinguish motor from link; needs no dynamics, determines none",
+        "torsion and stiffness alone, from link encoders on the motors' clock: without a URDF, or for a motion too "
+        "slow to distinguish motor from link; needs no dynamics, determines none",
     )
 
     def identify(
         self,
-        identification: FlexibleJointIdentification,
+        identification: FlexibleJointIdentification | None,
         recordings: Sequence[Recording],
         output: str | Path,
         validate: Sequence[Recording] = (),
@@ -323,8 +274,10 @@ class FlexibleSettings:
         mocap: bool = False,
         markers: Markers = None,
     ) -> Job:
-        """Identify as the settings say; arguments and errors as of `identify_flexible` and `identify_torsion`."""
-        robot = identification.robot
+        """Identify as the settings say; arguments and errors as of `identify_flexible` and `identify_torsion`.
+
+        Without an identification, and so without a URDF, torsion alone is identified.
+        """
         if self.torsion:
             others = {"mocap": mocap, "markers": markers, "joint": self.joint, "repeats": self.repeats}
             if given := [name for name, value in others.items() if value]:
@@ -332,7 +285,13 @@ class FlexibleSettings:
                     f"torsion does not go with {', '.join(given)}: it takes link encoders of all joints, on the "
                     "motors' clock"
                 )
+            robot = identification.robot if identification else None
             return identify_torsion(TorsionIdentification(), robot, recordings, output, validate)
+        if identification is None:
+            raise IdentificationError(
+                "links, springs and motors need the arm: give its URDF; torsion alone does without it"
+            )
+        robot = identification.robot
         arm = single_joint(robot, self.joint, recordings) if self.joint else robot
         return identify_flexible(
             replace(identification, robot=arm),

@@ -28,25 +28,35 @@ def read_robot(options: argparse.Namespace) -> RobotModel:
     return robot
 
 
-def read_recordings(options: argparse.Namespace, robot: RobotModel, paths: Sequence[Path]) -> list[Recording]:
-    """Recordings of its joints."""
+def read_recordings(
+    options: argparse.Namespace,
+    robot: RobotModel | None,
+    paths: Sequence[Path],
+    joint_names: Sequence[str] | None = None,
+) -> list[Recording]:
+    """Recordings of the arm's joints; without a URDF of those given, or else of all that the first has."""
     convention = EffortConvention(options.effort_convention, options.motor_gains)
-    calibration = getattr(options, "torque_sensors", None)
-    sensors = None if calibration is None else TorqueSensors.of_document(load_identified(calibration), robot)
-    recordings = []
+    calibration, sensors = getattr(options, "torque_sensors", None), None
+    if calibration is not None:
+        if robot is None:
+            raise RecordingError("--torque-sensors needs --urdf: a calibration is of one arm")
+        sensors = TorqueSensors.of_document(load_identified(calibration), robot)
+    names = joint_names if robot is None else robot.joint_names
+    recordings: list[Recording] = []
     with progress(len(paths)) as step:
         for path in paths:
             step(f"reading {path}")
             recordings.append(
                 Recording.read(
                     path,
-                    joint_names=robot.joint_names,
+                    joint_names=names,
                     joint_states_topic=options.joint_states_topic,
                     torque_topic=options.torque_topic,
                     link_states_topic=getattr(options, "link_states_topic", None),
                     effort_convention=convention,
                 )
             )
+            names = recordings[0].joint_names
     return recordings if sensors is None else [sensors.correct(recording) for recording in recordings]
 
 

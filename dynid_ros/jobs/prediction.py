@@ -74,7 +74,7 @@ def predict(model: str | Path, robot: RobotModel, recording: Recording, output: 
         predicted, validation, remarks = by(document, robot, recording)
         step("looking for faults in the recording")
         remarks += [f"{finding.severity} in the recording: {finding}" for finding in check(recording, robot)]
-    return PredictionJob(validation, tuple(remarks), _write(output, recording, predicted))
+    return PredictionJob(validation, tuple(remarks), write_table(output, recording, recording.torque, predicted))
 
 
 def _by_links(document: dict, robot: RobotModel, recording: Recording) -> tuple[NDArray, Validation, list[str]]:
@@ -126,9 +126,10 @@ def _sample_by_sample(recording: Recording, predicted: NDArray) -> Validation:
     return validate_torque(recording.source, recording.joint_names, recording.torque[rows], predicted[rows])
 
 
-def _write(path: Path, recording: Recording, predicted: NDArray) -> Path:
+def write_table(path: Path, recording: Recording, measured: NDArray, predicted: NDArray) -> Path:
+    """Write `t` and both (N, n) side by side for each joint of the recording."""
     names = [f"{joint}_{what}" for joint in recording.joint_names for what in ("measured", "predicted")]
-    pairs = np.stack([recording.torque, predicted], axis=2).reshape(recording.n_samples, -1)
+    pairs = np.stack([measured, predicted], axis=2).reshape(recording.n_samples, -1)
     table = np.column_stack([recording.time, pairs])
     with atomic_file(path) as file:
         np.savetxt(

@@ -59,7 +59,7 @@ def report_file(
     if robot is not None:
         check_same_robot(document, robot)
     if recordings and not {"links", "gravity"} & set(document):
-        held = ", ".join(sorted(set(document) & {"load", "flexible_joints", "torque_sensors"})) or "neither"
+        held = ", ".join(sorted(set(document) & {"load", "flexible_joints", "torsion", "torque_sensors"})) or "neither"
         raise IdentifiedFileError(
             f"{model}: it holds {held}, which predicts no torque of a recording; leave --recording out to see the file"
         )

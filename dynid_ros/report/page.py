@@ -16,6 +16,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from dynid_ros import __version__
 from dynid_ros.files import write_atomically
+from dynid_ros.identified.identified_file import RecordedJoints
 from dynid_ros.identified.validation import Validation
 from dynid_ros.model import RobotModel
 from dynid_ros.report.drawing import DARK, LIGHT
@@ -218,7 +219,7 @@ SETTINGS = {"True": "yes", "False": "no", "None": "none"}
 
 
 def source_section(
-    robot: RobotModel | SimpleNamespace, recordings: Sequence[str], settings: Mapping[str, Any]
+    robot: RobotModel | RecordedJoints | SimpleNamespace, recordings: Sequence[str], settings: Mapping[str, Any]
 ) -> Section:
     """Robot, recordings and settings, as `identified.yaml` names them."""
     given = [f"{name}: {SETTINGS.get(str(value), value)}" for name, value in settings.items()]
@@ -241,7 +242,7 @@ def source_section(
 def result_page(
     what: str,
     kind: str,
-    robot: RobotModel,
+    robot: RobotModel | RecordedJoints,
     *,
     sentences: Sequence[str],
     tiles: Sequence[Tile],
@@ -255,8 +256,10 @@ def result_page(
     return Page(f"{what} of {robot.name}", kind, robot.name, sentences, tiles, [*sections, own])
 
 
-def robot_facts(robot: RobotModel | SimpleNamespace) -> dict[str, str]:
-    """Return what the robot is, and where gravity acts on it."""
+def robot_facts(robot: RobotModel | RecordedJoints | SimpleNamespace) -> dict[str, str]:
+    """Return what the robot is, and where gravity acts on it; the name alone where there was no URDF."""
+    if not len(robot.gravity):
+        return {"Robot": f"{robot.name}, without URDF"}
     gravity = ", ".join(significant(value, 6) for value in robot.gravity)
     return {
         "Robot": f"{robot.name}, from {robot.base} to {robot.tip}",
@@ -264,8 +267,10 @@ def robot_facts(robot: RobotModel | SimpleNamespace) -> dict[str, str]:
     }
 
 
-def fingerprints(robot: RobotModel | SimpleNamespace) -> str:
+def fingerprints(robot: RobotModel | RecordedJoints | SimpleNamespace) -> str:
     """Return the first digits of its digests."""
+    if not robot.kinematics_sha256:
+        return "none"
     urdf = f"URDF {robot.urdf_sha256[:16]}, " if robot.urdf_sha256 else ""
     return f"{urdf}kinematics {robot.kinematics_sha256[:16]} (first digits of SHA-256)"
 

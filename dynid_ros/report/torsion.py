@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
-from dynid_ros.identification.flexible.torsion_identification import MDEG, JointTorsion, TorsionResult
+from dynid_ros.estimation.estimate import half_width
+from dynid_ros.identification.flexible.torsion_identification import JointTorsion, TorsionResult
+from dynid_ros.identification.flexible.torsion_prediction import MDEG
+from dynid_ros.identified.identified_file import RecordedJoints
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
-from dynid_ros.report.formats import listed, percent, significant, with_unit
+from dynid_ros.report.formats import listed, percent, plus_minus, significant, with_unit
 from dynid_ros.report.page import Cell, Figures, Legend, Section, Table, Tile, remarks_section, result_page
 from dynid_ros.report.plots import panel, prediction_plot
 
@@ -19,7 +22,7 @@ POINTS = 600
 
 def write_torsion_report(
     path: str | Path,
-    robot: RobotModel,
+    robot: RobotModel | RecordedJoints,
     result: TorsionResult,
     fitted: Sequence[Recording],
     unseen: Sequence[Recording] = (),
@@ -35,7 +38,7 @@ def write_torsion_report(
     some = np.unique(np.linspace(0, len(shown.time) - 1, POINTS).astype(int))
     for name in result.joints:
         both = [MDEG * values[:, shown.joint_names.index(name)] for values in (measured, predicted)]
-        errors[name] = float(np.std(both[0] - both[1]))
+        errors[name] = float(np.sqrt(np.mean((both[0] - both[1]) ** 2)))
         label = f"Torsion of {name} over time, measured and predicted"
         picture = prediction_plot(label, "torsion (mdeg)", shown.time[some], both[0][some], both[1][some])
         panels.append(panel(name, picture, errors[name], "mdeg"))
@@ -56,10 +59,18 @@ def write_torsion_report(
                 ],
             ),
             Section(
+                "Terms",
+                [
+                    "What torsion is made of: coefficients, mean of the sets that predict equally well, with 95 % "
+                    "intervals, and how much each makes of the torsion that was fitted.",
+                    Table(TERMS, [row for name, model in result.joints.items() for row in _terms(name, model)]),
+                ],
+            ),
+            Section(
                 "Torsion over time",
                 [
                     f"{shown.source}{', which was not fitted' if fresh else ''}: measured, and predicted from the "
-                    "motors' positions and torques. Below is the error, magnified.",
+                    "motors' positions and torques; zeros are those of the fit. Below is the error, magnified.",
                     Legend({"measured": "measured", "identified": "predicted"}),
                     Figures(panels),
                 ],
@@ -80,6 +91,18 @@ COLUMNS = (
     ("Delay", "ms"),
     "Terms",
 )
+
+
+TERMS = ("Joint", "Term", ("Coefficient", "95 %"), "Unit", ("Part", "RMS, mdeg"))
+
+
+def _terms(name: str, model: JointTorsion) -> Iterator[list[str]]:
+    for label, unit, value, error, rms in model.estimates():
+        yield [name, label, plus_minus(value, float(half_width(error, model.dof))), unit, f"{MDEG * rms:.2g}"]
+    for ripple in model.ripples:
+        size, label = MDEG * ripple.amplitude, f"ripple, {ripple.frequency:.1f} per turn"
+        half = MDEG * float(half_width(ripple.error, model.dof))
+        yield [name, label, plus_minus(size, half), "mdeg", f"{size / np.sqrt(2):.2g}"]
 
 
 def _row(name: str, model: JointTorsion) -> list[str | Cell]:

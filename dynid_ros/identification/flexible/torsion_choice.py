@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import chi2
 
-from dynid_ros.estimation.estimate import jackknife, time_blocks
+from dynid_ros.estimation.estimate import jackknife, jackknife_variance, time_blocks
 from dynid_ros.identification.flexible.spring_fit import Stiffness
 from dynid_ros.identification.flexible.torsion_terms import ALWAYS, DRIVE, Term
 
@@ -100,12 +100,12 @@ class TermChoice:
 
     def __init__(self, rows: TorsionRows, terms: Sequence[Term]):
         self.rows, self.names = rows, [term.name for term in terms]
-        self._owner = np.repeat(self.names, [term.width for term in terms])
+        self._owner = np.repeat(self.names, [len(term.labels) for term in terms])
         self._gram = rows.gram(np.ones(len(rows.runs), dtype=bool))
         # Samples of a block are correlated: together they weigh as one against what is expected.
         self._noise = _noise(self._gram, len(rows.runs))
         noise = self._noise * len(rows.runs) / len(np.unique(rows.blocks))
-        expected = np.repeat([term.size for term in terms], [term.width for term in terms])
+        expected = np.repeat([term.size for term in terms], [len(term.labels) for term in terms])
         squares = np.diag(self._gram)
         whole = np.sqrt(squares[-1] / np.where(squares[:-1] > 0, squares[:-1], np.inf))
         self._expectation = noise / expected**2
@@ -132,6 +132,10 @@ class TermChoice:
         """Sets with all that every drive has besides: without its rotor, say, compliance would be biased."""
         names = {frozenset((*s.terms, *DRIVE)): s for s in reversed(sets)}
         return [self._fit(tuple(sorted(name)), s.held_out_rms, self._expectation) for name, s in names.items()]
+
+    def column_rms(self) -> NDArray:
+        """(k,) of the columns, without each run's means."""
+        return np.sqrt(np.diag(self._gram)[:-1] / len(self.rows.runs))
 
     def own_share(self, terms: Sequence[str], column: int, error: float) -> float:
         """Part of a column's size that the others of a set cannot make up for, 0 to 1.
@@ -177,6 +181,16 @@ def _noise(gram: NDArray, count: int) -> float:
     """Mean square of what no term explains, rad^2."""
     size = len(gram) - 1
     return max(_error(gram, _solve(gram, np.ones(size, dtype=bool), np.zeros(size))) / count, TINY)
+
+
+def mean_of(sets: Sequence[TermSet]) -> tuple[NDArray, NDArray, int]:
+    """Coefficients (k,) that sets of terms give on average, their standard errors, and the degrees of freedom of these.
+
+    Two errors add up: what single blocks of time change, and how much the sets differ.
+    """
+    said = np.array([s.coefficients for s in sets])
+    own = np.array([jackknife_variance(s.leave_outs - s.leave_outs.mean(axis=0)) for s in sets])
+    return said.mean(axis=0), np.sqrt(own.mean(axis=0) + said.var(axis=0)), len(sets[0].leave_outs) - 1
 
 
 # Stiffness of a joint from its torsion, with an interval that allows for what the model lacks.

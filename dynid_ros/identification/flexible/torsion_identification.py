@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.interpolate import CubicSpline
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.identification.flexible.spring_fit import Stiffness, white_noise
-from dynid_ros.identification.flexible.torsion_choice import TermChoice, TermSet, TorsionRows, of_all, torsion_stiffness
+from dynid_ros.identification.flexible.torsion_choice import (
+    TermChoice,
+    TermSet,
+    TorsionRows,
+    mean_of,
+    of_all,
+    torsion_stiffness,
+)
+from dynid_ros.identification.flexible.torsion_prediction import MDEG, TorsionModel, TorsionModels
 from dynid_ros.identification.flexible.torsion_terms import (
     Ripple,
-    Term,
     TorsionRun,
     columns,
     columns_of,
@@ -22,26 +28,20 @@ from dynid_ros.identification.flexible.torsion_terms import (
     torsion_cutoff,
     torsion_run,
 )
-from dynid_ros.identified.flexible_joints import torsion_entry
+from dynid_ros.identified.torsion import torsion_entry
 from dynid_ros.recording import Recording
 
-# Torsion of joints as identified: prediction, and what may be said of stiffness.
-
-
-MDEG = float(np.rad2deg(1e3))
+# Torsion of joints as identified: coefficients, and what may be said of stiffness.
 
 
 @dataclass(frozen=True, eq=False)
-class JointTorsion:
-    """Model of one joint's torsion, linear in its coefficients, with ripple.
+class JointTorsion(TorsionModel):
+    """Torsion of one joint as identified: coefficients are the mean of the sets that predict equally well.
 
     Attributes:
-        name: of the joint.
-        terms: all that were tried, in the order of their columns.
-        coefficients: (k,) mean of the sets of terms that predict equally well.
-        fastest: speed in what it was fitted to, rad/s.
-        zero: mean of torsion less terms in the first recording, rad: zeros of the encoders.
-        ripples: of the link encoder.
+        standard_errors: (k,) of the coefficients: what single blocks of time change, and how much the sets differ.
+        dof: degrees of freedom of these.
+        part_rms: (k,) of the columns times their coefficients, without each recording's mean, rad.
         stiffness: of the joint, and how well it is determined.
         sets: of terms that predict equally well, best first.
         noise: white noise of torsion, from its differences, rad.
@@ -49,12 +49,9 @@ class JointTorsion:
         held_out_rms: of parts left out, low-pass filtered, their means removed, rad.
     """
 
-    name: str
-    terms: tuple[Term, ...]
-    coefficients: NDArray
-    fastest: float
-    zero: float
-    ripples: tuple[Ripple, ...]
+    standard_errors: NDArray
+    dof: int
+    part_rms: NDArray
     stiffness: Stiffness
     sets: tuple[TermSet, ...]
     noise: float
@@ -66,33 +63,29 @@ class JointTorsion:
         """Torsion per velocity, s: how much later the link encoder is read, and next to it b / k."""
         return float(self.coefficients[columns_of(self.terms, "velocity")[0]])
 
+    def estimates(self) -> list[tuple[str, str, float, float, float]]:
+        """Label, unit, coefficient, standard error and RMS of its part (rad) of each column that some set has."""
+        labels = [(label, term.unit) for term in self.terms for label in term.labels]
+        rows = zip(labels, self.coefficients, self.standard_errors, self.part_rms, strict=True)
+        return [(*label, float(value), float(error), float(rms)) for label, value, error, rms in rows if value]
+
     def entry(self) -> dict:
         """Entry of section `torsion`."""
         return torsion_entry(
-            stiffness=self.stiffness.value,
-            interval=self.stiffness.interval,
-            reason=self.stiffness.reason,
+            stiffness=(self.stiffness.value, self.stiffness.interval, self.stiffness.reason),
             numbers={
                 "zero": self.zero,
                 "delay": self.delay,
                 "torsion_rms": self.torsion_rms,
                 "held_out_rms": self.held_out_rms,
+                "noise": self.noise,
+                "fastest": self.fastest,
             },
-            terms=self.sets[0].terms,
-            ripples=[(ripple.frequency, ripple.amplitude, ripple.phase) for ripple in self.ripples],
+            estimates={label: (value, error, rms) for label, _, value, error, rms in self.estimates()},
+            dof=self.dof,
+            sets=[(s.terms, s.held_out_rms) for s in self.sets],
+            ripples=[(ripple.frequency, ripple.amplitude, ripple.phase, ripple.error) for ripple in self.ripples],
         )
-
-    def smooth(self, run: TorsionRun, joint: int) -> NDArray:
-        """(M,) torsion by the terms, without zero and ripple, rad."""
-        return columns(run, joint, self.terms, self.fastest) @ self.coefficients
-
-    def predict(self, run: TorsionRun, joint: int) -> NDArray:
-        """(M,) torsion, rad; zero and phase of ripples are this run's where it has a link encoder."""
-        torsion = self.smooth(run, joint)
-        angle, rest = run.position[:, joint] - torsion, run.torsion[:, joint] - torsion
-        known = np.isfinite(rest).all()
-        ripples = [ripple.shifted(angle, rest) if known else ripple for ripple in self.ripples]
-        return torsion + sum(r.values(angle) for r in ripples) + (float(rest.mean()) if known else self.zero)
 
     def lines(self) -> list[str]:
         """Summary."""
@@ -109,89 +102,21 @@ class JointTorsion:
 
 
 @dataclass(frozen=True, eq=False)
-class TorsionValidation:
-    """Torsion as recorded and its prediction, means removed; (n,) rad, NaN of joints without a model.
-
-    Attributes:
-        torsion_rms: of the torsion.
-        residual_rms: of torsion less prediction, zero and phase of ripples being the recording's.
-        plain_residual_rms: of torsion less prediction without any ripple.
-    """
-
-    torsion_rms: NDArray
-    residual_rms: NDArray
-    plain_residual_rms: NDArray
-
-
-@dataclass(frozen=True, eq=False)
-class TorsionResult:
+class TorsionResult(TorsionModels):
     """Torsion of all joints with a link encoder.
 
     Attributes:
-        joint_names: of the n joints, in the order of the recordings.
-        joints: models by name; joints without a link encoder have none.
-        cutoff: of the low-pass, Hz.
+        joints: by name; joints without a link encoder have none.
         remarks: what was left out and why.
     """
 
-    joint_names: tuple[str, ...]
     joints: dict[str, JointTorsion]
-    cutoff: float
     remarks: tuple[str, ...]
-
-    def predict(self, recording: Recording) -> NDArray:
-        """(N, n) motor less link position, rad; NaN of joints without a model.
-
-        From motor positions and torques. Link positions, where the recording has them, give nothing but what changes
-        when encoders are switched on: their zeros, and with it the phase of their ripple.
-
-        Raises:
-            IdentificationError: other joints, a joint without torque, gaps, or too short a recording.
-        """
-        run = self._run(recording)
-        found = np.full((len(run.time), len(self.joint_names)), np.nan)
-        for name, model in self.joints.items():
-            joint = self.joint_names.index(name)
-            found[:, joint] = model.predict(run, joint)
-        return CubicSpline(run.time, np.nan_to_num(found))(recording.time) + np.where(np.isnan(found[0]), np.nan, 0.0)
-
-    def validate(self, recording: Recording) -> TorsionValidation:
-        """Compare the prediction with the torsion of a recording that has link positions.
-
-        Raises:
-            IdentificationError: as `predict`, or no link positions.
-        """
-        run = self._run(recording)
-        shape = len(self.joint_names)
-        rms = {kind: np.full(shape, np.nan) for kind in ("torsion", "residual", "plain")}
-        for name, model in self.joints.items():
-            joint = self.joint_names.index(name)
-            torsion = run.torsion[:, joint]
-            if not np.isfinite(torsion).all():
-                raise IdentificationError(f"{recording.source}: no link position of {name} to compare with")
-            rms["torsion"][joint] = np.std(torsion)
-            rms["residual"][joint] = np.std(torsion - model.predict(run, joint))
-            rms["plain"][joint] = np.std(torsion - model.smooth(run, joint))
-        return TorsionValidation(rms["torsion"], rms["residual"], rms["plain"])
 
     def summary(self) -> str:
         """What was found, joint by joint."""
         lines = [line for model in self.joints.values() for line in model.lines()]
         return "\n".join([*lines, *self.remarks])
-
-    def _run(self, recording: Recording) -> TorsionRun:
-        if recording.joint_names != self.joint_names:
-            raise IdentificationError(
-                f"{recording.source}: joints are {', '.join(recording.joint_names)}; expected "
-                f"{', '.join(self.joint_names)} of the fit; use Recording.select"
-            )
-        run = torsion_run(recording, self.cutoff)
-        for name, model in self.joints.items():
-            used = [self.joint_names.index(name), *(t.neighbour for t in model.terms if t.neighbour is not None)]
-            missing = [self.joint_names[j] for j in used if not np.isfinite(run.torque[:, j]).all()]
-            if missing:
-                raise IdentificationError(f"{recording.source}: torque of {', '.join(missing)} is missing; record it")
-        return run
 
 
 RATE = 50.0
@@ -252,27 +177,31 @@ class TorsionIdentification:
         fastest = max(float(np.abs(run.velocity[run.settled, joint]).max()) for run in runs)
         choice = TermChoice(_rows(runs, joint, [columns(run, joint, terms, fastest) for run in runs]), terms)
         sets = choice.best()
-        coefficients = np.mean([s.coefficients for s in sets], axis=0)
+        coefficients, errors, dof = mean_of(sets)
         column = int(columns_of(terms, "torque")[0])
         stiffness = torsion_stiffness(choice, sets, column, self.torque_error)
         if len(runs) > 1 and not stiffness.determined:
             alone = {f"recording {k + 1}": self._fit_joint([run], joint, names).stiffness for k, run in enumerate(runs)}
             stiffness = of_all(stiffness, alone)
         torsion = [run.torsion[run.settled, joint] for run in runs]
-        model = JointTorsion(
+        model = TorsionModel(names[joint], terms, coefficients, fastest, 0.0, ())
+        zero, ripples = _zero_and_ripples(model, runs, joint)
+        return JointTorsion(
             names[joint],
             terms,
             coefficients,
             fastest,
-            0.0,
-            (),
+            zero,
+            ripples,
+            errors,
+            dof,
+            choice.column_rms() * np.abs(coefficients),
             stiffness,
             tuple(sets),
             float(np.sqrt(np.mean([white_noise(x) ** 2 for x in torsion]))),
             float(np.sqrt(np.mean([np.var(x) for x in torsion]))),
             float(np.mean([s.held_out_rms for s in sets])),
         )
-        return _with_ripple(model, runs[0], joint)
 
     @staticmethod
     def _check(recordings: tuple[Recording, ...]) -> None:
@@ -299,12 +228,14 @@ class TorsionIdentification:
         return f"it moves by {way:.2g} rad only" if way < MOVED else ""
 
 
-def _with_ripple(model: JointTorsion, run: TorsionRun, joint: int) -> JointTorsion:
-    """With the ripple and the zero of one run; in others phase and zero may differ."""
-    torsion = model.smooth(run, joint)
-    angle, rest = (x[run.settled] for x in (run.position[:, joint] - torsion, run.torsion[:, joint] - torsion))
-    ripples = find_ripples(angle, rest, run.velocity[run.settled, joint], run.rate)
-    return replace(model, ripples=ripples, zero=float(rest.mean()))
+def _zero_and_ripples(model: TorsionModel, runs: list[TorsionRun], joint: int) -> tuple[float, tuple[Ripple, ...]]:
+    """The mean of the runs' zeros, rad, and what repeats with the reading of the link encoder in all of them."""
+    rest = [(run.torsion[:, joint] - model.smooth(run, joint))[run.settled] for run in runs]
+    numbers = np.repeat(np.arange(len(runs)), [len(one) for one in rest])
+    link, speed = (np.concatenate([getattr(r, kind)[r.settled, joint] for r in runs]) for kind in ("link", "velocity"))
+    centred = np.concatenate([one - one.mean() for one in rest])
+    ripples = find_ripples(link, centred, speed, min(run.rate for run in runs), numbers)
+    return float(np.mean([one.mean() for one in rest])), ripples
 
 
 def _rows(runs: list[TorsionRun], joint: int, tables: list[np.ndarray]) -> TorsionRows:

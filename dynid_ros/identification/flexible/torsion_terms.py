@@ -9,7 +9,7 @@ b / k may be nothing, and one whose disc is off centre errs once per turn. The t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from scipy.fft import next_fast_len
 from scipy.optimize import minimize_scalar
 
 from dynid_ros.errors import IdentificationError, RecordingError
+from dynid_ros.estimation.estimate import Jackknife, time_blocks
 from dynid_ros.recording import Recording
 from dynid_ros.signals import LowPass, choose_cutoff, filtered_motion, resample, sample_times
 
@@ -36,47 +37,54 @@ OVERSAMPLED = 4
 
 @dataclass(frozen=True)
 class Ripple:
-    """Amplitude times cos(frequency * x + phase) of the link encoder's angle x.
+    """Amplitude times cos(frequency * x + phase) of what the link encoder reads, x.
+
+    The phase belongs to the encoder's zero: it holds for other recordings as long as that stays where it was.
 
     Attributes:
         frequency: rad/rad, periods per turn.
         amplitude: rad.
-        phase: rad, in the recording that it was fitted to.
+        phase: rad.
+        error: standard error of the amplitude, rad; NaN where not known.
     """
 
     frequency: float
     amplitude: float
     phase: float
+    error: float = np.nan
 
     def values(self, angle: NDArray) -> NDArray:
         """(M,) rad at angles (M,), rad."""
         return self.amplitude * np.cos(self.frequency * angle + self.phase)
 
-    def shifted(self, angle: NDArray, torsion: NDArray) -> Ripple:
-        """The same with the phase that a recording shows: it depends on the zero of the encoder."""
-        return Ripple(self.frequency, self.amplitude, float(np.angle(_vector(self.frequency, angle, torsion))))
 
-
-def find_ripples(angle: NDArray, rest: NDArray, speed: NDArray, rate: float) -> tuple[Ripple, ...]:
-    """Ripples that each half of the record predicts in the other.
+def find_ripples(angle: NDArray, rest: NDArray, speed: NDArray, rate: float, runs: NDArray) -> tuple[Ripple, ...]:
+    """Ripples that each run predicts in all others, as the encoders were on again; of one run each half the other.
 
     Args:
-        angle: (N,) rad.
-        rest: (N,) what other terms leave of the torsion, rad.
+        angle: (N,) as the link encoder reads it, rad.
+        rest: (N,) what other terms leave of the torsion, rad; without each run's mean.
         speed: (N,) rad/s.
         rate: of the samples, Hz.
+        runs: (N,) run of each sample, those of a run together and in order of time.
     """
     way, top = float(np.ptp(angle)), float(np.quantile(np.abs(speed), 0.95))
     if not way > 0 or not top > 0:
         return ()
     limits = FEWEST_PERIODS * 2 * np.pi / way, FASTEST * np.pi * rate / top
+    parts = [runs == run for run in np.unique(runs)]
+    if len(parts) == 1:
+        first = np.arange(len(angle)) < len(angle) // 2
+        parts = [first, ~first]
+    blocks = time_blocks(runs)
+    kept = [blocks != block for block in np.unique(blocks)]
     found: list[Ripple] = []
     for _ in range(MOST if limits[0] < limits[1] else 0):
-        rest = rest - rest.mean()
         ripple = _strongest(limits, angle, rest)
-        if not _predicts(ripple, angle, rest):
+        if not _predicts(ripple.frequency, angle, rest, parts):
             break
-        found.append(ripple)
+        sizes = [abs(_vector(ripple.frequency, angle[own], rest[own])) for own in kept]
+        found.append(replace(ripple, error=float(Jackknife(np.array(sizes)[:, None]).standard_errors[0])))
         rest = rest - ripple.values(angle)
     return tuple(found)
 
@@ -96,11 +104,11 @@ def _strongest(limits: tuple[float, float], angle: NDArray, rest: NDArray) -> Ri
     return Ripple(float(best.x), float(abs(vector)), float(np.angle(vector)))
 
 
-def _predicts(ripple: Ripple, angle: NDArray, rest: NDArray) -> bool:
-    first = np.arange(len(angle)) < len(angle) // 2
-    for seen, unseen in ((first, ~first), (~first, first)):
-        vector = _vector(ripple.frequency, angle[seen], rest[seen])
-        guess = Ripple(ripple.frequency, float(abs(vector)), float(np.angle(vector))).values(angle[unseen])
+def _predicts(frequency: float, angle: NDArray, rest: NDArray, parts: Sequence[NDArray]) -> bool:
+    """Whether the ripple of all other parts, phase included, takes enough off each part (N,) bool."""
+    for unseen in parts:
+        vector = _vector(frequency, angle[~unseen], rest[~unseen])
+        guess = Ripple(frequency, float(abs(vector)), float(np.angle(vector))).values(angle[unseen])
         if not np.var(rest[unseen] - guess) < (1 - GAIN) * np.var(rest[unseen]):
             return False
     return True
@@ -136,7 +144,8 @@ class TorsionRun:
         velocity: rad/s.
         acceleration: rad/s^2.
         torque: of the motors, times the gear ratio, as recorded, N m.
-        torsion: motor less link position as recorded, rad; NaN where there is no link encoder.
+        link: position of the links as recorded, rad; NaN where there is no link encoder.
+        torsion: motor less link position as recorded, rad.
         low_pass: for torsion and all its terms.
         settled: samples that are far enough from the ends.
     """
@@ -147,6 +156,7 @@ class TorsionRun:
     velocity: NDArray
     acceleration: NDArray
     torque: NDArray
+    link: NDArray
     torsion: NDArray
     low_pass: LowPass
     settled: slice
@@ -159,9 +169,8 @@ def torsion_run(recording: Recording, cutoff: float) -> TorsionRun:
         IdentificationError: gaps, or a recording that is too short for the filter.
     """
     n = recording.n_joints
-    link = recording.link_position
-    torsion = np.full_like(recording.position, np.nan) if link is None else recording.position - link
-    series = np.hstack([recording.position, recording.torque, torsion])
+    link = np.full_like(recording.position, np.nan) if recording.link_position is None else recording.link_position
+    series = np.hstack([recording.position, recording.torque, link])
     grid, rate, values = _uniform(recording, series)
     try:
         low_pass = LowPass(cutoff, rate)
@@ -170,7 +179,8 @@ def torsion_run(recording: Recording, cutoff: float) -> TorsionRun:
     except RecordingError as error:
         raise IdentificationError(f"{recording.source}: {error}") from error
     settled = slice(kept.start, kept.stop)
-    return TorsionRun(grid, rate, *motion, values[:, n : 2 * n], values[:, 2 * n :], low_pass, settled)
+    position, torque, link = np.split(values, 3, axis=1)
+    return TorsionRun(grid, rate, *motion, torque, link, position - link, low_pass, settled)
 
 
 def torsion_cutoff(recordings: tuple[Recording, ...]) -> float:
@@ -222,15 +232,20 @@ class Term:
         name: of the term.
         unit: of its coefficients.
         size: expected size of each coefficient, which draws it to zero; infinite: nothing is expected.
-        width: number of columns.
+        parts: what its columns are called, where there are several.
         neighbour: joint whose torque it is, counted from 0; None: the joint's own term.
     """
 
     name: str
     unit: str
     size: float = np.inf
-    width: int = 1
+    parts: tuple[str, ...] = ()
     neighbour: int | None = None
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Name of each column."""
+        return tuple(f"{self.name}_{part}" for part in self.parts) or (self.name,)
 
 
 OWN = (
@@ -238,7 +253,7 @@ OWN = (
     Term("torque", "rad/(N m)"),
     Term("acceleration", "s^2"),
     Term("coulomb", "rad"),
-    Term("eccentricity", "rad", size=ECCENTRICITY, width=2),
+    Term("eccentricity", "rad", size=ECCENTRICITY, parts=("sin", "cos")),
 )
 
 
@@ -247,7 +262,12 @@ def joint_terms(joint: int, run: TorsionRun, joint_names: Sequence[str], *, neig
     if not neighbours:
         return OWN
     beside = [j for j in (joint - 1, joint + 1) if 0 <= j < len(joint_names) and np.isfinite(run.torque[0, j])]
-    return (*OWN, *(Term(f"torque of {joint_names[j]}", "rad/(N m)", neighbour=j) for j in beside))
+    return (*OWN, *(neighbour_term(joint_names, j) for j in beside))
+
+
+def neighbour_term(joint_names: Sequence[str], joint: int) -> Term:
+    """The torque of another joint."""
+    return Term(f"torque of {joint_names[joint]}", "rad/(N m)", neighbour=joint)
 
 
 def columns(run: TorsionRun, joint: int, terms: Sequence[Term], fastest: float) -> NDArray:
@@ -267,5 +287,5 @@ def columns(run: TorsionRun, joint: int, terms: Sequence[Term], fastest: float) 
 
 def columns_of(terms: Sequence[Term], name: str) -> NDArray:
     """Numbers of the columns of the term of this name."""
-    owner = np.repeat([term.name for term in terms], [term.width for term in terms])
+    owner = np.repeat([term.name for term in terms], [len(term.labels) for term in terms])
     return np.flatnonzero(owner == name)

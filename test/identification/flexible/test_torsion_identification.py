@@ -10,7 +10,8 @@ from torsion_recordings import KUKA, flexible_joint, kuka_parts, kuka_recording
 from dynid_ros.errors import IdentificationError
 from dynid_ros.identification.flexible.spring_fit import Stiffness
 from dynid_ros.identification.flexible.torsion_choice import of_all
-from dynid_ros.identification.flexible.torsion_identification import MDEG, TorsionIdentification
+from dynid_ros.identification.flexible.torsion_identification import TorsionIdentification
+from dynid_ros.identification.flexible.torsion_prediction import MDEG
 from dynid_ros.identification.flexible.torsion_terms import torsion_cutoff
 from dynid_ros.recording import Recording
 
@@ -43,27 +44,54 @@ def test_late_link_encoder_is_told_from_the_spring(soft, result):
     assert "ms times velocity" in result.summary()
 
 
-def test_another_motion_is_predicted_whatever_its_zeros(result):
+def test_coefficients_are_those_of_the_joint(result):
+    """Spring 3e4 N m/rad, rotor 15 kg m^2, half of 20 N m of friction on the motor's side."""
+    found = {label: value for label, _, value, _, _ in result.joints["joint"].estimates()}
+    assert found["torque"] == pytest.approx(1 / 3e4, rel=0.02)
+    assert found["acceleration"] == pytest.approx(-15 / 3e4, rel=0.05)
+    assert found["coulomb"] == pytest.approx(-10 / 3e4, rel=0.15)
+
+
+def test_nothing_is_taken_from_the_recording_that_is_predicted(result):
     other = flexible_joint(3e4, delay=0.003, seed=7)
     moved = replace(other, link_position=other.link_position + 0.02)
-    found = result.validate(moved)
-    assert found.residual_rms[0] < 0.04 * found.torsion_rms[0]
-    prediction = result.predict(moved)
+    prediction = result.predict(other)
     assert prediction.shape == (other.n_samples, 1)
-    np.testing.assert_allclose(prediction, result.predict(other) - 0.02, atol=1e-9)
-    without = result.predict(replace(other, link_position=None))
-    np.testing.assert_allclose(
-        without - without.mean(), result.predict(other) - result.predict(other).mean(), atol=1e-9
-    )
+    np.testing.assert_array_equal(result.predict(moved), prediction)
+    np.testing.assert_array_equal(result.predict(replace(other, link_position=None)), prediction)
+    found, shifted = result.validate(other), result.validate(moved)
+    assert found.residual_rms[0] < 0.04 * found.torsion_rms[0]
+    assert shifted.offset[0] == pytest.approx(found.offset[0] - 0.02, abs=1e-9)
+    assert shifted.residual_rms[0] == pytest.approx(np.hypot(shifted.offset[0], found.centred_residual_rms[0]))
+    assert shifted.centred_residual_rms[0] == pytest.approx(found.centred_residual_rms[0])
 
 
-def test_ripple_of_the_link_encoder_is_found_and_predicted_at_another_zero():
-    result = TorsionIdentification().fit(flexible_joint(3e4, ripple=2e-4, amplitude=0.3))
+@pytest.fixture(name="rippled", scope="module")
+def fixture_rippled():
+    return flexible_joint(3e4, ripple=2e-4, amplitude=0.3)
+
+
+def test_ripple_goes_with_the_reading_of_the_link_encoder(rippled):
+    result = TorsionIdentification().fit(rippled)
     (ripple,) = result.joints["joint"].ripples
     assert ripple.frequency == pytest.approx(400, abs=0.5)
     assert ripple.amplitude == pytest.approx(2e-4, rel=0.1)
-    found = result.validate(flexible_joint(3e4, ripple=2e-4, amplitude=0.3, seed=3))
-    assert found.residual_rms[0] < 0.7 * found.plain_residual_rms[0]
+    assert 0 < ripple.error < 0.2 * ripple.amplitude
+    other = flexible_joint(3e4, ripple=2e-4, amplitude=0.3, seed=3)
+    found = result.validate(other)
+    assert found.centred_residual_rms[0] < 0.7 * found.plain_residual_rms[0]
+    # Whatever the zero of the motor's encoder; with another one of the link's, half a period off, it is wrong.
+    shifted = result.validate(replace(other, position=other.position + 0.01))
+    assert shifted.centred_residual_rms[0] == pytest.approx(found.centred_residual_rms[0], rel=0.02)
+    moved = result.validate(replace(other, link_position=other.link_position + np.pi / 400))
+    assert moved.centred_residual_rms[0] > 1.5 * moved.plain_residual_rms[0]
+
+
+def test_ripple_whose_phase_changes_between_recordings_predicts_none(rippled):
+    other = flexible_joint(3e4, ripple=2e-4, amplitude=0.3, seed=3)
+    moved = replace(other, link_position=other.link_position + np.pi / 400)
+    assert len(TorsionIdentification().fit(rippled, other).joints["joint"].ripples) == 1
+    assert TorsionIdentification().fit(rippled, moved).joints["joint"].ripples == ()
 
 
 @pytest.mark.parametrize(
@@ -95,6 +123,7 @@ def test_several_recordings_with_zeros_of_their_own(soft):
     model = TorsionIdentification().fit(soft, moved).joints["joint"]
     assert model.stiffness.value == pytest.approx(3e4, rel=0.02)
     assert model.torsion_rms < 0.01
+    assert model.zero == pytest.approx(-1e-3 + 0.05 / 2, abs=1e-4)
 
 
 def test_recordings_from_files(soft, tmp_path):
@@ -149,8 +178,8 @@ def test_kuka_torsion_of_other_parts(kuka, part):
     """Half a recording goes one way only: with all of it, other recordings are predicted better than here."""
     _, seen, unseen = kuka_parts(kuka)[part]
     found = TorsionIdentification().fit(kuka.slice(seen)).validate(kuka.slice(unseen))
-    assert np.all(found.residual_rms[:3] * MDEG < 5.3)
-    assert np.all(found.residual_rms[:3] < 0.25 * found.torsion_rms[:3])
+    assert np.all(found.centred_residual_rms[:3] * MDEG < 5.3)
+    assert np.all(found.centred_residual_rms[:3] < 0.25 * found.torsion_rms[:3])
     assert np.isnan(found.residual_rms[3:]).all()
 
 

@@ -1,0 +1,146 @@
+"""Torsion from recordings to files without a URDF, and from the file to a recording that was not fitted."""
+
+import copy
+import json
+
+import numpy as np
+import pytest
+import yaml
+from bag_files import joint_state, write_bag
+from command_line import run
+from real_recordings import DATA, MISSING
+from torsion_recordings import KUKA, flexible_joint, kuka_parts, kuka_recording
+
+from dynid_ros.identification.flexible import TorsionIdentification
+from dynid_ros.identification.flexible.torsion_prediction import TorsionModels
+from dynid_ros.identified.identified_file import load_identified
+
+FIGURES = ("torsion_rms", "residual_rms", "offset", "centred_residual_rms", "plain_residual_rms")
+
+
+@pytest.fixture(name="folder", scope="module")
+def fixture_folder(tmp_path_factory):
+    """Two recordings of different motion."""
+    folder = tmp_path_factory.mktemp("torsion")
+    for seed in (0, 1):
+        flexible_joint(3e4, delay=0.003, ripple=2e-4, amplitude=0.3, seed=seed).write_npz(folder / f"{seed}.npz")
+    return folder
+
+
+def identify(capsys, folder, *options):
+    arguments = ("identify", "flexible", "--torsion", "--recording", folder / "0.npz", "--output", folder / "out")
+    return run(capsys, *arguments, *options)
+
+
+def validate(capsys, folder, *options, model="out/identified.yaml", recording="1.npz"):
+    arguments = ("--model", folder / model, "--recording", folder / recording, "--output", folder / "predicted.csv")
+    return run(capsys, "validate", *arguments, *options)
+
+
+def test_what_was_identified_predicts_another_recording_from_the_file_alone(folder, capsys):
+    code, out, err = identify(capsys, folder, "--validate", folder / "1.npz", "--json")
+    assert code == 0, err
+    found = json.loads(out)
+    entry = found["torsion"]["joint"]
+    assert entry["coefficients"].keys() == entry["std"].keys() == entry["part_rms"].keys()
+    assert entry["coefficients"]["torque"] == pytest.approx(1 / 3e4, rel=0.02)
+    assert 0 < entry["std"]["torque"] < 0.02 / 3e4
+    assert set(entry["terms"]) == set(entry["sets"][0]["terms"])
+    assert entry["ripples"][0]["per_turn"] == pytest.approx(400, abs=0.5)
+    (direct,) = found["torsion_validation"]
+    code, out, err = validate(capsys, folder, "--json")
+    assert code == 0, err
+    again = json.loads(out)
+    assert [again[name]["joint"] for name in FIGURES] == [direct[name]["joint"] for name in FIGURES]
+    table = np.genfromtxt(folder / "predicted.csv", delimiter=",", names=True)
+    assert table.dtype.names == ("t", "joint_measured", "joint_predicted")
+    error = table["joint_measured"] - table["joint_predicted"]
+    assert np.sqrt(np.mean(error**2)) == pytest.approx(again["residual_rms"]["joint"], rel=0.02)
+    assert again["residual_rms"]["joint"] < 0.05 * again["torsion_rms"]["joint"]
+    code, out, _ = validate(capsys, folder)
+    assert code == 0
+    assert "joint " in out
+
+
+def test_the_file_names_joints_and_no_kinematics(folder, capsys):
+    assert identify(capsys, folder)[0] == 0
+    document = load_identified(folder / "out" / "identified.yaml")
+    assert document["format"] == "dynid/1"
+    assert document["robot"]["joints"] == ["joint"]
+    assert document["robot"]["urdf_sha256"] is None
+    code, _, err = run(capsys, "report", "--model", document.path, "--output", folder / "page.html")
+    assert code == 0, err
+    assert "without URDF" in (folder / "page.html").read_text()
+    assert "without URDF" in (folder / "out" / "report.html").read_text()
+
+
+def test_links_of_a_topic(folder, capsys):
+    recording = flexible_joint(3e4, seed=2)
+    nanoseconds = np.round(1e9 * recording.time).astype(int) + 1_000_000_000
+    messages = []
+    for i, at in enumerate(nanoseconds.tolist()):
+        motor = recording.position[i], recording.velocity[i], recording.torque[i]
+        messages.append(("/joint_states", at, joint_state(at, recording.joint_names, *motor)))
+        messages.append(("/links", at, joint_state(at, recording.joint_names, recording.link_position[i])))
+    write_bag(folder / "bag", messages)
+    assert identify(capsys, folder)[0] == 0
+    code, _, err = validate(capsys, folder, "--link-states-topic", "links", recording="bag")
+    assert code == 0, err
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda entry: entry.pop("coefficients"), "no coefficients, which older versions did not save; identify again"),
+        (lambda entry: entry["coefficients"].update(magnets=1.0), "terms magnets, which this version does not know"),
+        (lambda entry: entry["coefficients"].update(torque="much"), "torque, torsion of joint 'joint', is 'much'"),
+        (lambda entry: entry.update(fastest=0.0), "fastest, torsion of joint 'joint', is 0, expected more than 0"),
+        (lambda entry: entry.update(zero=None), "zero, torsion of joint 'joint', is None"),
+        (lambda entry: entry.update(ripples=[{"per_turn": 4.0}]), "amplitude, torsion of joint 'joint', is None"),
+        (lambda entry: entry.update(ripples="none"), "ripples must be a list of mappings"),
+    ],
+)
+def test_a_file_that_does_not_predict_is_refused(change, words, folder, capsys):
+    assert identify(capsys, folder)[0] == 0
+    document = copy.deepcopy(dict(load_identified(folder / "out" / "identified.yaml")))
+    change(document["torsion"]["joint"])
+    (folder / "broken.yaml").write_text(yaml.safe_dump(document))
+    code, _, err = validate(capsys, folder, model="broken.yaml")
+    assert code == 2
+    assert words in err
+    assert err.count("\n") == 1
+
+
+def test_what_else_is_refused(folder, capsys):
+    assert identify(capsys, folder)[0] == 0
+    recording = flexible_joint(3e4, seed=5)
+    np.savez(folder / "motor.npz", joint_names=["joint"], time=recording.time, position=recording.position,
+             torque=recording.torque)  # fmt: skip
+    code, _, err = validate(capsys, folder, recording="motor.npz")
+    assert code == 2
+    assert "no link position of joint to compare with" in err
+    code, _, err = run(capsys, "identify", "flexible", "--recording", folder / "0.npz", "--output", folder / "new")
+    assert code == 2
+    assert "--urdf is missing" in err
+    assert not (folder / "new").exists()
+    (folder / "links.yaml").write_text(yaml.safe_dump({"format": "dynid/1", "robot": {"joints": []}, "links": {}}))
+    code, _, err = validate(capsys, folder, model="links.yaml")
+    assert code == 2
+    assert "--urdf is missing" in err
+
+
+@pytest.mark.skipif(not DATA.is_dir(), reason=MISSING)
+def test_a_real_arm_from_the_file_as_from_the_fit(tmp_path, capsys):
+    kuka = kuka_recording(KUKA)
+    _, seen, unseen = kuka_parts(kuka)[2]
+    for name, part in (("0", seen), ("1", unseen)):
+        kuka.slice(part).write_npz(tmp_path / f"{name}.npz")
+    assert identify(capsys, tmp_path)[0] == 0
+    models = TorsionModels.of_document(load_identified(tmp_path / "out" / "identified.yaml"))
+    result = TorsionIdentification().fit(kuka.slice(seen))
+    np.testing.assert_allclose(models.predict(kuka.slice(unseen)), result.predict(kuka.slice(unseen)), rtol=1e-12)
+    code, out, err = validate(capsys, tmp_path, "--json")
+    assert code == 0, err
+    found = json.loads(out)["centred_residual_rms"]
+    assert max(found[f"axis_{i}"] for i in (1, 2, 3)) < np.deg2rad(5.3e-3)
+    assert found["axis_4"] is None
