@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from pinocchio_arm import PinocchioArm, example_urdf
+from scipy.spatial.transform import Rotation
 
 from dynid_ros.model import RobotModel
 
@@ -106,3 +107,28 @@ def haunted(rng: np.random.Generator, positions: NDArray, share: float, distance
     where = rng.random(positions.shape[:2]) < share
     ghosts[where] += rng.normal(scale=distance, size=(where.sum(), 3))
     return ghosts
+
+
+def rigid(measured: NDArray, true: NDArray) -> NDArray:
+    """The body `true` (P, 3) moved to fit `measured`, as a tracker reports it."""
+    a, b = true - true.mean(axis=0), measured - measured.mean(axis=0)
+    u, _, vt = np.linalg.svd(b.T @ a)
+    turn = u @ np.diag([1, 1, np.linalg.det(u @ vt)]) @ vt
+    return a @ turn.T + measured.mean(axis=0)
+
+
+def tracked(rng: np.random.Generator, positions: NDArray, per_body: int, wrong: float = 0.0) -> tuple[NDArray, NDArray]:
+    """Noisy markers (M, P, 3) as bodies of so many, fitted by a tracker, and which of these poses (M, B) are wrong.
+
+    Wrong ones are turned by 0.1 rad about their first marker, which is right.
+    """
+    measured, bodies = noisy(rng, positions), np.split(np.arange(positions.shape[1]), positions.shape[1] // per_body)
+    bad = rng.random((len(positions), len(bodies))) < wrong
+    for number, own in enumerate(bodies):
+        for frame in range(len(positions)):
+            points = rigid(measured[frame, own], positions[frame, own])
+            if bad[frame, number]:
+                turn = Rotation.from_rotvec(0.1 * rng.choice([-1, 1], 3) / np.sqrt(3)).as_matrix()
+                points = points[0] + (points - points[0]) @ turn.T
+            measured[frame, own] = points
+    return measured, bad

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
 from dynid_ros.estimation.estimate import jackknife_variance, left_out_steps
-from dynid_ros.estimation.robust import lengths, spread, tukey
+from dynid_ros.estimation.robust import spread, tukey
 from dynid_ros.mocap.marker_set import BASE, FREE, MarkerSet, link_frames, marker_jacobian
 from dynid_ros.model import RobotModel
 
@@ -95,7 +95,11 @@ class SeenOnLinks:
         n = self.robot.n_joints
         there = np.isfinite(self.positions[:, marker]).all(axis=1)
         everywhere = MarkerSet(
-            ("",) * (n + 1), np.append(np.arange(n), BASE), np.zeros((n + 1, 3)), np.full(n + 1, FREE)
+            ("",) * (n + 1),
+            np.append(np.arange(n), BASE),
+            np.zeros((n + 1, 3)),
+            np.full(n + 1, FREE),
+            np.arange(n + 1),
         )
         repeated = np.repeat(self.positions[there, marker][:, None], n + 1, axis=1)
         places = SeenOnLinks(self.robot, everywhere, self.motor[there], repeated).places(rotation, shift, offsets)
@@ -143,17 +147,21 @@ def search(seen: SeenOnLinks, *, mirrored: bool = False, frames: int = FRAMES) -
     points = seen.positions[rows]
     there = np.isfinite(points).all(axis=2)
     points = np.where(there[..., None], points, 0.0) * np.array([-1.0 if mirrored else 1.0, 1.0, 1.0])
+
+    def off(residual: NDArray) -> NDArray:
+        return seen.markers.distances(np.where(there[..., None], residual, np.nan))
+
     rotation, shift = _cube(), np.zeros((24, 3))
     weights = np.repeat(there[None].astype(float), len(rotation), axis=0)
     residual = np.zeros((len(rotation), *points.shape))
     for iteration in range(ITERATIONS):
         if iteration == PROMISING[0]:
-            good = np.argsort(_scale(np.where(there, lengths(residual), np.inf))[:, 0, 0])[: PROMISING[1]]
+            good = np.argsort(_scale(off(residual))[:, 0, 0])[: PROMISING[1]]
             rotation, shift, weights = rotation[good], shift[good], weights[good]
         moved = np.einsum("sij,kpj->skpi", rotation, points)
         residual = _centred(turn, moved + shift[:, None, None] - origin, weights)
         if iteration > 2:
-            length = np.where(there, lengths(residual), np.inf)
+            length = off(residual)
             weights = np.where(there, tukey(length, _scale(length)), 0.0)
             residual = _centred(turn, moved + shift[:, None, None] - origin, weights)
         unit = np.broadcast_to(np.eye(3), (*moved.shape, 3))
@@ -165,8 +173,7 @@ def search(seen: SeenOnLinks, *, mirrored: bool = False, frames: int = FRAMES) -
         turned = Rotation.from_rotvec(step[:, :3]).as_matrix()
         rotation = turned @ rotation
         shift = np.einsum("sij,sj->si", turned, shift) + step[:, 3:]
-    length = np.where(there, lengths(residual), np.inf)
-    misfit = _scale(length)[:, 0, 0]
+    misfit = _scale(off(residual))[:, 0, 0]
     best = int(np.argmin(misfit))
     reflect = np.diag([-1.0 if mirrored else 1.0, 1.0, 1.0])
     return rotation[best] @ reflect, shift[best], float(misfit[best])

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
 from dynid_ros.estimation.estimate import jackknife_variance, left_out_steps
-from dynid_ros.estimation.robust import MEDIAN_LENGTH, lengths, tukey
+from dynid_ros.estimation.robust import MEDIAN_LENGTH, tukey
 from dynid_ros.mocap.camera_pose import SeenOnLinks, turning
 from dynid_ros.mocap.marker_set import link_frames, marker_jacobian, marker_positions
 
@@ -137,7 +137,7 @@ def _linearised(
     if reweigh:
         # From the median of each marker on its link: if its place is off, that is no reason to leave it out for ever.
         places = np.einsum("kpji,kpj->kpi", turn, residual)
-        length = lengths(places - np.nanmedian(places, axis=0))
+        length = markers.distances(places - np.nanmedian(places, axis=0))
         scale = np.median(length[np.isfinite(length)]) / MEDIAN_LENGTH
         state.weights = tukey(length, max(float(scale), 1e-6))
     residual = np.where(state.weights[..., None] > 0, residual, 0.0)
@@ -162,7 +162,7 @@ def _linearised(
         spent += float(np.einsum("kij,kji->", inverse, inner))
         variances.append(np.einsum("kjj->kj", inverse))
     if reweigh:
-        dof = ((state.weights > 0) @ markers.dof).sum() - spent - A.shape[-1]
+        dof = ((state.weights > 0) @ markers.dof).sum() - spent - (6 + markers.dof.sum())
         squares = float(np.sum(residual**2))
         state.noise = float(np.sqrt(squares / max(dof, 1.0)))
         power = np.mean(state.deflection**2 + state.noise**2 * np.concatenate(variances), axis=0)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid_ros.errors import MocapError
-from dynid_ros.estimation.robust import lengths, spread, tukey
+from dynid_ros.estimation.robust import spread, tukey
 from dynid_ros.mocap.marker_set import MarkerSet, link_frames, marker_jacobian, marker_positions
 from dynid_ros.model import RobotModel
 
@@ -33,7 +33,7 @@ SETTLED = 1e-6
 BLOCK = 1000
 
 Weights = Callable[[NDArray], NDArray]
-"""From lengths of residuals (M, P) to weights of their squares (M, P)."""
+"""From lengths of residuals (M, P), see `MarkerSet.distances`, to weights of their squares (M, P)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +117,7 @@ def _linearised(
     frames = link_frames(robot, q)
     predicted = marker_positions(frames, markers)
     residual = seen - predicted
-    weight = weights(lengths(residual))
+    weight = weights(markers.distances(residual))
     root = np.sqrt(weight)[..., None]
     rows = (marker_jacobian(robot, frames, predicted, markers) * root[..., None]).reshape(len(q), -1, robot.n_joints)
     target = (np.where(root > 0, residual, 0.0) * root).reshape(len(q), -1, 1)

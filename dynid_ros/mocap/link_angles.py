@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -83,7 +83,8 @@ def chain_angles(
     All frames are solved at once, in three passes. The first is robust within each frame. Frames in which some marker
     stays far off get a new start from their neighbours, and there every seen point goes to the marker that it is
     nearest to: this mends swapped markers and drops ghosts. The last is plain least squares of all markers within
-    4.5 standard deviations of the noise, which is that of all frames.
+    4.5 standard deviations of the noise, which is that of all frames. Markers of a body that the tracker has fitted are
+    judged together, and stay in their order.
 
     Standard errors hold the noise of the markers. Errors of the markers' places and of the camera's pose shift all
     frames alike.
@@ -111,7 +112,7 @@ def chain_angles(
         raise MocapError(f"time has shape {stamps.shape} for {len(seen)} frames; expected one stamp each")
     unplaced = ~np.isfinite(markers.places).all(axis=1)
     seen[:, unplaced] = np.nan
-    known = MarkerSet(markers.names, markers.links, np.nan_to_num(markers.places), markers.dof)
+    known = replace(markers, places=np.nan_to_num(markers.places)).with_bodies(seen)
     require_enough(robot, known, seen)
     if seed is None:
         start = follow(robot, known, seen, None if first is None else np.asarray(first, dtype=float))
@@ -182,10 +183,12 @@ def _mend(
 ) -> tuple[NDArray, NDArray, int]:
     """Points in the right order, better starts, and the number of frames in which some changed places.
 
+    Markers of a tracked body are in their order: they are the tracker's, not cameras'.
+
     What is interpolated over frames is the way (M, n) from `reference` (M, n), the motors' positions if there are any:
     deflections change slowly, and far less than positions.
     """
-    worst = np.max(np.where(np.isfinite(seen).all(axis=2), lengths(fit.residual), 0.0), axis=1)
+    worst = np.max(np.where(np.isfinite(seen).all(axis=2), markers.distances(fit.residual), 0.0), axis=1)
     good = worst < GATE * noise
     if good.all() or not good.any():
         return seen, fit.position, 0
@@ -198,11 +201,10 @@ def _mend(
     typical = lengths(seen[good] - expected)
     typical = typical[np.isfinite(typical)]
     gate = max(NEAREST * noise, PREDICTED * float(np.quantile(typical, 0.95)) if typical.size else 0.0, 1e-4)
-    bad = np.flatnonzero(~good)
+    bad = np.ix_(~good, markers.alone)
     ordered = seen.copy()
-    ordered[bad] = mended(seen[bad], marker_positions(link_frames(robot, guess[bad]), markers), gate)
-    kept = np.isfinite(ordered[bad]).all(axis=2)
-    moved = kept & ~np.all(ordered[bad] == seen[bad], axis=2)
+    ordered[bad] = mended(seen[bad], marker_positions(link_frames(robot, guess), markers)[bad], gate)
+    moved = np.isfinite(ordered[bad]).all(axis=2) & ~np.all(ordered[bad] == seen[bad], axis=2)
     return ordered, begin, int(moved.any(axis=1).sum())
 
 
@@ -233,8 +235,8 @@ def _usual_noise(fit: FrameFit, markers: MarkerSet) -> float:
     if not some.any():
         return UNKNOWN
     # A fit makes residuals smaller than the noise.
-    shrunk = np.sqrt(3.0 * (fit.weights[some] > 0).sum(axis=1) / free[some])
-    return max(float(np.median(spread(lengths(fit.residual[some])) * shrunk)), LEAST)
+    shrunk = np.sqrt((fit.weights[some] > 0) @ markers.dof / free[some])
+    return max(float(np.median(spread(markers.distances(fit.residual[some])) * shrunk)), LEAST)
 
 
 def _noise(fit: FrameFit, markers: MarkerSet) -> float:
@@ -253,7 +255,9 @@ def _left_out(markers: MarkerSet, positions: ArrayLike, fit: FrameFit, n_mended:
     if n_mended:
         remarks.append(f"markers that had changed places were put back in {n_mended} of {len(there)} frames")
     if lost.any():
-        remarks.append(f"{lost.sum()} of {there.sum()} positions left out as outliers")
+        # A pose of a tracked body counts once.
+        first = np.unique(markers.bodies, return_index=True)[1]
+        remarks.append(f"{lost[:, first].sum()} of {there[:, first].sum()} positions left out as outliers")
     for p in np.flatnonzero(lost.sum(axis=0) > SUSPECT * there.sum(axis=0)):
         remarks.append(
             f"{markers.names[p]}: {lost[:, p].sum() / there[:, p].sum():.0%} of its positions are outliers; on another "

@@ -11,7 +11,7 @@ from scipy.spatial.distance import squareform
 
 from dynid_ros.errors import MocapError
 from dynid_ros.mocap.camera_pose import SeenOnLinks, search
-from dynid_ros.mocap.marker_set import MarkerSet
+from dynid_ros.mocap.marker_set import FREE, MarkerSet
 from dynid_ros.mocap.markers import require_positions
 from dynid_ros.model import RobotModel
 
@@ -112,7 +112,9 @@ def assign(robot: RobotModel, motor: ArrayLike, positions: ArrayLike) -> Assignm
 
 def _on(robot: RobotModel, motor: NDArray, seen: NDArray, keep: NDArray, link: int) -> SeenOnLinks:
     n = int(keep.sum())
-    markers = MarkerSet(tuple(str(p) for p in range(n)), np.full(n, link), np.zeros((n, 3)), np.full(n, 3.0))
+    markers = MarkerSet(
+        tuple(str(p) for p in range(n)), np.full(n, link), np.zeros((n, 3)), np.full(n, FREE), np.arange(n)
+    )
     return SeenOnLinks(robot, markers, motor, seen[:, keep])
 
 

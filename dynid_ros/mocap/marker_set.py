@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.errors import MocapError
+from dynid_ros.estimation.robust import lengths
 from dynid_ros.model import RobotModel
 
 BASE = -1
@@ -22,6 +24,13 @@ position and one of its rotation count as they do for real markers."""
 FREE, FITTED = 3.0, 2.0
 """Independent numbers per marker: three, but 2 for three markers of a rigid body that the tracker has fitted (a pose
 has six), 6 / K for K of them."""
+
+RIGID = 1e-5
+"""Standard deviation of a distance, m, below which two markers come from one pose of a tracker: cameras that see them
+one by one are not as good."""
+
+POSE, LINE = 6.0, 5.0
+"""Independent numbers of a rigid body's pose; of two markers, which no rotation about their line moves."""
 
 THINNEST = 0.01
 """Spread of markers across their longest direction, m RMS, below which they lie on one line."""
@@ -37,12 +46,14 @@ class MarkerSet:
         places: (P, 3) in the link's frame, m; NaN where not known.
         dof: (P,) independent numbers that a marker's position holds: 3, or 6 / K for K markers of a rigid
             body that keep their distances exactly, because the tracker reports a fitted body.
+        bodies: (P,) the same number for markers of one such body, whose positions are right or wrong together.
     """
 
     names: tuple[str, ...]
     links: NDArray
     places: NDArray
     dof: NDArray
+    bodies: NDArray
 
     @classmethod
     def on_links(
@@ -52,8 +63,12 @@ class MarkerSet:
         places: ArrayLike | None = None,
         names: Sequence[str] | None = None,
         dof: ArrayLike = FREE,
+        *,
+        bodies: Sequence[str] | None = None,
     ) -> MarkerSet:
         """Markers on links of `robot`, its base included, given by name.
+
+        With `bodies`, the tracked body of each, `dof` follows from how many share one; see also `with_bodies`.
 
         Raises:
             MocapError: an unknown link, or shapes that do not fit.
@@ -70,7 +85,11 @@ class MarkerSet:
                 f"places of shape {where.shape} and {len(labels)} names for {len(links)} markers; expected one place "
                 "(x, y, z in the link's frame, m) and one name each"
             )
-        return cls(labels, index, where, np.broadcast_to(np.asarray(dof, dtype=float), len(links)).copy())
+        free = np.broadcast_to(np.asarray(dof, dtype=float), len(links)).copy()
+        if bodies is None:
+            return cls(labels, index, where, free, np.arange(len(links)))
+        numbers = np.unique(np.array(bodies, dtype=object).astype(str), return_inverse=True)[1]
+        return cls(labels, index, where, _independent(numbers, free), numbers)
 
     @property
     def size(self) -> int:
@@ -84,7 +103,49 @@ class MarkerSet:
     def select(self, keep: NDArray) -> MarkerSet:
         """Only these markers: mask (P,) or indices."""
         names = tuple(np.array(self.names, dtype=object)[keep])
-        return MarkerSet(names, self.links[keep], self.places[keep], self.dof[keep])
+        return MarkerSet(names, self.links[keep], self.places[keep], self.dof[keep], self.bodies[keep])
+
+    @property
+    def alone(self) -> NDArray:
+        """(P,) whether a marker is seen by itself, not as a part of a tracked body."""
+        return np.bincount(self.bodies, minlength=self.size)[self.bodies] == 1
+
+    def with_bodies(self, positions: NDArray) -> MarkerSet:
+        """With the bodies that a tracker has fitted: markers of a link whose distances do not vary.
+
+        Such markers hold the six numbers of a pose, however many they are.
+
+        Args:
+            positions: (M, P, 3) m, in any frame.
+        """
+        bodies = self.bodies.copy()
+        for a, b in combinations(range(self.size), 2):
+            if self.links[a] == self.links[b]:
+                distance = np.linalg.norm(positions[:, a] - positions[:, b], axis=1)
+                if np.isfinite(distance).sum() > 2 and np.nanstd(distance) < RIGID:
+                    bodies[bodies == bodies[b]] = bodies[a]
+        return replace(self, dof=_independent(bodies, self.dof), bodies=bodies)
+
+    def distances(self, residual: NDArray) -> NDArray:
+        """Lengths (..., P) of residuals (..., P, 3), m, to judge outliers by; infinite where they are not finite.
+
+        Those of a tracked body have one in common, what a marker by itself would have for the same squares per
+        independent number: a pose of the tracker is an outlier as a whole, or none.
+        """
+        found = lengths(residual)
+        for body in np.flatnonzero(np.bincount(self.bodies) > 1):
+            own = np.flatnonzero(self.bodies == body)
+            there = np.isfinite(found[..., own])
+            squares = np.sum(np.where(there, found[..., own], 0.0) ** 2, axis=-1)
+            common = np.sqrt(FREE * squares / np.maximum(there @ self.dof[own], 1.0))
+            found[..., own] = np.where(there, common[..., None], np.inf)
+        return found
+
+
+def _independent(bodies: NDArray, dof: NDArray) -> NDArray:
+    """Degrees of freedom (P,) of markers, those of one body sharing the six of its pose."""
+    count = np.bincount(bodies)[bodies]
+    return np.where(count > 1, np.where(count > 2, POSE, LINE) / count, dof)
 
 
 def require_enough(robot: RobotModel, markers: MarkerSet, positions: NDArray) -> None:

@@ -14,7 +14,7 @@ from dynid_ros.errors import MocapError
 from dynid_ros.mocap.camera_clock import first_clock
 from dynid_ros.mocap.link_angles import LinkAngles, chain_angles
 from dynid_ros.mocap.marker_assignment import assign, bodies
-from dynid_ros.mocap.marker_set import FITTED, FREE, MarkerSet, body_markers
+from dynid_ros.mocap.marker_set import MarkerSet, body_markers
 from dynid_ros.mocap.markers import GATE, tracks
 from dynid_ros.mocap.registration import Registration, register
 from dynid_ros.model import RobotModel
@@ -86,8 +86,8 @@ ITERATIONS = 4
 SHUFFLED = 0.01
 """Share of the frames with a jump from which indices of a PoseArray are not believed."""
 
-Columns = dict[str, tuple[list[int], str | None, float]]
-"""For each marker or body its columns among all positions, its link, and the degrees of freedom of each column."""
+Columns = dict[str, tuple[list[int], str | None]]
+"""For each marker or body its columns among all positions, and its link."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,7 +171,7 @@ def mocap_links(
 def _markers(
     robot: RobotModel, recording: Recording, links: Mapping[str, str | None] | None
 ) -> tuple[NDArray, NDArray, Columns]:
-    """Times (M,), positions (M, P, 3), and for each body or marker its columns, its link and degrees of freedom."""
+    """Times (M,), positions (M, P, 3), and for each body or marker its columns and its link."""
     poses = recording.poses
     wanted: dict[str, str | None] = {}
     for name, link in (dict.fromkeys(poses) if links is None else links).items():
@@ -194,8 +194,7 @@ def _markers(
     columns: Columns = {}
     start = 0
     for name, points in points_of.items():
-        dof = FREE if points.shape[1] == 1 else FITTED
-        columns[name] = (list(range(start, start + points.shape[1])), wanted[name], dof)
+        columns[name] = (list(range(start, start + points.shape[1])), wanted[name])
         start += points.shape[1]
     return time, np.concatenate(list(points_of.values()), axis=1), columns
 
@@ -203,7 +202,7 @@ def _markers(
 def _bodies(robot: RobotModel, columns: Columns, positions: NDArray) -> list[tuple[NDArray, int | None]]:
     """Columns of rigidly connected markers, with the index of the link: those of known links, else by distances."""
     known: dict[str, list[int]] = {}
-    for where, link, _ in columns.values():
+    for where, link in columns.values():
         if link in robot.link_names:
             known.setdefault(str(link), []).extend(where)
     if known:
@@ -215,14 +214,14 @@ def _bodies(robot: RobotModel, columns: Columns, positions: NDArray) -> list[tup
 
 def _tracked(columns: Columns, positions: NDArray, time: NDArray) -> tuple[Columns, NDArray, list[str]]:
     """Markers without a link whose indices change, as tracks."""
-    loose = [name for name, (_, link, _) in columns.items() if link is None and MARKER.match(name)]
+    loose = [name for name, (_, link) in columns.items() if link is None and MARKER.match(name)]
     where = [columns[name][0][0] for name in loose]
     if not loose or not _shuffled(positions[:, where]):
         return columns, positions, []
     found = tracks(positions[:, where], time)
     first = positions.shape[1]
     kept = {name: entry for name, entry in columns.items() if name not in loose}
-    new: Columns = {f"track {i}": ([first + i], None, FREE) for i in range(found.shape[1])}
+    new: Columns = {f"track {i}": ([first + i], None) for i in range(found.shape[1])}
     remark = f"indices of markers change from frame to frame: {found.shape[1]} tracks were made of them"
     return kept | new, np.concatenate([positions, found], axis=1), [remark]
 
@@ -238,8 +237,8 @@ def _assigned(
 ) -> tuple[MarkerSet, NDArray, list[str]]:
     """Markers with a link each, their positions, and remarks."""
     points = [
-        (name if len(where) == 1 else f"{name} ({i})", column, link, free)
-        for name, (where, link, free) in columns.items()
+        (name if len(where) == 1 else f"{name} ({i})", column, link, name)
+        for name, (where, link) in columns.items()
         for i, column in enumerate(where)
     ]
     loose = [point for point in points if point[2] is None]
@@ -247,9 +246,9 @@ def _assigned(
     if loose:
         found = assign(robot, motor, positions[:, [column for _, column, _, _ in loose]])
         points = [point for point in points if point[2] is not None]
-        points += [(n, c, link, f) for (n, c, _, f), link in zip(loose, found.links, strict=True) if link is not None]
+        points += [(n, c, link, b) for (n, c, _, b), link in zip(loose, found.links, strict=True) if link is not None]
         pairs = ", ".join(f"{n} on {link}" for (n, *_), link in zip(loose, found.links, strict=True))
         remarks = [f"links found: {pairs}", *found.remarks]
-    names, where, links, dof = zip(*points, strict=True)
-    markers = MarkerSet.on_links(robot, [str(link) for link in links], names=names, dof=dof)
+    names, where, links, body = zip(*points, strict=True)
+    markers = MarkerSet.on_links(robot, [str(link) for link in links], names=names, bodies=body)
     return markers, positions[:, list(where)], remarks

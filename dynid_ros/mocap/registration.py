@@ -173,7 +173,9 @@ def register(
 ) -> Registration:
     """Pose of the base in the camera frame and places of the markers, from a motion or from poses at rest.
 
-    A global search over the camera's orientation needs no first guess; Gauss-Newton with Tukey's weights follows.
+    A global search over the camera's orientation needs no first guess; Gauss-Newton with Tukey's weights follows. Where
+    markers keep their distances exactly, a tracker has fitted a body to them: they count as one pose, an outlier as a
+    whole or none, see `MarkerSet.with_bodies`.
     Standard errors are those of a jackknife over blocks of consecutive frames, so that they hold what is correlated in
     neighbouring frames: deflections.
 
@@ -205,7 +207,7 @@ def register(
             "overlap?"
         )
     rows = rows[np.unique(np.linspace(0, len(rows) - 1, FRAMES).astype(int))]
-    seen = SeenOnLinks(robot, markers, angles[rows], measured[rows])
+    seen = SeenOnLinks(robot, markers.with_bodies(measured[rows]), angles[rows], measured[rows])
     require_enough(robot, markers, seen.positions)
     require_moving(seen)
     if camera is None:
@@ -216,14 +218,14 @@ def register(
         rotation, shift = start[:3, :3].T, -start[:3, :3].T @ start[:3, 3]
     registration = _fit(seen, rotation, shift, offsets=offsets)
     fits = np.isfinite(registration.markers.places).all(axis=1)
-    kept = SeenOnLinks(robot, markers.select(fits), seen.motor + registration.offsets, seen.positions[:, fits])
+    kept = SeenOnLinks(robot, seen.markers.select(fits), seen.motor + registration.offsets, seen.positions[:, fits])
     return registration if stiff or not redundant(kept) else _given_way(registration, kept, fits)
 
 
 def _given_way(stiff: Registration, seen: SeenOnLinks, fits: NDArray) -> Registration:
     """Registration of joints that give way, from a stiff one; markers that do not fit stay left out."""
     rotation, shift = stiff.camera[:3, :3].T, -stiff.camera[:3, :3].T @ stiff.camera[:3, 3]
-    weights = _weights(seen.places(rotation, shift))
+    weights = _weights(seen, rotation, shift, 0.0)
     fit = fit_deflecting(seen, rotation, shift, stiff.markers.places[fits], weights)
     far = np.flatnonzero(fit.typical > LARGEST)
     if far.size:
@@ -263,7 +265,7 @@ def _inverse(rotation: NDArray, shift: NDArray) -> NDArray:
 
 def _fit(seen: SeenOnLinks, rotation: NDArray, shift: NDArray, *, offsets: bool) -> Registration:
     delta = np.zeros(seen.robot.n_joints)
-    weights = _weights(seen.places(rotation, shift, delta))
+    weights = _weights(seen, rotation, shift, delta)
     for _ in range(ITERATIONS):
         scatter = seen.scatter(rotation, shift, delta, weights)
         free = estimable_pose(scatter, weights, seen.robot, offsets=offsets)
@@ -271,15 +273,16 @@ def _fit(seen: SeenOnLinks, rotation: NDArray, shift: NDArray, *, offsets: bool)
         turned = Rotation.from_rotvec(step[:3]).as_matrix()
         rotation, shift = turned @ rotation, turned @ shift + step[3:6]
         delta = delta + step[6:]
-        weights = _weights(seen.places(rotation, shift, delta))
+        weights = _weights(seen, rotation, shift, delta)
         if np.max(np.abs(step)) < SETTLED:
             break
     return _result(seen, rotation, shift, delta, weights, free=free)
 
 
-def _weights(places: NDArray) -> NDArray:
+def _weights(seen: SeenOnLinks, rotation: NDArray, shift: NDArray, offsets: NDArray | float) -> NDArray:
     """Tukey's weights (K, P) by distances from each marker's median place, which ghosts do not move."""
-    length = lengths(places - np.nanmedian(places, axis=0))
+    places = seen.places(rotation, shift, offsets)
+    length = seen.markers.distances(places - np.nanmedian(places, axis=0))
     scale = max(float(np.median(length[np.isfinite(length)])) / MEDIAN_LENGTH, 1e-6)
     return tukey(length, scale)
 
@@ -294,7 +297,8 @@ def _result(
     fits = used >= TRUSTED
     inside = (weights > 0) & fits
     squares = np.where(inside, length, 0.0) ** 2
-    n_free = free.basis.shape[1] + 3 * fits.sum()
+    # The shape of a tracked body is known: its markers' places are a pose on the link.
+    n_free = free.basis.shape[1] + seen.markers.dof[fits].sum()
     dof = float((inside * seen.markers.dof).sum() - n_free)
     noise = float(np.sqrt(squares.sum() / dof)) if dof > 0 else np.nan
     if not fits.any() or noise > FARTHEST:
@@ -306,9 +310,8 @@ def _result(
     with np.errstate(invalid="ignore", divide="ignore"):
         rms = np.sqrt(squares.sum(axis=0) / inside.sum(axis=0))
     places = np.where(fits[:, None], scatter.places, np.nan)
-    old = seen.markers
     return Registration(
-        markers=MarkerSet(old.names, old.links, places, old.dof),
+        markers=replace(seen.markers, places=places),
         camera=_inverse(rotation, shift),
         offsets=delta,
         camera_errors=parameter_errors[:6],

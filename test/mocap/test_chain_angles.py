@@ -2,7 +2,7 @@ import time
 
 import numpy as np
 import pytest
-from marker_experiment import SIGMA, experiment, haunted, noisy, pose, seen, swapped, ur10
+from marker_experiment import SIGMA, experiment, haunted, noisy, pose, rigid, seen, swapped, tracked, ur10
 from pinocchio_arm import PinocchioArm
 from random_chains import TIP, random_urdf
 from scipy.spatial.transform import Rotation
@@ -110,7 +110,7 @@ def test_bodies_measured_as_poses():
     for i in (2, 5):
         true = body_markers(poses[:, i, :3, 3], np.array([_quaternion(p) for p in poses[:, i, :3, :3]]))
         noise = rng.normal(scale=SIGMA, size=true.shape)
-        fitted = np.array([_rigid(a + n, a) for a, n in zip(true, noise, strict=True)])
+        fitted = np.array([rigid(a + n, a) for a, n in zip(true, noise, strict=True)])
         points.append(fitted @ e.camera[:3, :3].T + e.camera[:3, 3])
         links += [robot.link_names[i]] * 3
     places = body_markers(np.zeros((1, 3)), np.array([[0, 0, 0, 1.0]]))[0]
@@ -120,6 +120,24 @@ def test_bodies_measured_as_poses():
     np.testing.assert_allclose(rms((angles.position - e.link) / angles.standard_errors), 1.0, atol=0.12)
 
 
+def test_poses_of_a_tracker_are_left_out_as_a_whole():
+    """One in twenty is wrong, but for the body's first marker. That they are bodies shows in their distances."""
+    rng = np.random.default_rng(12)
+    robot = ur10()
+    e = experiment(rng, robot, frames=300, per_link=4, on=(1, 3, 5))
+    positions, wrong = tracked(rng, e.positions, 4, wrong=0.05)
+    markers = MarkerSet.on_links(robot, e.links, e.places)
+    angles = chain_angles(robot, markers, positions, e.camera, seed=e.motor)
+    assert angles.noise == pytest.approx(SIGMA, rel=0.05)
+    right = ~wrong.any(axis=1)
+    pulls = (angles.position - e.link) / angles.standard_errors
+    np.testing.assert_allclose(rms(pulls[right]), 1.0, atol=0.15)
+    # Nothing of a wrong one is used; where two of three are wrong, none is believed.
+    assert np.nanmax(np.abs(pulls[~right])) < 6
+    lost = int(np.where(wrong.sum(axis=1) > 1, 3, wrong.sum(axis=1)).sum())
+    assert f"{lost} of {wrong.size} positions left out as outliers" in angles.remarks
+
+
 def test_one_body_at_the_tip_tells_six_joints_but_not_its_own_noise():
     rng = np.random.default_rng(10)
     robot = ur10()
@@ -127,7 +145,7 @@ def test_one_body_at_the_tip_tells_six_joints_but_not_its_own_noise():
     markers = MarkerSet.on_links(robot, e.links, e.places, dof=FITTED)
     bent = np.abs(np.sin(e.link[:, [2, 4]])).min(axis=1) > 0.2  # singular poses would leave a number over
     measured = noisy(rng, e.positions)
-    fitted = np.array([_rigid(points, true) for points, true in zip(measured, e.positions, strict=True)])[bent]
+    fitted = np.array([rigid(points, true) for points, true in zip(measured, e.positions, strict=True)])[bent]
     angles = chain_angles(robot, markers, fitted, e.camera, seed=e.motor[bent])
     assert np.isfinite(angles.position).all()
     assert np.median(np.abs(angles.position - e.link[bent])) < np.deg2rad(0.5)
@@ -138,13 +156,6 @@ def test_one_body_at_the_tip_tells_six_joints_but_not_its_own_noise():
 
 def _quaternion(rotation):
     return Rotation.from_matrix(rotation).as_quat()
-
-
-def _rigid(points, shape):
-    """What a tracker reports: the rigid shape, moved to where it fits the points best."""
-    center, middle = points.mean(axis=0), shape.mean(axis=0)
-    turn, _ = Rotation.align_vectors(points - center, shape - middle)
-    return turn.apply(shape - middle) + center
 
 
 @pytest.mark.slow

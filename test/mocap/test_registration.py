@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from marker_experiment import SIGMA, experiment, haunted, noisy, seen, swapped, ur10
+from marker_experiment import SIGMA, experiment, haunted, noisy, seen, swapped, tracked, ur10
 from pinocchio_arm import PinocchioArm
 
 from dynid_ros.errors import MocapError
@@ -32,6 +32,39 @@ def test_stiff_arm(stiff):
     assert np.sqrt(np.mean((places / found.place_errors) ** 2)) < 2
     assert found.undecided == found.remarks == ()
     assert "marker 17: at" in found.summary()
+
+
+def test_poses_of_a_tracker_are_outliers_as_a_whole():
+    """One pose in twenty is wrong, but for the body's first marker, which is not used without the others."""
+    rng = np.random.default_rng(13)
+    robot = ur10()
+    e = experiment(rng, robot, frames=300, rate=20, per_link=4, deflection=0.0, on=(5,))
+    positions, wrong = tracked(rng, e.positions, 4, wrong=0.05)
+    assert wrong.sum() > 5
+    found = register(robot, MarkerSet.on_links(robot, e.links), e.motor, positions)
+    np.testing.assert_allclose(found.used, 1 - wrong.mean())
+    assert found.noise == pytest.approx(SIGMA, rel=0.05)
+    np.testing.assert_array_equal(found.markers.dof, 6 / 4)
+    rotation, shift, _ = errors(found, e)
+    pulls = np.concatenate([rotation / found.camera_errors[:3], shift / found.camera_errors[3:]])
+    assert np.sqrt(np.mean(pulls**2)) < 2
+    # Seen one by one, the same markers are no body.
+    alone = register(robot, MarkerSet.on_links(robot, e.links), e.motor, noisy(rng, e.positions))
+    np.testing.assert_array_equal(alone.markers.dof, 3)
+    assert alone.noise == pytest.approx(SIGMA, rel=0.05)
+
+
+@pytest.mark.parametrize("deflection", [0.1, 0.5])
+def test_noise_of_tracked_bodies_on_an_arm_that_gives_way(deflection):
+    rng = np.random.default_rng(14)
+    robot = ur10()
+    e = experiment(rng, robot, frames=200, rate=20, per_link=4, deflection=np.deg2rad(deflection), on=(1, 3, 5))
+    positions, wrong = tracked(rng, e.positions, 4, wrong=0.05)
+    found = register(robot, MarkerSet.on_links(robot, e.links), e.motor, positions)
+    assert found.deflection is not None
+    np.testing.assert_allclose(found.used, np.repeat(1 - wrong.mean(axis=0), 4), atol=0.03)
+    np.testing.assert_array_equal(np.ptp(found.used.reshape(3, 4), axis=1), 0)
+    assert found.noise == pytest.approx(SIGMA, rel=0.1)
 
 
 def test_arm_that_gives_way_is_registered_better_if_it_may():
@@ -164,7 +197,7 @@ def test_bad_input_is_refused():
 
     refused("motor positions have shape", motor=e.motor[:, :3])
     refused("do the clocks of robot and camera overlap", motor=np.full_like(e.motor, np.nan))
-    refused("would have to give way by .* joint order fit", motor=e.motor[:, ::-1])
+    refused("would have to give way by .* joint order fit", motor=e.motor[:, ::-1], positions=noisy(rng, e.positions))
     longer = experiment(rng, robot, frames=400, rate=50)
     refused("stray by .* joint order fit", motor=longer.motor[:, ::-1], positions=longer.positions)
     refused("do not move", motor=np.tile(e.motor[0], (100, 1)))
