@@ -215,15 +215,17 @@ class LinkEquations(Equations[AnyColumns]):
         memory: Memory,
     ) -> EquationBlock:
         # Twice the edge, so that what a block does not see is below 1e-4 of a step there.
-        first = max(0, kept[0] - 2 * low_pass.edge)
-        last = min(len(part.time), kept[-1] + 2 * low_pass.edge + 1)
+        reach = 2 * low_pass.edge + self.signals.settling(part.rate)
+        first = max(0, kept[0] - reach)
+        last = min(len(part.time), kept[-1] + reach + 1)
         pieces = []
         for block in blocks(last - first):
             window = slice(first + block.start, min(first + block.stop, last))
             before = {key: direction[window] for key, direction in memory.items()}
             position, velocity, acceleration = (x[window] for x in part.motion)
             pieces.append(columns.rows(position, velocity, acceleration, before))
-        rows = [low_pass.filter(np.concatenate(joint))[kept - first] for joint in zip(*pieces, strict=True)]
+        joints = (self.signals.reported(np.concatenate(joint), part.rate) for joint in zip(*pieces, strict=True))
+        rows = [low_pass.filter(joint)[kept - first] for joint in joints]
         torque = low_pass.filter(part.torque[first:last])[kept - first]
         kind = self._kinds.of(*self._state(part, kept))
         return EquationBlock(recording, part.time[kept], self._speed(part, kept), kind, rows, torque)

@@ -10,7 +10,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynid_ros.errors import IdentifiedFileError
+from dynid_ros.errors import IdentifiedFileError, RecordingError
 from dynid_ros.estimation.estimate import BaseEstimate
 from dynid_ros.identified.friction import friction_model
 from dynid_ros.identified.identified_file import (
@@ -29,6 +29,7 @@ from dynid_ros.model.inertia import PARAMETERS_PER_LINK
 from dynid_ros.model.link_columns import LinkColumns
 from dynid_ros.recording import Recording
 from dynid_ros.recording.uniform_motion import LinkSignals
+from dynid_ros.signals.driver_filter import NONE, driver_filter
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,12 +67,13 @@ class LinkModel:
         return rigid + self.friction.of_motion(self.robot, q, qd, qdd, memory) @ self.coefficients
 
     def predict_recording(self, recording: Recording) -> NDArray:
-        """(N, n) torque at every recorded sample, not filtered.
+        """(N, n) torque at every recorded sample, filtered by nothing but what the driver does.
 
         Raises:
             IdentificationError: too few samples, or too slow a recording for the motion cut-off.
         """
-        return self.predict(*self.signals.motion_at_samples(recording.select(self.robot.joint_names)))
+        own = recording.select(self.robot.joint_names)
+        return self.signals.reported_at_samples(own, self.predict(*self.signals.motion_at_samples(own)))
 
     @property
     def joints(self) -> list[JointFriction]:
@@ -79,6 +81,8 @@ class LinkModel:
         return list(self.friction.of(self.robot.n_joints))
 
 
+DRIVER = "torque_filter"
+"""Key of what the driver did to the torque."""
 LINK_ENTRIES = (slice(0, 1), slice(1, 4), slice(4, 10))
 MISSING = 1e-2
 """Part of a moment (kg m per kg m, or m) that base parameters do not span. What the arm's structure hides has 1; right
@@ -132,7 +136,8 @@ def link_model(document: dict, robot: RobotModel) -> LinkModel:
 
 def signals_section(signals: LinkSignals) -> dict:
     """Section `signals`: how recordings are filtered before they are compared with the model."""
-    return {"cutoff": signals.cutoff, "motion_cutoff": signals.motion_cutoff, "reason": signals.reason}
+    section = {"cutoff": signals.cutoff, "motion_cutoff": signals.motion_cutoff, "reason": signals.reason}
+    return section | ({} if signals.driver is None else {DRIVER: str(signals.driver)})
 
 
 def _signals(document: dict) -> LinkSignals:
@@ -143,7 +148,13 @@ def _signals(document: dict) -> LinkSignals:
             raise IdentifiedFileError(
                 f"{file_of(document)}: {name}, signals, is {cutoff:g}, expected a frequency above 0"
             )
-    return LinkSignals(**cutoffs, reason=str(section.get("reason", "")))
+    try:
+        driver = driver_filter(str(section.get(DRIVER, NONE)))
+    except RecordingError as error:
+        raise IdentifiedFileError(f"{file_of(document)}: signals, {error}") from error
+    if isinstance(driver, str):
+        raise IdentifiedFileError(f"{file_of(document)}: signals, {DRIVER} is '{driver}'; expected what was found")
+    return LinkSignals(**cutoffs, reason=str(section.get("reason", "")), driver=driver)
 
 
 def _link_values(values: NDArray) -> dict:

@@ -25,6 +25,7 @@ from dynid_ros.signals import (
     stale_rows,
 )
 from dynid_ros.signals.derivatives import STENCIL
+from dynid_ros.signals.driver_filter import DriverFilter
 
 SET_OFF = 0.01
 """Part of its travel by which a joint has set off: noise is less."""
@@ -129,11 +130,13 @@ class LinkSignals:
         cutoff: of the low-pass that torque and every column of the regressor pass, Hz.
         motion_cutoff: of the low-pass that positions pass before they are differentiated, Hz.
         reason: why these.
+        driver: what the driver had done to the torque; None: nothing.
     """
 
     cutoff: float
     motion_cutoff: float
     reason: str = "given"
+    driver: DriverFilter | None = None
 
     @classmethod
     def choose(
@@ -249,6 +252,25 @@ class LinkSignals:
             for column in values.T:
                 column[~known] = np.interp(time[~known], time[known], column[known])
         return found
+
+    def reported(self, torque: NDArray, rate: float) -> NDArray:
+        """(N, …) torque, or columns that make it up, of uniform samples at `rate` Hz, as the driver reports it."""
+        return torque if self.driver is None else self.driver.filter(torque, rate)
+
+    def reported_at_samples(self, recording: Recording, torque: NDArray) -> NDArray:
+        """(N, n) torque at every recorded sample as the driver reports it."""
+        if self.driver is None:
+            return torque
+        found, series = np.array(torque), _uniform(recording, torque)
+        time = sample_times(recording.time, recording.position).time
+        for part in series.segments:
+            rows = (time >= part.time[0] - series.step / 2) & (time <= part.time[-1] + series.step)
+            found[rows] = CubicSpline(part.time, self.driver.filter(part.values, series.rate))(time[rows])
+        return found
+
+    def settling(self, rate: float) -> int:
+        """Samples for which the driver remembers what was before."""
+        return 0 if self.driver is None else self.driver.settling(rate)
 
     def _motion_filter(self, series: Resampled, source: str) -> LowPass:
         if self.motion_cutoff >= series.rate / 2:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -13,15 +13,14 @@ from dynid_ros.errors import IdentificationError
 from dynid_ros.estimation.covariance import gain_shifts, robust_covariance, white_covariance, widened
 from dynid_ros.estimation.cross_validation import FoldGrams
 from dynid_ros.estimation.estimate import BaseEstimate
-from dynid_ros.estimation.least_squares import minimum_norm, ridge
 from dynid_ros.estimation.normal_equations import NormalEquations, WeightedProblem
-from dynid_ros.estimation.robust import solve_robust
-from dynid_ros.identification.equations import EquationBlock, LinkEquations, SampleEquations
+from dynid_ros.identification.equations import LinkEquations, SampleEquations
 from dynid_ros.identification.integral_equations import IntegralEquations
 from dynid_ros.identification.links.friction_choice import FrictionMenu, choose_friction, friction_menus, refuse_unseen
+from dynid_ros.identification.links.link_estimators import ESTIMATORS, UNBIASED, estimate_all, estimate_base
 from dynid_ros.identification.links.link_regularization import FullProblem, PriorWeight, choose_weight
 from dynid_ros.identification.links.link_result import LinkResult, beyond_the_arm, what_is_open
-from dynid_ros.identification.links.sequential import sequential
+from dynid_ros.identification.links.torque_filter_choice import choose_torque_filter
 from dynid_ros.identified.links import LinkModel
 from dynid_ros.model import RobotModel
 from dynid_ros.model.base_parameters import BaseParameters
@@ -32,101 +31,7 @@ from dynid_ros.model.urdf import LARGEST
 from dynid_ros.recording import Recording
 from dynid_ros.recording.uniform_motion import LEAST_CUTOFF, MOTION_OVER_EQUATIONS, LinkSignals
 from dynid_ros.settings import check, setting
-
-# Estimators of base parameters and friction from the same equations.
-
-
-UNBIASED = ("weighted", "ordinary", "sequential", "huber")
-"""Estimators of base parameters, by the data alone."""
-REGULARIZED = ("consistent", "error_model", "ridge", "minimum_norm")
-"""Estimators of all parameters of the links; base parameters are then by "weighted"."""
-ESTIMATORS = (*REGULARIZED, *UNBIASED)
-
-RIDGE = 10.0
-"""Weight of ridge regression in Atkeson, An and Hollerbach 1986."""
-
-
-@dataclass(frozen=True, eq=False)
-class LinkEstimate:
-    """Base parameters and friction.
-
-    Attributes:
-        solution: (k,) complete, to compute torques like those of the data.
-        values: (k,) NaN where the data do not determine it.
-        covariance: (k, k) if the estimator has one of its own, else None.
-        condition_number: of the columns scaled to unit norm; infinite where the rank is short.
-        remarks: what the estimator has to say.
-    """
-
-    solution: NDArray
-    values: NDArray
-    covariance: NDArray | None
-    condition_number: float
-    remarks: tuple[str, ...] = ()
-
-
-def estimate_base(
-    kind: str, problem: WeightedProblem, base: BaseParameters, blocks: Callable[[], Iterable[EquationBlock]]
-) -> tuple[LinkEstimate, NDArray]:
-    """Estimate by the data alone.
-
-    Args:
-        kind: one of UNBIASED.
-        problem: in base parameters.
-        base: its structure.
-        blocks: the equations anew, for estimators that need several passes.
-
-    Returns:
-        The estimate and the noise (n,) of each joint, N m.
-    """
-    fit, noise = problem.weighted()
-    if kind == "ordinary":
-        fit = problem.ordinary()
-    if kind in ("weighted", "ordinary"):
-        values = np.where(np.isfinite(fit.inflation), fit.solution, np.nan)
-        return LinkEstimate(fit.solution, values, None, fit.condition_number), noise
-    if kind == "huber":
-        robust = solve_robust(lambda: _dense(problem, blocks()), scaled=True)
-        share = ", ".join(f"{s:.1%}" for s in robust.outliers)
-        remark = f"Huber: share of samples per joint that count less than half: {share}"
-        found = LinkEstimate(robust.solution, robust.values, robust.covariance, robust.condition_number, (remark,))
-        return found, robust.noise
-    names = [base.names[column] for column in base.columns]
-    factors = [np.column_stack(problem.joint(j)) for j in range(problem.n_joints)]
-    step = sequential(factors, names, [problem.count()] * problem.n_joints)
-    remarks = tuple(f"{name}: {reason}" for name, reason in step.reasons.items())
-    condition = step.condition_number if step.rank == len(names) else np.inf
-    return LinkEstimate(step.solution, step.values, step.covariance, condition, remarks), noise
-
-
-def estimate_all(kind: str, full: FullProblem, nominal: NDArray, weight: float | None) -> NDArray:
-    """All parameters of the links and friction (10 n + f,) by regularisation.
-
-    Args:
-        kind: "error_model": least change of the nominal parameters (Khosla and Kanade 1987, ε = φᵀ Δψ); "ridge": as
-            Atkeson, An and Hollerbach 1986, about the nominal parameters; "minimum_norm": their pseudo-inverse, about
-            zero.
-        full: the equations in all parameters.
-        nominal: (10 n,) of the URDF.
-        weight: of ridge, whose joints are weighted alike; None: 10.
-    """
-    center = np.zeros(full.to_base.shape[1])
-    if kind != "minimum_norm":
-        center[: len(nominal)] = nominal
-    if kind == "ridge":
-        matrix, right = full.problem.stacked(np.ones_like(full.noise))
-        return ridge(matrix @ full.to_base, right, RIDGE if weight is None else weight, center).solution
-    matrix, right = full.problem.stacked(full.noise)
-    return minimum_norm(matrix @ full.to_base, right, center).solution
-
-
-def _dense(problem: WeightedProblem, blocks: Iterable[EquationBlock]) -> Iterator[tuple[NDArray, NDArray]]:
-    for block in blocks:
-        regressor = np.zeros((*block.torque.shape, problem.n_unknowns))
-        for j, rows in enumerate(block.rows):
-            regressor[:, j, problem.places[j]] = rows[:, problem.kept[j]]
-        yield regressor, block.torque
-
+from dynid_ros.signals.driver_filter import AUTO, DriverFilter, driver_filter
 
 ERRORS = ("robust", "white")
 EQUATIONS: dict[str, type[LinkEquations]] = {"filtered": LinkEquations, "integral": IntegralEquations}
@@ -151,6 +56,8 @@ class LinkIdentification:
         prior_weight: of the URDF in "consistent", None: chosen by cross-validation; of "ridge", None: 10.
         torque_gain_error: standard deviation of the relative error of each joint's torque gain. It moves all parameters
             of a joint in proportion, so no residual shows it.
+        torque_filter: what the driver had done to the torque, through which the model passes too; None: nothing;
+            "auto": the low-pass that surely cut the motion, if one did.
         cutoff, motion_cutoff: of the low-pass filters, Hz, see `LinkSignals`; None: chosen from the motion.
         errors: what standard errors allow for: "robust": residuals that are correlated in time and wherever the motion
             repeats, as in every recording; "white": noise that is independent from sample to sample before it is
@@ -187,6 +94,13 @@ class LinkIdentification:
         least=0,
         symbol="S",
     )
+    torque_filter: DriverFilter | str | None = setting(
+        AUTO,
+        "what the driver did to the torque: auto, a low-pass where one surely cut the motion; none; or some of "
+        "cutoff=HZ, order=N, delay=S, zero_phase with commas between",
+        symbol="FILTER",
+        read=driver_filter,
+    )
     cutoff: float | None = setting(
         None, "low-pass of torques and equations; default: from the motion", unit="Hz", least=0, symbol="HZ"
     )
@@ -200,6 +114,13 @@ class LinkIdentification:
             raise IdentificationError(
                 f"friction is {self.friction!r}; expected 'auto', a JointFriction or a FrictionModel"
             )
+        given = isinstance(self.torque_filter, DriverFilter)
+        if not given and self.torque_filter not in (AUTO, None):
+            raise IdentificationError(
+                f"torque_filter is {self.torque_filter!r}; expected '{AUTO}', None or a DriverFilter"
+            )
+        if given and self.equations == "integral":
+            raise IdentificationError("torque_filter: the integral form has none; use equations 'filtered'")
         if isinstance(self.friction, FrictionModel) and self.coupled:
             raise IdentificationError("coupled joints are given besides a FrictionModel; give them in it")
 
@@ -214,6 +135,11 @@ class LinkIdentification:
             raise IdentificationError("fit needs at least one recording")
         selected = [recording.select(self.robot.joint_names) for recording in recordings]
         signals = LinkSignals.choose(selected, self.cutoff, self.motion_cutoff)
+        driver = self.torque_filter
+        if isinstance(driver, str):
+            filtered = self.equations == "filtered"
+            driver = choose_torque_filter(self.robot, signals, selected) if filtered else None
+        signals = replace(signals, driver=driver)
         equations = EQUATIONS[self.equations](signals, selected)
         carried = _positions(selected)
         posture = {joint: float(np.median(positions)) for joint, positions in carried.items()}
@@ -271,6 +197,9 @@ class LinkIdentification:
             )
         prior, changes = possible_prior(robot.parameters, robot.link_names)
         remarks = [signals.reason, *(f"prior of {change}" for change in changes)]
+        if signals.driver is not None:
+            chosen_by = "by the torques themselves" if self.torque_filter == AUTO else "as given"
+            remarks.append(f"torque as the driver reports it, {chosen_by}: {signals.driver}")
         choice = self._choice(columns, menus, factors, prior, remarks)
         friction = columns.friction(choice)
         base = columns.whole_base(choice)

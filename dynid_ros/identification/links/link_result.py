@@ -17,7 +17,7 @@ from dynid_ros.files import write_atomically
 from dynid_ros.identification.equations import validate
 from dynid_ros.identified.friction import dry_torques, format_of, friction_section
 from dynid_ros.identified.gravity import gravity_section
-from dynid_ros.identified.identified_file import DOF, as_number, new_document, save_identified
+from dynid_ros.identified.identified_file import DOF, FORMATS, as_number, new_document, save_identified
 from dynid_ros.identified.links import (
     MISSING,
     KnownArm,
@@ -247,7 +247,8 @@ class LinkResult:
     def document(self) -> dict:
         """Content of `identified.yaml`."""
         document, found = new_document(self.robot, self.sources, self.settings), self.base_parameters
-        document["format"] = format_of(self.friction, self.robot.n_joints)
+        plain = self.model.signals.driver is None
+        document["format"] = format_of(self.friction, self.robot.n_joints) if plain else FORMATS[-1]
         document["gravity"] = _gravity(self.robot, self.base, found, self.parameters)
         if not self.missing:
             document["links"] = links_section(self.robot, self.parameters, self.standard_errors)

@@ -108,7 +108,10 @@ class LoadEquations(LinkEquations[TorqueLoadColumns]):
 
     def __init__(self, arm: KnownArm, recordings: Sequence[Recording]):
         super().__init__(arm.model.signals, recordings)
-        self.segments = [replace(part, torque=part.torque - arm.model.predict(*part.motion)) for part in self.segments]
+        self.segments = [
+            replace(part, torque=part.torque - self.signals.reported(arm.model.predict(*part.motion), part.rate))
+            for part in self.segments
+        ]
         self._stiction = stiction(arm.model)
         self._weights: list[NDArray] | None = None
 

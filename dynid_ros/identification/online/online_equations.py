@@ -314,6 +314,11 @@ class LoadRows(OnlineRows):
                 f"arm: its model is of robot '{of_arm.name}' with joints {', '.join(of_arm.joint_names)}, which is not "
                 f"'{robot.name}' with {', '.join(robot.joint_names)}; identify this arm's links first"
             )
+        if arm.signals is not None and arm.signals.driver is not None:
+            raise IdentificationError(
+                f"arm: its driver's torque passed a filter ({arm.signals.driver}), which a load followed live would "
+                "take for inertia; identify the load from a recording, or the links from torque without that filter"
+            )
         # A load is a part of the last link, about another frame.
         p, size = PARAMETERS_PER_LINK, robot.parameters.size
         own = np.zeros((size, p + 1))

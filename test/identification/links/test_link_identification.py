@@ -10,7 +10,7 @@ from dynid_ros.errors import IdentificationError
 from dynid_ros.estimation.normal_equations import WeightedProblem
 from dynid_ros.identification import LinkIdentification
 from dynid_ros.identification.equations import validate
-from dynid_ros.identification.links.link_identification import (
+from dynid_ros.identification.links.link_estimators import (
     ESTIMATORS,
     REGULARIZED,
     UNBIASED,

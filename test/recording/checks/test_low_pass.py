@@ -10,25 +10,12 @@ from dynid_ros.recording import Recording
 from dynid_ros.recording.checks.finding import LOW_PASSED
 from dynid_ros.recording.checks.low_pass import (
     DISTANCES,
-    FILTERS,
     check_contents,
     shows_in_rigid_torques,
     with_presliding,
 )
 from dynid_ros.recording.checks.torque_fit import Terms, TorqueFit, motion_samples
 from dynid_ros.signals import LowPass
-
-# Filters that torques may have passed before they were recorded.
-
-
-@pytest.mark.parametrize("kind", FILTERS)
-def test_what_was_before_the_record_is_its_first_value(kind):
-    values = 3.0 + np.random.default_rng(0).normal(size=(200, 2))
-    long = np.concatenate([np.repeat(values[:1], 2000, axis=0), values])
-    if kind in FILTERS[2:]:  # with delay: nothing that comes after is known to them
-        np.testing.assert_allclose(kind(values, 5.0, 100.0), kind(long, 5.0, 100.0)[2000:], atol=1e-9)
-        np.testing.assert_allclose(kind(values[:50], 5.0, 100.0), kind(values, 5.0, 100.0)[:50], atol=1e-12)
-    np.testing.assert_allclose(kind(long[:2000], 5.0, 100.0), long[:2000], rtol=1e-9)
 
 
 @pytest.mark.parametrize(("cutoff", "told"), [(2.5, True), (None, False)])

@@ -1,0 +1,57 @@
+"""What the driver did to the torque: found in recordings, then at its best cut-off by the equations of the links."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from scipy.optimize import minimize_scalar
+
+from dynid_ros.estimation.normal_equations import WeightedProblem
+from dynid_ros.identification.equations import LinkEquations
+from dynid_ros.model import RobotModel
+from dynid_ros.model.friction import FrictionModel, JointFriction
+from dynid_ros.model.link_columns import LinkColumns
+from dynid_ros.recording import Recording
+from dynid_ros.recording.checks.low_pass import sure_low_pass
+from dynid_ros.recording.uniform_motion import LinkSignals
+from dynid_ros.signals.driver_filter import DriverFilter
+
+FRICTION = JointFriction(offset=True, sliding_length=1e-3)
+"""Of any arm: steps at reversals show a low-pass as nothing else does, and these come as late as most do."""
+AROUND = 2.0
+"""Largest factor by which the check may have missed the cut-off: it fits a thousand samples."""
+SHARE = 0.01
+"""Share of the cut-off to which it is found."""
+
+
+def choose_torque_filter(
+    robot: RobotModel, signals: LinkSignals, recordings: Sequence[Recording]
+) -> DriverFilter | None:
+    """The low-pass that surely cut the torques within the band of the motion; None if none did.
+
+    Args:
+        robot: the arm.
+        signals: how the recordings will be filtered.
+        recordings: with the robot's joints in its order.
+
+    Raises:
+        IdentificationError: nothing is left of a recording.
+    """
+    found = sure_low_pass(robot, recordings)
+    if found is None or found.cutoff is None:
+        return None
+    columns = LinkColumns.of(robot, FrictionModel(FRICTION))
+    first, chosen = np.log(found.cutoff), columns.chosen(columns.first)
+
+    def at(logarithm: float) -> DriverFilter:
+        return replace(found, cutoff=float(f"{np.exp(logarithm):.3g}"))
+
+    def misfit(logarithm: float) -> float:
+        equations: LinkEquations[LinkColumns] = LinkEquations(replace(signals, driver=at(logarithm)), recordings)
+        _, noise = WeightedProblem(equations.factors(columns), chosen).weighted()
+        return float(np.log(noise[noise > 0]).sum())
+
+    bounds = first - np.log(AROUND), first + np.log(AROUND)
+    return at(minimize_scalar(misfit, bounds=bounds, method="bounded", options={"xatol": SHARE}).x)
