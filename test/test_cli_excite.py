@@ -6,6 +6,7 @@ import pytest
 from command_line import refused, run
 
 from dynid_ros.trajectories import Trajectory
+from dynid_ros.trajectories.trajectory import move
 
 
 @pytest.fixture(name="excite")
@@ -39,6 +40,27 @@ def test_excite_then_judge(excite, tmp_path, capsys):
     assert "of 10," in out
 
 
+def test_friction_is_asked_of_a_plan_and_shown(excite, capsys):
+    check = ("check", "--urdf", "arm.urdf", "--motion", "out/trajectory.yaml")
+    terms = ("--friction", "coulomb,viscous,offset,sliding_length=0.001")
+    assert run(capsys, *excite, *terms, "--design-time", "0")[0] == 0
+    code, out, err = run(capsys, *check, *terms)
+    assert (code, err) == (0 if out.startswith("enough") else 1, "")
+    assert "friction of" not in out
+    move(("joint_1", "joint_2", "joint_3"), np.full(3, -1.0), np.full(3, 1.0), 4.0).sample(50.0).save(
+        "out/trajectory.yaml"
+    )
+    told = "friction of joint_1, joint_2, joint_3: a sliding length shows where the joint reverses, and it never does"
+    for command in (check, ("excite", "--urdf", "arm.urdf", "--judge", "out/trajectory.yaml")):
+        code, out, _ = run(capsys, *command, *terms)
+        assert code == 1
+        assert told in out
+    assert told in run(capsys, *check)[1]
+    assert "give it or recordings" in refused(capsys, *check, "--recording", "run.npz")
+    assert "give --recording, or a planned motion" in refused(capsys, *check[:3])
+    assert "give --motion with it" in refused(capsys, *check[:3], *terms, "--recording", "run.npz")
+
+
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
@@ -62,6 +84,9 @@ def test_excite_then_judge(excite, tmp_path, capsys):
         ("--judge arm.urdf", "arm.urdf"),
         ("--output arm.urdf", "cannot write arm.urdf"),
         ("--noise 0", "noise"),
+        ("--friction auto", "--friction is auto; give the terms"),
+        ("--friction glue", "friction: 'glue' is no term"),
+        ("--friction harmonic=1", "no motion within limits and workspace shows it: friction of joint_1"),
     ],
 )
 def test_designs_that_make_no_sense(settings, words, excite, tmp_path, capsys):

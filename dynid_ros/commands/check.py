@@ -1,13 +1,15 @@
 """`dynid check`: faults of recordings, before anything is fitted to them."""
 
 import argparse
+from pathlib import Path
 
 from dynid_ros.commands.answers import Answer, finding_document
 from dynid_ros.commands.options import add_json, add_recording, add_robot
-from dynid_ros.errors import DynidError
+from dynid_ros.errors import DynidError, RecordingError, TrajectoryError
 from dynid_ros.jobs.inputs import read_recordings, read_robot
 from dynid_ros.jobs.progress import progress
 from dynid_ros.model import RobotModel
+from dynid_ros.model.friction import friction_terms
 from dynid_ros.recording import Recording
 from dynid_ros.recording.checks.all_checks import check
 
@@ -15,11 +17,21 @@ from dynid_ros.recording.checks.all_checks import check
 def add(parser: argparse.ArgumentParser) -> None:
     """Add its options."""
     add_robot(parser)
-    add_recording(parser)
+    add_recording(parser, required=False)
     parser.add_argument(
         "--motion",
-        action="store_true",
-        help="also ask whether the motion shows what links need, and how well; exit code 1 where that is not enough",
+        nargs="?",
+        const=True,
+        type=Path,
+        metavar="TRAJECTORY",
+        help="also ask whether the motion shows what links and friction need, and how well; of a planned "
+        "trajectory.yaml, without recordings. Exit code 1 where that is not enough",
+    )
+    parser.add_argument(
+        "--friction",
+        metavar="TERMS",
+        help="with --motion: terms that it must show, as those of identify links; default: auto, what cannot be chosen "
+        "is said",
     )
     add_json(parser)
     parser.set_defaults(command=_check)
@@ -27,11 +39,22 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def _check(options: argparse.Namespace) -> Answer:
     robot = read_robot(options)
+    if options.friction and not options.motion:
+        raise TrajectoryError("--friction is of what a motion must show; give --motion with it")
+    if isinstance(options.motion, Path):
+        if options.recording:
+            raise TrajectoryError(f"--motion {options.motion} is a planned motion; give it or recordings")
+        with progress(1) as step:
+            step("judging the motion")
+            text, document = _judged(robot, options.motion, options.friction)
+        return Answer(text, {"motion": document}, code=0 if document.get("enough", False) else 1)
+    if not options.recording:
+        raise RecordingError("nothing to check; give --recording, or a planned motion by --motion TRAJECTORY")
     recordings = read_recordings(options, robot, options.recording)
     with progress(2) as step:
         step("looking for faults in the recordings")
         undecided: list[str] = []
-        findings = check(recordings, robot, options.motion, undecided)
+        findings = check(recordings, robot, bool(options.motion), undecided)
         faulty = any(finding.severity == "error" for finding in findings)
         samples = sum(recording.n_samples for recording in recordings)
         document: dict = {
@@ -45,17 +68,23 @@ def _check(options: argparse.Namespace) -> Answer:
         lines += [f"undecided, as it would not show in this motion: {subject}" for subject in undecided]
         if options.motion and not faulty:
             step("judging the motion")
-            text, document["motion"] = _judged(robot, recordings)
+            text, document["motion"] = _judged(robot, recordings, options.friction)
             lines.append(text)
             faulty = not document["motion"].get("enough", False)
     return Answer("\n".join(lines), document, code=1 if faulty else 0)
 
 
-def _judged(robot: RobotModel, recordings: list[Recording]) -> tuple[str, dict]:
-    from dynid_ros.jobs.judging import judge  # noqa: PLC0415  # only --motion needs it
+def _judged(robot: RobotModel, source: list[Recording] | Path, friction: str | None) -> tuple[str, dict]:
+    from dynid_ros.jobs.judging import judge, unseen_friction  # noqa: PLC0415  # only --motion needs it
 
+    terms = friction_terms(friction or "auto")
     try:
-        quality = judge(robot, recordings)
+        quality, unseen = judge(robot, source), unseen_friction(robot, source, terms)
     except DynidError as error:
+        if isinstance(source, Path):
+            raise
         return f"the motion was not judged: {error}", {"not_judged": str(error)}
-    return quality.summary(), quality.as_dict()
+    document = quality.as_dict() | {"unseen_friction": unseen}
+    if friction and unseen:
+        document["enough"] = False
+    return "\n".join([quality.summary(), *unseen]), document

@@ -24,9 +24,10 @@ from dynid_ros.jobs.experiments import (
     surroundings,
 )
 from dynid_ros.jobs.inputs import read_recordings, read_robot
-from dynid_ros.jobs.judging import judge
+from dynid_ros.jobs.judging import judge, unseen_friction
 from dynid_ros.jobs.progress import progress
 from dynid_ros.model import RobotModel
+from dynid_ros.model.friction import JointFriction, friction_terms
 from dynid_ros.recording import Recording
 from dynid_ros.settings import Setting, settings_of
 from dynid_ros.trajectories import MotionLimits, Trajectory
@@ -64,6 +65,12 @@ def add(parser: argparse.ArgumentParser) -> None:
     settings = parser.add_argument_group("settings of the motion", "by default those of its kind")
     for each in SETTINGS.values():
         _add_setting(settings, each)
+    settings.add_argument(
+        "--friction",
+        metavar="TERMS",
+        help="terms of friction to show too, as those of identify links: slow reversals with rests follow, at several "
+        "speeds (fourier); with --judge: that must be shown",
+    )
     flexible = parser.add_argument_group("flexible joints", "what is known beforehand, 30 % off if need be; per joint")
     flexible.add_argument("--model", type=Path, metavar="FILE", help="identified.yaml of flexible joints")
     for each in settings_of(MotionSettings):
@@ -147,6 +154,7 @@ def _excite(options: argparse.Namespace) -> Answer:
         recorded=recordings,
         joints=_prior(options, robot),
         held=_per_joint(options, robot, ["held"])["held"],
+        friction=_friction(options),
         frequencies=None if options.frequencies is None else joint_values(options.frequencies, (), "frequencies"),
         **_per_joint(options, robot, PER_JOINT),
         **{name: getattr(options, name) for name, each in SETTINGS.items() if not each.is_numbers},
@@ -165,6 +173,16 @@ def _prior(options: argparse.Namespace, robot: RobotModel) -> FlexibleJoints | N
     return flexible_prior(robot, given, options.model)
 
 
+def _friction(options: argparse.Namespace) -> JointFriction | None:
+    """Terms that the motion must show; None: not given."""
+    if options.friction is None:
+        return None
+    terms = friction_terms(options.friction)
+    if terms == "auto":
+        raise TrajectoryError("--friction is auto; give the terms that are to be shown, as in sliding_length=0.001")
+    return terms
+
+
 def _judge(options: argparse.Namespace, robot: RobotModel) -> Answer:
     """The verdict on a motion; code 1: it is not enough."""
     source: Trajectory | list[Recording]
@@ -177,7 +195,10 @@ def _judge(options: argparse.Namespace, robot: RobotModel) -> Answer:
     with progress(1) as step:
         step("judging the motion")
         quality = judge(robot, source, options.target or "links", noise=noise, limits=limits)
-    return Answer(quality.summary(), quality.as_dict(), code=0 if quality.enough else 1)
+        terms = _friction(options)
+        unseen = [] if terms is None else unseen_friction(robot, source, terms)
+    document = quality.as_dict() if terms is None else quality.as_dict() | {"unseen_friction": unseen}
+    return Answer("\n".join([quality.summary(), *unseen]), document, code=0 if quality.enough and not unseen else 1)
 
 
 def _limits(options: argparse.Namespace, robot: RobotModel) -> MotionLimits:

@@ -11,7 +11,7 @@ from dynid_ros.model import RobotModel
 from dynid_ros.trajectories.connection import Connection
 from dynid_ros.trajectories.limits import MotionLimits
 from dynid_ros.trajectories.sinusoids import sinusoid, widest_swing
-from dynid_ros.trajectories.trajectory import Trajectory
+from dynid_ros.trajectories.trajectory import PEAK_VELOCITY, Trajectory
 from dynid_ros.trajectories.workspace import Workspace
 
 # A planned motion of one joint after the other.
@@ -23,8 +23,8 @@ class JointMove:
 
     Attributes:
         joint: its name.
-        motion: "sinusoid" or "steps".
-        frequency: of the sine, Hz; None for steps.
+        motion: "sinusoid", "steps" or "reversals".
+        frequency: of the sine, Hz; None for the others.
         centre: middle of its range, rad or m.
         amplitude: to either side of it, rad or m.
         start: time in the motion, s.
@@ -89,14 +89,19 @@ class JointByJointPlan(TrajectoryPlan):
         for m in self.moves:
             ends = np.array([m.centre - m.amplitude, m.centre + m.amplitude])
             low, high = (f"{np.rad2deg(end):.0f}°" if units[m.joint] == "rad" else f"{end:.3f} m" for end in ends)
-            how = "in steps" if m.frequency is None else f"at {m.frequency:g} Hz"
+            how = _HOW.get(m.motion) or f"at {m.frequency:g} Hz"
             lines.append(f"{m.joint}: {low} to {high} {how}")
         lines += [f"{name}: left out, {reason}" for name, reason in self.skipped.items()]
         lines += [f"warning: {warning}" for warning in self.warnings]
         return "\n".join(lines)
 
 
-SINUSOID, STEPS = "sinusoid", "steps"
+SINUSOID, STEPS, REVERSALS = "sinusoid", "steps", "reversals"
+_HOW = {STEPS: "in steps", REVERSALS: "there and back, slowly to fast"}
+SPEEDS = (0.05, 0.25, 1.0)
+"""Parts of the speed that is allowed, at which a joint goes there and back."""
+SLOW = 3.0
+"""Longest move of these but for the fastest, s: slow ones go a shorter way."""
 POINTS = 129
 """Positions of a joint that are looked at in the workspace."""
 SHRINK = 0.8
@@ -109,21 +114,22 @@ LEAST = 1e-3
 class JointByJoint(GuardedExperiment):
     """Plans a motion in which joint after joint moves alone, as far as limits and workspace allow.
 
-    A joint swings as a sine at each frequency in turn, as widely as its limits allow, or goes up and down in steps with
-    a rest at each. The others hold at `pose`; each joint moves in the middle of what is free for it there. What moves
-    alone shows its own friction, drive and inertia with a gravity torque that depends on one angle.
+    A joint swings as a sine at each frequency in turn, as widely as its limits allow; or goes up and down in steps with
+    a rest at each; or goes there and back at several speeds, with a rest wherever it reverses. The others hold at
+    `pose`; each joint moves in the middle of what is free for it there. What moves alone shows its own friction, drive
+    and inertia with a gravity torque that depends on one angle.
 
     Args:
         robot: the arm.
         limits: what the joints may do; 80 % of the acceleration is used.
         workspace: where the links may be; None: anywhere.
-        motion: "sinusoid" or "steps".
+        motion: "sinusoid", "steps" or "reversals".
         joints: names, in order; None: all, from tip to base.
         pose: (n,) where the others hold, rad or m; None: the allowed pose nearest to the middle of the ranges.
         frequencies: of the sines, Hz; each joint moves at each of them.
         cycles: of a sine at full amplitude.
         steps: rests in each direction.
-        dwell: rest at each step, s.
+        dwell: rest at each step or reversal, s.
         amplitude: largest part of what is free for a joint that is used.
         guards: `position_margin`, `speed_fraction`, `travel_speed_fraction`, `torque_fraction` of `GuardedExperiment`.
 
@@ -158,7 +164,7 @@ class JointByJoint(GuardedExperiment):
         right = self.pose is None or (self.pose.shape == (robot.n_joints,) and np.isfinite(self.pose).all())
         positive = np.isfinite(self.frequencies).all() and (self.frequencies > 0).all() and self.frequencies.size
         require(
-            ("motion", motion, motion in (SINUSOID, STEPS), f"'{SINUSOID}' or '{STEPS}'"),
+            ("motion", motion, motion in (SINUSOID, *_HOW), f"one of {', '.join((SINUSOID, *_HOW))}"),
             ("joints", joints, self.joints and not unknown, f"among {known}"),
             ("pose", pose, right, f"a finite position for each of {known}"),
             ("frequencies", frequencies, positive, "positive"),
@@ -242,7 +248,8 @@ class JointByJoint(GuardedExperiment):
                     motion = sinusoid(self.room, joint, pose, frequency, amplitude=half, cycles=self.cycles)
                     rests: list[Dwell] = []
                 else:
-                    motion, rests = self._stepped(i, pose, half)
+                    make = self._stepped if self.motion == STEPS else self._reversing
+                    motion, rests = make(i, pose, half)
                 self.check(motion)
             except TrajectoryError as error:
                 reason, half = error, SHRINK * half
@@ -277,3 +284,25 @@ class JointByJoint(GuardedExperiment):
             Dwell(name, UP if direction > 0 else DOWN, float(start), float(end))
             for direction, (start, end) in zip(directions, rests[1:], strict=True)
         ]
+
+    def _reversing(self, joint: int, pose: NDArray, half: float) -> tuple[Trajectory, list[Dwell]]:
+        """There and back at each speed, the fastest over the whole range, with a rest at each end."""
+        parts: list[Trajectory] = []
+        rests: list[Dwell] = []
+        name = self.limits.joint_names[joint]
+        for share in SPEEDS:
+            way = half
+            if share < 1.0:
+                way = min(half, SLOW * share * self.room.velocity[joint] / PEAK_VELOCITY / 2)
+            poses = np.tile(pose, (3, 1))
+            poses[:, joint] += [-way, way, -way]
+            if parts:
+                parts.append(self._stepping.connect(parts[-1].position[-1], poses[0]))
+            start = sum(part.duration for part in parts)
+            part, at = Connection(self.room.scaled(share, 1.0, 1.0), self.space).visit(poses, self.dwell)
+            parts.append(part)
+            rests += [
+                Dwell(name, direction, start + float(first), start + float(last))
+                for direction, (first, last) in zip((UP, DOWN), at[1:], strict=True)
+            ]
+        return Trajectory.join(parts), rests

@@ -131,7 +131,6 @@ class MotionKinds:
 
 BLOCK_EDGES = 8
 """Samples in a block, in filter edges: both its edges are computed twice."""
-BOTH_WAYS = 0.1
 FAST = 0.6
 """Quantile of speed above which a sample is fast: to see how a model does beyond the speeds that it was fitted to."""
 
@@ -146,8 +145,7 @@ class LinkEquations(Equations[AnyColumns]):
     Attributes:
         n_samples: equations per joint after decimation.
         speed_rms: (n,) RMS velocity of each joint, rad/s or m/s.
-        travel: (n,) from its lowest to its highest position, rad or m.
-        reverses: (n,) whether it moves both ways.
+        motion: positions, velocities and accelerations (N, n) of each stretch of consecutive samples.
 
     Raises:
         IdentificationError: nothing is left of a recording.
@@ -161,9 +159,7 @@ class LinkEquations(Equations[AnyColumns]):
         self._owner = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
         squares = sum(np.sum(part.motion.velocity**2, axis=0) for part in self.segments)
         self.speed_rms = np.sqrt(squares / sum(len(part.time) for part in self.segments))
-        low, high = _ends([part.motion.position for part in self.segments])
-        self.travel = high - low
-        self.reverses = _both_ways(*_ends([part.motion.velocity for part in self.segments]), self.speed_rms)
+        self.motion = [part.motion for part in self.segments]
         self._speed_unit = np.where(self.speed_rms > 0, self.speed_rms, 1.0)
         self._filters = [LowPass(signals.cutoff, part.rate) for part in self.segments]
         speeds = [self._speed(part, kept_rows(part, low)) for part, low in self._filtered()]
@@ -231,16 +227,6 @@ class LinkEquations(Equations[AnyColumns]):
         return EquationBlock(recording, part.time[kept], self._speed(part, kept), kind, rows, torque)
 
 
-def _ends(parts: Sequence[NDArray]) -> tuple[NDArray, NDArray]:
-    """Lowest and highest (n,) of several arrays (M, n)."""
-    return np.min([part.min(axis=0) for part in parts], axis=0), np.max([part.max(axis=0) for part in parts], axis=0)
-
-
-def _both_ways(lowest: NDArray, highest: NDArray, rms: NDArray) -> NDArray:
-    """(n,) whether velocities have both signs, beyond a part of their RMS that noise or a filter may make."""
-    return (highest > BOTH_WAYS * rms) & (lowest < -BOTH_WAYS * rms)
-
-
 def kept_rows(part: LinkSegment, low_pass: LowPass) -> slice:
     """Samples of a segment that make equations."""
     size = len(part.time)
@@ -258,8 +244,7 @@ class SampleEquations(Equations[AnyColumns]):
 
     Attributes:
         speed_rms: (n,) RMS velocity of each joint, rad/s or m/s.
-        travel: (n,) from its lowest to its highest position, rad or m.
-        reverses: (n,) whether it moves both ways.
+        motion: positions, velocities and accelerations (N, n) of each stretch of consecutive samples.
 
     Raises:
         ModelError: arrays of unlike shapes.
@@ -293,8 +278,7 @@ class SampleEquations(Equations[AnyColumns]):
         position, velocity = self._samples[:2]
         self._kinds = MotionKinds([(position, velocity)]) if kinds else None
         self.speed_rms = np.sqrt(np.einsum("ij,ij->j", velocity, velocity) / size)
-        self.travel = np.ptp(position, axis=0)
-        self.reverses = _both_ways(*_ends([velocity]), self.speed_rms)
+        self.motion = [self._samples[:3]]
 
     def blocks(self, columns: AnyColumns) -> Iterator[EquationBlock]:
         """All equations, in flat memory; their times are their numbers."""

@@ -18,11 +18,19 @@ from dynid_ros.information.criteria import Condition
 from dynid_ros.information.motion_quality import MotionQuality
 from dynid_ros.information.steady_state import FlexibleJoints
 from dynid_ros.information.torque_information import TorqueInformation
-from dynid_ros.jobs.experiments import FLEXIBLE, KINDS, flexible_motion, make_experiment, recorded_information
+from dynid_ros.jobs.experiments import (
+    FLEXIBLE,
+    KINDS,
+    flexible_motion,
+    make_experiment,
+    recorded_information,
+    with_friction,
+)
 from dynid_ros.jobs.inputs import checked
 from dynid_ros.jobs.judging import judge
 from dynid_ros.jobs.progress import progress, search_progress
 from dynid_ros.model import RobotModel
+from dynid_ros.model.friction import JointFriction
 from dynid_ros.recording import Recording
 from dynid_ros.recording.checks.finding import Finding
 from dynid_ros.report.motion import DesignedMotion, write_design_report
@@ -88,6 +96,7 @@ def excite(
     recorded: Sequence[Recording] = (),
     joints: FlexibleJoints | None = None,
     held: NDArray | None = None,
+    friction: JointFriction | None = None,
     **settings: Any,
 ) -> ExciteJob:
     """Plan a motion and write trajectory.yaml, trajectory.csv, plan.yaml and report.html into `output`.
@@ -102,6 +111,7 @@ def excite(
         recorded: what the motion is to add to.
         joints: of a flexible motion: what is known of them.
         held: of a flexible motion: (n,) positions of joints that brakes hold, NaN for the others; None: all move.
+        friction: of a Fourier motion: terms of all joints, which a second part shows; None: there is none.
         settings: of the experiment, see `make_experiment`; of a flexible motion those of a Fourier motion.
 
     Raises:
@@ -124,7 +134,11 @@ def excite(
             raise TrajectoryError(f"only a fourier motion adds to what is recorded, not {kind}")
         known = recorded_information(source, recorded)
         experiment = make_experiment(kind, robot, limits, workspace, target, known=known, **settings)
+    if friction is not None and kind != "fourier":
+        raise TrajectoryError(f"friction is shown after a fourier motion, not {kind}")
     plan = _planned(experiment)
+    if friction is not None:
+        plan = with_friction(plan, experiment, robot, friction, **settings)
     if kind == FLEXIBLE:
         target, quality, not_judged = FLEXIBLE, None, "quality is that of rigid arms; see the condition number above"
     else:

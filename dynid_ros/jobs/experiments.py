@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 
 from dynid_ros.collision import Bodies, read_obstacles
 from dynid_ros.errors import CollisionError, TrajectoryError
-from dynid_ros.excitation import Experiment, FourierExcitation, StaticRotation
+from dynid_ros.excitation import Experiment, FourierExcitation, Plan, StaticRotation
 from dynid_ros.excitation.fourier_excitation import flexible_excitation
-from dynid_ros.excitation.joint_by_joint import STEPS, JointByJoint
+from dynid_ros.excitation.friction_motion import FrictionPlan, show_friction
+from dynid_ros.excitation.joint_by_joint import REVERSALS, STEPS, JointByJoint
 from dynid_ros.excitation.payload_motion import PayloadMotion
 from dynid_ros.excitation.pose_set import PoseSet
 from dynid_ros.identified.flexible_joints import joint_parameters
@@ -24,6 +25,7 @@ from dynid_ros.information.criteria import CRITERIA
 from dynid_ros.information.steady_state import FlexibleJoints, proposed_base_frequency, resonance
 from dynid_ros.information.torque_information import InformationSource
 from dynid_ros.model import RobotModel
+from dynid_ros.model.friction import JointFriction
 from dynid_ros.recording import Recording
 from dynid_ros.recording.uniform_motion import LinkSignals
 from dynid_ros.settings import setting
@@ -293,3 +295,30 @@ def make_experiment(
     if chosen.make is JointByJoint and {"steps", "dwell"} & set(given):
         given.setdefault("motion", STEPS)
     return chosen.make(robot, limits, workspace, **given)
+
+
+NARROW = 0.25
+"""Part of what is free for a joint that shows friction which depends on no angle."""
+
+
+def with_friction(
+    plan: Plan, experiment: Experiment, robot: RobotModel, friction: JointFriction, **settings: Any
+) -> FrictionPlan:
+    """A plan, and after it what shows the terms of friction; see `show_friction`.
+
+    Args:
+        plan: of the experiment.
+        experiment: gives limits and workspace.
+        robot: the arm.
+        friction: terms of all joints.
+        settings: those of the experiment, of which margins and fractions hold.
+
+    Raises:
+        TrajectoryError: a term cannot be shown within the limits.
+    """
+    guards = {name: value for name, value in settings.items() if name in GUARDS and value is not None}
+    amplitude = 1.0 if friction.harmonics or friction.spring else NARROW
+    reversals = JointByJoint(
+        robot, experiment.limits, experiment.workspace, motion=REVERSALS, amplitude=amplitude, **guards
+    )
+    return show_friction(plan, experiment, reversals, friction)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,7 +15,9 @@ from dynid_ros.estimation.least_squares import solve_grouped
 from dynid_ros.estimation.normal_equations import WeightedProblem
 from dynid_ros.identification import GravityIdentification
 from dynid_ros.identification.equations import LinkEquations
+from dynid_ros.identification.links.friction_choice import friction_menus
 from dynid_ros.identification.static_samples import SampleRules, Samples
+from dynid_ros.information.friction_needs import UnseenTerm, sentences, unseen_terms
 from dynid_ros.information.motion_coverage import MotionCoverage
 from dynid_ros.information.motion_quality import MotionQuality
 from dynid_ros.information.torque_information import GRAVITY, LINKS, LOAD, TorqueColumns, checked_noise
@@ -74,6 +77,46 @@ def judge(
     if model == GRAVITY:
         return judgement.dwells(GravityIdentification(robot).extract(*chosen))
     return judgement.motion(chosen)
+
+
+def unseen_friction(
+    robot: RobotModel,
+    source: Sequence[Recording] | Trajectory | Path,
+    friction: JointFriction | Literal["auto"] = "auto",
+) -> list[str]:
+    """Friction terms that a motion cannot show: of those given, or of each that is tried where they are chosen.
+
+    Args:
+        robot: the arm.
+        source: recordings, as the identification of links sees them, or a planned trajectory, or a file of one.
+        friction: of all joints.
+
+    Returns:
+        Sentences, each with the motion that would show the term.
+
+    Raises:
+        TrajectoryError: the file is not a trajectory, or it lacks a joint.
+        RecordingError: a recording lacks a joint.
+        IdentificationError: a recording holds no motion or no torque.
+    """
+    if isinstance(source, Path):
+        source = Trajectory.read(source)
+    if isinstance(source, Trajectory):
+        plan = source.select(robot.joint_names).sample(RATE)
+        stretches: list[Sequence[NDArray]] = [(plan.position, plan.velocity, plan.acceleration)]
+    else:
+        chosen = [recording.select(robot.joint_names) for recording in source]
+        signals = LinkSignals.choose(chosen)
+        stretches = [segment.motion for recording in chosen for segment in signals.segments(recording)]
+    if friction != "auto":
+        return sentences(unseen_terms(robot, FrictionModel(friction, (), robot.parameters), stretches))
+    speeds = np.concatenate([velocity for _, velocity, _ in stretches])
+    menus = friction_menus(robot, np.sqrt(np.mean(speeds**2, axis=0)))
+    found: list[UnseenTerm] = []
+    for step in range(max(len(menu.steps) for menu in menus)):
+        joints = [menu.changed(menu.first, step, -1) if step < len(menu.steps) else menu.first for menu in menus]
+        found += unseen_terms(robot, FrictionModel(joints, (), robot.parameters), stretches)
+    return sentences(found)
 
 
 @dataclass(frozen=True)

@@ -150,7 +150,7 @@ def test_pose_that_is_not_allowed_is_named():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"motion": "jumps"}, "motion is 'jumps'; it must be 'sinusoid' or 'steps'"),
+        ({"motion": "jumps"}, "motion is 'jumps'; it must be one of sinusoid, steps, reversals"),
         ({"joints": ("joint_2", "elbow")}, "joints is .*; it must be among joint_1, joint_2, joint_3"),
         ({"joints": ()}, "joints is .*; it must be among"),
         ({"frequencies": [0.1, 0.0]}, "frequencies is .*; it must be positive"),

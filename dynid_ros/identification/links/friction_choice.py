@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.estimation.cross_validation import FoldGrams
+from dynid_ros.information.friction_needs import own_gravity, unseen_terms
 from dynid_ros.model import RobotModel
-from dynid_ros.model.base_parameters import random_motion
 from dynid_ros.model.friction import FrictionModel, JointFriction
 from dynid_ros.model.inertia import parameter_spread
 from dynid_ros.model.link_columns import LinkColumns
@@ -29,10 +29,6 @@ SATURATIONS = (2.0,)
 """Saturation velocities, in the same unit."""
 SWITCHES = ("rotor_inertia", "load")
 SPRINGS = (False, True)
-LEAST_TURNS = 0.95
-"""Turns of a joint below which harmonics look like a line within its travel, and like nothing known beyond it."""
-PARALLEL = 1e-6
-"""Difference of a cosine from one up to which an axis is parallel to gravity."""
 WEIGHTS = (1.0, 10.0, 100.0, 1000.0, 10000.0)
 WORTH = 0.03
 """Gain in the logarithm of one joint's squared error below which another model is not worth having."""
@@ -127,44 +123,25 @@ def friction_menus(robot: RobotModel, speed: NDArray) -> list[FrictionMenu]:
     ]
 
 
-def refuse_unseen(robot: RobotModel, friction: FrictionModel, travel: NDArray, reverses: NDArray, source: str) -> None:
-    """Refuse terms that a motion cannot show, whatever is fitted.
+def refuse_unseen(
+    robot: RobotModel, friction: FrictionModel, stretches: Sequence[Sequence[NDArray]], source: str
+) -> None:
+    """Refuse terms that a motion cannot show, whatever is fitted; see `unseen_terms`.
+
+    Plain viscous friction is not refused: a fit names it as undetermined.
 
     Args:
         robot: the arm.
         friction: that is asked for.
-        travel: (n,) rad or m.
-        reverses: (n,) bool.
+        stretches: positions, velocities and accelerations (N, n) of consecutive samples.
         source: of the motion, for the message.
 
     Raises:
         IdentificationError: names joint, term and the motion that would show it.
     """
-    for name, joint, way, both in zip(robot.joint_names, friction.of(robot.n_joints), travel, reverses, strict=True):
-        if joint.harmonics and way < LEAST_TURNS * 2 * np.pi:
-            raise IdentificationError(
-                f"{source}: friction of {name}: harmonics of its angle need a whole turn, and it goes over {way:.3g} "
-                "of 6.28 rad; record a motion over the whole turn, or leave them out (spring is what less shows)"
-            )
-        if joint.sliding_length and way > 0 and not both:
-            raise IdentificationError(
-                f"{source}: friction of {name}: a sliding length shows where the joint reverses, and it never does; "
-                "record slow reversals of it, or leave sliding_length out"
-            )
-
-
-def own_gravity(robot: RobotModel) -> NDArray:
-    """(n,) whether gravity loads a joint as a function of its own angle alone, as the second joint of most arms.
-
-    Then a spring or a first harmonic of that angle is what a mass moment of its link is, and torques cannot
-    distinguish them.
-    """
-    q = random_motion(robot, n_samples=20)[0]
-    down = robot.gravity / max(np.linalg.norm(robot.gravity), np.finfo(float).tiny)
-    parallel = np.all(np.abs(robot.joint_axes(q) @ down) > 1 - PARALLEL, axis=0)
-    # Joints before it that only slide, or turn about gravity, do not turn gravity in its frame.
-    level = np.cumprod(np.append(True, (parallel | robot.chain.prismatic)[:-1])).astype(bool)
-    return level & ~parallel & ~robot.chain.prismatic
+    for unseen in unseen_terms(robot, friction, stretches):
+        if unseen.term != "viscous":
+            raise IdentificationError(f"{source}: {unseen}")
 
 
 def choose_friction(

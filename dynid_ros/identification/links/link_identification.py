@@ -175,7 +175,7 @@ class LinkIdentification:
         given = self.friction
         if isinstance(given, JointFriction):
             given = FrictionModel(given, pairs, robot.parameters)
-        refuse_unseen(robot, given, equations.travel, equations.reverses, ", ".join(sources))
+        refuse_unseen(robot, given, equations.motion, ", ".join(sources))
         return LinkColumns.of(robot, given), []
 
     def _identify(

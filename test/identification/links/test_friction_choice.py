@@ -14,8 +14,8 @@ from dynid_ros.identification.links.friction_choice import (
     FrictionMenu,
     choose_friction,
     friction_menus,
-    own_gravity,
 )
+from dynid_ros.information.friction_needs import own_gravity
 from dynid_ros.model import RobotModel
 from dynid_ros.model.friction import JointFriction
 from dynid_ros.model.link_columns import LinkColumns

@@ -1,0 +1,88 @@
+"""A motion and after it what friction needs: told before, shown after, within all limits."""
+
+import numpy as np
+import pytest
+from mujoco_room import DEMO_ARM, check_demo_arm
+
+from dynid_ros.errors import IdentificationError, TrajectoryError
+from dynid_ros.excitation.given_motion import GivenMotion
+from dynid_ros.identification.links.friction_choice import refuse_unseen
+from dynid_ros.jobs.experiments import with_friction
+from dynid_ros.jobs.judging import unseen_friction
+from dynid_ros.model import RobotModel
+from dynid_ros.model.friction import FrictionModel, friction_terms
+from dynid_ros.trajectories import MotionLimits, Trajectory, Workspace, check_limits
+from dynid_ros.trajectories.trajectory import move
+
+DEMO = RobotModel.from_urdf(DEMO_ARM)
+TERMS = "coulomb,viscous,offset,rotor_inertia,load,sliding_length=0.001,stribeck_velocity=0.1"
+LIMITS = MotionLimits.of(DEMO, 4.0)
+MARGIN = np.full(6, 0.05)
+
+
+@pytest.fixture(scope="module")
+def first(tmp_path_factory):
+    """A motion one way only, as an experiment plans it."""
+    path = tmp_path_factory.mktemp("plan") / "trajectory.yaml"
+    start = np.array([-0.5, -0.6, 0.6, -0.4, -0.3, -0.5])
+    move(DEMO.joint_names, start, start + 0.5, 4.0).sample(50.0).save(path)
+    experiment = GivenMotion(DEMO, LIMITS, Workspace(DEMO, 0.1, 0.05), path=path)
+    return path, experiment, experiment.plan()
+
+
+@pytest.fixture(scope="module")
+def shown(first):
+    _, experiment, plan = first
+    return with_friction(plan, experiment, DEMO, friction_terms(TERMS))
+
+
+def samples(trajectory: Trajectory):
+    motion = trajectory.sample(100.0)
+    return [(motion.position, motion.velocity, motion.acceleration)]
+
+
+def test_a_plan_without_reversals_is_told_so_and_the_one_offered_is_accepted(first, shown):
+    path, *_ = first
+    terms = friction_terms(TERMS)
+    told = unseen_friction(DEMO, path, terms)
+    assert any("a sliding length shows where the joint reverses, and it never does" in line for line in told)
+    assert unseen_friction(DEMO, shown.trajectory, terms) == []
+    model = FrictionModel(terms, (), DEMO.parameters)
+    with pytest.raises(IdentificationError, match=r"plan: friction of joint_1: .*record"):
+        refuse_unseen(DEMO, model, samples(Trajectory.read(path)), "plan")
+    refuse_unseen(DEMO, model, samples(shown.trajectory), "plan")
+    assert "sliding length" in " ".join(unseen_friction(DEMO, path))  # what is chosen by itself
+
+
+def test_it_keeps_to_limits_and_room_as_mujoco_sees_it(shown):
+    check_limits(shown.trajectory, LIMITS.scaled(1.0, 0.8))
+    position, velocity, _ = shown.trajectory.at(np.arange(shown.start, shown.duration, 0.02))
+    check_demo_arm(position, margin=0.0, floor=0.1)
+    assert np.all(np.abs(velocity) <= 0.5 * DEMO.limits.velocity + 1e-9)
+    for swing in shown.reversals.moves:
+        joint = DEMO.joint_names.index(swing.joint)
+        _, swung, _ = shown.trajectory.at(shown.start + np.linspace(swing.start, swing.end, 4000))
+        assert np.abs(swung[:, joint]).max() > 0.25 * DEMO.limits.velocity[joint]
+    rests = [rest for rest in shown.reversals.dwells if rest.joint == "joint_1"]
+    assert len(rests) == 6
+    assert [rest.direction for rest in rests] == [1, -1] * 3
+    for rest in rests:
+        _, velocity, _ = shown.trajectory.at(shown.start + np.array([rest.start, rest.end]) + [1e-6, -1e-6])
+        np.testing.assert_allclose(velocity, 0.0, atol=1e-9)
+
+
+def test_words_and_plain_data(shown):
+    assert "friction, joint by joint" in shown.summary()
+    assert "there and back, slowly to fast" in shown.summary()
+    document = shown.as_dict()
+    assert document["format"] == "dynid-sequence/1"
+    assert [part["format"] for part in document["parts"]] == ["dynid-given-motion/1", "dynid-joint-by-joint/1"]
+    assert document["starts"][1] == pytest.approx(shown.start, abs=1e-4)
+
+
+def test_what_no_motion_within_the_limits_shows(first):
+    _, experiment, plan = first
+    with pytest.raises(
+        TrajectoryError, match=r"no motion within limits.*joint_2.*: harmonics of its angle need a whole"
+    ):
+        with_friction(plan, experiment, DEMO, friction_terms("coulomb,viscous,harmonic=1"))
