@@ -46,8 +46,8 @@ def _check(options: argparse.Namespace) -> Answer:
             raise TrajectoryError(f"--motion {options.motion} is a planned motion; give it or recordings")
         with progress(1) as step:
             step("judging the motion")
-            text, document = _judged(robot, options.motion, options.friction)
-        return Answer(text, {"motion": document}, code=0 if document.get("enough", False) else 1)
+            text, motion = _judged(robot, options.motion, options.friction)
+        return Answer(text, {"motion": motion}, code=0 if motion["enough"] else 1)
     if not options.recording:
         raise RecordingError("nothing to check; give --recording, or a planned motion by --motion TRAJECTORY")
     recordings = read_recordings(options, robot, options.recording)

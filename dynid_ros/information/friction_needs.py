@@ -193,7 +193,7 @@ def _columns(
     return {
         part: np.concatenate(
             [
-                part.value(*stretch, direction, torque)
+                part.value(stretch[0], stretch[1], stretch[2], direction, torque)
                 for stretch, direction, torque in zip(motion, directions, load, strict=True)
             ]
         )
