@@ -23,6 +23,32 @@ def random_urdf(rng: np.random.Generator, n_joints: int, prismatic_share: float 
     return f'<robot name="random">{"".join(parts)}</robot>'
 
 
+def random_tree_urdf(rng: np.random.Generator, n_links: int, mimic_share: float = 0.4) -> str:
+    """A tree below `base`; its moving joints are joint_1 … joint_n, of which some mimic an earlier one."""
+    parts, links, leading = [_link("base", rng)], ["base"], []
+    for i in range(1, n_links + 1):
+        if rng.random() < 0.3:
+            parts += [
+                _joint(f"to_mount_{i}", "fixed", str(rng.choice(links)), f"mount_{i}", rng),
+                _link(f"mount_{i}", rng),
+            ]
+            links.append(f"mount_{i}")
+        mimics = leading and rng.random() < mimic_share
+        # Pinocchio has no mimic of a continuous joint.
+        kind = "prismatic" if rng.random() < 0.3 else "revolute"
+        mimic = ""
+        if mimics:
+            ratio, offset = float(rng.normal()), float(rng.normal())
+            mimic = f'<mimic joint="{rng.choice(leading)}" multiplier="{ratio!r}" offset="{offset!r}"/>'
+        else:
+            leading.append(f"joint_{i}")
+        # Now at the last link, now anywhere: long branches and bushes.
+        parent = links[-1] if rng.random() < 0.5 else str(rng.choice(links))
+        parts += [_joint(f"joint_{i}", kind, parent, f"link_{i}", rng, mimic), _link(f"link_{i}", rng)]
+        links.append(f"link_{i}")
+    return f'<robot name="random_tree">{"".join(parts)}</robot>'
+
+
 def _link(name: str, rng: np.random.Generator) -> str:
     if rng.random() < 0.1:
         return f'<link name="{name}"/>'
@@ -37,12 +63,12 @@ def _link(name: str, rng: np.random.Generator) -> str:
     return f'<link name="{name}"><inertial>{_origin(rng)}{mass}<inertia {entries}/></inertial></link>'
 
 
-def _joint(name: str, kind: str, parent: str, child: str, rng: np.random.Generator) -> str:
+def _joint(name: str, kind: str, parent: str, child: str, rng: np.random.Generator, mimic: str = "") -> str:
     # Axes along and against x, y, z are the ones of real arms; the others are not of unit length.
     axis = rng.normal(size=3) if rng.random() < 0.5 else np.roll([rng.choice([-1.0, 1.0]), 0.0, 0.0], rng.integers(3))
     return (
         f'<joint name="{name}" type="{kind}"><parent link="{parent}"/><child link="{child}"/>{_origin(rng)}'
-        f'<axis xyz="{_numbers(axis)}"/><limit lower="-2" upper="2" velocity="3" effort="40"/></joint>'
+        f'<axis xyz="{_numbers(axis)}"/><limit lower="-2" upper="2" velocity="3" effort="40"/>{mimic}</joint>'
     )
 
 

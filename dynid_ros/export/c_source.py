@@ -76,13 +76,12 @@ def _gravity(arm: ExportedArm, prefix: str) -> str:
     lines = Lines()
     # What a load at the tip adds to the moments: its mass and mass moments, seen from the last link.
     about_link = transformed(np.eye(PARAMETERS_PER_LINK), robot.tip_offset).T
-    carried = np.round(gravity.projection[:, -PARAMETERS_PER_LINK:] @ about_link, DIRECTION_DECIMALS)[:, :STATIC]
+    carried = np.round(gravity.projection[:, robot.tip_columns] @ about_link, DIRECTION_DECIMALS)[:, :STATIC]
     moments = [
         lines.sum(f"n{k}", Term(float(own)), *(Term(float(c)).times(part) for c, part in zip(row, _LOAD, strict=False)))
         for k, (own, row) in enumerate(zip(arm.moments, carried, strict=True))
     ]
-    owns = [moments[gravity.columns(i)] for i in range(robot.n_joints)]
-    torques = gravity_lines(lines, robot.chain, robot.gravity, owns)
+    torques = gravity_lines(lines, robot.chain, robot.gravity, gravity.by_link(moments, Term(0.0)))
     results = [text(torque) for torque in torques]
     for i, terms in arm.own_angle_terms.items():
         results[i] += "".join(f" + {value!r} * {part.text(i)}" for part, value in terms.items())
@@ -158,6 +157,8 @@ def _function(head_of_it: str, lines: Sequence[str], results: Sequence[str], bef
         before: statements that come first, and make up an array `loads`; none: l0 to l9 are a load's parameters.
     """
     read = {(letter, int(number)) for letter, number in _INPUT.findall(" ".join([*lines, *results]))}
+    made = {line.split(" = ")[0] for line in lines}
+    read = {(letter, i) for letter, i in read if f"{letter}{i}" not in made}
     read |= {("q", i) for letter, i in read if letter in "cs"}
     arrays = {**_MOTION, "l": "loads" if before else "p"}
     body = list(before)

@@ -175,8 +175,8 @@ class BaseParameters:
 
 
 def parameter_names(robot: RobotModel, friction: FrictionModel | None = None) -> tuple[str, ...]:
-    """Names of the parameters of an arm, m1 ... Izz1, m2 ... (joints counted from 1), then those of its friction."""
-    links = [f"{name}{i}" for i in range(1, robot.n_joints + 1) for name in LINK_PARAMETERS]
+    """Names of the parameters of an arm, m1 ... Izz1, m2 ... (links counted from 1), then those of its friction."""
+    links = [f"{name}{i}" for i in range(1, robot.n_links + 1) for name in LINK_PARAMETERS]
     return (*links, *(friction.names(robot) if friction else ()))
 
 

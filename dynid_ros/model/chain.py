@@ -1,4 +1,4 @@
-"""A serial chain: joints, fixed transforms between them, limits; from a Denavit-Hartenberg table; its frames."""
+"""A kinematic chain, serial or branched: its joints and links, from a Denavit-Hartenberg table, and its frames."""
 
 from __future__ import annotations
 
@@ -39,22 +39,33 @@ class JointLimits:
 
 @dataclass(frozen=True, eq=False)
 class Chain:
-    """Geometry of a serial arm of n joints; each turns about or slides along z of its joint frame.
+    """Geometry of an open chain of n joints that move m links; it may have branches, and joints that mimic others.
 
-    The pose of link frame i in link frame i-1 (the base for the first joint) is `placements[i] Z(q_i) link_offsets[i]`,
-    Z being the rotation about z or the shift along z. The joint frame i is the one that `Z(q_i)` leads to.
+    Link i hangs on link p = `parents[i]`, or on the base. It turns about or slides along z of its joint frame by a
+    position s_i = `ratios[i]` q_j + `offsets[i]` of its own, j = `drivers[i]` being the joint that it follows. Its pose
+    in link frame p is `placements[i] Z(s_i) link_offsets[i]`, Z being the rotation about z or the shift along z. The
+    joint frame i is the one that `Z(s_i)` leads to. In a serial arm p is i - 1, and s is q unless joints mimic others.
 
     Attributes:
         name: name of the robot.
         base: name of the link that the chain starts from.
-        tip: name of the link that the chain ends at.
-        joint_names: from base to tip.
-        link_names: the link that each joint moves.
+        tip: name of the link that the chain ends at; of several links with commas between, the first is the tip that
+            `tip_link` and `tip_offset` are of.
+        joint_names: of the independent joints, from base to tip, branch by branch.
+        link_names: the links that joints move; a link comes after the one that it hangs on.
         prismatic: (n,) bool.
-        placements: (n, 4, 4) transforms.
-        link_offsets: (n, 4, 4) transforms.
+        placements: (m, 4, 4) transforms.
+        link_offsets: (m, 4, 4) transforms.
         tip_offset: (4, 4) pose of the tip link in the frame of the last link that moves.
         limits: limits of the joints.
+        parents: (m,) the link that each link hangs on, -1: the base.
+        mover_names: names of the joints that move the links, those that mimic others among them.
+        drivers: (m,) the independent joint that moves each link.
+        ratios: (m,) rad or m of a link's own position per rad or m of its driver.
+        offsets: (m,) rad or m.
+        slides: (m,) bool, whether a link's own position is a shift.
+        tip_link: the last link that moves before the tip.
+        held: positions, rad or m, of joints that are held there; what they move is part of the link before.
     """
 
     name: str
@@ -67,22 +78,85 @@ class Chain:
     link_offsets: np.ndarray
     tip_offset: np.ndarray
     limits: JointLimits
+    parents: np.ndarray
+    mover_names: tuple[str, ...]
+    drivers: np.ndarray
+    ratios: np.ndarray
+    offsets: np.ndarray
+    slides: np.ndarray
+    tip_link: int
+    held: Mapping[str, float]
 
     @property
     def n_joints(self) -> int:
         """Number of joints, n."""
         return len(self.joint_names)
 
+    @property
+    def n_links(self) -> int:
+        """Number of links that move, m."""
+        return len(self.link_names)
+
+    @cached_property
+    def tips(self) -> tuple[str, ...]:
+        """Names of the links that the chain ends at."""
+        return tuple(self.tip.split(",")) if self.has_branches else (self.tip,)
+
+    @cached_property
+    def has_branches(self) -> bool:
+        """Whether some link hangs on another one than that before it."""
+        return bool(np.any(self.parents != np.arange(self.n_links) - 1))
+
+    @cached_property
+    def has_mimics(self) -> bool:
+        """Whether a link's own position is not that of a joint of its own."""
+        return self.n_links > self.n_joints
+
+    @cached_property
+    def own_links(self) -> np.ndarray:
+        """(n,) the link that each independent joint itself moves."""
+        return np.array([self.mover_names.index(name) for name in self.joint_names])
+
+    @cached_property
+    def moves(self) -> np.ndarray:
+        """(m, m) bool, whether link i is link l or one that it hangs on: what moves i moves l."""
+        moves = np.eye(self.n_links, dtype=bool)
+        for link, parent in enumerate(self.parents):
+            if parent >= 0:
+                moves[:, link] |= moves[:, parent]
+        return moves
+
     @cached_property
     def transforms(self) -> np.ndarray:
-        """(n, 4, 4) pose of each joint frame at q = 0 in the joint frame before it."""
+        """(m, 4, 4) pose of each joint frame, the link's own position being 0, in the joint frame of its parent."""
         transforms = self.placements.copy()
-        transforms[1:] = self.link_offsets[:-1] @ self.placements[1:]
+        below = self.parents >= 0
+        transforms[below] = self.link_offsets[self.parents[below]] @ self.placements[below]
         return transforms
+
+    def path(self, link: int) -> list[int]:
+        """The links from the base to one of them."""
+        return np.flatnonzero(self.moves[:, link]).tolist()
+
+    def of_links(self, q: np.ndarray, *rates: np.ndarray) -> list[np.ndarray]:
+        """The links' own positions (N, m) and their derivatives, given those of the joints, each (N, n)."""
+        if not self.has_mimics:
+            return [q, *rates]
+        positions, *moved = (array[:, self.drivers] * self.ratios for array in (q, *rates))
+        return [positions + self.offsets, *moved]
+
+    def of_joints(self, torques: np.ndarray) -> np.ndarray:
+        """Torques (n, ...) of the independent joints, given what the links' own motions (m, ...) would take."""
+        if not self.has_mimics:
+            return torques
+        joints = np.zeros((self.n_joints, *torques.shape[1:]))
+        for torque, driver, ratio in zip(torques, self.drivers, self.ratios, strict=True):
+            joints[driver] += ratio * torque
+        return joints
 
     @cached_property
     def sha256(self) -> str:
-        """Hash of joint names, types, axes and placements.
+        """Hash of joint names, types, axes and placements, and of branches and mimics where there are some.
 
         Lengths and direction cosines are rounded to 1e-9, so that the last bit of a sine does not change the hash from
         one machine to another.
@@ -90,8 +164,12 @@ class Chain:
         digest = hashlib.sha256()
         for name, prismatic in zip(self.joint_names, self.prismatic, strict=True):
             digest.update(f"{name}\0{'prismatic' if prismatic else 'revolute'}\0".encode())
-        for transforms in (self.placements, self.link_offsets):
-            digest.update((np.round(transforms, 9) + 0.0).astype("<f8").tobytes())
+        numbers = [self.placements, self.link_offsets]
+        if self.has_branches or self.has_mimics:
+            digest.update("\0".join(self.mover_names).encode())
+            numbers += [self.parents, self.drivers, self.ratios, self.offsets, self.slides.astype(float)]
+        for values in numbers:
+            digest.update((np.round(values, 9) + 0.0).astype("<f8").tobytes())
         return digest.hexdigest()
 
 
@@ -122,17 +200,29 @@ def dh_chain(rows: Sequence[Mapping[str, float | str]], name: str) -> Chain:
         link_offsets[i, 1:3, 1:3] = _rotation(alpha)
         link_offsets[i, 0, 3] = a
     links = tuple(f"link_{i}" for i in range(1, n + 1))
+    joints, prismatic = (
+        tuple(f"joint_{i}" for i in range(1, n + 1)),
+        np.array([row["type"] == TYPES[1] for row in rows]),
+    )
     return Chain(
         name=name,
         base="base",
         tip=links[-1],
-        joint_names=tuple(f"joint_{i}" for i in range(1, n + 1)),
+        joint_names=joints,
         link_names=links,
-        prismatic=np.array([row["type"] == "prismatic" for row in rows]),
+        prismatic=prismatic,
         placements=placements,
         link_offsets=link_offsets,
         tip_offset=np.eye(4),
         limits=JointLimits.unlimited(n),
+        parents=np.arange(n) - 1,
+        mover_names=joints,
+        drivers=np.arange(n),
+        ratios=np.ones(n),
+        offsets=np.zeros(n),
+        slides=prismatic,
+        tip_link=n - 1,
+        held={},
     )
 
 
@@ -163,23 +253,24 @@ def _rotation(angle: float) -> np.ndarray:
 
 
 def joint_frames(chain: Chain, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Joint frames in the base frame: rotations (n, 3, 3, N) and origins (n, 3, N), at positions q (N, n).
+    """Joint frames in the base frame: rotations (m, 3, 3, N) and origins (m, 3, N), at positions q (N, n).
 
     The samples come last, so that numpy's inner loops run over them. The columns of a rotation are the axes of the
-    frame; its z is the axis of the joint.
+    frame; its z is the axis that the link moves about or along.
     """
-    n_samples, n = q.shape
-    rotations = np.empty((n, 3, 3, n_samples))
-    origins = np.empty((n, 3, n_samples))
-    rotation = np.repeat(np.eye(3)[:, :, None], n_samples, axis=2)
-    origin = np.zeros((3, n_samples))
-    for i, transform in enumerate(chain.transforms):
+    (own,) = chain.of_links(q)
+    n_samples, m = own.shape
+    rotations = np.empty((m, 3, 3, n_samples))
+    origins = np.empty((m, 3, n_samples))
+    base = np.repeat(np.eye(3)[:, :, None], n_samples, axis=2), np.zeros((3, n_samples))
+    for i, (transform, parent) in enumerate(zip(chain.transforms, chain.parents, strict=True)):
+        rotation, origin = (rotations[parent], origins[parent]) if parent >= 0 else base
         origin = origin + transform[:3, 3] @ rotation
         rotation = transform[:3, :3].T @ rotation
-        if chain.prismatic[i]:
-            origin += rotation[:, 2] * q[:, i]
+        if chain.slides[i]:
+            origin += rotation[:, 2] * own[:, i]
         else:
-            cos, sin = np.cos(q[:, i]), np.sin(q[:, i])
+            cos, sin = np.cos(own[:, i]), np.sin(own[:, i])
             x, y = rotation[:, 0], rotation[:, 1]
             rotation[:, 0], rotation[:, 1] = x * cos + y * sin, y * cos - x * sin
         rotations[i], origins[i] = rotation, origin
@@ -187,17 +278,17 @@ def joint_frames(chain: Chain, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def joint_axes(chain: Chain, q: np.ndarray) -> np.ndarray:
-    """Unit axes (N, n, 3) of the joints in the base frame, at positions q (N, n)."""
+    """Unit axes (N, n, 3) of the independent joints in the base frame, at positions q (N, n)."""
     axes = np.empty((*q.shape, 3))
     for block in blocks(len(q)):
         rotations, _ = joint_frames(chain, q[block])
-        axes[block] = rotations[:, :, 2].transpose(2, 0, 1)
+        axes[block] = rotations[chain.own_links, :, 2].transpose(2, 0, 1)
     return axes
 
 
 def link_poses(chain: Chain, q: np.ndarray) -> np.ndarray:
-    """Poses (N, n, 4, 4) of the link frames in the base frame, at positions q (N, n)."""
-    poses = np.zeros((*q.shape, 4, 4))
+    """Poses (N, m, 4, 4) of the link frames in the base frame, at positions q (N, n)."""
+    poses = np.zeros((len(q), chain.n_links, 4, 4))
     poses[..., 3, 3] = 1.0
     for block in blocks(len(q)):
         for i, (rotation, origin) in enumerate(zip(*joint_frames(chain, q[block]), strict=True)):

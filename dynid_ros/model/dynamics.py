@@ -17,47 +17,49 @@ def inverse_dynamics(
     Args:
         chain: the arm.
         gravity: (3,) in the base frame, m/s^2.
-        parameters: (n, 10) about the link frames.
+        parameters: (m, 10) about the link frames.
         motion: positions, velocities and accelerations, each (N, n).
     """
     bodies = np.array([transformed(*pair) for pair in zip(parameters, chain.link_offsets, strict=True)])
     torques = np.empty_like(motion[0])
     for block in blocks(len(torques)):
-        torques[block] = _newton_euler(chain, gravity, bodies, [array[block].T for array in motion]).T
+        torques[block] = _newton_euler(chain, gravity, bodies, [array[block] for array in motion]).T
     return torques
 
 
 def _newton_euler(chain: Chain, gravity: np.ndarray, bodies: np.ndarray, motion: Sequence[np.ndarray]) -> np.ndarray:
-    """Torques (n, N) of bodies (n, 10) about their joint frames, where all vectors (3, N) are; the motion is (n, N)."""
-    q, qd, qdd = motion
+    """Torques (n, N) of bodies (m, 10) about their joint frames, where all vectors (3, N) are; the motion is (N, n)."""
+    q, qd, qdd = (array.T for array in chain.of_links(*motion))
     steps = [_Step(chain, i, position) for i, position in enumerate(q)]
-    forces, moments = [], []
-    omega, alpha = np.zeros((2, 3, q.shape[1]))
     # Gravity enters as an acceleration of the base upwards.
-    acceleration = np.repeat(-gravity[:, None], q.shape[1], axis=1)
-    for i, step in enumerate(steps):
+    up = np.repeat(-gravity[:, None], q.shape[1], axis=1)
+    moved = [(*np.zeros((2, 3, q.shape[1])), up)] * (chain.n_links + 1)  # the last is the base, of index -1
+    forces, moments = [], []
+    for i, (step, parent) in enumerate(zip(steps, chain.parents, strict=True)):
+        omega, alpha, acceleration = moved[parent]
         acceleration = step.inward(acceleration + cross(alpha, step.arm) + cross(omega, cross(omega, step.arm)))
         omega, alpha = step.inward(omega), step.inward(alpha)
         along_z = np.zeros_like(omega)
         along_z[2] = qd[i]
-        if chain.prismatic[i]:
+        if chain.slides[i]:
             acceleration += 2.0 * cross(omega, along_z)
             acceleration[2] += qdd[i]
         else:
             alpha += cross(omega, along_z)
             alpha[2] += qdd[i]
             omega += along_z
+        moved[i] = omega, alpha, acceleration
         mass, moment, inertia = bodies[i, 0], bodies[i, 1:4, None], inertia_matrix(bodies[i])
         forces.append(mass * acceleration + cross(alpha, moment) + cross(omega, cross(omega, moment)))
         moments.append(cross(moment, acceleration) + inertia @ alpha + cross(omega, inertia @ omega))
     torques = np.empty_like(q)
-    force, moment = np.zeros((2, 3, q.shape[1]))
     for i in reversed(range(len(q))):
-        force, moment = forces[i] + force, moments[i] + moment
-        torques[i] = force[2] if chain.prismatic[i] else moment[2]
-        force, moment = steps[i].outward(force), steps[i].outward(moment)
-        moment += cross(steps[i].arm, force)
-    return torques
+        torques[i] = forces[i][2] if chain.slides[i] else moments[i][2]
+        if (parent := chain.parents[i]) >= 0:
+            force, moment = steps[i].outward(forces[i]), steps[i].outward(moments[i])
+            forces[parent] += force
+            moments[parent] += moment + cross(steps[i].arm, force)
+    return chain.of_joints(torques)
 
 
 class _Step:
@@ -66,7 +68,7 @@ class _Step:
     def __init__(self, chain: Chain, i: int, position: np.ndarray):
         transform = chain.transforms[i]
         self.rotation = transform[:3, :3]
-        slide = position if chain.prismatic[i] else np.zeros_like(position)
+        slide = position if chain.slides[i] else np.zeros_like(position)
         angle = position - slide
         self.arm = transform[:3, 3:] + self.rotation[:, 2:] * slide
         self.cos, self.sin = np.cos(angle), np.sin(angle)

@@ -12,6 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dynid_ros.model.chain import Chain
+
 DIRECTION_DECIMALS = 15  # a cosine of 90 degrees is 6e-17 in floating point: rounded, it is the zero that it should be
 
 
@@ -90,8 +92,32 @@ def compiled(source: str, name: str, array: Callable = np.array) -> Callable:
     return namespace[name]
 
 
+def link_numbers(lines: Lines, chain: Chain) -> list[int]:
+    """What q, v, a, s and c of each link are numbered by: its joint, if it is no mimic's; else lines are added first.
+
+    These make up position, velocity, acceleration, sine and cosine of a joint that mimics another.
+    """
+    numbers = chain.drivers.tolist()
+    for link in sorted(set(range(chain.n_links)) - set(chain.own_links.tolist())):
+        driver, numbers[link] = numbers[link], chain.n_joints + link
+        for letter, offset in (("q", float(chain.offsets[link])), ("v", 0.0), ("a", 0.0)):
+            followed = Term(float(chain.ratios[link]), (f"{letter}{driver}",))
+            lines.append(f"{letter}{numbers[link]} = {text(followed, *[Term(offset)] * (offset != 0.0))}")
+        lines += [
+            f"{letter}{numbers[link]} = {name}( q{numbers[link]} )" for letter, name in (("s", "sin"), ("c", "cos"))
+        ]
+    return numbers
+
+
 def function_text(
-    name: str, arguments: Mapping[str, str], lines: Lines, results: Sequence[Term], n: int, *, given: str = ".tolist()"
+    name: str,
+    arguments: Mapping[str, str],
+    lines: Lines,
+    results: Sequence[Term],
+    n: int,
+    *,
+    given: str = ".tolist()",
+    sizes: Mapping[str, int] | None = None,
 ) -> str:
     """The text of a function that returns an array of `results`, without the lines that none of them needs.
 
@@ -102,11 +128,16 @@ def function_text(
         results: what is returned, flat.
         n: number of joints.
         given: what makes the arguments lists; none if they are.
+        sizes: of arguments that are not (n,), by letter.
     """
+    sizes = sizes or {}
     values = ", ".join(text(result) for result in results)
     kept, needed = lines.needed(results)
     body = [
-        *("".join(f"{letter}{i}, " for i in range(n)) + f"= {array}{given}" for letter, array in arguments.items()),
+        *(
+            "".join(f"{letter}{i}, " for i in range(sizes.get(letter, n))) + f"= {array}{given}"
+            for letter, array in arguments.items()
+        ),
         *(f"s{i} = sin(q{i})" for i in range(n) if f"s{i}" in needed),
         *(f"c{i} = cos(q{i})" for i in range(n) if f"c{i}" in needed),
         *kept,

@@ -220,7 +220,7 @@ class LinkColumns:
         largest = mass * np.repeat([1.0, reach, reach**2], [1, 3, 6])
         least = np.zeros(len(names))
         least[: self.robot.parameters.size] = np.tile(
-            np.sqrt(sum(map(len, parts))) / np.maximum(largest, np.finfo(float).tiny), self.robot.n_joints
+            np.sqrt(sum(map(len, parts))) / np.maximum(largest, np.finfo(float).tiny), self.robot.n_links
         )
         return BaseParameters(factor, names, least=least)
 

@@ -1,7 +1,7 @@
-"""Chains from URDF: which links belong to the arm, where its joints are and what hangs on each."""
+"""Chains from URDF, serial or branched: which links belong to the arm, where its joints are, what hangs on each."""
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,8 +10,10 @@ from dynid_ros.errors import ModelError
 from dynid_ros.model.chain import Chain, JointLimits
 from dynid_ros.model.inertia import transformed
 from dynid_ros.model.urdf import (
+    LARGEST,
     Joint,
     Link,
+    Mimic,
     Urdf,
     axis_rotation,
     displacement,
@@ -21,6 +23,8 @@ from dynid_ros.model.urdf import (
 )
 
 MOVING = ("revolute", "continuous", "prismatic")
+ALL = "all"
+"""Instead of tips: every leaf."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,44 +78,79 @@ class LinkTree:
         if looped:
             raise self._error(f"links {_quoted(sorted(looped))} form a closed loop; only open chains can be modelled")
 
-    def chain(self, tip: str | None, base: str | None) -> Chain:
-        """Chain from link `base` (None: the root) to link `tip` (None: the only leaf).
+    def chain(
+        self, tip: str | Sequence[str] | None, base: str | None, held: Mapping[str, float] | None = None
+    ) -> Chain:
+        """Chain from link `base` to one tip or to several.
+
+        Args:
+            tip: last link, or several: as a sequence, or with commas between, or "all": every leaf. None: the only one.
+            base: first link; None: the root.
+            held: positions, rad or m, of joints that do not move; what mimics them does not, either.
 
         Raises:
-            ModelError: the chain cannot be determined, or is not one of revolute, continuous, prismatic and fixed
-                joints.
+            ModelError: the chain cannot be determined, is not one of revolute, continuous, prismatic and fixed joints,
+                or holds joints that mimic what does not move by itself.
         """
         base = self._root() if base is None else self._known(base, "base")
-        tip = self._leaf(base) if tip is None else self._known(tip, "tip")
-        joints, placements, link_offsets = [], [], []
-        placement = np.eye(4)
-        for joint in self._path(base, tip):
+        held = self._held(held or {})
+        tips = self._tips(tip, base)
+        joints: list[Joint] = []
+        placements, link_offsets, parents = [], [], []
+        # For each link the last one that moves, or the base, and its pose there.
+        reached: dict[str, tuple[int, np.ndarray]] = {base: (-1, np.eye(4))}
+        for joint in (joint for end in tips for joint in self._path(base, end)):
+            if joint.child in reached:
+                continue
+            carrier, placement = reached[joint.parent]
             placement = placement @ pose(joint.origin, self._where(joint))
-            if joint.type == "fixed":
+            if joint.type == "fixed" or self.driver(joint.name) in held:
+                at = displacement(joint, position(joint, held), self._where(joint)) if joint.type != "fixed" else None
+                reached[joint.child] = carrier, placement if at is None else placement @ at
                 continue
             self._check_moving(joint)
             rotation = axis_rotation(joint, self._where(joint))
+            reached[joint.child] = len(joints), np.eye(4)
             joints.append(joint)
+            parents.append(carrier)
             placements.append(placement @ rotation)
             link_offsets.append(rotation.T)
-            placement = np.eye(4)
-        if not joints:
-            raise self._error(f"no moving joint between base link '{base}' and tip link '{tip}'; choose other links")
+        still = [end for end in tips if reached[end][0] < 0]
+        if still and (not joints or tip != ALL):
+            raise self._error(
+                f"no moving joint between base link '{base}' and tip link '{still[0]}'; choose other links"
+            )
+        tips = [end for end in tips if end not in still]
+        own = [joint for joint in joints if joint.mimic is None]
+        names = tuple(joint.name for joint in own)
+        mimics = [joint.mimic or Mimic(joint.name) for joint in joints]
+        for joint, mimic in zip(joints, mimics, strict=True):
+            self._check_mimic(joint, mimic, names)
+        tip_link, tip_offset = reached[tips[0]]
         return Chain(
             name=self.name,
             base=base,
-            tip=tip,
-            joint_names=tuple(joint.name for joint in joints),
+            tip=",".join(tips),
+            joint_names=names,
             link_names=tuple(joint.child for joint in joints),
-            prismatic=np.array([joint.type == "prismatic" for joint in joints]),
+            prismatic=np.array([joint.type == "prismatic" for joint in own]),
             placements=np.array(placements),
             link_offsets=np.array(link_offsets),
-            tip_offset=placement,
-            limits=JointLimits(*np.transpose([joint_limits(joint, self._where(joint)) for joint in joints])),
+            tip_offset=tip_offset,
+            limits=JointLimits(*np.transpose([joint_limits(joint, self._where(joint)) for joint in own])),
+            parents=np.array(parents),
+            mover_names=tuple(joint.name for joint in joints),
+            drivers=np.array([names.index(mimic.joint) for mimic in mimics]),
+            ratios=np.array([mimic.multiplier for mimic in mimics]),
+            offsets=np.array([mimic.offset for mimic in mimics]),
+            slides=np.array([joint.type == "prismatic" for joint in joints]),
+            tip_link=tip_link,
+            held=held,
         )
 
     def parameters(self, chain: Chain, posture: Mapping[str, float]) -> np.ndarray:
-        """Parameters (10 n,) of a chain's links about their frames, with all that they carry; see `carried`."""
+        """Parameters (10 m,) of a chain's links about their frames, with all that they carry; see `carried`."""
+        posture = {**posture, **chain.held}
         carried = (self.carried(link, chain.link_names, posture) for link in chain.link_names)
         return np.concatenate([np.sum([part.parameters for part in parts], axis=0) for parts in carried])
 
@@ -175,11 +214,38 @@ class LinkTree:
             raise self._error(f"several links have no parent: {_quoted(self.roots)}; choose one as base")
         return self.roots[0]
 
-    def _leaf(self, base: str) -> str:
+    def _tips(self, tip: str | Sequence[str] | None, base: str) -> list[str]:
         leaves = [name for name in self._below(base) if not self.child_joints[name]]
-        if len(leaves) > 1:
-            raise self._error(f"several links end a chain: {_quoted(leaves)}; choose one as tip")
-        return leaves[0]
+        if tip is None:
+            if len(leaves) > 1:
+                raise self._error(
+                    f"several links end a chain: {_quoted(leaves)}; choose one as tip, or several with commas between, "
+                    f"or '{ALL}'"
+                )
+            return leaves
+        if isinstance(tip, str):
+            if tip == ALL and tip not in self.links:
+                return leaves
+            tip = [tip] if tip in self.links else [name.strip() for name in tip.split(",")]
+        if not tip:
+            raise self._error("the list of tip links is empty; name some")
+        return [self._known(name, "tip") for name in dict.fromkeys(tip)]
+
+    def _held(self, held: Mapping[str, float]) -> dict[str, float]:
+        """Checked positions of held joints."""
+        for name, at in held.items():
+            joint = self._joints.get(name)
+            if joint is None or joint.type not in MOVING:
+                moving = _quoted(joint.name for joint in self._joints.values() if joint.type in MOVING)
+                what = "is not in the URDF" if joint is None else f"is {joint.type}"
+                raise self._error(f"joint '{name}', which is to be held, {what}; those that move are {moving}")
+            if joint.mimic is not None:
+                raise self._error(
+                    f"joint '{name}', which is to be held, mimics joint '{joint.mimic.joint}'; hold that one"
+                )
+            if not abs(at) <= LARGEST:
+                raise self._error(f"joint '{name}' is to be held at {at}; expected a finite position, rad or m")
+        return dict(held)
 
     def _below(self, link: str) -> Iterator[str]:
         waiting = [link]
@@ -208,9 +274,27 @@ class LinkTree:
         way_out = "choose base and tip so that it is not between them"
         if joint.type not in MOVING:
             raise self._error(f"joint '{joint.name}' is {joint.type}; expected {', '.join(MOVING)} or fixed: {way_out}")
-        if joint.mimic is not None:
+
+    def _check_mimic(self, joint: Joint, mimic: Mimic, moving: Collection[str]) -> None:
+        """Refuse a joint that mimics none of the independent ones that move."""
+        if mimic.joint not in moving:
+            other = self._joints.get(mimic.joint)
+            if other is None:
+                fault = "which is not in the URDF; correct the name"
+            elif other.mimic is not None:
+                fault = f"which itself mimics joint '{other.mimic.joint}'; let both mimic a joint that moves by itself"
+            elif other.type not in MOVING:
+                fault = f"which is {other.type}; let it mimic one that moves"
+            else:
+                fault = (
+                    f"which is not between base and tip; add link '{other.child}' to the tips, or hold joint "
+                    f"'{other.name}' at a position"
+                )
+            raise self._error(f"joint '{joint.name}' mimics joint '{mimic.joint}', {fault}")
+        if not max(abs(mimic.multiplier), abs(mimic.offset)) <= LARGEST:
             raise self._error(
-                f"joint '{joint.name}' mimics joint '{joint.mimic.joint}'; coupled joints cannot be modelled: {way_out}"
+                f"joint '{joint.name}' mimics joint '{mimic.joint}' with multiplier {mimic.multiplier} and offset "
+                f"{mimic.offset}; expected finite numbers"
             )
 
     def _where(self, joint: Joint) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid_ros.model.chain import Chain
-from dynid_ros.model.generated_code import DIRECTION_DECIMALS, Lines, Term, variable
+from dynid_ros.model.generated_code import DIRECTION_DECIMALS, Lines, Term, link_numbers, variable
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK, transformed
 from dynid_ros.model.one_sample_regressor import motion_lines
 from dynid_ros.model.regressor import N_FEATURES, WRENCH
@@ -27,48 +27,48 @@ def inverse_dynamics_lines(
         lines: which are added to.
         chain: the arm.
         gravity: (3,) in the base frame, m/s^2.
-        parameters: (n, 10) about the link frames.
+        parameters: (m, 10) about the link frames.
         load: ten terms, parameters of a load about the frame of the tip link; none: no load.
     """
-    n = chain.n_joints
     bodies = transformed(parameters, chain.link_offsets)
     features = [link[:N_FEATURES] for link in motion_lines(lines, chain, gravity)]
+    numbers = link_numbers(Lines(), chain)
     terms = [[Term(float(x)) for x in body] for body in bodies]
     if load:
-        terms[-1] = _carried_terms(lines, chain, bodies[-1], load)
+        terms[chain.tip_link] = _carried_terms(lines, chain, bodies[chain.tip_link], load)
     wrenches = [_wrench(lines, f"W{i}", *pair) for i, pair in enumerate(zip(terms, features, strict=True))]
-    torques = [Term(0.0)] * n
-    for i in reversed(range(n)):
+    torques: list[list[Term]] = [[] for _ in chain.joint_names]
+    for i in reversed(range(chain.n_links)):
         force, moment = wrenches[i][:3], wrenches[i][3:]
-        torques[i] = force[2] if chain.prismatic[i] else moment[2]
-        if not i:
-            break
+        torques[chain.drivers[i]].append(Term(float(chain.ratios[i])).times(force[2] if chain.slides[i] else moment[2]))
+        if chain.parents[i] < 0:
+            continue
         rotation, arm = chain.transforms[i][:3, :3], [Term(float(x)) for x in chain.transforms[i][:3, 3]]
-        if chain.prismatic[i]:
+        if chain.slides[i]:
             along = np.round(rotation[:, 2], DIRECTION_DECIMALS)
-            slide = variable(f"q{i}")
+            slide = variable(f"q{numbers[i]}")
             arm = [
                 lines.sum(f"A{i}{x}", part, Term(float(c)).times(slide))
                 for x, part, c in zip("xyz", arm, along, strict=True)
             ]
         else:
-            cos, sin = variable(f"c{i}"), variable(f"s{i}")
+            cos, sin = variable(f"c{numbers[i]}"), variable(f"s{numbers[i]}")
             force, moment = (lines.turned(f"{x}{i}", cos, sin, v) for x, v in (("T", force), ("U", moment)))
         force, moment = (lines.rotated(f"{x}{i}", rotation, v) for x, v in (("R", force), ("S", moment)))
-        before = wrenches[i - 1]
-        wrenches[i - 1] = [
+        before = wrenches[chain.parents[i]]
+        wrenches[chain.parents[i]] = [
             *(lines.sum(f"F{i}{x}", before[k], force[k]) for k, x in enumerate("xyz")),
             *(
                 lines.sum(f"M{i}{x}", before[3 + k], moment[k], arm[j].times(force[m]), -arm[m].times(force[j]))
                 for k, x, j, m in ((0, "x", 1, 2), (1, "y", 2, 0), (2, "z", 0, 1))
             ),
         ]
-    return torques
+    return [lines.sum(f"J{i}", *parts) for i, parts in enumerate(torques)]
 
 
 def _carried_terms(lines: Lines, chain: Chain, body: NDArray, load: Sequence[Term]) -> list[Term]:
-    """Ten terms, the parameters of a body (10,) and a load about the joint frame of the last link."""
-    pose = chain.link_offsets[-1] @ chain.tip_offset
+    """Ten terms, the parameters of a body (10,) and a load about the joint frame of the last link before the tip."""
+    pose = chain.link_offsets[chain.tip_link] @ chain.tip_offset
     matrix = np.round(transformed(np.eye(PARAMETERS_PER_LINK), pose).T, DIRECTION_DECIMALS)
     return [
         lines.sum(f"B{k}", Term(float(own)), *(Term(float(c)).times(part) for c, part in zip(row, load, strict=True)))

@@ -12,7 +12,15 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from dynid_ros.model.chain import Chain
-from dynid_ros.model.generated_code import DIRECTION_DECIMALS, Lines, Term, compiled, function_text, variable
+from dynid_ros.model.generated_code import (
+    DIRECTION_DECIMALS,
+    Lines,
+    Term,
+    compiled,
+    function_text,
+    link_numbers,
+    variable,
+)
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK, transformed
 from dynid_ros.model.regressor import N_FEATURES, WRENCH
 from dynid_ros.model.robot import RobotModel
@@ -30,7 +38,7 @@ _Vector = list[Term]
 
 
 def motion_source(chain: Chain, gravity: np.ndarray) -> str:
-    """Text of a function `motion(q, qd, qdd)` of lists of n floats, which returns 24 n numbers.
+    """Text of a function `motion(q, qd, qdd)` of lists of n floats, which returns 24 m numbers.
 
     For each link the 12 features of `regressor.WRENCH` in its joint frame, and the rotation (3, 3) and the origin of
     that frame in the base frame.
@@ -46,18 +54,18 @@ def motion_source(chain: Chain, gravity: np.ndarray) -> str:
 
 def motion_lines(lines: Lines, chain: Chain, gravity: np.ndarray) -> list[_Vector]:
     """Add the lines of `motion_source`, of joints at qi, vi, ai, si and ci; return the 24 terms of each link."""
-    n = chain.n_joints
+    numbers = link_numbers(lines, chain)
     results: list[_Vector] = []
-    omega, alpha = [_ZERO] * 3, [_ZERO] * 3
     # Gravity enters as an acceleration of the base upwards.
-    acceleration = [Term(-float(component)) for component in gravity]
-    products = [_ZERO] * 6
-    axes = [[Term(float(i == k)) for i in range(3)] for k in range(3)]
-    origin = [_ZERO] * 3
-    for j in range(n):
-        transform, prismatic = chain.transforms[j], bool(chain.prismatic[j])
+    up = [Term(-float(component)) for component in gravity]
+    still = [[Term(float(i == k)) for i in range(3)] for k in range(3)]
+    base = [_ZERO] * 3, [_ZERO] * 3, up, [_ZERO] * 6, still, [_ZERO] * 3
+    moved = [base] * (chain.n_links + 1)  # the last is the base, of index -1
+    for j, parent in enumerate(chain.parents):
+        omega, alpha, acceleration, products, axes, origin = moved[parent]
+        transform, prismatic = chain.transforms[j], bool(chain.slides[j])
         rotation = transform[:3, :3]
-        slide, speed, gain = variable(f"q{j}"), variable(f"v{j}"), variable(f"a{j}")
+        slide, speed, gain = (variable(f"{letter}{numbers[j]}") for letter in "qva")
         arm = [Term(float(component)) for component in transform[:3, 3]]
         if prismatic:
             along = np.round(rotation[:, 2], DIRECTION_DECIMALS)
@@ -69,7 +77,7 @@ def motion_lines(lines: Lines, chain: Chain, gravity: np.ndarray) -> list[_Vecto
             lines.sum(f"o{j}{x}", origin[i], *(axes[k][i].times(arm[k]) for k in range(3))) for i, x in enumerate("xyz")
         ]
         acceleration = _carried(lines, f"e{j}", acceleration, alpha, products, arm=arm)
-        turn = None if prismatic else (variable(f"c{j}"), variable(f"s{j}"))
+        turn = None if prismatic else (variable(f"c{numbers[j]}"), variable(f"s{numbers[j]}"))
         omega, alpha, acceleration = (
             _inward(lines, f"{letter}{j}", rotation, vector, turn)
             for letter, vector in (("w", omega), ("b", alpha), ("d", acceleration))
@@ -90,6 +98,7 @@ def motion_lines(lines: Lines, chain: Chain, gravity: np.ndarray) -> list[_Vecto
         pairs = ((0, 0), (1, 1), (2, 2), (0, 1), (1, 2), (2, 0))
         products = [lines.sum(f"p{j}{i}{k}", omega[i].times(omega[k])) for i, k in pairs]
         axes = _turned_axes(lines, j, rotation, axes, turn)
+        moved[j] = omega, alpha, acceleration, products, axes, origin
         placement = [*(axes[k][i] for i in range(3) for k in range(3)), *origin]
         results.append([*acceleration, *alpha, *products, *placement])
     return results
@@ -164,7 +173,7 @@ class RegressorSums:
 
     def __init__(self, robot: RobotModel):
         chain = robot.chain
-        n = chain.n_joints
+        n = chain.n_links
         self.size = PER_LINK * n
         source = motion_source(chain, robot.gravity)
         self.features: Callable[[_Floats, _Floats, _Floats], tuple[float, ...]] = compiled(source, "motion", tuple)
@@ -179,20 +188,21 @@ class RegressorSums:
         transforms = np.concatenate([upper, np.concatenate([levers, rotations], axis=2)], axis=1)
         self._transforms = transforms.transpose(1, 0, 2).ravel()
         # The twist is that of z, linear part first.
-        axes = transforms[range(n), :, np.where(chain.prismatic, 5, 2)]
+        axes = transforms[range(n), :, np.where(chain.slides, 5, 2)]
         self._twists = np.roll(axes, 3, axis=1).ravel()
         origins = np.broadcast_to(links[:, ORIGIN, None], (n, 3, 3))
         self._products = [
             (origins[:, one].ravel(), rotations[:, other].ravel()) for one, other in ((_NEXT, _LAST), (_LAST, _NEXT))
         ]
-        self._acts = np.tri(n).T[:, :, None]
+        self._acts = chain.moves[:, :, None].astype(float)
+        self._chain = chain
 
     def __call__(self, features: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """Matrices (m, n, 10 n) from the parameters about the link frames to sums of torques.
+        """Matrices (k, n, 10 m) from the parameters about the link frames to sums of torques.
 
         Args:
             features: (N, size) of the samples.
-            weights: (m, N) of the samples in each sum.
+            weights: (k, N) of the samples in each sum.
         """
         (sums, samples), n = weights.shape, len(self._acts)
         links = features.reshape(samples, n, PER_LINK)
@@ -206,4 +216,5 @@ class RegressorSums:
         wrenches = (links[..., :N_FEATURES].transpose(1, 0, 2) @ self._wrenches).reshape(n, 6 * samples, -1)
         weighted = weights[:, None, :, None] * twists.transpose(2, 1, 0, 3)[:, None]
         matrices = weighted.reshape(n, sums * n, 6 * samples) @ wrenches
-        return matrices.reshape(n, sums, n, -1).transpose(1, 2, 0, 3).reshape(sums, n, -1)
+        of_links = matrices.reshape(n, sums, n, -1).transpose(2, 1, 0, 3).reshape(n, sums, -1)
+        return self._chain.of_joints(of_links).transpose(1, 0, 2)

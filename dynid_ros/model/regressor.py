@@ -1,8 +1,9 @@
 """Regressors: torques as linear functions of the ten parameters of each link.
 
-The torque of joint i is the power of the wrench on each link j >= i on the twist that a unit velocity of joint i gives
-that link. Both are taken in the frame of joint j, where the wrench is a 6x10 matrix times the parameters (Atkeson, An
-and Hollerbach 1986, eq. 8), and that matrix is linear in accelerations and products of angular velocities.
+The torque of joint i is the power of the wrench on each link j that it moves on the twist that a unit velocity of joint
+i gives that link; joints that mimic joint i add to the twist. Both are taken in the joint frame of link j, where the
+wrench is a 6x10 matrix times the parameters (Atkeson, An and Hollerbach 1986, eq. 8), and that matrix is linear in
+accelerations and products of angular velocities.
 
 Twists, velocities and accelerations are all motion vectors (Featherstone, Rigid Body Dynamics Algorithms, 2008), here
 with the linear part first: one constant 6x6 matrix takes them all to the next frame. In memory, samples are next to
@@ -10,6 +11,7 @@ each other, and what is summed over comes next.
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -19,20 +21,22 @@ from dynid_ros.model.chain import Chain
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK, STATIC, skew, transformed
 
 N_FEATURES = 12
+N_MOTION = 2
+"""Motion vectors before the twists: velocity and acceleration."""
 
 
 def gravity_regressor(chain: Chain, gravity: np.ndarray, q: np.ndarray) -> np.ndarray:
-    """Matrix (N, n, 10 n) from the parameters about the link frames to the torques at rest in poses q (N, n)."""
+    """Matrix (N, n, 10 m) from the parameters about the link frames to the torques at rest in poses q (N, n)."""
     return torque_regressor(chain, gravity, (q, np.zeros_like(q), np.zeros_like(q)))
 
 
 def torque_regressor(chain: Chain, gravity: np.ndarray, motion: Sequence[np.ndarray]) -> np.ndarray:
-    """Matrix (N, n, 10 n) from the parameters about the link frames to the torques of q, qd and qdd, each (N, n).
+    """Matrix (N, n, 10 m) from the parameters about the link frames to the torques of q, qd and qdd, each (N, n).
 
-    It is a view of an array (n, 10 n, N): samples of one entry are next to each other.
+    It is a view of an array (n, 10 m, N): samples of one entry are next to each other.
     """
     n_samples, n = motion[0].shape
-    matrix = np.zeros((n, PARAMETERS_PER_LINK * n, n_samples))
+    matrix = np.zeros((n, PARAMETERS_PER_LINK * chain.n_links, n_samples))
     rows = RegressorRows(chain, gravity)
     for block in blocks(n_samples):
         q, qd, qdd = (array[block] for array in motion)
@@ -41,10 +45,69 @@ def torque_regressor(chain: Chain, gravity: np.ndarray, motion: Sequence[np.ndar
 
 
 class Taped(NamedTuple):
-    """Motion vectors (j + 3, 6, N) of one link in its joint frame, the last the joint's own twist, and features."""
+    """Motion vectors (k, 6, N) of one link in its joint frame, those of `Step`, and features."""
 
     vectors: np.ndarray
     features: np.ndarray
+
+
+Runs = list[tuple[slice, slice]]
+"""Joints, and where their twists are among the motion vectors of a link: those that are next to each other in both."""
+
+
+class Step(NamedTuple):
+    """How motion vectors come to a link from that before it: velocity, acceleration, the twists of joints that move it.
+
+    Attributes:
+        source: buffer of the vectors of the link before.
+        target: buffer of the link's own.
+        size: number of vectors that come.
+        joint: what moves the link.
+        place: where the twist of this joint is among the vectors; it is `size` unless it moved the link before, too.
+        before: joints of the vectors that come.
+        all: these, and the joint itself.
+    """
+
+    source: int
+    target: int
+    size: int
+    joint: int
+    place: int
+    before: Runs
+    all: Runs
+
+
+@lru_cache(maxsize=16)
+def steps(chain: Chain) -> list[Step]:
+    """Steps to all links; a buffer is used again when all links that hang on its link are there."""
+    waiting = [int(np.sum(chain.parents == link)) for link in range(-1, chain.n_links)]
+    held_by: dict[int, int] = {-1: 0}
+    movers: dict[int, list[int]] = {-1: []}
+    found = []
+    for link, parent in enumerate(chain.parents.tolist()):
+        target = min(set(range(len(held_by) + 1)) - set(held_by.values()))
+        before, joint = movers[parent], int(chain.drivers[link])
+        own = before if joint in before else [*before, joint]
+        place = N_MOTION + own.index(joint)
+        found.append(Step(held_by[parent], target, N_MOTION + len(before), joint, place, _runs(before), _runs(own)))
+        movers[link] = own
+        waiting[parent + 1] -= 1
+        if waiting[link + 1]:
+            held_by[link] = target
+        if not waiting[parent + 1]:
+            del held_by[parent]
+    return found
+
+
+def _runs(joints: Sequence[int]) -> Runs:
+    runs: Runs = []
+    for place, joint in enumerate(joints, N_MOTION):
+        if runs and runs[-1][0].stop == joint:
+            rows, vectors = runs.pop()
+            runs.append((slice(rows.start, joint + 1), slice(vectors.start, place + 1)))
+        else:
+            runs.append((slice(joint, joint + 1), slice(place, place + 1)))
+    return runs
 
 
 class RegressorRows:
@@ -53,20 +116,22 @@ class RegressorRows:
     Args:
         chain: the arm.
         gravity: (3,) in the base frame, m/s^2.
-        columns: (p,) which of the 10 n parameters, ascending; None: all.
+        columns: (p,) which of the 10 m parameters, ascending; None: all.
 
     Attributes:
-        to_joint: (n, 6, 6) what takes motion vectors to each joint frame at q = 0 from the one before.
-        starts: (n + 1,) the first of the columns of each link, and their number.
+        to_joint: (m, 6, 6) what takes motion vectors to each joint frame, at its zero, from that of the link before.
+        starts: (m + 1,) the first of the columns of each link, and their number.
+        steps: from link to link.
         wrenches: for each link two arrays (columns, rows, 12), from features to wrenches of unit parameters: those of
             mass and mass moments with six rows, those of inertia with the moment's three.
     """
 
     def __init__(self, chain: Chain, gravity: np.ndarray, columns: np.ndarray | None = None):
         self.chain, self.gravity = chain, gravity
-        chosen = np.arange(PARAMETERS_PER_LINK * chain.n_joints) if columns is None else np.asarray(columns, dtype=int)
+        chosen = np.arange(PARAMETERS_PER_LINK * chain.n_links) if columns is None else np.asarray(columns, dtype=int)
         self.to_joint = motion_matrices(chain.transforms)
-        self.starts = np.searchsorted(chosen, PARAMETERS_PER_LINK * np.arange(chain.n_joints + 1))
+        self.starts = np.searchsorted(chosen, PARAMETERS_PER_LINK * np.arange(chain.n_links + 1))
+        self.steps = steps(chain)
         # What the parameters about the link frame are about the joint frame, and what wrench that takes.
         about_joint = transformed(np.eye(PARAMETERS_PER_LINK), chain.link_offsets[:, None])
         self.wrenches = []
@@ -74,57 +139,61 @@ class RegressorRows:
             own = chosen[self.starts[link] : self.starts[link + 1]] % PARAMETERS_PER_LINK
             wrench = (parameters[own] @ WRENCH.reshape(PARAMETERS_PER_LINK, -1)).reshape(-1, 6, N_FEATURES)
             self.wrenches.append((wrench[own < STATIC], wrench[own >= STATIC, 3:]))
-        self._vectors = np.empty((3, chain.n_joints + 2, 6, 0))
+        self._size = max(step.target for step in self.steps) + 2, max(step.size for step in self.steps) + 1, 6
+        self._vectors = np.empty((*self._size, 0))
 
     def fill(
         self, matrix: np.ndarray, q: np.ndarray, qd: np.ndarray, qdd: np.ndarray, tape: list[Taped] | None = None
     ) -> None:
         """Set a matrix (n, p, N) from the chosen parameters to the torques of q, qd and qdd, each (N, n).
 
-        Entries of links before the joint are zero whatever the motion, and left as they are. What `gradient` needs of
-        each link is added to the `tape`, if there is one.
+        Entries of links that a joint does not move are zero whatever the motion, and left as they are. What `gradient`
+        needs of each link is added to the `tape`, if there is one.
         """
-        n_samples, n = q.shape
+        n_samples = len(q)
         if self._vectors.shape[-1] != n_samples:
-            self._vectors = np.empty((3, n + 2, 6, n_samples))
+            self._vectors = np.empty((*self._size, n_samples))
         # Velocity, acceleration and the twists of the joints before, in the frames before, at and after a joint.
-        before, still, after = self._vectors
-        before[:2] = 0.0
+        still, *buffers = self._vectors
+        buffers[0][:N_MOTION] = 0.0
         # Gravity enters as an acceleration of the base upwards.
-        before[1, :3] = -self.gravity[:, None]
+        buffers[0][1, :3] = -self.gravity[:, None]
         features = np.empty((N_FEATURES, n_samples))
-        motion = JointMotion(self.chain.prismatic, q, qd, qdd)
-        for j, parts in enumerate(self.wrenches):
-            k = j + 2
+        motion = JointMotion(self.chain, q, qd, qdd)
+        for j, (step, parts) in enumerate(zip(self.steps, self.wrenches, strict=True)):
+            before, after, k = buffers[step.source], buffers[step.target], step.size
             np.matmul(self.to_joint[j], before[:k], out=still[:k])
             motion.through(j, still[:k], after[:k])
-            axis = 2 if self.chain.prismatic[j] else 5
-            after[k] = 0.0
-            after[k, axis] = 1.0
-            set_features(features, *after[:2])
+            axis, ratio, is_new = 2 if self.chain.slides[j] else 5, self.chain.ratios[j], step.place == k
+            if is_new:
+                after[k] = 0.0
+            after[step.place, axis] += ratio
+            set_features(features, *after[:N_MOTION])
             if tape is not None:
-                tape.append(Taped(after[: k + 1].copy(), features.copy()))
+                tape.append(Taped(after[: k + is_new].copy(), features.copy()))
             column = self.starts[j]
             for part in parts:
                 n_columns, n_rows, _ = part.shape
-                wrenches = part @ features
-                torques = matrix[: j + 1, column : column + n_columns]
-                # The twist of the joint itself is one component.
-                own = axis - (6 - n_rows)
-                torques[j] = wrenches[:, own] if own >= 0 else 0.0
-                if j:
-                    np.einsum("irm,crm->icm", after[2:k, -n_rows:], wrenches, out=torques[:j])
+                wrenches, columns = part @ features, slice(column, column + n_columns)
+                if is_new:
+                    # The twist of the joint itself is one component.
+                    own = axis - (6 - n_rows)
+                    matrix[step.joint, columns] = wrenches[:, own] if own >= 0 else 0.0
+                    if ratio != 1.0:
+                        matrix[step.joint, columns] *= ratio
+                for rows, vectors in step.before:
+                    np.einsum("irm,crm->icm", after[vectors, -n_rows:], wrenches, out=matrix[rows, columns])
                 column += n_columns
-            before, after = after, before
 
 
 class JointMotion:
-    """What the joints do to motion vectors, for a block of samples; q, qd and qdd are (N, n)."""
+    """What the joints do to motion vectors of each link, for a block of samples; q, qd and qdd are (N, n)."""
 
-    def __init__(self, prismatic: np.ndarray, q: np.ndarray, qd: np.ndarray, qdd: np.ndarray):
-        self.prismatic = prismatic
+    def __init__(self, chain: Chain, q: np.ndarray, qd: np.ndarray, qdd: np.ndarray):
+        self.slides = chain.slides
+        q, qd, qdd = chain.of_links(q, qd, qdd)
         angle = q.T.copy()
-        angle[prismatic] = 0.0
+        angle[self.slides] = 0.0
         # Cosine and sine by the tangent of half the angle, which numpy has a vector instruction for.
         half = np.tan(0.5 * angle)
         scale = 1.0 / (1.0 + half * half)
@@ -135,7 +204,7 @@ class JointMotion:
         self.slide, self.slip = q.T[:, None] * signs, qd.T[:, None] * signs
 
     def through(self, j: int, still: np.ndarray, moved: np.ndarray) -> None:
-        """Take motion vectors (k, 6, N) through joint j.
+        """Take motion vectors (k, 6, N) through the joint of link j.
 
         Velocity and acceleration, which come first, gain what the joint contributes.
         """
@@ -145,7 +214,7 @@ class JointMotion:
         moved[:, :, 2] = still[:, :, 2]
         velocity, acceleration = moved[:2]
         # Products with the axis take x from y, and y from x with the other sign.
-        if self.prismatic[j]:
+        if self.slides[j]:
             moved[:, 0, :2] += still[:, 1, 1::-1] * self.slide[j]
             acceleration[0, :2] += velocity[1, 1::-1] * self.slip[j]
             moved[:2, 0, 2] += self.rates[j]
@@ -215,7 +284,7 @@ class DifferentiableRegressor:
     Args:
         chain: the arm.
         gravity: (3,) in the base frame, m/s^2.
-        columns: (p,) which of the 10 n parameters, ascending; None: all.
+        columns: (p,) which of the 10 m parameters, ascending; None: all.
     """
 
     def __init__(self, chain: Chain, gravity: np.ndarray, columns: np.ndarray | None = None):
@@ -234,30 +303,37 @@ class DifferentiableRegressor:
     def gradient(self, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Gradients (N, n) of sum(weights * matrix) by q, qd and qdd, of the last matrix; weights (n, p, N)."""
         chain = self._rows.chain
-        joints = JointMotion(chain.prismatic, *self._motion)
-        n_samples, n = self._motion[0].shape
-        by_motion = np.empty((3, n, n_samples))
-        # By the motion vectors in the frame of a link, of all that comes after it.
-        carried = np.zeros((n + 2, 6, n_samples))
-        for j in reversed(range(n)):
-            k = j + 2
-            vectors, features = self._tape[j]
+        joints = JointMotion(chain, *self._motion)
+        n_samples = len(self._motion[0])
+        by_motion = np.empty((3, chain.n_links, n_samples))
+        # By the motion vectors in the frame of each link, of all that comes after it.
+        by_vectors: list[np.ndarray | None] = [None] * chain.n_links
+        for j in reversed(range(chain.n_links)):
+            step, (vectors, features) = self._rows.steps[j], self._tape[j]
+            k, after = step.size, by_vectors[j]
+            carried = np.zeros((k, 6, n_samples)) if after is None else after[:k]
             by_features = np.zeros_like(features)
             column = self._rows.starts[j]
             for part in self._rows.wrenches[j]:
                 n_columns, n_rows, n_features = part.shape
                 if not n_columns:
                     continue
-                own = weights[: j + 1, column : column + n_columns]
-                twists = np.einsum("icm,irm->crm", own, vectors[2:, -n_rows:])
+                own = weights[:, column : column + n_columns]
+                twists, *others = (np.einsum("icm,irm->crm", own[i], vectors[v, -n_rows:]) for i, v in step.all)
+                for more in others:
+                    twists += more
                 by_features += part.reshape(-1, n_features).T @ twists.reshape(-1, n_samples)
-                if j:
-                    carried[2:k, -n_rows:] += np.einsum("icm,crm->irm", own[:j], part @ features)
+                for rows, places in step.before:
+                    carried[places, -n_rows:] += np.einsum("icm,crm->irm", own[rows], part @ features)
                 column += n_columns
-            _add_features(carried[:2], by_features, vectors[0])
-            by_motion[:, j] = _through(joints, j, carried[:k], vectors[:k])
-            carried = self._rows.to_joint[j].T @ carried[:k]
-        return by_motion[0].T, by_motion[1].T, by_motion[2].T
+            _add_features(carried[:N_MOTION], by_features, vectors[0])
+            by_motion[:, j] = _through(joints, j, carried, vectors[:k])
+            parent = chain.parents[j]
+            if parent >= 0:
+                moved, others = self._rows.to_joint[j].T @ carried, by_vectors[parent]
+                by_vectors[parent] = moved if others is None else others + moved
+        by_q, by_qd, by_qdd = (chain.of_joints(by_link).T for by_link in by_motion)
+        return by_q, by_qd, by_qdd
 
 
 def _add_features(carried: np.ndarray, by_features: np.ndarray, velocity: np.ndarray) -> None:
@@ -277,10 +353,10 @@ def _add_features(carried: np.ndarray, by_features: np.ndarray, velocity: np.nda
 def _through(
     joints: JointMotion, j: int, carried: np.ndarray, vectors: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Take `carried` (k, 6, N) back through joint j, in place; gradients (N,) by its position and its derivatives."""
+    """Take `carried` (k, 6, N) back through the joint of link j, in place; gradients (N,) by its own motion."""
     shape = (len(carried), 2, 3, carried.shape[-1])
     back, moved = carried.reshape(shape), vectors.reshape(shape)
-    slides = joints.prismatic[j]
+    slides = joints.slides[j]
     part = 0 if slides else 1
     by_velocity, by_acceleration = back[0, part, 2].copy(), back[1, part, 2].copy()
     rate = joints.slip[j, 0]
@@ -360,15 +436,14 @@ def of_features(features: np.ndarray) -> np.ndarray:
 
 def tip_motion(chain: Chain, gravity: np.ndarray, q: np.ndarray, qd: np.ndarray, qdd: np.ndarray) -> TipMotion:
     """Motion of the tip link at q, qd and qdd, each (N, n)."""
-    n_samples, n = q.shape
-    joints = JointMotion(chain.prismatic, q, qd, qdd)
-    moved = np.zeros((3, 6, n_samples))
+    joints = JointMotion(chain, q, qd, qdd)
+    moved = np.zeros((3, 6, len(q)))
     moved[2, :3] = -gravity[:, None]
-    after = np.empty_like(moved)
-    for j, matrix in enumerate(motion_matrices(chain.transforms)):
-        joints.through(j, matrix @ moved, after)
+    after, matrices = np.empty_like(moved), motion_matrices(chain.transforms)
+    for j in chain.path(chain.tip_link):
+        joints.through(j, matrices[j] @ moved, after)
         moved, after = after, moved
-    (matrix,) = motion_matrices((chain.link_offsets[n - 1] @ chain.tip_offset)[None])
+    (matrix,) = motion_matrices((chain.link_offsets[chain.tip_link] @ chain.tip_offset)[None])
     return TipMotion(*(matrix @ moved))
 
 

@@ -1,9 +1,10 @@
-"""The model of a serial arm, and of one some of whose joints are held."""
+"""The model of an arm, serial or with branches, and of one some of whose joints are held."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,23 +30,27 @@ STANDARD_GRAVITY = (0.0, 0.0, -9.80665)
 
 
 class RobotModel:
-    """Kinematics and dynamics of a serial arm of n revolute or prismatic joints, for N samples at once.
+    """Kinematics and dynamics of an arm of n revolute or prismatic joints that move m links, for N samples at once.
+
+    A serial arm has as many links as joints; an arm with branches too, but for joints that mimic others: each moves a
+    link, and what it takes is part of the torque of the joint that it follows.
 
     Positions, velocities and accelerations are (N, n) in rad or m, per s, per s^2. Torques are (N, n) in N m, in N for
-    prismatic joints, without friction or rotors. Parameters are (10 n,), per link
+    prismatic joints, without friction or rotors. Parameters are (10 m,), per link
     `[m, mcx, mcy, mcz, Ixx, Ixy, Ixz, Iyy, Iyz, Izz]` about the link frame: for a URDF the frame of the joint's child
     link, for a DH table the distal frame i. A NaN in a sample gives NaN for that sample alone. Arrays of another shape
     raise `ModelError`.
 
     Args:
         chain: joints and the transforms between them.
-        parameters: (10 n,); None: zero.
+        parameters: (10 m,); None: zero.
         gravity: (3,) in the base frame, m/s^2.
         urdf: text that the model comes from, if any.
         posture: positions, rad or m, of joints outside the chain that move what hangs on it; others are at zero.
 
     Attributes:
-        chain, parameters, gravity, urdf, posture: as given.
+        chain, parameters, gravity, urdf: as given.
+        posture: as given, and of the joints that are held.
 
     Raises:
         ModelError: parameters or gravity of another shape, or not finite.
@@ -60,39 +65,43 @@ class RobotModel:
         posture: Mapping[str, float] | None = None,
     ):
         self.chain = chain
-        self.parameters = self._parameters(np.zeros(PARAMETERS_PER_LINK * chain.n_joints), parameters)
+        self.parameters = self._parameters(np.zeros(PARAMETERS_PER_LINK * chain.n_links), parameters)
         self.gravity = finite_vector(gravity, 3, "gravity (m/s^2, in the base frame)")
         self.urdf = urdf
-        self.posture = dict(posture or {})
+        self.posture = {**(posture or {}), **chain.held}
 
     @classmethod
     def from_urdf(
         cls,
         path_or_xml: str | Path,
-        tip: str | None = None,
+        tip: str | Sequence[str] | None = None,
         base: str | None = None,
         gravity: ArrayLike = STANDARD_GRAVITY,
         posture: Mapping[str, float] | None = None,
+        *,
+        held: Mapping[str, float] | None = None,
     ) -> RobotModel:
-        """Model of the chain from link `base` to link `tip` of a URDF.
+        """Model of the chain from link `base` to link `tip` of a URDF, or of the tree to several tips.
 
         A link includes all that hangs on it: by fixed joints, and by joints that move but are not of the chain (the
         fingers of a gripper, a second arm, links beyond the tip), as the arm carries it where these joints are.
 
         Args:
             path_or_xml: path of a URDF file, or its text.
-            tip: last link; None or empty: the only leaf.
+            tip: last link, or several: in a sequence or with commas between, or "all": every leaf. A load or a force
+                sensor is at the first. None or empty: the only leaf.
             base: first link; None or empty: the root.
             gravity: (3,) in the base frame, m/s^2.
             posture: positions of joints outside the chain, rad or m; others are at zero, or follow the one they mimic.
+            held: positions, rad or m, of joints that do not move: their links are part of the link before.
 
         Raises:
-            ModelError: the URDF cannot be read, is not a tree of links, or has no such chain of revolute, continuous,
-                prismatic and fixed joints.
+            ModelError: the URDF cannot be read, is not a tree of links, has no such chain of revolute, continuous,
+                prismatic and fixed joints, a joint that mimics one that does not move by itself, or none to hold.
         """
         text, source = urdf_text(path_or_xml)
         tree = LinkTree(parse_urdf(text, source), source)
-        chain = tree.chain(tip or None, base or None)
+        chain = tree.chain(tip or None, base or None, held)
         return cls(chain, tree.parameters(chain, posture or {}), gravity, text, posture)
 
     def with_posture(self, posture: Mapping[str, float]) -> RobotModel:
@@ -141,8 +150,13 @@ class RobotModel:
 
     @property
     def tip(self) -> str:
-        """Link that the chain ends at."""
+        """Link that the chain ends at; of several their names with commas between."""
         return self.chain.tip
+
+    @property
+    def held(self) -> Mapping[str, float]:
+        """Positions of joints that are held, rad or m, by name."""
+        return self.chain.held
 
     @property
     def n_joints(self) -> int:
@@ -151,8 +165,13 @@ class RobotModel:
 
     @property
     def joint_names(self) -> tuple[str, ...]:
-        """Names of the joints, from base to tip."""
+        """Names of the joints, from base to tip, branch by branch; those that mimic others are not among them."""
         return self.chain.joint_names
+
+    @property
+    def n_links(self) -> int:
+        """Number of links that the joints move, m."""
+        return self.chain.n_links
 
     @property
     def joint_types(self) -> list[str]:
@@ -166,8 +185,13 @@ class RobotModel:
 
     @property
     def tip_offset(self) -> np.ndarray:
-        """Pose (4, 4) of the tip link in the frame of the last link that moves."""
+        """Pose (4, 4) of the tip link, the first of several, in the frame of the last link that moves before it."""
         return self.chain.tip_offset
+
+    @property
+    def tip_columns(self) -> slice:
+        """Parameters of the last link that moves before the tip, the first of several."""
+        return slice(PARAMETERS_PER_LINK * self.chain.tip_link, PARAMETERS_PER_LINK * (self.chain.tip_link + 1))
 
     @property
     def limits(self) -> JointLimits:
@@ -194,11 +218,11 @@ class RobotModel:
         if self.urdf is None:
             return self
         tree = LinkTree(parse_urdf(self.urdf, self.name, meant_angles=True), self.name)
-        chain = tree.chain(self.tip, self.base)
+        chain = tree.chain(self.tip, self.base, self.held)
         return RobotModel(chain, self.parameters, self.gravity)
 
     def forward_kinematics(self, q: ArrayLike) -> np.ndarray:
-        """Poses (N, n, 4, 4) of the link frames in the base frame."""
+        """Poses (N, m, 4, 4) of the link frames in the base frame."""
         return kinematics.link_poses(self.chain, *self._samples(q=q))
 
     def joint_axes(self, q: ArrayLike) -> np.ndarray:
@@ -206,11 +230,11 @@ class RobotModel:
         return kinematics.joint_axes(self.chain, *self._samples(q=q))
 
     def torque_regressor(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike) -> np.ndarray:
-        """Matrix (N, n, 10 n) from the parameters to the torques."""
+        """Matrix (N, n, 10 m) from the parameters to the torques."""
         return regressor.torque_regressor(self.chain, self.gravity, self._samples(q=q, qd=qd, qdd=qdd))
 
     def gravity_regressor(self, q: ArrayLike) -> np.ndarray:
-        """Matrix (N, n, 10 n) from the parameters to the torques at rest."""
+        """Matrix (N, n, 10 m) from the parameters to the torques at rest."""
         return regressor.gravity_regressor(self.chain, self.gravity, *self._samples(q=q))
 
     def wrench_regressor(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike) -> np.ndarray:
@@ -243,7 +267,7 @@ class RobotModel:
 
 
 def locked(robot: RobotModel, joints: Collection[str], pose: ArrayLike) -> RobotModel:
-    """The arm with only some joints left to move, in the order of the chain.
+    """The arm with only some joints, and what mimics them, left to move, in the order of the chain.
 
     Held links are part of the link before them, their parameters too; those before the first joint are part of the
     base, whose frame, name and gravity stay. The model has no URDF: none describes it.
@@ -266,34 +290,43 @@ def locked(robot: RobotModel, joints: Collection[str], pose: ArrayLike) -> Robot
     moving = [i for i, name in enumerate(names) if name in joints]
     chain, links = robot.chain, robot.parameters.reshape(-1, PARAMETERS_PER_LINK)
     steps = _link_in_link_before(robot, pose)
-    placements, parameters = [], []
-    reached = np.eye(4)
-    for i in range(len(names)):
-        if i in moving:
-            placements.append(reached @ chain.placements[i])
-            parameters.append(links[i].copy())
-            reached = np.eye(4)
+    kept = np.flatnonzero(np.isin(chain.drivers, moving)).tolist()
+    placements, parents = [], []
+    parameters = links[kept]
+    # Of each link, and of the base, which comes last: the kept link that carries it, and its pose there.
+    reached = [(-1, np.eye(4))] * (chain.n_links + 1)
+    for i, parent in enumerate(chain.parents):
+        carrier, place = reached[parent]
+        if i in kept:
+            parents.append(carrier)
+            placements.append(place @ chain.placements[i])
+            reached[i] = kept.index(i), np.eye(4)
         else:
-            reached = reached @ steps[i]
-            if parameters:
-                parameters[-1] += transformed(links[i], reached)
+            reached[i] = carrier, place @ steps[i]
+            if carrier >= 0:
+                parameters[carrier] += transformed(links[i], reached[i][1])
     limits = chain.limits
-    held = Chain(
-        name=chain.name,
-        base=chain.base,
-        tip=chain.tip,
+    held = replace(
+        chain,
         joint_names=tuple(names[i] for i in moving),
-        link_names=tuple(chain.link_names[i] for i in moving),
+        link_names=tuple(chain.link_names[i] for i in kept),
         prismatic=chain.prismatic[moving],
         placements=np.stack(placements),
-        link_offsets=chain.link_offsets[moving],
-        tip_offset=reached @ chain.tip_offset,
+        link_offsets=chain.link_offsets[kept],
+        tip_offset=reached[chain.tip_link][1] @ chain.tip_offset,
         limits=JointLimits(*(getattr(limits, name)[moving] for name in vars(limits))),
+        parents=np.array(parents),
+        mover_names=tuple(chain.mover_names[i] for i in kept),
+        drivers=np.searchsorted(moving, chain.drivers[kept]),
+        ratios=chain.ratios[kept],
+        offsets=chain.offsets[kept],
+        slides=chain.slides[kept],
+        tip_link=reached[chain.tip_link][0],
     )
-    return RobotModel(held, np.concatenate(parameters), robot.gravity)
+    return RobotModel(held, parameters.ravel(), robot.gravity)
 
 
 def _link_in_link_before(robot: RobotModel, pose: np.ndarray) -> np.ndarray:
-    """(n, 4, 4) poses of the links in those before them."""
+    """(m, 4, 4) poses of the links in those that they hang on."""
     poses = robot.forward_kinematics(pose[None])[0]
-    return np.linalg.inv(np.concatenate([np.eye(4)[None], poses[:-1]])) @ poses
+    return np.linalg.inv(np.concatenate([poses, np.eye(4)[None]])[robot.chain.parents]) @ poses

@@ -201,13 +201,6 @@ def test_joints_that_cannot_be_modelled(kind):
     refused(TWO_JOINTS.replace('"joint_2" type="revolute"', f'"joint_2" type="{kind}"'), "'joint_2'", kind)
 
 
-def test_mimic_joint():
-    mimic = joint("joint_2", "a", "b", content='<mimic joint="joint_1" multiplier="2"/>')
-    refused(
-        robot(*map(link, ("base", "a", "b")), joint("joint_1", "base", "a"), mimic), "'joint_2'", "mimic", "'joint_1'"
-    )
-
-
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
