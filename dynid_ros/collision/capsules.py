@@ -16,7 +16,7 @@ from dynid_ros.collision.shapes import ShapeReader
 from dynid_ros.errors import CollisionError
 from dynid_ros.model import RobotModel
 from dynid_ros.model.arrays import joint_samples
-from dynid_ros.model.chain import joint_frames
+from dynid_ros.model.chain import Chain, joint_frames
 from dynid_ros.model.link_tree import LinkTree
 from dynid_ros.model.urdf import parse_urdf
 
@@ -101,7 +101,7 @@ class Bodies:
             np.concatenate([capsules.radius for _, _, capsules in parts]),
             tuple(hull for _, _, capsules in parts for hull in capsules.hulls),
             tuple(name for (_, name, _), count in zip(parts, counts, strict=True) for _ in range(count)),
-            tuple(names[link + 1] for link in range(-1, chain.n_joints) if link not in shaped),
+            tuple(names[link + 1] for link in range(-1, chain.n_links) if link not in shaped),
             tuple(left_out),
         )
 
@@ -112,18 +112,31 @@ class Bodies:
         Each line is part of one link; how far a sliding joint is drawn out is part of none.
         """
         chain = robot.chain
-        n = chain.n_joints
-        tip = chain.tip_offset[np.newaxis, :3, 3]
-        joints = np.zeros((n, 3))
-        ends = np.concatenate([chain.placements[:, :3, 3], tip, tip])
+        m = chain.n_links
+        tip = chain.tip_offset[:3, 3]
+        joints = np.zeros((m + 1, 3))
+        # What each line ends at: the origins of the links, the tip, or nothing beyond.
+        beyond = np.concatenate([chain.placements[:, :3, 3], [tip], np.zeros((1, 3))])
         if robot.urdf is None:  # a DH frame is at the far end of its link, the shift along its joint is part of it
             for i, (before, after) in enumerate(zip(chain.placements, chain.link_offsets, strict=True)):
                 joints[i] = -after[:3, :3].T @ (after[:3, 3] + before[:3, :3].T @ before[:3, 3])
-            ends = np.zeros_like(ends)
-        start = np.concatenate([np.zeros((1, 3)), joints, tip])
+            beyond = np.zeros_like(beyond)
+        link, end = np.array(line_ends(chain)).T
+        start, ends = np.concatenate([joints[link], [tip]]), np.concatenate([beyond[end], [tip]])
         hulls = np.pad(np.stack([start, ends], axis=1), ((0, 0), (0, 0), (0, 1)))
-        names = (chain.base, *chain.link_names, chain.tip)
-        return cls(np.append(np.arange(BASE, n), n - 1), start, ends, np.zeros(n + 2), tuple(hulls), names, names[:-1])
+        own = (*chain.link_names, chain.base)
+        names = (*(own[k] for k in link), chain.tips[0])
+        link = np.append(link, chain.tip_link)
+        return cls(link, start, ends, np.zeros(len(link)), tuple(hulls), names, (chain.base, *chain.link_names))
+
+
+def line_ends(chain: Chain) -> list[tuple[int, int]]:
+    """Links, from the base on, and what lines from these end at: a link that hangs on them, m the tip, -1 nothing."""
+    ends = []
+    for link in range(BASE, chain.n_links):
+        beyond = [*np.flatnonzero(chain.parents == link).tolist(), *[chain.n_links] * (link == chain.tip_link)]
+        ends += [(link, end) for end in beyond or [-1]]
+    return ends
 
 
 def _line(lines: Bodies, k: int) -> Capsules:
@@ -135,8 +148,8 @@ class Placed(NamedTuple):
 
     Attributes:
         points: (2 C, 3, N) ends of the capsules: all starts, then all ends.
-        rotations: (n + 1, 3, 3, N) of the joint frames; BASE, the last, is the base frame.
-        origins: (n + 1, 3, N).
+        rotations: (m + 1, 3, 3, N) of the joint frames; BASE, the last, is the base frame.
+        origins: (m + 1, 3, N).
     """
 
     points: np.ndarray
@@ -174,7 +187,7 @@ class Placing:
         rotations = np.concatenate([moved, base[np.newaxis]])
         origins = np.concatenate([shifted, np.zeros((1, 3, len(q)))])
         points = np.empty((*self._points.shape, len(q)))
-        for link in range(BASE, self.robot.n_joints):
+        for link in range(BASE, self.robot.chain.n_links):
             on_link = self._link == link
             points[on_link] = (self._points[on_link] @ rotations[link]).transpose(1, 0, 2) + origins[link]
         return Placed(points, rotations, origins)

@@ -11,7 +11,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dynid_ros.collision.capsules import Bodies, Placed, Placing
+from dynid_ros.collision.capsules import Bodies, Placed, Placing, line_ends
 from dynid_ros.collision.distances import Contact, SeparatingAxes, helpful_axes, segment_box, segment_segment
 from dynid_ros.collision.obstacles import BASE, Obstacle
 from dynid_ros.errors import CollisionError
@@ -61,12 +61,12 @@ class Checks(ABC):
         return np.full(len(self.body), BASE)
 
     def wrench(self, contact: Contact, weights: np.ndarray, moved: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Forces and moments about the base's origin (n, 3, N), summed over what each of n joints moves.
+        """Forces and moments about the base's origin (m, 3, N), summed over what each of m links carries.
 
         Args:
             contact: where things are nearest.
             weights: (K, N) forces along the normals.
-            moved: (n, K) 1 for a check whose first part the joint moves, less 1 if it moves the other part.
+            moved: (m, K) 1 for a check whose first part is on the link or beyond, less 1 if the other part is.
         """
         shape = (len(moved), 3, weights.shape[1])
         push = contact.normal * weights[:, np.newaxis]
@@ -211,7 +211,7 @@ OFTEN = 0.02
 
 
 def capsule_pairs(placing: Placing, clearance: float, placed: Placed) -> PairChecks:
-    """Pairs of capsules on links that are no neighbours in the chain.
+    """Pairs of capsules on links with two joints or more between them.
 
     Left out are pairs of capsules that overlap in every pose of `placed`: the parts of two links next to the joint
     between them, which would allow no pose at all. The other capsules of the same two links are still looked at.
@@ -224,13 +224,12 @@ def capsule_pairs(placing: Placing, clearance: float, placed: Placed) -> PairChe
         clearance: least distance, m.
         placed: they in poses within the limits.
     """
-    bodies = placing.bodies
-    pairs = np.array(
-        [(b, a) for a, b in combinations(range(len(bodies.link)), 2) if bodies.link[b] - bodies.link[a] > 1], dtype=int
-    ).reshape(-1, 2)
+    bodies, between = placing.bodies, placing.robot.chain.between
+    every = np.array(list(combinations(range(len(bodies.link)), 2)), dtype=int).reshape(-1, 2)[:, ::-1]
+    pairs = every[between(*bodies.link[every.T]) > 1]
     checks = PairChecks(bodies, pairs[:, 0], np.zeros(len(pairs)), pairs[:, 1])
     distance = checks.contact(placed).distance
-    apart = bodies.link[pairs[:, 0]] - bodies.link[pairs[:, 1]]
+    apart = between(*bodies.link[pairs.T])
     axes: list[SeparatingAxes] = []
     for k in np.flatnonzero((apart <= NEAR) & (np.mean(distance < 0, axis=1) > OFTEN)):
         axes += helpful_axes(placing, int(k), pairs[k], near=placed.only(distance[k] < 0), n_poses=distance.shape[1])
@@ -247,15 +246,24 @@ def line_pairs(placing: Placing, clearance: float, placed: Placed) -> PairChecks
     Lines that are less than three times the clearance apart along the arm, as those of a wrist, are close by design and
     not looked at.
     """
-    bodies, points = placing.bodies, placed.points
+    bodies, points, chain = placing.bodies, placed.points, placing.robot.chain
     n = len(bodies.link)
     lengths = np.linalg.norm(points[n:] - points[:n], axis=1).min(axis=-1)
-    along = np.concatenate([[0.0], np.cumsum(lengths)])
+    # Which lines are on the way from the base to the end of each: of two, what they do not share is between them.
+    ends = line_ends(chain)
+    moves = np.pad(chain.moves, ((0, 2), (0, 2)))
+    way = np.array([[moves[end, link] for _, end in ends] for link, _ in ends]) | np.eye(len(ends), dtype=bool)
+    starts = way @ lengths[:-1] - lengths[:-1]
+
+    def along(a: int, b: int) -> float:
+        fork = lengths[:-1] @ (way[a] & way[b])
+        return float(max(starts[a] - fork, 0.0) + max(starts[b] - fork, 0.0))
+
     pairs = np.array(
         [
             (b, a)
-            for a, b in combinations(np.flatnonzero(lengths > 1e-9), 2)
-            if clearance > 0 and along[b] - along[a + 1] > 3 * clearance
+            for a, b in combinations(np.flatnonzero(lengths > 1e-9).tolist(), 2)
+            if clearance > 0 and along(a, b) > 3 * clearance
         ],
         dtype=int,
     ).reshape(-1, 2)
@@ -298,21 +306,20 @@ class Distances:
         weights = np.asarray(weights, dtype=float)
         if weights.shape != self.room.shape:
             raise CollisionError(f"weights have shape {weights.shape}; expected that of room, {self.room.shape}")
-        n, n_samples = self._chain.n_joints, len(weights)
-        force, moment = np.zeros((n, 3, n_samples)), np.zeros((n, 3, n_samples))
-        joints = np.arange(n)[:, np.newaxis]
+        chain, n_samples = self._chain, len(weights)
+        force, moment = np.zeros((2, chain.n_links, 3, n_samples))
+        moves = np.pad(chain.moves, ((0, 0), (0, 1))).astype(float)
         first = 0
         for check, contact in zip(self._checks, self._contacts, strict=True):
             count = len(check.body)
             if count:
-                moved = (check.link >= joints).astype(float) - (check.other_link >= joints)
+                moved = moves[:, check.link] - moves[:, check.other_link]
                 pushed, turned = check.wrench(contact, weights.T[first : first + count], moved)
                 force += pushed
                 moment += turned
             first += count
-        prismatic = self._chain.prismatic[:, np.newaxis]
         turning = dot(self._axes, moment) - dot(self._axes, cross(self._origins, force))
-        return np.where(prismatic, dot(self._axes, force), turning).T
+        return chain.of_joints(np.where(chain.slides[:, np.newaxis], dot(self._axes, force), turning)).T
 
 
 STILL = 1e-9

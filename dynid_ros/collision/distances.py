@@ -237,7 +237,7 @@ def _joint_axes(placing: Placing, link: int) -> np.ndarray:
     """(A, 3) both ways along the axes of the joints at both ends of a link, in its joint frame."""
     chain = placing.robot.chain
     axes = [np.array([0.0, 0.0, 1.0])] if link >= 0 else []
-    axes += [chain.transforms[link + 1, :3, 2]] if link + 1 < chain.n_joints else []
+    axes += list(chain.transforms[chain.parents == link, :3, 2])
     return np.array([way * axis for axis in axes for way in (1.0, -1.0)])
 
 

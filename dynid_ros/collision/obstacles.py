@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from dynid_ros.errors import CollisionError, ModelError
 from dynid_ros.files import MEGABYTE, read_yaml
 from dynid_ros.model.arrays import finite_vector
 from dynid_ros.model.chain import Chain
-from dynid_ros.model.link_tree import LinkTree
+from dynid_ros.model.link_tree import LinkTree, position
 from dynid_ros.model.urdf import Joint, Origin, displacement, joint_limits, pose
 from dynid_ros.model.urdf import pose as transform
 
@@ -58,25 +58,27 @@ def placements(tree: LinkTree, chain: Chain) -> tuple[list[Placement], list[str]
     """
     found: list[Placement] = []
     left_out: list[str] = []
-    own = set(chain.joint_names)
+    own = set(chain.mover_names)
     for link, name in ((BASE, chain.base), *enumerate(chain.link_names)):
         start = Placement(link, name, np.eye(4)[np.newaxis])
-        found += _hanging(tree, start, own, left_out)
+        found += _hanging(tree, start, own, left_out, chain.held)
     found += _above(tree, chain, own, left_out)
     return found, left_out
 
 
-def _hanging(tree: LinkTree, at: Placement, skipped: set[str], left_out: list[str]) -> Iterator[Placement]:
-    """`at` and all below it, but not by way of joints `skipped`."""
+def _hanging(
+    tree: LinkTree, at: Placement, skipped: set[str], left_out: list[str], held: Mapping[str, float]
+) -> Iterator[Placement]:
+    """`at` and all below it, but not by way of joints `skipped`; `held` joints are where they are held."""
     yield at
     for joint in tree.child_joints[at.name]:
         if joint.name in skipped:
             continue
-        moved = _moved(at, joint)
+        moved = _moved(tree, at, joint, held)
         if moved is None:
             left_out += tree._below(joint.child)
         else:
-            yield from _hanging(tree, moved, skipped, left_out)
+            yield from _hanging(tree, moved, skipped, left_out, held)
 
 
 def _above(tree: LinkTree, chain: Chain, skipped: set[str], left_out: list[str]) -> Iterator[Placement]:
@@ -89,16 +91,20 @@ def _above(tree: LinkTree, chain: Chain, skipped: set[str], left_out: list[str])
             return
         place = place @ np.linalg.inv(pose(joint.origin, f"joint '{joint.name}'"))
         link = joint.parent
-        yield from _hanging(tree, Placement(BASE, link, place[np.newaxis]), skipped | {joint.name}, left_out)
+        above = Placement(BASE, link, place[np.newaxis])
+        yield from _hanging(tree, above, skipped | {joint.name}, left_out, chain.held)
 
 
-def _moved(at: Placement, joint: Joint) -> Placement | None:
+def _moved(tree: LinkTree, at: Placement, joint: Joint, held: Mapping[str, float]) -> Placement | None:
     """The child of a joint outside the chain; None if its places are too many or unknown."""
     where = f"joint '{joint.name}'"
     origin = pose(joint.origin, where)
     distance = float(np.linalg.norm(origin[:3, 3]))
     if joint.type == "fixed":
         motions, travel, turn = np.eye(4)[np.newaxis], 0.0, None
+    elif tree.driver(joint.name) in held:
+        motions, travel, turn = displacement(joint, position(joint, held), where)[np.newaxis], 0.0, None
+        distance += float(np.linalg.norm(motions[0, :3, 3]))
     elif joint.type in ("revolute", "continuous", "prismatic"):
         lower, upper = joint_limits(joint, where)[:2]
         prismatic = joint.type == "prismatic"

@@ -23,7 +23,16 @@ def add_robot(parser: argparse.ArgumentParser, required: bool = True) -> None:
     """Options of the arm."""
     parser.add_argument("--urdf", type=Path, required=required)
     parser.add_argument("--base", help="link that the chain starts from; default: the root")
-    parser.add_argument("--tip", help="link that the chain ends at; default: the flange")
+    parser.add_argument(
+        "--tip", help="link that the chain ends at; several with commas between, or all: a tree; default: the flange"
+    )
+    parser.add_argument(
+        "--hold",
+        action="append",
+        default=[],
+        metavar="JOINT=AT",
+        help="joint that does not move, and where it is, rad or m; repeatable",
+    )
     parser.add_argument(
         "--gravity",
         type=float,

@@ -33,6 +33,7 @@ def _report(options: argparse.Namespace) -> Answer:
     # the arm that the file is of, where nothing else is said
     section = load_identified(options.model)["robot"]
     options.base, options.tip = options.base or section.get("base"), options.tip or section.get("tip")
+    options.hold = options.hold or [f"{joint}={at}" for joint, at in (section.get("held") or {}).items()]
     robot = read_robot(options)
     recordings = read_recordings(options, robot, options.recording)
     return Answer.of(report_file(options.model, options.output, robot, recordings))

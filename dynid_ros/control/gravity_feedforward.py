@@ -14,12 +14,12 @@ from numpy.typing import ArrayLike
 from dynid_ros.errors import ControlError, IdentifiedFileError
 from dynid_ros.identified.flexible_joints import springs_of
 from dynid_ros.identified.gravity import gravity_moments
-from dynid_ros.identified.identified_file import check_same_robot, file_of, is_number, load_identified
+from dynid_ros.identified.identified_file import check_same_robot, file_of, is_number, load_identified, mapping
 from dynid_ros.identified.joint_friction import own_angle_torque
 from dynid_ros.identified.load import carried_load
 from dynid_ros.model import RobotModel
 from dynid_ros.model.gravity import GravityModel
-from dynid_ros.model.inertia import PARAMETERS_PER_LINK, from_center_of_mass, transformed
+from dynid_ros.model.inertia import from_center_of_mass, transformed
 from dynid_ros.model.link_tree import LinkTree
 from dynid_ros.model.spring import Deflection, deflection_by_torque
 from dynid_ros.model.urdf import parse_urdf
@@ -72,15 +72,15 @@ class CarriedLoad:
 
 
 class LoadFrames:
-    """The links that a load may be fixed to: the last link of an arm, and what no joint moves against it."""
+    """The links that a load may be fixed to: the last link before the tip, and what no joint moves against it."""
 
     def __init__(self, robot: RobotModel) -> None:
-        last = robot.link_names[-1]
+        last = robot.link_names[robot.chain.tip_link]
         self._poses = LinkTree(parse_urdf(robot.urdf or "", robot.name), robot.name).fixed_to(last)
-        self._others = PARAMETERS_PER_LINK * (robot.n_joints - 1)
+        self._last, self._size = robot.tip_columns, robot.parameters.size
 
     def parameters(self, load: CarriedLoad) -> np.ndarray:
-        """(10 n,) of the load as a part of the last link; inertias, which gravity does not feel, are those of a point.
+        """(10 m,) of the load as a part of the last link; inertias, which gravity does not feel, are those of a point.
 
         Raises:
             ControlError: the load's frame is none of these links.
@@ -91,7 +91,9 @@ class LoadFrames:
                 f"its frame '{load.frame}' is not fixed to the last link; expected {' or '.join(self._poses)}"
             )
         point = from_center_of_mass(load.mass, np.array(load.center) if load.mass else np.zeros(3), np.zeros((3, 3)))
-        return np.concatenate([np.zeros(self._others), transformed(point, pose)])
+        parameters = np.zeros(self._size)
+        parameters[self._last] = transformed(point, pose)
+        return parameters
 
 
 class JointSprings:
@@ -291,7 +293,10 @@ def load_gravity_torque(
         ends[end] = identified["robot"].get(end)
         if not isinstance(ends[end], str):
             raise IdentifiedFileError(f"{model_file}: robot.{end} is {ends[end]!r}, expected the name of a link")
-    robot = RobotModel.from_urdf(urdf, tip=ends["tip"], base=ends["base"], gravity=tuple(gravity))
+    held = mapping(identified["robot"], "held", f"{model_file}: robot")
+    if not all(map(is_number, held.values())):
+        raise IdentifiedFileError(f"{model_file}: robot.held is {held!r}, expected positions of joints, rad or m")
+    robot = RobotModel.from_urdf(urdf, tip=ends["tip"], base=ends["base"], gravity=tuple(gravity), held=held)
     check_same_robot(identified, robot)
     model = GravityModel(robot)
     springs = JointSprings.of_document(identified, robot.joint_names) if use_springs else None

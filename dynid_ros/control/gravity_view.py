@@ -17,6 +17,7 @@ from dynid_ros.model.chain import joint_frames
 from dynid_ros.model.flange import arm_from_urdf
 from dynid_ros.model.gravity import GravityModel
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK
+from dynid_ros.model.link_tree import held_positions
 
 PROBE_POSES = 200
 
@@ -85,7 +86,7 @@ class GravityView:
         """
         base, tip = settings.base_link or None, settings.tip_link or None
         if not settings.model_file:
-            robot, _ = arm_from_urdf(urdf, tip, base, settings.gravity)
+            robot, _ = arm_from_urdf(urdf, tip, base, settings.gravity, held_positions([settings.held_joints]))
             model = GravityModel(robot)
             torque = LoadedGravity(model, model.project(robot.parameters))
             return cls(robot, torque, robot.parameters, masses_identified=False, torque_identified=False)

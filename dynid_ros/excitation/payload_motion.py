@@ -282,13 +282,13 @@ class PayloadMotion(GuardedExperiment):
 
     def _load_rows(self, q: NDArray, qd: NDArray, qdd: NDArray) -> NDArray:
         """Rows (N, n, 10) of the parameters of what is fixed to the last link."""
-        return self.robot.torque_regressor(q, qd, qdd)[..., -PARAMETERS_PER_LINK:]
+        return self.robot.torque_regressor(q, qd, qdd)[..., self.robot.tip_columns]
 
     def _plan(
         self, trajectory: Trajectory, pose: NDArray, turns: list[ToolTurn], rests: NDArray, skipped: dict[str, str]
     ) -> PayloadMotionPlan:
         rows = self._load_rows(*trajectory.at(check_times(trajectory)[:: len(trajectory.time) // 400 + 1]))
-        names = [f"{name}{self.robot.n_joints}" for name in LINK_PARAMETERS]
+        names = [f"{name}{self.robot.chain.tip_link + 1}" for name in LINK_PARAMETERS]
         base = BaseParameters(rows, names)
         still, _, _ = trajectory.at(rests.mean(axis=1))
         static = self._load_rows(still, 0 * still, 0 * still)[..., :STATIC]

@@ -9,7 +9,7 @@ from dynid_ros.errors import TrajectoryError
 from dynid_ros.excitation.experiment import DOWN, POSES, UP, GuardedExperiment, TrajectoryPlan, require
 from dynid_ros.information.criteria import condition_number, d_optimal, log_determinant, rank, whitening_axes
 from dynid_ros.model import GravityModel, RobotModel
-from dynid_ros.model.inertia import PARAMETERS_PER_LINK, STATIC
+from dynid_ros.model.inertia import STATIC
 from dynid_ros.trajectories.limits import MotionLimits, per_joint
 from dynid_ros.trajectories.trajectory import Trajectory
 from dynid_ros.trajectories.workspace import Workspace
@@ -254,7 +254,7 @@ class PoseSet(GuardedExperiment):
     def _rows(self, poses: NDArray) -> NDArray:
         """Rows (P, n, k) of the target's parameters, and of the offsets, in the torques at rest."""
         if self.target == LOAD:
-            rows = self.robot.gravity_regressor(poses)[..., -PARAMETERS_PER_LINK:][..., :STATIC]
+            rows = self.robot.gravity_regressor(poses)[..., self.robot.tip_columns][..., :STATIC]
         else:
             rows = GravityModel(self.robot).regressor(poses)
         if self.offsets:

@@ -27,13 +27,13 @@ ROOM = 0.99
 
 
 def wrist_joints(robot: RobotModel) -> NDArray:
-    """Indices of the last revolute joints, three or as many as there are."""
-    return np.flatnonzero(~robot.chain.prismatic)[-WRIST:]
+    """Indices of the last revolute joints before the tip, three or as many as there are."""
+    return np.flatnonzero(~robot.chain.prismatic & robot.chain.moved[:, robot.chain.tip_link])[-WRIST:]
 
 
 def tool_axes(robot: RobotModel, poses: NDArray) -> NDArray:
     """Axes (P, 3, 3) of the tip's frame in the base frame, as columns."""
-    return robot.forward_kinematics(poses)[:, -1, :3, :3] @ robot.tip_offset[:3, :3]
+    return robot.forward_kinematics(poses)[:, robot.chain.tip_link, :3, :3] @ robot.tip_offset[:3, :3]
 
 
 def wrist_rates(axes: NDArray, wanted: NDArray) -> NDArray:

@@ -91,4 +91,4 @@ def turned(wrench: NDArray, rotations: NDArray) -> NDArray:
 
 def tip_rotations(robot: RobotModel, q: NDArray) -> NDArray:
     """(N, 3, 3) axes of the tip link in the base frame, as columns, at positions (N, n)."""
-    return robot.forward_kinematics(q)[:, -1, :3, :3] @ robot.tip_offset[:3, :3]
+    return robot.forward_kinematics(q)[:, robot.chain.tip_link, :3, :3] @ robot.tip_offset[:3, :3]

@@ -146,9 +146,9 @@ def _load_parameters(document: dict, robot: RobotModel, rows: object) -> NDArray
         loads = np.array([[float(number) for number in str(row).split()] for row in rows])  # type: ignore[attr-defined]
     except (TypeError, ValueError):
         loads = np.empty(0)
-    if loads.shape != (robot.n_joints, PARAMETERS_PER_LINK) or not np.isfinite(loads).all():
+    if loads.shape != (robot.n_links, PARAMETERS_PER_LINK) or not np.isfinite(loads).all():
         raise IdentifiedFileError(
-            f"{file_of(document)}: friction: {LOADS} are not {robot.n_joints} lines of {PARAMETERS_PER_LINK} numbers; "
+            f"{file_of(document)}: friction: {LOADS} are not {robot.n_links} lines of {PARAMETERS_PER_LINK} numbers; "
             "run the link identification again"
         )
     return loads.ravel()

@@ -96,8 +96,8 @@ def _entry(document: dict, section: dict, joint: str) -> dict:
 
 def _columns(gravity: GravityModel, joint: int) -> dict[str, int]:
     """Where the moments of a joint are among all, by their labels in the section."""
-    columns = range(len(gravity.names))[gravity.columns(joint)]
-    return {gravity.names[column].split()[0]: column for column in columns}
+    columns, own = range(len(gravity.names))[gravity.columns(joint)], gravity.robot.joint_names[joint]
+    return {gravity.names[column].removesuffix(f" {own}"): column for column in columns}
 
 
 class IdentifiedGravity:

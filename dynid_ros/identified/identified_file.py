@@ -72,6 +72,7 @@ def new_document(robot: RobotModel | RecordedJoints, sources: Sequence[str], set
             "gravity": [float(g) for g in robot.gravity],
             "urdf_sha256": robot.urdf_sha256,
             "kinematics_sha256": robot.kinematics_sha256,
+            **({"held": {joint: float(at) for joint, at in robot.held.items()}} if robot.held else {}),
         },
         "source": {"recordings": list(sources), "settings": dict(settings), "version": __version__},
     }

@@ -212,5 +212,7 @@ def own_gravity(robot: RobotModel) -> NDArray:
     down = robot.gravity / max(np.linalg.norm(robot.gravity), np.finfo(float).tiny)
     parallel = np.all(np.abs(robot.joint_axes(q) @ down) > 1 - PARALLEL, axis=0)
     # Joints before it that only slide, or turn about gravity, do not turn gravity in its frame.
-    level = np.cumprod(np.append(True, (parallel | robot.chain.prismatic)[:-1])).astype(bool)
-    return level & ~parallel & ~robot.chain.prismatic
+    chain = robot.chain
+    turns = ~(parallel | chain.prismatic)
+    before = chain.moved[:, chain.own_links] & ~np.eye(chain.n_joints, dtype=bool)
+    return ~(before & turns[:, None]).any(axis=0) & turns

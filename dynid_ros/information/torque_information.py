@@ -58,7 +58,7 @@ class TorqueColumns:
         names: (k,) the parameter that leads each of them, such as "Izz1".
         units: (k,) of each of them.
         hidden: parameters of links that no motion of this arm shows.
-        links: the leading parameters of links, out of all 10 n.
+        links: the leading parameters of links, out of all 10 m.
         drives: those of joints, out of friction's coefficients.
 
     Raises:
@@ -78,7 +78,7 @@ class TorqueColumns:
         chosen = {
             LINKS: links,
             GRAVITY: links[links % PARAMETERS_PER_LINK < STATIC],
-            LOAD: links[-PARAMETERS_PER_LINK:],
+            LOAD: links[robot.tip_columns],
         }
         asked = chosen[model]
         names = parameter_names(robot, self.friction)
@@ -224,7 +224,7 @@ class TorqueInformation:
         if columns is not None:
             chosen, drives = _checked(asked, columns), np.zeros(0, dtype=int)
         every_name = parameter_names(robot, asked.friction)
-        size = PARAMETERS_PER_LINK * robot.n_joints
+        size = robot.parameters.size
         self.names = tuple(every_name[column] for column in (*chosen, *(size + drives)))
         self._n_links = len(chosen)
         self._drives = _Drives(asked.friction.of(robot.n_joints), drives, SMOOTHING * speeds)

@@ -14,6 +14,7 @@ from dynid_ros.identified.torque_sensors import TorqueSensors
 from dynid_ros.jobs.progress import progress
 from dynid_ros.model import RobotModel
 from dynid_ros.model.flange import arm_from_urdf
+from dynid_ros.model.link_tree import held_positions
 from dynid_ros.recording import Recording
 from dynid_ros.recording.checks.all_checks import check
 from dynid_ros.recording.checks.finding import Finding
@@ -22,7 +23,8 @@ from dynid_ros.recording.effort import EffortConvention
 
 def read_robot(options: argparse.Namespace) -> RobotModel:
     """The arm; where its tip was not named and is not the only leaf, stderr says what it is."""
-    robot, remark = arm_from_urdf(options.urdf, options.tip, options.base, options.gravity)
+    held = held_positions(options.hold)
+    robot, remark = arm_from_urdf(options.urdf, options.tip, options.base, options.gravity, held)
     if remark:
         print(f"dynid: {remark} (--tip)", file=sys.stderr)
     return robot

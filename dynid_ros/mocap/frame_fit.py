@@ -131,7 +131,7 @@ def _linearised(
 def unknown_joints(robot: RobotModel, markers: MarkerSet, fit: FrameFit) -> list[str]:
     """One sentence for each joint that some frame does not determine, with the reasons and how often each holds."""
     used = (fit.weights > 0).astype(int)
-    beyond = used @ markers.beyond(robot.n_joints).astype(int)
+    beyond = used @ markers.beyond(robot).astype(int)
     remarks = []
     for j, name in enumerate(robot.joint_names):
         unknown = ~fit.determined[:, j]

@@ -96,9 +96,9 @@ class MarkerSet:
         """Number of markers P."""
         return len(self.names)
 
-    def beyond(self, n_joints: int) -> NDArray:
+    def beyond(self, robot: RobotModel) -> NDArray:
         """(P, n) whether a joint moves a marker."""
-        return np.arange(n_joints) <= self.links[:, None]
+        return np.pad(robot.chain.moved, ((0, 0), (0, 1)))[:, self.links].T
 
     def select(self, keep: NDArray) -> MarkerSet:
         """Only these markers: mask (P,) or indices."""
@@ -252,5 +252,7 @@ def marker_jacobian(robot: RobotModel, frames: LinkFrames, positions: NDArray, m
     x, y, z = (positions[:, :, None, i] - frames.pivot[:, None, :, i] for i in range(3))
     turning = np.stack([ay * z - az * y, az * x - ax * z, ax * y - ay * x], axis=2)
     sliding = np.swapaxes(frames.axis, 1, 2)[:, None]
-    jacobian = np.where(robot.chain.prismatic, sliding, turning)
-    return jacobian * markers.beyond(robot.n_joints)[:, None, :]
+    chain = robot.chain
+    moves = np.pad(chain.moves, ((0, 0), (0, 1)))[:, markers.links]
+    jacobian = np.where(chain.slides, sliding, turning) * moves.T[:, None, :]
+    return np.moveaxis(chain.of_joints(np.moveaxis(jacobian, -1, 0)), 0, -1)

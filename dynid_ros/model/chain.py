@@ -127,6 +127,16 @@ class Chain:
         return moves
 
     @cached_property
+    def moved(self) -> np.ndarray:
+        """(n, m) bool, whether a joint moves a link, by itself or by one that mimics it."""
+        return np.array([self.moves[self.drivers == joint].any(axis=0) for joint in range(self.n_joints)])
+
+    def between(self, link: np.ndarray, other: np.ndarray) -> np.ndarray:
+        """Number of moving joints on the way from links to others, of any shape; -1 is the base."""
+        before = np.pad(self.moves, ((0, 0), (0, 1))).T
+        return np.sum(before[link] != before[other], axis=-1)
+
+    @cached_property
     def transforms(self) -> np.ndarray:
         """(m, 4, 4) pose of each joint frame, the link's own position being 0, in the joint frame of its parent."""
         transforms = self.placements.copy()

@@ -1,6 +1,7 @@
 """The flange: where an arm ends whose tip nobody named, before the fingers of its gripper."""
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 from numpy.typing import ArrayLike
@@ -22,8 +23,11 @@ def arm_from_urdf(
     tip: str | None = None,
     base: str | None = None,
     gravity: ArrayLike = STANDARD_GRAVITY,
+    held: Mapping[str, float] | None = None,
 ) -> tuple[RobotModel, str]:
     """Model of a URDF up to `tip`; without one up to the only leaf or to the flange, and a sentence that says so.
+
+    Joints that are `held`, by their positions, rad or m, do not move; see `RobotModel.from_urdf` for this and for tips.
 
     Raises:
         ModelError: as `RobotModel.from_urdf`; or where the arm ends cannot be determined.
@@ -37,7 +41,7 @@ def arm_from_urdf(
             remark = f"the arm ends at link '{chosen}', its flange; choose another tip where that is not so"
         if fingers:
             remark += f"; joints beyond it are taken to be a hand's: {', '.join(fingers)}"
-    return RobotModel.from_urdf(path_or_xml, chosen, base, gravity), remark
+    return RobotModel.from_urdf(path_or_xml, chosen, base, gravity, held=held), remark
 
 
 def flange(tree: LinkTree, base: str | None = None) -> tuple[str | None, tuple[str, ...]]:

@@ -155,9 +155,11 @@ class GravityModel:
         if magnitude == 0.0:
             return np.ones(self.robot.n_joints, dtype=bool)
         poses = np.random.default_rng(0).uniform(-np.pi, np.pi, (PROBE_POSES, self.robot.n_joints))
-        axes, down = self.robot.joint_axes(poses), self.robot.gravity / magnitude
-        load = np.where(self.robot.chain.prismatic, np.abs(axes @ down), np.linalg.norm(np.cross(axes, down), axis=-1))
-        return load.max(axis=0) < ALWAYS
+        chain, down = self.robot.chain, self.robot.gravity / magnitude
+        axes = joint_frames(chain, poses)[0][:, :, 2].transpose(2, 0, 1)
+        load = np.where(chain.slides, np.abs(axes @ down), np.linalg.norm(np.cross(axes, down), axis=-1))
+        loaded = load.max(axis=0) >= ALWAYS
+        return np.array([not loaded[chain.drivers == joint].any() for joint in range(chain.n_joints)])
 
     def compile(self, moments: ArrayLike) -> Callable[[np.ndarray], np.ndarray]:
         """Function from positions (n,) to gravity torques (n,) of one sample, fast enough for a control loop.
@@ -198,8 +200,10 @@ class GravityModel:
         poses = np.random.default_rng(0).uniform(-np.pi, np.pi, (PROBE_POSES, n))
         base = BaseParameters(self._of_links(poses).transpose(2, 0, 1), names)
         # Those of joints that gravity never loads stay, as in an arm without joints that mimic.
-        idle = self.robot.chain.own_links[self.unobservable_axes()]
-        kept = np.union1d(base.columns, [c for link in idle for c in self._link_columns[link]]).astype(int)
+        idle = self.unobservable_axes()[self.robot.chain.drivers]
+        kept = np.union1d(base.columns, [c for link in np.flatnonzero(idle) for c in self._link_columns[link]]).astype(
+            int
+        )
         combinations = np.eye(len(names))[kept]
         combinations[np.isin(kept, base.columns)] = base.combinations
         return kept, combinations

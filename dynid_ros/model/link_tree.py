@@ -311,5 +311,26 @@ def position(joint: Joint, posture: Mapping[str, float]) -> float:
     return joint.mimic.multiplier * posture.get(joint.mimic.joint, 0.0) + joint.mimic.offset
 
 
+def held_positions(words: Iterable[str]) -> dict[str, float]:
+    """Positions of held joints, rad or m, of `joint=position`, several with commas between.
+
+    Raises:
+        ModelError: a word is none such, or names a joint again.
+    """
+    held: dict[str, float] = {}
+    for word in (part.strip() for text in words for part in text.split(",") if part.strip()):
+        name, _, value = (part.strip() for part in word.rpartition("="))
+        try:
+            at = float(value)
+        except ValueError:
+            name = ""
+        if not name:
+            raise ModelError(f"held joints: '{word}' is not joint=position (rad or m), as in torso_joint=0.2")
+        if name in held:
+            raise ModelError(f"held joints: joint '{name}' is given twice; give it once")
+        held[name] = at
+    return held
+
+
 def _quoted(names: Iterable[str]) -> str:
     return ", ".join(f"'{name}'" for name in names)

@@ -112,7 +112,7 @@ TINY = np.finfo(float).tiny
 
 
 def urdf_with_inertias(robot: RobotModel, parameters: ArrayLike) -> str:
-    """Text of the robot's URDF with the inertias of `parameters` (10 n,); nothing else in it changes.
+    """Text of the robot's URDF with the inertias of `parameters` (10 m,); nothing else in it changes.
 
     The parameters of a link are of all that its joint carries up to the next joint of the chain:
 
@@ -166,7 +166,9 @@ def posture_error(
     """
     tree = LinkTree(parse_urdf(urdf, SOURCE), SOURCE)
     parts = [part for link in robot.link_names for part in tree.carried(link, robot.link_names, robot.posture)]
-    moving = {joint for part in parts if part.own.any() for joint in part.joints}
+    moving = {
+        joint for part in parts if part.own.any() for joint in part.joints if tree.driver(joint) not in robot.held
+    }
     joints = sorted({joint if joint in ranges else tree.driver(joint) for joint in moving})
     ends = {joint: ranges[joint] if joint in ranges else tree.reach(joint) for joint in joints}
     joints = [joint for joint in joints if ends[joint][0] < ends[joint][1]]
@@ -194,7 +196,7 @@ def _check(robot: RobotModel, parameters: NDArray, urdf: str) -> None:
     Raises:
         ModelError: they differ by more than rounding.
     """
-    read = RobotModel.from_urdf(urdf, robot.tip, robot.base, robot.gravity, robot.posture)
+    read = RobotModel.from_urdf(urdf, robot.tip, robot.base, robot.gravity, robot.posture, held=robot.held)
     q, qd, qdd = random_motion(robot)
     whole = np.abs(robot.inverse_dynamics(q, qd, qdd, parameters)).max()
     for what, motion in (("gravity", (q, 0 * q, 0 * q)), ("inverse dynamics", (q, qd, qdd))):

@@ -254,7 +254,7 @@ def check_torque(trajectory: Trajectory, limits: MotionLimits, robot: RobotModel
 def unknown_torques(limits: MotionLimits, robot: RobotModel) -> list[str]:
     """Joints with a torque limit for which the robot's description has no mass from there to the tip."""
     mass = robot.parameters[::PARAMETERS_PER_LINK]
-    carried = np.cumsum(mass[::-1])[::-1]
+    carried = robot.chain.moved @ mass
     return [
         name
         for name, moved, limit in zip(limits.joint_names, carried, limits.torque, strict=True)

@@ -20,7 +20,9 @@ LOAD = CarriedLoad(2.5, (0.05, -0.03, 0.1), "link_6")
 
 
 def settings(**values):
-    return SimpleNamespace(**{"model_file": "", "base_link": "", "tip_link": "", "gravity": GRAVITY} | values)
+    return SimpleNamespace(
+        **{"model_file": "", "base_link": "", "tip_link": "", "held_joints": "", "gravity": GRAVITY} | values
+    )
 
 
 def pinocchio(load=None):

@@ -126,7 +126,9 @@ def _friction(path: Path, robot: RobotModel) -> None:
 
 
 def _view(path: Path, _robot: RobotModel) -> None:
-    settings = SimpleNamespace(model_file=str(path), base_link="", tip_link="", gravity=[0.0, 0.0, -planar_arm.G])
+    settings = SimpleNamespace(
+        model_file=str(path), base_link="", tip_link="", held_joints="", gravity=[0.0, 0.0, -planar_arm.G]
+    )
     view = GravityView.of(settings, planar_arm.urdf())
     try:
         picture = view.at(POSES[0])

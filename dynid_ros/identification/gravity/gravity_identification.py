@@ -369,6 +369,12 @@ def _recursive(problem: _Problem) -> _Solution:
         if not rows.any() or not len(own):
             continue
         distal = np.flatnonzero(problem.owner > i)
+        if problem.matrix[np.ix_(rows, problem.owner < i)].any():
+            joints = problem.gravity.robot.joint_names
+            raise IdentificationError(
+                f"estimator='recursive' goes from tip to base, but what joint '{joints[i]}' carries moves with one "
+                "before it, which it mimics; use estimator='global'"
+            )
         matrix, coupling = problem.matrix[np.ix_(rows, own)], problem.matrix[np.ix_(rows, distal)]
         groups, local = np.unique(problem.group[rows], return_inverse=True)
         fit, sigma[groups] = solve_grouped(matrix, problem.right[rows] - coupling @ values[distal], local)

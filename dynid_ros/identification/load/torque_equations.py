@@ -52,8 +52,8 @@ class TorqueLoadColumns:
         n = robot.n_joints
         self._load = np.arange(STATIC if static else PARAMETERS_PER_LINK)
         self._changes = CHANGES[:AT_REST] if static else CHANGES
-        last = PARAMETERS_PER_LINK * (n - 1)
-        self._links = RegressorRows(robot.chain, robot.gravity, last + np.arange(PARAMETERS_PER_LINK))
+        last = np.arange(robot.parameters.size)[robot.tip_columns]
+        self._links = RegressorRows(robot.chain, robot.gravity, last)
         self._to_link = transformed(np.eye(PARAMETERS_PER_LINK), robot.tip_offset).T[:, self._load]
         self._friction = arm.model.friction
         self._arm = None if arm.covariance is None else arm.columns

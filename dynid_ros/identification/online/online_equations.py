@@ -322,7 +322,7 @@ class LoadRows(OnlineRows):
         # A load is a part of the last link, about another frame.
         p, size = PARAMETERS_PER_LINK, robot.parameters.size
         own = np.zeros((size, p + 1))
-        own[-p:, :-1] = transformed(np.eye(p), robot.tip_offset).T
+        own[robot.tip_columns, :-1] = transformed(np.eye(p), robot.tip_offset).T
         own[:, -1] = finite_vector(arm.parameters, size, "parameters of the links")
         fixed, free = FrictionTerms(arm.friction, n), FrictionTerms(changes, n)
         coefficients = np.asarray(arm.coefficients, dtype=float)

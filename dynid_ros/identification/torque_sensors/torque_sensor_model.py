@@ -14,7 +14,6 @@ from dynid_ros.identification.static_samples import Samples
 from dynid_ros.identified.gravity import KnownGravity
 from dynid_ros.model import RobotModel
 from dynid_ros.model.gravity import GravityModel
-from dynid_ros.model.inertia import PARAMETERS_PER_LINK
 
 # The mass that torque sensors are calibrated with.
 
@@ -198,7 +197,7 @@ class TorqueSensorModel:
         """(k, 4) moments of a load's mass and its mass moment in the tip frame."""
         last_link = np.eye(4)
         last_link[1:, 0], last_link[1:, 1:] = self.robot.tip_offset[:3, 3], self.robot.tip_offset[:3, :3]
-        return self.gravity.projection[:, -PARAMETERS_PER_LINK:][:, :4] @ last_link
+        return self.gravity.projection[:, self.robot.tip_columns][:, :4] @ last_link
 
     @cached_property
     def recorded_regressor(self) -> NDArray:

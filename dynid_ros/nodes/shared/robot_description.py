@@ -24,7 +24,10 @@ ROBOT_PARAMETERS = (
         "robot_description", "", "URDF as text, or a path to it; empty: wait for the topic robot_description"
     ),
     NodeParameter("base_link", "", "link that the chain starts from; empty: the root of the URDF"),
-    NodeParameter("tip_link", "", "link that the chain ends at; empty: the flange"),
+    NodeParameter(
+        "tip_link", "", "link that the chain ends at; several with commas between, or all: a tree; empty: the flange"
+    ),
+    NodeParameter("held_joints", "", "joints that do not move: joint=position, rad or m, with commas between"),
     NodeParameter("gravity", [0.0, 0.0, -9.80665], "gravity in the base link's frame, m/s^2"),
 )
 
@@ -75,12 +78,14 @@ def robot_model(node: Node, settings: SimpleNamespace, timeout: float = math.inf
     """Robot that the values of `ROBOT_PARAMETERS` describe; waits for the topic as `robot_description`.
 
     Raises:
-        DynidError: no URDF, or one that makes no serial arm.
+        DynidError: no URDF, or one that has no such arm.
     """
     text = robot_description(node, settings.robot_description, timeout)
     from dynid_ros.model.flange import arm_from_urdf  # noqa: PLC0415 - gravity compensation has a tip in its file
+    from dynid_ros.model.link_tree import held_positions  # noqa: PLC0415 - and held joints
 
-    robot, remark = arm_from_urdf(text, settings.tip_link, settings.base_link, settings.gravity)
+    held = held_positions([settings.held_joints])
+    robot, remark = arm_from_urdf(text, settings.tip_link, settings.base_link, settings.gravity, held)
     if remark:
         node.get_logger().info(f"{remark} (parameter tip_link)")
     return robot

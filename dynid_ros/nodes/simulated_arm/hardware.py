@@ -15,6 +15,7 @@ from dynid_ros.model import RobotModel
 from dynid_ros.model.arrays import per_joint
 from dynid_ros.model.flange import arm_from_urdf
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK, from_center_of_mass, inertia_matrix
+from dynid_ros.model.link_tree import held_positions
 from dynid_ros.nodes.shared.controllers import ACTIVE, INACTIVE, ControllerWatch
 from dynid_ros.nodes.shared.parameters import NodeParameter
 from dynid_ros.nodes.shared.robot_description import ROBOT_PARAMETERS
@@ -208,7 +209,8 @@ PARAMETERS = (
 
 def make_arm(settings: SimpleNamespace, urdf: str) -> SimulatedArm:
     """The arm of a URDF; raises as its parts do, and for parameters that make no sense."""
-    robot, _ = arm_from_urdf(urdf, settings.tip_link, settings.base_link, settings.gravity)
+    held = held_positions([settings.held_joints])
+    robot, _ = arm_from_urdf(urdf, settings.tip_link, settings.base_link, settings.gravity, held)
     period = 1.0 / settings.rate
     if not settings.timestep >= SHORTEST_TIMESTEP:
         raise DynidError(f"Parameter 'timestep' is {settings.timestep:g} s; expected {SHORTEST_TIMESTEP:g} or more")

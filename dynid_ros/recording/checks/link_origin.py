@@ -90,7 +90,7 @@ def _step(model: TorqueModel, columns: NDArray, samples: MotionSamples, now: Tor
 
 def _shifted(robot: RobotModel, joint: int, shift: NDArray) -> RobotModel:
     placements = robot.chain.placements.copy()
-    placements[joint, :3, 3] += shift
+    placements[robot.chain.own_links[joint], :3, 3] += shift
     return type(robot)(replace(robot.chain, placements=placements), robot.parameters, robot.gravity, robot.urdf)
 
 

@@ -190,6 +190,8 @@ def _changing(terms: Terms, course: NDArray, shapes: NDArray, torque: NDArray, r
 
 
 MOVING_HAND: Final = "moving hand"
+HELD = 0.02
+"""Largest distance of a held joint from where it is held, rad or m."""
 
 
 def check_hand(recordings: Sequence[Recording], robot: RobotModel) -> Iterator[Finding]:
@@ -200,6 +202,17 @@ def check_hand(recordings: Sequence[Recording], robot: RobotModel) -> Iterator[F
     """
     if robot.urdf is None or not any(part.others for part in recordings):
         return
+    for name, at in robot.held.items():
+        seen = [part.others[name] for part in recordings if name in part.others]
+        away = [position for position in (np.concatenate(seen) if seen else []) if abs(position - at) > HELD]
+        if away:
+            yield Finding(
+                "error",
+                f"{', '.join(part.source for part in recordings)}, joint '{name}'",
+                f"the model holds it at {at:.3g}, the recording has it at up to {max(away, key=abs):.3g} (rad or m)",
+                f"hold it where it was, --hold {name}={np.median(away):.3g}, or leave it among the joints that move",
+                MOVING_HAND,
+            )
     for name, rest, unit in _carried(robot):
         seen = [part.others[name] for part in recordings if name in part.others]
         travel = np.ptp(np.concatenate(seen)) if seen else 0.0
@@ -217,11 +230,11 @@ def check_hand(recordings: Sequence[Recording], robot: RobotModel) -> Iterator[F
 def _carried(robot: RobotModel) -> Iterator[tuple[str, float, str]]:
     """Joints that the first moving link carries besides those of the model: name, what counts as rest, and unit."""
     tree = LinkTree(parse_urdf(robot.urdf or "", robot.name), robot.name)
-    waiting = [robot.link_names[0]]
+    waiting = [link for link, parent in zip(robot.link_names, robot.chain.parents, strict=True) if parent < 0]
     while waiting:
         for joint in tree.child_joints[waiting.pop()]:
             waiting.append(joint.child)
-            if joint.type != "fixed" and joint.name not in robot.joint_names:
+            if joint.type != "fixed" and joint.name not in (*robot.chain.mover_names, *robot.held):
                 slides = joint.type == "prismatic"
                 yield joint.name, REST[slides], "m" if slides else "rad"
 

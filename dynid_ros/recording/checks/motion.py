@@ -344,6 +344,7 @@ def _torque_scale(robot: RobotModel) -> np.ndarray:
     """(n,) weight of the arm times its length, N m; its weight for prismatic joints, N; infinite without masses."""
     weight = np.sum(robot.parameters[::PARAMETERS_PER_LINK]) * max(np.linalg.norm(robot.gravity), 1.0)
     origins = robot.forward_kinematics(np.zeros((1, robot.n_joints)))[0, :, :3, 3]
-    length = 0.1 + np.sum(np.linalg.norm(np.diff(origins, axis=0), axis=1))
+    parents = robot.chain.parents
+    length = 0.1 + np.sum(np.linalg.norm((origins - origins[parents])[parents >= 0], axis=1))
     scale = np.where(robot.chain.prismatic, weight, weight * length)
     return np.where(scale > 0, scale, np.inf)
