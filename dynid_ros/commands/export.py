@@ -6,8 +6,7 @@ from pathlib import Path
 from dynid_ros.commands.answers import Answer
 from dynid_ros.commands.options import add_json, add_robot
 from dynid_ros.export.export import TARGETS, export
-from dynid_ros.identified.identified_file import load_identified
-from dynid_ros.jobs.inputs import read_robot
+from dynid_ros.jobs.inputs import read_robot_of
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -22,7 +21,4 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def _export(options: argparse.Namespace) -> Answer:
-    # the arm that the file is of, where nothing else is said
-    section = load_identified(options.model)["robot"]
-    options.base, options.tip = options.base or section.get("base"), options.tip or section.get("tip")
-    return Answer.of(export(options.model, read_robot(options), options.to, options.output))
+    return Answer.of(export(options.model, read_robot_of(options), options.to, options.output))

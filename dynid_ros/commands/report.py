@@ -6,8 +6,7 @@ from pathlib import Path
 from dynid_ros.commands.answers import Answer
 from dynid_ros.commands.options import add_json, add_recording, add_robot
 from dynid_ros.errors import RecordingError
-from dynid_ros.identified.identified_file import load_identified
-from dynid_ros.jobs.inputs import read_recordings, read_robot
+from dynid_ros.jobs.inputs import read_recordings, read_robot_of
 from dynid_ros.jobs.report import report_file
 
 
@@ -30,10 +29,6 @@ def _report(options: argparse.Namespace) -> Answer:
         if options.recording:
             raise RecordingError("--recording needs --urdf: without the arm no torque can be predicted")
         return Answer.of(report_file(options.model, options.output))
-    # the arm that the file is of, where nothing else is said
-    section = load_identified(options.model)["robot"]
-    options.base, options.tip = options.base or section.get("base"), options.tip or section.get("tip")
-    options.hold = options.hold or [f"{joint}={at}" for joint, at in (section.get("held") or {}).items()]
-    robot = read_robot(options)
+    robot = read_robot_of(options)
     recordings = read_recordings(options, robot, options.recording)
     return Answer.of(report_file(options.model, options.output, robot, recordings))

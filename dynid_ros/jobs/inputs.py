@@ -30,6 +30,14 @@ def read_robot(options: argparse.Namespace) -> RobotModel:
     return robot
 
 
+def read_robot_of(options: argparse.Namespace) -> RobotModel:
+    """The arm that the file `options.model` is of, where the options say nothing else."""
+    section = load_identified(options.model)["robot"]
+    options.base, options.tip = options.base or section.get("base"), options.tip or section.get("tip")
+    options.hold = options.hold or [f"{joint}={at}" for joint, at in (section.get("held") or {}).items()]
+    return read_robot(options)
+
+
 def read_recordings(
     options: argparse.Namespace,
     robot: RobotModel | None,

@@ -61,7 +61,7 @@ def gravity_source(
 
 
 def gravity_lines(lines: Lines, chain: Chain, gravity: np.ndarray, moments: Sequence[Sequence[Term]]) -> list[Term]:
-    """Add the lines of `gravity_source`, and return the torques (n,); of moments of links, terms that may be constant."""
+    """Add the lines of `gravity_source`, and return the torques (n,); moments of links may be constant terms."""
     links = range(chain.n_links)
     numbers = link_numbers(lines, chain)
     rotations = chain.transforms[:, :3, :3]
