@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeGuard
 
@@ -58,6 +58,7 @@ class RecordedJoints:
     gravity: tuple[float, ...] = ()
     urdf_sha256: str | None = None
     kinematics_sha256: str = ""
+    held: Mapping[str, float] = field(default_factory=dict)
 
 
 def new_document(robot: RobotModel | RecordedJoints, sources: Sequence[str], settings: dict) -> dict:
