@@ -265,6 +265,7 @@ def load_gravity_torque(
     use_load: bool = True,
     largest_load: float = math.inf,
     use_springs: bool = True,
+    held: Mapping[str, float] | None = None,
 ) -> tuple[RobotModel, LoadedGravity]:
     """Robot and its identified gravity torque, N m (N) from rad (m), both (n,) in the model's joint order.
 
@@ -281,6 +282,7 @@ def load_gravity_torque(
         use_load: False: the arm alone, whatever the file says of a load.
         largest_load: largest mass of a load that is believed, kg.
         use_springs: False: rigid joints, whatever the file says of springs.
+        held: positions of joints that do not move, rad or m; None or empty: those of the file.
 
     Raises:
         IdentifiedFileError: the file is malformed, of another robot, or a joint was not observable in it although its
@@ -293,7 +295,7 @@ def load_gravity_torque(
         ends[end] = identified["robot"].get(end)
         if not isinstance(ends[end], str):
             raise IdentifiedFileError(f"{model_file}: robot.{end} is {ends[end]!r}, expected the name of a link")
-    held = mapping(identified["robot"], "held", f"{model_file}: robot")
+    held = held or mapping(identified["robot"], "held", f"{model_file}: robot")
     if not all(map(is_number, held.values())):
         raise IdentifiedFileError(f"{model_file}: robot.held is {held!r}, expected positions of joints, rad or m")
     robot = RobotModel.from_urdf(urdf, tip=ends["tip"], base=ends["base"], gravity=tuple(gravity), held=held)

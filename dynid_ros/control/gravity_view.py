@@ -85,13 +85,14 @@ class GravityView:
             DynidError: as `load_gravity_torque` and `RobotModel.from_urdf` do.
         """
         base, tip = settings.base_link or None, settings.tip_link or None
+        held = held_positions([settings.held_joints])
         if not settings.model_file:
-            robot, _ = arm_from_urdf(urdf, tip, base, settings.gravity, held_positions([settings.held_joints]))
+            robot, _ = arm_from_urdf(urdf, tip, base, settings.gravity, held)
             model = GravityModel(robot)
             torque = LoadedGravity(model, model.project(robot.parameters))
             return cls(robot, torque, robot.parameters, masses_identified=False, torque_identified=False)
         path = Path(settings.model_file)
-        robot, torque = load_gravity_torque(path, urdf, base, tip, settings.gravity)
+        robot, torque = load_gravity_torque(path, urdf, base, tip, settings.gravity, held=held)
         document = load_identified(path)
         identified = "links" in document
         parameters = link_model(document, robot).parameters if identified else robot.parameters

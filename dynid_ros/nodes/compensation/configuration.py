@@ -17,6 +17,7 @@ from dynid_ros.control import (
     load_gravity_torque,
 )
 from dynid_ros.errors import ControlError
+from dynid_ros.model.link_tree import held_positions
 from dynid_ros.nodes.compensation.controller import CompensationController
 from dynid_ros.nodes.compensation.inputs import CompensationLinks, CompensationLoad, CompensationSetpoint
 from dynid_ros.nodes.compensation.loop import CompensationLoop
@@ -95,6 +96,7 @@ def feedforward(settings: SimpleNamespace, urdf: str) -> tuple[LoadedGravity, Jo
         use_load=settings.use_load,
         largest_load=settings.largest_load,
         use_springs=settings.use_springs,
+        held=held_positions([settings.held_joints]),
     )
     coulomb, viscous = compensated_friction(settings.model_file, robot.joint_names, settings.friction_scale)
     feedback = FeedbackGains.of(
