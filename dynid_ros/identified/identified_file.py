@@ -123,6 +123,10 @@ def check_same_robot(document: Mapping, robot: RobotModel) -> None:
             f"{file_of(document)} is of robot '{section.get('name')}' with joints {section.get('joints')}; "
             f"this robot has {list(robot.joint_names)}; give the file of this robot, or the same base and tip"
         )
+    if section.get("kinematics_sha256") == "":
+        raise IdentifiedFileError(
+            f"{file_of(document)} was identified without a URDF: leave the URDF out, or identify with it"
+        )
     if section.get("kinematics_sha256") != robot.kinematics_sha256:
         raise IdentifiedFileError(
             f"{file_of(document)} is of another robot '{section.get('name')}': same joint names, other axes or "

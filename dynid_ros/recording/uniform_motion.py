@@ -9,7 +9,6 @@ import numpy as np
 from numpy.polynomial.polynomial import polyfit, polyval
 from numpy.typing import NDArray
 from scipy.interpolate import CubicSpline
-from scipy.ndimage import uniform_filter1d
 
 from dynid_ros.errors import IdentificationError, RecordingError
 from dynid_ros.recording import Recording
@@ -29,9 +28,6 @@ from dynid_ros.signals.driver_filter import DriverFilter
 
 SET_OFF = 0.01
 """Part of its travel by which a joint has set off: noise is less."""
-UNDER_WAY = 0.2
-"""Mean over the joints and a second of squared velocity, each over its own mean square, above which a motion is under
-way. Around starts and stops friction is another: breakaway, and torque that a controller leaves behind."""
 
 
 def joint_motions(positions: Sequence[NDArray], low_pass: LowPass) -> list[Motion]:
@@ -50,18 +46,6 @@ def joint_motions(positions: Sequence[NDArray], low_pass: LowPass) -> list[Motio
             motion.position[:, still] = (low + high)[still] / 2
             motion.velocity[:, still] = motion.acceleration[:, still] = 0.0
     return motions
-
-
-def moving_rows(motion: Motion, rate: float) -> slice:
-    """Rows from the first to the last at which the motion is under way; rate in Hz."""
-    squares = motion.velocity**2
-    mean = squares.mean(axis=0)
-    moves = mean > 0
-    if not moves.any():
-        return slice(0, 0)
-    energy = (squares[:, moves] / mean[moves]).mean(axis=1)
-    rows = np.flatnonzero(uniform_filter1d(energy, min(len(energy), round(rate)), mode="nearest") > UNDER_WAY)
-    return slice(int(rows[0]), int(rows[-1]) + 1)
 
 
 def motion_rows(motion: Motion) -> slice:

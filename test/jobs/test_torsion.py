@@ -4,6 +4,7 @@ import copy
 import json
 
 import numpy as np
+import pa10
 import pytest
 import yaml
 from bag_files import joint_state, write_bag
@@ -72,6 +73,12 @@ def test_the_file_names_joints_and_no_kinematics(folder, capsys):
     assert code == 0, err
     assert "without URDF" in (folder / "page.html").read_text()
     assert "without URDF" in (folder / "out" / "report.html").read_text()
+    (folder / "one.urdf").write_text(pa10.single_joint_urdf(1).replace("joint_1", "joint"))
+    urdf = ("--urdf", folder / "one.urdf")
+    code, _, err = run(capsys, "report", "--model", document.path, *urdf, "--output", folder / "page.html")
+    assert code == 2
+    assert "was identified without a URDF: leave the URDF out" in err
+    assert validate(capsys, folder, *urdf)[0] == 0
 
 
 def test_links_of_a_topic(folder, capsys):

@@ -8,7 +8,7 @@ from link_problems import Drive, Fourier, chain, record
 
 from dynid_ros.errors import DynidError, IdentificationError, RecordingError
 from dynid_ros.recording import Recording
-from dynid_ros.recording.uniform_motion import LinkSignals, joint_motions, motion_rows, moving_rows, require_torque
+from dynid_ros.recording.uniform_motion import LinkSignals, joint_motions, motion_rows, require_torque
 from dynid_ros.signals import LowPass, Motion, filtered_motion
 
 # Motion from positions, against motion that is known at every time.
@@ -67,35 +67,6 @@ def test_a_joint_that_moves_in_another_stretch_does_not_rest():
 
 def test_no_stretches():
     assert joint_motions([], LowPass(15, RATE)) == []
-
-
-def motion(velocity: np.ndarray) -> Motion:
-    return Motion(np.zeros_like(velocity), velocity, np.zeros_like(velocity))
-
-
-def test_motion_is_under_way_from_start_to_stop():
-    time = np.arange(0, 20, 1 / RATE)
-    velocity = np.stack([np.sin(5 * time), 1e-3 * np.cos(4 * time), 0 * time], axis=1)
-    velocity[(time < 4) | (time > 15)] = 0.0
-    velocity[(time > 8) & (time < 9)] = 0.0  # reverses, or rests on its way
-    rows = moving_rows(motion(velocity), RATE)
-    assert time[rows][0] == pytest.approx(4.0, abs=0.5)
-    assert time[rows][-1] == pytest.approx(15.0, abs=0.5)
-
-
-def test_a_slow_joint_counts_as_much_as_a_fast_one():
-    time = np.arange(0, 20, 1 / RATE)
-    velocity = np.stack([np.where(time < 10, 2 * np.sin(5 * time), 0), np.where(time > 10, 1e-3, 0)], axis=1)
-    rows = moving_rows(motion(velocity), RATE)
-    assert time[rows][0] < 0.6
-    assert time[rows][-1] == time[-1]
-
-
-@pytest.mark.parametrize("size", [1, 7, 50])
-def test_rows_of_rest_and_of_short_motion(size):
-    still = np.zeros((size, 2))
-    assert moving_rows(motion(still), RATE) == slice(0, 0)
-    assert moving_rows(motion(still + 1.0), RATE) == slice(0, size)
 
 
 def test_a_motion_lasts_from_the_first_joint_that_sets_off_to_the_last_that_stops():

@@ -7,10 +7,11 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 from scipy.interpolate import CubicSpline
+from scipy.ndimage import uniform_filter1d
 
 from dynid_ros.errors import IdentificationError, RecordingError
 from dynid_ros.recording import Recording
-from dynid_ros.recording.uniform_motion import joint_motions, moving_rows
+from dynid_ros.recording.uniform_motion import joint_motions
 from dynid_ros.signals import LowPass, Motion, choose_cutoff, resample, sample_times
 from dynid_ros.signals.periodic import FourierSeries, base_frequency
 
@@ -94,6 +95,9 @@ MARGIN = 0.05
 """Length of both ends of a run in which links are not compared, s: their clock may yet be moved by so much."""
 LONGEST_STEP, FEW_JOINTS = 2e-3, 1
 """Step of the prediction of so many joints, s; with more of them samples are the steps, for the sake of time."""
+UNDER_WAY = 0.2
+"""Mean over the joints and a second of squared velocity, each over its own mean square, above which a motion is under
+way. Around starts and stops friction is another: breakaway, and torque that a controller leaves behind."""
 SHORTEST = 1.0
 """Shortest stretch without gaps, s."""
 SPLINE_SAMPLES = 4
@@ -297,3 +301,15 @@ def _bins(position: NDArray, step: float, band: float) -> NDArray:
             if share[-1] > 0:
                 chosen[ranked[: np.searchsorted(share, HELD * share[-1]) + 1]] = True
     return np.flatnonzero(chosen)
+
+
+def moving_rows(motion: Motion, rate: float) -> slice:
+    """Rows from the first to the last at which the motion is under way; rate in Hz."""
+    squares = motion.velocity**2
+    mean = squares.mean(axis=0)
+    moves = mean > 0
+    if not moves.any():
+        return slice(0, 0)
+    energy = (squares[:, moves] / mean[moves]).mean(axis=1)
+    rows = np.flatnonzero(uniform_filter1d(energy, min(len(energy), round(rate)), mode="nearest") > UNDER_WAY)
+    return slice(int(rows[0]), int(rows[-1]) + 1)

@@ -7,8 +7,9 @@ import pytest
 from flexible_experiments import single_joint, single_joint_motion
 from pa10 import table_one
 
-from dynid_ros.identification.flexible.runs import runs
+from dynid_ros.identification.flexible.runs import moving_rows, runs
 from dynid_ros.recording import Recording
+from dynid_ros.signals import Motion
 
 QUICK = 1000.0
 
@@ -67,3 +68,32 @@ def test_a_motion_that_does_not_repeat_has_no_lines():
     assert not len(run.compared.lines)
     assert not len(run.compared.tones)
     assert len(run.compared.bins) > 3
+
+
+def motion(velocity: np.ndarray) -> Motion:
+    return Motion(np.zeros_like(velocity), velocity, np.zeros_like(velocity))
+
+
+def test_motion_is_under_way_from_start_to_stop():
+    time = np.arange(0, 20, 1 / QUICK)
+    velocity = np.stack([np.sin(5 * time), 1e-3 * np.cos(4 * time), 0 * time], axis=1)
+    velocity[(time < 4) | (time > 15)] = 0.0
+    velocity[(time > 8) & (time < 9)] = 0.0  # reverses, or rests on its way
+    rows = moving_rows(motion(velocity), QUICK)
+    assert time[rows][0] == pytest.approx(4.0, abs=0.5)
+    assert time[rows][-1] == pytest.approx(15.0, abs=0.5)
+
+
+def test_a_slow_joint_counts_as_much_as_a_fast_one():
+    time = np.arange(0, 20, 1 / QUICK)
+    velocity = np.stack([np.where(time < 10, 2 * np.sin(5 * time), 0), np.where(time > 10, 1e-3, 0)], axis=1)
+    rows = moving_rows(motion(velocity), QUICK)
+    assert time[rows][0] < 0.6
+    assert time[rows][-1] == time[-1]
+
+
+@pytest.mark.parametrize("size", [1, 7, 50])
+def test_rows_of_rest_and_of_short_motion(size):
+    still = np.zeros((size, 2))
+    assert moving_rows(motion(still), QUICK) == slice(0, 0)
+    assert moving_rows(motion(still + 1.0), QUICK) == slice(0, size)
