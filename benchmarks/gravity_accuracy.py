@@ -1,11 +1,13 @@
 """Accuracy and honesty of gravity identification on the simulated demo arm, in MuJoCo's dynamics.
 
-    python benchmarks/gravity_accuracy.py [--repetitions 300] [--motions 6]
+    python benchmarks/gravity_accuracy.py [--repetitions 300] [--motions 6] [--gain-error 0.01]
 
-Each repetition has its own sensor offsets and noise; each motion its own friction and its own plan.
+Each repetition has its own sensor offsets, noise and, if asked for, gains of its torque sensors, of which intervals
+know the standard deviation; each motion has its own friction and its own plan.
 """
 
 import argparse
+from dataclasses import replace
 
 import numpy as np
 from tqdm import tqdm
@@ -27,15 +29,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repetitions", type=int, default=300)
     parser.add_argument("--motions", type=int, default=6)
+    parser.add_argument("--gain-error", type=float, default=0.0, help="standard deviation, relative")
     options = parser.parse_args()
-    error, covered = run(options.repetitions, options.motions)
+    error, covered = run(options.repetitions, options.motions, options.gain_error)
     percent = "  ".join(f"{100 * e:.3f}" for e in error)
     print(f"held-out static gravity error, RMS in % of the largest gravity torque, joints 2 to 6: {percent}")
     print(f"95 % intervals that hold the truth: {100 * covered.mean():.1f} % of {covered.size}")
     print("per parameter: " + "  ".join(f"{100 * c:.1f}" for c in covered.mean(axis=0)))
 
 
-def run(repetitions: int, motions: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+def run(repetitions: int, motions: int, gain_error: float = 0.0, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     """(5,) error of joints 2 to 6, and (repetitions, 10) whether each interval holds the truth."""
     rng = np.random.default_rng(seed)
     robot = RobotModel.from_urdf(demo_arm_urdf())
@@ -44,7 +47,7 @@ def run(repetitions: int, motions: int, seed: int = 0) -> tuple[np.ndarray, np.n
     fresh = rng.uniform(robot.limits.lower, robot.limits.upper, (100, 6))
     held_out = arm_truth.gravity_torque(fresh)
     largest = np.abs(held_out).max(axis=0)
-    identification = GravityIdentification(robot)
+    identification = GravityIdentification(robot, torque_gain_error=gain_error)
     squares, covered = [], []
     runs = tqdm(total=repetitions, disable=None)
     for motion in range(motions):
@@ -56,7 +59,9 @@ def run(repetitions: int, motions: int, seed: int = 0) -> tuple[np.ndarray, np.n
         true = simulate(arm, plan.trajectory)
         for _ in range(repetitions // motions):
             sensors = Sensors.draw(robot.limits.effort, rng, position_noise=2e-5)
-            result = identification.fit(measure(true, sensors, rng))
+            recording = measure(true, sensors, rng)
+            gains = 1 + gain_error * rng.normal(size=robot.n_joints) if gain_error else 1.0
+            result = identification.fit(replace(recording, torque=recording.torque * gains))
             low, high = result.confidence_intervals(0.95)[2:].T
             covered.append((low <= truth[2:]) & (truth[2:] <= high))
             squares.append(np.mean((result.predict(fresh) - held_out) ** 2, axis=0))

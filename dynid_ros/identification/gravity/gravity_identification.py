@@ -103,7 +103,7 @@ def _angles(joint: NDArray, angle: NDArray) -> NDArray:
 
 ESTIMATORS = ("global", "recursive")
 KINDS = ("static", "slow", "both")
-SETTINGS = ("estimator", "torque_offset", "samples", "own_torque_only")
+SETTINGS = ("estimator", "torque_offset", "samples", "own_torque_only", "torque_gain_error")
 
 
 @dataclass
@@ -117,6 +117,8 @@ class GravityIdentification:
         torque_offset: estimate a constant sensor offset per joint; False takes the sensors as zeroed.
         samples: "static" takes dwells, "slow" nearly unaccelerated motion, "both" takes both.
         own_torque_only: the global fit sees, as the paper does, only the torque of the joint that rotates.
+        torque_gain_error: standard deviation of the relative error of each joint's torque gain. It moves all moments of
+            a joint in proportion, so no residual shows it.
         rules: what counts as static and as slow.
     """
 
@@ -127,6 +129,12 @@ class GravityIdentification:
     torque_offset: bool = setting(True, "estimate a constant torque sensor offset per joint; else they are zeroed")
     samples: str = setting("static", "static: dwells; slow: slow motion; both", choices=KINDS)
     own_torque_only: bool = False
+    torque_gain_error: float = setting(
+        0.01,
+        "standard deviation of the relative error of each joint's torque gain, which no residual shows",
+        least=0,
+        symbol="S",
+    )
     rules: SampleRules = part(SampleRules)
 
     def __post_init__(self) -> None:
@@ -184,7 +192,12 @@ class GravityIdentification:
             IdentificationError: too few samples, or none that determines any joint's gravity parameters.
         """
         solution = self._solve(samples)
-        problem, covariance, dof = solution.problem, solution.covariance(), solution.linear.dof()
+        problem, seen, dof = solution.problem, solution.covariance(), solution.linear.dof()
+        shifts = self.torque_gain_error * solution.gain_shifts()
+        covariance = seen + shifts.T @ shifts
+        # The error of the gains is known itself, and so leaves the more degrees of freedom (Satterthwaite 1946).
+        own, total = np.diag(seen), np.diag(covariance)
+        dof = dof * np.divide(total, own, out=np.ones_like(own), where=own > 0) ** 2
         half = half_width(np.sqrt(np.diag(covariance)), dof)
         observability = describe_observability(
             self.robot, problem.gravity, problem.names, (solution.inflation, half), samples
@@ -349,8 +362,15 @@ class _Solution:
         residual = problem.right - problem.matrix @ self.values
         return LinearEstimate(problem.matrix, self.gain, residual, problem.group, np.nan_to_num(self.sigma))
 
+    def gain_shifts(self) -> NDArray:
+        """(n, k) change of the values per relative error of each joint's torque gain."""
+        fitted = self.gain * (self.problem.matrix @ self.values)
+        return np.stack(
+            [fitted[:, self.problem.joint == j].sum(axis=1) for j in range(self.problem.gravity.robot.n_joints)]
+        )
+
     def covariance(self) -> NDArray:
-        """(k, k) of the values."""
+        """(k, k) of the values, the gains of the torque sensors taken for exact."""
         joint, sample = self.problem.joint, self.problem.sample
         return self.linear.covariance(joint, self.problem.samples.position[sample, joint])
 
