@@ -83,7 +83,7 @@ def compiled(robot: RobotModel, folder: Path, compiler: str) -> Path:
     friction = FrictionModel([JointFriction.none()] * robot.n_joints)
     gravity = GravityModel(robot)
     moments = gravity.project(robot.parameters)
-    arm = ExportedArm(robot, gravity, moments, robot.parameters, friction, np.empty(0), None, (), "URDF")
+    arm = ExportedArm(robot, gravity, moments, robot.parameters, friction, np.empty(0), None, None, "URDF")
     (folder / "arm.h").write_text(c_header(arm, "arm"), encoding="utf-8")
     (folder / "arm.c").write_text(c_source(arm, "arm", "arm.h"), encoding="utf-8")
     done = subprocess.run(

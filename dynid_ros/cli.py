@@ -20,7 +20,7 @@ COMMANDS = {
     "excite": "design the motion to record, or judge one",
     "check": "look for faults in a recording before anything is fitted to it",
     "identify": "recordings in, identified.yaml and report.html out",
-    "export": "the identified arm as C source, for controllers",
+    "export": "the identified arm for controllers and simulators: C, URDF, MJCF, SDF, Isaac Lab",
     "validate": "measured and predicted torque, or torsion, of every recorded sample",
     "report": "report.html anew from an identified.yaml",
     "node": "run a node of ROS 2, as `ros2 run dynid_ros` does",

@@ -23,9 +23,9 @@ def arm_of(robot: RobotModel, friction: FrictionModel | None = None, coefficient
     """The arm with its own links."""
     gravity = GravityModel(robot)
     friction = friction or FrictionModel([JointFriction.none()] * robot.n_joints)
-    values = {"load": None, "flexible": (), "source": "identified.yaml", "parameters": robot.parameters} | changes
-    moments = gravity.project(robot.parameters)
-    return ExportedArm(robot, gravity, moments, friction=friction, coefficients=np.array(coefficients), **values)
+    values = {"load": None, "springs": None, "source": "identified.yaml", "parameters": robot.parameters} | changes
+    values = {"moments": gravity.project(robot.parameters)} | values
+    return ExportedArm(robot, gravity, friction=friction, coefficients=np.array(coefficients), **values)
 
 
 class CArm:

@@ -4,9 +4,10 @@ import argparse
 from pathlib import Path
 
 from dynid_ros.commands.answers import Answer
-from dynid_ros.commands.options import add_json, add_robot
+from dynid_ros.commands.options import add_json, add_recording, add_robot
+from dynid_ros.errors import RecordingError
 from dynid_ros.export.export import TARGETS, export
-from dynid_ros.jobs.inputs import read_robot_of
+from dynid_ros.jobs.inputs import read_recordings, read_robot_of
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -14,11 +15,21 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.description = "Says what the target cannot hold of the model, and the error that this makes."
     parser.add_argument("--model", type=Path, required=True, help="identified.yaml")
     add_robot(parser)
-    parser.add_argument("--to", choices=list(TARGETS), required=True, help="c: a header and a source of C99")
+    parser.add_argument(
+        "--to",
+        choices=list(TARGETS),
+        required=True,
+        help="c: a header and a source of C99; isaac: actuators of Isaac Lab, in Python",
+    )
     parser.add_argument("--output", type=Path, required=True, help="the file; of C the name of both")
+    add_recording(parser, required=False)
     add_json(parser)
     parser.set_defaults(command=_export)
 
 
 def _export(options: argparse.Namespace) -> Answer:
-    return Answer.of(export(options.model, read_robot_of(options), options.to, options.output))
+    if len(options.recording) > 1:
+        raise RecordingError(f"export judges by one recording, not {len(options.recording)}")
+    robot = read_robot_of(options)
+    recordings = read_recordings(options, robot, options.recording)
+    return Answer.of(export(options.model, robot, options.to, options.output, *recordings))

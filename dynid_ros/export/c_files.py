@@ -9,10 +9,11 @@ from dynid_ros.export.c_header import c_header, c_identifier
 from dynid_ros.export.c_source import c_source
 from dynid_ros.export.export import Export
 from dynid_ros.export.exported_arm import ExportedArm
+from dynid_ros.export.motion import Motion
 from dynid_ros.files import write_atomically
 
 
-def write(arm: ExportedArm, output: Path) -> Export:
+def write(arm: ExportedArm, output: Path, motion: Motion) -> Export:
     """Write a header and a source of one name, which is the prefix of all that they define.
 
     Raises:
@@ -31,9 +32,5 @@ def write(arm: ExportedArm, output: Path) -> Export:
     memory = " and its memory" * bool(arm.friction.memory_keys(arm.robot.n_joints))
     holds += [f"friction{memory}: {', '.join(terms)}"] * bool(terms)
     remarks = [] if arm.parameters is not None else [f"no inverse dynamics: {arm.source} knows gravity alone"]
-    if arm.flexible:
-        remarks.append(
-            f"no springs of joints {', '.join(arm.flexible)}: torques are those at the positions of the links, where "
-            "these sag from the motors"
-        )
+    remarks += arm.sag("C", motion)
     return Export("c", {"header": header, "source": source}, tuple(holds), tuple(remarks))

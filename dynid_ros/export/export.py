@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from dynid_ros.errors import ModelError
 from dynid_ros.export.exported_arm import ExportedArm
+from dynid_ros.export.motion import Motion
+from dynid_ros.files import writable_file
+from dynid_ros.identified.identified_file import load_identified
+from dynid_ros.identified.links import link_model
 from dynid_ros.model import RobotModel
+from dynid_ros.recording import Recording
+from dynid_ros.recording.uniform_motion import LinkSignals
 
-TARGETS = {"c": "c_files"}
-"""Modules of this room, whose `write` writes the files; loaded when chosen."""
+TARGETS = {"c": "c_files", "urdf": "exported_urdf", "mjcf": "mjcf_file", "sdf": "sdf", "isaac": "isaac"}
+"""Modules of this room, whose `write` writes the files; loaded when chosen, as MuJoCo need not be installed."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +50,9 @@ class Export:
         return {"target": self.target, "holds": list(self.holds), "remarks": list(self.remarks), **self.numbers}
 
 
-def export(model: str | Path, robot: RobotModel, target: str, output: str | Path) -> Export:
+def export(
+    model: str | Path, robot: RobotModel, target: str, output: str | Path, recording: Recording | None = None
+) -> Export:
     """Write what an `identified.yaml` knows of an arm for another program.
 
     Args:
@@ -51,10 +60,25 @@ def export(model: str | Path, robot: RobotModel, target: str, output: str | Path
         robot: the arm, of its URDF.
         target: key of `TARGETS`.
         output: the file, or where there are several the name that they share.
+        recording: motion on which it is judged what the target does not hold; None: sinusoids within the limits.
 
     Raises:
         IdentifiedFileError: the file is malformed, of another robot, or holds too little for the target.
-        ModelError: no such file can describe the arm.
+        ModelError: no such file can describe the arm, or the target needs a module that is not installed.
     """
-    write: Callable[[ExportedArm, Path], Export] = import_module(f"dynid_ros.export.{TARGETS[target]}").write
-    return write(ExportedArm.read(model, robot), Path(output))
+    try:
+        write = import_module(f"dynid_ros.export.{TARGETS[target]}").write
+    except ModuleNotFoundError as error:
+        raise ModelError(
+            f"--to {target} needs {error.name}, which is not installed: pip install {error.name}"
+        ) from error
+    return write(ExportedArm.read(model, robot), writable_file(output), _motion(model, robot, recording))
+
+
+def _motion(model: str | Path, robot: RobotModel, recording: Recording | None) -> Motion:
+    if recording is None:
+        return Motion.sinusoids(robot)
+    chosen = recording.select(robot.joint_names)
+    document = load_identified(model)
+    signals = link_model(document, robot).signals if "links" in document else LinkSignals.choose([chosen])
+    return Motion(*signals.motion_at_samples(chosen), chosen.source)

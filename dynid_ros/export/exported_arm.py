@@ -8,9 +8,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from dynid_ros.control.gravity_feedforward import JointSprings
 from dynid_ros.errors import ControlError, IdentifiedFileError
+from dynid_ros.export.motion import Motion
 from dynid_ros.identified.gravity import gravity_moments
-from dynid_ros.identified.identified_file import check_same_robot, is_number, load_identified, mapping
+from dynid_ros.identified.identified_file import check_same_robot, is_number, load_identified
 from dynid_ros.identified.joint_friction import DIRECTIONS, friction_values
 from dynid_ros.identified.links import link_model
 from dynid_ros.identified.load import carried_load
@@ -18,6 +20,9 @@ from dynid_ros.model import RobotModel
 from dynid_ros.model.friction import FrictionModel, JointFriction
 from dynid_ros.model.friction_terms import OWN_ANGLE, FrictionTerm
 from dynid_ros.model.gravity import GravityModel
+
+POSE_STEP = 100
+"""Of the samples of a motion, each of so many is looked at."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +46,7 @@ class ExportedArm:
         friction: terms of the joints.
         coefficients: (f,) of friction, in the order of `friction.names(robot)`.
         load: that was identified; None: none.
-        flexible: joints whose springs were identified, which rigid exports do not have.
+        springs: between motors and links; None: rigid joints.
         source: name of the file.
     """
 
@@ -52,7 +57,7 @@ class ExportedArm:
     friction: FrictionModel
     coefficients: NDArray
     load: ExportedLoad | None
-    flexible: tuple[str, ...]
+    springs: JointSprings | None
     source: str
 
     @classmethod
@@ -86,7 +91,7 @@ class ExportedArm:
             friction,
             coefficients,
             _load(document.get("load"), robot, path),
-            tuple(mapping(document, "flexible_joints", str(path))),
+            JointSprings.of_document(document, robot.joint_names),
             Path(path).name,
         )
 
@@ -95,6 +100,29 @@ class ExportedArm:
         """Friction terms of each joint with their coefficients, those of coupled pairs left out."""
         values = iter(self.coefficients.tolist())
         return [{part: next(values) for part in joint.parts} for joint in self.friction.of(self.robot.n_joints)]
+
+    def sag(self, what: str, motion: Motion) -> list[str]:
+        """Say what springs of flexible joints, which no export holds, change of gravity on a motion; nothing: none."""
+        if self.springs is None:
+            return []
+        gravity = self.gravity.bind(self.moments)
+        poses = motion.q[::POSE_STEP].tolist()
+        sags = np.array([np.subtract(self.springs.settled(pose, gravity), gravity(pose)) for pose in poses])
+        rms = zip(self.robot.joint_names, np.sqrt(np.mean(sags**2, axis=0)), strict=True)
+        return [
+            f"{what} has rigid joints, without the springs that were identified. RMS error of gravity at positions of "
+            f"motors, N m, on {motion.name}: {', '.join(f'{joint} {value:.3g}' for joint, value in rms)}"
+        ]
+
+    def beside(self, what: str, motion: Motion) -> list[str]:
+        """Say what a format, `what`, leaves out besides friction: load and springs."""
+        known = self.load
+        load = (
+            []
+            if known is None
+            else [f"{what} has the arm without the {known.mass:g} kg that {self.source} knows as its load"]
+        )
+        return load + self.sag(what, motion)
 
     @property
     def own_angle_terms(self) -> dict[int, dict[FrictionTerm, float]]:

@@ -1,9 +1,10 @@
-"""A URDF with other inertias: its `<inertial>` elements are replaced, every other byte stays."""
+"""A URDF with other inertias or friction: such elements are replaced, every other byte stays."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from xml.parsers import expat
 
 import numpy as np
@@ -17,9 +18,9 @@ from dynid_ros.model.link_tree import CarriedLink, LinkTree
 from dynid_ros.model.robot import RobotModel
 from dynid_ros.model.urdf import parse_urdf
 
-LINK, INERTIAL = ["robot", "link"], ["robot", "link", "inertial"]
 _START_TAG = re.compile(rb"""<(?:[^>"']|"[^"]*"|'[^']*')*>""")
 _END_TAG = re.compile(rb"</[^>]*>")
+_TAG_NAME = re.compile(rb"<([^\s/>]+)")
 
 
 def replace_inertials(text: str, elements: Mapping[str, Sequence[str]]) -> str:
@@ -32,52 +33,83 @@ def replace_inertials(text: str, elements: Mapping[str, Sequence[str]]) -> str:
         text: a URDF that parses.
         elements: by link, the children of its new `<inertial>`; a link without one gets it.
     """
-    data = text.encode()
-    newline = b"\r\n" if b"\r\n" in data else b"\n"
-    places = _Places(data)
-    pieces, done = [], 0
-    for start, stop, link in sorted(places.of(elements)):
-        pieces += [data[done:start], _replacement(data, start, stop, elements[link], newline)]
-        done = stop
-    return b"".join([*pieces, data[done:]]).decode()
+
+    def element(children: Sequence[str], margin: bytes, step: bytes) -> bytes:
+        inner = b"".join(margin + step + child.encode() for child in children)
+        return b"<inertial>" + inner + margin + b"</inertial>"
+
+    return _replaced(text, _Places("link", "inertial"), {link: partial(element, own) for link, own in elements.items()})
+
+
+def replace_dynamics(text: str, damping: Mapping[str, float], friction: Mapping[str, float]) -> str:
+    """Text of a URDF with other `<dynamics>` elements for some joints; all other bytes stay.
+
+    Args:
+        text: a URDF that parses.
+        damping: N m s/rad or N s/m, by joint.
+        friction: N m or N, of the same joints.
+    """
+    elements = {
+        joint: f'<dynamics damping="{_number(damping[joint])}" friction="{_number(friction[joint])}"/>'.encode()
+        for joint in damping
+    }
+    written = {joint: partial(lambda element, *_: element, element) for joint, element in elements.items()}
+    return _replaced(text, _Places("joint", "dynamics"), written)
 
 
 class _Places:
-    """Byte ranges of the start tags of links and of their first `<inertial>`."""
+    """Byte ranges of the start tags of a robot's links, or joints, and of the first element of one tag in each.
 
-    def __init__(self, data: bytes):
-        self.data = data
-        self.links: dict[str, tuple[int, int]] = {}
-        self.inertials: dict[str, tuple[int, int]] = {}
+    Args:
+        parent: tag of the one.
+        child: tag of the other.
+    """
+
+    def __init__(self, parent: str, child: str):
+        self.child = child
+        self._outer = ["robot", parent]
         self._path: list[str] = []
-        self._link, self._inertial = "", -1
+        self._name, self._begin = "", -1
+
+    def of(self, data: bytes, names: Mapping[str, object]) -> Iterator[tuple[int, int, str]]:
+        """Where each of these is to be cut: its child, or its start tag where it has none."""
+        self._data = data
+        self._parents: dict[str, tuple[int, int]] = {}
+        self._children: dict[str, tuple[int, int]] = {}
         # The text is UTF-8 by now, whatever its declaration says.
         self._parser = expat.ParserCreate("utf-8")
         self._parser.StartElementHandler = self._start
         self._parser.EndElementHandler = self._end
         self._parser.Parse(data, True)
-
-    def of(self, links: Mapping[str, object]) -> Iterator[tuple[int, int, str]]:
-        """Where each of these links is to be cut: its `<inertial>`, or its start tag where it has none."""
-        for link in links:
-            yield (*self.inertials.get(link, self.links[link]), link)
+        for name in names:
+            yield (*self._children.get(name, self._parents[name]), name)
 
     def _start(self, tag: str, attributes: dict[str, str]) -> None:
         self._path.append(tag)
         index = self._parser.CurrentByteIndex
-        if self._path == LINK:
-            self._link = attributes["name"]
-            self.links[self._link] = (index, _end_of(_START_TAG, self.data, index))
-        elif self._path == INERTIAL and self._link not in self.inertials:
-            self._inertial = index
+        if self._path == self._outer:
+            self._name = attributes["name"]
+            self._parents[self._name] = (index, _end_of(_START_TAG, self._data, index))
+        elif self._path == [*self._outer, self.child] and self._name not in self._children:
+            self._begin = index
 
     def _end(self, tag: str) -> None:  # noqa: ARG002 - expat gives it
-        if self._path == INERTIAL and self._link not in self.inertials:
+        if self._path == [*self._outer, self.child] and self._name not in self._children:
             # Of <inertial/> the parser gives the end, of <inertial>...</inertial> the start of the end tag.
             index = self._parser.CurrentByteIndex
-            empty = _end_of(_START_TAG, self.data, self._inertial) == index
-            self.inertials[self._link] = (self._inertial, index if empty else _end_of(_END_TAG, self.data, index))
+            empty = _end_of(_START_TAG, self._data, self._begin) == index
+            self._children[self._name] = (self._begin, index if empty else _end_of(_END_TAG, self._data, index))
         self._path.pop()
+
+
+def _replaced(text: str, places: _Places, elements: Mapping[str, Callable[[bytes, bytes], bytes]]) -> str:
+    """Text with these children, by their parents' names: functions of the margin of their lines, and of a step in."""
+    data = text.encode()
+    pieces, done = [], 0
+    for start, stop, name in sorted(places.of(data, elements)):
+        pieces += [data[done:start], _replacement(data, slice(start, stop), elements[name], places.child.encode())]
+        done = stop
+    return b"".join([*pieces, data[done:]]).decode()
 
 
 def _end_of(tag: re.Pattern[bytes], data: bytes, index: int) -> int:
@@ -85,22 +117,19 @@ def _end_of(tag: re.Pattern[bytes], data: bytes, index: int) -> int:
     return found.end() if found else index
 
 
-def _replacement(data: bytes, start: int, stop: int, children: Sequence[str], newline: bytes) -> bytes:
-    old = data[start:stop]
+def _replacement(data: bytes, cut: slice, element: Callable[[bytes, bytes], bytes], child: bytes) -> bytes:
+    old, start = data[cut], cut.start
+    newline = b"\r\n" if b"\r\n" in data else b"\n"
     line = data[data.rfind(b"\n", 0, start) + 1 : start]
     # An element that does not stand first in its line shares the line with others, so the new one does as well.
     margin = newline + line if not line.strip() else b""
     step = (b"\t" if b"\t" in line else b"  ") if margin else b""
-    if old.startswith(b"<inertial"):
-        return _element(children, margin, step)
+    if old.startswith(b"<" + child):
+        return element(margin, step)
+    name = _TAG_NAME.match(old)
     tag = old[:-2].rstrip() + b">" if old.endswith(b"/>") else old
-    end = margin + b"</link>" if old.endswith(b"/>") else b""
-    return tag + margin + step + _element(children, margin + step if margin else b"", step) + end
-
-
-def _element(children: Sequence[str], margin: bytes, step: bytes) -> bytes:
-    inner = b"".join(margin + step + child.encode() for child in children)
-    return b"<inertial>" + inner + margin + b"</inertial>"
+    end = margin + b"</" + (name[1] if name else b"") + b">" if old.endswith(b"/>") else b""
+    return tag + margin + step + element(margin + step if margin else b"", step) + end
 
 
 SOURCE = "URDF"

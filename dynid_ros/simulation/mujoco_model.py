@@ -166,15 +166,20 @@ def _check_limits(robot: RobotModel) -> None:
 def _adapted(robot: RobotModel, motors: bool) -> str:
     """The URDF without shapes and settings, with the load, and with motors where asked for."""
     root = ET.fromstring(robot.urdf or "")
+    strip(root)
+    add_load_link(root, robot.tip)
+    if motors:
+        add_motor_links(root, robot.joint_names)
+    return ET.tostring(root, encoding="unicode")
+
+
+def strip(root: ET.Element) -> None:
+    """Take shapes and settings off a URDF, and have MuJoCo read its inertias as they are."""
     for link in root.iter("link"):
         for tag in ("visual", "collision"):
             for shape in link.findall(tag):
                 link.remove(shape)
     for settings in root.findall("mujoco"):
         root.remove(settings)
-    add_load_link(root, robot.tip)
-    if motors:
-        add_motor_links(root, robot.joint_names)
     # MuJoCo 3.3 misplaces the centre of mass of links that it fuses; left apart they are simulated correctly.
     ET.SubElement(ET.SubElement(root, "mujoco"), "compiler", fusestatic="false", balanceinertia="false")
-    return ET.tostring(root, encoding="unicode")

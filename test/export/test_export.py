@@ -1,6 +1,9 @@
 """`dynid export` as a user calls it: what it writes, says and refuses."""
 
 import json
+import runpy
+from pathlib import Path
+from xml.etree import ElementTree
 
 import link_experiment
 import numpy as np
@@ -18,6 +21,8 @@ from dynid_ros.identified.links import link_model
 from dynid_ros.model import GravityModel, RobotModel
 
 PLANAR, TRUTH = link_experiment.planar()
+ISAAC = ("armature", "friction", "dynamic_friction", "viscous_friction", "effort_limit_sim", "velocity_limit_sim")
+"""Fields of ActuatorBaseCfg in isaaclab/actuators/actuator_base_cfg.py of Isaac Lab 2.3 and 3.0."""
 
 
 @pytest.fixture(name="folder")
@@ -114,3 +119,68 @@ def test_files_that_hold_too_little(gravity, capsys, folder):
     other = arm_of(PLANAR)
     assert other.parameters is not None
     assert not (folder / "arm.h").exists()
+
+
+def test_urdf_of_links_has_inertias_and_friction(links, capsys, tmp_path):
+    code, out, err = run(capsys, *arguments(links, "urdf", "new.urdf"))
+    assert (code, err) == (0, "")
+    assert "a URDF cannot hold: offset of joint_1, joint_2, joint_3" in out
+    found = RobotModel.from_urdf("new.urdf")
+    model = link_model(load_identified(links), found)
+    np.testing.assert_allclose(found.parameters, model.parameters, rtol=1e-9, atol=1e-9)
+    joints = ElementTree.parse("new.urdf").getroot().findall("joint")
+    dynamics = {joint.get("name"): joint.findall("dynamics") for joint in joints if joint.get("type") != "fixed"}
+    assert [len(elements) for elements in dynamics.values()] == [1, 1, 1]
+    assert 0.0 < float(dynamics["joint_1"][0].get("friction")) < 10.0
+
+
+def test_urdf_of_gravity_alone_holds_the_arm(gravity, capsys):
+    code, out, _ = run(capsys, *arguments(gravity, "urdf", "new.urdf"))
+    assert code == 0
+    assert "the centre that moved most is" in out
+    new, (old, wanted) = RobotModel.from_urdf("new.urdf"), load_gravity_torque(gravity, "arm.urdf")
+    for q in np.random.default_rng(2).normal(size=(10, 3)):
+        np.testing.assert_allclose(new.gravity_torque([q])[0], wanted(q), atol=1e-9)
+    np.testing.assert_allclose(new.parameters[::10], old.parameters[::10])
+    assert 'damping="0.3" friction="2.0"' in Path("new.urdf").read_text()
+
+
+def test_error_is_judged_by_a_recording(links, capsys):
+    link_experiment.record(PLANAR, 1.3 * PLANAR.parameters, 5).write_npz("other.npz")
+    code, out, _ = run(capsys, *arguments(links, "urdf", "new.urdf"), "--recording", "other.npz", "--json")
+    document = json.loads(out)
+    assert code == 0
+    assert document["friction"]["motion"] == "other.npz"
+    assert set(document["friction"]["error"]) == set(PLANAR.joint_names)
+    assert "one recording, not 2" in refused(
+        capsys, *arguments(links, "urdf", "b.urdf"), "--recording", "other.npz", "--recording", "run.npz"
+    )
+
+
+def test_isaac_is_a_module_of_python(links, capsys, tmp_path):
+    code, out, _ = run(capsys, *arguments(links, "isaac", "arm_actuator.py"))
+    assert code == 0
+    assert "armature is 0: no rotor inertia was identified" in out
+    actuator = runpy.run_path("arm_actuator.py")["ACTUATOR"]
+    assert actuator["joint_names_expr"] == list(PLANAR.joint_names)
+    assert set(actuator) == {"joint_names_expr", *ISAAC}
+    for joint in PLANAR.joint_names:
+        assert actuator["friction"][joint] >= actuator["dynamic_friction"][joint] > 0.0
+        assert actuator["armature"][joint] == 0.0
+    assert actuator["velocity_limit_sim"] == dict(zip(PLANAR.joint_names, PLANAR.limits.velocity, strict=True))
+    assert "a file that ends in .py" in refused(capsys, *arguments(links, "isaac", "arm.yaml"))
+
+
+@pytest.mark.parametrize(("target", "name", "words"), [("mjcf", "new.xml", "armature"), ("sdf", "new.sdf", "springs")])
+def test_simulators_of_links_and_of_gravity_alone(target, name, words, links, gravity, capsys):
+    if target == "mjcf":
+        pytest.importorskip("mujoco")
+    for model in (links, gravity):
+        code, out, err = run(capsys, *arguments(model, target, name))
+        assert (code, err) == (0, "")
+        assert words in out.splitlines()[0]
+        assert "cannot hold: offset of joint_1, joint_2, joint_3" in out
+        assert "no shapes" in out
+        root = ElementTree.parse(name).getroot()
+        names = {element.get("name") for element in root.iter("joint")}
+        assert set(PLANAR.joint_names) <= names

@@ -1,0 +1,74 @@
+"""Links that have the gravity torque that was identified, where nothing else was."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynid_ros.errors import ModelError
+from dynid_ros.export.exported_arm import ExportedArm
+from dynid_ros.model.gravity import GravityModel
+from dynid_ros.model.inertia import PARAMETERS_PER_LINK, from_center_of_mass, inertia_matrix, possible_prior, skew
+
+SAME = 1e-9
+
+
+def link_parameters(arm: ExportedArm) -> tuple[NDArray, list[str]]:
+    """Parameters (10 n,) of physically consistent links with the gravity of `arm`, and what was chosen.
+
+    Those of identified links stay as they are. Of gravity alone, links keep the mass and the inertia about the centre
+    of mass that the URDF gives them, and the centres move: as little as they must, each counted by its mass. Where the
+    identified mass beyond a prismatic joint is another one, masses change too, as little as they must in proportion.
+
+    Raises:
+        ModelError: no such masses are above zero.
+    """
+    if arm.parameters is not None:
+        return arm.parameters, []
+    robot = arm.robot
+    nominal, changes = possible_prior(robot.parameters, robot.link_names)
+    remarks = [f"link {change}" for change in changes]
+    links = nominal.reshape(-1, PARAMETERS_PER_LINK)
+    projection = arm.gravity.projection.reshape(len(arm.moments), robot.n_joints, PARAMETERS_PER_LINK)
+    rows = _known(arm.gravity)
+    slides = np.array([name.startswith("mass ") for name in arm.gravity.names])
+    centers, masses = links[:, 1:4] / links[:, :1], links[:, 0].copy()
+    if (rows & slides).any():
+        by_mass = projection[rows & slides][:, :, 0]
+        change = np.linalg.lstsq(by_mass * masses, arm.moments[rows & slides] - by_mass @ masses, rcond=None)[0]
+        if np.abs(change).max() > SAME:
+            masses = masses * (1.0 + change)
+            remarks.append("masses beyond prismatic joints are those that were identified")
+    if not (masses > 0.0).all():
+        raise ModelError(
+            f"{robot.name}: the identified masses beyond its prismatic joints leave none for link(s) "
+            f"{', '.join(name for name, mass in zip(robot.link_names, masses, strict=True) if mass <= 0.0)}; "
+            "correct the masses of the URDF, or identify links"
+        )
+    turning = rows & ~slides
+    # Moments are linear in mass moments: of unit steps of sqrt(m) times the centre, m |dc|^2 is what is least.
+    by_moment = projection[turning][:, :, 1:4]
+    moments = masses[:, None] * centers
+    missing = arm.moments[turning] - projection[turning][:, :, 0] @ masses - np.einsum("rij,ij", by_moment, moments)
+    scale = np.sqrt(masses)[:, None]
+    step = np.linalg.lstsq((by_moment * scale).reshape(len(missing), -1), missing, rcond=None)[0]
+    moved = centers + step.reshape(-1, 3) / scale
+    bodies = [
+        from_center_of_mass(mass, center, (inertia_matrix(link) + link[0] * skew(old) @ skew(old)) * mass / link[0])
+        for mass, center, old, link in zip(masses, moved, centers, links, strict=True)
+    ]
+    farthest = int(np.linalg.norm(moved - centers, axis=1).argmax())
+    distance = np.linalg.norm(moved - centers, axis=1)[farthest]
+    remarks.append(
+        "inertias are the URDF's about centres of mass that have the identified gravity; the centre that moved most is "
+        f"{robot.link_names[farthest]}'s, by {1e3 * distance:.3g} mm"
+    )
+    return np.concatenate(bodies), remarks
+
+
+def _known(gravity: GravityModel) -> NDArray:
+    """(k,) which moments gravity loads, and were identified."""
+    rows = np.ones(len(gravity.names), dtype=bool)
+    for i in np.flatnonzero(gravity.unobservable_axes()):
+        rows[gravity.columns(int(i))] = False
+    return rows

@@ -1,0 +1,39 @@
+"""The arm in MJCF, for MuJoCo."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from dynid_ros.export.export import Export
+from dynid_ros.export.exported_arm import ExportedArm
+from dynid_ros.export.exported_urdf import exported_urdf
+from dynid_ros.export.held_friction import HeldFriction
+from dynid_ros.export.motion import Motion
+from dynid_ros.files import write_atomically
+from dynid_ros.simulation.mjcf import mjcf_text
+
+WHAT = "MJCF"
+
+
+def write(arm: ExportedArm, output: Path, motion: Motion) -> Export:
+    """Write the MJCF.
+
+    Raises:
+        ModelError: MuJoCo refuses the arm.
+    """
+    friction = HeldFriction.of(arm, ("rotor_inertia", "spring"), motion)
+    urdf, remarks = exported_urdf(arm, friction)
+    joints = {
+        "armature": friction.rotor_inertia,
+        "frictionloss": friction.coulomb,
+        "damping": friction.viscous,
+        "stiffness": friction.spring,
+        "springref": friction.rest,
+    }
+    files = {"mjcf": write_atomically(output, mjcf_text(urdf, arm.robot, joints))}
+    remarks += friction.remarks(WHAT, arm.robot.joint_names) + arm.beside(WHAT, motion)
+    remarks.append("no shapes: nothing is seen and nothing collides; join it with those of your model")
+    holds = (
+        "inertials of the links, armature, friction loss, damping, springs and limits of the joints, a motor each",
+    )
+    return Export("mjcf", files, holds, tuple(remarks), {"friction": friction.document(arm.robot.joint_names)})

@@ -1,0 +1,77 @@
+"""Links that have a given gravity: masses kept, physically consistent, as Pinocchio reads them."""
+
+import numpy as np
+import pytest
+from c_arm import arm_of
+from pinocchio_arm import PinocchioArm, example_urdf
+from random_chains import TIP, random_urdf
+
+from dynid_ros.errors import ModelError
+from dynid_ros.export.gravity_links import link_parameters
+from dynid_ros.model import RobotModel
+from dynid_ros.model.inertia import central_moments, is_possible, possible_prior
+from dynid_ros.model.urdf_export import urdf_with_inertias
+
+
+def gravity_of(robot: RobotModel, seed: int, size: float = 0.1):
+    """The arm with gravity of other links: all that is known of these."""
+    arm = arm_of(robot, parameters=None)
+    other = robot.parameters * np.random.default_rng(seed).uniform(1 - size, 1 + size, robot.parameters.size)
+    return arm_of(robot, parameters=None, moments=arm.gravity.project(other)), other
+
+
+def test_panda_in_pinocchio():
+    robot = RobotModel.from_urdf(example_urdf("panda_description/urdf/panda.urdf"), tip="panda_hand")
+    arm, other = gravity_of(robot, 0)
+    found, remarks = link_parameters(arm)
+    links, before = found.reshape(-1, 10), robot.parameters.reshape(-1, 10)
+    np.testing.assert_allclose(links[:, 0], before[:, 0], rtol=1e-12)
+    np.testing.assert_allclose(central_moments(links), central_moments(before), atol=1e-12)
+    assert is_possible(links).all()
+    pinocchio = PinocchioArm(urdf_with_inertias(robot, found), robot.joint_names, robot.gravity)
+    for q in np.random.default_rng(1).normal(size=(20, 7)):
+        np.testing.assert_allclose(pinocchio.gravity_torque(q), robot.gravity_torque([q], other)[0], atol=1e-9)
+    assert "the centre that moved most is" in remarks[-1]
+
+
+def test_identified_links_stay():
+    robot = RobotModel.from_urdf(example_urdf("panda_description/urdf/panda.urdf"), tip="panda_hand")
+    found, remarks = link_parameters(arm_of(robot))
+    np.testing.assert_array_equal(found, robot.parameters)
+    assert remarks == []
+
+
+def test_random_chains_with_prismatic_joints():
+    slides = 0
+    for seed in range(16):
+        rng = np.random.default_rng(seed)
+        robot = RobotModel.from_urdf(random_urdf(rng, 5), tip=TIP, gravity=rng.normal(size=3) * 8)
+        if not robot.parameters[::10].all():
+            continue
+        arm, _ = gravity_of(robot, seed)
+        found, _ = link_parameters(arm)
+        slides += robot.joint_types.count("prismatic")
+        assert is_possible(found.reshape(-1, 10)).all()
+        q = rng.normal(size=(20, 5))
+        wanted = arm.gravity.regressor(q) @ arm.moments
+        np.testing.assert_allclose(robot.gravity_torque(q, found), wanted, atol=1e-9 * np.abs(wanted).max())
+    assert slides > 5
+
+
+def test_links_without_mass_get_one():
+    urdf = random_urdf(np.random.default_rng(0), 4, prismatic_share=0.0)
+    robot = RobotModel.from_urdf(urdf, tip=TIP)
+    bare = RobotModel(robot.chain, np.zeros_like(robot.parameters), robot.gravity)
+    whole = arm_of(robot, parameters=None)
+    found, remarks = link_parameters(arm_of(bare, parameters=None, moments=whole.moments))
+    assert is_possible(found.reshape(-1, 10)).all()
+    np.testing.assert_allclose(whole.gravity.project(found), whole.moments, atol=1e-9)
+    assert len(remarks) == 5
+    assert possible_prior(found, robot.link_names)[1] == []
+
+
+def test_masses_below_zero_are_refused():
+    robot = RobotModel.from_urdf(random_urdf(np.random.default_rng(3), 2, prismatic_share=1.0), tip=TIP)
+    arm = arm_of(robot, parameters=None)
+    with pytest.raises(ModelError, match="correct the masses of the URDF, or identify links"):
+        link_parameters(arm_of(robot, parameters=None, moments=-arm.moments))

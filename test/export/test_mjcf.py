@@ -1,0 +1,86 @@
+"""MJCF as MuJoCo loads it: the torque that was exported, friction and springs included."""
+
+import sys
+
+import numpy as np
+import pytest
+from c_arm import arm_of
+from pinocchio_arm import example_urdf
+from random_chains import TIP, random_urdf
+
+from dynid_ros.errors import ModelError
+from dynid_ros.export import mjcf_file
+from dynid_ros.export.export import export
+from dynid_ros.export.motion import Motion
+from dynid_ros.model import RobotModel
+from dynid_ros.model.friction import FrictionModel, JointFriction
+
+mujoco = pytest.importorskip("mujoco")
+
+
+def loaded(arm, path):
+    mjcf_file.write(arm, path, Motion.sinusoids(arm.robot))
+    return mujoco.MjModel.from_xml_path(str(path))
+
+
+def inverse(model, robot, q, qd, qdd):
+    """Torque of the arm's joints; friction loss is a constraint, which is taken as it is."""
+    data = mujoco.MjData(model)
+    joints = [model.joint(name) for name in robot.joint_names]
+    for joint, *state in zip(joints, q, qd, qdd, strict=True):
+        data.qpos[joint.qposadr], data.qvel[joint.dofadr], data.qacc[joint.dofadr] = state
+    mujoco.mj_inverse(model, data)
+    return np.array([data.qfrc_inverse[joint.dofadr[0]] for joint in joints])
+
+
+def test_torques_of_panda(tmp_path):
+    robot = RobotModel.from_urdf(example_urdf("panda_description/urdf/panda.urdf"), tip="panda_hand")
+    joint = JointFriction(coulomb=False, offset=True, rotor_inertia=True, spring=True)
+    friction = FrictionModel([joint] * 7)
+    coefficients = np.random.default_rng(0).uniform(0.1, 1.0, 28)
+    model = loaded(arm_of(robot, friction, coefficients), tmp_path / "panda.xml")
+    model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_LIMIT
+    for q, qd, qdd in np.random.default_rng(1).normal(size=(20, 3, 7)):
+        wanted = robot.inverse_dynamics([q], [qd], [qdd])[0]
+        wanted += (friction.of_motion(robot, *(x[None] for x in (q, qd, qdd))) @ coefficients)[0]
+        np.testing.assert_allclose(inverse(model, robot, q, qd, qdd), wanted, atol=1e-9)
+
+
+def test_random_chains_with_any_gravity(tmp_path):
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        robot = RobotModel.from_urdf(random_urdf(rng, 4), tip=TIP, gravity=rng.normal(size=3) * 8)
+        if not robot.parameters[::10].all():
+            continue
+        model = loaded(arm_of(robot), tmp_path / "arm.xml")
+        model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_LIMIT
+        q, qd, qdd = rng.normal(size=(3, 4))
+        wanted = robot.inverse_dynamics([q], [qd], [qdd])[0]
+        found = inverse(model, robot, q, qd, qdd)
+        np.testing.assert_allclose(found, wanted, atol=1e-9 * max(np.abs(wanted).max(), 1.0))
+
+
+def test_joints_and_motors(tmp_path):
+    robot = RobotModel.from_urdf(example_urdf("panda_description/urdf/panda.urdf"), tip="panda_hand")
+    arm = arm_of(robot, FrictionModel([JointFriction(rotor_inertia=True)] * 7), np.tile([2.0, 0.5, 0.1], 7))
+    model = loaded(arm, tmp_path / "panda.xml")
+    dofs = [model.joint(name).dofadr[0] for name in robot.joint_names]
+    np.testing.assert_allclose(model.dof_frictionloss[dofs], 2.0)
+    np.testing.assert_allclose(model.dof_armature[dofs], 0.1)
+    limits = [model.joint(name).range for name in robot.joint_names]
+    np.testing.assert_allclose(limits, np.stack([robot.limits.lower, robot.limits.upper], axis=1), atol=1e-6)
+    motors = [model.actuator(name) for name in robot.joint_names]
+    np.testing.assert_allclose([motor.ctrlrange[1] for motor in motors], robot.limits.effort)
+    data = mujoco.MjData(model)
+    data.ctrl[:] = np.arange(7)
+    mujoco.mj_forward(model, data)
+    np.testing.assert_allclose(data.qfrc_actuator[dofs], np.arange(7))
+
+
+def test_without_mujoco_it_says_so(monkeypatch):
+    monkeypatch.delitem(sys.modules, "dynid_ros.export.mjcf_file", raising=False)
+    monkeypatch.delitem(sys.modules, "dynid_ros.simulation.mjcf", raising=False)
+    monkeypatch.setitem(sys.modules, "mujoco", None)
+    robot = RobotModel.from_urdf(random_urdf(np.random.default_rng(0), 2), tip=TIP)
+    with pytest.raises(ModelError, match="--to mjcf needs mujoco, which is not installed: pip install mujoco"):
+        export("none.yaml", robot, "mjcf", "arm.xml")
