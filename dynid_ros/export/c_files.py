@@ -27,7 +27,8 @@ def write(arm: ExportedArm, output: Path, motion: Motion) -> Export:
     header, source = output.with_suffix(".h"), output.with_suffix(".c")
     write_atomically(header, c_header(arm, prefix))
     write_atomically(source, c_source(arm, prefix, header.name))
-    holds = [f"gravity torque{', inverse dynamics' * (arm.parameters is not None)} with any load at '{arm.robot.tip}'"]
+    tip = arm.robot.chain.tips[0]
+    holds = [f"gravity torque{', inverse dynamics' * (arm.parameters is not None)} with any load at '{tip}'"]
     terms = dict.fromkeys(part.name for terms in arm.joint_terms for part in terms)
     memory = " and its memory" * bool(arm.friction.memory_keys(arm.robot.n_joints))
     holds += [f"friction{memory}: {', '.join(terms)}"] * bool(terms)

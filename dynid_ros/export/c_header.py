@@ -114,7 +114,7 @@ def c_header(arm: ExportedArm, prefix: str) -> str:
         with_memory=int(bool(memory)),
         joint_names=_list(map(_string, robot.joint_names)),
         base=_string(robot.base),
-        tip=_string(robot.tip),
+        tip=_string(robot.chain.tips[0]),
         prismatic=_list(str(int(slides)) for slides in robot.chain.prismatic),
         lower=_numbers(limits.lower),
         upper=_numbers(limits.upper),

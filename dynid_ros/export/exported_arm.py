@@ -115,14 +115,14 @@ class ExportedArm:
         ]
 
     def beside(self, what: str, motion: Motion) -> list[str]:
-        """Say what a format, `what`, leaves out besides friction: load and springs."""
-        known = self.load
-        load = (
-            []
-            if known is None
-            else [f"{what} has the arm without the {known.mass:g} kg that {self.source} knows as its load"]
-        )
-        return load + self.sag(what, motion)
+        """Say what a format, `what`, leaves out besides friction: load, springs, and that joints are held."""
+        remarks = self.sag(what, motion)
+        if self.load is not None:
+            remarks.append(f"{what} has the arm without the {self.load.mass:g} kg that {self.source} knows as its load")
+        if self.robot.chain.held:
+            held = ", ".join(f"{joint} at {at:g}" for joint, at in self.robot.chain.held.items())
+            remarks.append(f"{what} has joints that may move, which the identification held: {held}")
+        return remarks
 
     @property
     def own_angle_terms(self) -> dict[int, dict[FrictionTerm, float]]:
@@ -158,8 +158,9 @@ def _load(section: object, robot: RobotModel, path: str | Path) -> ExportedLoad 
         mass, center, frame = carried_load(section)
     except ControlError as error:
         raise IdentifiedFileError(f"{path}: the load in it cannot be used: {error}; identify it again") from error
-    if frame != robot.tip:
-        raise IdentifiedFileError(f"{path}: its load is at link '{frame}', the arm ends at '{robot.tip}'; give --tip")
+    tip = robot.chain.tips[0]
+    if frame != tip:
+        raise IdentifiedFileError(f"{path}: its load is at link '{frame}', the arm ends at '{tip}'; give --tip")
     inertia = section.get("inertia")
     known = isinstance(inertia, list) and len(inertia) == 6 and all(map(is_number, inertia))
     return ExportedLoad(mass, center, tuple(map(float, inertia)) if known and inertia else (0.0,) * 6)

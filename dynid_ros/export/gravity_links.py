@@ -8,7 +8,14 @@ from numpy.typing import NDArray
 from dynid_ros.errors import ModelError
 from dynid_ros.export.exported_arm import ExportedArm
 from dynid_ros.model.gravity import GravityModel
-from dynid_ros.model.inertia import PARAMETERS_PER_LINK, from_center_of_mass, inertia_matrix, possible_prior, skew
+from dynid_ros.model.inertia import (
+    PARAMETERS_PER_LINK,
+    STATIC,
+    from_center_of_mass,
+    inertia_matrix,
+    possible_prior,
+    skew,
+)
 
 SAME = 1e-9
 
@@ -21,7 +28,7 @@ def link_parameters(arm: ExportedArm) -> tuple[NDArray, list[str]]:
     identified mass beyond a prismatic joint is another one, masses change too, as little as they must in proportion.
 
     Raises:
-        ModelError: no such masses are above zero.
+        ModelError: no such links exist.
     """
     if arm.parameters is not None:
         return arm.parameters, []
@@ -29,10 +36,10 @@ def link_parameters(arm: ExportedArm) -> tuple[NDArray, list[str]]:
     nominal, changes = possible_prior(robot.parameters, robot.link_names)
     remarks = [f"link {change}" for change in changes]
     links = nominal.reshape(-1, PARAMETERS_PER_LINK)
-    projection = arm.gravity.projection.reshape(len(arm.moments), robot.n_joints, PARAMETERS_PER_LINK)
+    projection = arm.gravity.projection.reshape(len(arm.moments), -1, PARAMETERS_PER_LINK)
     rows = _known(arm.gravity)
-    slides = np.array([name.startswith("mass ") for name in arm.gravity.names])
-    centers, masses = links[:, 1:4] / links[:, :1], links[:, 0].copy()
+    slides = ~projection[:, :, 1:STATIC].any(axis=(1, 2))
+    centers, masses = links[:, 1:STATIC] / links[:, :1], links[:, 0].copy()
     if (rows & slides).any():
         by_mass = projection[rows & slides][:, :, 0]
         change = np.linalg.lstsq(by_mass * masses, arm.moments[rows & slides] - by_mass @ masses, rcond=None)[0]
@@ -47,7 +54,7 @@ def link_parameters(arm: ExportedArm) -> tuple[NDArray, list[str]]:
         )
     turning = rows & ~slides
     # Moments are linear in mass moments: of unit steps of sqrt(m) times the centre, m |dc|^2 is what is least.
-    by_moment = projection[turning][:, :, 1:4]
+    by_moment = projection[turning][:, :, 1:STATIC]
     moments = masses[:, None] * centers
     missing = arm.moments[turning] - projection[turning][:, :, 0] @ masses - np.einsum("rij,ij", by_moment, moments)
     scale = np.sqrt(masses)[:, None]
@@ -57,13 +64,18 @@ def link_parameters(arm: ExportedArm) -> tuple[NDArray, list[str]]:
         from_center_of_mass(mass, center, (inertia_matrix(link) + link[0] * skew(old) @ skew(old)) * mass / link[0])
         for mass, center, old, link in zip(masses, moved, centers, links, strict=True)
     ]
+    parameters = np.concatenate(bodies)
+    if not np.allclose(arm.gravity.project(parameters)[rows], arm.moments[rows], atol=SAME * np.abs(arm.moments).max()):
+        raise ModelError(
+            f"{robot.name}: no links of the URDF's masses have the identified gravity; correct them, or identify links"
+        )
     farthest = int(np.linalg.norm(moved - centers, axis=1).argmax())
     distance = np.linalg.norm(moved - centers, axis=1)[farthest]
     remarks.append(
         "inertias are the URDF's about centres of mass that have the identified gravity; the centre that moved most is "
         f"{robot.link_names[farthest]}'s, by {1e3 * distance:.3g} mm"
     )
-    return np.concatenate(bodies), remarks
+    return parameters, remarks
 
 
 def _known(gravity: GravityModel) -> NDArray:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from c_arm import COMPILERS, STRICT, CArm, arm_of
 from pinocchio_arm import PinocchioArm, example_urdf
-from random_chains import TIP, random_urdf
+from random_chains import TIP, random_tree_urdf, random_urdf
 
 from dynid_ros.export.c_header import c_header, c_identifier
 from dynid_ros.export.c_source import c_source
@@ -79,6 +79,23 @@ def test_random_chains_as_in_python(tmp_path):
                 arm.torque("gravity_torque", q), robot.gravity_torque([q])[0], rtol=0, atol=EXACT * 100
             )
     assert slides > 2
+
+
+def test_random_trees_with_joints_that_mimic_as_in_python(tmp_path):
+    mimics = 0
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        robot = RobotModel.from_urdf(random_tree_urdf(rng, 7), "all", gravity=rng.normal(size=3) * 8)
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        arm = CArm(arm_of(robot), folder)
+        mimics += robot.chain.has_mimics
+        for q, qd, qdd in motions(robot, seed, 5):
+            wanted = robot.inverse_dynamics([q], [qd], [qdd])[0]
+            np.testing.assert_allclose(arm.torque("inverse_dynamics", q, qd, qdd), wanted, rtol=0, atol=EXACT * 100)
+            wanted = robot.gravity_torque([q])[0]
+            np.testing.assert_allclose(arm.torque("gravity_torque", q), wanted, rtol=0, atol=EXACT * 100)
+    assert mimics
 
 
 def test_load_is_a_body_at_the_tip(tmp_path):

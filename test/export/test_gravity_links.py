@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from c_arm import arm_of
 from pinocchio_arm import PinocchioArm, example_urdf
-from random_chains import TIP, random_urdf
+from random_chains import TIP, random_tree_urdf, random_urdf
 
 from dynid_ros.errors import ModelError
 from dynid_ros.export.gravity_links import link_parameters
@@ -56,6 +56,24 @@ def test_random_chains_with_prismatic_joints():
         wanted = arm.gravity.regressor(q) @ arm.moments
         np.testing.assert_allclose(robot.gravity_torque(q, found), wanted, atol=1e-9 * np.abs(wanted).max())
     assert slides > 5
+
+
+def test_random_trees_with_joints_that_mimic():
+    found = 0
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        robot = RobotModel.from_urdf(random_tree_urdf(rng, 7), "all", gravity=rng.normal(size=3) * 8)
+        arm, _ = gravity_of(robot, seed)
+        try:
+            parameters, _ = link_parameters(arm)
+        except ModelError:  # its links without mass would need one below zero
+            continue
+        found += robot.chain.has_mimics
+        assert is_possible(parameters.reshape(-1, 10)).all()
+        q = rng.normal(size=(20, robot.n_joints))
+        wanted = arm.gravity.regressor(q) @ arm.moments
+        np.testing.assert_allclose(robot.gravity_torque(q, parameters), wanted, atol=1e-8 * np.abs(wanted).max())
+    assert found > 2
 
 
 def test_links_without_mass_get_one():
