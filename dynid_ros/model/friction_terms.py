@@ -80,9 +80,13 @@ def sliding_direction(position: NDArray, length: float, start: float = 0.0) -> N
     found[1 : turns[0] + 1 if len(turns) else len(found)] = start
     for first, last in pairwise([*turns.tolist(), len(position) - 1]):
         way = np.abs(position[first + 1 : last + 1] - position[first])
-        side = sign[first]
-        found[first + 1 : last + 1] = side + (found[first] - side) * np.exp(-way / length)
+        found[first + 1 : last + 1] = slid(found[first], sign[first], way, length)
     return found
+
+
+def slid(direction: NDArray, side: NDArray, way: NDArray, length: NDArray | float) -> NDArray:
+    """Direction with a memory that was `direction`, after a way (rad or m) to a side (-1 or 1); see `Direction`."""
+    return side + (direction - side) * np.exp(-way / length)
 
 
 class SlidingMemory:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from dynid_ros.simulation.descriptions import demo_arm_urdf, misjudged_urdf
     from dynid_ros.simulation.drives import Drives, Springs
     from dynid_ros.simulation.hardware import ArmHardware, CommandInterfaces
+    from dynid_ros.simulation.joint_friction import KnownFriction
     from dynid_ros.simulation.sensors import Sensors, WrenchSensor
     from dynid_ros.simulation.simulated_recording import measure, record, simulate
     from dynid_ros.simulation.trajectory_controller import ForwardController, TrajectoryController
@@ -29,6 +30,7 @@ __all__ = [
     "Drives",
     "ForwardController",
     "GoalTolerances",
+    "KnownFriction",
     "Sensors",
     "SimulatedArm",
     "Springs",

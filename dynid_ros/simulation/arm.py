@@ -11,6 +11,7 @@ from dynid_ros.errors import DynidError, TrajectoryError
 from dynid_ros.model import RobotModel
 from dynid_ros.model.arrays import LARGEST, per_joint
 from dynid_ros.simulation.drives import Drives, PositionServo, Springs
+from dynid_ros.simulation.joint_friction import ActingFriction, KnownFriction
 from dynid_ros.simulation.mujoco_model import checked_load, compile_arm
 from dynid_ros.simulation.plant import DIVERGED, FlexiblePlant, Plant
 from dynid_ros.simulation.sensors import Sensors, WrenchSensor
@@ -75,6 +76,7 @@ class SimulatedArm:
     Args:
         robot: gives the URDF, joint order, limits and gravity.
         drives: friction and rotors; None: friction of the URDF, no rotors.
+        friction: of all terms that models here have, in place of that of the drives; its rotors are added to theirs.
         springs: between motors and links; None: rigid joints.
         sensors: errors of the joints' readings; None: no errors.
         wrench_sensor: errors of the force/torque sensor; None: no errors.
@@ -86,7 +88,7 @@ class SimulatedArm:
 
     Raises:
         ModelError: the robot cannot be simulated.
-        DynidError: drives, springs, start or timestep that make no sense.
+        DynidError: drives, friction, springs, start or timestep that make no sense.
     """
 
     def __init__(
@@ -94,6 +96,7 @@ class SimulatedArm:
         robot: RobotModel,
         *,
         drives: Drives | None = None,
+        friction: KnownFriction | None = None,
         springs: Springs | None = None,
         sensors: Sensors | None = None,
         wrench_sensor: WrenchSensor | None = None,
@@ -107,11 +110,20 @@ class SimulatedArm:
         self.robot = robot
         self.timestep = timestep
         alone = compile_arm(robot, timestep)
-        self.drives = (drives or Drives()).apply(alone)
+        drives = drives or Drives()
+        if friction is not None:
+            if springs is not None:
+                raise DynidError("friction is given besides springs; flexible joints have that of the drives")
+            drives = drives.without_friction(friction.of_term(robot, "rotor_inertia"))
+        self.friction = friction
+        self.drives = drives.apply(alone)
         self.springs = None if springs is None else springs.of(robot.n_joints)
         self.truth = ArmTruth(alone, robot.base)
+        acting = None if friction is None else ActingFriction(robot, friction, timestep)
         self._plant = (
-            Plant(copy(alone)) if self.springs is None else FlexiblePlant(robot, self.drives, self.springs, timestep)
+            Plant(copy(alone), acting)
+            if self.springs is None
+            else FlexiblePlant(robot, self.drives, self.springs, timestep)
         )
         self.sensors = sensors or Sensors.ideal(robot.n_joints)
         self.wrench_sensor = wrench_sensor or WrenchSensor.ideal()

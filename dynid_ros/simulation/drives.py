@@ -215,3 +215,14 @@ class Drives:
         model.dof_armature[:] = values["rotor_inertia"]
         derive_constants(model)
         return Drives(**values)
+
+    def without_friction(self, rotors: np.ndarray) -> Drives:
+        """The same with the rotors (n,) besides, and no friction.
+
+        Raises:
+            DynidError: they have friction.
+        """
+        for name in ("coulomb", "viscous"):
+            if getattr(self, name) is not None and np.any(getattr(self, name)):
+                raise DynidError(f"friction is given besides {name} of the drives; give one of them")
+        return Drives(0.0, 0.0, np.asarray(self.rotor_inertia, dtype=float) + rotors)

@@ -10,6 +10,7 @@ from dynid_ros.errors import DynidError
 from dynid_ros.model import RobotModel
 from dynid_ros.model.arrays import finite_vector
 from dynid_ros.simulation.drives import Drives, Springs
+from dynid_ros.simulation.joint_friction import ActingFriction
 from dynid_ros.simulation.mujoco_model import LINK as LOAD
 from dynid_ros.simulation.mujoco_model import MOTOR_OF, compile_arm, derive_constants, mass_matrix, put_load
 
@@ -73,10 +74,12 @@ class Plant:
 
     Args:
         model: of arm and load; its damping is that of the joints' friction.
+        friction: that acts besides; None: none.
     """
 
-    def __init__(self, model: mujoco.MjModel) -> None:
+    def __init__(self, model: mujoco.MjModel, friction: ActingFriction | None = None) -> None:
         self._model = model
+        self._friction, self._braking = friction, np.zeros(model.nv)
         self._data = mujoco.MjData(model)
         self._links = self._motors = slice(model.nv)
         self._viscous = model.dof_damping.copy()
@@ -110,6 +113,7 @@ class Plant:
         """Damp the motors by this (n,) besides their friction; it acts on the velocity at the end of a step."""
         self._model.dof_damping[:] = self._viscous
         self._model.dof_damping[self._motors] += damping
+        self._braking[self._motors] = damping
 
     def carry(self, load: np.ndarray | None) -> None:
         """Have the links carry a load (10,), or none; position and velocity stay."""
@@ -128,13 +132,19 @@ class Plant:
         if self._push is not None and not self._push.apply(self._data):
             self._push = None
         self._data.qfrc_applied[self._motors] = torque
+        if self._friction is not None:
+            self._data.qfrc_applied -= self._friction.torque
         mujoco.mj_step2(self._model, self._data)
+        if self._friction is not None:
+            self._friction.act(self._model, self._data, self._viscous + self._braking)
         mujoco.mj_step1(self._model, self._data)
 
     def _start(self, motors: np.ndarray, links: np.ndarray) -> None:
         self._push = None
         mujoco.mj_resetData(self._model, self._data)
         self._data.qpos[self._motors], self._data.qpos[self._links] = motors, links
+        if self._friction is not None:
+            self._friction.rest(self._data.qpos)
         mujoco.mj_step1(self._model, self._data)
 
 

@@ -5,9 +5,11 @@ from typing import Any
 import numpy as np
 
 from dynid_ros.model import RobotModel
+from dynid_ros.model.friction import FrictionModel, JointFriction
 from dynid_ros.model.inertia import from_center_of_mass, inertia_matrix
 from dynid_ros.simulation.arm import SimulatedArm
 from dynid_ros.simulation.drives import Drives, Springs
+from dynid_ros.simulation.joint_friction import KnownFriction
 from dynid_ros.simulation.sensors import Sensors, WrenchSensor
 
 
@@ -15,7 +17,8 @@ def truth_table(arm: SimulatedArm) -> dict[str, Any]:
     """Plain mappings of SI numbers and text, to be written as YAML.
 
     Returns:
-        `robot`, `urdf`, `base`, `tip` and `gravity`: what the model is made from. `joints`: per joint friction, rotor
+        `robot`, `urdf`, `base`, `tip` and `gravity`: what the model is made from. `friction`: None, or the terms of the
+        joints that are not of the drives, and their coefficients. `joints`: per joint friction, rotor
         inertia, its spring where joints are flexible (friction is the link's then), sensor errors, the minimal gravity
         moment in the link frame (for an axis along z its first two numbers are n_x and n_y) and the mass that the joint
         carries. `links`: per link mass, first moment (x, y, z) and inertia (xx, xy, xz, yy, yz, zz) about the link
@@ -47,9 +50,19 @@ def truth_table(arm: SimulatedArm) -> dict[str, Any]:
             name: {"mass": values[0], "mass_moment": values[1:4], "inertia": values[4:]}
             for name, values in zip(robot.link_names, links, strict=True)
         },
+        "friction": _friction(arm),
         "load": _load(arm),
         "wrench_sensor": {field: values.tolist() for field, values in vars(arm.wrench_sensor).items()},
     }
+
+
+def _friction(arm: SimulatedArm) -> dict[str, Any] | None:
+    if arm.friction is None:
+        return None
+    robot, model = arm.robot, arm.friction.model
+    joints = [vars(joint) | {"harmonics": list(joint.harmonics)} for joint in model.of(robot.n_joints)]
+    values = np.asarray(arm.friction.coefficients, dtype=float).tolist()
+    return {"joints": joints, "coefficients": dict(zip(model.names(robot), values, strict=True))}
 
 
 def _load(arm: SimulatedArm) -> dict[str, Any] | None:
@@ -74,9 +87,15 @@ def tabled_arm(table: dict[str, Any]) -> SimulatedArm:
         return np.array([table["joints"][name][key] for name in robot.joint_names])
 
     flexible = all("stiffness" in joint for joint in table["joints"].values())
+    friction, rotors = None, column("rotor_inertia")
+    if known := table.get("friction"):
+        model = FrictionModel([JointFriction(**joint) for joint in known["joints"]])
+        friction = KnownFriction(model, np.array(list(known["coefficients"].values())))
+        rotors = rotors - friction.of_term(robot, "rotor_inertia")
     arm = SimulatedArm(
         robot,
-        drives=Drives(**{field: column(field) for field in Drives.__dataclass_fields__}),
+        drives=Drives(column("coulomb"), column("viscous"), rotors),
+        friction=friction,
         springs=Springs(**{field: column(field) for field in Springs.__dataclass_fields__}) if flexible else None,
         sensors=Sensors(**{field: column(field) for field in Sensors.__dataclass_fields__}),
         wrench_sensor=WrenchSensor(**{field: np.array(values) for field, values in table["wrench_sensor"].items()}),

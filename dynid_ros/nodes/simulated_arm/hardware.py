@@ -25,6 +25,7 @@ from dynid_ros.simulation import (
     ArmHardware,
     CommandInterfaces,
     Drives,
+    KnownFriction,
     Sensors,
     SimulatedArm,
     Springs,
@@ -182,6 +183,12 @@ PARAMETERS = (
     NodeParameter("start_position", [math.nan], f"rad (m); nan: zero, or the limit nearest to it{EACH}"),
     NodeParameter("coulomb_friction", [math.nan], f"N m; nan: <dynamics friction> of the URDF{EACH}"),
     NodeParameter("viscous_friction", [math.nan], f"N m s/rad; nan: <dynamics damping> of the URDF{EACH}"),
+    NodeParameter(
+        "friction_file",
+        "",
+        "identified.yaml of links, whose friction the joints have with all its terms (memory, load, springs); empty: "
+        "coulomb_friction and viscous_friction",
+    ),
     NodeParameter("rotor_inertia", [0.0], f"kg m^2, seen at the joint; of flexible joints, that of the motors{EACH}"),
     NodeParameter("stiffness", [math.inf], f"N m/rad, of the springs of flexible joints; inf: rigid joints{EACH}"),
     NodeParameter("spring_cubic", [0.0], f"what the springs stiffen by, N m/rad^3{EACH}"),
@@ -225,9 +232,11 @@ def make_arm(settings: SimpleNamespace, urdf: str) -> SimulatedArm:
     if settings.controller not in CONTROLLERS:
         raise DynidError(f"Parameter 'controller' is '{settings.controller}'; expected {', '.join(CONTROLLERS)}")
     drives = Drives(_given(settings.coulomb_friction), _given(settings.viscous_friction), settings.rotor_inertia)
+    friction = KnownFriction.read(settings.friction_file, robot) if settings.friction_file else None
     return SimulatedArm(
         robot,
         drives=drives,
+        friction=friction,
         springs=_springs(settings),
         sensors=make_sensors(settings, robot),
         wrench_sensor=wrench_sensor,

@@ -177,3 +177,9 @@ def test_springs_are_those_of_the_parameters_and_without_any_the_arm_is_rigid():
     assert make_arm(settings_of(), demo_arm_urdf()).springs is None
     with pytest.raises(DynidError, match="stiffness of joint"):
         make_arm(settings_of(stiffness=[1e3] * 5 + [float("inf")]), demo_arm_urdf())
+
+
+def test_friction_is_that_of_a_file_where_one_is_given():
+    assert make_arm(settings_of(), demo_arm_urdf()).friction is None
+    with pytest.raises(DynidError, match=r"nowhere\.yaml"):
+        make_arm(settings_of(friction_file="nowhere.yaml"), demo_arm_urdf())
