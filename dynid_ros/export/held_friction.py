@@ -22,6 +22,8 @@ _SHAPES = {
     "saturation_velocity": "saturation of viscous friction",
 }
 NEGLIGIBLE = 1e-9
+AT_REST = 0.005
+"""rad/s or m/s; a joint that is slower rests, as in gravity identification."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,8 +80,11 @@ class HeldFriction:
             found = {"coulomb": coulomb, "viscous": viscous, "rest": rest, "breakaway": max(coulomb, breaks), **kept}
             for name, value in found.items():
                 values[name][j] = value
-            torque = coulomb * np.sign(qd) + viscous * qd + kept.get("rotor_inertia", 0.0) * qdd + spring * (q - rest)
-            error[j] = _rms(whole[:, j] - torque)
+            without = viscous * qd + kept.get("rotor_inertia", 0.0) * qdd + spring * (q - rest)
+            # A joint that rests is held by what it takes, up to Coulomb friction.
+            held_by = np.clip(whole[:, j] - without, -coulomb, coulomb)
+            dry = np.where(np.abs(qd) < AT_REST, held_by, coulomb * np.sign(qd))
+            error[j] = _rms(whole[:, j] - without - dry)
             if terms := own.lost(kept):
                 lost[joint] = terms
         rms = np.array([_rms(column) for column in whole.T])
@@ -93,7 +98,11 @@ class HeldFriction:
         for joint, names in self.lost.items():
             for name in names:
                 terms.setdefault(name, []).append(joint)
-        which = "; ".join(f"{name} of {', '.join(joints)}" for name, joints in terms.items())
+        every = len(joint_names)
+        which = "; ".join(
+            f"{name} of {'all joints' if len(joints) == every > 1 else ', '.join(joints)}"
+            for name, joints in terms.items()
+        )
         errors = ", ".join(
             f"{joint} {error:.3g} of {whole:.3g}"
             for joint, error, whole in zip(joint_names, self.error, self.rms, strict=True)

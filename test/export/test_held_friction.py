@@ -44,13 +44,13 @@ def test_what_is_dropped_is_the_error():
     found = held(JointFriction(offset=True, rotor_inertia=True), [2.0, 0.5, 0.7, 0.3])
     assert (found.coulomb[1], found.viscous[1]) == (2.0, 0.5)
     dropped = np.sqrt(np.mean((0.7 + 0.3 * MOTION.qdd[:, 1]) ** 2))
-    assert found.error == pytest.approx([0.0, dropped, 0.0])
+    assert found.error == pytest.approx([0.0, dropped, 0.0], rel=0.01)  # at rest Coulomb friction hides it
     (remark,) = found.remarks("a URDF", ROBOT.joint_names)
     assert remark.startswith("a URDF cannot hold: offset of joint_2; rotor_inertia of joint_2. RMS error")
-    assert f"joint_2 {dropped:.3g} of " in remark
+    assert f"joint_2 {found.error[1]:.3g} of {found.rms[1]:.3g}" in remark
     kept = held(JointFriction(offset=True, rotor_inertia=True), [2.0, 0.5, 0.7, 0.3], ("rotor_inertia",))
     assert kept.rotor_inertia[1] == 0.3
-    assert kept.error[1] == pytest.approx(0.7)
+    assert kept.error[1] == pytest.approx(0.7, rel=0.01)
 
 
 def test_spring_with_its_rest_angle():
@@ -74,13 +74,16 @@ def test_nearest_where_a_term_is_like_them(joint, coefficients):
     torque = (friction.of_motion(ROBOT, MOTION.q, MOTION.qd, MOTION.qdd) @ coefficients)[:, 1]
 
     def error(coulomb, viscous):
-        return np.sqrt(np.mean((torque - coulomb * np.sign(MOTION.qd[:, 1]) - viscous * MOTION.qd[:, 1]) ** 2))
+        moving = np.abs(MOTION.qd[:, 1]) >= 0.005
+        off = torque - coulomb * np.sign(MOTION.qd[:, 1]) - viscous * MOTION.qd[:, 1]
+        return np.sqrt(np.sum(off[moving] ** 2) / len(off))
 
-    assert found.error[1] == pytest.approx(error(found.coulomb[1], found.viscous[1]))
+    assert found.error[1] == pytest.approx(error(found.coulomb[1], found.viscous[1]), rel=0.02)
     assert 0.01 < found.error[1] < found.rms[1]
     for change in (-0.02, 0.02):
-        assert error(found.coulomb[1] + change, found.viscous[1]) > found.error[1]
-        assert error(found.coulomb[1], found.viscous[1] + change) > found.error[1] or found.viscous[1] == 0.0
+        least = error(found.coulomb[1], found.viscous[1])
+        assert error(found.coulomb[1] + change, found.viscous[1]) > least
+        assert error(found.coulomb[1], found.viscous[1] + change) > least or found.viscous[1] == 0.0
     assert "joint_2" in found.lost
 
 
@@ -95,6 +98,15 @@ def test_memory_is_told_with_its_error():
     assert (found.coulomb[1], found.viscous[1]) == (2.0, 0.5)
     assert found.lost == {"joint_2": ("memory of the direction",)}
     assert 0.1 < found.error[1] < 1.0
+
+
+def test_joint_at_rest_is_held_by_less_than_coulomb_friction():
+    friction = FrictionModel([NONE, JointFriction(offset=True), NONE])
+    still = Motion(np.zeros((10, 3)), np.zeros((10, 3)), np.zeros((10, 3)), "rest")
+    found = HeldFriction.of(arm_of(ROBOT, friction, [2.0, 0.5, 1.5]), (), still)
+    assert found.error[1] == 0.0
+    found = HeldFriction.of(arm_of(ROBOT, friction, [2.0, 0.5, 2.5]), (), still)
+    assert found.error[1] == pytest.approx(0.5)
 
 
 def test_never_below_zero():

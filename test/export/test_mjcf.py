@@ -5,6 +5,7 @@ import sys
 import numpy as np
 import pytest
 from c_arm import arm_of
+from exported_arms import ARMS, identified
 from pinocchio_arm import example_urdf
 from random_chains import TIP, random_urdf
 
@@ -44,6 +45,17 @@ def test_torques_of_panda(tmp_path):
         wanted = robot.inverse_dynamics([q], [qd], [qdd])[0]
         wanted += (friction.of_motion(robot, *(x[None] for x in (q, qd, qdd))) @ coefficients)[0]
         np.testing.assert_allclose(inverse(model, robot, q, qd, qdd), wanted, atol=1e-9)
+
+
+@pytest.mark.parametrize("path", ARMS)
+def test_links_of_real_arms(path, tmp_path):
+    robot, links = identified(path)
+    model = loaded(arm_of(robot, parameters=links), tmp_path / "arm.xml")
+    model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_LIMIT | mujoco.mjtDisableBit.mjDSBL_EQUALITY
+    for q, qd, qdd in np.random.default_rng(1).normal(size=(10, 3, robot.n_joints)):
+        wanted = robot.inverse_dynamics([q], [qd], [qdd], links)[0]
+        found = inverse(model, robot, q, qd, qdd)
+        np.testing.assert_allclose(found, wanted, atol=1e-9 * max(np.abs(wanted).max(), 1.0))
 
 
 def test_random_chains_with_any_gravity(tmp_path):
