@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dynid_ros.model import RobotModel
+
 EXAMPLES = "share/example-robot-data/robots"
 REGRESSOR_ORDER = [0, 1, 2, 3, 4, 5, 7, 6, 8, 9]
 """Where Pinocchio keeps Ixx, Ixy, Ixz, Iyy, Iyz, Izz: its own order is Ixx, Ixy, Iyy, Ixz, Iyz, Izz."""
@@ -67,6 +69,25 @@ class PinocchioArm:
         """Parameters (10 n,) in the order of RobotModel."""
         bodies = list(self.model.inertias)[1:]
         return np.concatenate([body.toDynamicParameters()[REGRESSOR_ORDER] for body in bodies])
+
+
+class MimickingArm:
+    """A tree in Pinocchio, whose joints that mimic others follow these by themselves."""
+
+    def __init__(self, tree: RobotModel, folder: Path, urdf: str | None = None):
+        pinocchio = pytest.importorskip("pinocchio")
+        (folder / "tree.urdf").write_text(urdf or tree.urdf or "")
+        self.model = pinocchio.buildModelFromUrdf(str(folder / "tree.urdf"), mimic=True)
+        self.model.gravity.linear = tree.gravity
+        self.data, self._rnea = self.model.createData(), pinocchio.rnea
+        self.rows = [self.model.joints[self.model.getJointId(name)].idx_v for name in tree.joint_names]
+        assert sorted(self.rows) == list(range(self.model.nv))
+
+    def inverse_dynamics(self, *motion: np.ndarray) -> np.ndarray:
+        """Torques (n,) of q, qd and qdd, each (n,)."""
+        placed = np.zeros((3, self.model.nv))
+        placed[:, self.rows] = motion
+        return self._rnea(self.model, self.data, *placed)[self.rows]
 
 
 def _coordinates(joint: Any, position: float) -> list[float]:

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from dynid_ros.collision.capsule_fit import MOST_CAPSULES, Capsules, cover
 from dynid_ros.collision.obstacles import BASE, placements
 from dynid_ros.collision.shapes import ShapeReader
+from dynid_ros.collision.srdf import Pairs, allowed_pairs
 from dynid_ros.errors import CollisionError
 from dynid_ros.model import RobotModel
 from dynid_ros.model.arrays import joint_samples
@@ -35,6 +36,7 @@ class Bodies:
         without_shape: links of the chain of which no shape is known: they are lines without thickness.
         left_out: links of the URDF that are on the arm or its base but not covered, as nothing determines where they
             are.
+        allowed: pairs of links of the URDF that may touch.
     """
 
     link: np.ndarray
@@ -45,6 +47,7 @@ class Bodies:
     names: tuple[str, ...]
     without_shape: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
+    allowed: Pairs = frozenset()
 
     @classmethod
     def of(
@@ -53,6 +56,7 @@ class Bodies:
         mesh_directories: Sequence[str | Path] = (),
         skip_unreadable: bool = False,
         most: int = MOST_CAPSULES,
+        srdf: str | Path | None = None,
     ) -> Bodies:
         """Capsules that cover the collision elements, else the visual ones, of all that moves or stands with the chain.
 
@@ -65,27 +69,33 @@ class Bodies:
                 a folder that holds p, or one in p. ROS_PACKAGE_PATH and AMENT_PREFIX_PATH are looked at too.
             skip_unreadable: take a link whose shape cannot be read for one without shape (see `without_shape`).
             most: capsules per link of the URDF, at most; fewer where more would not be much tighter.
+            srdf: file that says which links may touch, see `allowed_pairs`; None: none says.
 
         Raises:
-            CollisionError: a shape makes no sense or its mesh is not found or cannot be read; names link and file.
+            CollisionError: shapes make no sense or their meshes are not found or cannot be read, the SRDF cannot, or is
+                of another robot; names all such links and files.
         """
         if robot.urdf is None:
             return cls.lines(robot)
         chain = robot.chain
+        allowed = frozenset() if srdf is None else allowed_pairs(srdf, robot.urdf)
         placed, left_out = placements(LinkTree(parse_urdf(robot.urdf, "URDF"), "URDF"), chain)
         reader = ShapeReader(robot.urdf, [Path(directory) for directory in mesh_directories])
         parts: list[tuple[int, str, Capsules]] = []
         unread: list[int] = []
+        errors: list[str] = []
         for placement in placed:
             try:
                 shape = reader.shape(placement)
             except CollisionError as error:
-                if not skip_unreadable:
-                    raise CollisionError(f"{error}; or go on without the shapes that cannot be read") from error
+                errors.append(str(error))
                 unread.append(placement.link)
                 continue
             if shape is not None:
                 parts.append((shape.link, shape.name, cover(shape.faces, shape.margins, most)))
+        if errors and not skip_unreadable:
+            others = "".join(f"; {error.partition(' (')[0]}" for error in errors[1:])
+            raise CollisionError(f"{errors[0]}{others}; or go on without the shapes that cannot be read")
         shaped = {link for link, _, _ in parts} - set(unread)
         lines = cls.lines(robot)
         bare = [k for k, link in enumerate(lines.link) if link not in shaped and link != BASE]
@@ -103,6 +113,7 @@ class Bodies:
             tuple(name for (_, name, _), count in zip(parts, counts, strict=True) for _ in range(count)),
             tuple(names[link + 1] for link in range(-1, chain.n_links) if link not in shaped),
             tuple(left_out),
+            allowed,
         )
 
     @classmethod
@@ -113,30 +124,27 @@ class Bodies:
         """
         chain = robot.chain
         m = chain.n_links
-        tip = chain.tip_offset[:3, 3]
+        tips = chain.tip_offsets[:, :3, 3]
         joints = np.zeros((m + 1, 3))
-        # What each line ends at: the origins of the links, the tip, or nothing beyond.
-        beyond = np.concatenate([chain.placements[:, :3, 3], [tip], np.zeros((1, 3))])
+        # What lines end at: the origins of the links, the tips.
+        beyond = np.concatenate([chain.placements[:, :3, 3], tips])
         if robot.urdf is None:  # a DH frame is at the far end of its link, the shift along its joint is part of it
             for i, (before, after) in enumerate(zip(chain.placements, chain.link_offsets, strict=True)):
                 joints[i] = -after[:3, :3].T @ (after[:3, 3] + before[:3, :3].T @ before[:3, 3])
             beyond = np.zeros_like(beyond)
         link, end = np.array(line_ends(chain)).T
-        start, ends = np.concatenate([joints[link], [tip]]), np.concatenate([beyond[end], [tip]])
+        start, ends = np.concatenate([joints[link], tips]), np.concatenate([beyond[end], tips])
         hulls = np.pad(np.stack([start, ends], axis=1), ((0, 0), (0, 0), (0, 1)))
         own = (*chain.link_names, chain.base)
-        names = (*(own[k] for k in link), chain.tips[0])
-        link = np.append(link, chain.tip_link)
+        names = (*(own[k] for k in link), *chain.tips)
+        link = np.append(link, chain.tip_links)
         return cls(link, start, ends, np.zeros(len(link)), tuple(hulls), names, (chain.base, *chain.link_names))
 
 
 def line_ends(chain: Chain) -> list[tuple[int, int]]:
-    """Links, from the base on, and what lines from these end at: a link that hangs on them, m the tip, -1 nothing."""
-    ends = []
-    for link in range(BASE, chain.n_links):
-        beyond = [*np.flatnonzero(chain.parents == link).tolist(), *[chain.n_links] * (link == chain.tip_link)]
-        ends += [(link, end) for end in beyond or [-1]]
-    return ends
+    """Links, from the base on, and what lines from these end at: links that hang on them, or tips, from m on."""
+    beyond = [*chain.parents.tolist(), *chain.tip_links]
+    return [(link, end) for link in range(BASE, chain.n_links) for end, at in enumerate(beyond) if at == link]
 
 
 def _line(lines: Bodies, k: int) -> Capsules:

@@ -213,11 +213,11 @@ OFTEN = 0.02
 def capsule_pairs(placing: Placing, clearance: float, placed: Placed) -> PairChecks:
     """Pairs of capsules on links with two joints or more between them.
 
-    Left out are pairs of capsules that overlap in every pose of `placed`: the parts of two links next to the joint
-    between them, which would allow no pose at all. The other capsules of the same two links are still looked at.
-    Capsules of links few joints apart that often overlap are looked at more closely, along separating axes. Capsules
-    of links two joints apart that are nearer than the clearance by design may come as near as they like, but not
-    touch.
+    Left out are pairs of links that may touch (`Bodies.allowed`), and pairs of capsules that overlap in every pose of
+    `placed`: the parts of two links next to the joint between them, which would allow no pose at all. The other
+    capsules of the same two links are still looked at. Capsules of links few joints apart that often overlap are looked
+    at more closely, along separating axes. Capsules of links two joints apart that are nearer than the clearance by
+    design may come as near as they like, but not touch.
 
     Args:
         placing: the capsules.
@@ -227,6 +227,8 @@ def capsule_pairs(placing: Placing, clearance: float, placed: Placed) -> PairChe
     bodies, between = placing.bodies, placing.robot.chain.between
     every = np.array(list(combinations(range(len(bodies.link)), 2)), dtype=int).reshape(-1, 2)[:, ::-1]
     pairs = every[between(*bodies.link[every.T]) > 1]
+    if bodies.allowed:
+        pairs = pairs[[{bodies.names[a], bodies.names[b]} not in bodies.allowed for a, b in pairs.tolist()]]
     checks = PairChecks(bodies, pairs[:, 0], np.zeros(len(pairs)), pairs[:, 1])
     distance = checks.contact(placed).distance
     apart = between(*bodies.link[pairs.T])
@@ -251,12 +253,13 @@ def line_pairs(placing: Placing, clearance: float, placed: Placed) -> PairChecks
     lengths = np.linalg.norm(points[n:] - points[:n], axis=1).min(axis=-1)
     # Which lines are on the way from the base to the end of each: of two, what they do not share is between them.
     ends = line_ends(chain)
-    moves = np.pad(chain.moves, ((0, 2), (0, 2)))
+    moves = np.pad(chain.moves, ((0, len(chain.tip_links)), (0, 1)))
     way = np.array([[moves[end, link] for _, end in ends] for link, _ in ends]) | np.eye(len(ends), dtype=bool)
-    starts = way @ lengths[:-1] - lengths[:-1]
+    of_lines = lengths[: len(ends)]
+    starts = way @ of_lines - of_lines
 
     def along(a: int, b: int) -> float:
-        fork = lengths[:-1] @ (way[a] & way[b])
+        fork = of_lines @ (way[a] & way[b])
         return float(max(starts[a] - fork, 0.0) + max(starts[b] - fork, 0.0))
 
     pairs = np.array(

@@ -21,6 +21,8 @@ from dynid_ros.files import MEGABYTE, require_file
 from dynid_ros.model.urdf import Origin, pose
 
 LARGEST_FILE = 200 * MEGABYTE
+MOST_PLACES = 12
+"""Places that an error names."""
 PACKAGE_SCHEMES = ("package://", "model://")
 
 
@@ -29,16 +31,17 @@ def find_mesh(name: str, directories: Sequence[Path]) -> Path:
 
     `package://p/rest` is looked for in `directories` (those that hold a folder p or share/p, or are in p themselves),
     on ROS_PACKAGE_PATH and on AMENT_PREFIX_PATH; a relative path in `directories`; `file://` and absolute paths are
-    taken as they are.
+    taken as they are; where they lead nowhere, as from another computer, their ends are looked for in `directories`.
 
     Raises:
         CollisionError: there is no such file; says where it was looked for.
     """
-    tried = list(_candidates(name, directories))
+    tried = list(dict.fromkeys(_candidates(name, directories)))
     for path in tried:
         if path.is_file():
             return path
-    places = ", ".join(str(path) for path in dict.fromkeys(tried)) or "nowhere: no directory is known"
+    places = ", ".join(map(str, tried[:MOST_PLACES])) or "nowhere: no directory is known"
+    places += ", …" * (len(tried) > MOST_PLACES)
     raise CollisionError(f"mesh '{name}' is not found (looked for {places}); name the directory that holds it")
 
 
@@ -58,8 +61,10 @@ def _candidates(name: str, directories: Sequence[Path]) -> Iterator[Path]:
     path = Path(unquote(name.removeprefix("file://")) if name.startswith("file://") else name)
     if path.is_absolute():
         yield path
+        ends = [path.relative_to(parent) for parent in reversed(path.parents)]
     else:
-        yield from (directory / path for directory in directories)
+        ends = [path]
+    yield from (directory / end for end in ends for directory in directories)
 
 
 def _from_environment(variable: str) -> list[Path]:

@@ -124,6 +124,7 @@ def _add_surroundings(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--mesh-directory", type=Path, action="append", default=[], metavar="DIR", help="where packages lie; repeatable"
     )
+    group.add_argument("--srdf", type=Path, metavar="FILE", help="of MoveIt: links that may touch (disable_collisions)")
     group.add_argument("--skip-meshes", action="store_true", help="take links whose mesh cannot be read for lines")
 
 
@@ -148,6 +149,7 @@ def _excite(options: argparse.Namespace) -> Answer:
             obstacles=options.obstacles,
             mesh_directories=options.mesh_directory,
             skip_meshes=options.skip_meshes,
+            srdf=options.srdf,
         ),
         options.output,
         target=options.target,

@@ -197,7 +197,9 @@ class RandomFourier:
         worst = np.argmax(alone.sum(axis=0) if alone.any() else broken.sum(axis=0))
         how = "forbidden by nothing else" if alone.any() else "forbidden by that among others"
         share = np.mean(alone[:, worst] if alone.any() else broken[:, worst])
-        return f"in the way is {self._room.names[worst]} ({100 * share:.0f} % of the poses are {how})"
+        name = self._room.names[worst]
+        touch = "; if they may touch, an SRDF says so (--srdf, srdf_file)" if "' and '" in name else ""
+        return f"in the way is {name} ({100 * share:.0f} % of the poses are {how}){touch}"
 
 
 def excess(source: InformationSource, room: MotionRoom, series: FourierSeries, times: NDArray | None = None) -> NDArray:

@@ -49,14 +49,14 @@ class Chain:
     Attributes:
         name: name of the robot.
         base: name of the link that the chain starts from.
-        tip: name of the link that the chain ends at; of several links with commas between, the first is the tip that
-            `tip_link` and `tip_offset` are of.
+        tip: name of the link that the chain ends at; of several with commas between the first is where loads are.
         joint_names: of the independent joints, from base to tip, branch by branch.
         link_names: the links that joints move; a link comes after the one that it hangs on.
         prismatic: (n,) bool.
         placements: (m, 4, 4) transforms.
         link_offsets: (m, 4, 4) transforms.
-        tip_offset: (4, 4) pose of the tip link in the frame of the last link that moves.
+        tip_links: for each tip the last link that moves before it.
+        tip_offsets: (k, 4, 4) poses of the tips in the frames of these.
         limits: limits of the joints.
         parents: (m,) the link that each link hangs on, -1: the base.
         mover_names: names of the joints that move the links, those that mimic others among them.
@@ -64,7 +64,6 @@ class Chain:
         ratios: (m,) rad or m of a link's own position per rad or m of its driver.
         offsets: (m,) rad or m.
         slides: (m,) bool, whether a link's own position is a shift.
-        tip_link: the last link that moves before the tip.
         held: positions, rad or m, of joints that are held there; what they move is part of the link before.
     """
 
@@ -76,7 +75,8 @@ class Chain:
     prismatic: np.ndarray
     placements: np.ndarray
     link_offsets: np.ndarray
-    tip_offset: np.ndarray
+    tip_links: tuple[int, ...]
+    tip_offsets: np.ndarray
     limits: JointLimits
     parents: np.ndarray
     mover_names: tuple[str, ...]
@@ -84,7 +84,6 @@ class Chain:
     ratios: np.ndarray
     offsets: np.ndarray
     slides: np.ndarray
-    tip_link: int
     held: Mapping[str, float]
 
     @property
@@ -97,10 +96,20 @@ class Chain:
         """Number of links that move, m."""
         return len(self.link_names)
 
+    @property
+    def tip_link(self) -> int:
+        """The last link that moves before the first tip."""
+        return self.tip_links[0]
+
+    @property
+    def tip_offset(self) -> np.ndarray:
+        """(4, 4) pose of the first tip in the frame of that link."""
+        return self.tip_offsets[0]
+
     @cached_property
     def tips(self) -> tuple[str, ...]:
         """Names of the links that the chain ends at."""
-        return tuple(self.tip.split(",")) if self.has_branches else (self.tip,)
+        return tuple(self.tip.split(",")) if len(self.tip_links) > 1 else (self.tip,)
 
     @cached_property
     def has_branches(self) -> bool:
@@ -223,7 +232,8 @@ def dh_chain(rows: Sequence[Mapping[str, float | str]], name: str) -> Chain:
         prismatic=prismatic,
         placements=placements,
         link_offsets=link_offsets,
-        tip_offset=np.eye(4),
+        tip_links=(n - 1,),
+        tip_offsets=np.eye(4)[None],
         limits=JointLimits.unlimited(n),
         parents=np.arange(n) - 1,
         mover_names=joints,
@@ -231,7 +241,6 @@ def dh_chain(rows: Sequence[Mapping[str, float | str]], name: str) -> Chain:
         ratios=np.ones(n),
         offsets=np.zeros(n),
         slides=prismatic,
-        tip_link=n - 1,
         held={},
     )
 

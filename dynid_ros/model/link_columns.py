@@ -117,7 +117,7 @@ class LinkColumns:
             memory: what `memory` says of these samples; None: they are the first of a run.
         """
         terms = [int(np.count_nonzero(columns >= self.n_inertial)) for columns in self.of_joint]
-        rows = np.empty((len(terms), self.n_inertial + max(terms), len(q)))
+        rows = np.zeros((len(terms), self.n_inertial + max(terms), len(q)))
         self._links.fill(rows[:, : self.n_inertial], q, qd, qdd)
         memory = self.memory(q) if memory is None else memory
         load = self.robot.inverse_dynamics(q, qd, qdd, self._load_parameters) if self._needs_load else np.zeros_like(q)

@@ -121,12 +121,14 @@ class LinkTree:
                 f"no moving joint between base link '{base}' and tip link '{still[0]}'; choose other links"
             )
         tips = [end for end in tips if end not in still]
+        if tip == ALL:  # one tip on each link that ends a branch
+            ends = {reached[end][0]: end for end in reversed(tips) if reached[end][0] not in parents}
+            tips = [end for end in tips if end in ends.values()]
         own = [joint for joint in joints if joint.mimic is None]
         names = tuple(joint.name for joint in own)
         mimics = [joint.mimic or Mimic(joint.name) for joint in joints]
         for joint, mimic in zip(joints, mimics, strict=True):
             self._check_mimic(joint, mimic, names)
-        tip_link, tip_offset = reached[tips[0]]
         return Chain(
             name=self.name,
             base=base,
@@ -136,7 +138,8 @@ class LinkTree:
             prismatic=np.array([joint.type == "prismatic" for joint in own]),
             placements=np.array(placements),
             link_offsets=np.array(link_offsets),
-            tip_offset=tip_offset,
+            tip_links=tuple(reached[end][0] for end in tips),
+            tip_offsets=np.array([reached[end][1] for end in tips]),
             limits=JointLimits(*np.transpose([joint_limits(joint, self._where(joint)) for joint in own])),
             parents=np.array(parents),
             mover_names=tuple(joint.name for joint in joints),
@@ -144,7 +147,6 @@ class LinkTree:
             ratios=np.array([mimic.multiplier for mimic in mimics]),
             offsets=np.array([mimic.offset for mimic in mimics]),
             slides=np.array([joint.type == "prismatic" for joint in joints]),
-            tip_link=tip_link,
             held=held,
         )
 

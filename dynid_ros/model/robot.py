@@ -313,7 +313,10 @@ def locked(robot: RobotModel, joints: Collection[str], pose: ArrayLike) -> Robot
         prismatic=chain.prismatic[moving],
         placements=np.stack(placements),
         link_offsets=chain.link_offsets[kept],
-        tip_offset=reached[chain.tip_link][1] @ chain.tip_offset,
+        tip_links=tuple(reached[link][0] for link in chain.tip_links),
+        tip_offsets=np.array(
+            [reached[k][1] @ offset for k, offset in zip(chain.tip_links, chain.tip_offsets, strict=True)]
+        ),
         limits=JointLimits(*(getattr(limits, name)[moving] for name in vars(limits))),
         parents=np.array(parents),
         mover_names=tuple(chain.mover_names[i] for i in kept),
@@ -321,7 +324,6 @@ def locked(robot: RobotModel, joints: Collection[str], pose: ArrayLike) -> Robot
         ratios=chain.ratios[kept],
         offsets=chain.offsets[kept],
         slides=chain.slides[kept],
-        tip_link=reached[chain.tip_link][0],
     )
     return RobotModel(held, parameters.ravel(), robot.gravity)
 

@@ -265,12 +265,7 @@ def parse_urdf(text: str, source: str, *, meant_angles: bool = False) -> Urdf:
         ModelError: not well-formed XML, a document type declaration, xacro that was not expanded, not a URDF, a link or
             joint that lacks something or has text where numbers belong.
     """
-    try:
-        root = ET.fromstring(text, parser=ET.XMLParser(target=_Builder(source)))
-    except ET.ParseError as error:
-        raise ModelError(f"{source}, line {error.position[0]}: XML does not parse ({error}); correct it") from error
-    except ValueError as error:
-        raise ModelError(f"{source}: XML does not parse ({error}); correct it") from error
+    root = xml_root(text, source)
     if root.tag != "robot":
         raise ModelError(f"{source}: the root element is <{root.tag}>; a URDF has <robot>")
     if any("xacro" in element.tag.partition("}")[0] for element in root.iter() if "}" in element.tag):
@@ -285,6 +280,20 @@ def parse_urdf(text: str, source: str, *, meant_angles: bool = False) -> Urdf:
             else:
                 urdf.joints.append(_joint(values, where))
     return urdf
+
+
+def xml_root(text: str, source: str) -> ET.Element:
+    """Root of an XML text.
+
+    Raises:
+        ModelError: not well-formed XML, or a document type declaration.
+    """
+    try:
+        return ET.fromstring(text, parser=ET.XMLParser(target=_Builder(source)))
+    except ET.ParseError as error:
+        raise ModelError(f"{source}, line {error.position[0]}: XML does not parse ({error}); correct it") from error
+    except ValueError as error:
+        raise ModelError(f"{source}: XML does not parse ({error}); correct it") from error
 
 
 def _inertial(values: dict[str, Any] | None) -> Inertial | None:

@@ -104,6 +104,9 @@ def test_meshes_are_scaled_and_missing_ones_named(tmp_path):
     assert found.radius.max() < 0.05
     with pytest.raises(CollisionError, match=r"link 'arm': mesh 'a.obj' is not found .* name the directory .* go on"):
         Bodies.of(arm)
+    both = robot({"arm": geometry(mesh), "base": geometry('<mesh filename="file:///far/b.stl"/>')}, [])
+    with pytest.raises(CollisionError, match=r"link 'base': mesh 'file:///far/b.stl' .*; link 'arm': mesh 'a.obj' is"):
+        Bodies.of(both)
     lined = Bodies.of(arm, skip_unreadable=True)
     assert "arm" in lined.without_shape
     assert lined.radius[lined.link == 0] == pytest.approx(0.0)

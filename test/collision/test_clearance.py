@@ -4,6 +4,7 @@ import arm_meshes
 import numpy as np
 import pytest
 import random_chains
+from urdf_parts import joint, link, robot
 
 from dynid_ros.collision import Bodies, Obstacle
 from dynid_ros.errors import CollisionError
@@ -56,11 +57,28 @@ def check_gradient(workspace, poses, share):
     weights = np.random.default_rng(1).normal(size=workspace.distances(poses).room.shape)
     gradient = workspace.distances(poses).gradient(weights)
     step = 1e-6
-    for joint in range(poses.shape[1]):
-        shift = step * np.eye(poses.shape[1])[joint]
+    for column in range(poses.shape[1]):
+        shift = step * np.eye(poses.shape[1])[column]
         up, down = (workspace.distances(poses + s).room for s in (shift, -shift))
         difference = np.sum(weights * (up - down), axis=1) / (2 * step)
-        assert np.mean(np.abs(difference - gradient[:, joint]) < 1e-5) >= share
+        assert np.mean(np.abs(difference - gradient[:, column]) < 1e-5) >= share
+
+
+TWO_ARMS = robot(
+    *(link(name) for name in ("base", "left_arm", "left_hand", "right_arm", "right_hand", "left_tip", "right_tip")),
+    *(
+        joint(f"{side}_{i}", *ends, content=f'<origin xyz="0 {y} 0"/>', kind=kind)
+        for side, y in (("left", 0.2), ("right", -0.2))
+        for i, (*ends, kind) in enumerate(
+            (
+                ("base", f"{side}_arm", "continuous"),
+                (f"{side}_arm", f"{side}_hand", "continuous"),
+                (f"{side}_hand", f"{side}_tip", "fixed"),
+            )
+        )
+    ),
+)
+"""In a plane: two arms that point away from each other along y, of links of 0.2 m."""
 
 
 @pytest.mark.parametrize("name", ["ur10", "panda"])
@@ -79,6 +97,30 @@ def test_gradient_of_any_chain_with_sliding_joints(seed):
     bodies = Bodies(lines.link, lines.start, lines.end, lines.radius + 0.03, lines.hulls, lines.names)
     workspace = Workspace(robot, -9.0, 0.01, bodies, box=([-9] * 3, [9] * 3), obstacles=scene())
     check_gradient(workspace, rng.uniform(-1.5, 1.5, (60, 5)), share=0.95)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_gradient_of_any_tree_with_joints_that_mimic(seed):
+    rng = np.random.default_rng(seed)
+    robot = RobotModel.from_urdf(random_chains.random_tree_urdf(rng, 7), "all")
+    assert robot.chain.has_branches
+    lines = Bodies.lines(robot)
+    bodies = Bodies(lines.link, lines.start, lines.end, lines.radius + 0.03, lines.hulls, lines.names)
+    workspace = Workspace(robot, -9.0, 0.01, bodies, box=([-9] * 3, [9] * 3), obstacles=scene())
+    check_gradient(workspace, rng.uniform(-1.5, 1.5, (60, robot.n_joints)), share=0.95)
+
+
+def test_lines_of_two_branches_are_kept_apart_and_neighbours_are_not():
+    robot = RobotModel.from_urdf(TWO_ARMS, "all")
+    workspace = Workspace(robot, clearance=0.01)
+    pairs = {tuple(sorted(name.split("'")[1::2])) for name in workspace.names if "' and '" in name}
+    assert ("left_hand", "right_hand") in pairs
+    assert ("base", "left_hand") in pairs
+    assert ("base", "base") not in pairs  # these lines begin at one point
+    quarter = np.pi / 4
+    crossing = [3 * quarter, quarter, -3 * quarter, -quarter]
+    poses = np.array([[0.0] * 4, [2 * quarter, 0.0, -2 * quarter, 0.0], crossing])
+    assert workspace.allowed(poses).tolist() == [True, True, False]
 
 
 def test_weights_of_another_shape_are_refused():

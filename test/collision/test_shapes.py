@@ -73,6 +73,11 @@ def test_package_is_found_by_directory_and_by_environment(mesh, tmp_path, monkey
 def test_file_and_relative_names(mesh):
     assert find_mesh(f"file://{mesh}", []) == mesh
     assert find_mesh(str(mesh), []) == mesh
+    elsewhere = "file:///home/maker/ws/arm/meshes/link.stl"
+    for directory in (mesh.parents[2], mesh.parents[1], mesh.parent):
+        assert find_mesh(elsewhere, [directory]).samefile(mesh)
+    with pytest.raises(CollisionError, match="name the directory"):
+        find_mesh(elsewhere, [mesh.parents[3]])
     assert find_mesh("../meshes/link.stl", [mesh.parents[1] / "meshes"]).samefile(mesh)
     with pytest.raises(CollisionError, match=r"'link.stl' is not found"):
         find_mesh("link.stl", [])

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from pinocchio_arm import REGRESSOR_ORDER, example_urdf
+from pinocchio_arm import REGRESSOR_ORDER, MimickingArm, example_urdf
 from random_chains import random_tree_urdf
 from urdf_parts import joint, link, robot
 
@@ -44,23 +44,6 @@ class FreeJoints:
         return self.ratios.T @ matrix[:, columns]
 
 
-class Mimicking:
-    """A tree in Pinocchio with its own joints that mimic."""
-
-    def __init__(self, tree: RobotModel, folder):
-        (folder / "tree.urdf").write_text(tree.urdf)
-        self.model = pinocchio.buildModelFromUrdf(str(folder / "tree.urdf"), mimic=True)
-        self.model.gravity.linear = tree.gravity
-        self.data = self.model.createData()
-        self.rows = [self.model.joints[self.model.getJointId(name)].idx_v for name in tree.joint_names]
-        assert sorted(self.rows) == list(range(self.model.nv))
-
-    def inverse_dynamics(self, *motion):
-        placed = np.zeros((3, self.model.nv))
-        placed[:, self.rows] = motion
-        return pinocchio.rnea(self.model, self.data, *placed)[self.rows]
-
-
 def _tree(seed: int) -> tuple[RobotModel, np.random.Generator]:
     rng = np.random.default_rng(seed)
     text = random_tree_urdf(rng, int(rng.integers(2, 12)))
@@ -99,7 +82,7 @@ def test_fifty_random_trees_have_the_torque_of_pinocchio(tmp_path):
         tree, rng = _tree(seed)
         seed += 1
         try:
-            mimicking = Mimicking(tree, tmp_path)
+            mimicking = MimickingArm(tree, tmp_path)
         except ValueError:  # it takes only joints that it comes across before those that mimic them
             continue
         compared += tree.chain.has_mimics

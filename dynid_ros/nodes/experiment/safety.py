@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid_ros.collision import Bodies, read_obstacles
+from dynid_ros.collision.srdf import allowed_pairs
 from dynid_ros.errors import CollisionError, DynidError, TrajectoryError
 from dynid_ros.model import RobotModel
 from dynid_ros.trajectories import MotionLimits, Trajectory, Workspace, check_limits, move
@@ -83,14 +84,16 @@ def _bodies(robot: RobotModel, settings: SimpleNamespace) -> tuple[Bodies | None
     directories = [directory for directory in settings.mesh_directories if directory]
     if settings.robot_description and not settings.robot_description.lstrip().startswith("<"):
         directories.append(str(Path(settings.robot_description).parent))
-    warnings = []
+    warnings, srdf = [], settings.srdf_file or None
+    if srdf:
+        allowed_pairs(srdf, robot.urdf or "")
     try:
-        bodies = Bodies.of(robot, directories)
+        bodies = Bodies.of(robot, directories, srdf=srdf)
     except CollisionError as error:
         if settings.link_shapes == REQUIRED:
             raise DynidError(f"{error} (parameters mesh_directories, link_shapes)") from error
         warnings.append(f"{error}")
-        bodies = Bodies.of(robot, directories, skip_unreadable=True)
+        bodies = Bodies.of(robot, directories, skip_unreadable=True, srdf=srdf)
     if bodies.left_out:
         warnings.append(f"it is not known where {', '.join(bodies.left_out)} are: nothing is kept clear of them")
     if len(bodies.without_shape) > robot.n_joints:

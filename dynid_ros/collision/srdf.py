@@ -1,0 +1,59 @@
+"""Pairs of links that may touch, as an SRDF declares them: what MoveIt's Setup Assistant wrote for a robot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+from dynid_ros.errors import CollisionError, ModelError
+from dynid_ros.files import MEGABYTE, read_bytes
+from dynid_ros.model.urdf import xml_root
+
+LARGEST_FILE = 50 * MEGABYTE
+Pairs = frozenset[frozenset[str]]
+
+
+def allowed_pairs(path: str | Path, urdf: str) -> Pairs:
+    """Pairs of links of a URDF that its SRDF exempts (`disable_collisions`), whatever the reason that it gives.
+
+    Args:
+        path: the SRDF.
+        urdf: text of the URDF.
+
+    Raises:
+        CollisionError: the file cannot be read, is no SRDF, or is one of another robot.
+    """
+    where = f"SRDF '{path}'"
+    try:
+        root = xml_root(read_bytes(Path(path), LARGEST_FILE).decode("utf-8-sig"), where)
+    except (OSError, UnicodeDecodeError) as error:
+        raise CollisionError(f"{where}: cannot be read ({getattr(error, 'strerror', None) or error})") from error
+    except ModelError as error:
+        raise CollisionError(str(error)) from error
+    robot = ET.fromstring(urdf)
+    if root.tag != "robot" or root.find("link") is not None:
+        raise CollisionError(
+            f"{where}: it is no SRDF, which has <robot> with <disable_collisions>; give that of MoveIt"
+        )
+    if root.get("name") != robot.get("name"):
+        raise CollisionError(
+            f"{where}: it is of robot '{root.get('name')}', the URDF of '{robot.get('name')}'; give the SRDF of this "
+            "robot"
+        )
+    pairs = list(_pairs(root, where))
+    unknown = sorted({link for pair in pairs for link in pair} - {link.get("name") for link in robot.findall("link")})
+    if unknown:
+        raise CollisionError(
+            f"{where}: its link(s) {', '.join(unknown)} are not in the URDF of '{robot.get('name')}'; give the SRDF of "
+            "this robot"
+        )
+    return frozenset(pairs)
+
+
+def _pairs(root: ET.Element, where: str) -> Iterator[frozenset[str]]:
+    for element in root.findall("disable_collisions"):
+        links = [element.get("link1"), element.get("link2")]
+        if None in links:
+            raise CollisionError(f"{where}: a <disable_collisions> lacks link1 or link2; correct it")
+        yield frozenset(str(link) for link in links)
