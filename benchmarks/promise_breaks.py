@@ -31,7 +31,7 @@ WRITABLE = ("declare", "read_only=not parameter.adjustable", "read_only=False")
 UNEXPECTED = ("_refusals", "except Exception as error:  # a fault", "except KeyError as error:  # a fault")
 FOLLOWED = ("MotionInProgress.check", "if not excess[i] <= 0:", "if False:")
 SOON_STALE = ("Arm.watch", "elif age > self._stale_after:", "elif age > 0.05:")
-NO_XML_ERROR = ("parse_urdf", "except ET.ParseError as error:", "except KeyError as error:")
+NO_XML_ERROR = ("xml_root", "except ET.ParseError as error:", "except KeyError as error:")
 
 
 ALONE = (
