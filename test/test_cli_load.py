@@ -10,6 +10,9 @@ from command_line import run
 from real_recordings import DATA, MISSING, UR10E_GAINS
 
 from dynid_ros.identified.identified_file import load_identified
+from dynid_ros.model import RobotModel
+from dynid_ros.model.payload import with_payload
+from dynid_ros.recording import Recording
 
 LOAD = known.experiment().load
 UR10E = DATA / "ur10e"
@@ -52,6 +55,31 @@ def test_json_and_a_tip_of_choice(weigh, capsys, no_report):
     assert code == 0
     assert json.loads(out)["load"]["frame"] == "link_6"
     assert json.loads(out)["load"]["mass"] == pytest.approx(LOAD[0], rel=0.03)
+
+
+def test_of_a_driver_that_compensates_nothing_else_is_needed(weigh, capsys, no_report, tmp_path):
+    """What it leaves is the load, beside the payload that was declared to it."""
+    loaded = Recording.read(weigh.files.loaded)
+    robot = RobotModel.from_urdf(weigh.files.urdf)
+    rate = np.gradient(loaded.position, loaded.time, axis=0)
+    motion = loaded.position, rate, np.gradient(rate, loaded.time, axis=0)
+    declared = 0.7 * LOAD[0], *LOAD[1:4] / LOAD[0]
+    own = with_payload(robot, declared)
+    np.savez(
+        tmp_path / "left.npz",
+        time=loaded.time,
+        position=loaded.position,
+        torque=loaded.torque - own.inverse_dynamics(*motion),
+        joint_names=list(loaded.joint_names),
+    )
+    files = "--urdf", weigh.files.urdf, "--recording", tmp_path / "left.npz", "--output", tmp_path / "out"
+    compensated = "--effort-convention", "gravity_compensated"
+    code, out, _ = run(capsys, "identify", "load", *files, *compensated, "--payload", *declared, "--json")
+    assert code == 0
+    assert json.loads(out)["load"]["mass"] == pytest.approx(LOAD[0], rel=0.05)
+    code, _, err = run(capsys, "identify", "load", *files, *compensated, "--model", weigh.files.model)
+    assert code == 2
+    assert "the driver has taken the arm off its torques; leave --model and --unloaded out" in err
 
 
 def test_static_less_a_tare(weigh, capsys, no_report):

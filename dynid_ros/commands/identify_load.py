@@ -8,6 +8,7 @@ from dynid_ros.commands.options import add_json, add_recording, add_robot, add_s
 from dynid_ros.errors import IdentificationError
 from dynid_ros.jobs.inputs import read_recordings, read_robot
 from dynid_ros.jobs.load import LoadSettings, identify_load, read_arm, read_tare
+from dynid_ros.recording.effort import COMPENSATED
 from dynid_ros.settings import settings_of, values_of
 
 SETTINGS = settings_of(LoadSettings)
@@ -33,18 +34,29 @@ def add(load: argparse.ArgumentParser) -> None:
 
 def _identify_load(options: argparse.Namespace) -> Answer:
     _check_inputs(options, options.source == "torque")
-    robot, settings = read_robot(options), LoadSettings(**values_of(SETTINGS, vars(options)))
+    settings = LoadSettings(**values_of(SETTINGS, vars(options)))
+    compensated = options.effort_convention == COMPENSATED and options.source == "torque"
+    declared, options.payload = (options.payload, ()) if compensated else ((), options.payload)
+    robot = read_robot(options)
     known, document = read_arm(options.model, robot) if options.model is not None else (None, None)
     identification = settings.identification(
         robot, known, None if options.tare is None else read_tare(options.tare, robot)
     )
-    recordings = read_recordings(options, robot, options.recording)
+    if compensated:
+        identification = identification.of_compensated(declared)
+    recordings = read_recordings(options, robot, options.recording, residual=compensated)
     unloaded = read_recordings(options, robot, options.unloaded)
     return Answer.of(identify_load(identification, recordings, options.output, unloaded, document))
 
 
 def _check_inputs(options: argparse.Namespace, by_torque: bool) -> None:
-    if by_torque and options.model is None and not options.unloaded:
+    if by_torque and options.effort_convention == COMPENSATED:
+        if options.model is not None or options.unloaded:
+            raise IdentificationError(
+                "--effort-convention gravity_compensated: the driver has taken the arm off its torques; leave --model "
+                "and --unloaded out"
+            )
+    elif by_torque and options.model is None and not options.unloaded:
         raise IdentificationError(
             "the torques of the arm alone are not known: give --model, identified.yaml of its links, or --unloaded, "
             "recordings of the arm without the load"

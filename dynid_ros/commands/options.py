@@ -41,6 +41,15 @@ def add_robot(parser: argparse.ArgumentParser, required: bool = True) -> None:
         metavar=("X", "Y", "Z"),
         help="in the base link's frame, m/s^2",
     )
+    parser.add_argument(
+        "--payload",
+        type=float,
+        nargs="+",
+        default=(),
+        metavar="X",
+        help="what the arm carries that the URDF lacks: mass, centre (3) and, if known, inertia about it (6: "
+        "xx xy xz yy yz zz); kg, m, in the axes of the tip",
+    )
 
 
 def add_recording(parser: argparse.ArgumentParser, required: bool = True) -> None:

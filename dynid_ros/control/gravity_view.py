@@ -87,7 +87,7 @@ class GravityView:
         base, tip = settings.base_link or None, settings.tip_link or None
         held = held_positions([settings.held_joints])
         if not settings.model_file:
-            robot, _ = arm_from_urdf(urdf, tip, base, settings.gravity, held)
+            robot, _ = arm_from_urdf(urdf, tip, base, settings.gravity, held=held)
             model = GravityModel(robot)
             torque = LoadedGravity(model, model.project(robot.parameters))
             return cls(robot, torque, robot.parameters, masses_identified=False, torque_identified=False)

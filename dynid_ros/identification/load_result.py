@@ -16,7 +16,8 @@ from dynid_ros.identification.physical_consistency import solve_consistent
 from dynid_ros.identified.identified_file import as_number, new_document, save_identified
 from dynid_ros.identified.load import load_section
 from dynid_ros.model import RobotModel
-from dynid_ros.model.inertia import LOAD_NAMES, PARAMETERS_PER_LINK, STATIC, from_center_of_mass, transformed
+from dynid_ros.model.inertia import LOAD_NAMES, PARAMETERS_PER_LINK, STATIC, transformed
+from dynid_ros.model.payload import ball
 from dynid_ros.model.rigid_body import AXIS_PAIRS, LoadBody
 
 LEVEL = 0.95
@@ -248,8 +249,6 @@ def alike(result: LoadResult) -> Iterable[str]:
 # The body that a load can be: drawn to the estimate by its errors, and to a ball of its mass where they leave room.
 
 
-DENSITY = 2700.0
-"""Density of the ball, kg/m³: aluminium."""
 SMALLEST_MASS = 1e-3
 """Smallest mass of the ball, kg."""
 FARTHEST = 1.0
@@ -272,12 +271,6 @@ def possible_load(solution: NDArray, covariance: NDArray) -> NDArray:
     matrix = half_inverse(covariance, DECIDED).T
     regressor = np.zeros((len(matrix), PARAMETERS_PER_LINK))
     regressor[:, : len(solution)] = matrix
-    return solve_consistent(regressor, matrix @ solution, ball(solution), WEIGHT, link_names=["load"]).solution
-
-
-def ball(solution: NDArray) -> NDArray:
-    """(10,) ball of aluminium of about that mass and centre."""
     mass = max(float(solution[0]), SMALLEST_MASS)
-    center = np.clip(solution[1:4] / mass, -FARTHEST, FARTHEST)
-    radius = (3 * mass / (4 * np.pi * DENSITY)) ** (1 / 3)
-    return from_center_of_mass(mass, center, 0.4 * mass * radius**2 * np.eye(3))
+    about = ball(mass, np.clip(solution[1:4] / mass, -FARTHEST, FARTHEST))
+    return solve_consistent(regressor, matrix @ solution, about, WEIGHT, link_names=["load"]).solution

@@ -24,7 +24,9 @@ from dynid_ros.recording.effort import EffortConvention
 def read_robot(options: argparse.Namespace) -> RobotModel:
     """The arm; where its tip was not named and is not the only leaf, stderr says what it is."""
     held = held_positions(options.hold)
-    robot, remark = arm_from_urdf(options.urdf, options.tip, options.base, options.gravity, held)
+    robot, remark = arm_from_urdf(
+        options.urdf, options.tip, options.base, options.gravity, held=held, payload=options.payload
+    )
     if remark:
         print(f"dynid: {remark} (--tip)", file=sys.stderr)
     return robot
@@ -43,9 +45,14 @@ def read_recordings(
     robot: RobotModel | None,
     paths: Sequence[Path],
     joint_names: Sequence[str] | None = None,
+    *,
+    residual: bool = False,
 ) -> list[Recording]:
-    """Recordings of the arm's joints; without a URDF of those given, or else of all that the first has."""
-    convention = EffortConvention(options.effort_convention, options.motor_gains)
+    """Recordings of the arm's joints; without a URDF of those given, or else of all that the first has.
+
+    Where `residual` is true, what a driver's own compensation leaves of the torque is what is wanted.
+    """
+    convention = EffortConvention(options.effort_convention, options.motor_gains, residual=residual)
     calibration, sensors = getattr(options, "torque_sensors", None), None
     if calibration is not None:
         if robot is None:

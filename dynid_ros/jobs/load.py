@@ -14,6 +14,7 @@ from dynid_ros.estimation.estimate import BaseEstimate
 from dynid_ros.files import all_or_none, remove, writable_folder, write_atomically
 from dynid_ros.identification import LinkIdentification, LoadIdentification, LoadResult
 from dynid_ros.identification.load.driver_settings import SETTINGS, driver_settings
+from dynid_ros.identification.load.load_identification import COMPENSATED
 from dynid_ros.identification.load.wrench_source import WrenchSource
 from dynid_ros.identification.wrench_frame import Convention, Frame
 from dynid_ros.identified.identified_file import load_identified
@@ -157,7 +158,9 @@ def identify_load(
     with progress(4) as step:
         step("looking for faults in the recordings")
         findings = checked(unloaded, robot, motion=True) if unloaded else ()
-        findings += checked(recordings, robot, motion=moving, torque=identification.sensor is None)
+        # Torques that a driver has taken the arm off say nothing of the arm.
+        of_arm = identification.sensor is None and identification.arm != COMPENSATED
+        findings += checked(recordings, robot, motion=moving, torque=of_arm)
         if identification.sensor is None and identification.arm is None and unloaded:
             step("identifying the arm without the load")
             links = LinkIdentification(robot, torque_gain_error=identification.torque_gain_error).fit(*unloaded)

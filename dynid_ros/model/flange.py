@@ -1,12 +1,13 @@
 """The flange: where an arm ends whose tip nobody named, before the fingers of its gripper."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from numpy.typing import ArrayLike
 
 from dynid_ros.model.link_tree import LinkTree
+from dynid_ros.model.payload import with_payload
 from dynid_ros.model.robot import STANDARD_GRAVITY, RobotModel
 from dynid_ros.model.urdf import Joint, parse_urdf, urdf_text
 
@@ -23,14 +24,17 @@ def arm_from_urdf(
     tip: str | None = None,
     base: str | None = None,
     gravity: ArrayLike = STANDARD_GRAVITY,
+    *,
     held: Mapping[str, float] | None = None,
+    payload: Sequence[float] = (),
 ) -> tuple[RobotModel, str]:
     """Model of a URDF up to `tip`; without one up to the only leaf or to the flange, and a sentence that says so.
 
     Joints that are `held`, by their positions, rad or m, do not move; see `RobotModel.from_urdf` for this and for tips.
+    What the arm carries beside what is in the URDF is `payload`, see `with_payload`.
 
     Raises:
-        ModelError: as `RobotModel.from_urdf`; or where the arm ends cannot be determined.
+        ModelError: as `RobotModel.from_urdf` and `with_payload`; or where the arm ends cannot be determined.
     """
     text, source = urdf_text(path_or_xml)
     chosen, remark = tip, ""
@@ -41,7 +45,8 @@ def arm_from_urdf(
             remark = f"the arm ends at link '{chosen}', its flange; choose another tip where that is not so"
         if fingers:
             remark += f"; joints beyond it are taken to be a hand's: {', '.join(fingers)}"
-    return RobotModel.from_urdf(path_or_xml, chosen, base, gravity, held=held), remark
+    robot = with_payload(RobotModel.from_urdf(path_or_xml, chosen, base, gravity, held=held), payload)
+    return robot, remark
 
 
 def flange(tree: LinkTree, base: str | None = None) -> tuple[str | None, tuple[str, ...]]:

@@ -22,8 +22,9 @@ from dynid_ros.nodes.identification.live_load import LiveLoad, LoadPublisher
 from dynid_ros.nodes.shared.diagnostics import Diagnostics
 from dynid_ros.nodes.shared.parameters import NodeParameter, given, parameters_of
 from dynid_ros.nodes.shared.process import run
+from dynid_ros.nodes.shared.robot_description import NONE
 from dynid_ros.recording import Recording
-from dynid_ros.recording.effort import EffortConvention
+from dynid_ros.recording.effort import COMPENSATED, EffortConvention
 from dynid_ros.settings import settings_of
 
 SETTINGS = settings_of(LoadSettings)
@@ -72,7 +73,15 @@ def load_job(robot: RobotModel, settings: SimpleNamespace) -> Identify:
     for name in ("largest_error", "smallest_load"):
         if not 0 < getattr(settings, name) < math.inf:
             raise DynidError(f"parameter {name} is {getattr(settings, name)}; expected a finite number above 0")
-    return partial(_identify, LoadSettings(**given(SETTINGS, settings)).identification(robot), settings)
+    identification = LoadSettings(**given(SETTINGS, settings)).identification(robot)
+    if _compensated(settings):
+        identification = identification.of_compensated([] if settings.payload == NONE else settings.payload)
+    return partial(_identify, identification, settings)
+
+
+def _compensated(settings: SimpleNamespace) -> bool:
+    """Whether the torques are what the driver's own model of the arm leaves."""
+    return settings.source == "torque" and settings.effort_convention == COMPENSATED
 
 
 def _identify(
@@ -83,6 +92,14 @@ def _identify(
     unloaded: Sequence[Recording],
 ) -> Job:
     robot = identification.robot
+    tare = read_tare(Path(settings.tare_file), robot) if settings.tare_file else None
+    if _compensated(settings):
+        if settings.model_file or unloaded:
+            raise DynidError(
+                "effort_convention gravity_compensated: the driver has taken the arm off its torques; leave model_file "
+                "and unloaded_recording empty"
+            )
+        return identify_load(replace(identification, tare=tare), recordings, output)
     if identification.sensor is None and not settings.model_file and not unloaded:
         raise DynidError(
             "the torques of the arm alone are not known: set parameter model_file to the identified.yaml of its links, "
@@ -91,7 +108,6 @@ def _identify(
     if identification.sensor is not None and unloaded:
         raise DynidError("unloaded_recording is for joint torques; weigh a tool by itself and give it as tare_file")
     arm, document = read_arm(Path(settings.model_file), robot) if settings.model_file and not unloaded else (None, None)
-    tare = read_tare(Path(settings.tare_file), robot) if settings.tare_file else None
     return identify_load(replace(identification, arm=arm, tare=tare), recordings, output, unloaded, document)
 
 
@@ -116,6 +132,8 @@ class LoadIdentificationNode(IdentificationNode):
         settings = self.settings
         if settings.source == "wrench" and not settings.effort_convention and not settings.live:
             return EffortConvention("torque")  # of efforts that are not looked at
+        if _compensated(settings) and not settings.live:
+            return EffortConvention(COMPENSATED, residual=True)
         return super()._convention()
 
     def _identify(self) -> Job:

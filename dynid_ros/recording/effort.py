@@ -7,7 +7,8 @@ import numpy as np
 
 from dynid_ros.errors import RecordingError
 
-KINDS = ("torque", "motor_current", "gravity_compensated")
+COMPENSATED = "gravity_compensated"
+KINDS = ("torque", "motor_current", COMPENSATED)
 
 
 @dataclass(frozen=True)
@@ -19,6 +20,7 @@ class EffortConvention:
             "gravity_compensated": the driver has subtracted its own gravity model.
         gains: N m / A at the joint, one per joint in the order of the joint names; for motor_current only. A negative
             gain is a motor that turns against its joint.
+        residual: what the driver's compensation leaves is what is wanted: of gravity_compensated, as it is.
 
     Raises:
         RecordingError: unknown kind; gains missing, not wanted, zero or not finite.
@@ -26,6 +28,7 @@ class EffortConvention:
 
     kind: str
     gains: Sequence[float] | None = None
+    residual: bool = False
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -42,16 +45,16 @@ class EffortConvention:
             object.__setattr__(self, "gains", tuple(gains.tolist()))
 
     def to_torque(self, effort: np.ndarray) -> np.ndarray:
-        """Joint torque (N, n), N m, gravity included, from recorded effort (N, n).
+        """Joint torque (N, n), N m, gravity included (but see `residual`), from recorded effort (N, n).
 
         Raises:
             RecordingError: the number of gains is not n; or gravity is not in the effort, so its torque is not known.
         """
-        if self.kind == "gravity_compensated":
+        if self.kind == COMPENSATED and not self.residual:
             raise RecordingError(
                 "effort_convention 'gravity_compensated': gravity is not in the recorded effort, so neither torques "
-                "nor gravity parameters can be found from it; switch the driver's compensation off, or record its "
-                "uncompensated torque and give that as torque_topic"
+                "nor gravity parameters can be found from it, but a load that the driver does not know; switch the "
+                "driver's compensation off, or record its uncompensated torque and give that as torque_topic"
             )
         if self.gains is None:
             return effort

@@ -21,8 +21,11 @@ from dynid_ros.identification.static_samples import SampleRules
 from dynid_ros.identification.wrench_frame import AXES
 from dynid_ros.identified.links import KnownArm, LinkModel, as_known
 from dynid_ros.model import RobotModel
+from dynid_ros.model.friction import FrictionModel, JointFriction
 from dynid_ros.model.inertia import LOAD_NAMES
+from dynid_ros.model.payload import payload_parameters
 from dynid_ros.recording import Recording
+from dynid_ros.recording.uniform_motion import LinkSignals
 
 # A tool that was weighed along with the load.
 
@@ -43,10 +46,20 @@ def without_tare(estimate: BaseEstimate, solution: NDArray, tare: LoadResult) ->
     return replace(estimate, values=values, covariance=covariance, dof=dof), rest
 
 
+def compensated_arm(robot: RobotModel, signals: LinkSignals) -> KnownArm:
+    """An arm of which nothing is left in the torques that its driver reports: no links, no friction."""
+    frictionless = FrictionModel(JointFriction(coulomb=False, viscous=False))
+    nothing = LinkModel(robot, np.zeros_like(robot.parameters), frictionless, np.zeros(0), signals)
+    return KnownArm(nothing, source="the driver's own model of the arm")
+
+
 MOTIONS = ("dynamic", "static")
 SURE = 0.999
+COMPENSATED = "compensated"
+"""An arm whose driver takes its own model of it off the torques that it reports."""
 WAYS_OUT = {
     "torque": "Was the load on the arm when its model was identified, or is the torque's sign reversed?",
+    COMPENSATED: "Does the driver compensate for a payload? Then give it as declared to the driver (payload)",
     "wrench": "Does the load exert the wrench on the sensor, or the sensor on the load? Give the other convention",
 }
 """For joint torques, and for a wrist sensor."""
@@ -62,20 +75,24 @@ class LoadIdentification:
 
     Attributes:
         robot: kinematics and gravity; its tip is the link that the load is fixed to, or the sensor's.
-        arm: the arm alone, as identified; None: identified from the unloaded recordings given to `fit`.
+        arm: the arm alone, as identified; None: identified from the unloaded recordings given to `fit`; "compensated":
+            the torques are what the driver's own model of the arm leaves of them.
         sensor: at the wrist, which weighs the load; None: the joint torques do.
         motion: "dynamic": ten parameters from motion; "static": mass and mass moment from dwells.
         tare: a tool that was on the arm when the load was recorded, but is neither part of the load nor of the arm's
             model; it is subtracted, and its uncertainty added.
+        declared: (10,) payload that the driver compensates for too, about the tip, of an arm that is "compensated":
+            what is found is the error of it, and the load both together. None: none.
         torque_gain_error: standard deviation of the relative error of each joint's torque gain.
         rules: what counts as rest, of "static".
     """
 
     robot: RobotModel
-    arm: LinkModel | LinkResult | KnownArm | None = None
+    arm: LinkModel | LinkResult | KnownArm | Literal["compensated"] | None = None
     sensor: WrenchSource | None = None
     motion: Literal["dynamic", "static"] = "dynamic"
     tare: LoadResult | None = None
+    declared: NDArray | None = None
     torque_gain_error: float = 0.01
     rules: SampleRules = field(default_factory=SampleRules)
 
@@ -84,6 +101,13 @@ class LoadIdentification:
             raise IdentificationError(f"motion is '{self.motion}'; expected one of {', '.join(MOTIONS)}")
         if not (np.isfinite(self.torque_gain_error) and self.torque_gain_error >= 0):
             raise IdentificationError(f"torque_gain_error is {self.torque_gain_error}; expected a number of 0 or more")
+        if isinstance(self.arm, str) and self.arm != COMPENSATED:
+            raise IdentificationError(f"arm is '{self.arm}'; expected a model of the arm, '{COMPENSATED}' or None")
+        if self.declared is not None and self.arm != COMPENSATED:
+            raise IdentificationError(
+                "declared is what a driver compensates for: give it with the arm 'compensated'; a tool that is part of "
+                "neither the load nor the arm's model is a tare"
+            )
         if self.tare is not None and self.tare.frame != self.robot.tip:
             raise IdentificationError(
                 f"the tare is at {self.tare.frame}, the load at {self.robot.tip}; give both at the same tip link"
@@ -93,6 +117,15 @@ class LoadIdentification:
     def source(self) -> str:
         """What weighs the load: "torque" or "wrench"."""
         return "torque" if self.sensor is None else "wrench"
+
+    def of_compensated(self, declared: Sequence[float] = ()) -> LoadIdentification:
+        """The same of torques that the driver's own model leaves, with the payload declared to it; see `with_payload`.
+
+        Raises:
+            ModelError: it is no payload.
+        """
+        body = payload_parameters(declared) if len(declared) else None
+        return replace(self, arm="compensated", declared=body)
 
     def fit(self, *recordings: Recording, unloaded: Sequence[Recording] = ()) -> LoadResult:
         """Identify from recordings of the arm with its load.
@@ -119,8 +152,8 @@ class LoadIdentification:
             )
             # The gains' errors are estimated: what is left of them is in `gains`.
             return LoadProblem(weighed.equations, weighed.columns, AXES, weighed.gains, 0.0, weighed.remarks)
-        arm = self._known_arm(unloaded)
         selected = [recording.select(self.robot.joint_names) for recording in recordings]
+        arm = self._known_arm(selected, unloaded)
         return LoadProblem(
             StaticLoadEquations(arm, selected, self.rules) if static else LoadEquations(arm, selected),
             TorqueLoadColumns(arm, static=static),
@@ -143,6 +176,15 @@ class LoadIdentification:
         estimate, solution = found.estimate, found.solution
         if self.tare is not None:
             estimate, solution = without_tare(estimate, solution, self.tare)
+        remarks = list(problem.remarks)
+        if self.declared is not None:
+            n = min(sum(name in LOAD_NAMES for name in estimate.names), len(self.declared))
+            remarks.append(
+                f"of this {self.declared[0]:g} kg are declared to the driver, which are off by {solution[0]:+.3g} kg"
+            )
+            more = np.concatenate([self.declared[:n], np.zeros(len(estimate.values) - n)])
+            estimate, solution = replace(estimate, values=estimate.values + more), solution.copy()
+            solution[:n] += self.declared[:n]
         result = LoadResult(
             robot=self.robot,
             estimate=estimate,
@@ -158,19 +200,23 @@ class LoadIdentification:
                 "motion": str(self.motion),
                 "torque_gain_error": float(self.torque_gain_error),
                 "tare": None if self.tare is None else list(self.tare.sources),
+                "compensated": self.arm == COMPENSATED,
+                "declared": None if self.declared is None else list(map(float, self.declared)),
             },
-            remarks=tuple(problem.remarks),
+            remarks=tuple(remarks),
         )
         high = result.confidence_intervals(SURE)[0, 1]
         if high < 0:
             raise IdentificationError(
                 f"{', '.join(sources)}: the load has a mass of {result.body.mass:.3g} kg, below zero beyond doubt. "
-                f"{WAYS_OUT[self.source]}"
+                f"{WAYS_OUT[COMPENSATED if self.arm == COMPENSATED else self.source]}"
             )
         return result
 
-    def _known_arm(self, unloaded: Sequence[Recording]) -> KnownArm:
+    def _known_arm(self, recordings: Sequence[Recording], unloaded: Sequence[Recording]) -> KnownArm:
         arm = self.arm
+        if isinstance(arm, str):
+            return compensated_arm(self.robot, LinkSignals.choose(recordings))
         if arm is None and unloaded:
             arm = LinkIdentification(self.robot, torque_gain_error=self.torque_gain_error).fit(*unloaded)
         if arm is None:

@@ -30,7 +30,7 @@ from dynid_ros.jobs.inputs import checked
 from dynid_ros.model import RobotModel
 from dynid_ros.nodes.experiment.safety import Safety
 from dynid_ros.nodes.shared.parameters import NodeParameter, parameters_of
-from dynid_ros.nodes.shared.robot_description import ROBOT_PARAMETERS
+from dynid_ros.nodes.shared.robot_description import CARRIED, ROBOT_PARAMETERS
 from dynid_ros.recording import Recording
 from dynid_ros.settings import Setting, settings_of
 from dynid_ros.trajectories.limits import per_joint
@@ -113,6 +113,7 @@ LIMITS = (
 )
 PARAMETERS = (
     *ROBOT_PARAMETERS,
+    CARRIED,
     *MOTION_PARAMETERS,
     *LIMITS,
     *WORKSPACE,

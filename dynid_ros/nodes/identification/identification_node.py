@@ -23,7 +23,7 @@ from dynid_ros.model import RobotModel
 from dynid_ros.nodes.shared.diagnostics import ERROR, OK, Diagnostics, Status
 from dynid_ros.nodes.shared.parameters import NodeParameter, current, declare, given, parameters_of
 from dynid_ros.nodes.shared.process import Background, answer, answer_later
-from dynid_ros.nodes.shared.robot_description import ROBOT_PARAMETERS, robot_model
+from dynid_ros.nodes.shared.robot_description import CARRIED, ROBOT_PARAMETERS, robot_model
 from dynid_ros.nodes.shared.topics import LATCHED
 from dynid_ros.progress import Cancelled, Watch, watching
 from dynid_ros.recording import Recording
@@ -48,6 +48,7 @@ WHICH_RECORDING = (
 """Those that ~/identify reads anew."""
 RECORDING_PARAMETERS = (
     *ROBOT_PARAMETERS,
+    CARRIED,
     *WHICH_RECORDING,
     NodeParameter("bag_topic", "recorder/bag", "where the recorder announces its bag", required=True),
     NodeParameter("torque_topic", "", "topic of separate joint torques in the bag; empty: effort of joint_states"),

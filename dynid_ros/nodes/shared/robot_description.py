@@ -30,6 +30,13 @@ ROBOT_PARAMETERS = (
     NodeParameter("held_joints", "", "joints that do not move: joint=position, rad or m, with commas between"),
     NodeParameter("gravity", [0.0, 0.0, -9.80665], "gravity in the base link's frame, m/s^2"),
 )
+NONE = [0.0]
+CARRIED = NodeParameter(
+    "payload",
+    NONE,
+    "what the arm carries that the URDF lacks: mass, centre (3) and, if known, inertia about it (6: "
+    "xx xy xz yy yz zz); kg, m, in the axes of the tip; [0.0]: nothing",
+)
 
 
 def robot_description(node: Node, value: str, timeout: float = math.inf) -> str:
@@ -85,7 +92,10 @@ def robot_model(node: Node, settings: SimpleNamespace, timeout: float = math.inf
     from dynid_ros.model.link_tree import held_positions  # noqa: PLC0415 - and held joints
 
     held = held_positions([settings.held_joints])
-    robot, remark = arm_from_urdf(text, settings.tip_link, settings.base_link, settings.gravity, held)
+    carried = [] if getattr(settings, CARRIED.name, NONE) == NONE else settings.payload
+    robot, remark = arm_from_urdf(
+        text, settings.tip_link, settings.base_link, settings.gravity, held=held, payload=carried
+    )
     if remark:
         node.get_logger().info(f"{remark} (parameter tip_link)")
     return robot
