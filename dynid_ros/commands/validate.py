@@ -1,11 +1,12 @@
 """`dynid validate`: an `identified.yaml` compared with a recording."""
 
 import argparse
+from importlib import import_module
 from pathlib import Path
 
 from dynid_ros.commands.answers import Answer
 from dynid_ros.commands.options import add_json, add_links, add_recording, add_robot
-from dynid_ros.errors import IdentifiedFileError, RecordingError
+from dynid_ros.errors import IdentifiedFileError, ModelError, RecordingError
 from dynid_ros.identified.identified_file import load_identified
 from dynid_ros.identified.torsion import predicts_torsion
 from dynid_ros.jobs.inputs import read_recordings, read_robot
@@ -24,6 +25,11 @@ def add(parser: argparse.ArgumentParser) -> None:
     add_links(parser)
     parser.add_argument("--model", type=Path, required=True, help="identified.yaml")
     parser.add_argument("--output", type=Path, required=True, help="the CSV file")
+    parser.add_argument(
+        "--simulate",
+        action="store_true",
+        help="replay the recording in MuJoCo too, with the URDF and with what dynid export --to mjcf writes",
+    )
     add_json(parser)
     parser.set_defaults(command=_validate)
 
@@ -39,4 +45,13 @@ def _validate(options: argparse.Namespace) -> Answer:
     if robot is None:
         raise IdentifiedFileError(f"{options.model}: --urdf is missing: no torque can be predicted without the arm")
     (recording,) = read_recordings(options, robot, options.recording)
-    return Answer.of(predict(options.model, robot, recording, options.output))
+    job = predict(options.model, robot, recording, options.output)
+    if not options.simulate:
+        return Answer.of(job)
+    try:
+        simulated = import_module("dynid_ros.export.simulated")
+    except ModuleNotFoundError as error:
+        raise ModelError(f"--simulate needs {error.name}, which is not installed: pip install {error.name}") from error
+    distance = simulated.simulate_recording(options.model, robot, recording)
+    text = f"{job.summary()}\n{distance.summary()}"
+    return Answer(text, {**job.document(), "simulation": distance.document()}, job.files)

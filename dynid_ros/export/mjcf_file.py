@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from numpy.typing import NDArray
+
 from dynid_ros.export.export import Export
 from dynid_ros.export.exported_arm import ExportedArm
 from dynid_ros.export.exported_urdf import exported_urdf
@@ -13,6 +15,18 @@ from dynid_ros.files import write_atomically
 from dynid_ros.simulation.mjcf import mjcf_text
 
 WHAT = "MJCF"
+HELD = ("rotor_inertia", "spring")
+
+
+def joint_fields(friction: HeldFriction) -> dict[str, NDArray]:
+    """(n,) values of the joints, by their names in MJCF."""
+    return {
+        "armature": friction.rotor_inertia,
+        "frictionloss": friction.coulomb,
+        "damping": friction.viscous,
+        "stiffness": friction.spring,
+        "springref": friction.rest,
+    }
 
 
 def write(arm: ExportedArm, output: Path, motion: Motion) -> Export:
@@ -21,16 +35,9 @@ def write(arm: ExportedArm, output: Path, motion: Motion) -> Export:
     Raises:
         ModelError: MuJoCo refuses the arm.
     """
-    friction = HeldFriction.of(arm, ("rotor_inertia", "spring"), motion)
+    friction = HeldFriction.of(arm, HELD, motion)
     urdf, remarks = exported_urdf(arm, friction)
-    joints = {
-        "armature": friction.rotor_inertia,
-        "frictionloss": friction.coulomb,
-        "damping": friction.viscous,
-        "stiffness": friction.spring,
-        "springref": friction.rest,
-    }
-    files = {"mjcf": write_atomically(output, mjcf_text(urdf, arm.robot, joints))}
+    files = {"mjcf": write_atomically(output, mjcf_text(urdf, arm.robot, joint_fields(friction)))}
     remarks += friction.remarks(WHAT, arm.robot.joint_names) + arm.beside(WHAT, motion)
     remarks.append("no shapes: nothing is seen and nothing collides; join it with those of your model")
     holds = (

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from dynid_ros.model.robot import RobotModel
 
 DURATION, SAMPLES, LONGEST_PERIOD, SHARE = 60.0, 6000, 8.0, 0.8
-REACH, SPEED = 1.5, 2.0
+REACH, SPEED = 1.5, 1.0
 """rad or m, and per s: what a joint without limits does, and no joint exceeds."""
 
 

@@ -12,16 +12,14 @@ from dynid_ros.errors import ModelError
 from dynid_ros.model import RobotModel
 from dynid_ros.simulation.mujoco_model import strip
 
-JOINT_FIELDS = ("armature", "frictionloss", "damping", "stiffness", "springref")
 
-
-def mjcf_text(urdf: str, robot: RobotModel, joints: Mapping[str, np.ndarray]) -> str:
+def mjcf_text(urdf: str, robot: RobotModel, joints: Mapping[str, np.ndarray] | None = None) -> str:
     """Text of the MJCF: bodies, joints with limits, a motor per joint of the arm; no shapes, so nothing collides.
 
     Args:
         urdf: text, with inertias.
         robot: the arm in it, its gravity and limits.
-        joints: (n,) values of its joints by their names in MJCF, of `JOINT_FIELDS`; SI units.
+        joints: (n,) values of its joints by their names in MJCF, SI units; None: damping and friction of the URDF.
 
     Raises:
         ModelError: MuJoCo refuses the URDF: impossible inertias, or moving links without mass.
@@ -42,8 +40,8 @@ def mjcf_text(urdf: str, robot: RobotModel, joints: Mapping[str, np.ndarray]) ->
         limited = bool(np.isfinite([limits.lower[i], limits.upper[i]]).all())
         joint.limited = limited
         joint.range = [limits.lower[i], limits.upper[i]] if limited else [0.0, 0.0]
-        for field in JOINT_FIELDS:
-            _set(joint, field, float(joints[field][i]))
+        for field, values in (joints or {}).items():
+            _set(joint, field, float(values[i]))
         motor = spec.add_actuator(name=name, target=name, trntype=mujoco.mjtTrn.mjTRN_JOINT)
         if np.isfinite(limits.effort[i]) and limits.effort[i] > 0.0:
             motor.ctrllimited, motor.ctrlrange = True, [-limits.effort[i], limits.effort[i]]

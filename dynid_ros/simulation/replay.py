@@ -1,0 +1,72 @@
+"""A recorded motion in a MuJoCo model: the torque that it takes there, and where recorded torque takes the arm."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from xml.etree import ElementTree as ET
+
+import mujoco
+import numpy as np
+from numpy.typing import NDArray
+
+from dynid_ros.errors import ModelError
+
+TIMESTEP = 1e-3
+"""s"""
+
+
+def hold_others(urdf: str, joint_names: Sequence[str]) -> str:
+    """Text of a URDF in which all joints but these are fixed where they are at zero."""
+    root = ET.fromstring(urdf)
+    for joint in root.findall("joint"):
+        if joint.get("name") not in joint_names:
+            joint.set("type", "fixed")
+            for mimic in joint.findall("mimic"):
+                joint.remove(mimic)
+    return ET.tostring(root, encoding="unicode")
+
+
+class Replay:
+    """An arm in MuJoCo, whose joints are followed by name.
+
+    Args:
+        mjcf: text, or a URDF.
+        joint_names: n joints, all that move.
+
+    Raises:
+        ModelError: MuJoCo refuses the text, or other joints move too.
+    """
+
+    def __init__(self, mjcf: str, joint_names: Sequence[str]) -> None:
+        try:
+            self._model = mujoco.MjModel.from_xml_string(mjcf)
+        except ValueError as error:
+            raise ModelError(f"MuJoCo refuses the model: {' '.join(str(error).split())}") from error
+        if self._model.nv != len(joint_names):
+            raise ModelError(f"{self._model.nv} joints move in MuJoCo, expected {len(joint_names)}")
+        self._model.opt.timestep = TIMESTEP
+        self._model.opt.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
+        # A recorded position may be beyond a limit by its noise.
+        self._model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_LIMIT
+        self._data = mujoco.MjData(self._model)
+        self._dofs = np.array([self._model.joint(name).dofadr[0] for name in joint_names])
+        self._places = np.array([self._model.joint(name).qposadr[0] for name in joint_names])
+
+    def torque(self, q: NDArray, qd: NDArray, qdd: NDArray) -> NDArray:
+        """(N, n) torque that a motion takes, (N, n) each, friction included."""
+        found = np.empty_like(q)
+        for k, state in enumerate(zip(q, qd, qdd, strict=True)):
+            self._data.qpos[self._places], self._data.qvel[self._dofs], self._data.qacc[self._dofs] = state
+            mujoco.mj_inverse(self._model, self._data)
+            found[k] = self._data.qfrc_inverse[self._dofs]
+        return found
+
+    def position(self, q: NDArray, qd: NDArray, time: NDArray, torque: NDArray) -> NDArray:
+        """(n,) where torque (M, n) at times (M,) takes the arm from position and velocity (n,); linear in between."""
+        mujoco.mj_resetData(self._model, self._data)
+        self._data.qpos[self._places], self._data.qvel[self._dofs] = q, qd
+        steps = time[0] + TIMESTEP * (np.arange(round((time[-1] - time[0]) / TIMESTEP)) + 0.5)
+        for values in np.stack([np.interp(steps, time, column) for column in torque.T], axis=1):
+            self._data.qfrc_applied[self._dofs] = values
+            mujoco.mj_step(self._model, self._data)
+        return self._data.qpos[self._places].copy()
