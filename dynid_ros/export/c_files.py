@@ -25,8 +25,9 @@ def write(arm: ExportedArm, output: Path, motion: Motion) -> Export:
         )
     prefix = c_identifier(output.stem)
     header, source = output.with_suffix(".h"), output.with_suffix(".c")
-    write_atomically(header, c_header(arm, prefix))
-    write_atomically(source, c_source(arm, prefix, header.name))
+    texts = {header: c_header(arm, prefix), source: c_source(arm, prefix, header.name)}
+    for path, text in texts.items():
+        write_atomically(path, text)
     tip = arm.robot.chain.tips[0]
     holds = [f"gravity torque{', inverse dynamics' * (arm.parameters is not None)} with any load at '{tip}'"]
     terms = dict.fromkeys(part.name for terms in arm.joint_terms for part in terms)

@@ -1,6 +1,7 @@
 """`dynid export` as a user calls it: what it writes, says and refuses."""
 
 import json
+import re
 import runpy
 from pathlib import Path
 from xml.etree import ElementTree
@@ -14,6 +15,7 @@ from command_line import refused, run
 
 from dynid_ros.control.gravity_feedforward import load_gravity_torque
 from dynid_ros.export.exported_arm import ExportedArm
+from dynid_ros.export.motion import Motion
 from dynid_ros.identified.gravity import gravity_section
 from dynid_ros.identified.identified_file import load_identified, new_document, save_identified
 from dynid_ros.identified.joint_friction import joint_friction_entry
@@ -184,3 +186,21 @@ def test_simulators_of_links_and_of_gravity_alone(target, name, words, links, gr
         root = ElementTree.parse(name).getroot()
         names = {element.get("name") for element in root.iter("joint")}
         assert set(PLANAR.joint_names) <= names
+
+
+def test_springs_and_load_that_a_urdf_has_not_are_said(gravity, capsys):
+    document = dict(load_identified(gravity))
+    document["load"] = {"mass": 1.5, "center": [0.0, 0.1, 0.2], "frame": "link_3", "inertia": None}
+    document["flexible_joints"] = {"joint_2": {"stiffness": 500.0, "decided": {"stiffness": True}}}
+    save_identified(gravity, document)
+    code, out, _ = run(capsys, *arguments(gravity, "urdf", "new.urdf"))
+    assert code == 0
+    assert "a URDF has the arm without the 1.5 kg that gravity.yaml knows as its load" in out
+    assert "a URDF has rigid joints, without the springs that were identified" in out
+    sag = float(re.search(r"error of gravity at positions of motors.*joint_2 ([0-9.e-]+)", out)[1])
+    _, soft = load_gravity_torque(gravity, "arm.urdf", use_load=False)
+    _, rigid = load_gravity_torque(gravity, "arm.urdf", use_load=False, use_springs=False)
+    poses = Motion.sinusoids(RobotModel.from_urdf("arm.urdf")).q[::100].tolist()
+    off = [soft(pose)[1] - rigid(pose)[1] for pose in poses]
+    assert sag == pytest.approx(np.sqrt(np.mean(np.square(off))), rel=0.01)
+    assert sag > 0.0
