@@ -1,16 +1,20 @@
 """A motion and after it what friction needs: told before, shown after, within all limits."""
 
 import numpy as np
+import planar_arm
 import pytest
 from mujoco_room import DEMO_ARM, check_demo_arm
 
 from dynid_ros.errors import IdentificationError, TrajectoryError
+from dynid_ros.excitation import FourierExcitation
 from dynid_ros.excitation.given_motion import GivenMotion
+from dynid_ros.identification import LinkIdentification
 from dynid_ros.identification.links.friction_choice import refuse_unseen
 from dynid_ros.jobs.experiments import with_friction
 from dynid_ros.jobs.judging import unseen_friction
 from dynid_ros.model import RobotModel
 from dynid_ros.model.friction import FrictionModel, friction_terms
+from dynid_ros.simulation import KnownFriction, Sensors, SimulatedArm, record
 from dynid_ros.trajectories import MotionLimits, Trajectory, Workspace, check_limits
 from dynid_ros.trajectories.trajectory import move
 
@@ -86,3 +90,33 @@ def test_what_no_motion_within_the_limits_shows(first):
         TrajectoryError, match=r"no motion within limits.*joint_2.*: harmonics of its angle need a whole"
     ):
         with_friction(plan, experiment, DEMO, friction_terms("coulomb,viscous,harmonic=1"))
+
+
+@pytest.mark.slow
+def test_the_terms_are_found_within_their_intervals_in_mujoco():
+    """Intervals hold nearly all coefficients that MuJoCo's joints have; those of velocity and way are narrow."""
+    robot = RobotModel.from_urdf(planar_arm.urdf())
+    terms = friction_terms("coulomb,viscous,offset,load,sliding_length=0.001,stribeck_velocity=0.1")
+    limits = MotionLimits.of(robot, 4.0)
+    experiment = FourierExcitation(
+        robot, limits, base_frequency=0.2, harmonics=4, periods=2, design_time=0, workers=1, starts=1
+    )
+    plan = with_friction(experiment.plan(), experiment, robot, terms)
+    model = FrictionModel(terms, (), robot.parameters)
+    names = model.names(robot)
+    size = {"coulomb": 3.0, "viscous": 2.0, "offset": 1.0, "load": 0.1, "stribeck": 1.5}
+    inside, width = [], []
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        truth = np.array([size[name.split()[0]] * rng.uniform(0.5, 1.5) for name in names])
+        sensors = Sensors.draw(robot.limits.effort, rng, torque_gain_error=0.0, torque_offset=0.0)
+        arm = SimulatedArm(robot, friction=KnownFriction(model, truth), sensors=sensors, seed=seed)
+        recording = record(arm, plan.trajectory, 200.0)
+        found = LinkIdentification(robot, terms, estimator="weighted", torque_gain_error=0.0).fit(recording)
+        estimate = found.base_parameters
+        low, high = estimate.confidence_intervals(0.95)[[estimate.names.index(name) for name in names]].T
+        inside += list((low <= truth) & (truth <= high))
+        shown = [name.split()[0] in ("coulomb", "viscous", "stribeck") for name in names]
+        width += list(((high - low) / 2 / truth)[shown])
+    assert np.mean(inside) >= 0.93
+    assert np.max(width) < 0.2
