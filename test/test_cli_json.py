@@ -105,6 +105,10 @@ def inputs(files):
             ],
             {"recording", "rms", "relative_rms", "r2", "remarks"},
         ),
+        "export": (
+            [*planar, "--model", folder / "links.yaml", "--to", "urdf", "--output", folder / "exported.urdf"],
+            {"target", "holds", "remarks"},
+        ),
         "report": (["--model", folder / "links.yaml", "--output", folder / "page.html"], set()),
         "demo": (["--output", folder / "demo"], {"passed", "acts"}),
     }
@@ -146,7 +150,7 @@ def test_every_command_has_the_option_and_is_tried_here(files):
 def test_a_document_and_nothing_else(command, files, quick, capfd):
     arguments, keys = inputs(files)[command]
     folder, _ = files
-    if command in ("validate", "report") and not (folder / "links.yaml").exists():
+    if command in ("export", "validate", "report") and not (folder / "links.yaml").exists():
         run_links(files, capfd)
     code, out, err = run(capfd, *command.split(), *arguments, "--json")
     assert code == 0, err

@@ -142,7 +142,7 @@ def _excite(options: argparse.Namespace) -> Answer:
         _limits(options, robot),
         surroundings(
             robot,
-            options.urdf,
+            options.urdf or options.dh,
             floor_height=options.floor_height,
             clearance=options.clearance,
             box=options.box,

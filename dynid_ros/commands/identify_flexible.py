@@ -8,7 +8,7 @@ from dynid_ros.commands.options import add_json, add_links, add_recording, add_r
 from dynid_ros.errors import IdentificationError
 from dynid_ros.identification.flexible import FlexibleJointIdentification
 from dynid_ros.jobs.flexible_joints import CameraFiles, FlexibleSettings, marker_links, with_camera_files
-from dynid_ros.jobs.inputs import read_recordings, read_robot
+from dynid_ros.jobs.inputs import given_robot, read_recordings
 from dynid_ros.recording import Recording
 from dynid_ros.settings import settings_of, values_of
 
@@ -64,9 +64,9 @@ def _add_cameras(flexible: argparse.ArgumentParser) -> None:
 
 def _identify(options: argparse.Namespace) -> Answer:
     run, settings = FlexibleSettings(**values_of(RUN, vars(options))), values_of(SETTINGS, vars(options))
-    if options.urdf is None and not run.torsion:
+    robot = given_robot(options)
+    if robot is None and not run.torsion:
         raise IdentificationError("--urdf is missing: links, springs and motors need the arm; only --torsion does not")
-    robot = None if options.urdf is None else read_robot(options)
     recordings = read_recordings(options, robot, options.recording)
     unseen = read_recordings(options, robot, options.validate, recordings[0].joint_names)
     spring = settings.pop("spring")

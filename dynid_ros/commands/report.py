@@ -25,7 +25,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def _report(options: argparse.Namespace) -> Answer:
-    if options.urdf is None:
+    if options.urdf is None and options.dh is None:
         if options.recording:
             raise RecordingError("--recording needs --urdf: without the arm no torque can be predicted")
         return Answer.of(report_file(options.model, options.output))

@@ -9,7 +9,7 @@ from dynid_ros.commands.options import add_json, add_links, add_recording, add_r
 from dynid_ros.errors import IdentifiedFileError, ModelError, RecordingError
 from dynid_ros.identified.identified_file import load_identified
 from dynid_ros.identified.torsion import predicts_torsion
-from dynid_ros.jobs.inputs import read_recordings, read_robot
+from dynid_ros.jobs.inputs import given_robot, read_recordings
 from dynid_ros.jobs.prediction import predict
 from dynid_ros.jobs.torsion import predict_torsion
 
@@ -38,7 +38,7 @@ def _validate(options: argparse.Namespace) -> Answer:
     if len(options.recording) > 1:
         raise RecordingError(f"validate takes one recording, not {len(options.recording)}; run it once for each")
     document = load_identified(options.model)
-    robot = None if options.urdf is None else read_robot(options)
+    robot = given_robot(options)
     if predicts_torsion(document):
         (recording,) = read_recordings(options, robot, options.recording, document["robot"].get("joints"))
         return Answer.of(predict_torsion(document, recording, options.output))

@@ -8,13 +8,14 @@ from pathlib import Path
 
 import numpy as np
 
-from dynid_ros.errors import RecordingError
+from dynid_ros.errors import ModelError, RecordingError
 from dynid_ros.identified.identified_file import load_identified
 from dynid_ros.identified.torque_sensors import TorqueSensors
 from dynid_ros.jobs.progress import progress
 from dynid_ros.model import RobotModel
 from dynid_ros.model.flange import arm_from_urdf
 from dynid_ros.model.link_tree import held_positions
+from dynid_ros.model.payload import with_payload
 from dynid_ros.recording import Recording
 from dynid_ros.recording.checks.all_checks import check
 from dynid_ros.recording.checks.finding import Finding
@@ -24,12 +25,22 @@ from dynid_ros.recording.effort import EffortConvention
 def read_robot(options: argparse.Namespace) -> RobotModel:
     """The arm; where its tip was not named and is not the only leaf, stderr says what it is."""
     held = held_positions(options.hold)
+    if options.dh is not None:
+        robot = RobotModel.from_dh(options.dh, options.gravity)
+        if held or options.base not in (None, robot.base) or options.tip not in (None, robot.tip):
+            raise ModelError(f"{options.dh}: a DH table has no links to name; leave out --base, --tip and --hold")
+        return with_payload(robot, options.payload)
     robot, remark = arm_from_urdf(
         options.urdf, options.tip, options.base, options.gravity, held=held, payload=options.payload
     )
     if remark:
         print(f"dynid: {remark} (--tip)", file=sys.stderr)
     return robot
+
+
+def given_robot(options: argparse.Namespace) -> RobotModel | None:
+    """The arm, if one is given."""
+    return None if options.urdf is None and options.dh is None else read_robot(options)
 
 
 def read_robot_of(options: argparse.Namespace) -> RobotModel:

@@ -7,10 +7,12 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 
 from dynid_ros.errors import ModelError
+from dynid_ros.files import MEGABYTE, read_yaml
 from dynid_ros.model.arrays import blocks
 
 
@@ -194,6 +196,7 @@ class Chain:
 
 KEYS = ("a", "alpha", "d", "theta", "type")
 TYPES = ("revolute", "prismatic")
+LARGEST_FILE = MEGABYTE
 
 
 def dh_chain(rows: Sequence[Mapping[str, float | str]], name: str) -> Chain:
@@ -243,6 +246,31 @@ def dh_chain(rows: Sequence[Mapping[str, float | str]], name: str) -> Chain:
         slides=prismatic,
         held={},
     )
+
+
+def dh_file(path: str | Path) -> tuple[list[Mapping[str, float | str]], str]:
+    """Rows of a DH table and the robot's name, of a YAML file: a list of rows, or a mapping with `name` and `joints`.
+
+    Raises:
+        ModelError: the file cannot be read, or is neither.
+    """
+    where = f"DH table '{path}'"
+    try:
+        content = read_yaml(path, LARGEST_FILE)
+    except OSError as error:
+        raise ModelError(
+            f"{where}: cannot be read ({error.strerror}); give a YAML file with a row per joint"
+        ) from error
+    except ValueError as error:
+        raise ModelError(f"{where}: not plain YAML ({error})") from error
+    name, rows = Path(path).stem, content
+    if isinstance(content, Mapping) and set(content) <= {"name", "joints"}:
+        name, rows = str(content.get("name", name)), content.get("joints")
+    if not isinstance(rows, list):
+        raise ModelError(
+            f"{where}: expected a list of rows with keys {', '.join(KEYS)}, or a mapping of name and joints, that list"
+        )
+    return rows, name
 
 
 def _numbers(row: Mapping[str, float | str], number: int) -> list[float]:

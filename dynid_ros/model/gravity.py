@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dynid_ros.model.arrays import blocks, cross, dot, finite_vector, joint_samples
-from dynid_ros.model.base_parameters import BaseParameters
 from dynid_ros.model.chain import Chain, joint_frames
 from dynid_ros.model.generated_code import Lines, Term, compiled, function_text, link_numbers, variable
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK
@@ -196,6 +195,8 @@ class GravityModel:
 
     def _minimal(self, names: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         """Columns of the minimal moments among those of all links, and these as combinations of all, (k, all)."""
+        from dynid_ros.model.base_parameters import BaseParameters  # noqa: PLC0415 - no control loop of other arms needs it
+
         n = self.robot.n_joints
         poses = np.random.default_rng(0).uniform(-np.pi, np.pi, (PROBE_POSES, n))
         base = BaseParameters(self._of_links(poses).transpose(2, 0, 1), names)

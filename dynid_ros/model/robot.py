@@ -17,7 +17,7 @@ from dynid_ros.model import chain as kinematics
 from dynid_ros.model import dynamics, regressor
 from dynid_ros.model import regressor as wrench_regressor
 from dynid_ros.model.arrays import finite_vector, joint_samples
-from dynid_ros.model.chain import Chain, JointLimits, dh_chain
+from dynid_ros.model.chain import Chain, JointLimits, dh_chain, dh_file
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK, transformed
 from dynid_ros.model.link_tree import LinkTree
 from dynid_ros.model.urdf import parse_urdf, urdf_text
@@ -119,24 +119,28 @@ class RobotModel:
     @classmethod
     def from_dh(
         cls,
-        rows: Sequence[Mapping[str, float | str]],
+        rows: Sequence[Mapping[str, float | str]] | str | Path,
         gravity: ArrayLike = STANDARD_GRAVITY,
         parameters: ArrayLike | None = None,
-        name: str = "dh_arm",
+        name: str | None = None,
     ) -> RobotModel:
         """Model of a standard Denavit-Hartenberg table, with joints joint_1 ... joint_n and links link_1 ... link_n.
 
         Args:
             rows: one mapping per joint with keys a (m), alpha (rad), d (m), theta (rad) and type ("revolute" or
-                "prismatic"); the position of the joint is added to theta or to d.
+                "prismatic"); the position of the joint is added to theta or to d. Or the path of a YAML file with a
+                list of such rows, or with a mapping of `name` and `joints`, that list.
             gravity: (3,) in the base frame, m/s^2.
             parameters: (10 n,) about the distal frames; None: zero.
-            name: name of the robot.
+            name: name of the robot; None: that of the file, or "dh_arm".
 
         Raises:
-            ModelError: no rows, unknown or missing keys, a type or a number that is none.
+            ModelError: the file cannot be read, no rows, unknown or missing keys, a type or a number that is none.
         """
-        return cls(dh_chain(rows, name), parameters, gravity)
+        own = "dh_arm"
+        if isinstance(rows, (str, Path)):
+            rows, own = dh_file(rows)
+        return cls(dh_chain(rows, name or own), parameters, gravity)
 
     @property
     def name(self) -> str:

@@ -198,6 +198,7 @@ def _finite(values: Iterable[float], what: str, where: str) -> np.ndarray:
 
 
 LARGEST_FILE = 50 * MEGABYTE
+XACRO = ".xacro"
 
 # Elements and attributes that are read; others (gazebo, ros2_control, transmissions, …) may hold anything.
 CHILDREN: dict[str, tuple[str, ...]] = {
@@ -235,13 +236,15 @@ def urdf_text(path_or_xml: str | Path) -> tuple[str, str]:
     """Text of a URDF and what to call it in an error, from a path or from the text itself.
 
     Raises:
-        ModelError: the file cannot be read.
+        ModelError: the file cannot be read, or not be expanded where its name ends in `.xacro`.
     """
     if isinstance(path_or_xml, str) and is_urdf_text(path_or_xml):
         return path_or_xml.lstrip(BEFORE_TEXT), "URDF text"
     if not str(path_or_xml).strip():
         raise ModelError("URDF: got an empty string; give the path of a URDF file or its text")
     path = Path(path_or_xml)
+    if path.suffix == XACRO:
+        return _expanded(path), f"URDF '{path}'"
     try:
         # Not read_text, which would change the ends of lines: an export keeps every byte that it need not change.
         return read_bytes(path, LARGEST_FILE, pipes=True).decode("utf-8-sig"), f"URDF '{path}'"
@@ -250,6 +253,25 @@ def urdf_text(path_or_xml: str | Path) -> tuple[str, str]:
     except OSError as error:
         raise ModelError(
             f"URDF '{path}': cannot be read ({error.strerror}); give a path or the text of a URDF"
+        ) from error
+
+
+def _expanded(path: Path) -> str:
+    """URDF text of a file of macros, with the defaults of its arguments."""
+    try:
+        import xacro  # noqa: PLC0415 - only such files need it
+    except ImportError as error:
+        raise ModelError(
+            f"URDF '{path}': it is to be expanded by xacro, which is not installed: pip install xacro, or install "
+            "ros-<distribution>-xacro"
+        ) from error
+    try:
+        return xacro.process_file(str(path)).toxml()
+    except Exception as error:  # whatever expressions and packages in it raise
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise ModelError(
+            f"URDF '{path}': xacro cannot expand it ({reason}); expand it yourself, with the arguments that it needs: "
+            f"xacro {path.name} name:=value > arm.urdf"
         ) from error
 
 

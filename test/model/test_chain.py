@@ -94,3 +94,42 @@ def test_no_rows():
 def test_parameters_of_another_size():
     with pytest.raises(ModelError, match=r"\(10,\)"):
         RobotModel.from_dh([ROW], parameters=np.zeros(20))
+
+
+TABLE = """
+- {a: 0.0, alpha: 1.5708, d: 0.3, theta: 0.0, type: revolute}
+- {a: 0.4, alpha: 0.0, d: 0.0, theta: 0.1, type: prismatic}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "name"), [(TABLE, "arm"), ("name: other\njoints:" + TABLE, "other"), ("joints:" + TABLE, "arm")]
+)
+def test_a_table_is_read_from_a_file(tmp_path, text, name):
+    path = tmp_path / "arm.yaml"
+    path.write_text(text)
+    robot = RobotModel.from_dh(path)
+    assert robot.name == name
+    rows = [
+        {"a": 0.0, "alpha": 1.5708, "d": 0.3, "theta": 0.0, "type": "revolute"},
+        {"a": 0.4, "alpha": 0.0, "d": 0.0, "theta": 0.1, "type": "prismatic"},
+    ]
+    assert robot.kinematics_sha256 == RobotModel.from_dh(rows).kinematics_sha256
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (None, "cannot be read"),
+        ("joints: 3", "expected a list of rows with keys a, alpha, d, theta, type"),
+        ("rows: []", "expected a list of rows"),
+        ("- [0, 1]", "row 1: it is .0, 1.; expected a mapping"),
+        ("- {a: 1}: [", "not plain YAML"),
+    ],
+)
+def test_a_file_that_holds_no_table_is_refused(tmp_path, text, said):
+    path = tmp_path / "arm.yaml"
+    if text is not None:
+        path.write_text(text)
+    with pytest.raises(ModelError, match=f"^DH table.*{said}"):
+        RobotModel.from_dh(path)

@@ -2,6 +2,7 @@
 
 import math
 import os
+import sys
 import threading
 
 import numpy as np
@@ -235,3 +236,24 @@ def test_a_pipe_is_read_to_its_end(tmp_path):
     writer.start()
     assert RobotModel.from_urdf(tmp_path / "pipe").joint_names == ("joint_1", "joint_2")
     writer.join()
+
+
+MACROS = """<robot name="m" xmlns:xacro="http://www.ros.org/wiki/xacro"><xacro:property name="half" value="0.5"/>
+<link name="a"/><link name="b"><inertial><mass value="${2 * half}"/><inertia ixx="0.1" ixy="0" ixz="0" iyy="0.1" iyz="0"
+izz="0.1"/></inertial></link><joint name="j" type="continuous"><parent link="a"/><child link="b"/></joint></robot>"""
+
+
+def test_macros_are_expanded_where_xacro_is_installed(tmp_path):
+    pytest.importorskip("xacro")
+    path = tmp_path / "arm.xacro"
+    path.write_text(MACROS)
+    assert RobotModel.from_urdf(path).parameters[0] == 1.0
+    path.write_text(MACROS.replace("half}", "whole}"))
+    with pytest.raises(ModelError, match=r"xacro cannot expand it .*whole.*; expand it yourself"):
+        RobotModel.from_urdf(path)
+
+
+def test_macros_without_xacro_say_what_to_install(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "xacro", None)
+    with pytest.raises(ModelError, match=r"arm.xacro.*not installed: pip install xacro"):
+        RobotModel.from_urdf(tmp_path / "arm.xacro")
