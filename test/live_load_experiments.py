@@ -110,7 +110,7 @@ def draw_live(name: str, duration: float, seed: int) -> LiveExperiment:
     robot = arm(name)
     n = robot.n_joints
     simulated = SimulatedArm(robot, drives=Drives(0.0, 0.0))
-    load = _block(min(robot.parameters[::10].sum(), HEAVIEST / LOAD[1]) * rng.uniform(*LOAD), rng)
+    load = block(min(robot.parameters[::10].sum(), HEAVIEST / LOAD[1]) * rng.uniform(*LOAD), rng)
     gains = 1 + GAIN_ERROR * rng.standard_normal(n)
     own, noise, offset = rng.integers(2**31), rng.uniform(*NOISE, n), rng.uniform(-0.03, 0.03, n)
     recordings, size = [], None
@@ -144,11 +144,12 @@ def _base(name: str) -> str | None:
     return JUDGED[name][2] if name in JUDGED else None
 
 
-def _block(mass: float, rng: np.random.Generator) -> np.ndarray:
+def block(mass: float, rng: np.random.Generator) -> np.ndarray:
+    """(10,) of a load about the flange, turned at random."""
     edges = rng.uniform(*SIZE, 3)
     axes, _ = np.linalg.qr(rng.normal(size=(3, 3)))
     inertia = axes @ np.diag(mass / 12 * (np.sum(edges**2) - edges**2)) @ axes.T
     return from_center_of_mass(mass, rng.uniform(-REACH, REACH, 3) + np.array([0.0, 0.0, REACH]), inertia)
 
 
-__all__ = ["EXAMPLES", "JUDGED", "LiveExperiment", "arm", "direction_of", "draw_live"]
+__all__ = ["EXAMPLES", "JUDGED", "LiveExperiment", "arm", "block", "direction_of", "draw_live"]

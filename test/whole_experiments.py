@@ -1,0 +1,144 @@
+"""Experiments for honest errors of all that one arm has: links, rotors, springs, loads; MuJoCo's torques and friction.
+
+Half of the draws have friction of the terms that identifications choose from, half what these lack.
+"""
+
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+from clean_recordings import without_others
+from coverage_experiments import ENCODER, ENCODER_STEP, coloured_noise, fourier_motion
+from live_load_experiments import block, friction
+from online_experiment import moves
+from pinocchio_arm import example_urdf
+
+from dynid_ros.information.friction_needs import own_gravity
+from dynid_ros.model import RobotModel
+from dynid_ros.model.base_parameters import BaseParameters
+from dynid_ros.model.friction import FrictionModel, JointFriction
+from dynid_ros.recording import Recording
+from dynid_ros.simulation import Drives, SimulatedArm
+from dynid_ros.simulation.descriptions import misjudged_urdf
+
+ARMS = {
+    "talos": ("talos_data/robots/talos_reduced_corrected.urdf", "torso_2_link", "arm_right_7_link"),
+    "centauro": ("centauro_description/urdf/centauro.urdf", "torso_2", "arm2_8"),
+}
+"""Nothing was developed on these arms."""
+DURATION, RATE = 24.0, 100.0
+"""Of each recording, s, and Hz."""
+GAIN_ERROR, NOISE, CORRELATION = 0.01, (0.005, 0.02), (0.0, 0.05)
+"""Of each torque's gain; of a sample, in parts of the largest torque; s after which 1/e of it is left."""
+MISJUDGED = 0.2
+LOAD = (0.15, 0.45)
+"""Mass, in parts of the arm's; at most 3 kg."""
+HEAVIEST = 3.0
+SPRING = (0.1, 0.3)
+"""Torque of a spring at 1 rad, in parts of the joint's largest."""
+
+
+@dataclass(frozen=True)
+class WholeExperiment:
+    """What an arm's user has, and what is true.
+
+    Attributes:
+        robot: as the user has it.
+        unloaded: the arm alone, in a motion of all joints at once and from pose to pose.
+        loaded: with the load.
+        links: (10 n,) true parameters.
+        drives: true coefficient by name, such as "rotor_inertia elbow" and "spring elbow"; 0 where there is none.
+        load: (10,) true parameters about the tip's frame.
+    """
+
+    robot: RobotModel
+    unloaded: tuple[Recording, Recording]
+    loaded: Recording
+    links: np.ndarray
+    drives: dict[str, float]
+    load: np.ndarray
+
+    def truth(self, base: BaseParameters) -> np.ndarray:
+        """(k,) true base parameters; NaN for those that hold friction, whose terms need not be those that are true."""
+        own = [self.drives.get(name, np.nan) for name in base.names[len(self.links) :]]
+        values = np.concatenate([self.links, own])
+        mixed = np.any(base.combinations[:, np.isnan(values)] != 0, axis=1)
+        return np.where(mixed, np.nan, base.project(np.nan_to_num(values)))
+
+
+@cache
+def arm(name: str) -> RobotModel:
+    """One of ARMS; joints beside the chain fixed."""
+    path, base, tip = ARMS[name]
+    return without_others(RobotModel.from_urdf(example_urdf(path), base=base, tip=tip), tip, base)
+
+
+def draw(name: str, seed: int, *, known: bool) -> WholeExperiment:
+    """An experiment.
+
+    Args:
+        name: of the arm.
+        seed: of all that is random.
+        known: friction is of terms that identifications choose from; False: it is more than these.
+    """
+    robot, rng = arm(name), np.random.default_rng([23, seed, known])
+    n = robot.n_joints
+    load = block(min(robot.parameters[::10].sum(), HEAVIEST / LOAD[1]) * rng.uniform(*LOAD), rng)
+    motions = [
+        fourier_motion(robot, np.arange(0.0, DURATION, 1 / RATE), 2 / DURATION, rng),
+        *(np.array(moves(robot, DURATION, RATE, rng, rng.uniform(0.4, 0.8))[1:]) for _ in range(2)),
+    ]
+    rest = np.zeros((n, n))
+    bare = SimulatedArm(robot, drives=Drives(0.0, 0.0)).truth
+    inertia = np.diag(bare.drive_torque(rest, rest, np.eye(n)) - bare.gravity_torque(rest))
+    simulated = SimulatedArm(robot, drives=Drives(0.0, 0.0, rotors := rng.uniform(0.1, 0.4, n) * inertia))
+    links = simulated.truth.parameters
+    size = np.abs(simulated.truth.drive_torque(*motions[0])).max(axis=0)
+    size = np.maximum(size, 0.05 * size.max())
+    springs = size * rng.uniform(*SPRING, n) * (rng.random(n) < 0.5) * ~own_gravity(robot)
+    terms, coefficients = _terms(robot, size, rng)
+    gains, noise = 1 + GAIN_ERROR * rng.standard_normal(n), rng.uniform(*NOISE, n)
+    offset, own, correlation = rng.uniform(-0.03, 0.03, n), rng.integers(2**31), rng.uniform(*CORRELATION)
+    recordings = []
+    for motion, body in zip(motions, (None, None, load), strict=True):
+        simulated.detach_load()
+        if body is not None:
+            simulated.attach_load(body)
+        torque = simulated.truth.drive_torque(*motion)
+        added = (
+            terms.of_motion(robot, *motion) @ coefficients
+            if known
+            else friction(*motion[:2], torque, size, np.random.default_rng(own))
+        )
+        torque = gains * (torque + added + springs * motion[0] + size * offset)
+        torque += size * noise * coloured_noise(torque.shape, correlation * RATE, rng)
+        measured = np.round((motion[0] + rng.normal(0, ENCODER, motion[0].shape)) / ENCODER_STEP) * ENCODER_STEP
+        time, unknown = np.arange(len(torque)) / RATE, np.full_like(measured, np.nan)
+        recordings.append(Recording(robot.joint_names, time, measured, unknown, torque, source=f"{name} {seed}"))
+    drives = dict(zip([f"rotor_inertia {joint}" for joint in robot.joint_names], rotors, strict=True))
+    drives |= dict(zip([f"spring {joint}" for joint in robot.joint_names], springs, strict=True))
+    urdf = misjudged_urdf(robot, MISJUDGED, rng)
+    believed = RobotModel.from_urdf(urdf, tip=robot.tip, base=ARMS[name][1])
+    return WholeExperiment(believed, (recordings[0], recordings[1]), recordings[2], links, drives, load)
+
+
+def _terms(robot: RobotModel, size: np.ndarray, rng: np.random.Generator) -> tuple[FrictionModel, np.ndarray]:
+    """Friction that remembers, grows with the load of some joints, saturates in others; joints that stick, or not."""
+    joints, coefficients = [], []
+    for largest in size:
+        joint = JointFriction(
+            sliding_length=float(np.exp(rng.uniform(*np.log([2e-4, 3e-3])))),
+            load=bool(rng.random() < 0.3),
+            stribeck_velocity=float(rng.uniform(0.03, 0.2)) if rng.random() < 0.3 else None,
+            saturation_velocity=float(rng.uniform(0.5, 1.5)) if rng.random() < 0.3 else None,
+        )
+        coulomb = largest * rng.uniform(0.02, 0.1)
+        of_one = {
+            "coulomb": coulomb,
+            "viscous": largest * rng.uniform(0.01, 0.05),
+            "stribeck": coulomb * rng.uniform(0.1, 0.4),
+            "load": rng.uniform(0.01, 0.05),
+        }
+        joints.append(joint)
+        coefficients += [of_one[term] for term in joint.terms]
+    return FrictionModel(joints, (), robot.parameters), np.array(coefficients)
