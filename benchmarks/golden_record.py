@@ -4,13 +4,17 @@
     python -m benchmarks.golden_record --write [--only links]
 
 Numbers may differ by 1e-9 of the largest in their array, or of themselves where they stand alone; all else not at all.
+Where it was written with other versions of the libraries, or on another processor, small differences say nothing.
 A case whose input differs says so: then its results tell nothing. Deliberate changes are listed in golden/changes.yaml,
 each as a pattern for the path and a reason; they are printed and accepted. Real recordings are those of DYNID_DATA.
 """
 
 import argparse
+import hashlib
 import json
 import os
+import platform
+import re
 import subprocess
 import sys
 import tempfile
@@ -18,6 +22,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -34,7 +39,9 @@ from dynid_ros.simulation import demo_arm_urdf
 
 FOLDER = Path(__file__).parent / "golden"
 NUMBERS, RECORDINGS, INTERFACES = "numbers.json", "recordings.json", "interfaces.json"
-CHANGES = "changes.yaml"
+CHANGES, ENVIRONMENT = "changes.yaml", "environment.json"
+COMPUTING = ("numpy", "scipy", "mujoco", "trimesh", "pin")
+MODULES = {"pin": "pinocchio"}
 RELATIVE = 1e-9
 NEGLIGIBLE = 1e-12
 """Difference of a number that stands alone, as part of the largest beside it, that is only rounding."""
@@ -269,6 +276,22 @@ def _text(value: Any, indent: str = "") -> str:
     return "{\n" + ",\n".join(rows) + f"\n{indent}}}"
 
 
+def environment() -> dict[str, str]:
+    """Versions of the libraries that compute, and the processor: with others, searches end elsewhere."""
+    found = {name: version(name) for name in COMPUTING if find_spec(MODULES.get(name, name))}
+    information = Path("/proc/cpuinfo").read_text(encoding="utf-8") if Path("/proc/cpuinfo").exists() else ""
+    flags = re.search(r"^flags\s*:(.*)$", information, re.MULTILINE)
+    features = " ".join(sorted(flags[1].split())) if flags else platform.machine()
+    return found | {"processor": hashlib.sha256(features.encode()).hexdigest()[:12]}
+
+
+def elsewhere() -> str:
+    """What the record was written with that is not here; empty: all of it is."""
+    was, now = json.loads((FOLDER / ENVIRONMENT).read_text(encoding="utf-8")), environment()
+    others = (name for name in sorted(was) if was[name] != now.get(name))
+    return ", ".join(f"{name} {was[name]} (here {now.get(name)})" for name in others)
+
+
 def compare(part: Part, now: dict[str, Any], changes: list[dict[str, str]]) -> int:
     """Print how a part differs from the record; returns the number of differences that are not accepted."""
     was = read(part)
@@ -337,6 +360,10 @@ def main() -> None:
         failed += different
         word = "written" if options.write else f"{different} differences" if different else "equal"
         print(f"{part.name}: {word} ({sum(os.times()[:4]) - start:.1f} s)", flush=True)
+    if options.write:
+        (FOLDER / ENVIRONMENT).write_text(json.dumps(environment(), indent=1) + "\n", encoding="utf-8")
+    elif failed and (other := elsewhere()):
+        print(f"the record was written with {other}: small differences may be of that alone")
     sys.exit(1 if failed else 0)
 
 
