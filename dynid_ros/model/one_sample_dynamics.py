@@ -30,17 +30,62 @@ def inverse_dynamics_lines(
         parameters: (m, 10) about the link frames.
         load: ten terms, parameters of a load about the frame of the tip link; none: no load.
     """
-    bodies = transformed(parameters, chain.link_offsets)
     features = [link[:N_FEATURES] for link in motion_lines(lines, chain, gravity)]
+    wrenches = _summed_wrenches(lines, chain, parameters, load, features)
+    return _along_joints(lines, "J", chain, [_along(chain, i, *wrench) for i, wrench in enumerate(wrenches)])
+
+
+def momentum_lines(
+    lines: Lines, chain: Chain, parameters: NDArray, load: Sequence[Term] = ()
+) -> tuple[list[Term], list[Term]]:
+    """Add lines that make up momentum and what changes it besides torques and gravity; return both (n,).
+
+    With the mass matrix M and Christoffel's C they are M q̇ and Cᵀ q̇ = ½ ∂(q̇ᵀ M q̇)/∂q, so that Mq̇ has the time
+    derivative τ + Cᵀ q̇ - g (De Luca and Mattone 2003, eq. 6). The links beyond a joint have the momentum h = (l, k) in
+    its frame; the joint, of screw s, gets s·h of it. Turned by the joint, these links' velocity V changes by V × s, and
+    their energy by h·(V × s).
+
+    Args:
+        lines: which are added to; they use q0 and v0 of the first joint, its s0 and c0, and so on.
+        chain: the arm.
+        parameters: (m, 10) about the link frames.
+        load: as of `inverse_dynamics_lines`.
+    """
+    features = [link[:6] for link in motion_lines(lines, chain, np.zeros(3), velocities=True)]
+    still = [Term(0.0)] * (N_FEATURES - 6)
+    momenta = _summed_wrenches(lines, chain, parameters, load, [[*velocity, *still] for velocity in features])
+    changes = []
+    for i, ((v, w), (linear, angular)) in enumerate(zip([(f[:3], f[3:]) for f in features], momenta, strict=True)):
+        pairs = [(linear, w)] if chain.slides[i] else [(angular, w), (linear, v)]
+        changes.append([term for h, u in pairs for term in (h[0].times(u[1]), -h[1].times(u[0]))])
+    along = [_along(chain, i, *momentum) for i, momentum in enumerate(momenta)]
+    return _along_joints(lines, "P", chain, along), _along_joints(lines, "E", chain, changes)
+
+
+def _along(chain: Chain, link: int, force: Sequence[Term], moment: Sequence[Term]) -> list[Term]:
+    return [force[2] if chain.slides[link] else moment[2]]
+
+
+def _along_joints(lines: Lines, name: str, chain: Chain, links: Sequence[Sequence[Term]]) -> list[Term]:
+    """Sums (n,) over the links that each joint moves, of terms of each link."""
+    joints: list[list[Term]] = [[] for _ in chain.joint_names]
+    for i in reversed(range(chain.n_links)):
+        joints[chain.drivers[i]] += [Term(float(chain.ratios[i])).times(term) for term in links[i]]
+    return [lines.sum(f"{name}{i}", *parts) for i, parts in enumerate(joints)]
+
+
+def _summed_wrenches(
+    lines: Lines, chain: Chain, parameters: NDArray, load: Sequence[Term], features: Sequence[Sequence[Term]]
+) -> list[tuple[list[Term], list[Term]]]:
+    """Force and moment of each link with all that follow it, in its joint frame; or momenta, of features as those."""
+    bodies = transformed(parameters, chain.link_offsets)
     numbers = link_numbers(Lines(), chain)
     terms = [[Term(float(x)) for x in body] for body in bodies]
     if load:
         terms[chain.tip_link] = _carried_terms(lines, chain, bodies[chain.tip_link], load)
     wrenches = [_wrench(lines, f"W{i}", *pair) for i, pair in enumerate(zip(terms, features, strict=True))]
-    torques: list[list[Term]] = [[] for _ in chain.joint_names]
     for i in reversed(range(chain.n_links)):
         force, moment = wrenches[i][:3], wrenches[i][3:]
-        torques[chain.drivers[i]].append(Term(float(chain.ratios[i])).times(force[2] if chain.slides[i] else moment[2]))
         if chain.parents[i] < 0:
             continue
         rotation, arm = chain.transforms[i][:3, :3], [Term(float(x)) for x in chain.transforms[i][:3, 3]]
@@ -63,7 +108,7 @@ def inverse_dynamics_lines(
                 for k, x, j, m in ((0, "x", 1, 2), (1, "y", 2, 0), (2, "z", 0, 1))
             ),
         ]
-    return [lines.sum(f"J{i}", *parts) for i, parts in enumerate(torques)]
+    return [(wrench[:3], wrench[3:]) for wrench in wrenches]
 
 
 def _carried_terms(lines: Lines, chain: Chain, body: NDArray, load: Sequence[Term]) -> list[Term]:

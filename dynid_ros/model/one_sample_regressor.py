@@ -52,8 +52,12 @@ def motion_source(chain: Chain, gravity: np.ndarray) -> str:
     return function_text("motion", {"q": "q", "v": "qd", "a": "qdd"}, lines, results, chain.n_joints, given="")
 
 
-def motion_lines(lines: Lines, chain: Chain, gravity: np.ndarray) -> list[_Vector]:
-    """Add the lines of `motion_source`, of joints at qi, vi, ai, si and ci; return the 24 terms of each link."""
+def motion_lines(lines: Lines, chain: Chain, gravity: np.ndarray, *, velocities: bool = False) -> list[_Vector]:
+    """Add the lines of `motion_source`, of joints at qi, vi, ai, si and ci; return the 24 terms of each link.
+
+    With `velocities`, vi in place of ai of an arm at rest: what were accelerations are the links' velocities, which
+    move from frame to frame as these do.
+    """
     numbers = link_numbers(lines, chain)
     results: list[_Vector] = []
     # Gravity enters as an acceleration of the base upwards.
@@ -66,6 +70,8 @@ def motion_lines(lines: Lines, chain: Chain, gravity: np.ndarray) -> list[_Vecto
         transform, prismatic = chain.transforms[j], bool(chain.slides[j])
         rotation = transform[:3, :3]
         slide, speed, gain = (variable(f"{letter}{numbers[j]}") for letter in "qva")
+        if velocities:
+            speed, gain = _ZERO, speed
         arm = [Term(float(component)) for component in transform[:3, 3]]
         if prismatic:
             along = np.round(rotation[:, 2], DIRECTION_DECIMALS)

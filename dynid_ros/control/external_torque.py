@@ -1,0 +1,247 @@
+"""Torque that something outside exerts on an arm, one joint state at a time, without a torque sensor for it.
+
+The residual of the generalised momentum (De Luca and Mattone 2003, "Actuator failure detection and isolation using
+generalized momenta"; Haddadin, De Luca and Albu-Schäffer 2017, "Robot collisions: a survey", section IV): no
+acceleration is needed, and each joint's residual is its external torque through a low-pass of first order.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynid_ros.errors import ControlError
+from dynid_ros.identified.links import KnownArm, LinkModel
+from dynid_ros.model.friction import FrictionTerms
+from dynid_ros.model.friction_terms import slid
+from dynid_ros.model.generated_code import Lines, compiled, function_text, variable
+from dynid_ros.model.gravity import GravityModel
+from dynid_ros.model.inertia import PARAMETERS_PER_LINK, transformed
+from dynid_ros.model.one_sample_dynamics import momentum_lines
+
+LONGEST_GAP = 0.1
+"""s between two joint states, after which the observer begins anew: it does not know what was in between."""
+UNCERTAINTY_PERIOD = 0.05
+"""s after which the model's uncertainty is worked out for another pose and velocity."""
+STANDSTILL = 0.02
+"""rad/s or m/s, a joint below which may have any part of its dry friction."""
+PLAY = 0.25
+"""Of a sliding length, by which a joint must move back before dry friction bends back: encoders' noise is no motion."""
+SETTLING = 5.0
+"""Time constants after which a residual that began at zero is what it will be."""
+
+
+class MomentumObserver:
+    """External torques by the momentum p = M q̇, whose derivative is τ + Cᵀ q̇ - g - friction + τ_ext.
+
+    Between two samples p changes by what acted meanwhile; what is left over, through a low-pass of the bandwidth, is
+    the residual. Momenta hold the rotors; friction is taken from the velocity, or the way, as the model has it.
+
+    Args:
+        model: links and friction.
+        bandwidth: of the low-pass, rad/s.
+
+    Attributes:
+        residual: (n,) external torque, N m (N), that acts on the arm in the positive direction of each joint.
+        began: when the observer began, or began anew, in the time of its samples.
+    """
+
+    def __init__(self, model: LinkModel, bandwidth: float = 25.0) -> None:
+        if not (math.isfinite(bandwidth) and bandwidth > 0.0):
+            raise ControlError(f"bandwidth is {bandwidth}; expected a number of rad/s above 0")
+        self.bandwidth = bandwidth
+        self._model, self._n = model, model.robot.n_joints
+        robot, n = model.robot, self._n
+        lines, links = Lines(), model.parameters.reshape(-1, PARAMETERS_PER_LINK)
+        load = [variable(f"l{k}") for k in range(PARAMETERS_PER_LINK)]
+        momentum, change = momentum_lines(lines, robot.chain, links, load)
+        source = function_text(
+            "momentum",
+            {"q": "q", "v": "qd", "l": "load"},
+            lines,
+            momentum + change,
+            n,
+            given="",
+            sizes={"l": PARAMETERS_PER_LINK},
+        )
+        self._momentum: Callable[..., tuple[float, ...]] = compiled(source, "momentum", tuple)
+        self._gravity_model = GravityModel(robot)
+        terms = FrictionTerms(model.friction, n)
+        self._terms, self._friction = terms.of, _rows((terms.places @ model.coefficients).T)
+        self._keys = model.friction.memory_keys(n)
+        still = np.zeros((n, n))
+        friction = (
+            model.friction.regressor(still, acceleration, still, still, dict.fromkeys(self._keys, np.zeros(n)))
+            @ model.coefficients
+            for acceleration in (np.eye(n), still)
+        )
+        self._rotors = _rows(np.subtract(*friction).T)
+        self._needs_load = model.friction.needs_load
+        self.carry(None)
+        self.restart()
+
+    def carry(self, load: ArrayLike | None) -> None:
+        """Count with a load from now on, ten parameters (10,) about the frame of the tip link; None: without."""
+        robot = self._model.robot
+        self._load = np.zeros(PARAMETERS_PER_LINK) if load is None else np.asarray(load, dtype=float)
+        parameters = self._model.parameters.copy()
+        parameters[robot.tip_columns] += transformed(self._load, robot.tip_offset)
+        self._arguments = self._load.tolist()
+        self._gravity = self._gravity_model.bind(self._gravity_model.project(parameters))
+        self.restart()
+
+    def restart(self) -> None:
+        """Forget what was, also which way dry friction with a memory is bent."""
+        self.residual = [0.0] * self._n
+        self.began = math.inf
+        self._bent = [0.0] * len(self._keys)
+        self._places: list[float] = []
+        self._state: tuple[float, list[float], list[float]] | None = None
+        self._last: tuple[float, Sequence[float], Sequence[float]] | None = None
+
+    def update(
+        self, time: float, q: Sequence[float], qd: Sequence[float] | None, torque: Sequence[float]
+    ) -> list[float]:
+        """Residual (n,) with one more sample; the first, and one after a gap, begin anew with zero.
+
+        Args:
+            time: s, later than before.
+            q: (n,) positions.
+            qd: (n,) velocities; None: they are differentiated, and are half a sample late.
+            torque: (n,) of the drives, N m (N), friction included, as the model predicts it.
+
+        Raises:
+            ControlError: the time is not later.
+        """
+        before = self._last
+        if before is not None and not time > before[0]:
+            raise ControlError(f"a sample of {time:.6f} s came after that of {before[0]:.6f} s; expected later ones")
+        if before is not None and time - before[0] > LONGEST_GAP:
+            self.restart()
+            before = None
+        self._last = (time, q, torque)
+        if before is None:
+            self.began = time
+        self._bend(q)
+        if qd is None:
+            if before is None:
+                return list(self.residual)
+            step = time - before[0]
+            qd = [(new - old) / step for new, old in zip(q, before[1], strict=True)]
+            time -= 0.5 * step
+            q, torque = (
+                [0.5 * (new + old) for new, old in zip(*pair, strict=True)]
+                for pair in ((q, before[1]), (torque, before[2]))
+            )
+        momentum, rate = self._momentum_and_rate(q, qd, torque)
+        if self._state is not None:
+            before_, momentum_, rate_ = self._state
+            step = time - before_
+            kept = math.exp(-self.bandwidth * step)
+            for i in range(self._n):
+                change = (momentum[i] - momentum_[i]) / step - 0.5 * (rate[i] + rate_[i])
+                self.residual[i] = kept * self.residual[i] + (1.0 - kept) * change
+        self._state = (time, momentum, rate)
+        return list(self.residual)
+
+    def _bend(self, q: Sequence[float]) -> None:
+        """Bend what dry friction has of memory, on the way to positions (n,)."""
+        places = [sum(q[j] for j in joints) for joints, _ in self._keys]
+        self._places = self._places or places
+        for k, (place, (_, length)) in enumerate(zip(places, self._keys, strict=True)):
+            way = place - self._places[k]
+            if abs(way) > PLAY * length:
+                way = math.copysign(abs(way) - PLAY * length, way)
+                self._places[k] += way
+                self._bent[k] = float(slid(np.float64(self._bent[k]), np.sign(way), np.float64(abs(way)), length))
+
+    def _momentum_and_rate(
+        self, q: Sequence[float], qd: Sequence[float], torque: Sequence[float]
+    ) -> tuple[list[float], list[float]]:
+        """(n,) momentum, and what changes it but for what is outside."""
+        n, still = self._n, [0.0] * self._n
+        values = self._momentum(q, qd, self._arguments)
+        load: Sequence[float] = torque
+        if self._needs_load:
+            # What the gears carry is what the drives give less what friction takes, which hardly depends on it.
+            taken = _sums(self._friction, self._terms(q, qd, still, self._bent, torque))
+            load = [given - lost for given, lost in zip(torque, taken, strict=True)]
+        friction = _sums(self._friction, self._terms(q, qd, still, self._bent, load))
+        gravity, rotors = self._gravity(q), _sums(self._rotors, qd)
+        rate = [torque[i] + values[n + i] - gravity[i] - friction[i] for i in range(n)]
+        return [values[i] + rotors[i] for i in range(n)], rate
+
+    @property
+    def settled(self) -> bool:
+        """Whether it has run for long enough that the residual is not that of its beginning."""
+        return self._last is not None and (self._last[0] - self.began) * self.bandwidth > SETTLING
+
+
+_Rows = list[list[tuple[int, float]]]
+
+
+def _rows(matrix: NDArray) -> _Rows:
+    """Place and value of what is not zero in each row."""
+    return [[(k, value) for k, value in enumerate(row) if value] for row in matrix.tolist()]
+
+
+def _sums(rows: _Rows, values: Sequence[float]) -> list[float]:
+    return [sum([weight * values[k] for k, weight in row]) for row in rows]
+
+
+class TorqueUncertainty:
+    """How far the residual of an arm that nothing touches may be from zero, joint by joint.
+
+    Its standard deviation holds what the residuals of the fit were (`rms`, taken to pass the low-pass whole), the
+    covariance of base parameters and friction, in this pose, velocity and acceleration, and the error of the torque
+    gains, as far as the model does not share it. Where a joint stands still its dry friction may be anything up to its
+    Coulomb level: no distribution, but a bound.
+
+    Args:
+        arm: model and its covariance.
+        rms: (n,) of the residuals of the fit or of motion that was not fitted, N m (N).
+        gain_error: standard deviation of the relative error of each joint's torque gain.
+    """
+
+    def __init__(self, arm: KnownArm, rms: ArrayLike, gain_error: float = 0.01) -> None:
+        model = arm.model
+        self._arm, self._gain_error = arm, gain_error
+        self._terms = None if arm.covariance is None else arm.terms
+        self._variance = np.square(np.asarray(rms, dtype=float))
+        dry, loaded = np.zeros((2, model.robot.n_joints))
+        names = model.friction.names(model.robot)
+        for name, value in zip(names, model.coefficients, strict=True):
+            term, *joints = name.split(" ")
+            places = [model.robot.joint_names.index(joint) for joint in joints]
+            if term.startswith(("coulomb", "stribeck", "coupling_coulomb")):
+                # Of two directions with terms of their own the larger counts.
+                side = term.endswith(("_positive", "_negative"))
+                dry[places] = np.maximum(dry[places], abs(value)) if side else dry[places] + abs(value)
+            elif term == "load":
+                loaded[places] += abs(value)
+        self._dry, self._loaded = dry, loaded
+
+    def std(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, torque: ArrayLike) -> NDArray:
+        """(N, n) N m (N) in motion (N, n) under torque (N, n)."""
+        q, qd, qdd, torque = (np.atleast_2d(np.asarray(part, dtype=float)) for part in (q, qd, qdd, torque))
+        variance = np.tile(self._variance, (len(torque), 1))
+        shifts = self._gain_error * torque[:, :, None] * np.eye(torque.shape[1])
+        if self._arm.covariance is not None:
+            robot, friction = self._arm.model.robot, self._arm.model.friction
+            # A sample alone has no memory: its direction is that of the velocity.
+            memory = {key: np.sign(qd[:, key[0]].sum(axis=1)) for key in friction.memory_keys(torque.shape[1])}
+            columns = np.concatenate(
+                [robot.torque_regressor(q, qd, qdd), friction.of_motion(robot, q, qd, qdd, memory)], axis=2
+            )[..., self._terms]
+            variance += np.einsum("ijk,kl,ijl->ij", columns, self._arm.covariance, columns)
+            if self._arm.gain_shifts is not None:
+                shifts = shifts - self._gain_error * columns @ self._arm.gain_shifts.T
+        return np.sqrt(variance + np.square(shifts).sum(axis=2))
+
+    def dry(self, qd: Sequence[float], torque: Sequence[float]) -> NDArray:
+        """(n,) N m (N) by which dry friction may differ from what the velocity says."""
+        level = self._dry + self._loaded * np.abs(torque)
+        return level * np.exp(-np.square(np.asarray(qd) / STANDSTILL))

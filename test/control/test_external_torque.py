@@ -1,0 +1,133 @@
+"""External torques by the momentum observer: exact without errors, whatever the velocity, friction and load."""
+
+import numpy as np
+import pytest
+from planar_arm import urdf as planar_urdf
+
+from dynid_ros.control.external_torque import LONGEST_GAP, MomentumObserver, TorqueUncertainty
+from dynid_ros.errors import ControlError
+from dynid_ros.identified.links import KnownArm, LinkModel
+from dynid_ros.model import RobotModel
+from dynid_ros.model.friction import FrictionModel, JointFriction
+from dynid_ros.model.inertia import transformed
+from dynid_ros.recording.uniform_motion import LinkSignals
+
+PLAIN = JointFriction(offset=True, rotor_inertia=True, smoothing=0.05)
+ALL = JointFriction(sliding_length=1e-3, stribeck_velocity=0.1, load=True, offset=True, rotor_inertia=True)
+RATE, BANDWIDTH = 500.0, 25.0
+
+
+def model_of(robot: RobotModel, friction: JointFriction = PLAIN, seed: int = 0) -> LinkModel:
+    terms = FrictionModel(friction, (), robot.parameters)
+    names = terms.names(robot)
+    coefficients = np.random.default_rng(seed).uniform(0.1, 1.0, len(names))
+    coefficients[[name.startswith("load") for name in names]] = 0.05
+    return LinkModel(robot, robot.parameters, terms, coefficients, LinkSignals(10.0, 10.0, ""))
+
+
+def motion(n: int, duration: float = 3.0) -> tuple[np.ndarray, ...]:
+    time = np.arange(0.0, duration, 1 / RATE)
+    rate, phase = 1.0 + 0.7 * np.arange(n), 0.4 * np.arange(n)
+    angle = np.multiply.outer(time, rate) + phase
+    return time, 0.8 * np.sin(angle), 0.8 * rate * np.cos(angle), -0.8 * rate**2 * np.sin(angle)
+
+
+def push(time: np.ndarray, n: int) -> np.ndarray:
+    """(N, n) torque from outside: 5 N m on the second joint from 1 s on."""
+    return 5.0 * np.outer(time >= 1.0, np.arange(n) == 1)
+
+
+def run(observer: MomentumObserver, time, q, qd, torque) -> np.ndarray:
+    velocities = [None] * len(time) if qd is None else qd.tolist()
+    return np.array(
+        [observer.update(*each) for each in zip(time, q.tolist(), velocities, torque.tolist(), strict=True)]
+    )
+
+
+@pytest.mark.parametrize("friction", [PLAIN, ALL])
+@pytest.mark.parametrize("measured", [True, False])
+def test_the_residual_is_the_external_torque_through_a_low_pass(friction, measured):
+    robot = RobotModel.from_urdf(planar_urdf())
+    model = model_of(robot, friction)
+    time, q, qd, qdd = motion(3)
+    external = push(time, 3)
+    torque = model.predict(q, qd, qdd) - external
+    residual = run(MomentumObserver(model, BANDWIDTH), time, q, qd if measured else None, torque)
+    # Of the step, which was half a sample before (or after), 1 - exp(-t bandwidth) has passed.
+    wanted = 5.0 * (1.0 - np.exp(-BANDWIDTH * np.maximum(time + (0.5 if measured else -0.5) / RATE - 1.0, 0.0)))
+    # Gears feel the push; the sense of friction with a memory is known after its first bend.
+    settled = time > 0.5
+    error = 0.6 if friction is ALL else 0.15
+    assert np.abs(residual[settled, 1] - wanted[settled]).max() < error
+    assert np.abs(residual[settled][:, [0, 2]]).max() < error
+    assert residual[np.searchsorted(time, 1.0 + np.log(2.0) / BANDWIDTH), 1] == pytest.approx(2.5, abs=0.2)
+
+
+def test_a_load_counts_from_when_it_is_carried():
+    robot = RobotModel.from_urdf(planar_urdf())
+    load = np.array([1.5, 0.1, 0.0, 0.3, 0.05, 0.0, 0.0, 0.06, 0.0, 0.03])
+    model, time_of = model_of(robot), motion(3)
+    loaded = robot.parameters.copy()
+    loaded[robot.tip_columns] += transformed(load, robot.tip_offset)
+    carrying = LinkModel(robot, loaded, model.friction, model.coefficients, model.signals)
+    time, q, qd, qdd = time_of
+    observer = MomentumObserver(model)
+    without = run(observer, time, q, qd, carrying.predict(q, qd, qdd))
+    observer.carry(load)
+    counted = run(observer, time, q, qd, carrying.predict(q, qd, qdd))
+    assert np.abs(without[250:]).max() > 1.0
+    assert np.abs(counted[250:]).max() < 0.03
+
+
+def test_encoder_noise_does_not_unbend_friction_of_a_joint_that_stands():
+    robot = RobotModel.from_urdf(planar_urdf())
+    model = model_of(robot, JointFriction(sliding_length=1e-3, viscous=False))
+    time = np.arange(0.0, 2.0, 1 / RATE)
+    way = np.minimum(time, 0.5)[:, None] * np.ones(3)
+    speed = (time < 0.5)[:, None] * np.ones(3)
+    torque = model.predict(way, speed, np.zeros_like(way))
+    noise = np.random.default_rng(0).normal(0, 5e-5, way.shape)
+    residual = run(MomentumObserver(model), time, way + noise, speed, torque)
+    assert np.abs(residual[time > 1.0]).max() < 0.1 * model.coefficients.max()
+
+
+def test_it_begins_anew_after_a_gap_and_refuses_time_that_goes_back():
+    robot = RobotModel.from_urdf(planar_urdf())
+    observer = MomentumObserver(model_of(robot))
+    still = [0.0] * 3
+    observer.update(0.0, still, still, [50.0] * 3)
+    assert not any(observer.residual)
+    observer.update(0.01, still, still, [50.0] * 3)
+    assert any(observer.residual)
+    with pytest.raises(ControlError, match="expected later ones"):
+        observer.update(0.01, still, still, still)
+    observer.update(0.02 + LONGEST_GAP, still, still, [50.0] * 3)
+    assert not any(observer.residual)
+    assert not observer.settled
+
+
+@pytest.mark.parametrize("bandwidth", [0.0, -1.0, np.nan, np.inf])
+def test_a_bandwidth_that_is_none_is_refused(bandwidth):
+    with pytest.raises(ControlError, match="bandwidth is"):
+        MomentumObserver(model_of(RobotModel.from_urdf(planar_urdf())), bandwidth)
+
+
+def test_uncertainty_is_that_of_parameters_drawn_from_their_covariance():
+    robot = RobotModel.from_urdf(planar_urdf())
+    model, rng = model_of(robot), np.random.default_rng(2)
+    bare = KnownArm(model)
+    size = bare.decided_columns.size
+    root = 0.02 * rng.normal(size=(size, size))
+    shifts = 0.3 * rng.normal(size=(3, size))
+    arm = KnownArm(model, root @ root.T, shifts)
+    _, *moving = motion(3)
+    q, qd, qdd = (part[::250] for part in moving)
+    torque = rng.normal(size=q.shape)
+    found = TorqueUncertainty(arm, [0.1, 0.2, 0.3], 0.01).std(q, qd, qdd, torque)
+    columns = np.concatenate([robot.torque_regressor(q, qd, qdd), model.friction.of_motion(robot, q, qd, qdd)], axis=2)
+    columns = columns[..., bare.terms]
+    gains = 0.01 * rng.normal(size=(20000, 3))
+    errors = rng.normal(size=(20000, size)) @ root.T + gains @ shifts
+    drawn = np.einsum("ijk,rk->rij", columns, errors) - gains[:, None] * torque
+    wanted = np.sqrt(drawn.var(axis=0) + np.square([0.1, 0.2, 0.3]))
+    np.testing.assert_allclose(found, wanted, rtol=0.03)
