@@ -10,8 +10,18 @@ if TYPE_CHECKING:
     from dynid_ros.recording.effort import EffortConvention
     from dynid_ros.recording.mocap_exports import read_mocap
     from dynid_ros.recording.recording import Recording, add_poses
-    from dynid_ros.recording.series import PoseSeries, WrenchSeries
+    from dynid_ros.recording.series import CommandSeries, PoseSeries, WrenchSeries
 
-__all__ = ["EffortConvention", "Finding", "PoseSeries", "Recording", "WrenchSeries", "add_poses", "check", "read_mocap"]
+__all__ = [
+    "CommandSeries",
+    "EffortConvention",
+    "Finding",
+    "PoseSeries",
+    "Recording",
+    "WrenchSeries",
+    "add_poses",
+    "check",
+    "read_mocap",
+]
 
 offer(globals())

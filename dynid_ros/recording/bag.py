@@ -1,21 +1,47 @@
 """Messages of a rosbag2 folder or file, also of one whose recorder was killed."""
 
-from collections.abc import Collection, Generator, Iterator
+from collections.abc import Collection, Generator, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import numpy as np
 from rosbags.interfaces import Connection
 from rosbags.rosbag2 import Reader
 from rosbags.rosbag2.errors import ReaderError
 from rosbags.rosbag2.storage_mcap import McapReader, deserialize_uint64
-from rosbags.typesys import Stores, get_typestore
+from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 from rosbags.typesys.store import Typestore
 from tqdm import tqdm
 
 from dynid_ros.errors import RecordingError
 from dynid_ros.files import MEGABYTE, read_yaml, require_file
+
+JOINT_STATE = "sensor_msgs/msg/JointState"
+FLOAT64_MULTI_ARRAY = "std_msgs/msg/Float64MultiArray"
+
+
+def nanoseconds(stamp: Any) -> int:
+    """Time of a header stamp, ns."""
+    return stamp.sec * 1_000_000_000 + stamp.nanosec
+
+
+@dataclass(frozen=True)
+class Clock:
+    """Time 0 of the recording, ns: by the header stamps (None: they are not used), and as the bag received it."""
+
+    stamp_zero: int | None
+    receive_zero: int
+
+    def seconds(self, received: Sequence[int] | np.ndarray, stamped: Sequence[int] | np.ndarray) -> np.ndarray:
+        """Time of messages (N,), s, from ns: by their stamps if both they and the joint states have some."""
+        stamps = np.asarray(stamped, dtype=np.int64)
+        if self.stamp_zero is not None and stamps.any():
+            return (stamps - self.stamp_zero) * 1e-9
+        return (np.asarray(received, dtype=np.int64) - self.receive_zero) * 1e-9
+
 
 MAGIC = b"\x89MCAP0\r\n"
 RECORD_HEAD = 9
@@ -108,6 +134,7 @@ class Bag:
         self._readers = readers
         self._types = _types()
         self.topics: dict[str, str] = {}
+        self._definitions: dict[str, str] = {}
         for connection in (connection for reader in readers for connection in reader.connections):
             if not isinstance(connection.topic, str) or not isinstance(connection.msgtype, str):
                 raise RecordingError(
@@ -115,6 +142,7 @@ class Bag:
                     f"names: mend {METADATA}, or remove it"
                 )
             known = self.topics.setdefault(connection.topic, connection.msgtype)
+            self._definitions.setdefault(known, connection.msgdef.data)
             if known != connection.msgtype:
                 raise RecordingError(
                     f"{path}: topic {connection.topic} has messages of two types, {known} and {connection.msgtype}; "
@@ -136,6 +164,9 @@ class Bag:
         msgtype = self.topics[topic]
         count = 0
         try:
+            if msgtype not in self._types.fielddefs:  # as of control_msgs: the bag says what they are
+                own = get_types_from_msg(self._definitions[msgtype], msgtype)
+                self._types.register({name: own[name] for name in own if name not in self._types.fielddefs})
             for reader in self._readers:
                 connections = [connection for connection in reader.connections if connection.topic == topic]
                 if connections:

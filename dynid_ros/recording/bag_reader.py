@@ -11,13 +11,11 @@ from typing import Any
 import numpy as np
 
 from dynid_ros.errors import RecordingError
-from dynid_ros.recording.bag import Bag, open_bag
+from dynid_ros.recording.bag import FLOAT64_MULTI_ARRAY, JOINT_STATE, Bag, Clock, nanoseconds, open_bag
+from dynid_ros.recording.bag_commands import COMMANDS, read_commands
 from dynid_ros.recording.effort import EffortConvention
 from dynid_ros.recording.series import PoseSeries, WrenchSeries, require_increasing
 from dynid_ros.signals import GapSpline
-
-JOINT_STATE = "sensor_msgs/msg/JointState"
-FLOAT64_MULTI_ARRAY = "std_msgs/msg/Float64MultiArray"
 
 
 @dataclass(frozen=True)
@@ -39,11 +37,6 @@ class JointSamples:
     def has_stamps(self) -> bool:
         """Whether the publisher filled the stamps."""
         return bool(self.stamped.any())
-
-
-def nanoseconds(stamp: Any) -> int:
-    """Time of a header stamp, ns."""
-    return stamp.sec * 1_000_000_000 + stamp.nanosec
 
 
 def read_joint_states(
@@ -162,21 +155,6 @@ POSE = "geometry_msgs/msg/PoseStamped"
 POSE_ARRAY = "geometry_msgs/msg/PoseArray"
 
 
-@dataclass(frozen=True)
-class Clock:
-    """Time 0 of the recording, ns: by the header stamps (None: they are not used), and as the bag received it."""
-
-    stamp_zero: int | None
-    receive_zero: int
-
-    def seconds(self, received: Sequence[int] | np.ndarray, stamped: Sequence[int] | np.ndarray) -> np.ndarray:
-        """Time of messages (N,), s, from ns: by their stamps if both they and the joint states have some."""
-        stamps = np.asarray(stamped, dtype=np.int64)
-        if self.stamp_zero is not None and stamps.any():
-            return (stamps - self.stamp_zero) * 1e-9
-        return (np.asarray(received, dtype=np.int64) - self.receive_zero) * 1e-9
-
-
 def read_wrenches(bag: Bag, clock: Clock) -> dict[str, WrenchSeries]:
     """Every WrenchStamped topic."""
     return {topic: _read_wrench_topic(bag, topic, clock) for topic in bag.topics_of(WRENCH)}
@@ -247,14 +225,16 @@ def read_bag(
     torque_topic: str | None,
     joint_states_topic: str | None,
     link_states_topic: str | None,
+    command_topic: str | None,
     receive_time: bool,
 ) -> dict[str, Any]:
     """Fields of a `Recording`; see `Recording.read`."""
     with open_bag(path) as bag:
         torque_topic = _checked(bag, torque_topic, (JOINT_STATE, FLOAT64_MULTI_ARRAY))
         link_states_topic = _checked(bag, link_states_topic, (JOINT_STATE,))
+        command_topic = _checked(bag, command_topic, COMMANDS)
         joint_states_topic = _checked(bag, joint_states_topic, (JOINT_STATE,)) or _joint_states_topic(
-            bag, {torque_topic, link_states_topic}
+            bag, {torque_topic, link_states_topic, command_topic}
         )
         states = read_joint_states(bag, joint_states_topic, joint_names)
         use_stamps = states.has_stamps and not receive_time
@@ -276,6 +256,7 @@ def read_bag(
             "velocity": states.values["velocity"],
             "torque": convention.to_torque(effort),
             "link_position": links,
+            "command": read_commands(bag, command_topic, states.joint_names, clock) if command_topic else None,
             "start_time": (states.stamped if use_stamps else states.received)[0] * 1e-9,
             "wrenches": read_wrenches(bag, clock),
             "poses": read_poses(bag, clock),

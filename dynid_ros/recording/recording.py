@@ -13,7 +13,7 @@ import numpy as np
 from dynid_ros.errors import RecordingError
 from dynid_ros.recording import tables
 from dynid_ros.recording.effort import EffortConvention
-from dynid_ros.recording.series import PoseSeries, WrenchSeries, require_increasing
+from dynid_ros.recording.series import CommandSeries, PoseSeries, WrenchSeries, require_increasing
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +33,7 @@ class Recording:
         others: positions (K,) of joints that were recorded too, by name; their times are not kept.
         truncated: the file was cut off (its recorder was killed); this is what could be read.
         source: the file, for messages.
+        command: positions that the joints were told to take, on time stamps of their own, or None.
 
     Raises:
         RecordingError: no samples, wrong shapes, joints named twice, positions that are not finite, infinite values, or
@@ -51,6 +52,7 @@ class Recording:
     others: Mapping[str, np.ndarray] = field(default_factory=dict)
     truncated: bool = False
     source: str = "recording"
+    command: CommandSeries | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "joint_names", tuple(self.joint_names))
@@ -72,6 +74,7 @@ class Recording:
         *,
         joint_states_topic: str | None = None,
         link_states_topic: str | None = None,
+        command_topic: str | None = None,
         receive_time: bool = False,
     ) -> Recording:
         """Recording from a rosbag2 folder, a single .mcap or .db3 file, a .csv table or a .npz archive.
@@ -89,6 +92,9 @@ class Recording:
             joint_states_topic: None: /joint_states, else the only JointState topic of the bag.
             link_states_topic: JointState topic of a bag with the positions of the links, by the names of their joints,
                 taken at the times of the joint states; None: there are none.
+            command_topic: topic of a bag with the positions that the joints are told to take: a JointState or a
+                JointTrajectory (by name), a Float64MultiArray in the order of `joint_names`, or the reference of a
+                control_msgs/JointTrajectoryControllerState; None: there are none.
             receive_time: take the time at which the bag received each message, not the time stamp in it.
 
         Raises:
@@ -100,6 +106,7 @@ class Recording:
             "torque_topic": torque_topic,
             "joint_states_topic": joint_states_topic,
             "link_states_topic": link_states_topic,
+            "command_topic": command_topic,
             "receive_time": receive_time,
         }
         if path.is_dir() or path.suffix in (".mcap", ".db3"):
@@ -172,12 +179,13 @@ class Recording:
             velocity=self.velocity[:, columns],
             torque=self.torque[:, columns],
             link_position=None if self.link_position is None else self.link_position[:, columns],
+            command=None if self.command is None else self.command.select(columns),
         )
 
     def slice(self, samples: np.ndarray | slice) -> Recording:
         """Only these samples: a slice, a mask (N,) or increasing indices. Their times are kept.
 
-        Wrenches and poses are kept from the first to the last of these samples.
+        Wrenches, poses and commands are kept from the first to the last of these samples.
         """
         time = self.time[samples]
         start, end = (time[0], time[-1]) if len(time) else (np.inf, -np.inf)
@@ -188,6 +196,7 @@ class Recording:
             velocity=self.velocity[samples],
             torque=self.torque[samples],
             link_position=None if self.link_position is None else self.link_position[samples],
+            command=None if self.command is None else self.command.between(start, end),
             wrenches={topic: series.between(start, end) for topic, series in self.wrenches.items()},
             poses={name: series.between(start, end) for name, series in self.poses.items()},
         )
@@ -209,6 +218,12 @@ class Recording:
                     f"{self.source}: {name} has shape {array.shape}; expected ({len(self.time)}, {len(names)}) "
                     f"for {len(self.time)} samples of {len(names)} joints"
                 )
+
+        if self.command is not None and self.command.position.shape[1] != len(names):
+            raise RecordingError(
+                f"{self.source}: command has shape {self.command.position.shape}; expected (K, {len(names)}), one "
+                "column per joint"
+            )
 
     def _check_values(self) -> None:
         if self.duration < SHORTEST_STEP * (self.n_samples - 1):

@@ -1,5 +1,6 @@
 """Measurements recorded with the joint states, each on its own time stamps."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -77,7 +78,36 @@ class PoseSeries:
         return replace(self, time=self.time[keep], position=self.position[keep], quaternion=self.quaternion[keep])
 
 
-def _set_arrays(series: WrenchSeries | PoseSeries, **widths: int) -> None:
+@dataclass(frozen=True, eq=False)
+class CommandSeries:
+    """Positions that the joints were told to take: time (K,) in s on the recording's clock, position (K, n), rad or m.
+
+    Each holds until the next; NaN where a command is not for a joint.
+
+    Raises:
+        RecordingError: an array does not hold numbers or has another shape, or time does not increase.
+    """
+
+    time: np.ndarray
+    position: np.ndarray
+
+    def __post_init__(self) -> None:
+        _set_arrays(self, position=np.shape(self.position)[-1] if np.ndim(self.position) == 2 else 1)
+        if len(self.time):
+            require_increasing(self.time, "command", "remove the repeated or misplaced commands")
+
+    def select(self, columns: Sequence[int]) -> "CommandSeries":
+        """Only the joints in these columns, in this order."""
+        return replace(self, position=self.position[:, columns])
+
+    def between(self, start: float, end: float) -> "CommandSeries":
+        """Commands that hold somewhere from start to end, s: the last one before start is among them."""
+        first = max(int(np.searchsorted(self.time, start, side="right")) - 1, 0)
+        kept = slice(first, int(np.searchsorted(self.time, end, side="right")))
+        return replace(self, time=self.time[kept], position=self.position[kept])
+
+
+def _set_arrays(series: WrenchSeries | PoseSeries | CommandSeries, **widths: int) -> None:
     """Make the fields arrays of numbers: time (N,), the others (N, width)."""
     count = np.size(series.time)
     for name, shape in [("time", (count,)), *((name, (count, width)) for name, width in widths.items())]:

@@ -1,15 +1,15 @@
 """Recordings as CSV tables and NumPy archives: named columns that become a recording.
 
 CSV tables: the first line names the columns: `t` (s), then `<joint>_position`, `<joint>_velocity`, `<joint>_torque`
-(N m) and, of a second encoder, `<joint>_link_position`. Other spellings that are read: `time`; `pos`, `q`; `vel`, `dq`,
-`qd`; `tau`, `effort`; `current` (A); and these words in front, as in `q_<joint>` or `tau_<joint>`. Where only numbers
-stand for the joints (`q1`, `tau_1`), the caller names them. Columns that fit none of this are passed over; an empty
-cell is a value that was not recorded.
+(N m), of a second encoder `<joint>_link_position`, and `<joint>_command`, the position told at that time. Other
+spellings that are read: `time`; `pos`, `q`; `vel`, `dq`, `qd`; `tau`, `effort`; `current` (A); and these words in
+front, as in `q_<joint>` or `tau_<joint>`. Where only numbers stand for the joints (`q1`, `tau_1`), the caller names
+them. Columns that fit none of this are passed over; an empty cell is a value that was not recorded.
 
-Archives: keys are `time` (N,) in s; `position`, `velocity`, `torque` (N m), `link_position`, each (N, n); and
-`joint_names` (n,). Other spellings that are read: `t`; `pos`, `q`; `vel`, `dq`, `qd`; `tau`, `effort`; `current` (A).
-Without `joint_names` the caller names the columns. Our own archives carry `start_time`, wrenches, poses and where other
-joints were as well.
+Archives: keys are `time` (N,) in s; `position`, `velocity`, `torque` (N m), `link_position`, `command`, each (N, n);
+and `joint_names` (n,); commands at other times are (K, n), with `command_time` (K,) in s. Other spellings that are
+read: `t`; `pos`, `q`; `vel`, `dq`, `qd`; `tau`, `effort`; `current` (A). Without `joint_names` the caller names the
+columns. Our own archives carry `start_time`, wrenches, poses and where other joints were as well.
 """
 
 import csv
@@ -28,7 +28,7 @@ import numpy as np
 from dynid_ros.errors import RecordingError
 from dynid_ros.files import MEGABYTE, atomic_file, require_file
 from dynid_ros.recording.effort import EffortConvention
-from dynid_ros.recording.series import PoseSeries, WrenchSeries
+from dynid_ros.recording.series import CommandSeries, PoseSeries, WrenchSeries
 
 if TYPE_CHECKING:
     from dynid_ros.recording.recording import Recording
@@ -41,6 +41,7 @@ QUANTITIES = {
     "torque": ("torque", "tau", "effort"),
     "current": ("current",),
     "link_position": ("link_position",),
+    "command": ("command",),
 }
 
 
@@ -52,6 +53,7 @@ class Table:
     joint_names: tuple[str, ...]
     clock: np.ndarray
     columns: dict[str, np.ndarray]
+    command_time: np.ndarray | None = None
 
     def fields(self, convention: EffortConvention) -> dict[str, Any]:
         """Fields of a `Recording`, efforts as recorded; time starts at 0, where the table's clock shows `start_time`.
@@ -70,8 +72,20 @@ class Table:
             "torque": self._effort(convention, unknown),
             "start_time": float(self.clock[0]) if self.clock.size else 0.0,
             "link_position": self.columns.get("link_position"),
+            "command": self._command(),
             "source": self.source,
         }
+
+    def _command(self) -> CommandSeries | None:
+        """What is told with each sample; a row of an archive may have a time of its own."""
+        position = self.columns.get("command")
+        if position is None:
+            return None
+        time = self.clock if self.command_time is None else self.command_time
+        try:
+            return CommandSeries(time - self.clock[:1], position)
+        except RecordingError as error:
+            raise RecordingError(f"{self.source}: {error}") from error
 
     def _effort(self, convention: EffortConvention, unknown: np.ndarray) -> np.ndarray:
         if convention.kind == "motor_current" and "current" in self.columns:
@@ -146,6 +160,8 @@ def read_csv(path: Path, joint_names: Sequence[str] | None, convention: EffortCo
 def write_csv(recording: "Recording", path: Path) -> None:
     """Write time and what was recorded of the joints, 12 digits; the file appears whole or not at all.
 
+    Commands on time stamps of their own are left out.
+
     Raises:
         RecordingError: the folder cannot be written to.
     """
@@ -155,6 +171,10 @@ def write_csv(recording: "Recording", path: Path) -> None:
         if array is not None and not np.all(np.isnan(array)):
             names += [f"{joint}_{quantity}" for joint in recording.joint_names]
             columns += list(array.T)
+    command = recording.command
+    if command is not None and np.array_equal(command.time, recording.time):
+        names += [f"{joint}_command" for joint in recording.joint_names]
+        columns += list(command.position.T)
     with atomic_file(path) as file:
         np.savetxt(file, np.column_stack(columns), fmt="%.12g", delimiter=",", header=",".join(names), comments="")
 
@@ -281,7 +301,7 @@ def read_npz(path: Path, joint_names: Sequence[str] | None, convention: EffortCo
         names = tuple(str(name) for name in np.atleast_1d(arrays["joint_names"]))
     else:
         names = joint_names_of_columns(found["position"].shape[1], joint_names, str(path))
-    given = Table(str(path), names, clock, found).fields(convention)
+    given = Table(str(path), names, clock, found, _find(arrays, ("command_time",), path)).fields(convention)
     given |= {kind: _series(arrays, kind, path) for kind in SERIES}
     given["others"] = _others(arrays, path)
     given["start_time"] += _single(arrays, "start_time", path)
@@ -306,6 +326,8 @@ def write_npz(recording: "Recording", path: Path) -> None:
     }
     if recording.link_position is not None:
         arrays["link_position"] = recording.link_position
+    if recording.command is not None:
+        arrays |= {"command_time": recording.command.time, "command": recording.command.position}
     arrays |= {f"{OTHER}{name}": position for name, position in recording.others.items()}
     for kind in SERIES:
         for name, series in getattr(recording, kind).items():

@@ -1,10 +1,12 @@
 """test_tables."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from dynid_ros.errors import DynidError, RecordingError
-from dynid_ros.recording import EffortConvention, PoseSeries, Recording, WrenchSeries
+from dynid_ros.recording import CommandSeries, EffortConvention, PoseSeries, Recording, WrenchSeries
 
 T = np.array([5.0, 5.1, 5.2])
 Q = np.arange(6.0).reshape(3, 2)
@@ -263,3 +265,21 @@ def test_written_where_no_folder_can_be(tmp_path):
     it = Recording(("x",), np.zeros(1), np.zeros((1, 1)), np.zeros((1, 1)), np.zeros((1, 1)))
     with pytest.raises(DynidError, match=r"cannot write .*out\.csv \((File exists|Not a directory)\)"):
         it.write_csv(tmp_path / "none" / "out.csv")
+
+
+def test_commands_of_a_table_and_an_archive(tmp_path):
+    table = tmp_path / "told.csv"
+    table.write_text("t,a_position,b_position,b_command,a_command\n5,1,2,4,3\n6,1,2,,5\n")
+    recording = Recording.read(table)
+    assert recording.command.time.tolist() == [0.0, 1.0]
+    np.testing.assert_array_equal(recording.command.position, [[3.0, 4.0], [5.0, np.nan]])
+    recording.write_csv(tmp_path / "again.csv")
+    np.testing.assert_array_equal(Recording.read(tmp_path / "again.csv").command.position, recording.command.position)
+    own = replace(recording, command=CommandSeries(np.array([0.25, 0.5, 2.0]), np.ones((3, 2))))
+    own.write_npz(tmp_path / "own.npz")
+    assert Recording.read(tmp_path / "own.npz").command.time.tolist() == [0.25, 0.5, 2.0]
+    with pytest.raises(RecordingError, match=r"command has shape \(3, 1\); expected \(K, 2\)"):
+        replace(recording, command=CommandSeries(np.arange(3.0), np.ones((3, 1))))
+    np.savez(tmp_path / "bad.npz", t=[0.0, 1.0], q=np.ones((2, 2)), command=np.ones((3, 2)), joint_names=["a", "b"])
+    with pytest.raises(RecordingError, match=r"bad.npz: position of a series has shape \(3, 2\); expected \(2, 2\)"):
+        Recording.read(tmp_path / "bad.npz")
