@@ -60,6 +60,8 @@ def launch_file(path: Path) -> dict:
         choices = {entity.given[0]: entity.named["choices"] for entity in declared if "choices" in entity.named}
         started = {"by default": _started(described.entities, defaults)}
         for name, values in choices.items():
+            if name in ("use_sim_time", "log_level"):
+                continue
             for value in values[1:]:
                 started[f"{name}:={value}"] = _started(described.entities, defaults | {name: value})
     return {
@@ -114,7 +116,8 @@ class _LaunchModule(ModuleType):
 
 
 def _launch_modules() -> dict[str, ModuleType]:
-    names = ("launch", *(f"launch.{name}" for name in ("actions", "conditions", "substitutions", "event_handlers")))
+    rooms = ("actions", "conditions", "substitutions", "event_handlers", "events", "events.process")
+    names = ("launch", *(f"launch.{name}" for name in rooms))
     ros = ("launch_ros", *(f"launch_ros.{name}" for name in ("actions", "parameter_descriptions", "descriptions")))
     return {name: _LaunchModule(name) for name in (*names, *ros)}
 

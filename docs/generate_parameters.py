@@ -31,7 +31,8 @@ A default is written as in such a file: `.nan` and `.inf` are numbers, `[.nan]`,
 given*. A list per joint has one value for all joints, or one per joint in the model's order.
 
 Parameters marked *live* may be changed with `ros2 param set` while the node runs; all others are read at the start.
-Launch files have arguments of the same names: `ros2 launch dynid_ros identify.launch.py --show-args`.
+Those that matter most are arguments of the launch files too (`ros2 launch dynid_ros identify.launch.py --show-args`);
+all others are given in a file, `params_file:=mine.yaml`, by node as in config/*.yaml.
 """
 
 

@@ -18,10 +18,10 @@ ROUTES = Choice(
     "route",
     "how torque comes to the arm: alone, with a position controller, or in trajectories",
     {
-        "effort": Option("gravity_compensation", FORWARDED),
-        "feedforward": Option("gravity_compensation", FORWARDED | BESIDE),
+        "effort": Option("gravity_compensation", fixed=FORWARDED),
+        "feedforward": Option("gravity_compensation", fixed=FORWARDED | BESIDE),
         "trajectory": Option(
-            "gravity_compensation", {"output": "trajectory", "controller": "joint_trajectory_controller"}
+            "gravity_compensation", fixed={"output": "trajectory", "controller": "joint_trajectory_controller"}
         ),
     },
 )

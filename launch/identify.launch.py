@@ -2,27 +2,31 @@
 
 `/excitation/design`, `/recorder/start`, `/excitation/start`, `/recorder/stop`, then `/gravity_identification/identify`,
 or with `identification:=links`, which lets all joints move at once, `/link_identification/identify`.
-`identification:=flexible_joints` finds springs, motors and links from joint states and cameras (`pose_topics`).
-`identification:=torque_sensors reference_mass:=2.0` calibrates joint torque sensors by gravity, or by a mass.
-`identification:=load model_file:=<identified.yaml of the arm>` weighs what the arm carries, `live:=true` as it moves.
+`identification:=flexible_joints` finds springs, motors and links from joint states and cameras.
+`identification:=torque_sensors` calibrates joint torque sensors by gravity, or by a mass.
+`identification:=load model_file:=<identified.yaml of the arm>` weighs what the arm carries, `live_load` as it moves.
+Other parameters of the nodes than the arguments here are given in `params_file` (docs/parameters.md).
 """
 
 from launch import LaunchDescription
 
 from dynid_ros.nodes.shared.launch_description import Choice, Option, describe_nodes
 
+LOAD = {"motion": "fourier", "target": "load"}
+
 
 def generate_launch_description() -> LaunchDescription:
     identification = Choice(
         "identification",
         "what is identified: gravity, from joints that turn one by one; links, with friction, flexible_joints, "
-        "torque_sensors, from joints that turn one by one, or a load, from motion",
+        "torque_sensors, from joints that turn one by one, or a load, from motion, recorded or live",
         {
             "gravity": Option("gravity_identification"),
             "links": Option("link_identification", {"motion": "fourier"}),
             "flexible_joints": Option("flexible_joint_identification", {"motion": "fourier"}),
             "torque_sensors": Option("torque_sensor_calibration"),
-            "load": Option("load_identification", {"motion": "fourier", "target": "load"}),
+            "load": Option("load_identification", LOAD),
+            "live_load": Option("load_identification", LOAD | {"live": "true"}),
         },
     )
     return describe_nodes("excitation", "recorder", choice=identification)

@@ -6,4 +6,4 @@ from dynid_ros.nodes.shared.launch_description import describe_nodes
 
 
 def generate_launch_description() -> LaunchDescription:
-    return describe_nodes("recorder", autostart="true")
+    return describe_nodes("recorder", also=["output_folder"], autostart="true")

@@ -1,6 +1,6 @@
 """A simulated arm: joint states out, trajectories or efforts in.
 
-`controllers:=ros2_control`: the arm is hardware of a real controller manager, started with it, by
+`controller:=ros2_control`: the arm is hardware of a real controller manager, started with it, by
 `joint_state_topic_hardware_interface` (packages ros2_control, ros2_controllers, joint_state_topic_hardware_interface of
 Jazzy or Kilted). The states come from `joint_state_broadcaster` then; `joint_trajectory_controller` is active, and
 `forward_effort_controller` is loaded. All are in `namespace`. What they are is in config/controllers/ros2_control.yaml.
@@ -14,12 +14,6 @@ from dynid_ros.files.share import share_path
 from dynid_ros.nodes.shared.launch_description import describe_nodes
 
 ACTIVE, LOADED = ("joint_state_broadcaster", "joint_trajectory_controller"), ("forward_effort_controller",)
-CONTROLLERS = DeclareLaunchArgument(
-    "controllers",
-    default_value="simulated",
-    choices=["simulated", "ros2_control"],
-    description="simulated: those of parameter controller; ros2_control: real ones, the arm is their hardware",
-)
 CONTROLLERS_FILE = DeclareLaunchArgument(
     "controllers_file",
     default_value="",
@@ -28,31 +22,17 @@ CONTROLLERS_FILE = DeclareLaunchArgument(
 
 
 def generate_launch_description() -> LaunchDescription:
-    simulator = describe_nodes("simulator").entities
-    # before the simulator's own arguments, whose defaults do not replace what is given
-    return LaunchDescription(
-        [
-            CONTROLLERS,
-            CONTROLLERS_FILE,
-            OpaqueFunction(function=_as_hardware),
-            *simulator,
-            OpaqueFunction(function=_manager),
-        ]
-    )
-
-
-def _as_hardware(context: LaunchContext) -> None:
-    if context.launch_configurations.get("controllers") == "ros2_control":
-        context.launch_configurations["controller"] = "ros2_control"
+    simulator = describe_nodes("simulator", also=["controller"]).entities
+    return LaunchDescription([CONTROLLERS_FILE, *simulator, OpaqueFunction(function=_manager)])
 
 
 def _manager(context: LaunchContext) -> list[Node]:
     given = context.launch_configurations
-    if given.get("controllers") != "ros2_control":
+    if given["controller"] != "ros2_control":
         return []
     # the spawner names the file to the manager, which would look for a relative one in a folder of its own
-    file = given.get("controllers_file") or str(share_path("config/controllers/ros2_control.yaml").resolve())
-    common = {"package": "controller_manager", "namespace": given.get("namespace") or None, "output": "screen"}
+    file = given["controllers_file"] or str(share_path("config/controllers/ros2_control.yaml").resolve())
+    common = {"package": "controller_manager", "namespace": given["namespace"] or None, "output": "screen"}
     spawned = [
         Node(executable="spawner", arguments=[*names, "--param-file", file, *more], **common)
         for names, more in ((ACTIVE, []), (LOADED, ["--inactive"]))

@@ -18,7 +18,7 @@ class LaunchClient(unittest.TestCase):
 
     def call(self, kind, name):
         client = self.node.create_client(kind, name)
-        assert client.wait_for_service(timeout_sec=30.0), f"{name} did not come up"
+        assert client.wait_for_service(timeout_sec=90.0), f"{name} did not come up"
         future = client.call_async(kind.Request())
         rclpy.spin_until_future_complete(self.node, future, timeout_sec=60.0)
         return future.result()

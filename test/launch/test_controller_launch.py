@@ -17,7 +17,7 @@ from lifecycle_msgs.srv import GetState
 
 FOLDER = tempfile.TemporaryDirectory()
 ARGUMENTS = {
-    "simulate": {"rate": "100", "controller": "trajectory_effort"},
+    "simulate": {"controller": "trajectory_effort"},
     "controller_stack": {
         "route": "trajectory",
         "model_file": str(demo_arm_model.write(Path(FOLDER.name) / "identified.yaml")),
@@ -28,7 +28,7 @@ START_TIME = 60.0
 
 @pytest.mark.launch_test
 def generate_test_description():
-    return launched(ARGUMENTS)
+    return launched(ARGUMENTS, {"simulator": {"rate": 100.0}})
 
 
 class TestRoute(LaunchClient):

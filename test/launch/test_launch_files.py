@@ -1,4 +1,4 @@
-"""Each launch file loads, and its arguments are the parameters of its node."""
+"""Each launch file loads; its arguments are those that matter, and reach the nodes on top of their files."""
 
 import importlib
 import math
@@ -11,12 +11,13 @@ pytest.importorskip("launch_ros", reason="ROS 2 launch is not installed")
 
 from launch import LaunchContext
 from launch.actions import OpaqueFunction
+from launch.events.process import ProcessExited
 from launch.launch_description_sources import get_launch_description_from_python_launch_file
 from launch_ros.parameter_descriptions import ParameterValue
 
 from dynid_ros.errors import DynidError
 from dynid_ros.nodes import module_of
-from dynid_ros.nodes.shared.launch_description import _argument
+from dynid_ros.nodes.shared.launch_description import ARGUMENTS, _argument, _say_that_it_ended
 
 LAUNCH = Path(__file__).resolve().parents[2] / "launch"
 NODES = {
@@ -37,11 +38,14 @@ NODES = {
 }
 
 
-CHOICES = {
+OWN = {
     "identify": {"identification"},
-    "controller_stack": {"route"},
-    "simulate": {"controllers", "controllers_file"},
+    "gravity_compensation": {"autostart"},
+    "controller_stack": {"route", "autostart"},
+    "record": {"output_folder", "autostart"},
+    "simulate": {"controller", "controllers_file"},
 }
+COMMON = {"namespace", "use_sim_time", "log_level", "params_file"}
 
 
 def description(name: str):
@@ -68,27 +72,37 @@ def nodes_of(name: str, **given: str) -> list:
     return nodes
 
 
+def prepared(node, namespace: str = ""):
+    """The node as it is just before it is started, where the launch file is included in `namespace`."""
+    context = LaunchContext()
+    context.launch_configurations["ros_namespace"] = namespace
+    node._perform_substitutions(context)
+    return node
+
+
 def default(argument) -> str:
     return "".join(part.text for part in argument.default_value)
 
 
 def test_these_are_all():
-    assert {path.name.removesuffix(".launch.py") for path in LAUNCH.glob("*")} == {*NODES, "demo"}
+    assert {path.name.removesuffix(".launch.py") for path in LAUNCH.glob("*")} == {*NODES, "demo", "two_arms"}
 
 
 @pytest.mark.parametrize(("name", "nodes"), NODES.items())
-def test_arguments_are_the_parameters_of_the_nodes(name, nodes):
+def test_arguments_are_those_that_matter(name, nodes):
     tables = [importlib.import_module(module_of(node)).PARAMETERS for node in nodes]
     found = arguments(name)
-    own = {"params_file", "namespace"} | CHOICES.get(name, set())
-    assert set(found) == own | {parameter.name for table in tables for parameter in table}
+    parameters = {parameter.name for table in tables for parameter in table}
+    assert set(found) == COMMON | OWN.get(name, set()) | (set(ARGUMENTS) & parameters)
     assert all(argument.description for argument in found.values())
+    assert len(ARGUMENTS) + len({"identification", "route"}) == 10
 
 
 @pytest.mark.parametrize(("name", "nodes"), NODES.items())
 def test_values_of_every_type_are_taken(name, nodes):
     tables = [importlib.import_module(module_of(node)).PARAMETERS for node in nodes]
-    given = {parameter.name: yaml.safe_dump(parameter.default) for table in tables for parameter in table}
+    offered = set(arguments(name)) - {"controller"}
+    given = {row.name: yaml.safe_dump(row.default) for table in tables for row in table if row.name in offered}
     assert started(name, **given)[0] == nodes[0]
 
 
@@ -132,9 +146,8 @@ def test_one_identification_is_started(given, identification):
 
 
 def test_argument_of_several_nodes_says_what_it_is_to_each():
-    text = arguments("identify")["estimator"].description
-    assert "recursive: tip to base" in text
-    assert "physically consistent links" in text
+    text = arguments("identify")["model_file"].description
+    assert " | " in text
 
 
 @pytest.mark.parametrize("name", ["record", "gravity_compensation", "controller_stack"])
@@ -144,15 +157,10 @@ def test_node_starts_to_work_without_a_service_call(name):
 
 def test_the_simulated_arm_may_be_hardware_of_real_controllers():
     assert started("simulate") == ["simulator"]
-    simulator, manager, *spawners = nodes_of("simulate", controllers="ros2_control", namespace="left")
+    simulator, manager, *spawners = nodes_of("simulate", controller="ros2_control", namespace="left")
     assert manager.node_executable == "ros2_control_node"
     assert [node.node_executable for node in spawners] == ["spawner", "spawner"]
     assert {node._Node__node_namespace for node in (simulator, manager, *spawners)} == {"left"}
-    context = LaunchContext()
-    context.launch_configurations["controllers"] = "ros2_control"
-    for entity in description("simulate").entities:
-        entity.execute(context)
-    assert context.launch_configurations["controller"] == "ros2_control"
 
 
 def test_demo_has_its_output_folder_to_choose():
@@ -175,3 +183,47 @@ def test_demo_is_on_a_domain_of_its_own_whatever_the_caller_is_on(tmp_path, monk
 def test_nodes_are_put_in_a_namespace(name):
     (node, *_) = nodes_of(name, namespace="left")
     assert node._Node__node_namespace == "left"
+
+
+@pytest.mark.parametrize("name", NODES)
+def test_nodes_are_in_the_namespace_of_whoever_includes_the_file(name):
+    for node in nodes_of(name):
+        assert prepared(node, "/left").expanded_node_namespace == "/left"
+
+
+def test_arguments_come_before_the_params_file_and_that_before_the_packages(tmp_path):
+    file = tmp_path / "mine.yaml"
+    file.write_text("/**:\n  ros__parameters: {scale: [0.5], ramp_time: 7.0}\n")
+    given = {"scale": "0.2", "params_file": str(file), "use_sim_time": "true", "log_level": "debug"}
+    (node,) = nodes_of("gravity_compensation", **given)
+    values: dict = {}
+    for path, is_file in prepared(node)._Node__expanded_parameter_arguments:
+        assert is_file
+        (section,) = yaml.unsafe_load(Path(path).read_text(encoding="utf-8")).values()  # launch writes tuples
+        values |= section["ros__parameters"]
+    assert (values["scale"], values["ramp_time"], values["use_sim_time"]) == ((0.2,), 7.0, True)
+    assert values["torque_limits"], "from the package's file"
+    words = ["".join(part.perform(None) for part in word if hasattr(part, "text")) for word in node.cmd]
+    assert words[words.index("--log-level") + 1] == "debug"
+
+
+def test_a_params_file_that_is_not_there_is_named():
+    with pytest.raises(DynidError, match=r"params_file:=nowhere\.yaml: there is no such file"):
+        nodes_of("identify", params_file="nowhere.yaml")
+
+
+@pytest.mark.parametrize(("name", "text"), [("use_sim_time", "maybe"), ("log_level", "loud")])
+def test_what_all_launch_files_have_takes_what_others_take(name, text):
+    with pytest.raises(Exception, match=f"(?s){name}.*{text}"):
+        nodes_of("record", **{name: text})
+
+
+@pytest.mark.parametrize(("code", "said"), [(0, False), (-9, True), (1, True)])
+def test_a_node_that_dies_is_named_and_not_started_again(code, said):
+    (node,) = nodes_of("gravity_compensation")
+    event = ProcessExited(
+        returncode=code, action=node, name="gravity_compensation-1", cmd=[], cwd=None, env=None, pid=1
+    )
+    action = _say_that_it_ended(event, LaunchContext())
+    assert bool(action) == said
+    assert not node._ExecuteLocal__respawn

@@ -17,21 +17,24 @@ FOLDER = tempfile.TemporaryDirectory()
 ARGUMENTS = {
     "identification": "links",
     "robot_description": str(SHARE / "config" / "demo_arm.urdf"),
-    "recording": str(Path(FOLDER.name) / "nowhere"),
-    "output": FOLDER.name,
-    "output_folder": FOLDER.name,
     "effort_convention": "torque",
     "acceleration_limits": "[6.0]",
-    "design_time": "1.0",
-    "workers": "1",
-    "friction": "coulomb,viscous",
-    "cutoff": "8.0",
+}
+PARAMETERS = {
+    "excitation": {"design_time": 1.0, "workers": 1},
+    "recorder": {"output_folder": FOLDER.name},
+    "link_identification": {
+        "recording": str(Path(FOLDER.name) / "nowhere"),
+        "output": FOLDER.name,
+        "friction": "coulomb,viscous",
+        "cutoff": 8.0,
+    },
 }
 
 
 @pytest.mark.launch_test
 def generate_test_description():
-    return launched({"identify": ARGUMENTS})
+    return launched({"identify": ARGUMENTS}, PARAMETERS)
 
 
 class TestLinks(LaunchClient):

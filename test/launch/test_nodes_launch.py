@@ -18,23 +18,22 @@ from std_srvs.srv import Trigger
 FOLDER = tempfile.TemporaryDirectory()
 OUTPUT = Path(FOLDER.name)
 ARGUMENTS = {
-    "simulate": {"rate": "100"},
-    "identify": {
-        "recording": str(OUTPUT / "nowhere"),
-        "output": str(OUTPUT),
-        "output_folder": str(OUTPUT / "bags"),
-        "autostart": "true",
-        "effort_convention": "torque",
-        "steps": "5",
-        "acceleration_limits": "[6.0]",
-    },
-    "gravity_compensation": {"autostart": "false", "torque_limits": "[1.0]"},
+    "simulate": {},
+    "identify": {"effort_convention": "torque", "acceleration_limits": "[6.0]"},
+    "gravity_compensation": {"autostart": "false"},
+}
+PARAMETERS = {
+    "simulator": {"rate": 100.0},
+    "excitation": {"steps": 5},
+    "recorder": {"output_folder": str(OUTPUT / "bags"), "autostart": True},
+    "gravity_identification": {"recording": str(OUTPUT / "nowhere"), "output": str(OUTPUT)},
+    "gravity_compensation": {"torque_limits": [1.0]},
 }
 
 
 @pytest.mark.launch_test
 def generate_test_description():
-    return launched(ARGUMENTS)
+    return launched(ARGUMENTS, PARAMETERS)
 
 
 class TestNodes(LaunchClient):

@@ -17,12 +17,12 @@ from std_srvs.srv import Trigger
 from dynid_ros.recording import Recording
 
 FOLDER = tempfile.TemporaryDirectory()
-ARGUMENTS = {"simulate": {"rate": "100"}, "record": {"output_folder": FOLDER.name}}
+ARGUMENTS = {"simulate": {}, "record": {"output_folder": FOLDER.name}}
 
 
 @pytest.mark.launch_test
 def generate_test_description():
-    return launched(ARGUMENTS)
+    return launched(ARGUMENTS, {"simulator": {"rate": 100.0}})
 
 
 class TestRecord(LaunchClient):

@@ -39,7 +39,7 @@ SAG = 0.05
 
 @pytest.mark.launch_test
 def generate_test_description():
-    return launched({"simulate": {"controllers": "ros2_control", "namespace": "left"}})
+    return launched({"simulate": {"controller": "ros2_control", "namespace": "left"}})
 
 
 class TestRealControllers(LaunchClient):

@@ -160,7 +160,7 @@ class GravityIdentification:
                 raise
             raise IdentificationError(
                 f"{str(error).rstrip('.')}. But it moves slowly, below {self.rules.slow_velocity:g} per s, in "
-                f"{stretches} stretches; to identify from these: --samples slow (node: samples:=slow)"
+                f"{stretches} stretches; to identify from these: --samples slow (node: samples: slow)"
             ) from error
 
     def extract(self, *recordings: Recording) -> Samples:

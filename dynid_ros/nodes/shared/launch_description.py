@@ -1,13 +1,21 @@
-"""Launch descriptions of nodes: each parameter in a node's table is a launch argument with its description."""
+"""Launch descriptions of nodes: the arguments that matter, as other packages name them; all else in a params file.
+
+Nodes are processes of their own: rclpy components would share one interpreter, and a control loop must not wait for a
+search. None is started again by itself (`respawn`): what it knew is gone, a design or a torque that was enabled, and an
+arm that moves anew unasked is worse than one that stands. That one died is said where the launch is looked at; the
+launch goes on, as the driver may be a part of it.
+"""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import yaml
 from launch import LaunchContext, LaunchDescription
-from launch.actions import DeclareLaunchArgument, OpaqueFunction
+from launch.actions import DeclareLaunchArgument, LogInfo, OpaqueFunction
+from launch.events.process import ProcessExited
 from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 
@@ -16,13 +24,51 @@ from dynid_ros.files.share import share_path
 from dynid_ros.nodes import module_of
 from dynid_ros.nodes.shared.parameters import NodeParameter, coerced
 
+ARGUMENTS = (
+    "robot_description",
+    "tip_link",
+    "effort_convention",
+    "motor_gains",
+    "motion",
+    "acceleration_limits",
+    "model_file",
+    "scale",
+)
+"""Parameters of nodes that are arguments of launch files too."""
+
+COMMON = (
+    DeclareLaunchArgument(
+        "namespace",
+        default_value="",
+        description="of the nodes, which holds all that is of one arm; empty: that of the including file",
+    ),
+    DeclareLaunchArgument(
+        "use_sim_time",
+        default_value="false",
+        choices=["true", "false", "True", "False"],
+        description="whether time is that of /clock: of a simulator, or of `ros2 bag play --clock`",
+    ),
+    DeclareLaunchArgument(
+        "log_level",
+        default_value="info",
+        choices=["debug", "info", "warn", "error", "fatal"],
+        description="of the nodes",
+    ),
+    DeclareLaunchArgument(
+        "params_file",
+        default_value="",
+        description="ROS parameter file, on top of config/<node>.yaml of this package; arguments here come first",
+    ),
+)
+
 
 @dataclass(frozen=True)
 class Option:
-    """A node that may be started, and values that arguments have with it where they are not given."""
+    """A node that may be started, what parameters are by default then, and what they are whatever a file says."""
 
     node: str
     defaults: Mapping[str, str] = field(default_factory=dict)
+    fixed: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -34,23 +80,18 @@ class Choice:
     options: Mapping[str, Option]
 
 
-def describe_nodes(*names: str, choice: Choice | None = None, **defaults: str) -> LaunchDescription:
+def describe_nodes(
+    *names: str, choice: Choice | None = None, also: Iterable[str] = (), **defaults: str
+) -> LaunchDescription:
     """Start nodes with their parameter files; an argument that is given or has a default replaces a value of the file.
 
-    An argument goes to every node that is started and has a parameter of its name.
+    An argument goes to every node that is started and has a parameter of its name: those of `ARGUMENTS`, `also` and
+    `defaults`.
     """
     options = choice.options if choice else {}
     tables = {name: _table(name) for name in (*names, *(option.node for option in options.values()))}
-    arguments = [
-        DeclareLaunchArgument(
-            "params_file",
-            default_value="",
-            description="ROS parameter file; empty: config/<node>.yaml of this package. The arguments below come first",
-        ),
-        DeclareLaunchArgument(
-            "namespace", default_value="", description="of the nodes, which holds all that is of one arm; empty: none"
-        ),
-    ]
+    offered = {*ARGUMENTS, *also, *defaults}
+    arguments = [*COMMON]
     if choice:
         arguments.append(
             DeclareLaunchArgument(
@@ -63,31 +104,52 @@ def describe_nodes(*names: str, choice: Choice | None = None, **defaults: str) -
     arguments += [
         DeclareLaunchArgument(name, default_value=defaults.get(name, ""), description=description)
         for name, description in _descriptions(tables.values()).items()
+        if name in offered
     ]
 
     def start(context: LaunchContext) -> list[Node]:
         given = context.launch_configurations
         chosen = [options[given[choice.argument]]] if choice else []
         filled = {name: value for option in chosen for name, value in option.defaults.items()}
+        fixed = {name: value for option in chosen for name, value in option.fixed.items()}
+        fixed |= {name: given[name] for name in offered & {*given} if given[name]}
+        params_file = _file(given["params_file"])
+        common = {"use_sim_time": given["use_sim_time"].lower() == "true"}
         return [
             Node(
                 package="dynid_ros",
                 executable=name,
                 namespace=given["namespace"] or None,
                 output="screen",
+                ros_arguments=["--log-level", given["log_level"]],
                 parameters=[
-                    given["params_file"] or str(share_path(f"config/{name}.yaml")),
-                    *(
-                        _argument(parameter, given[parameter.name] or filled[parameter.name])
-                        for parameter in tables[name]
-                        if given[parameter.name] or parameter.name in filled
-                    ),
+                    str(share_path(f"config/{name}.yaml")),
+                    *(_argument(row, filled[row.name]) for row in tables[name] if row.name in filled),
+                    *params_file,
+                    *(_argument(row, fixed[row.name]) for row in tables[name] if row.name in fixed),
+                    common,
                 ],
+                on_exit=_say_that_it_ended,
             )
             for name in (*names, *(option.node for option in chosen))
         ]
 
     return LaunchDescription([*arguments, OpaqueFunction(function=start)])
+
+
+def _say_that_it_ended(event: ProcessExited, context: LaunchContext) -> LogInfo | None:
+    if event.returncode == 0 or context.is_shutdown:
+        return None
+    return LogInfo(
+        msg=f"{event.process_name} DIED (exit code {event.returncode}) and is not started again: what it did for the "
+        "arm is done no more. Its last lines above say why; then start this launch file anew"
+    )
+
+
+def _file(name: str) -> list[str]:
+    if name and not Path(name).is_file():
+        raise DynidError(f"launch argument params_file:={name}: there is no such file")
+    return [name] if name else []
 
 
 def _table(name: str) -> tuple[NodeParameter, ...]:
