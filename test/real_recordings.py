@@ -1,11 +1,14 @@
 """Recordings of real robots, in the folder that DYNID_DATA names; its READMEs tell units and traps."""
 
+import json
 import os
 from pathlib import Path
 
 import numpy as np
+import yaml
 
 from dynid_ros.model import RobotModel
+from dynid_ros.model.inertia import from_center_of_mass
 from dynid_ros.recording import Recording
 from dynid_ros.recording.effort import EffortConvention
 
@@ -18,6 +21,7 @@ URDFS = {
     "franka_panda": ("panda_dh.urdf", None, None),
     "staubli_tx40": ("tx40_mdh_modified.urdf", None, None),
 }
+KR300 = Path(__file__).parents[1] / "benchmarks" / "kuka_kr300.yaml"
 UR10E_GAINS = (11.976, 11.976, 9.839, 10.763, 10.763, 10.763)
 """N m / A; the last one is assumed in the data's README."""
 CONVENTIONS = {"ur10e": EffortConvention("motor_current", UR10E_GAINS)}
@@ -30,6 +34,8 @@ TX40_ZERO = np.array([0.0, -np.pi / 2, np.pi / 2, 0.0, 0.0, 0.0])
 
 def real_robot(name: str) -> RobotModel:
     """Model of the URDF that comes with the recordings."""
+    if name == "kuka_kr300":
+        return _kr300()
     urdf, base, tip = URDFS[name]
     return RobotModel.from_urdf(DATA / name / urdf, tip=tip, base=base)
 
@@ -39,6 +45,8 @@ def real_recording(name: str, file: str) -> Recording:
     robot, path = real_robot(name), DATA / name / "develop" / f"{file}.npz"
     if name == "staubli_tx40":
         return _tx40(robot, path)
+    if name == "kuka_kr300":
+        return _at_the_joints(robot, path)
     return Recording.read(path, joint_names=robot.joint_names, effort_convention=CONVENTIONS.get(name))
 
 
@@ -50,3 +58,21 @@ def _tx40(robot: RobotModel, path: Path) -> Recording:
     return Recording(
         robot.joint_names, data["t"] - data["t"][0], position, np.full_like(position, np.nan), torque, source=path.name
     )
+
+
+def _kr300() -> RobotModel:
+    """The published table; its recordings come without one."""
+    table = yaml.safe_load(KR300.read_text())
+    links = []
+    for link in table["links"]:
+        xx, yy, zz, xy, yz, xz = link["inertia"]
+        inertia = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+        links.append(from_center_of_mass(link["mass"], np.array(link["com"]), inertia))
+    return RobotModel.from_dh(table["joints"], (0.0, 0.0, 9.80665), np.concatenate(links), table["name"])
+
+
+def _at_the_joints(robot: RobotModel, path: Path) -> Recording:
+    """Angles of the motors in degrees at the joints, and torque of the motors, which the gears multiply."""
+    data, ratios = np.load(path), json.loads((path.parents[1] / "published_para.json").read_text())["u"]
+    position, torque = np.radians(data["q_motor_deg"]), data["torque_abs_nm"] * np.array(ratios)
+    return Recording(robot.joint_names, data["t"], position, np.full_like(position, np.nan), torque, source=path.name)
