@@ -39,7 +39,7 @@ def allowed_pairs(path: str | Path, urdf: str) -> Pairs:
     if root.get("name") != robot.get("name"):
         raise CollisionError(
             f"{where}: it is of robot '{root.get('name')}', the URDF of '{robot.get('name')}'; give the SRDF of this "
-            "robot"
+            "robot, or correct the name in it"
         )
     pairs = list(_pairs(root, where))
     unknown = sorted({link for pair in pairs for link in pair} - {link.get("name") for link in robot.findall("link")})

@@ -89,6 +89,8 @@ class Experiment(Protocol):
 
 ACCELERATION_FRACTION = 0.8
 """Part of the limits of acceleration and jerk that a plan uses; the rest is there to stop it."""
+MARGIN, NARROW = 0.05, 0.1
+"""Distance kept from position limits, rad or m, and the largest part of a joint's range that it takes."""
 POSES = 1024
 """Poses looked at (a power of two)."""
 
@@ -100,7 +102,8 @@ class GuardedExperiment:
         robot: the arm.
         limits: what the joints may do; 80 % of acceleration and jerk is used.
         workspace: where the links may be; None: anywhere.
-        position_margin: distance kept from position limits, one value or (n,), rad or m.
+        position_margin: distance kept from position limits, one value or (n,), rad or m; NaN: 0.05, or a tenth of the
+            joint's range where that is less, as of a gripper's fingers.
         speed_fraction: part of the velocity limits used in the motion.
         travel_speed_fraction: part of the velocity limits used on the way from pose to pose.
         torque_fraction: part of the torque limits that the nominal model may use; the rest is left to friction and to
@@ -124,7 +127,7 @@ class GuardedExperiment:
         limits: MotionLimits,
         workspace: Workspace | None = None,
         *,
-        position_margin: ArrayLike = 0.05,
+        position_margin: ArrayLike = np.nan,
         speed_fraction: float = 0.5,
         travel_speed_fraction: float = 0.25,
         torque_fraction: float = 0.8,
@@ -132,7 +135,9 @@ class GuardedExperiment:
         self.robot = robot
         self.limits = limits
         self.workspace = workspace or Workspace(robot)
-        margin = self.margin = per_joint(position_margin, robot.joint_names, "position_margin")
+        margin = per_joint(position_margin, robot.joint_names, "position_margin")
+        usual = np.minimum(MARGIN, NARROW * (limits.upper - limits.lower))
+        margin = self.margin = np.where(np.isnan(margin), usual, margin)
         require(
             ("position_margin", position_margin, np.all(margin >= 0), "zero or more"),
             ("speed_fraction", speed_fraction, 0 < speed_fraction <= 1, "above 0 and at most 1"),

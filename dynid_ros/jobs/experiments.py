@@ -242,7 +242,9 @@ class MotionSettings:
     repeats: int = setting(2, "how often the tool turns about each of its axes")
     count: int = setting(15, "how many poses are visited")
     offsets: bool = setting(True, "whether torque offsets must be distinguished from gravity")
-    position_margin: Sequence[float] = setting((0.05,), "distance kept from position limits, rad (m)")
+    position_margin: Sequence[float] = setting(
+        (nan,), "distance kept from position limits, rad (m); nan: 0.05, or a tenth of the range where that is less"
+    )
     speed_fraction: float = setting(0.5, "part of the velocity limits used in the motion")
     travel_speed_fraction: float = setting(
         0.25, "part of the velocity limits used on the way to it and between its parts"

@@ -1,6 +1,7 @@
 """Links and joints of a URDF: what a model needs of its text, and the numbers of each element."""
 
 import math
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -239,7 +240,7 @@ def urdf_text(path_or_xml: str | Path) -> tuple[str, str]:
         ModelError: the file cannot be read, or not be expanded where its name ends in `.xacro`.
     """
     if isinstance(path_or_xml, str) and is_urdf_text(path_or_xml):
-        return path_or_xml.lstrip(BEFORE_TEXT), "URDF text"
+        return _with_namespaces(path_or_xml.lstrip(BEFORE_TEXT)), "URDF text"
     if not str(path_or_xml).strip():
         raise ModelError("URDF: got an empty string; give the path of a URDF file or its text")
     path = Path(path_or_xml)
@@ -247,13 +248,31 @@ def urdf_text(path_or_xml: str | Path) -> tuple[str, str]:
         return _expanded(path), f"URDF '{path}'"
     try:
         # Not read_text, which would change the ends of lines: an export keeps every byte that it need not change.
-        return read_bytes(path, LARGEST_FILE, pipes=True).decode("utf-8-sig"), f"URDF '{path}'"
+        text = read_bytes(path, LARGEST_FILE, pipes=True).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise ModelError(f"URDF '{path}': not UTF-8 (byte {error.start}); save it as UTF-8") from error
     except OSError as error:
         raise ModelError(
             f"URDF '{path}': cannot be read ({error.strerror}); give a path or the text of a URDF"
         ) from error
+    # Some packages give files of macros the name of what becomes of them.
+    return _expanded(path) if "<xacro:" in text else _with_namespaces(text), f"URDF '{path}'"
+
+
+_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+_TAG = re.compile(r"""<[A-Za-z_](?:[^<>"']|"[^"]*"|'[^']*')*>""")
+_QUOTED = re.compile(r""""[^"]*"|'[^']*'""")
+_PREFIX = re.compile(r"[<\s]([A-Za-z_][\w.-]*):")
+_ROBOT = re.compile(r"<robot(?=[\s>])")
+
+
+def _with_namespaces(text: str) -> str:
+    """Declare the prefixes that lack a declaration, such as drake's, which ROS and others read without."""
+    names = {name for tag in _TAG.findall(_COMMENT.sub("", text)) for name in _PREFIX.findall(_QUOTED.sub("", tag))}
+    missing = sorted(name for name in names - {"xml", "xmlns"} if f"xmlns:{name}" not in text)
+    if not missing:
+        return text
+    return _ROBOT.sub("<robot" + "".join(f' xmlns:{name}="urn:{name}"' for name in missing), text, count=1)
 
 
 def _expanded(path: Path) -> str:

@@ -457,6 +457,14 @@ def test_what_is_in_the_way_is_named():
         FourierExcitation(robot, limits, position_margin=2.5)
 
 
+def test_a_finger_keeps_a_tenth_of_its_range_from_its_limits():
+    robot = RobotModel.from_urdf(planar_arm.urdf())
+    limits = replace(MotionLimits.of(robot, 10.0), lower=np.array([-1.0, -1.0, 0.0]), upper=np.array([1.0, 1.0, 0.04]))
+    np.testing.assert_allclose(FourierExcitation(robot, limits).margin, [0.05, 0.05, 0.004])
+    given = FourierExcitation(robot, limits, position_margin=[0.0, np.nan, 0.01])
+    np.testing.assert_allclose(given.margin, [0.0, 0.05, 0.01])
+
+
 @pytest.mark.parametrize(
     ("setting", "message"),
     [

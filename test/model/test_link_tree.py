@@ -12,6 +12,7 @@ from urdf_parts import joint, link, robot
 
 from dynid_ros.errors import ModelError
 from dynid_ros.model import RobotModel
+from dynid_ros.model.urdf_export import urdf_with_inertias
 
 TWO_JOINTS = robot(
     link("base"), link("a"), link("b"), joint("joint_1", "base", "a"), joint("joint_2", "a", "b", axis="0 1 0")
@@ -57,6 +58,23 @@ def test_foreign_elements_are_quiet(capfd):
     text = robot(foreign, link("base", visual), link("a", visual), joint("joint_1", "base", "a", content=limit))
     assert RobotModel.from_urdf(text.replace("<robot", '<robot version="1.0" xmlns:xacro="x"')).parameters[0] == 1.0
     assert capfd.readouterr() == ("", "")
+
+
+def test_prefixes_that_nobody_declared(tmp_path):
+    """As drake's in URDFs that ROS reads without."""
+    text = robot(
+        "<!-- <a:b> --><drake:x/>",
+        link("base"),
+        link("a"),
+        joint("joint_1", "base", "a", content='<limit drake:y="1" lower="-1" upper="1" velocity="1" effort="1"/>'),
+    )
+    (tmp_path / "arm.urdf").write_text(text)
+    model = RobotModel.from_urdf(tmp_path / "arm.urdf")
+    assert model.n_joints == RobotModel.from_urdf(text).n_joints == 1
+    read = RobotModel.from_urdf(urdf_with_inertias(model, 2 * model.parameters))
+    np.testing.assert_allclose(read.parameters, 2 * model.parameters)
+    declared = text.replace("<robot", '<robot xmlns:drake="http://drake.mit.edu"', 1)
+    assert RobotModel.from_urdf(declared).urdf == declared
 
 
 def test_real_urdfs_are_quiet(capfd):
@@ -248,6 +266,9 @@ def test_macros_are_expanded_where_xacro_is_installed(tmp_path):
     path = tmp_path / "arm.xacro"
     path.write_text(MACROS)
     assert RobotModel.from_urdf(path).parameters[0] == 1.0
+    named_as_a_urdf = tmp_path / "arm.urdf"  # as some packages ship it
+    named_as_a_urdf.write_text(MACROS)
+    assert RobotModel.from_urdf(named_as_a_urdf).parameters[0] == 1.0
     path.write_text(MACROS.replace("half}", "whole}"))
     with pytest.raises(ModelError, match=r"xacro cannot expand it .*whole.*; expand it yourself"):
         RobotModel.from_urdf(path)
