@@ -47,9 +47,11 @@ setup(
     ],
     extras_require={
         "sim": ["mujoco"],
+        "cluster": ["distributed>=2023.5"],
         "collada": ["pycollada"],  # for meshes in .dae files
         "test": [
             "catkin_pkg",
+            "distributed>=2023.5",
             "hypothesis",
             "import-linter",
             "mypy",

@@ -53,3 +53,7 @@ class IdentifiedFileError(DynidError):
 
 class ControlError(DynidError):
     """A state of the robot in which no torque may be commanded."""
+
+
+class WorkerError(DynidError):
+    """Processes or a cluster that cannot be had, that do not fit this package, or that are lost with their work."""

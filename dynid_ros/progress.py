@@ -10,9 +10,12 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from dynid_ros.errors import DynidError
+
+if TYPE_CHECKING:
+    from multiprocessing.synchronize import Event
 
 T = TypeVar("T")
 LEAST_PART = 0.02
@@ -31,13 +34,16 @@ class Watch:
         number, count: of this step, and of all steps.
         part: of this step that is done, 0 to 1; 0 also for a step that does not say.
         seconds: s for which this step has been running.
+
+    Args:
+        cancelled: set when the computation is to end; None: by `cancel` alone.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, cancelled: threading.Event | Event | None = None) -> None:
         self.what, self.number, self.count, self.part = "", 0, 0, 0.0
         self._begun = time.monotonic()
         self._range = (0.0, 1.0)
-        self._cancelled = threading.Event()
+        self._cancelled = cancelled or threading.Event()
 
     @property
     def seconds(self) -> float:

@@ -36,7 +36,7 @@ LIBRARIES = {
 }
 
 WITHOUT_IMPORT = {"ros2launch"}  # a command
-OPTIONAL = {"xacro"}
+OPTIONAL = {"distributed", "xacro"}
 """Of ROS, and on PyPI: who has files of macros installs it."""
 
 

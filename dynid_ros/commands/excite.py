@@ -10,10 +10,12 @@ from numpy.typing import NDArray
 from dynid_ros.commands.answers import Answer
 from dynid_ros.commands.options import add_json, add_reading, add_robot, joint_values
 from dynid_ros.errors import TrajectoryError
+from dynid_ros.executors import cluster
 from dynid_ros.information.steady_state import FlexibleJoints
 from dynid_ros.jobs.excitation import excite
 from dynid_ros.jobs.experiments import (
     CLEARANCE,
+    COUNTS,
     FLEXIBLE,
     FLOOR_HEIGHT,
     KINDS,
@@ -42,6 +44,7 @@ LIMITS = {
 }
 WRITTEN = ("trajectory", "trajectory_csv", "plan", "report")
 SETTINGS = {each.name: each for each in settings_of(MotionSettings) if each.name not in (*PRIOR, "offsets")}
+SEARCHED = ("fourier", FLEXIBLE)
 PER_JOINT = tuple(name for name, each in SETTINGS.items() if each.is_numbers and name != "frequencies")
 
 
@@ -65,6 +68,11 @@ def add(parser: argparse.ArgumentParser) -> None:
     settings = parser.add_argument_group("settings of the motion", "by default those of its kind")
     for each in SETTINGS.values():
         _add_setting(settings, each)
+    settings.add_argument(
+        "--scheduler",
+        metavar="ADDRESS",
+        help="of dask.distributed, whose workers search; --workers: how many of them (fourier, flexible)",
+    )
     settings.add_argument(
         "--friction",
         metavar="TERMS",
@@ -135,6 +143,16 @@ def _excite(options: argparse.Namespace) -> Answer:
     for name in ("output", "acceleration_limits"):
         if getattr(options, name) is None:
             raise TrajectoryError(f"{_option(name)} is missing; without it no motion can be designed (or give --judge)")
+    if options.scheduler is None:
+        return _design(options, robot)
+    if options.motion not in SEARCHED:
+        raise TrajectoryError(f"--scheduler is for motions that are searched for: {' and '.join(SEARCHED)}")
+    with cluster(options.scheduler) as workers:
+        options.workers = options.workers or min(workers.workers, COUNTS["workers"])
+        return _design(options, robot, executor=workers.executor)
+
+
+def _design(options: argparse.Namespace, robot: RobotModel, **settings: Any) -> Answer:
     recordings = read_recordings(options, robot, options.recorded)
     job = excite(
         options.motion,
@@ -160,6 +178,7 @@ def _excite(options: argparse.Namespace) -> Answer:
         frequencies=None if options.frequencies is None else joint_values(options.frequencies, (), "frequencies"),
         **_per_joint(options, robot, PER_JOINT),
         **{name: getattr(options, name) for name, each in SETTINGS.items() if not each.is_numbers},
+        **settings,
     )
     return Answer(job.summary(), job.document(), dict(zip(WRITTEN, job.files, strict=True)))
 

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Mapping
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -127,8 +128,7 @@ class FourierExcitation(GuardedExperiment):
 
     Random motions are improved one after the other, until time is up: each is made as informative as its limits allow.
     The nominal model serves for torques and, with what it weighs, for nothing else: which motion excites most depends
-        on
-    lengths and axes alone.
+    on lengths and axes alone.
 
     Args:
         robot: the arm.
@@ -150,7 +150,8 @@ class FourierExcitation(GuardedExperiment):
         design_time: s, for the search; 0: the best of the random motions.
         candidates: random motions drawn to start with.
         starts: most searches; None: as many as there is time for. With it the motion is the same again.
-        workers: processes that search; 0: one per core, up to 4.
+        workers: processes that search, or searches side by side in `executor`; 0: one per core, up to 4.
+        executor: makes the slices of the search; None: processes of this machine.
         seed: of the random motions.
         guards: `position_margin`, `speed_fraction`, `travel_speed_fraction`, `torque_fraction` of `GuardedExperiment`.
 
@@ -179,13 +180,14 @@ class FourierExcitation(GuardedExperiment):
         candidates: int = 10,
         starts: int | None = None,
         workers: int = 0,
+        executor: Executor | None = None,
         seed: int = 0,
         **guards: Any,
     ) -> None:
         super().__init__(robot, limits, workspace, **guards)
         self.periods, self.design_time, self.candidates, self.starts = periods, design_time, candidates, starts
         self.fastest = harmonics * base_frequency
-        self.workers = workers or min(len(os.sched_getaffinity(0)), MOST_WORKERS)
+        self.executor, self.workers = executor, workers or min(len(os.sched_getaffinity(0)), MOST_WORKERS)
         require(
             (
                 "base_frequency",
@@ -228,6 +230,7 @@ class FourierExcitation(GuardedExperiment):
 
         Raises:
             TrajectoryError: no pose, or none of the motions, keeps to limits and workspace; says what is in the way.
+            WorkerError: workers are lost, again and again.
         """
         search = self._search
         outcome = best_motion(
@@ -236,6 +239,7 @@ class FourierExcitation(GuardedExperiment):
             candidates=self.candidates,
             starts=self.starts,
             workers=self.workers,
+            executor=self.executor,
             progress=progress,
         )
         best = outcome.best

@@ -1,8 +1,6 @@
 """One search for the best Fourier motion, from one random start."""
 
-import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Protocol
 
@@ -15,6 +13,7 @@ from dynid_ros.excitation.fourier_problem import DesignProblem, FourierBasis, Mo
 from dynid_ros.information.criteria import Criterion
 from dynid_ros.information.torque_information import InformationSource, MotionWithJerk
 from dynid_ros.model import RobotModel
+from dynid_ros.progress import advance
 from dynid_ros.trajectories.fourier import FourierSeries
 from dynid_ros.trajectories.limits import MotionLimits
 from dynid_ros.trajectories.workspace import Workspace
@@ -41,70 +40,58 @@ class Problem(Protocol):
         """Gradient of the last objective plus sum(by_excess * excess)."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Iterate:
-    """Where the search is after a round.
+    """Where the minimisation is after a round.
 
     Attributes:
         vector: the variables.
         excess: largest.
+        penalty: of the next round.
+        multipliers: of the next round, of the shape of the excess.
     """
 
     vector: NDArray
-    excess: float
+    excess: float = np.inf
+    penalty: float = FIRST_PENALTY
+    multipliers: NDArray | float = 0.0
 
 
-class OverError(Exception):
-    """The search is to end within a round."""
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Lagrangian:
     """Value and gradient of the augmented Lagrangian."""
 
     problem: Problem
     sharpness: float
-    penalty: float
-    multipliers: NDArray | float
-    over: Callable[[], bool]
+    begun: Iterate
 
     def __call__(self, vector: NDArray) -> tuple[float, NDArray]:
-        if self.over():
-            raise OverError
+        advance(0.0)
+        penalty = self.begun.penalty
         objective, excess = self.problem.evaluate(vector, self.sharpness)
-        active = np.maximum(excess + self.multipliers / self.penalty, 0.0)
-        value = objective + 0.5 * self.penalty * float(np.sum(active**2))
-        return value, self.problem.gradient(self.penalty * active)
+        active = np.maximum(excess + self.begun.multipliers / penalty, 0.0)
+        value = objective + 0.5 * penalty * float(np.sum(active**2))
+        return value, self.problem.gradient(penalty * active)
 
 
-def rounds(
-    problem: Problem, start: NDArray, sharpness: tuple[float, ...], over: Callable[[], bool] = lambda: False
-) -> Iterator[Iterate]:
-    """Search by augmented Lagrangian (Nocedal and Wright 2006, section 17.4) and L-BFGS.
+def next_round(problem: Problem, begun: Iterate, sharpness: float) -> Iterate:
+    """One round by augmented Lagrangian (Nocedal and Wright 2006, section 17.4) and L-BFGS.
 
     Args:
         problem: what to minimise.
-        start: (d,) first vector; it need not be feasible.
-        sharpness: of the objective, one for each round.
-        over: asked before each evaluation whether to end the search.
+        begun: end of the round before; of the first one the vector to start from, which need not be feasible.
+        sharpness: of the objective.
 
-    Yields:
-        The iterate at the end of each round that was finished.
+    Raises:
+        Cancelled: whoever watches the computation wants it to end.
     """
-    vector, penalty = start, FIRST_PENALTY
-    multipliers: NDArray | float = 0.0
     options = {"maxiter": ITERATIONS, "maxcor": MEMORY}
-    for sharp in sharpness:
-        lagrangian = _Lagrangian(problem, sharp, penalty, multipliers, over)
-        try:
-            vector = minimize(lagrangian, vector, jac=True, method="L-BFGS-B", options=options).x
-        except OverError:
-            return
-        _, excess = problem.evaluate(vector, sharp)
-        yield Iterate(vector, float(excess.max()))
-        multipliers = np.maximum(multipliers + penalty * excess, 0.0)
-        if excess.max() > ENOUGH:
-            penalty *= PENALTY_GROWTH
+    lagrangian = _Lagrangian(problem, sharpness, begun)
+    vector = minimize(lagrangian, begun.vector, jac=True, method="L-BFGS-B", options=options).x
+    _, excess = problem.evaluate(vector, sharpness)
+    multipliers = np.maximum(begun.multipliers + begun.penalty * excess, 0.0)
+    growth = PENALTY_GROWTH if excess.max() > ENOUGH else 1.0
+    return Iterate(vector, float(excess.max()), growth * begun.penalty, multipliers)
 
 
 # Random Fourier motions that keep to all limits.
@@ -279,31 +266,36 @@ class MotionSearch:
                 break
         return best  # type: ignore[return-value]
 
-    def improved(
-        self, start: "Candidate", deadline: float = np.inf, stopped: Callable[[], bool] = lambda: False
-    ) -> "Candidate":
-        """The best motion that a search from `start` finds until the deadline (time.monotonic, s), or until stopped."""
+    def advanced(self, state: "SearchState | Candidate | int") -> "SearchState":
+        """One slice of a search: its start, or a round of at most `ITERATIONS` iterations.
 
-        def over() -> bool:
-            return time.monotonic() > deadline or stopped()
+        It depends on what it is given alone: made again, anywhere, it is the same again.
 
-        best = found = start
-        margin, clearance = MARGIN, CLEARANCE
-        vector = self._basis.vector(start.series)
-        for sharpness in (SHARPNESS, *[SHARPNESS[-1:]] * MENDING):
-            kept = np.minimum(clearance, PART_OF_ROOM * self._usual_room)
-            room = MotionRoom(self.limits, self.workspace, margin=margin, clearance=kept)
-            problem = DesignProblem(self._basis, self.source, self.criterion, room, self.known)
-            for round_number, iterate in enumerate(rounds(problem, vector, sharpness, over)):
-                found = self.checked(self._basis.series(iterate.vector), start.number)
-                best = min(best, found if found.feasible else self._on_the_way(best, found), key=Candidate.rank)
-                vector = iterate.vector
-                if round_number >= PATIENCE and iterate.excess > STUCK:
-                    return best
-            if (found.feasible and found is not start) or over():
-                break
-            margin, clearance = 1.5 * margin, 2.0 * clearance
-        return best
+        Args:
+            state: after the slice before; or a motion to start from, or the number of one that is still to be drawn.
+
+        Raises:
+            Cancelled: whoever watches the computation wants it to end.
+            TrajectoryError: as `candidate`.
+        """
+        if not isinstance(state, SearchState):
+            start = state if isinstance(state, Candidate) else self.candidate(state)
+            return SearchState(start, Iterate(self._basis.vector(start.series)))
+        kept = np.minimum(2.0**state.mending * CLEARANCE, PART_OF_ROOM * self._usual_room)
+        room = MotionRoom(self.limits, self.workspace, margin=1.5**state.mending * MARGIN, clearance=kept)
+        problem = DesignProblem(self._basis, self.source, self.criterion, room, self.known)
+        schedule = SHARPNESS[-1:] if state.mending else SHARPNESS
+        assert state.iterate is not None
+        iterate = next_round(problem, state.iterate, schedule[state.round_number])
+        found = self.checked(self._basis.series(iterate.vector), state.best.number)
+        best = min(state.best, found if found.feasible else self._on_the_way(state.best, found), key=Candidate.rank)
+        if state.round_number >= PATIENCE and iterate.excess > STUCK:
+            return SearchState(best)
+        if state.round_number + 1 < len(schedule):
+            return SearchState(best, iterate, state.round_number + 1, state.mending)
+        if found.feasible or state.mending == MENDING:
+            return SearchState(best)
+        return SearchState(best, Iterate(iterate.vector), mending=state.mending + 1)
 
     def _on_the_way(self, best: "Candidate", found: "Candidate") -> "Candidate":
         """The motion nearest to `found`, which exceeds something, on the straight way from `best` that does not."""
@@ -328,6 +320,10 @@ class MotionSearch:
     def information(self, series: FourierSeries) -> NDArray:
         """Information (p, p) of a motion and of what was known, as a mean over its samples."""
         return self._problem.information(self._basis.vector(series))
+
+    def __getstate__(self) -> dict[str, object]:
+        """Without what is computed of them when it is first needed: small enough to be sent about."""
+        return {each.name: getattr(self, each.name) for each in fields(self)}
 
     @cached_property
     def _samples(self) -> int:
@@ -390,3 +386,25 @@ class Candidate:
     def rank(self) -> tuple[float, float]:
         """Smaller is better: what is feasible first, then what is rated best, or exceeds least."""
         return (0.0, self.value) if self.feasible else (1.0, self.excess)
+
+
+@dataclass(frozen=True, eq=False)
+class SearchState:
+    """Where the search from one start is between two slices.
+
+    Attributes:
+        best: motion so far.
+        iterate: where the minimisation is; None: it is over.
+        round_number: of the next round, from 0.
+        mending: how often it began anew with more kept free.
+    """
+
+    best: Candidate
+    iterate: Iterate | None = None
+    round_number: int = 0
+    mending: int = 0
+
+    @property
+    def over(self) -> bool:
+        """Whether there is no further slice."""
+        return self.iterate is None

@@ -1,26 +1,23 @@
 """Searches from many starts side by side, for as long as there is time."""
 
-import multiprocessing
-import os
-import signal
-import sys
+import pickle
+import threading
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from collections import deque
+from collections.abc import Callable, Generator, Iterator
+from concurrent.futures import Executor
+from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import chain, count, islice
-from multiprocessing.synchronize import Event
-from types import ModuleType
 
-from dynid_ros.errors import TrajectoryError
-from dynid_ros.excitation.fourier_search import Candidate, MotionSearch
+from dynid_ros.excitation.fourier_search import Candidate, MotionSearch, SearchState
+from dynid_ros.executors import Calls, Processes
+from dynid_ros.progress import Cancelled, Watch, watching
 
 TICK = 0.2
 """Time between two reports of progress, s."""
-SILENCE = "ignore:resource_tracker:UserWarning"
-"""For the process of multiprocessing that cleans up: of what two Ctrl-C end at once it would say that it was leaked."""
+GRACE = 5.0
+"""Time for which, or three times that of the longest slice, the last slices are waited for when time is up, s."""
 
 Progress = Callable[[float, Candidate], None]
 """Gets the part of the time that is past, and the best motion so far; what it raises ends the search."""
@@ -59,23 +56,27 @@ def best_motion(
     candidates: int = 1,
     starts: int | None = None,
     workers: int = 1,
+    executor: Executor | None = None,
     progress: Progress | None = None,
 ) -> Outcome:
     """The best of `candidates` random motions, improved from one start after the other.
 
-    What comes of each start depends on the seed and the number of the start alone, unless time ends it. So with
-    `starts` and time enough the motion is the same again, however many workers there are.
+    Each search is made in slices, and time only decides whether another one begins: what comes of each start depends
+    on the seed and the number of the start alone, and on how many slices there was time for. So with `starts` and time
+    enough the motion is the same again, however many workers there are, and wherever.
 
     Args:
         search: what is sought.
         seconds: time for it; 0: the random motions only.
         candidates: random motions drawn first; the best are the first starts.
         starts: most starts; None: as many as there is time for.
-        workers: processes; 1: this one.
+        workers: searches side by side; 1 without an executor: in this process.
+        executor: makes the slices; None: processes of this machine.
         progress: gets now and then.
 
     Raises:
-        TrajectoryError: no pose is allowed at all; or the processes cannot be started.
+        TrajectoryError: no pose is allowed at all.
+        WorkerError: workers are lost, again and again.
     """
     begun = time.monotonic()
     drawn = [search.candidate(number) for number in range(candidates)]
@@ -97,12 +98,22 @@ def best_motion(
                 over = True
         return not over
 
-    run = _here if workers == 1 else _beside
+    ranked: list[Start] = [*sorted(drawn, key=Candidate.rank)]
+    firsts = islice(chain(ranked, count(candidates)), starts)
     deadline = begun + seconds
-    for candidate in run(search, _starts(drawn, starts), deadline, report, workers):
-        outcome.starts += 1
-        outcome.take(candidate, time.monotonic() - begun)
-        report()
+    if executor is not None:
+        states = _beside(search, firsts, deadline, report, workers=workers, executor=executor)
+    elif workers == 1:
+        states = _here(search, firsts, deadline, report)
+    else:
+        states = _in_processes(search, firsts, deadline, report, workers)
+    numbers = set()
+    with closing(states):
+        for state in states:
+            numbers.add(state.best.number)
+            outcome.starts = len(numbers)
+            outcome.take(state.best, time.monotonic() - begun)
+            report()
     return outcome
 
 
@@ -110,116 +121,88 @@ Start = Candidate | int
 """A motion to start from, or the number of one that is still to be drawn."""
 
 
-def _starts(drawn: list[Candidate], most: int | None) -> Iterator[Start]:
-    ranked: list[Start] = [*sorted(drawn, key=Candidate.rank)]
-    return islice(chain(ranked, count(len(drawn))), most)
-
-
-def _improved(search: MotionSearch, start: Start, deadline: float, stopped: Callable[[], bool]) -> Candidate:
-    return search.improved(search.candidate(start) if isinstance(start, int) else start, deadline, stopped)
-
-
 def _here(
-    search: MotionSearch, starts: Iterator[Start], deadline: float, report: Callable[[], bool], workers: int
-) -> Iterator[Candidate]:
-    """One search after the other."""
-    del workers
-    reported, going = time.monotonic(), True
-
-    def stopped() -> bool:
-        nonlocal reported, going
-        if time.monotonic() - reported > TICK:
-            reported = time.monotonic()
-            going = report()
-        return not going
-
+    search: MotionSearch, starts: Iterator[Start], deadline: float, report: Callable[[], bool]
+) -> Generator[SearchState, None, None]:
+    """One slice after the other."""
     for start in starts:
-        if time.monotonic() > deadline or not report():
-            return
-        yield _improved(search, start, deadline, stopped)
+        state: SearchState | Start = start
+        while not (isinstance(state, SearchState) and state.over):
+            if time.monotonic() > deadline or not report():
+                return
+            try:
+                with watching(_Reporting(report)):
+                    state = search.advanced(state)
+            except Cancelled:
+                return
+            yield state
+
+
+class _Reporting(Watch):
+    """Reports now and then, and ends the computation when that says so."""
+
+    def __init__(self, report: Callable[[], bool]) -> None:
+        super().__init__()
+        self._report, self._reported = report, time.monotonic()
+
+    def _check(self) -> None:
+        if time.monotonic() - self._reported > TICK:
+            self._reported = time.monotonic()
+            if not self._report():
+                self.cancel()
+        super()._check()
+
+
+def _in_processes(
+    search: MotionSearch, starts: Iterator[Start], deadline: float, report: Callable[[], bool], workers: int
+) -> Generator[SearchState, None, None]:
+    executor = Processes(workers)
+    try:
+        yield from _beside(search, starts, deadline, report, workers=workers, executor=executor)
+    finally:
+        executor.shutdown(cancel_futures=True)
 
 
 def _beside(
-    search: MotionSearch, starts: Iterator[Start], deadline: float, report: Callable[[], bool], workers: int
-) -> Iterator[Candidate]:
-    """Searches in other processes, as many at a time as there are workers."""
-    if SILENCE not in sys.warnoptions:
-        sys.warnoptions.append(SILENCE)
-    context = multiprocessing.get_context("spawn")
-    stop = context.Event()
-    with _one_thread_each(), ProcessPoolExecutor(workers, context, _prepare, (search, stop)) as pool:
-        try:
-            pending: set[Future[Candidate]] = set()
-            while True:
-                while len(pending) < workers and time.monotonic() < deadline:
-                    start = next(starts, None)
-                    if start is None:
-                        break
-                    with _without_interrupts(), _without_main():
-                        pending.add(pool.submit(_work, start, deadline))
-                if not pending:
-                    return
-                done, pending = wait(pending, TICK, FIRST_COMPLETED)
-                if not report():
-                    stop.set()
-                    starts = iter(())
-                for future in done:
-                    yield future.result()
-        except BrokenProcessPool as error:
-            raise TrajectoryError(
-                "the processes that search for a motion ended; is there memory enough for them? Or set workers to 1"
-            ) from error
-        finally:
-            stop.set()
-
-
-_search: MotionSearch
-_stop: Event
-
-
-def _prepare(search: MotionSearch, stop: Event) -> None:
-    """In each process: what is sought, and when to give up; interrupts are left to the process that asked."""
-    global _search, _stop
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _search, _stop = search, stop
-
-
-def _work(start: Start, deadline: float) -> Candidate:
-    return _improved(_search, start, deadline, _stop.is_set)
-
-
-@contextmanager
-def _without_interrupts() -> Iterator[None]:
-    """Processes started now never hear SIGINT: one that it ends while it starts up would leave the pool waiting."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    search: MotionSearch,
+    starts: Iterator[Start],
+    deadline: float,
+    report: Callable[[], bool],
+    *,
+    workers: int,
+    executor: Executor,
+) -> Generator[SearchState, None, None]:
+    """Slices elsewhere, of as many searches at a time as there are workers."""
+    calls: Calls[float] = Calls(executor)
+    sent, longest = pickle.dumps(search), 0.0
+    begun: deque[SearchState] = deque()
     try:
-        yield
+        while True:
+            while len(calls) < workers and time.monotonic() < deadline:
+                state = begun.popleft() if begun else next(starts, None)
+                if state is None:
+                    break
+                calls.make(time.monotonic(), _slice, sent, state)
+            if not calls:
+                return
+            for since, future in calls.ended(TICK):
+                state = future.result()
+                longest = max(longest, time.monotonic() - since)
+                if not state.over:
+                    begun.append(state)
+                yield state
+            if not report() or time.monotonic() > deadline + max(GRACE, 3 * longest):
+                return
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        calls.cancel()
 
 
-@contextmanager
-def _without_main() -> Iterator[None]:
-    """Processes started now do not import the program: one without a main guard would run anew in each.
-
-    What they need is this package. While such a process ran the program, the one that started it would wait for ever
-    for its memory of the search to be read.
-    """
-    program = sys.modules["__main__"]
-    sys.modules["__main__"] = ModuleType("__main__")
-    try:
-        yield
-    finally:
-        sys.modules["__main__"] = program
+_known = threading.local()
+"""The search that this thread was sent last, and what it was made of: a search may not be shared by threads."""
 
 
-@contextmanager
-def _one_thread_each() -> Iterator[None]:
-    """Processes started now keep BLAS to one thread: with more, the workers would wait for each other."""
-    before = dict(os.environ)
-    os.environ.update(dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1"))
-    try:
-        yield
-    finally:
-        os.environ.clear()
-        os.environ.update(before)
+def _slice(sent: bytes, state: SearchState | Start) -> SearchState:
+    """A slice, by a worker."""
+    if getattr(_known, "sent", None) != sent:
+        _known.sent, _known.search = sent, pickle.loads(sent)
+    return _known.search.advanced(state)

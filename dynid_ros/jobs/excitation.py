@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -213,5 +214,5 @@ def _said(settings: Mapping[str, Any]) -> dict[str, str]:
     return {
         name: ", ".join(f"{entry:g}" for entry in np.ravel(value)) if isinstance(value, np.ndarray) else str(value)
         for name, value in settings.items()
-        if value is not None
+        if value is not None and not isinstance(value, Executor)
     }

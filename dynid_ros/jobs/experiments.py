@@ -179,7 +179,7 @@ class Kind(NamedTuple):
 
 GUARDS = ("position_margin", "speed_fraction", "travel_speed_fraction", "torque_fraction")
 SERIES = ("base_frequency", "harmonics", "periods", "criterion", "noise", "known")
-SEARCH = ("design_time", "workers", "seed", "starts")
+SEARCH = ("design_time", "workers", "executor", "seed", "starts")
 SINGLE = ("motion", "joints", "pose")
 COUNTS = {"workers": 64} | dict.fromkeys(
     ("steps", "poses_per_joint", "cycles", "repeats", "count", "harmonics", "periods"), 1000

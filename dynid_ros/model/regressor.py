@@ -291,6 +291,10 @@ class DifferentiableRegressor:
         self._rows = RegressorRows(chain, gravity, columns)
         self._tape: list[Taped] = []
 
+    def __getstate__(self) -> dict[str, object]:
+        """Without the last motion."""
+        return {"_rows": self._rows}
+
     def matrix(self, q: np.ndarray, qd: np.ndarray, qdd: np.ndarray) -> np.ndarray:
         """Regressor (n, p, N) of a motion of (N, n) each, remembered for `gradient`."""
         n_samples, n = q.shape

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from dynid_ros.excitation.fourier_search import rounds
+from dynid_ros.excitation.fourier_search import Iterate, next_round
+from dynid_ros.progress import Cancelled, Watch, watching
 
 
 class Nearest:
@@ -41,24 +42,42 @@ class Nowhere(Nearest):
         return super().gradient(by_excess) - by_excess[1]
 
 
+def rounds(problem, start, count):
+    iterates = [Iterate(np.array(start, dtype=float))]
+    for _ in range(count):
+        iterates.append(next_round(problem, iterates[-1], 1.0))
+    return iterates
+
+
 @pytest.mark.parametrize(("problem", "expected"), [(Nearest(), [1.0, 0.0]), (Rosenbrock(), [0.78641515, 0.61769831])])
 @pytest.mark.parametrize("start", [[0.0, 0.0], [-2.0, 3.0]])
 def test_known_minimum(problem, expected, start):
-    *_, last = rounds(problem, np.array(start), (1.0,) * 12)
+    last = rounds(problem, start, 12)[-1]
     np.testing.assert_allclose(last.vector, expected, atol=1e-4)
     assert abs(last.excess) < 1e-4
 
 
 def test_what_cannot_be_kept_is_left_exceeded():
-    *_, last = rounds(Nowhere(), np.zeros(2), (1.0,) * 8)
+    last = rounds(Nowhere(), [0.0, 0.0], 8)[-1]
     assert last.excess == pytest.approx(0.5, abs=0.05)
 
 
-def test_search_ends_when_told_to():
-    calls = iter(range(1000))
-    assert list(rounds(Rosenbrock(), np.array([-2.0, 3.0]), (1.0,) * 12, lambda: next(calls) > 5)) == []
-    every = list(rounds(Rosenbrock(), np.array([-2.0, 3.0]), (1.0,) * 12))
-    calls = iter(range(1000))
-    some = list(rounds(Rosenbrock(), np.array([-2.0, 3.0]), (1.0,) * 12, lambda: next(calls) > 50))
-    assert 0 < len(some) < len(every) == 12
-    np.testing.assert_array_equal(some[0].vector, every[0].vector)
+def test_a_round_ends_when_told_to():
+    class After(Watch):
+        def __init__(self, evaluations):
+            super().__init__()
+            self.left = evaluations
+
+        def _check(self):
+            self.left -= 1
+            if self.left < 0:
+                self.cancel()
+            super()._check()
+
+    begun = Iterate(np.array([-2.0, 3.0]))
+    whole = next_round(Rosenbrock(), begun, 1.0)
+    with watching(After(5)), pytest.raises(Cancelled):
+        next_round(Rosenbrock(), begun, 1.0)
+    with watching(After(1000)):
+        again = next_round(Rosenbrock(), begun, 1.0)
+    np.testing.assert_array_equal(again.vector, whole.vector)

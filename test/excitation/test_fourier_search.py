@@ -1,5 +1,7 @@
 """A search goes on as long as a motion that keeps to its limits gets better, and gives up one that is stuck."""
 
+import pickle
+
 import numpy as np
 import planar_arm
 import pytest
@@ -37,19 +39,36 @@ def test_only_a_motion_that_is_stuck_is_given_up(monkeypatch, excess, expected):
     limits = MotionLimits.of(robot, 10.0)
     source = TorqueInformation(robot, limits.velocity, noise=1.0)
     search = MotionSearch(robot, limits, Workspace(robot), source, CRITERIA["determinant"], 0.1, 2)
-    start = search.candidate(0)
-    made = []
+    state = search.advanced(0)
+    start, made = state.best, []
 
-    def larger(problem, vector, sharpness, over):
+    def larger(problem, begun, sharpness):
         """In each round a motion a little larger, and so a little better."""
-        del problem, over
-        for number, _ in enumerate(sharpness, start=1):
-            made.append(search.checked(search._basis.series(vector * (1.0 + 1e-4 * number))))
-            yield Iterate(vector * (1.0 + 1e-4 * number), excess)
+        del problem, sharpness
+        vector = search._basis.vector(start.series) * (1.0 + 1e-4 * (len(made) + 1))
+        made.append(search.checked(search._basis.series(vector)))
+        return Iterate(vector, excess)
 
-    monkeypatch.setattr(motion_search, "rounds", larger)
-    best = search.improved(start)
+    monkeypatch.setattr(motion_search, "next_round", larger)
+    while not state.over:
+        state = search.advanced(state)
     assert len(made) == expected
-    assert best.value == pytest.approx(made[-1].value)
-    assert best.value < start.value
-    assert np.isfinite(best.value)
+    assert state.best.value == pytest.approx(made[-1].value)
+    assert state.best.value < start.value
+    assert np.isfinite(state.best.value)
+
+
+def test_a_slice_made_again_elsewhere_is_the_same_and_little_is_sent_for_it():
+    robot = RobotModel.from_urdf(planar_arm.urdf())
+    limits = MotionLimits.of(robot, 10.0)
+    source = TorqueInformation(robot, limits.velocity, noise=1.0)
+    search = MotionSearch(robot, limits, Workspace(robot), source, CRITERIA["determinant"], 0.1, 2)
+    state = search.advanced(search.advanced(0))
+    sent = pickle.dumps(search)
+    assert len(sent) < 0.5 * len(pickle.dumps(vars(search)))
+    elsewhere, again = pickle.loads(sent), pickle.loads(pickle.dumps(state))
+    for _ in range(3):
+        state, again = search.advanced(state), elsewhere.advanced(again)
+        np.testing.assert_array_equal(state.iterate.vector, again.iterate.vector)
+        np.testing.assert_array_equal(state.iterate.multipliers, again.iterate.multipliers)
+        assert state.best.value == again.best.value

@@ -2,14 +2,19 @@
 
 import subprocess
 import sys
+import time
+from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
+from dynid_ros.errors import WorkerError
 from dynid_ros.excitation import parallel_search
-from dynid_ros.excitation.fourier_search import Candidate
-from dynid_ros.excitation.parallel_search import Enough, best_motion
+from dynid_ros.excitation.fourier_search import Candidate, Iterate, SearchState
+from dynid_ros.excitation.parallel_search import GRACE, Enough, best_motion
+from dynid_ros.progress import advance
 
 # As a notebook or a script of five lines: no `if __name__ == "__main__":`.
 PROGRAM = """
@@ -38,21 +43,26 @@ def test_a_program_without_a_main_guard_gets_its_motion(tmp_path):
 
 
 class Improving:
-    """A search that makes each start better by 5."""
+    """A search that makes each start better by 5, in one slice."""
 
     def candidate(self, number):
         return Candidate(None, 10.0 + number, -1.0, "", number)
 
-    def improved(self, start, deadline, stopped):
-        stopped()
-        return replace(start, value=start.value - 5.0)
+    def advanced(self, state):
+        if not isinstance(state, SearchState):
+            start = state if isinstance(state, Candidate) else self.candidate(state)
+            return SearchState(start, Iterate(None))
+        advance(0.0)
+        return SearchState(replace(state.best, value=state.best.value - 5.0))
 
 
 def test_the_last_that_is_told_is_the_motion_that_is_returned():
     reported = []
     outcome = best_motion(Improving(), seconds=60.0, starts=2, progress=lambda _, best: reported.append(best.value))
-    assert reported == [10.0, 5.0, 5.0, 5.0]
-    assert outcome.best.value == 5.0
+    assert reported[0] == 10.0
+    assert reported[-1] == outcome.best.value == 5.0
+    assert reported == sorted(reported, reverse=True)
+    assert outcome.starts == 2
     assert [value for _, value in outcome.history] == [10.0, 5.0]
 
 
@@ -62,9 +72,72 @@ def test_who_had_enough_is_told_no_more_and_gets_the_best_so_far(monkeypatch):
 
     def progress(part, best):
         reported.append(best.value)
-        if len(reported) == 2:
+        if len(reported) == 3:
             raise Enough
 
     outcome = best_motion(Improving(), seconds=60.0, progress=progress)
-    assert reported == [10.0, 10.0]
-    assert (outcome.starts, outcome.best.value) == (1, 5.0)
+    assert reported == [10.0] * 3
+    assert (outcome.starts, outcome.best.value) == (1, 10.0)
+
+
+class Losing(Executor):
+    """Threads, of whose calls every third is lost with its worker, once or for good."""
+
+    def __init__(self, for_good=False):
+        self.pool, self.made, self.lost, self.for_good = ThreadPoolExecutor(3), 0, set(), for_good
+
+    def submit(self, function, *arguments):
+        self.made += 1
+        state = arguments[1]
+        if self.for_good or (self.made % 3 == 0 and id(state) not in self.lost):
+            self.lost.add(id(state))
+            future = Future()
+            future.set_exception(BrokenExecutor("a worker died"))
+            return future
+        return self.pool.submit(function, *arguments)
+
+
+class Ordered(Improving):
+    """Makes start k better by k in each of five slices."""
+
+    def advanced(self, state):
+        if not isinstance(state, SearchState):
+            return super().advanced(state)
+        best = replace(state.best, value=state.best.value - state.best.number)
+        return SearchState(best, None if state.round_number == 4 else Iterate(None), state.round_number + 1)
+
+
+@pytest.mark.parametrize("workers", [1, 2, 5])
+def test_any_executor_finds_the_same_and_a_lost_slice_is_made_again(workers):
+    losing = Losing()
+    outcome = best_motion(Ordered(), seconds=60.0, candidates=2, starts=5, workers=workers, executor=losing)
+    assert (outcome.best.number, outcome.best.value, outcome.starts) == (4, 14.0 - 5 * 4, 5)
+    assert len(losing.lost) > 0
+    assert losing.made == 5 * 6 + len(losing.lost)
+
+
+def test_what_is_lost_each_time_is_said():
+    with pytest.raises(WorkerError, match="a piece of work was lost 3 times"):
+        best_motion(Ordered(), seconds=60.0, starts=1, workers=2, executor=Losing(for_good=True))
+
+
+class Slow(Ordered):
+    """Takes 0.2 s for a slice; knows when each began."""
+
+    begun: ClassVar = []
+
+    def advanced(self, state):
+        self.begun.append(time.monotonic())
+        time.sleep(0.2)
+        return super().advanced(state)
+
+
+def test_time_decides_whether_a_slice_begins_and_those_that_run_are_waited_for():
+    Slow.begun.clear()
+    begun = time.monotonic()
+    outcome = best_motion(Slow(), seconds=0.5, starts=1, workers=2, executor=ThreadPoolExecutor(2))
+    assert time.monotonic() - begun < 0.5 + GRACE
+    assert max(Slow.begun) < begun + 0.5 + 0.1
+    assert time.monotonic() >= max(Slow.begun) + 0.2
+    assert len(Slow.begun) >= 2
+    assert outcome.starts == 1

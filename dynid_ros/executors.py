@@ -1,0 +1,297 @@
+"""Where long work is done: in processes of this machine or on a dask cluster, as `concurrent.futures.Executor`s.
+
+Work is cut into calls that can be made again: what is lost with its worker is.
+"""
+
+from __future__ import annotations
+
+import logging
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from importlib import import_module
+from multiprocessing.synchronize import Event
+from types import ModuleType
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from dynid_ros.errors import WorkerError, one_line
+from dynid_ros.progress import Watch, watching
+
+# Calls that are made again.
+
+
+TRIES = 3
+"""How often a call is made that is lost each time: one that takes its worker's memory takes that of the next, too."""
+K = TypeVar("K")
+
+
+class _Call(NamedTuple):
+    key: Any
+    tries: int
+    function: Callable[..., Any]
+    arguments: tuple[Any, ...]
+
+
+class Calls(Generic[K]):
+    """Calls under way at an executor; one that is lost with its worker is made again.
+
+    Args:
+        executor: any; functions and arguments must be such that it can send them.
+    """
+
+    def __init__(self, executor: Executor) -> None:
+        self._executor = executor
+        self._under_way: dict[Future[Any], _Call] = {}
+
+    def __len__(self) -> int:
+        return len(self._under_way)
+
+    def make(self, key: K, function: Callable[..., Any], *arguments: Any) -> None:
+        """Make a call, which is named by `key`.
+
+        Raises:
+            WorkerError: the executor takes none any more.
+        """
+        self._submit(_Call(key, 1, function, arguments))
+
+    def ended(self, seconds: float) -> Iterator[tuple[K, Future[Any]]]:
+        """Those that ended, after at most `seconds`; the future has what the call returned or raised.
+
+        Raises:
+            WorkerError: a call was lost `TRIES` times.
+        """
+        done, _ = wait(self._under_way, seconds, FIRST_COMPLETED)
+        for future in done:
+            call = self._under_way.pop(future)
+            reason = _loss(future)
+            if not reason:
+                yield call.key, future
+            elif call.tries < TRIES:
+                self._submit(call._replace(tries=call.tries + 1))
+            else:
+                raise WorkerError(
+                    f"a piece of work was lost {TRIES} times, with each of its workers ({reason}); have they memory "
+                    "enough? Fewer at a time (workers) need less"
+                )
+
+    def cancel(self) -> None:
+        """Give all up; those that run are not waited for."""
+        for future in self._under_way:
+            future.cancel()
+        self._under_way.clear()
+
+    def _submit(self, call: _Call) -> None:
+        try:
+            self._under_way[self._executor.submit(call.function, *call.arguments)] = call
+        except (BrokenExecutor, RuntimeError) as error:  # RuntimeError: it is shut down
+            raise WorkerError(f"the workers are gone ({error}); start them again") from error
+
+
+def _loss(future: Future[Any]) -> str:
+    """How a call was lost with its worker; empty: it was not."""
+    if future.cancelled():
+        return "cancelled"
+    error = future.exception()
+    if isinstance(error, (BrokenExecutor, OSError)) or type(error).__module__.startswith("distributed"):
+        return f"{type(error).__name__}: {error}"
+    return ""
+
+
+# Processes of this machine.
+
+
+SILENCE = "ignore:resource_tracker:UserWarning"
+"""For the process of multiprocessing that cleans up: of what two Ctrl-C end at once it would say that it was leaked."""
+
+THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
+
+
+class Processes(Executor):
+    """Processes that load this package alone, keep BLAS to one thread and leave Ctrl-C to the process that asked.
+
+    One that dies takes with it what all of them do; the next call starts others.
+
+    Args:
+        workers: how many.
+    """
+
+    def __init__(self, workers: int) -> None:
+        if SILENCE not in sys.warnoptions:
+            sys.warnoptions.append(SILENCE)
+        self._workers = workers
+        self._context = multiprocessing.get_context("spawn")
+        self._stop = self._context.Event()
+        self._pool = self._made()
+
+    def submit(self, function: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future[Any]:
+        """Make a call, which `shutdown` can end where it says `progress.advance`."""
+        with _without_interrupts(), _without_main(), _one_thread_each():
+            try:
+                return self._pool.submit(_watched, function, *arguments, **named)
+            except BrokenProcessPool:
+                self._pool.shutdown()
+                self._pool = self._made()
+                return self._pool.submit(_watched, function, *arguments, **named)
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """End; with `cancel_futures` without what waits, and what is under way at its next `progress.advance`."""
+        if cancel_futures:
+            self._stop.set()
+        self._pool.shutdown(wait, cancel_futures=cancel_futures)
+
+    def _made(self) -> ProcessPoolExecutor:
+        return ProcessPoolExecutor(self._workers, self._context, _prepare, (self._stop,))
+
+
+_stop: list[Event] = []
+"""In each process: set when its work is to end."""
+
+
+def _prepare(stop: Event) -> None:
+    """In each process: interrupts are left to the process that asked; when that ends, this one does."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _stop.append(stop)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)
+
+
+def _watched(function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+    with watching(Watch(*_stop)):
+        return function(*arguments, **named)
+
+
+@contextmanager
+def _without_interrupts() -> Iterator[None]:
+    """Processes started now never hear SIGINT: one that it ends while it starts up would leave the pool waiting."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def _without_main() -> Iterator[None]:
+    """Processes started now do not import the program: one without a main guard would run anew in each.
+
+    What they need is this package. While such a process ran the program, the one that started it would wait for ever
+    for its memory of the work to be read.
+    """
+    program = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = program
+
+
+@contextmanager
+def _one_thread_each() -> Iterator[None]:
+    """Processes started now keep BLAS to one thread: with more, the workers would wait for each other."""
+    before = {name: os.environ.get(name) for name in THREADS}
+    os.environ.update(dict.fromkeys(THREADS, "1"))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name)
+            os.environ.update({} if value is None else {name: value})
+
+
+# Workers of a dask cluster.
+
+
+CONNECT = 10.0
+"""How long a scheduler may take to answer, s."""
+SAME = ("dask", "distributed", "dynid_ros", "numpy", "scipy")
+"""Packages whose versions must be those of this process, on workers; results would differ, or not be understood."""
+
+
+class Cluster(NamedTuple):
+    """A dask cluster.
+
+    Attributes:
+        executor: makes calls on it.
+        workers: threads of its workers.
+    """
+
+    executor: Executor
+    workers: int
+
+
+@contextmanager
+def cluster(address: str) -> Iterator[Cluster]:
+    """The workers of a scheduler of dask.distributed, as long as the block lasts; what is under way then is given up.
+
+    Args:
+        address: such as tcp://10.0.0.1:8786.
+
+    Raises:
+        WorkerError: dask is not installed; nobody answers there, or no scheduler; no worker is there; one of them has
+            another version of what matters, or lacks this package.
+    """
+    try:
+        from distributed import Client  # noqa: PLC0415  # optional, and slow to import
+    except ImportError as error:
+        raise WorkerError(
+            "a scheduler needs dask.distributed, which is not installed: pip install 'dynid_ros[cluster]'"
+        ) from error
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what is wrong is said in one line
+    connected: Future[Client] = Future()
+
+    def connect() -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of versions, which are compared below
+            try:
+                connected.set_result(Client(address, timeout=CONNECT, set_as_default=False, name="dynid"))
+            except BaseException as error:  # whatever a stranger at that address answers
+                connected.set_exception(error)
+
+    threading.Thread(target=connect, daemon=True).start()  # a handshake without an answer would never end
+    try:
+        client = connected.result(2.0 * CONNECT)
+    except Exception as error:
+        reason = one_line(str(error)) or type(error).__name__
+        raise WorkerError(
+            f"no scheduler of dask answers at {address} ({reason}); start one with `dask scheduler`, and workers with "
+            f"`dask worker {address}`, of the same version as here"
+        ) from error
+    try:
+        scheduler = client.get_versions()["scheduler"]["packages"]  # type: ignore[index]
+        _check_versions(f"the scheduler {address}", {name: scheduler[name] for name in SAME[:2]})
+        workers = client.run(_versions, on_error="return")
+        if not workers:
+            raise WorkerError(f"the scheduler {address} has no workers; start some with `dask worker {address}`")
+        for name, versions in workers.items():
+            _check_versions(f"worker {name}", versions)
+        yield Cluster(client.get_executor(pure=False), sum(client.nthreads().values()))
+    finally:
+        client.close(timeout=CONNECT)
+
+
+def _check_versions(who: str, versions: dict[str, str] | Exception) -> None:
+    own = _versions()
+    if isinstance(versions, Exception):  # it could not even be asked
+        raise WorkerError(f"{who} cannot load dynid_ros {own['dynid_ros']} ({versions}); install the same there")
+    for name, its in versions.items():
+        if its != own[name]:
+            raise WorkerError(f"{who} has {name} {its}, and here is {own[name]}; install the same there")
+
+
+def _versions() -> dict[str, str]:
+    """Of what matters; of Python major and minor, all that does."""
+    python = ".".join(map(str, sys.version_info[:2]))
+    return {name: import_module(name).__version__ for name in SAME} | {"python": python}
