@@ -30,7 +30,11 @@ Made by `make docs` from the tables in `dynid_ros/nodes`; do not edit. The file 
 A default is written as in such a file: `.nan` and `.inf` are numbers, `[.nan]`, `[0.0]` and `[""]` stand for *not
 given*. A list per joint has one value for all joints, or one per joint in the model's order.
 
-Parameters marked *live* may be changed with `ros2 param set` while the node runs; all others are read at the start.
+Parameters marked *live* may be changed with `ros2 param set` while the node runs; those marked *configure*
+may be set, too, and count from the next `cleanup` and `configure` on; all others are read at the start. A value out
+of range or of another type, or a name that does not exist, also in a parameter file, is refused with one line that
+names it. What is *live* of `gravity_compensation` acts while the arm floats: the torque goes where it leads no faster
+than `max_rate`.
 Those that matter most are arguments of the launch files too (`ros2 launch dynid_ros identify.launch.py --show-args`);
 all others are given in a file, `params_file:=mine.yaml`, by node as in config/*.yaml.
 """
@@ -62,7 +66,8 @@ def table(parameters: Sequence[NodeParameter]) -> Iterable[str]:
     yield "|---|---|---|---|"
     for parameter in parameters:
         text = parameter.description.replace("|", "\\|")
-        live = " *live*" if parameter.adjustable else ""
+        text += f"; {parameter.bounds}" * bool(parameter.bounds)
+        live = " *live*" * parameter.adjustable + " *configure*" * parameter.configured
         yield f"| `{parameter.name}`{live} | {kind(parameter.default)} | `{written(parameter.default)}` | {text} |"
 
 
@@ -87,7 +92,8 @@ def parameter_file(node: str) -> str:
     lines = [f"# Parameters of `ros2 run dynid_ros {node} --ros-args --params-file {node}.yaml`", "/**:"]
     lines.append("  ros__parameters:")
     for parameter in import_module(module_of(node)).PARAMETERS:
-        live = ". May be changed while the node runs" if parameter.adjustable else ""
+        live = f"; {parameter.bounds}" * bool(parameter.bounds)
+        live += ". May be changed while the node runs" if parameter.adjustable else ""
         text = parameter.description.replace("nan:", ".nan:")
         lines += textwrap.wrap(
             f"{text}{live}",

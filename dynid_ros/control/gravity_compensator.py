@@ -247,6 +247,21 @@ class GravityCompensator:
         self._gravity = gravity
         self.joints = joints
 
+    def adjust(self, joints: JointSettings, timing: Timing) -> None:
+        """Use other gains, limits and times; a joint that nothing pulled before is pulled to where it is now.
+
+        Raises:
+            ControlError: a torque limit below the torque that acts, from which a fault could not fade in time.
+        """
+        for name, torque, limit in zip(joints.names, self._ramp.torque, joints.torque, strict=True):
+            if abs(torque) > limit:
+                raise ControlError(
+                    f"on joint '{name}' {torque:.3g} N m (N) act, and its limit is to be {limit:.3g}; disable first"
+                )
+        if self._following:
+            self._feedback.stiffen(self.joints.feedback, joints.feedback, self.position)
+        self.joints, self._timing = joints, timing
+
     def update(
         self,
         time: float,

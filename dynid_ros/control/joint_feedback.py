@@ -142,6 +142,12 @@ class JointFeedback:
         """Let the desired position go to `position` (n,); what is NaN stays as it was aimed at."""
         self._target = [old if math.isnan(new) else new for old, new in zip(self._target, position, strict=True)]
 
+    def stiffen(self, before: FeedbackGains, gains: FeedbackGains, position: Sequence[float]) -> None:
+        """Take `position` (n,) as desired where there is stiffness that was not there before."""
+        for i, (old, new) in enumerate(zip(before.stiffness, gains.stiffness, strict=True)):
+            if new and not old:
+                self.desired[i] = self._target[i] = position[i]
+
     def torque(
         self, gains: FeedbackGains, elapsed: float, position: Sequence[float], velocity: Sequence[float] | None
     ) -> list[float]:

@@ -18,6 +18,7 @@ import traceback
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from threading import Lock
+from types import SimpleNamespace
 from typing import Any, TypeVar
 
 from rclpy.executors import Executor, SingleThreadedExecutor, TimeoutException
@@ -27,11 +28,18 @@ from std_srvs.srv import SetBool, Trigger
 
 from dynid_ros.control import State
 from dynid_ros.errors import ControlError, DynidError
-from dynid_ros.nodes.compensation.configuration import PARAMETERS, CompensationModel, make_loop
+from dynid_ros.nodes.compensation.configuration import (
+    MODEL,
+    PARAMETERS,
+    CompensationModel,
+    joint_settings,
+    make_loop,
+    timing,
+)
 from dynid_ros.nodes.compensation.controller import CompensationController
 from dynid_ros.nodes.compensation.loop import WATCH_PERIOD, CompensationLoop, CompensationStatus
 from dynid_ros.nodes.shared.diagnostics import ERROR, OK, Diagnostics, Status
-from dynid_ros.nodes.shared.parameters import declare
+from dynid_ros.nodes.shared.parameters import declare, renew
 from dynid_ros.nodes.shared.process import answer, run_undisturbed
 from dynid_ros.nodes.shared.steady_thread import SteadyThread, steady_timer
 from dynid_ros.nodes.shared.topics import LATCHED
@@ -107,8 +115,8 @@ class GravityCompensation(LifecycleNode):
 
     def __init__(self, **arguments: Any) -> None:
         super().__init__("gravity_compensation", **arguments)
-        self._settings = declare(self, PARAMETERS)
         self._loop: CompensationLoop | None = None
+        self._settings = declare(self, PARAMETERS, self._adjust)
         self._phase = "unconfigured"
         self._reporting = Lock()  # two threads change the state
         self._reported = self._refusal = ""
@@ -137,6 +145,7 @@ class GravityCompensation(LifecycleNode):
             raise
 
     def _configure(self) -> None:
+        renew(self, self._settings, PARAMETERS)
         model = self._model.read()
         self._loop = make_loop(self, self._settings, *model, controller=self._controller, changed=self._report)
         self._enter("inactive")
@@ -248,8 +257,15 @@ class GravityCompensation(LifecycleNode):
         else:
             self._start_again()
 
+    def _adjust(self, settings: SimpleNamespace) -> None:
+        """Take parameters that were set, see `declare`."""
+        times = timing(settings)
+        if (loop := self._loop) is not None:
+            loop.adjust(joint_settings(settings, loop.load.robot), times, settings.largest_deflection)
+
     def _reload(self) -> str:
         loop = self._configured_loop()
+        renew(self, self._settings, MODEL)
         with ThreadPoolExecutor(max_workers=1) as pool:
             loading = pool.submit(self._model.read)
             self._serve_until(loading.done)

@@ -31,6 +31,7 @@ from std_msgs.msg import String  # noqa: E402
 from trajectory_msgs.msg import JointTrajectory  # noqa: E402
 from waiting import START_TIME, wait  # noqa: E402
 
+from dynid_ros.errors import DynidError  # noqa: E402
 from dynid_ros.nodes.compensation import configuration as model  # noqa: E402
 from dynid_ros.nodes.compensation.configuration import PARAMETERS, feedforward  # noqa: E402
 
@@ -533,9 +534,6 @@ BAD_CONFIGURATIONS: dict[str, tuple[dict, str]] = {
     "unknown joint": ({"controller_joints": ["joint_1", "joint_2", "finger"]}, "the model has no joint finger"),
     "joint twice": ({"controller_joints": ["joint_1", "joint_1"]}, "joint_1 more than once"),
     "output": ({"output": "current"}, "expected effort or trajectory"),
-    "scale": ({"scale": [1.0, 3.0, 1.0]}, "scale of joint 'joint_2' is 3.0"),
-    "deflection": ({"largest_deflection": 0.0}, "largest_deflection is 0.0"),
-    "timing": ({"ramp_time": 0.0}, "ramp_time is 0.0"),
     "no description": ({"robot_description": ""}, "no URDF has arrived"),
     "bad path": ({"robot_description": "/nowhere/arm.urdf"}, "'/nowhere/arm.urdf': cannot be read"),
 }
@@ -548,6 +546,21 @@ def test_configure_refuses(bench, case, capfd):
     assert not bench.configure()
     wait(lambda: bench.state == "unconfigured")
     assert message in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("scale", [1.0, 3.0, 1.0], "0 to 1.5"),
+        ("largest_deflection", 0.0, "above 0"),
+        ("fault_ramp_time", 9.0, "above 0, at most 3"),
+    ],
+)
+def test_a_value_out_of_range_is_refused_at_the_start(bench, name, value, expected):
+    with pytest.raises(
+        DynidError, match=f"^Parameter '{name}' of node 'gravity_compensation' is .*; expected {expected}$"
+    ):
+        bench(**{name: value})
 
 
 def test_configure_refuses_a_joint_that_was_not_observable(bench, tmp_path, capfd):

@@ -27,6 +27,7 @@ from compensation_bench import (  # noqa: E402
     Bench,
     Robot,
 )
+from lifecycle_msgs.msg import Transition  # noqa: E402
 from node_process import NodeProcess  # noqa: E402
 from node_threads import NodeThreads  # noqa: E402
 from rclpy.parameter import Parameter  # noqa: E402
@@ -295,15 +296,79 @@ def test_simulated_time_may_stand_still_and_jump(bench):
     wait(lambda: bench.state.startswith("fault"))
 
 
-def test_parameters_stay_while_it_runs(bench):
-    bench = bench().run()
-    for parameter in ("scale", "torque_limits", "max_rate", "fault_ramp_time"):
-        value = bench.node.get_parameter(parameter).value
-        changed = [10.0] if isinstance(value, list) else 10.0
-        (result,) = bench.node.set_parameters([Parameter(parameter, value=changed)])
-        assert not result.successful
-        assert parameter in result.reason
+def scaled(factor):
+    return pytest.approx([factor * value for value in SAFE], abs=1e-9)
+
+
+def put_parameters(bench, **values):
+    """Set them all at once; why that is refused, or nothing."""
+    parameters = [Parameter(name, value=value) for name, value in values.items()]
+    return bench.node.set_parameters_atomically(parameters).reason
+
+
+def test_parameters_that_are_set_while_it_floats_make_no_step(bench):
+    bench = bench(max_rate=[200.0]).run()
+    bench.robot.spoil = lambda message: setattr(message, "velocity", [0.0] * len(message.name))
+    for values, torque in (
+        ({"scale": 0.5}, scaled(0.5)),  # one number for a list, as `ros2 param set` makes it
+        ({"scale": [1.5, 1.5, 1.5], "ramp_time": 1}, scaled(1.5)),
+        ({"scale": [0.0]}, scaled(0.0)),
+        ({"scale": [1.0], "timeout": 5.0, "limit_margin": 0.2}, scaled(1.0)),
+    ):
+        assert put_parameters(bench, **values) == ""
+        wait(lambda torque=torque: bench.torque == torque)
+    wait(lambda: bench.node._loop.states.last("velocity"))
+    bench.robot.position = [value + 0.05 for value in POSE]
+    wait(lambda: bench.node._loop.compensator.position == tuple(bench.robot.position))
+    assert put_parameters(bench, stiffness=[400.0], damping=[20.0]) == ""
+    holds(bench, bench.robot.position)  # it is pulled to where it is, not to where it was enabled
+    bench.robot.position = [value + 0.01 for value in bench.robot.position]
+    pulled = [gravity - 4.0 for gravity in planar_arm.gravity_torque(bench.robot.position)]
+    wait(lambda: bench.torque == pytest.approx(pulled, abs=1e-6))
+    assert put_parameters(bench, stiffness=[0.0]) == ""
+    holds(bench, bench.robot.position)
+
+
+def test_parameters_out_of_range_are_refused_while_it_floats(bench):
+    bench = bench(output="effort").run()
+    for values, reason in (
+        ({"scale": [1.0, 3.0, 1.0]}, "'scale' of node 'gravity_compensation' is [1.0, 3.0, 1.0]; expected 0 to 1.5"),
+        ({"scale": [1.0, 1.0]}, "scale"),
+        ({"friction_scale": 0.5}, "friction"),
+        ({"fault_ramp_time": 10.0}, "fault_ramp_time"),
+        ({"torque_limits": [50.0, 0.1, 50.0]}, "disable first"),
+        ({"max_rate": [1.0]}, "max_rate of joint 'joint_1' is 1.0 per second"),
+        ({"stiffness": [10.0]}, "no damping"),
+        ({"damping": [10.0]}, "velocity"),  # which this driver does not publish
+        ({"scale": "much"}, "DOUBLE_ARRAY"),
+        ({"autostart": True}, "read-only"),
+    ):
+        assert reason in put_parameters(bench, **values), values
+    assert bench.node.get_parameter("scale").value == [1.0]
+    holds(bench)
     goes_on(bench)
+
+
+def test_a_parameter_of_the_model_waits_for_reload_or_configuration(bench, model_file, tmp_path):
+    bench = bench().run()
+    heavy = planar_arm.document()
+    for joint in ("joint_2", "joint_3"):
+        heavy["gravity"][joint]["n_x"] *= 1.1
+    file = planar_arm.write(tmp_path / "heavy.yaml", heavy)
+    assert put_parameters(bench, model_file=str(file), setpoint_topic="") == ""
+    assert put_parameters(bench, setpoint_topic="a b").startswith("Parameter 'setpoint_topic'")
+    goes_on(bench)
+    holds(bench)
+    assert bench.reload().success
+    wait(lambda: bench.torque == scaled(1.1))
+    assert bench.robot.count_subscribers("/gravity_compensation/setpoint") == 1
+    assert bench.transition(Transition.TRANSITION_DEACTIVATE)
+    assert bench.transition(Transition.TRANSITION_CLEANUP)
+    assert put_parameters(bench, model_file=str(model_file)) == ""
+    bench.activate()
+    wait(lambda: bench.robot.count_subscribers("/gravity_compensation/setpoint") == 0)
+    bench.enabled()
+    holds(bench)
 
 
 def test_services_in_parallel_are_all_answered(bench):

@@ -1,6 +1,7 @@
 """From the parameters of `gravity_compensation` to its control loop."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from types import SimpleNamespace
 
 from rclpy.lifecycle import LifecycleNode
@@ -16,7 +17,10 @@ from dynid_ros.control import (
     compensated_friction,
     load_gravity_torque,
 )
+from dynid_ros.control.compensator_settings import MAX_FAULT_RAMP_TIME, MAX_GAIN, MAX_HOLD_ON_SILENCE
+from dynid_ros.control.joint_feedback import LARGEST_FRICTION_SCALE
 from dynid_ros.errors import ControlError
+from dynid_ros.model import RobotModel
 from dynid_ros.model.link_tree import held_positions
 from dynid_ros.nodes.compensation.controller import CompensationController
 from dynid_ros.nodes.compensation.inputs import CompensationLinks, CompensationLoad, CompensationSetpoint
@@ -28,52 +32,91 @@ from dynid_ros.nodes.shared.parameters import NodeParameter
 from dynid_ros.nodes.shared.robot_description import ROBOT_PARAMETERS, described, robot_description
 from dynid_ros.nodes.shared.topics import LATCHED
 
-PARAMETERS = (
+MODEL = (
     *ROBOT_PARAMETERS,
     NodeParameter("model_file", "", "identified.yaml, written by the gravity identification"),
     NodeParameter("use_load", True, "count with a load: that of model_file, and what load_topic says"),
-    NodeParameter(
-        "load_topic", "load", "latched geometry_msgs/InertiaStamped, the load in the tip link's frame; empty: none"
-    ),
-    NodeParameter("largest_load", 5.0, "largest mass of a load that is believed, kg"),
+    NodeParameter("largest_load", 5.0, "largest mass of a load that is believed, kg", least=0.0),
     NodeParameter(
         "max_model_change",
         0.3,
         "part of the effort limits by which gravity may change while enabled, or be off the URDF's; inf: any",
+        above=0.0,
     ),
     NodeParameter("use_springs", True, "count with flexible joints: their springs in model_file"),
+)
+TOPICS = (
+    NodeParameter(
+        "load_topic", "load", "latched geometry_msgs/InertiaStamped, the load in the tip link's frame; empty: none"
+    ),
     NodeParameter("link_states_topic", "", "sensor_msgs/JointState, measured positions of the links; empty: none"),
-    NodeParameter("largest_deflection", 0.1, "rad (m) by which a measured link may be away from its motor"),
+    NodeParameter("controller_joints", [""], 'joints that the controller must have, in its order; [""]: any'),
+    NodeParameter("unchecked_controller", False, "command a controller that cannot be asked, in this order of joints"),
+    NodeParameter(
+        "effort_convention", "", "torque: effort in joint_states is what output effort commands; empty: it is not"
+    ),
+    NodeParameter("setpoint_topic", "~/setpoint", "sensor_msgs/JointState, desired positions by name; empty: none"),
+)
+STARTED = (
     NodeParameter(
         "output", "effort", "effort: Float64MultiArray for forward_command_controller; trajectory: JointTrajectory"
     ),
     NodeParameter("controller", "", "name of the controller, which is asked for its joints; empty: by command_topic"),
     NodeParameter("command_topic", "", "topic of the commands; empty: that of the controller"),
-    NodeParameter("controller_joints", [""], 'joints that the controller must have, in its order; [""]: any'),
-    NodeParameter("unchecked_controller", False, "command a controller that cannot be asked, in this order of joints"),
     NodeParameter("position_controller", "joint_trajectory_controller", "beside output effort; empty: there is none"),
-    NodeParameter(
-        "effort_convention", "", "torque: effort in joint_states is what output effort commands; empty: it is not"
-    ),
-    NodeParameter("assume_no_effort", False, "the controller holds no torque at ~/enable, whether it is seen or not"),
-    NodeParameter("scale", [1.0], "factor on the gravity torque, 0 to 1.5; one value, or one per joint"),
-    NodeParameter("stiffness", [0.0], "N m/rad (N/m) towards the desired pose; one value, or one per joint"),
-    NodeParameter("damping", [0.0], "N m s/rad (N s/m); one value, or one per joint"),
-    NodeParameter("setpoint_topic", "~/setpoint", "sensor_msgs/JointState, desired positions by name; empty: none"),
-    NodeParameter("setpoint_velocity", [0.25], "rad/s (m/s) of the desired pose towards a set-point; likewise"),
-    NodeParameter("friction_scale", [0.0], "part of the identified friction to compensate for, 0 to 0.8; likewise"),
-    NodeParameter("friction_velocity", 0.05, "rad/s (m/s) from which on all of it is; below half of it none"),
-    NodeParameter("torque_limits", [0.0], "N m (N); one value, or one per joint; [0.0]: from the URDF"),
-    NodeParameter("effort_limit_factor", 1.0, "part of the URDF's effort limits that may be commanded, up to 1"),
-    NodeParameter("max_rate", [0.0], "fastest change, N m/s (N/s); [0.0]: torque limit / fault_ramp_time"),
-    NodeParameter("ramp_time", 2.0, "s, of the ramps after enable and disable"),
-    NodeParameter("fault_ramp_time", 0.5, "s, of the ramp to zero at a fault, at deactivation and at the end, up to 3"),
-    NodeParameter("timeout", 0.2, "s, oldest joint state that is still acted on"),
-    NodeParameter("hold_on_silence", 0.0, "s for which the torque stays where joint states alone are late, up to 1"),
-    NodeParameter("limit_margin", 0.1, "rad (m) beyond the position limits that are not yet a fault"),
     NodeParameter("enable_on_activate", False, "ramp in with the first good joint state after activation"),
     NodeParameter("autostart", False, "configure and activate at the start, without a lifecycle manager"),
 )
+LIVE = (
+    NodeParameter("largest_deflection", 0.1, "rad (m) by which a measured link may be away from its motor", above=0.0),
+    NodeParameter("assume_no_effort", False, "the controller holds no torque at ~/enable, whether it is seen or not"),
+    NodeParameter(
+        "scale", [1.0], "factor on the gravity torque; one value, or one per joint", least=0.0, most=MAX_GAIN
+    ),
+    NodeParameter("stiffness", [0.0], "N m/rad (N/m) towards the desired pose; one value, or one per joint", least=0.0),
+    NodeParameter("damping", [0.0], "N m s/rad (N s/m); one value, or one per joint", least=0.0),
+    NodeParameter(
+        "setpoint_velocity", [0.25], "rad/s (m/s) of the desired pose towards a set-point; likewise", above=0.0
+    ),
+    NodeParameter(
+        "friction_scale",
+        [0.0],
+        "part of the identified friction to compensate for; likewise",
+        least=0.0,
+        most=LARGEST_FRICTION_SCALE,
+    ),
+    NodeParameter(
+        "friction_velocity", 0.05, "rad/s (m/s) from which on all of it is; below half of it none", above=0.0
+    ),
+    NodeParameter("torque_limits", [0.0], "N m (N); one value, or one per joint; [0.0]: from the URDF", above=0.0),
+    NodeParameter(
+        "effort_limit_factor", 1.0, "part of the URDF's effort limits that may be commanded", above=0.0, most=1.0
+    ),
+    NodeParameter("max_rate", [0.0], "fastest change, N m/s (N/s); [0.0]: torque limit / fault_ramp_time", above=0.0),
+    NodeParameter("ramp_time", 2.0, "s, of the ramps after enable and disable", above=0.0),
+    NodeParameter(
+        "fault_ramp_time",
+        0.5,
+        "s, of the ramp to zero at a fault, at deactivation and at the end",
+        above=0.0,
+        most=MAX_FAULT_RAMP_TIME,
+    ),
+    NodeParameter("timeout", 0.2, "s, oldest joint state that is still acted on", above=0.0),
+    NodeParameter(
+        "hold_on_silence",
+        0.0,
+        "s for which the torque stays where joint states alone are late",
+        least=0.0,
+        most=MAX_HOLD_ON_SILENCE,
+    ),
+    NodeParameter("limit_margin", 0.1, "rad (m) beyond the position limits that are not yet a fault", least=0.0),
+)
+PARAMETERS = (
+    *(replace(parameter, configured=True) for parameter in (*MODEL, *TOPICS)),
+    *STARTED,
+    *(replace(parameter, adjustable=True) for parameter in LIVE),
+)
+"""Those that each configuration reads anew (`MODEL`: and each ~/reload), those of the start, those that act at once."""
 
 FROM_URDF = [0.0]
 
@@ -98,6 +141,11 @@ def feedforward(settings: SimpleNamespace, urdf: str) -> tuple[LoadedGravity, Jo
         use_springs=settings.use_springs,
         held=held_positions([settings.held_joints]),
     )
+    return gravity, joint_settings(settings, robot)
+
+
+def joint_settings(settings: SimpleNamespace, robot: RobotModel) -> JointSettings:
+    """Limits and gains; raises as `load_gravity_torque` does where friction is compensated for."""
     coulomb, viscous = compensated_friction(settings.model_file, robot.joint_names, settings.friction_scale)
     feedback = FeedbackGains.of(
         robot,
@@ -118,7 +166,12 @@ def feedforward(settings: SimpleNamespace, urdf: str) -> tuple[LoadedGravity, Jo
         limit_margin=settings.limit_margin,
         feedback=feedback,
     )
-    return gravity, joints
+    if settings.output == "trajectory" and joints.feedback.needs_velocity:
+        raise ControlError(
+            "stiffness, damping and friction_scale are for output effort; with output trajectory the position "
+            "controller holds the arm"
+        )
+    return joints
 
 
 def _unless(unset: list[float], values: list[float]) -> list[float]:
@@ -140,8 +193,7 @@ class CompensationModel:
         self._settings = settings
         self._changed = changed
         self._description = ""
-        if not settings.robot_description:
-            node.create_subscription(String, "robot_description", self._on_description, LATCHED)
+        node.create_subscription(String, "robot_description", self._on_description, LATCHED)
 
     @property
     def waits(self) -> bool:
@@ -167,7 +219,7 @@ class CompensationModel:
         return gravity, joints, ModelChange(gravity.model, joints.torque, self._settings.max_model_change)
 
     def _on_description(self, message: String) -> None:
-        changed = message.data != self._description
+        changed = message.data != self._description and not self._settings.robot_description
         self._description = message.data
         if changed:
             self._changed()
@@ -200,7 +252,7 @@ def make_loop(
         changed,
         controller=controller,
         load=CompensationLoad(
-            node, settings.load_topic if settings.use_load else "", compensator, gravity, joints, change=change
+            node, settings.load_topic if settings.use_load else "", compensator, gravity, change=change
         ),
         links=CompensationLinks(
             node,
@@ -225,11 +277,6 @@ def _commands(
     if settings.output not in ROUTES:
         raise ControlError(f"parameter output is '{settings.output}'; expected {' or '.join(ROUTES)}")
     route = ROUTES[settings.output]
-    if settings.output == "trajectory" and joints.feedback.needs_velocity:
-        raise ControlError(
-            "stiffness, damping and friction_scale are for output effort; with output trajectory the position "
-            "controller holds the arm"
-        )
     order = [name for name in settings.controller_joints if name]
     missing = [name for name in joints.names if order and name not in order]
     if missing:

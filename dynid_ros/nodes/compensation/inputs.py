@@ -19,6 +19,7 @@ from sensor_msgs.msg import JointState
 
 from dynid_ros.control import CarriedLoad, GravityCompensator, JointSettings, LoadedGravity, ModelChange
 from dynid_ros.errors import ControlError, DynidError
+from dynid_ros.model import RobotModel
 from dynid_ros.nodes.shared.joint_states import JointOrder, nanoseconds, newest_states
 from dynid_ros.nodes.shared.topics import LATCHED
 
@@ -117,9 +118,13 @@ class JointStateInput:
 
     def effort(self) -> list[float]:
         """Efforts (n,) of the last state, N m (N) where the driver means torques; raises as `JointOrder.pick` does."""
+        return self.last("effort")
+
+    def last(self, field: str) -> list[float]:
+        """Values (n,) of a field of the last state; raises as `JointOrder.pick` does."""
         if self._message is None:
             raise ControlError("no joint state has arrived yet")
-        return self.order.pick(self._message, "effort")
+        return self.order.pick(self._message, field)
 
     def destroy(self) -> None:
         """Remove the topic from the node."""
@@ -157,25 +162,17 @@ class CompensationLinks(Listener):
     What a link encoder or a camera says is a help, not a condition: without it the links are where the springs of the
     model file let them sag to, and where it has no springs, where the motors are. States older than `timeout`, s, and
     links further than `largest_deflection`, rad (m), from their motors are not believed.
-
-    Raises:
-        ControlError: a largest deflection that lets none pass.
     """
 
     def __init__(
         self, node: LifecycleNode, topic: str, joint_names: Sequence[str], *, timeout: float, largest_deflection: float
     ) -> None:
-        if not 0.0 < largest_deflection < math.inf:
-            raise ControlError(
-                f"largest_deflection is {largest_deflection}; expected a finite number of rad (m) above 0"
-            )
         super().__init__(node, JointState, topic, self._on_state, newest_states(QUEUE))
+        self.timeout, self.largest = timeout, largest_deflection
         self.problem = f"no state of the links has come on {topic} yet" if topic else ""
         self.topic = topic
         self._names = list(joint_names)
         self._order = JointOrder(joint_names)
-        self._timeout = timeout
-        self._largest = largest_deflection
         self._message: JointState | None = None
         self._stamp = 0
         self._received = 0.0
@@ -199,13 +196,13 @@ class CompensationLinks(Listener):
         self._message, self._stamp, self._received = message, stamp, time.monotonic()
 
     def _doubt(self, age: float, links: Sequence[float], motors: Sequence[float]) -> str:
-        if age > self._timeout:
+        if age > self.timeout:
             return f"{self.topic}: no new state of the links for {age:.2f} s"
         for name, link, motor in zip(self._names, links, motors, strict=True):
-            if abs(link - motor) > self._largest:
+            if abs(link - motor) > self.largest:
                 return (
                     f"{self.topic}: the link of joint '{name}' is {link - motor:+.4f} from its motor; at most "
-                    f"{self._largest:g} are believed (parameter largest_deflection)"
+                    f"{self.largest:g} are believed (parameter largest_deflection)"
                 )
         return ""
 
@@ -230,7 +227,7 @@ class CompensationSetpoint(Listener):
         super().__init__(node, JointState, topic, self._on_setpoint, 10)
         self._compensator = compensator
         self._names = list(joint_names)
-        self._follows = follows
+        self.follows = follows
 
     def _on_setpoint(self, message: JointState) -> None:
         try:
@@ -242,7 +239,7 @@ class CompensationSetpoint(Listener):
 
     def _target(self, message: JointState) -> list[float]:
         """(n,) NaN where the message does not name the joint."""
-        if not self._follows:
+        if not self.follows:
             raise ControlError("nothing pulls the arm there; give it stiffness and damping")
         names, positions = list(message.name), list(message.position)
         unknown = [name for name in names if name not in self._names]
@@ -277,14 +274,12 @@ class CompensationLoad(Listener):
         topic: str,
         compensator: GravityCompensator,
         gravity: LoadedGravity,
-        joints: JointSettings,
         *,
         change: ModelChange,
     ) -> None:
         super().__init__(node, InertiaStamped, topic, self._on_message, LATCHED)
         self._compensator = compensator
         self._gravity = gravity
-        self._joints = joints
         self._change = change
         self._waiting: CarriedLoad | None = None
         self._stamp = 0
@@ -294,6 +289,11 @@ class CompensationLoad(Listener):
         """The load in force; None if none was published."""
         return self._gravity.load
 
+    @property
+    def robot(self) -> RobotModel:
+        """The arm of the model in force."""
+        return self._gravity.model.robot
+
     def check(self) -> None:
         """Before the arm is held by it: take a load that waits, and look at what is in force.
 
@@ -302,7 +302,7 @@ class CompensationLoad(Listener):
         """
         if self._compensator.at_rest:
             if self._waiting is not None:
-                self._use(self._gravity.carrying(self._waiting), self._joints, self._change)
+                self._use(self._gravity.carrying(self._waiting), self._compensator.joints, self._change)
             self._change.check_arm(self._gravity)
             self._change.check_load(self._gravity)
 
@@ -319,10 +319,10 @@ class CompensationLoad(Listener):
 
     def _use(self, gravity: LoadedGravity, joints: JointSettings, change: ModelChange) -> None:
         change.check_load(gravity)
-        if not self._compensator.at_rest and joints.names == self._joints.names:
+        if not self._compensator.at_rest and joints.names == self._compensator.joints.names:
             change.check_change(self._change, self._gravity, gravity)
         self._compensator.replace(gravity, joints)
-        self._gravity, self._joints, self._change, self._waiting = gravity, joints, change, None
+        self._gravity, self._change, self._waiting = gravity, change, None
         self.problem = ""
 
     def _on_message(self, message: InertiaStamped) -> None:
@@ -333,7 +333,7 @@ class CompensationLoad(Listener):
             gravity = self._gravity.carrying(load)
             self._change.check_load(gravity)
             self._waiting = load  # whatever comes of it now, it may be meant
-            self._use(gravity, self._joints, self._change)
+            self._use(gravity, self._compensator.joints, self._change)
         except ControlError as error:
             self._refuse(f"a load was refused, the one in force stays ({self.load or 'none'}): {error}")
             return

@@ -10,7 +10,7 @@ from typing import Any, TypeVar, cast
 from rclpy.lifecycle import LifecycleNode
 from sensor_msgs.msg import JointState
 
-from dynid_ros.control import GravityCompensator, State
+from dynid_ros.control import GravityCompensator, JointSettings, State, Timing
 from dynid_ros.errors import ControlError, DynidError
 from dynid_ros.nodes.compensation.controller import CompensationController
 from dynid_ros.nodes.compensation.inputs import (
@@ -159,6 +159,19 @@ class CompensationLoop:
         """Go to zero for a reason that is not of the joint states."""
         self.compensator.interrupt(time.monotonic(), reason)
         self._changed()
+
+    @locked
+    def adjust(self, joints: JointSettings, timing: Timing, largest_deflection: float) -> None:
+        """Use other gains, limits and times; the torque goes where they have it no faster than `max_rate`.
+
+        Raises:
+            DynidError: they need a velocity that no joint state has, or as `GravityCompensator.adjust`.
+        """
+        if joints.feedback.needs_velocity and not self.compensator.at_rest:
+            self.states.last("velocity")
+        self.compensator.adjust(joints, timing)
+        self.links.timeout, self.links.largest = timing.timeout, largest_deflection
+        self.setpoint.follows = joints.feedback.holds or self.controller.follows_trajectories
 
     @locked
     def disable(self) -> None:

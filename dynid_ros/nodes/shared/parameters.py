@@ -1,14 +1,22 @@
-"""Node parameters as a table: name, default, meaning; declared once, read as attributes."""
+"""Node parameters as a table: name, default, range, meaning; declared once, read as attributes, set while a node runs.
 
+`generate_parameter_library` writes such code from a YAML file, while colcon builds. It is not used: it is in no wheel;
+settings are declared once, in the estimators, for `dynid` as well; its validators see one parameter, not whether the
+arm can do with it now; and a misspelt name in a parameter file it passes over, as rclpy does.
+"""
+
+import difflib
 import math
-from collections.abc import Iterable, Sequence
+import traceback
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
-from rcl_interfaces.msg import ParameterDescriptor
+from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescriptor, SetParametersResult
 from rclpy.node import Node
+from rclpy.parameter import Parameter
 
 from dynid_ros.errors import DynidError
 from dynid_ros.nodes.shared.topics import require_topic
@@ -21,8 +29,10 @@ KINDS = {bool: "true or false", int: "a whole number", float: "a number", str: "
 class NodeParameter:
     """One parameter of a node; its type is that of its default. A list needs a non-empty default to have a type.
 
-    An `adjustable` one may be changed while the node runs, all others are read-only. Those called `…_topic` and
-    `…_topics` name topics; an empty one means that there is none, unless it is `required`.
+    An `adjustable` one may be changed while the node runs, a `configured` one too: it counts from the next
+    configuration of a lifecycle node on. All others are read-only. Those called `…_topic` and `…_topics` name topics;
+    an empty one means that there is none, unless it is `required`. Numbers lie from `least`, or `above`, to `most`, but
+    for the default, which may stand for another one.
     """
 
     name: str
@@ -30,11 +40,61 @@ class NodeParameter:
     description: str
     adjustable: bool = False
     required: bool = False
+    configured: bool = False
+    least: float | None = None
+    above: float | None = None
+    most: float | None = None
 
     @property
     def names_topics(self) -> bool:
         """Whether its value is a topic, or a list of them."""
         return self.name.endswith(("_topic", "_topics"))
+
+    @property
+    def bounds(self) -> str:
+        """Its range in words; empty: none."""
+        most = "" if self.most is None else f"{self.most:g}"
+        if self.least is not None:
+            return f"{self.least:g} to {most}" if most else f"{self.least:g} or more"
+        bounds = (f"above {self.above:g}" if self.above is not None else "", f"at most {most}" if most else "")
+        return ", ".join(filter(None, bounds))
+
+    @property
+    def descriptor(self) -> ParameterDescriptor:
+        """What ROS's tools show of it."""
+        made = ParameterDescriptor(
+            description=self.description,
+            additional_constraints=self.bounds,
+            read_only=not (self.adjustable or self.configured),
+        )
+        low, high = (self.above if self.least is None else self.least), self.most
+        if low is not None and high is not None and not (isinstance(self.default, list) or math.isnan(self.default)):
+            kind, field = (float, "floating_point_range") if isinstance(self.default, float) else (int, "integer_range")
+            ranges = {float: FloatingPointRange, int: IntegerRange}
+            setattr(made, field, [ranges[kind](from_value=kind(low), to_value=kind(high))])
+        return made
+
+    def checked(self, given: Any, node: str) -> Any:
+        """Return `given` as the type of the default, see `coerced`.
+
+        Raises:
+            DynidError: it is no such thing, or out of range.
+        """
+        try:
+            value = coerced(self.default, given)
+            if self.bounds and repr(value) != repr(self.default):
+                each = value if isinstance(value, list) else [value]
+                if not all(map(self._holds, each)):
+                    raise ValueError(self.bounds)
+        except ValueError as error:
+            raise DynidError(f"Parameter '{self.name}' of node '{node}' is {given!r}; expected {error}") from error
+        return value
+
+    def _holds(self, value: Any) -> bool:
+        if math.isnan(value):
+            return "nan" in repr(self.default)
+        low = (self.least is None or value >= self.least) and (self.above is None or value > self.above)
+        return low and (self.most is None or value <= self.most)
 
 
 def parameters_of(settings: Iterable[Setting]) -> tuple[NodeParameter, ...]:
@@ -55,7 +115,8 @@ def _parameter(setting: Setting) -> NodeParameter:
     others = [choice for choice in setting.choices if choice not in setting.help]
     text = setting.description.replace("; default:", "; empty:" if default in ("", [""]) else "; nan:")
     text += f", each {','.join(setting.parts)}; empty: none" if setting.is_texts and setting.parts else ""
-    return NodeParameter(setting.name, default, text + (f"; also {', '.join(others)}" if others else ""))
+    text += f"; also {', '.join(others)}" if others else ""
+    return NodeParameter(setting.name, default, text, least=setting.least, above=setting.above)
 
 
 def given(settings: Iterable[Setting], parameters: SimpleNamespace) -> dict[str, Any]:
@@ -96,42 +157,100 @@ def coerced(default: Any, given: Any) -> Any:
     raise ValueError(KINDS[type(default)])
 
 
-def declare(node: Node, parameters: Sequence[NodeParameter]) -> SimpleNamespace:
-    """Declare `parameters` on `node` and return their values as attributes.
+Take = Callable[[SimpleNamespace], None]
+
+
+def declare(node: Node, parameters: Sequence[NodeParameter], take: Take = lambda _: None) -> SimpleNamespace:
+    """Declare `parameters` on `node` and return their values as attributes; those of adjustable ones stay the present.
+
+    Args:
+        node: that has them.
+        parameters: their table.
+        take: called with all values before one that is set while the node runs comes into force, to act on it; what it
+            raises refuses it.
 
     Raises:
-        DynidError: a value given from outside is not of the default's kind (see `coerced`), or is to be a topic and
-            cannot be, or is that of another parameter.
+        DynidError: a value given from outside is not of the default's kind (see `coerced`) or out of range, or is to be
+            a topic and cannot be, or is that of another parameter; or a name that is given is not known.
     """
+    known = {parameter.name: parameter for parameter in parameters}
+    _check_names(node, known)
     values = SimpleNamespace()
-    topics: dict[str, str] = {}
-    for parameter in parameters:
-        descriptor = ParameterDescriptor(description=parameter.description, read_only=not parameter.adjustable)
-        of_any_type = ParameterDescriptor(dynamic_typing=True)
-        given = node.declare_parameter(parameter.name, parameter.default, of_any_type).value
-        node.undeclare_parameter(parameter.name)
+    for name, parameter in known.items():
+        given = node.declare_parameter(name, parameter.default, ParameterDescriptor(dynamic_typing=True)).value
+        node.undeclare_parameter(name)
+        value = parameter.checked(given, node.get_name())
+        node.declare_parameter(name, value, parameter.descriptor, ignore_override=True)
+        setattr(values, name, value)
+    _check_topics(node, known, values)
+
+    def as_declared(given: list[Parameter]) -> list[Parameter]:
+        """Take 2 for 2.0 and 0.2 for [0.2] of `ros2 param set`, too."""
+        return [_as_declared(known.get(each.name), each) for each in given]
+
+    def on_set(given: Sequence[Parameter]) -> SetParametersResult:
+        new = {each.name: each.value for each in given if each.name in known}
+        live = {name: value for name, value in new.items() if known[name].adjustable}
         try:
-            value = coerced(parameter.default, given)
-        except ValueError as error:
-            raise DynidError(
-                f"Parameter '{parameter.name}' of node '{node.get_name()}' is {given!r}; expected {error}"
-            ) from error
-        node.declare_parameter(parameter.name, value, descriptor, ignore_override=True)
-        if parameter.names_topics:
-            for topic in [value] if isinstance(value, str) else value:
-                if topic or parameter.required:
-                    require_topic(node, topic, f"Parameter '{parameter.name}' of node '{node.get_name()}'")
-            if isinstance(value, str) and value:
-                other = topics.setdefault(node.resolve_topic_name(value), parameter.name)
-                if other != parameter.name:
-                    raise DynidError(
-                        f"Parameters '{other}' and '{parameter.name}' of node '{node.get_name()}' are both '{value}'; "
-                        "give each a topic of its own"
-                    )
-        setattr(values, parameter.name, value)
+            for name, value in new.items():
+                known[name].checked(value, node.get_name())
+            _check_topics(node, known, SimpleNamespace(**vars(values) | new))
+            take(SimpleNamespace(**vars(values) | live))
+        except DynidError as error:
+            return SetParametersResult(successful=False, reason=str(error))
+        except Exception as error:  # a fault of this package; what holds an arm must not end by it
+            node.get_logger().error(traceback.format_exc())
+            return SetParametersResult(successful=False, reason=f"unexpected {type(error).__name__}: {error}")
+        vars(values).update(live)
+        if later := sorted(new.keys() - live.keys()):
+            node.get_logger().info(f"{', '.join(later)}: for the next configuration")
+        return SetParametersResult(successful=True)
+
+    node.add_pre_set_parameters_callback(as_declared)
+    node.add_on_set_parameters_callback(on_set)
     return values
+
+
+def _check_names(node: Node, known: Mapping[str, NodeParameter]) -> None:
+    """A misspelt limit is none: refuse what would be passed over. rclpy lets nobody else see what was given."""
+    for name in getattr(node, "_parameter_overrides", {}):
+        if not (name in known or node.has_parameter(name) or name.startswith("qos_overrides.")):
+            near = difflib.get_close_matches(name, known, 1) or sorted(known)
+            raise DynidError(
+                f"Parameter '{name}' of node '{node.get_name()}' does not exist; did you mean {', '.join(near)}?"
+            )
+
+
+def _as_declared(known: NodeParameter | None, given: Parameter) -> Parameter:
+    if known is not None:
+        with suppress(ValueError):
+            return Parameter(given.name, value=coerced(known.default, given.value))
+    return given
+
+
+def _check_topics(node: Node, known: Mapping[str, NodeParameter], values: SimpleNamespace) -> None:
+    topics: dict[str, str] = {}
+    for name, parameter in known.items():
+        if not parameter.names_topics:
+            continue
+        value = getattr(values, name)
+        for topic in [value] if isinstance(value, str) else value:
+            if topic or parameter.required:
+                require_topic(node, topic, f"Parameter '{name}' of node '{node.get_name()}'")
+        if isinstance(value, str) and value:
+            other = topics.setdefault(node.resolve_topic_name(value), name)
+            if other != name:
+                raise DynidError(
+                    f"Parameters '{other}' and '{name}' of node '{node.get_name()}' are both '{value}'; "
+                    "give each a topic of its own"
+                )
 
 
 def current(node: Node, parameters: Sequence[NodeParameter]) -> SimpleNamespace:
     """Values that `parameters`, declared before, have now."""
     return SimpleNamespace(**{parameter.name: node.get_parameter(parameter.name).value for parameter in parameters})
+
+
+def renew(node: Node, values: SimpleNamespace, parameters: Sequence[NodeParameter]) -> None:
+    """Have `values` hold what `parameters` are now, also those that wait for a configuration."""
+    vars(values).update(vars(current(node, parameters)))

@@ -73,7 +73,11 @@ def ros_process(
     arguments: list[str] | None = None, signals: SignalHandlerOptions = SignalHandlerOptions.ALL
 ) -> Iterator[None]:
     """Rclpy from start to end; SIGINT and SIGTERM end it quietly, a `DynidError` with one line and exit code 2."""
-    rclpy.init(args=arguments, signal_handler_options=signals)
+    try:
+        rclpy.init(args=arguments, signal_handler_options=signals)
+    except rclpy_implementation.RCLError as error:  # a parameter file that cannot be read
+        print(f"error: {' '.join(str(error).partition(', at /')[0].split())}", file=sys.stderr)
+        sys.exit(2)
     try:
         yield
     except (KeyboardInterrupt, ExternalShutdownException):

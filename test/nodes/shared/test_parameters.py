@@ -1,3 +1,4 @@
+import math
 from dataclasses import dataclass
 from types import SimpleNamespace
 
@@ -79,6 +80,22 @@ def test_whole_numbers_are_numbers_and_one_value_is_a_list(declared, given, valu
 def test_what_no_topic_can_be_called(declared, given, message):
     with pytest.raises(DynidError, match=message):
         declared(**given)
+
+
+def test_a_name_that_does_not_exist_is_refused(declared):
+    with pytest.raises(DynidError, match="'tiemout' of node 'declaring' does not exist; did you mean timeout"):
+        declared(tiemout=0.1)
+
+
+def test_ranges_of_ros(declared):
+    ranged = NodeParameter("gain", 0.5, "N m", least=0.0, most=2.0).descriptor
+    assert (ranged.floating_point_range[0].from_value, ranged.floating_point_range[0].to_value) == (0.0, 2.0)
+    assert (ranged.additional_constraints, ranged.read_only) == ("0 to 2", True)
+    assert not NodeParameter("each", [math.nan], "nan: all", above=0.0, most=1.0).descriptor.floating_point_range
+    assert NodeParameter("each", [math.nan], "nan: all", above=0.0).checked([math.nan, 1], "declaring")[1] == 1.0
+    with pytest.raises(DynidError, match=r"'each' of node 'declaring' is \[0.0\]; expected above 0"):
+        NodeParameter("each", [math.nan], "nan: all", above=0.0).checked([0.0], "declaring")
+    assert NodeParameter("steps", 2, "number", least=1).bounds == "1 or more"
 
 
 @dataclass

@@ -8,6 +8,8 @@ import pytest
 
 pytest.importorskip("rclpy")
 
+from dynid_ros.nodes.shared.process import ros_process
+
 PROGRAM = """
 import time
 from rclpy.node import Node
@@ -49,3 +51,15 @@ def test_a_node_is_not_destroyed_under_a_thread_that_does_not_end(seconds, destr
         finally:
             process.kill()
     assert (process.returncode, "destroyed" in output) == (0, destroyed)
+
+
+def test_a_parameter_file_that_cannot_be_read_is_one_line(tmp_path, capfd):
+    mixed = tmp_path / "mixed.yaml"
+    mixed.write_text("/**:\n  ros__parameters:\n    scale: [1, 2.5]\n")
+    for path, why in ((mixed, "Sequence should be of same type"), (tmp_path / "none.yaml", "Error opening YAML file")):
+        with pytest.raises(SystemExit) as ended, ros_process(["--ros-args", "--params-file", str(path)]):
+            pass
+        assert ended.value.code == 2
+        (line,) = [line for line in capfd.readouterr().err.splitlines() if line.startswith("error: ")]
+        assert str(path) in line
+        assert why in line
