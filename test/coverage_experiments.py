@@ -71,9 +71,10 @@ class Experiment:
         return np.where(mixed, np.nan, base.project(np.nan_to_num(values)))
 
 
-def draw(conditions: Conditions, rng: np.random.Generator) -> Experiment:
-    """An experiment."""
-    robot = arm(conditions.arm)
+def draw(conditions: Conditions, rng: np.random.Generator, gravity: np.ndarray | None = None) -> Experiment:
+    """An experiment, with gravity (3,) if it is not along -z; its robot has it along -z."""
+    configured = arm(conditions.arm)
+    robot = configured if gravity is None else configured.with_gravity(gravity)
     n = robot.n_joints
     rate = float(rng.choice(RATES))
     time = np.arange(0.0, conditions.duration, 1 / rate)
@@ -93,7 +94,7 @@ def draw(conditions: Conditions, rng: np.random.Generator) -> Experiment:
     measured = np.round((q + rng.normal(0, ENCODER, q.shape)) / ENCODER_STEP) * ENCODER_STEP
     unknown = np.full_like(q, np.nan)
     recording = Recording(robot.joint_names, time, measured, unknown, torque, source=conditions.arm)
-    return Experiment(robot, recording, truth.parameters, rotors)
+    return Experiment(configured, recording, truth.parameters, rotors)
 
 
 def fourier_motion(robot: RobotModel, time: np.ndarray, base: float, rng: np.random.Generator) -> np.ndarray:

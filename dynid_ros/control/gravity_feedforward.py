@@ -14,13 +14,21 @@ from numpy.typing import ArrayLike
 from dynid_ros.errors import ControlError, IdentifiedFileError
 from dynid_ros.identified.flexible_joints import springs_of
 from dynid_ros.identified.gravity import gravity_moments
-from dynid_ros.identified.identified_file import check_same_robot, file_of, is_number, load_identified, mapping
+from dynid_ros.identified.identified_file import (
+    check_same_robot,
+    file_of,
+    gravity_of,
+    is_number,
+    load_identified,
+    mapping,
+)
 from dynid_ros.identified.joint_friction import own_angle_torque
 from dynid_ros.identified.load import carried_load
 from dynid_ros.model import RobotModel
 from dynid_ros.model.gravity import GravityModel
 from dynid_ros.model.inertia import from_center_of_mass, transformed
 from dynid_ros.model.link_tree import LinkTree
+from dynid_ros.model.robot import STANDARD_GRAVITY
 from dynid_ros.model.spring import Deflection, deflection_by_torque
 from dynid_ros.model.urdf import parse_urdf
 
@@ -260,7 +268,7 @@ def load_gravity_torque(
     urdf: str,
     base: str | None = None,
     tip: str | None = None,
-    gravity: Sequence[float] = (0.0, 0.0, -9.80665),
+    gravity: Sequence[float] = STANDARD_GRAVITY,
     *,
     use_load: bool = True,
     largest_load: float = math.inf,
@@ -278,7 +286,7 @@ def load_gravity_torque(
         urdf: path or text.
         base: first link of the chain; None: that of the file.
         tip: last link of the chain; None: that of the file.
-        gravity: in the base link's frame, m/s^2.
+        gravity: in the base link's frame, m/s^2; the default gives way to what was found, where the file's was.
         use_load: False: the arm alone, whatever the file says of a load.
         largest_load: largest mass of a load that is believed, kg.
         use_springs: False: rigid joints, whatever the file says of springs.
@@ -298,7 +306,8 @@ def load_gravity_torque(
     held = held or mapping(identified["robot"], "held", f"{model_file}: robot")
     if not all(map(is_number, held.values())):
         raise IdentifiedFileError(f"{model_file}: robot.held is {held!r}, expected positions of joints, rad or m")
-    robot = RobotModel.from_urdf(urdf, tip=ends["tip"], base=ends["base"], gravity=tuple(gravity), held=held)
+    down = gravity_of(identified, gravity, STANDARD_GRAVITY)
+    robot = RobotModel.from_urdf(urdf, tip=ends["tip"], base=ends["base"], gravity=down, held=held)
     check_same_robot(identified, robot)
     model = GravityModel(robot)
     springs = JointSprings.of_document(identified, robot.joint_names) if use_springs else None

@@ -20,6 +20,8 @@ FORMAT = "dynid/1"
 FORMATS = (FORMAT, "dynid/2")
 """The second has terms of friction that readers of the first do not know, and is written for these alone."""
 UNNAMED = "identified.yaml"
+DIRECTION = "gravity_direction"
+"""Key in `robot` of a file whose gravity was found, not configured."""
 DOF = "degrees_of_freedom"
 """Key of the whole file, or of an entry: a number, or one for each label as in its `std`."""
 LARGEST_FILE = 10 * MEGABYTE
@@ -61,8 +63,10 @@ class RecordedJoints:
     held: Mapping[str, float] = field(default_factory=dict)
 
 
-def new_document(robot: RobotModel | RecordedJoints, sources: Sequence[str], settings: dict) -> dict:
-    """Head of the file: format, robot and source."""
+def new_document(
+    robot: RobotModel | RecordedJoints, sources: Sequence[str], settings: dict, direction: Any = None
+) -> dict:
+    """Head of the file: format, robot and source; `direction`: a `GravityDirection`, where gravity was found."""
     return {
         "format": FORMAT,
         "robot": {
@@ -73,6 +77,7 @@ def new_document(robot: RobotModel | RecordedJoints, sources: Sequence[str], set
             "gravity": [float(g) for g in robot.gravity],
             "urdf_sha256": robot.urdf_sha256,
             "kinematics_sha256": robot.kinematics_sha256,
+            **({} if direction is None else {DIRECTION: direction.section()}),
             **({"held": {joint: float(at) for joint, at in robot.held.items()}} if robot.held else {}),
         },
         "source": {"recordings": list(sources), "settings": dict(settings), "version": __version__},
@@ -138,6 +143,27 @@ def check_same_robot(document: Mapping, robot: RobotModel) -> None:
             f"{file_of(document)} was made with gravity {gravity} in the base frame, this robot has "
             f"{list(robot.gravity)}; set the parameter gravity to the same direction, or identify again"
         )
+
+
+def found_gravity(document: Mapping) -> tuple[float, ...] | None:
+    """Gravity (3,) of a file in which it was found, not configured; None: it was configured.
+
+    Raises:
+        IdentifiedFileError: it is no vector.
+    """
+    robot = document["robot"]
+    if not isinstance(robot.get(DIRECTION), dict):
+        return None
+    gravity = robot.get("gravity")
+    if not (isinstance(gravity, list) and _is_numbers(gravity, 3) and any(gravity)):
+        raise IdentifiedFileError(f"{file_of(document)}: robot.gravity is {gravity!r}, expected three numbers, m/s^2")
+    return tuple(map(float, gravity))
+
+
+def gravity_of(document: Mapping, configured: Sequence[float], default: Sequence[float]) -> tuple[float, ...]:
+    """Gravity (3,) for a model of a file: what was found, where nobody configured anything else than the default."""
+    found = found_gravity(document) if np.allclose(configured, default, atol=1e-9) else None
+    return tuple(map(float, configured)) if found is None else found
 
 
 def mapping(parent: Mapping, key: str, where: str) -> dict:

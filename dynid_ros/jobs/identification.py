@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from dynid_ros.errors import IdentificationError, ModelError
 from dynid_ros.files import all_or_none, remove, writable_folder
 from dynid_ros.identified.gravity import KnownGravity
+from dynid_ros.identified.gravity_direction import GIVEN
 from dynid_ros.identified.identified_file import check_same_robot, load_identified
 from dynid_ros.identified.validation import Validation
 from dynid_ros.jobs.inputs import check_apart, checked
@@ -167,11 +168,12 @@ def identify(
         check_apart(recordings, validate)
     with progress(3 + bool(validate)) as step:
         step("looking for faults in the recordings")
-        findings = checked(recordings, robot, motion=own.motion)
-        for other in validate if own.motion else ():
-            findings += checked([other], robot, motion=True)
+        mounted = getattr(identification, "gravity_direction", GIVEN) == GIVEN
+        findings = _checked_all(recordings, validate, robot, own) if mounted else checked(recordings, None)
         step(own.doing)
         result = identification.fit(*recordings)
+        if not mounted:  # what an arm shows is seen with the gravity that it has
+            findings = _checked_all(recordings, validate, result.robot, own)
         missing = tuple(result.missing)
         if validate:
             step("validating")
@@ -188,6 +190,15 @@ def identify(
         files["report"] = own.load("report")(output / "report.html", result, recordings, validate, validations)
     content = {**result.document(), "validation": [validation.document() for validation in validations]}
     return Job(result, content, files, findings, validation_lines(validations), missing, remarks)
+
+
+def _checked_all(
+    recordings: Sequence[Recording], validate: Sequence[Recording], robot: RobotModel, kind: Kind
+) -> tuple[Finding, ...]:
+    findings = checked(recordings, robot, motion=kind.motion)
+    for other in validate if kind.motion else ():
+        findings += checked([other], robot, motion=True)
+    return findings
 
 
 @all_or_none()

@@ -9,13 +9,14 @@ from pathlib import Path
 import numpy as np
 
 from dynid_ros.errors import ModelError, RecordingError
-from dynid_ros.identified.identified_file import load_identified
+from dynid_ros.identified.identified_file import gravity_of, load_identified
 from dynid_ros.identified.torque_sensors import TorqueSensors
 from dynid_ros.jobs.progress import progress
 from dynid_ros.model import RobotModel
 from dynid_ros.model.flange import arm_from_urdf
 from dynid_ros.model.link_tree import held_positions
 from dynid_ros.model.payload import with_payload
+from dynid_ros.model.robot import STANDARD_GRAVITY
 from dynid_ros.recording import Recording
 from dynid_ros.recording.checks.all_checks import check
 from dynid_ros.recording.checks.finding import Finding
@@ -23,7 +24,12 @@ from dynid_ros.recording.effort import EffortConvention
 
 
 def read_robot(options: argparse.Namespace) -> RobotModel:
-    """The arm; where its tip was not named and is not the only leaf, stderr says what it is."""
+    """The arm; where its tip was not named and is not the only leaf, stderr says what it is.
+
+    With a file `options.model` whose gravity was found, not configured, gravity is as there.
+    """
+    if getattr(options, "model", None) is not None:
+        options.gravity = gravity_of(load_identified(options.model), options.gravity, STANDARD_GRAVITY)
     held = held_positions(options.hold)
     if options.dh is not None:
         robot = RobotModel.from_dh(options.dh, options.gravity)

@@ -150,15 +150,19 @@ class GravityModel:
         They are the leading revolute joints whose axes are parallel to gravity in every pose and the prismatic joints
         whose axes are perpendicular to it in every pose (within 0.06 deg): gravity never loads them.
         """
+        return self.loads() < ALWAYS
+
+    def loads(self) -> np.ndarray:
+        """(n,) 0 to 1: part of gravity that loads each joint, in the pose in which it is most."""
         magnitude = np.linalg.norm(self.robot.gravity)
         if magnitude == 0.0:
-            return np.ones(self.robot.n_joints, dtype=bool)
+            return np.zeros(self.robot.n_joints)
         poses = np.random.default_rng(0).uniform(-np.pi, np.pi, (PROBE_POSES, self.robot.n_joints))
         chain, down = self.robot.chain, self.robot.gravity / magnitude
         axes = joint_frames(chain, poses)[0][:, :, 2].transpose(2, 0, 1)
         load = np.where(chain.slides, np.abs(axes @ down), np.linalg.norm(np.cross(axes, down), axis=-1))
-        loaded = load.max(axis=0) >= ALWAYS
-        return np.array([not loaded[chain.drivers == joint].any() for joint in range(chain.n_joints)])
+        most = load.max(axis=0)
+        return np.array([most[chain.drivers == joint].max() for joint in range(chain.n_joints)])
 
     def compile(self, moments: ArrayLike) -> Callable[[np.ndarray], np.ndarray]:
         """Function from positions (n,) to gravity torques (n,) of one sample, fast enough for a control loop.

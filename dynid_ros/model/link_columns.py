@@ -18,6 +18,7 @@ from dynid_ros.model.base_parameters import (
 )
 from dynid_ros.model.friction import FrictionModel, JointFriction, coupling_parts
 from dynid_ros.model.friction_terms import FrictionTerm, Memory, SlidingMemory
+from dynid_ros.model.gravity_direction import turn_axes
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK
 from dynid_ros.model.regressor import RegressorRows
 
@@ -38,11 +39,13 @@ class LinkColumns:
         noise: (n,) of the joints' torques; a column that is below it, in a link as heavy and as long as the whole arm,
             is no base parameter. None: not known.
         load_parameters: (10 n,) of the links of terms `load`; None: the robot's.
+        turned: (10 n,) of links whose torque changes as gravity turns: two columns more, see `turn_axes`. None: none.
 
     Attributes:
         first: the first candidate of each joint.
         base: base parameters of the links alone.
         size: number of columns.
+        turns: the columns of the turns of gravity, the last ones.
         of_joint: for each joint the (k_j,) columns that its torque can depend on: base parameters from the first such
             one on, and terms of friction.
     """
@@ -54,8 +57,10 @@ class LinkColumns:
         coupled: Sequence[tuple[int, int]] = (),
         noise: NDArray | None = None,
         load_parameters: NDArray | None = None,
+        *,
+        turned: NDArray | None = None,
     ):
-        self.robot, self._noise, self._load_parameters = robot, noise, load_parameters
+        self.robot, self._noise, self._load_parameters, self._turned = robot, noise, load_parameters, turned
         self.candidates = tuple(tuple(own) for own in candidates)
         self.coupled = tuple(coupled)
         self.first = tuple(own[0] for own in self.candidates)
@@ -79,21 +84,31 @@ class LinkColumns:
             terms = dict.fromkeys(part for friction in self.candidates[leader] for part in coupling_parts(friction))
             self._coupling.append({part: size + i for i, part in enumerate(terms)})
             size += len(terms)
-        self.size = size
+        self.turns = () if turned is None else (size, size + 1)
+        self._across = [
+            RobotModel(robot.chain, turned, np.cross(axis, robot.gravity))
+            for axis in (turn_axes(robot.gravity) if self.turns else ())
+        ]
+        self.size = size + len(self.turns)
         self._needs_load = any(friction.load for own in self.candidates for friction in own)
         self.of_joint = [
             np.concatenate(
-                [np.arange(self.n_inertial)[np.cumsum(effect[j]) > 0], list(own.values()), *self._coupling_of(j)]
+                [
+                    np.arange(self.n_inertial)[np.cumsum(effect[j]) > 0],
+                    list(own.values()),
+                    *self._coupling_of(j),
+                    self.turns,
+                ]
             ).astype(int)
             for j, own in enumerate(self._sources)
         ]
         self._place = [{int(column): i for i, column in enumerate(columns)} for columns in self.of_joint]
 
     @classmethod
-    def of(cls, robot: RobotModel, friction: FrictionModel) -> LinkColumns:
+    def of(cls, robot: RobotModel, friction: FrictionModel, turned: NDArray | None = None) -> LinkColumns:
         """Columns of one friction model; the chosen ones of `first` are in the order of its names."""
-        joints = friction.of(robot.n_joints)
-        return cls(robot, [(joint,) for joint in joints], friction.coupled, None, friction.load_parameters)
+        joints = [(joint,) for joint in friction.of(robot.n_joints)]
+        return cls(robot, joints, friction.coupled, None, friction.load_parameters, turned=turned)
 
     def memory(self, q: NDArray) -> Memory:
         """Directions (N,) of all candidates that have a memory, along positions (N, n) of consecutive samples."""
@@ -141,6 +156,9 @@ class LinkColumns:
                         q[:, other], qd[:, other], qdd[:, other], directions.get(part.direction, _NONE), load[:, other]
                     )
                     found[own][:, self._place[own][column]] = values
+        for column, across in zip(self.turns, self._across, strict=True):
+            for j, values in enumerate(across.gravity_torque(q).T):
+                found[j][:, self._place[j][column]] = values
         return found
 
     @staticmethod
@@ -202,7 +220,9 @@ class LinkColumns:
 
     def above(self, noise: NDArray) -> LinkColumns:
         """The columns without base parameters that are below this noise (n,); these themselves if there are none."""
-        found = LinkColumns(self.robot, self.candidates, self.coupled, noise, self._load_parameters)
+        found = LinkColumns(
+            self.robot, self.candidates, self.coupled, noise, self._load_parameters, turned=self._turned
+        )
         return found if found.n_inertial < self.n_inertial else self
 
     def _random_regressor(self, choice: Sequence[JointFriction]) -> Iterator[NDArray]:

@@ -116,6 +116,10 @@ class RobotModel:
         now, then = (tree.parameters(self.chain, where) for where in (posture, self.posture))
         return RobotModel(self.chain, self.parameters + (now - then), self.gravity, self.urdf, posture)
 
+    def with_gravity(self, gravity: ArrayLike) -> RobotModel:
+        """The model with gravity (3,) along another direction of the base frame, m/s^2."""
+        return RobotModel(self.chain, self.parameters, gravity, self.urdf, self.posture)
+
     @classmethod
     def from_dh(
         cls,

@@ -14,7 +14,7 @@ from dynid_ros.errors import RecordingError
 from dynid_ros.recording.bag import FLOAT64_MULTI_ARRAY, JOINT_STATE, Bag, Clock, nanoseconds, open_bag
 from dynid_ros.recording.bag_commands import COMMANDS, read_commands
 from dynid_ros.recording.effort import EffortConvention
-from dynid_ros.recording.series import PoseSeries, WrenchSeries, require_increasing
+from dynid_ros.recording.series import ImuSeries, PoseSeries, WrenchSeries, require_increasing
 from dynid_ros.signals import GapSpline
 
 
@@ -151,6 +151,7 @@ def _why_nothing(topic: str, wanted: Sequence[str] | None, groups: Collection[tu
 
 
 WRENCH = "geometry_msgs/msg/WrenchStamped"
+IMU = "sensor_msgs/msg/Imu"
 POSE = "geometry_msgs/msg/PoseStamped"
 POSE_ARRAY = "geometry_msgs/msg/PoseArray"
 
@@ -158,6 +159,11 @@ POSE_ARRAY = "geometry_msgs/msg/PoseArray"
 def read_wrenches(bag: Bag, clock: Clock) -> dict[str, WrenchSeries]:
     """Every WrenchStamped topic."""
     return {topic: _read_wrench_topic(bag, topic, clock) for topic in bag.topics_of(WRENCH)}
+
+
+def read_imus(bag: Bag, clock: Clock) -> dict[str, ImuSeries]:
+    """Every Imu topic."""
+    return {topic: _read_imu_topic(bag, topic, clock) for topic in bag.topics_of(IMU)}
 
 
 def read_poses(bag: Bag, clock: Clock) -> dict[str, PoseSeries]:
@@ -185,6 +191,17 @@ def _read_wrench_topic(bag: Bag, topic: str, clock: Clock) -> WrenchSeries:
         frame_id = message.header.frame_id
     values = np.array(rows, dtype=float).reshape(-1, 6)
     return WrenchSeries(clock.seconds(received, stamped), values[:, :3], values[:, 3:], frame_id)
+
+
+def _read_imu_topic(bag: Bag, topic: str, clock: Clock) -> ImuSeries:
+    received, stamped, rows, frame_id = [], [], [], ""
+    for time, message in bag.messages(topic):
+        felt = message.linear_acceleration
+        received.append(time)
+        stamped.append(nanoseconds(message.header.stamp))
+        rows.append((felt.x, felt.y, felt.z))
+        frame_id = message.header.frame_id
+    return ImuSeries(clock.seconds(received, stamped), np.array(rows, dtype=float).reshape(-1, 3), frame_id)
 
 
 def _read_pose_topic(bag: Bag, topic: str, clock: Clock, poses_of: Callable[[Any], list[Any]]) -> list[PoseSeries]:
@@ -260,6 +277,7 @@ def read_bag(
             "start_time": (states.stamped if use_stamps else states.received)[0] * 1e-9,
             "wrenches": read_wrenches(bag, clock),
             "poses": read_poses(bag, clock),
+            "imus": read_imus(bag, clock),
             "others": states.others,
             "truncated": bag.truncated,
             "source": str(path),

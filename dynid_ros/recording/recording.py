@@ -13,7 +13,7 @@ import numpy as np
 from dynid_ros.errors import RecordingError
 from dynid_ros.recording import tables
 from dynid_ros.recording.effort import EffortConvention
-from dynid_ros.recording.series import CommandSeries, PoseSeries, WrenchSeries, require_increasing
+from dynid_ros.recording.series import CommandSeries, ImuSeries, PoseSeries, WrenchSeries, require_increasing
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,6 +30,7 @@ class Recording:
         link_position: (N, n) from a second encoder behind the elastic transmission, or None.
         wrenches: force/torque sensors by topic.
         poses: motion-capture bodies by topic, markers of a topic as "<topic>[<index>]".
+        imus: inertial measurement units by topic.
         others: positions (K,) of joints that were recorded too, by name; their times are not kept.
         truncated: the file was cut off (its recorder was killed); this is what could be read.
         source: the file, for messages.
@@ -49,6 +50,7 @@ class Recording:
     link_position: np.ndarray | None = None
     wrenches: Mapping[str, WrenchSeries] = field(default_factory=dict)
     poses: Mapping[str, PoseSeries] = field(default_factory=dict)
+    imus: Mapping[str, ImuSeries] = field(default_factory=dict)
     others: Mapping[str, np.ndarray] = field(default_factory=dict)
     truncated: bool = False
     source: str = "recording"
@@ -79,8 +81,8 @@ class Recording:
     ) -> Recording:
         """Recording from a rosbag2 folder, a single .mcap or .db3 file, a .csv table or a .npz archive.
 
-        In a bag, positions, velocities and efforts come from one JointState topic; every WrenchStamped, PoseStamped and
-        PoseArray topic is read too. Tables are described in `tables`.
+        In a bag, positions, velocities and efforts come from one JointState topic; every WrenchStamped, PoseStamped,
+        PoseArray and Imu topic is read too. Tables are described in `tables`.
 
         Args:
             path: the file or folder.
@@ -199,6 +201,7 @@ class Recording:
             command=None if self.command is None else self.command.between(start, end),
             wrenches={topic: series.between(start, end) for topic, series in self.wrenches.items()},
             poses={name: series.between(start, end) for name, series in self.poses.items()},
+            imus={topic: series.between(start, end) for topic, series in self.imus.items()},
         )
 
     def _check_shapes(self) -> None:

@@ -51,6 +51,29 @@ class WrenchSeries:
 
 
 @dataclass(frozen=True, eq=False)
+class ImuSeries:
+    """Accelerations of one IMU: time (N,) in s on the recording's clock, acceleration (N, 3) in m/s^2, upwards at rest.
+
+    Values are in the sensor's frame `frame_id`.
+
+    Raises:
+        RecordingError: an array does not hold numbers, or has another shape.
+    """
+
+    time: np.ndarray
+    acceleration: np.ndarray
+    frame_id: str = ""
+
+    def __post_init__(self) -> None:
+        _set_arrays(self, acceleration=3)
+
+    def between(self, start: float, end: float) -> "ImuSeries":
+        """Samples with start <= time <= end, s."""
+        keep = (self.time >= start) & (self.time <= end)
+        return replace(self, time=self.time[keep], acceleration=self.acceleration[keep])
+
+
+@dataclass(frozen=True, eq=False)
 class PoseSeries:
     """Poses of one rigid body or marker: time (N,) in s on the recording's clock, position (N, 3) in m.
 
@@ -107,7 +130,7 @@ class CommandSeries:
         return replace(self, time=self.time[kept], position=self.position[kept])
 
 
-def _set_arrays(series: WrenchSeries | PoseSeries | CommandSeries, **widths: int) -> None:
+def _set_arrays(series: WrenchSeries | PoseSeries | ImuSeries | CommandSeries, **widths: int) -> None:
     """Make the fields arrays of numbers: time (N,), the others (N, width)."""
     count = np.size(series.time)
     for name, shape in [("time", (count,)), *((name, (count, width)) for name, width in widths.items())]:

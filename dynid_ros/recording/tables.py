@@ -28,7 +28,7 @@ import numpy as np
 from dynid_ros.errors import RecordingError
 from dynid_ros.files import MEGABYTE, atomic_file, require_file
 from dynid_ros.recording.effort import EffortConvention
-from dynid_ros.recording.series import CommandSeries, PoseSeries, WrenchSeries
+from dynid_ros.recording.series import CommandSeries, ImuSeries, PoseSeries, WrenchSeries
 
 if TYPE_CHECKING:
     from dynid_ros.recording.recording import Recording
@@ -266,7 +266,11 @@ UNSUSPICIOUS = 100 * MEGABYTE
 """… from which they are compared with the size of the archive: …"""
 TIGHTEST = 300
 """… only arrays made to be so are this many times smaller when compressed."""
-SERIES: dict[str, type[WrenchSeries] | type[PoseSeries]] = {"wrenches": WrenchSeries, "poses": PoseSeries}
+SERIES: dict[str, type[WrenchSeries] | type[PoseSeries] | type[ImuSeries]] = {
+    "wrenches": WrenchSeries,
+    "poses": PoseSeries,
+    "imus": ImuSeries,
+}
 OTHER = "other_position:"
 """Begins the keys of joints that were recorded too."""
 

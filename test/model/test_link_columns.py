@@ -3,11 +3,15 @@
 import numpy as np
 import pytest
 from link_problems import Fourier, chain, rigid_torque, ur10
+from pinocchio_arm import PinocchioArm
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.identification.links.friction_choice import FrictionMenu
+from dynid_ros.model import RobotModel
 from dynid_ros.model.friction import FrictionModel, JointFriction
+from dynid_ros.model.gravity_direction import turn_axes, turned
 from dynid_ros.model.link_columns import LinkColumns
+from dynid_ros.simulation.descriptions import demo_arm_urdf
 
 PLAIN = JointFriction(offset=True, smoothing=0.02)
 EVERYTHING = (
@@ -146,3 +150,19 @@ def test_rows_of_a_given_regressor(coupled):
     several = LinkColumns(robot, [EVERYTHING] * 3)
     with pytest.raises(IdentificationError, match="friction that is given, not 'auto'"):
         several.rows_of(whole)
+
+
+def test_turns_of_gravity_are_its_differences():
+    """Columns of the turns times small angles are what Pinocchio's torque changes by with the gravity turned so."""
+    robot = RobotModel.from_urdf(demo_arm_urdf())
+    q = np.random.default_rng(0).uniform(-2, 2, (5, robot.n_joints))
+    columns = LinkColumns(robot, [(JointFriction(),)] * robot.n_joints, turned=robot.parameters)
+    step, rows = 1e-5, columns.rows(q, 0 * q, 0 * q)
+    for column, axis in zip(columns.turns, turn_axes(robot.gravity), strict=True):
+        sides = [
+            PinocchioArm(robot.urdf, robot.joint_names, turned(robot.gravity, sign * step * axis)) for sign in (1, -1)
+        ]
+        torques = [np.array([arm.gravity_torque(pose) for pose in q]) for arm in sides]
+        for j, own in enumerate(columns.of_joint):
+            expected = (torques[0] - torques[1])[:, j] / (2 * step)
+            np.testing.assert_allclose(rows[j][:, np.flatnonzero(own == column)[0]], expected, atol=1e-6)

@@ -9,8 +9,10 @@ from numpy.typing import NDArray
 
 from dynid_ros.estimation.estimate import half_width, interval
 from dynid_ros.estimation.least_squares import standard_errors_of, within
+from dynid_ros.identification.gravity_direction import turn_torques
 from dynid_ros.identification.static_samples import Samples
 from dynid_ros.identified.gravity import gravity_section
+from dynid_ros.identified.gravity_direction import GravityDirection
 from dynid_ros.identified.identified_file import DOF, as_number, new_document, save_identified
 from dynid_ros.identified.joint_friction import DIRECTIONS, joint_friction_entry
 from dynid_ros.identified.validation import Validation, validate_torque
@@ -53,7 +55,8 @@ def describe_observability(
         samples: that were fitted.
     """
     worst, wide = (dict(zip(names, values, strict=True)) for values in errors)
-    weight = np.linalg.norm(robot.gravity)
+    # Of an axis near gravity as much as its tilt makes of it.
+    weight = np.linalg.norm(robot.gravity) * gravity.loads()
     parallel = gravity.unobservable_axes()
     found = {}
     for i, joint in enumerate(robot.joint_names):
@@ -67,7 +70,7 @@ def describe_observability(
         angles = len(np.unique(np.round(samples.position[:, i] / np.deg2rad(2))))
         needed = 4 if any(name.startswith("offset") for name in names) else 3
         width = max(wide.get(gravity.names[c], np.inf) for c in columns_of(gravity, i))
-        vague = width * weight > np.abs(samples.torque[:, i]).max()
+        vague = width * weight[i] > np.abs(samples.torque[:, i]).max()
         if factor <= MAXIMUM_INFLATION and (angles >= needed or not revolute) and not vague:
             found[joint] = Observability(True)
             continue
@@ -103,6 +106,8 @@ def columns_of(gravity: GravityModel, joint: int) -> range:
 
 
 MOMENT_LABELS = ("n_x", "n_y", "mass")
+TURNS = ["turn 1", "turn 2"]
+"""Names of the turns of gravity about its two axes, where they were fitted."""
 OUTSIDE = 1e-6
 """Part of a torque's row outside the determined space, of its length, up to which the torque is determined."""
 
@@ -121,6 +126,7 @@ class GravityResult:
         noise: standard deviation of a row by joint and kind of sample, N m.
         observability: per joint name.
         extract: samples of recordings, by the rules of this identification.
+        direction: of gravity, where it was found; `robot.gravity` has it. None: it was given.
         remarks: sentences on what does not fit together.
     """
 
@@ -141,6 +147,7 @@ class GravityResult:
     sources: tuple[str, ...]
     settings: dict
     extract: Callable[..., Samples]
+    direction: GravityDirection | None = None
     remarks: tuple[str, ...] = ()
 
     @property
@@ -242,12 +249,13 @@ class GravityResult:
                 f"{joint:<24}{cells}{friction[i, 0]:>+11.3f}{friction[i, 1]:>+10.3f}{self.residual_rms[i]:>11.3f}"
             )
         lines += [f"  {joint}: {state.reason}" for joint, state in self.observability.items() if not state.observable]
+        lines += [] if self.direction is None else [str(self.direction)]
         lines += [f"warning: {remark}" for remark in self.remarks]
         return "\n".join(lines)
 
     def document(self) -> dict:
         """Content of `identified.yaml`."""
-        document = new_document(self.robot, self.sources, self.settings)
+        document = new_document(self.robot, self.sources, self.settings, self.direction)
         value, error = self.parameters, self.standard_errors
         dof = self._pick(self.gravity.names, self.dof)
         reasons = {joint: state.reason for joint, state in self.observability.items() if not state.observable}
@@ -298,6 +306,8 @@ class GravityResult:
         for column, name in enumerate(self.gravity.names):
             if name in self.names:
                 rows[..., self.names.index(name)] = full[..., column]
+        if TURNS[0] in self.names:
+            rows[..., -2:] = turn_torques(self.robot, np.nan_to_num(self.parameters), q)
         return rows
 
     def _evaluate(self, rows: NDArray) -> NDArray:

@@ -15,25 +15,43 @@ from dynid_ros.estimation.cross_validation import FoldGrams
 from dynid_ros.estimation.estimate import BaseEstimate
 from dynid_ros.estimation.normal_equations import NormalEquations, WeightedProblem
 from dynid_ros.identification.equations import LinkEquations, SampleEquations
+from dynid_ros.identification.gravity_direction import (
+    ROUNDS,
+    SETTLED,
+    direction_of_fit,
+    direction_setting,
+    imu_direction,
+    imu_topic_setting,
+    require_determined,
+    turn_covariance,
+    turn_information,
+)
 from dynid_ros.identification.integral_equations import IntegralEquations
 from dynid_ros.identification.links.friction_choice import FrictionMenu, choose_friction, friction_menus, refuse_unseen
 from dynid_ros.identification.links.link_estimators import ESTIMATORS, UNBIASED, estimate_all, estimate_base
 from dynid_ros.identification.links.link_regularization import FullProblem, PriorWeight, choose_weight
 from dynid_ros.identification.links.link_result import LinkResult, beyond_the_arm, what_is_open
 from dynid_ros.identification.links.torque_filter_choice import choose_torque_filter
+from dynid_ros.identified.gravity_direction import ESTIMATED, GIVEN, IMU, GravityDirection
 from dynid_ros.identified.links import LinkModel
 from dynid_ros.model import RobotModel
 from dynid_ros.model.base_parameters import BaseParameters
 from dynid_ros.model.friction import FRICTION_TERMS, FrictionModel, JointFriction, friction_terms
+from dynid_ros.model.gravity_direction import angle_between
 from dynid_ros.model.inertia import possible_prior
 from dynid_ros.model.link_columns import LinkColumns
 from dynid_ros.model.urdf import LARGEST
 from dynid_ros.recording import Recording
+from dynid_ros.recording.checks.hypotheses import best_gravity
 from dynid_ros.recording.uniform_motion import LEAST_CUTOFF, MOTION_OVER_EQUATIONS, LinkSignals
 from dynid_ros.settings import check, setting
 from dynid_ros.signals.driver_filter import AUTO, DriverFilter, driver_filter
 
 ERRORS = ("robust", "white")
+OWN_COVARIANCE = ("huber", "sequential")
+"""Estimators of which a direction of gravity cannot be a part."""
+ENOUGH = 0.02
+"""Largest last step to the direction of gravity, in parts of its interval."""
 EQUATIONS: dict[str, type[LinkEquations]] = {"filtered": LinkEquations, "integral": IntegralEquations}
 
 
@@ -58,6 +76,9 @@ class LinkIdentification:
             of a joint in proportion, so no residual shows it.
         torque_filter: what the driver had done to the torque, through which the model passes too; None: nothing;
             "auto": the low-pass that surely cut the motion, if one did.
+        gravity_direction: "given": that of the robot; "estimated": found along with the links, whose intervals count
+            it; "imu": from the recordings' `sensor_msgs/Imu`.
+        imu_topic: of the recordings; empty: the only one.
         cutoff, motion_cutoff: of the low-pass filters, Hz, see `LinkSignals`; None: chosen from the motion.
         errors: what standard errors allow for: "robust": residuals that are correlated in time and wherever the motion
             repeats, as in every recording; "white": noise that is independent from sample to sample before it is
@@ -101,6 +122,8 @@ class LinkIdentification:
         symbol="FILTER",
         read=driver_filter,
     )
+    gravity_direction: str = direction_setting()
+    imu_topic: str = imu_topic_setting()
     cutoff: float | None = setting(
         None, "low-pass of torques and equations; default: from the motion", unit="Hz", least=0, symbol="HZ"
     )
@@ -121,6 +144,12 @@ class LinkIdentification:
             )
         if given and self.equations == "integral":
             raise IdentificationError("torque_filter: the integral form has none; use equations 'filtered'")
+        plain = self.equations == "filtered" and self.estimator not in OWN_COVARIANCE
+        if self.gravity_direction != GIVEN and not plain:
+            raise IdentificationError(
+                f"gravity_direction {self.gravity_direction} needs equations 'filtered' and another estimator than "
+                f"{' or '.join(OWN_COVARIANCE)}"
+            )
         if isinstance(self.friction, FrictionModel) and self.coupled:
             raise IdentificationError("coupled joints are given besides a FrictionModel; give them in it")
 
@@ -143,9 +172,18 @@ class LinkIdentification:
         equations = EQUATIONS[self.equations](signals, selected)
         carried = _positions(selected)
         posture = {joint: float(np.median(positions)) for joint, positions in carried.items()}
-        found = replace(self, robot=self.robot.with_posture(posture))._identify(
-            equations, signals, tuple(recording.source for recording in recordings)
-        )
+        sources = tuple(recording.source for recording in recordings)
+        arm, turned, direction = replace(self, robot=self.robot.with_posture(posture)), None, None
+        if self.gravity_direction == ESTIMATED:
+            arm, turned = arm._along_gravity(equations, signals, sources, best_gravity(selected, arm.robot))
+        elif self.gravity_direction == IMU:
+            direction = imu_direction(arm.robot, recordings, self.imu_topic)
+            arm = replace(arm, robot=arm.robot.with_gravity(direction.gravity))
+            turned = replace(arm, estimator="weighted")._identify(equations, signals, sources).base_links
+        found = arm._identify(equations, signals, sources, turned=turned, direction=direction)
+        if turned is not None and direction is None and found.direction is not None:
+            exact = replace(found.direction, given=self.robot.gravity, gravity=found.robot.gravity)
+            found = replace(found, direction=exact)
         ranges = {joint: (float(positions.min()), float(positions.max())) for joint, positions in carried.items()}
         return replace(found, ranges=ranges)
 
@@ -163,20 +201,43 @@ class LinkIdentification:
         reason = f"samples are taken as given; recordings to compare with pass a low-pass at {cutoff:g} Hz"
         return self._identify(equations, LinkSignals(cutoff, motion_cutoff, reason), ("samples",))
 
+    def _along_gravity(
+        self, equations: LinkEquations, signals: LinkSignals, sources: tuple[str, ...], start: NDArray | None
+    ) -> tuple[LinkIdentification, NDArray]:
+        """The same with gravity along the direction that fits best, and parameters (10 n,) that it turns.
+
+        Gauss-Newton steps of two angles, which solve for all other parameters along with them; from the direction
+        that the check of recordings finds.
+        """
+        quick = replace(self, estimator="weighted")
+        if start is not None:
+            quick = replace(quick, robot=self.robot.with_gravity(start))
+        found = quick._identify(equations, signals, sources)
+        turned, quick = found.base_links, replace(quick, friction=found.friction, coupled=())
+        for _ in range(ROUNDS):
+            found = quick._identify(equations, signals, sources, turned=turned, trial=True)
+            assert found.direction is not None
+            gravity, turned = found.direction.gravity, found.base_links
+            turn = angle_between(gravity, quick.robot.gravity)
+            quick = replace(quick, robot=self.robot.with_gravity(gravity))
+            if turn < max(SETTLED, ENOUGH * found.direction.widest):
+                break
+        return replace(self, robot=quick.robot), turned
+
     def _columns(
-        self, equations: LinkEquations | SampleEquations, sources: tuple[str, ...]
+        self, equations: LinkEquations | SampleEquations, sources: tuple[str, ...], turned: NDArray | None
     ) -> tuple[LinkColumns, list[FrictionMenu]]:
         """Columns of the friction that is given; or of all that may be chosen, with each joint's menu."""
         robot = self.robot
         pairs = FrictionModel.by_name(robot, {}, coupled=self.coupled).coupled
         if self.friction == "auto":
             menus = friction_menus(robot, equations.speed_rms)
-            return LinkColumns(robot, [menu.candidates for menu in menus], pairs), menus
+            return LinkColumns(robot, [menu.candidates for menu in menus], pairs, turned=turned), menus
         given = self.friction
         if isinstance(given, JointFriction):
             given = FrictionModel(given, pairs, robot.parameters)
         refuse_unseen(robot, given, equations.motion, ", ".join(sources))
-        return LinkColumns.of(robot, given), []
+        return LinkColumns.of(robot, given, turned), []
 
     def _identify(
         self,
@@ -184,8 +245,23 @@ class LinkIdentification:
         signals: LinkSignals,
         sources: tuple[str, ...],
         chosen_columns: LinkColumns | None = None,
+        *,
+        turned: NDArray | None = None,
+        direction: GravityDirection | None = None,
+        trial: bool = False,
     ) -> LinkResult:
-        columns, menus = self._columns(equations, sources)
+        """Solve the equations.
+
+        Args:
+            equations: of all recordings.
+            signals: their cut-offs.
+            sources: names of the recordings.
+            chosen_columns: without those that are below the noise.
+            turned: (10 n,) parameters that gravity turns: its direction is not exact. None: it is.
+            direction: of gravity by an IMU; None: with `turned` it is estimated.
+            trial: on the way to the direction, which may yet be undetermined.
+        """
+        columns, menus = self._columns(equations, sources, turned)
         columns = chosen_columns or columns
         factors = equations.factors(columns)
         robot = self.robot
@@ -206,43 +282,45 @@ class LinkIdentification:
         chosen = columns.chosen(choice)
         n_links = robot.parameters.size
         independent = columns.independent(choice)
-        problem = WeightedProblem(factors, independent)
+        plain = WeightedProblem(factors, independent)
+        known = len(independent)
+        fitted = columns.turns if direction is None else ()
+        problem = WeightedProblem(factors, np.append(independent, fitted)) if fitted else plain
         kind = self.estimator if self.estimator in UNBIASED else "weighted"
         found, noise = estimate_base(kind, problem, base, lambda: equations.blocks(columns))
         if chosen_columns is None and (fewer := columns.above(noise)) is not columns:
-            return self._identify(equations, signals, sources, fewer)
+            return self._identify(equations, signals, sources, fewer, turned=turned, direction=direction, trial=trial)
         weights = np.ones_like(noise) if self.estimator == "ordinary" else noise
-        if self.errors == "robust":
-            covariance, dof = robust_covariance(problem, weights, noise, found.solution, self.torque_gain_error)
-        else:
-            independent_noise = noise * equations.noise_factor
-            covariance, dof = white_covariance(problem, weights, independent_noise, self.torque_gain_error)
+        covariance, dof = self._covariance(problem, weights, noise, found.solution, equations.noise_factor)
+        base_links = _base_links(base, n_links, found.solution)
+        if direction is not None:
+            covariance += turn_covariance(
+                WeightedProblem(factors, np.append(independent, columns.turns)), weights, direction
+            )
+        elif fitted:
+            direction = direction_of_fit(robot, found.solution, covariance, dof)
+            if not trial:
+                poses = np.concatenate([position for position, *_ in equations.motion])
+                information = turn_information(*np.split(problem.stacked(noise)[0], [known], axis=1))
+                require_determined(information, direction, robot, base_links, poses, noise=noise)
+        covariance = covariance[:known, :known]
         estimate = BaseEstimate(
             names=tuple(base.names[c] for c in base.columns),
             expressions=base.expressions,
-            values=found.values,
+            values=found.values[:known],
             covariance=covariance if found.covariance is None else widened(found.covariance, covariance),
             nominal=self._nominal(base),
-            dof=dof,
-            gain_shifts=gain_shifts(problem, weights),
+            dof=dof[:known],
+            gain_shifts=gain_shifts(problem, weights)[:, :known],
             gain_error=self.torque_gain_error,
         )
         unknown = beyond_the_arm(robot, base, friction, estimate, problem.torque_rms())
         estimate = replace(estimate, values=np.where(unknown, np.nan, estimate.values))
         nonnegative = columns.nonnegative(choice)
         full = FullProblem(WeightedProblem(factors, chosen), noise, prior, nonnegative)
-        weight = PriorWeight(0.0, {})
-        if self.estimator == "consistent":
-            weight = PriorWeight(self.prior_weight, {}) if self.prior_weight else choose_weight(full)
-            remarks.append(f"weight of the URDF {weight.weight:g}")
-            solution = self._consistent(full, weight.weight, sources)
-        elif self.estimator in UNBIASED:
-            solution = np.zeros(full.to_base.shape[1])
-            own = [*range(n_links), *base.columns[base.columns >= n_links]]
-            kept = nonnegative[np.isin(chosen, independent)]
-            solution[own] = FullProblem(problem, noise, prior, kept).nearest(found.solution)
-        else:
-            solution = estimate_all(self.estimator, full, robot.parameters, self.prior_weight)
+        own = FullProblem(plain, noise, prior, nonnegative[np.isin(chosen, independent)])
+        solution, weight = self._whole(full, own, base, found.solution[:known], sources)
+        remarks += [f"weight of the URDF {weight.weight:g}"] * (self.estimator == "consistent")
         urdf = full.with_links(robot.parameters)
         remarks += found.remarks
         remarks += what_is_open(base, estimate)
@@ -261,7 +339,31 @@ class LinkIdentification:
             settings=self._settings(weight),
             remarks=tuple(remarks),
             scores=weight.scores,
+            direction=direction,
+            base_links=base_links,
         )
+
+    def _covariance(
+        self, problem: WeightedProblem, weights: NDArray, noise: NDArray, solution: NDArray, noise_factor: float
+    ) -> tuple[NDArray, NDArray]:
+        """Covariance (k, k) of a solution (k,), and its degrees of freedom (k,)."""
+        if self.errors == "robust":
+            return robust_covariance(problem, weights, noise, solution, self.torque_gain_error)
+        return white_covariance(problem, weights, noise * noise_factor, self.torque_gain_error)
+
+    def _whole(
+        self, full: FullProblem, own: FullProblem, base: BaseParameters, fitted: NDArray, sources: tuple[str, ...]
+    ) -> tuple[NDArray, PriorWeight]:
+        """All parameters (10 n + f,) by the estimator, and the weight of the prior; `own` is in base parameters."""
+        weight, n_links = PriorWeight(0.0, {}), self.robot.parameters.size
+        if self.estimator == "consistent":
+            weight = PriorWeight(self.prior_weight, {}) if self.prior_weight else choose_weight(full)
+            return self._consistent(full, weight.weight, sources), weight
+        if self.estimator not in UNBIASED:
+            return estimate_all(self.estimator, full, self.robot.parameters, self.prior_weight), weight
+        solution = np.zeros(full.to_base.shape[1])
+        solution[[*range(n_links), *base.columns[base.columns >= n_links]]] = own.nearest(fitted)
+        return solution, weight
 
     def _consistent(self, full: FullProblem, weight: float, sources: tuple[str, ...]) -> NDArray:
         try:
@@ -311,6 +413,13 @@ class LinkIdentification:
             "prior_weight": float(weight.weight),
             "torque_gain_error": float(self.torque_gain_error),
         }
+
+
+def _base_links(base: BaseParameters, size: int, solution: NDArray) -> NDArray:
+    """Parameters (10 n,) with the torques of base parameters (k,), all others being zero."""
+    links, own = np.zeros(size), base.columns[base.columns < size]
+    links[own] = solution[: len(own)]
+    return links
 
 
 def _positions(recordings: Sequence[Recording]) -> dict[str, NDArray]:

@@ -17,6 +17,7 @@ from dynid_ros.files import write_atomically
 from dynid_ros.identification.equations import validate
 from dynid_ros.identified.friction import dry_torques, format_of, friction_section
 from dynid_ros.identified.gravity import gravity_section
+from dynid_ros.identified.gravity_direction import GravityDirection
 from dynid_ros.identified.identified_file import DOF, FORMATS, as_number, new_document, save_identified
 from dynid_ros.identified.links import (
     MISSING,
@@ -118,6 +119,8 @@ class LinkResult:
         n_samples: equations per joint after decimation.
         remarks: choices made and what to know about them, one sentence each.
         scores: mean logarithm of the squared error on samples left out, by weight of the prior.
+        direction: of gravity, where it was found; `robot.gravity` has it. None: it was given.
+        base_links: (10 n,) links with the torques of the base parameters, all but these zero.
         ranges: least and largest position of each joint that was recorded, rad or m; `robot.posture` has their medians.
     """
 
@@ -135,6 +138,8 @@ class LinkResult:
     settings: dict
     remarks: tuple[str, ...]
     scores: Mapping[float, float]
+    direction: GravityDirection | None = None
+    base_links: NDArray = field(default_factory=lambda: np.zeros(0))
     ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
     @property
@@ -241,12 +246,13 @@ class LinkResult:
             estimate.values, half, estimate.nominal, estimate.expressions, strict=True
         ):
             lines.append(f"{value:>12.5g} {error:>10.2g} {nominal:>10.5g}   {expression}")
+        lines += [] if self.direction is None else [str(self.direction)]
         lines += [f"  {remark}" for remark in (*self.remarks, *self.urdf_remarks)]
         return "\n".join(lines)
 
     def document(self) -> dict:
         """Content of `identified.yaml`."""
-        document, found = new_document(self.robot, self.sources, self.settings), self.base_parameters
+        document, found = new_document(self.robot, self.sources, self.settings, self.direction), self.base_parameters
         plain = self.model.signals.driver is None
         document["format"] = format_of(self.friction, self.robot.n_joints) if plain else FORMATS[-1]
         document["gravity"] = _gravity(self.robot, self.base, found, self.parameters)

@@ -2,6 +2,7 @@
 
 import math
 import time
+from pathlib import Path
 from types import SimpleNamespace
 
 import rclpy
@@ -9,7 +10,9 @@ from rclpy.node import Node
 from std_msgs.msg import String
 
 from dynid_ros.errors import DynidError, ModelError
+from dynid_ros.identified.identified_file import gravity_of, load_identified
 from dynid_ros.model import RobotModel
+from dynid_ros.model.robot import STANDARD_GRAVITY
 from dynid_ros.model.urdf import is_urdf_text, urdf_text
 from dynid_ros.nodes.shared.parameters import NodeParameter
 from dynid_ros.nodes.shared.topics import LATCHED
@@ -93,9 +96,10 @@ def robot_model(node: Node, settings: SimpleNamespace, timeout: float = math.inf
 
     held = held_positions([settings.held_joints])
     carried = [] if getattr(settings, CARRIED.name, NONE) == NONE else settings.payload
-    robot, remark = arm_from_urdf(
-        text, settings.tip_link, settings.base_link, settings.gravity, held=held, payload=carried
-    )
+    gravity, file = settings.gravity, Path(getattr(settings, "model_file", ""))
+    if file.is_file():
+        gravity = gravity_of(load_identified(file), gravity, STANDARD_GRAVITY)
+    robot, remark = arm_from_urdf(text, settings.tip_link, settings.base_link, gravity, held=held, payload=carried)
     if remark:
         node.get_logger().info(f"{remark} (parameter tip_link)")
     return robot

@@ -5,15 +5,27 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations, product
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dynid_ros.model.gravity_direction import angle_between
 from dynid_ros.recording.checks.effort_convention import GravitySigns
 from dynid_ros.recording.checks.finding import COMPENSATED, DIRECTION, LAG, LIKELY, SIGN, SWAP, Explanation, Kind
 from dynid_ros.recording.checks.low_pass import shows_in_rigid_torques, with_presliding
-from dynid_ros.recording.checks.torque_fit import MotionSamples, Terms, TorqueEquations, TorqueFit, TorqueModel
+from dynid_ros.recording.checks.torque_fit import (
+    MotionSamples,
+    Terms,
+    TorqueEquations,
+    TorqueFit,
+    TorqueModel,
+    motion_samples,
+)
+from dynid_ros.recording.recording import Recording
+
+if TYPE_CHECKING:
+    from dynid_ros.model import RobotModel
 
 RATIO: Final = "position ratio"
 RATIOS = {2.0: "half", 0.5: "twice"}
@@ -216,8 +228,19 @@ SLIGHT, SEEN = 3.0, 0.1
 """A smaller one is worth a warning from this angle, degrees, and this gain on."""
 STEPS, LARGEST = 4, 0.5
 """Number of steps of the search, and the longest of them, rad."""
+SAMPLES = 800
+"""Enough to prefer one hypothesis to another."""
 LEFT = 0.4
 """Most of the nominal gravity torque that a driver's compensation leaves."""
+
+
+def best_gravity(recordings: Sequence[Recording], robot: RobotModel) -> NDArray | None:
+    """Gravity (3,) along the direction that fits the torques best, m/s^2; None: nothing moves, or there is none."""
+    everything = motion_samples(recordings)
+    if everything is None or not robot.gravity.any():
+        return None
+    samples, model = everything.thinned(SAMPLES), TorqueModel(robot)
+    return _fitted_gravity(model, samples, model.terms(samples))[0]
 
 
 def gravity_explanations(
@@ -225,41 +248,49 @@ def gravity_explanations(
 ) -> Iterator[Explanation]:
     """What gravity along another direction, and none at all, would explain."""
     robot = model.robot
-    size = float(np.linalg.norm(robot.gravity))
-    if size == 0.0:
+    if not robot.gravity.any():
         return
-    weightless, of_gravity = model.rigid_without_gravity(samples), model.rigid_of_gravity(samples)
+    yield from _compensated(model, samples, terms, model.rigid_without_gravity(samples), given)
+    gravity, fit = _fitted_gravity(model, samples, terms)
+    angle = np.degrees(angle_between(gravity, robot.gravity))
+    gain = given.misfit - fit.misfit
+    if angle >= TILTED or (angle >= SLIGHT and gain >= SEEN):
+        found = ", ".join(f"{value:.2f}" for value in gravity)
+        yield Explanation(
+            DIRECTION,
+            gain,
+            f"gravity points {angle:.1f} degrees away from where the robot model has it: ({found}) m/s^2 in the frame "
+            f"of '{robot.base}' fits the torques best",
+            "give the gravity of the robot as it is mounted (--gravity, parameter gravity), or have it found with its "
+            "interval, along with gravity or links: gravity_direction estimated",
+            severity="error" if angle >= TILTED else "warning",
+        )
 
-    def equations(rigid: NDArray) -> TorqueEquations:
-        return TorqueEquations(Terms(rigid, terms.drive, terms.moving), samples.torque, robot.chain.prismatic)
+
+def _fitted_gravity(model: TorqueModel, samples: MotionSamples, terms: Terms) -> tuple[NDArray, TorqueFit]:
+    """Gravity (3,) along the direction that fits best, and the fit."""
+    robot = model.robot
+    size = float(np.linalg.norm(robot.gravity))
+    weightless, of_gravity = model.rigid_without_gravity(samples), model.rigid_of_gravity(samples)
 
     def along(direction: NDArray) -> NDArray:
         return weightless + size * np.tensordot(direction, of_gravity, 1)
 
+    def solved(rigid: NDArray) -> TorqueFit:
+        return TorqueEquations(Terms(rigid, terms.drive, terms.moving), samples.torque, robot.chain.prismatic).fit()
+
     def fit(direction: NDArray) -> TorqueFit:
-        return equations(along(direction)).fit()
+        return solved(along(direction))
 
     def step(direction: NDArray, parameters: NDArray) -> NDArray:
         """The turn (3,) of the direction that explains most of what is left: two tangents span those around it."""
         tangents = np.linalg.svd(direction[None])[2][1:]
         columns = np.moveaxis(size * np.tensordot(tangents, of_gravity @ parameters, 1), 0, 2)
-        found = equations(np.concatenate([along(direction), columns], axis=2)).fit()
+        found = solved(np.concatenate([along(direction), columns], axis=2))
         return found.rigid[-len(tangents) :] @ tangents
 
-    yield from _compensated(model, samples, terms, weightless, given)
-    gravity = size * _best_direction(fit, step, robot.gravity / size)
-    angle = np.degrees(np.arccos(np.clip(gravity @ robot.gravity / size**2, -1, 1)))
-    gain = given.misfit - fit(gravity / size).misfit
-    if angle >= TILTED or (angle >= SLIGHT and gain >= SEEN):
-        found = ", ".join(f"{value:.1f}" for value in gravity)
-        yield Explanation(
-            DIRECTION,
-            gain,
-            f"gravity points {angle:.0f} degrees away from where the robot model has it: ({found}) m/s^2 in the frame "
-            f"of '{robot.base}' fits the torques best",
-            "give the gravity of the robot as it is mounted (--gravity, parameter gravity)",
-            severity="error" if angle >= TILTED else "warning",
-        )
+    direction = _best_direction(fit, step, robot.gravity / size)
+    return size * direction, fit(direction)
 
 
 def _compensated(

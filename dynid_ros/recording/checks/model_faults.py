@@ -31,7 +31,13 @@ from dynid_ros.recording.checks.finding import (
     Explanation,
     Finding,
 )
-from dynid_ros.recording.checks.hypotheses import RATIO, gravity_explanations, lag_explanation, order_explanations
+from dynid_ros.recording.checks.hypotheses import (
+    RATIO,
+    SAMPLES,
+    gravity_explanations,
+    lag_explanation,
+    order_explanations,
+)
 from dynid_ros.recording.checks.hypotheses import SEEN as TILT_SEEN
 from dynid_ros.recording.checks.link_origin import SEEN as ORIGIN_SEEN
 from dynid_ros.recording.checks.link_origin import origin_columns, origin_explanations
@@ -239,8 +245,6 @@ def _carried(robot: RobotModel) -> Iterator[tuple[str, float, str]]:
                 yield joint.name, REST[slides], "m" if slides else "rad"
 
 
-SAMPLES = 800
-"""Gain enough to prefer one hypothesis to another."""
 PREFERRED = 0.2
 """Gain that decides between gravity upside down and torques of the wrong sign."""
 INCONSISTENT = 1.7

@@ -7,7 +7,7 @@ from pinocchio_arm import PinocchioArm
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.identification import GravityIdentification
-from dynid_ros.identification.gravity.gravity_identification import LinearEstimate
+from dynid_ros.identification.gravity.gravity_problem import LinearEstimate
 from dynid_ros.identification.static_samples import Samples
 from dynid_ros.model import GravityModel, RobotModel
 from dynid_ros.simulation.descriptions import demo_arm_urdf

@@ -1,0 +1,261 @@
+"""The linear problem of gravity identification, its solutions, and how uncertain these are."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynid_ros.errors import IdentificationError
+from dynid_ros.estimation.least_squares import column_norms, solve, solve_grouped
+from dynid_ros.identification.gravity.gravity_result import TURNS
+from dynid_ros.identification.gravity_direction import turn_torques
+from dynid_ros.identification.static_samples import HOLD_TOLERANCE, Approaches, SampleRules, Samples, rotations
+from dynid_ros.model import RobotModel
+from dynid_ros.model.gravity import GravityModel
+from dynid_ros.model.gravity_direction import turn_axes
+
+# How uncertain moments are, where residuals are friction that the model lacks.
+
+
+ALONE = 1e-6
+"""Part of what is left of a combination without an angle that counts as none: that angle alone determines it."""
+
+
+@dataclass(frozen=True)
+class LinearEstimate:
+    """x = gain b from b = matrix x + noise; k unknowns, m rows.
+
+    Attributes:
+        matrix: (m, k).
+        gain: (k, m).
+        residual: (m,).
+        group: (m,) which noise each row has.
+        sigma: (G,) standard deviation of each noise.
+    """
+
+    matrix: NDArray
+    gain: NDArray
+    residual: NDArray
+    group: NDArray
+    sigma: NDArray
+
+    def dof(self) -> NDArray:
+        """(k,) degrees of freedom of each variance: its noises are known by a few rows each (Satterthwaite 1946)."""
+        leverage = np.einsum("mk,km->m", self.matrix, self.gain)
+        own = np.maximum(np.bincount(self.group, 1 - leverage, len(self.sigma)), 1.0)
+        parts = self._squares() * self.sigma**2
+        total = parts.sum(axis=1)
+        return np.where(total > 0, total**2 / np.maximum((parts**2 / own).sum(axis=1), 1e-300), own.sum())
+
+    def covariance(self, joint: NDArray, angle: NDArray) -> NDArray:
+        """(k, k) by leaving out one angle of a joint after the other (jackknife by groups, Efron 1982).
+
+        What friction has that no model holds hangs on the angle of its joint, and stays as long as the joint does. So
+        all rows (m,) of a joint at one angle count once. What hangs on a single angle has the errors of noise alone.
+        """
+        scale = column_norms(self.matrix)
+        total = np.zeros((len(scale), len(scale)))
+        kinds = _angles(joint, angle)
+        count = int(kinds.max()) + 1
+        for rows in np.split(np.argsort(kinds, kind="stable"), np.cumsum(np.bincount(kinds))[:-1]):
+            gain = self.gain[:, rows] * scale[:, None]
+            rest = np.eye(len(scale)) - gain @ (self.matrix[rows] / scale)
+            inverse = np.linalg.pinv(rest, ALONE)
+            moved = inverse @ (gain @ self.residual[rows])
+            alone = (gain - inverse @ (rest @ gain)) * self.sigma[self.group[rows]]
+            total += (1 - 1 / count) * np.outer(moved, moved) + alone @ alone.T
+        return total / np.outer(scale, scale)
+
+    def _squares(self) -> NDArray:
+        return np.array([np.bincount(self.group, row**2, len(self.sigma)) for row in self.gain])
+
+
+def _angles(joint: NDArray, angle: NDArray) -> NDArray:
+    """(m,) number of the joint and angle of each row."""
+    found = np.zeros(len(joint), int)
+    number = -1
+    for j in np.unique(joint):
+        first = -np.inf
+        rows = np.flatnonzero(joint == j)
+        for row in rows[np.argsort(angle[rows])]:
+            if angle[row] - first > HOLD_TOLERANCE:
+                first, number = angle[row], number + 1
+            found[row] = number
+    return found
+
+
+class ProblemSettings(Protocol):
+    """What a problem needs of the settings of a `GravityIdentification`."""
+
+    torque_offset: bool
+    rules: SampleRules
+
+    @property
+    def own_only(self) -> bool:
+        """Whether only the torque of the joint that rotates is looked at."""
+
+
+class GravityProblem:
+    """Rows and columns of the linear problem: a row per sample and joint, a column per unknown.
+
+    With `moments` (k,), about which it is linearised, turns of gravity are the two last unknowns.
+    """
+
+    def __init__(
+        self, robot: RobotModel, samples: Samples, settings: ProblemSettings, moments: NDArray | None = None
+    ) -> None:
+        if len(samples) == 0:
+            raise IdentificationError(
+                "No static samples: no joint rests long enough, or none moves slowly enough. Record dwells of at least "
+                f"{settings.rules.minimum_dwell:g} s, or choose samples='slow'"
+            )
+        n = robot.n_joints
+        self.gravity = GravityModel(robot)
+        self.samples = samples
+        self.joint = np.tile(np.arange(n), len(samples))
+        self.sample = np.repeat(np.arange(len(samples)), n)
+        used = np.ones(len(self.gravity.names), bool)
+        for i, free in enumerate(self.gravity.unobservable_axes()):
+            used[self.gravity.columns(i)] = not free
+        regressor = self.gravity.regressor(samples.position)
+        if moments is not None and not used.all():
+            # However small a tilt is, it loads a joint about an axis near gravity by moments that nobody knows.
+            across = np.cross(turn_axes(robot.gravity)[0], robot.gravity)
+            regressor[:, :, ~used] = GravityModel(robot.with_gravity(across)).regressor(samples.position)[:, :, ~used]
+            used[:] = True
+        blocks = [regressor[:, :, used].reshape(len(self.joint), -1)]
+        self.names = [name for name, keep in zip(self.gravity.names, used, strict=True) if keep]
+        owner = [i for i in range(n) for c in range(len(used))[self.gravity.columns(i)] if used[c]]
+        each = np.tile(np.eye(n), (len(samples), 1))
+        extras = {"coulomb": samples.direction.reshape(-1, 1)}
+        if settings.torque_offset:
+            extras["offset"] = np.ones((len(self.joint), 1))
+        if not samples.static.all():
+            extras["viscous"] = samples.velocity.reshape(-1, 1)
+        for label, factor in extras.items():
+            blocks.append(each * factor)
+            self.names += [f"{label} {name}" for name in robot.joint_names]
+            owner += range(n)
+        if moments is not None:
+            blocks.append(turn_torques(robot, moments, samples.position).reshape(-1, 2))
+            self.names += TURNS
+            owner += [n, n]
+        self.matrix, self.owner = np.hstack(blocks), np.array(owner)
+        self.right = samples.torque.reshape(-1)
+        known = samples.friction_known[self.sample, self.joint]
+        self._keep(known & self._own_rows() if settings.own_only else known)
+        if not len(self.right):
+            raise IdentificationError("No sample in which friction has a known side: all joints that count are held")
+        pairs = Approaches.among(samples, self.sample, self.joint, robot.joint_names)
+        self.matrix, self.right = pairs.combine(self.matrix), pairs.combine(self.right)
+        self.group, self.group_names = pairs.group, pairs.names
+
+    def _own_rows(self) -> NDArray:
+        moving = np.full(len(self.samples), -1)
+        for rotation in rotations(self.samples):
+            moving[rotation.rows] = rotation.joint
+        if not np.any(moving >= 0):
+            raise IdentificationError(
+                "No single-joint rotation in the samples (at least four dwells between which one joint alone moves); "
+                "use estimator='global' with all torques, or run the excitation"
+            )
+        return moving[self.sample] == self.joint
+
+    def _keep(self, rows: NDArray) -> None:
+        self.matrix, self.right = self.matrix[rows], self.right[rows]
+        self.joint, self.sample = self.joint[rows], self.sample[rows]
+        used = np.any(self.matrix != 0, axis=0) | (self.owner == self.gravity.robot.n_joints)
+        self.matrix = self.matrix[:, used]
+        self.names = [name for name, keep in zip(self.names, used, strict=True) if keep]
+        self.owner = self.owner[used]
+
+    def own_inflation(self, sigma: NDArray) -> NDArray:
+        """(k,) by collinearity with the other unknowns of the same joint in its own torque."""
+        found = np.full(len(self.names), np.inf)
+        for i in range(self.gravity.robot.n_joints):
+            rows, own = self.joint == i, self.owner == i
+            if rows.any() and own.any():
+                weights = 1 / sigma[self.group[rows]] ** 2
+                found[own] = solve(self.matrix[np.ix_(rows, own)], self.right[rows], weights).inflation
+        return found
+
+    def residual_rms(self, values: NDArray) -> NDArray:
+        """(n,) per joint; NaN for a joint without rows."""
+        residual = self.right - self.matrix @ values
+        n = self.gravity.robot.n_joints
+        count = np.bincount(self.joint, minlength=n).astype(float)
+        count[count == 0] = np.nan
+        return np.sqrt(np.bincount(self.joint, residual**2, n) / count)
+
+
+@dataclass(frozen=True)
+class GravitySolution:
+    """Values (k,), their inflation, the gain (k, m) that made them of the rows, and the noise (G,) of the rows."""
+
+    problem: GravityProblem
+    values: NDArray
+    inflation: NDArray
+    condition_number: float
+    gain: NDArray
+    sigma: NDArray
+
+    @property
+    def moments(self) -> NDArray:
+        """(k,) of the gravity model; zero for those without effect."""
+        found = dict(zip(self.problem.names, self.values, strict=True))
+        gravity = self.problem.gravity
+        idle = np.zeros(len(gravity.names), bool)
+        for i, free in enumerate(gravity.unobservable_axes()):
+            idle[gravity.columns(i)] = free
+        return np.where(idle, 0.0, [found.get(name, 0.0) for name in gravity.names])
+
+    @property
+    def linear(self) -> LinearEstimate:
+        """Linear estimate by the rows."""
+        problem = self.problem
+        residual = problem.right - problem.matrix @ self.values
+        return LinearEstimate(problem.matrix, self.gain, residual, problem.group, np.nan_to_num(self.sigma))
+
+    def gain_shifts(self) -> NDArray:
+        """(n, k) change of the values per relative error of each joint's torque gain."""
+        fitted = self.gain * (self.problem.matrix @ self.values)
+        return np.stack(
+            [fitted[:, self.problem.joint == j].sum(axis=1) for j in range(self.problem.gravity.robot.n_joints)]
+        )
+
+    def covariance(self) -> NDArray:
+        """(k, k) of the values, the gains of the torque sensors taken for exact."""
+        joint, sample = self.problem.joint, self.problem.sample
+        return self.linear.covariance(joint, self.problem.samples.position[sample, joint])
+
+
+def recursive(problem: GravityProblem) -> GravitySolution:
+    """Tip to base: fit joint i's own unknowns, the distal moments being known (eqs 13, 17).
+
+    With x_d distal and x_i own unknowns, x_i = G (b − D x_d).
+    """
+    k, m = problem.matrix.shape[1], len(problem.right)
+    values, gain = np.zeros(k), np.zeros((k, m))
+    sigma = np.full(len(problem.group_names), np.nan)
+    condition = 1.0
+    for i in reversed(range(problem.gravity.robot.n_joints)):
+        rows, own = problem.joint == i, np.flatnonzero(problem.owner == i)
+        if not rows.any() or not len(own):
+            continue
+        distal = np.flatnonzero(problem.owner > i)
+        if problem.matrix[np.ix_(rows, problem.owner < i)].any():
+            joints = problem.gravity.robot.joint_names
+            raise IdentificationError(
+                f"estimator='recursive' goes from tip to base, but what joint '{joints[i]}' carries moves with one "
+                "before it, which it mimics; use estimator='global'"
+            )
+        matrix, coupling = problem.matrix[np.ix_(rows, own)], problem.matrix[np.ix_(rows, distal)]
+        groups, local = np.unique(problem.group[rows], return_inverse=True)
+        fit, sigma[groups] = solve_grouped(matrix, problem.right[rows] - coupling @ values[distal], local)
+        step = fit.covariance @ (matrix.T / sigma[problem.group[rows]] ** 2)
+        values[own] = fit.solution
+        gain[np.ix_(own, np.flatnonzero(rows))] = step
+        gain[own] -= step @ coupling @ gain[distal]
+        condition = max(condition, fit.condition_number)
+    return GravitySolution(problem, values, problem.own_inflation(sigma), condition, gain, sigma)

@@ -1,0 +1,230 @@
+"""The direction of gravity along with parameters: where the search begins, what data determine of it, what an IMU says.
+
+The torque is linear in gravity and in the parameters, so about a direction it is linear in two small angles as well:
+they are two more columns, and one covariance holds for all. What turns the base about the vertical never shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynid_ros.errors import IdentificationError
+from dynid_ros.estimation.estimate import half_width
+from dynid_ros.estimation.normal_equations import WeightedProblem
+from dynid_ros.identified.gravity_direction import DIRECTIONS, ESTIMATED, GIVEN, IMU, GravityDirection
+from dynid_ros.model import RobotModel
+from dynid_ros.model.gravity import GravityModel
+from dynid_ros.model.gravity_direction import angle_between, mount_rotation, turn_axes, turned
+from dynid_ros.recording import Recording
+from dynid_ros.settings import setting
+
+LARGEST = np.radians(5.0)
+"""Largest half 95 % interval of a direction that is found, rad: a configured one is better known."""
+NOTHING = 1e-9
+"""Part of a turn's effect on torques that other parameters do not explain, below which it is undetermined."""
+ROUNDS, SETTLED, LONGEST_TURN = 30, 1e-7, 0.5
+"""Most Gauss-Newton steps, the last of them, rad, and the longest, rad."""
+POSES, REACH = 200, np.pi
+"""Number of poses that are tried for what would show a turn, and the furthest of them, rad or m."""
+
+
+def direction_setting() -> Any:
+    """Return the setting."""
+    return setting(
+        GIVEN,
+        "direction of gravity: given, by gravity; estimated, along with the rest, whose intervals count it; imu, by "
+        "the sensor_msgs/Imu in the recordings",
+        choices=DIRECTIONS,
+    )
+
+
+def turn_torques(robot: RobotModel, moments: NDArray, q: NDArray) -> NDArray:
+    """(N, n, 2) torque per turn of gravity about each of its `turn_axes`, in poses q (N, n), by moments (k,)."""
+    along = [np.cross(axis, robot.gravity) for axis in turn_axes(robot.gravity)]
+    return np.stack([GravityModel(robot.with_gravity(g)).regressor(q) @ moments for g in along], axis=-1)
+
+
+def turn_information(columns: NDArray, turns: NDArray) -> NDArray:
+    """(2, 2) information on two turns (m, 2) that other unknowns (m, k) do not explain; rows of unit noise."""
+    scale = np.linalg.norm(columns, axis=0)
+    unit = columns[:, scale > 0] / scale[scale > 0]
+    left = turns - unit @ np.linalg.lstsq(unit, turns, rcond=1e-9)[0]
+    left[:, np.linalg.norm(left, axis=0) < NOTHING * np.linalg.norm(turns, axis=0)] = 0.0
+    return left.T @ left
+
+
+def turn_covariance(problem: WeightedProblem, weights: NDArray, direction: GravityDirection) -> NDArray:
+    """(k, k) covariance of unknowns by what a direction that was taken as given may be turned by.
+
+    Args:
+        problem: of these unknowns and, last, the turns.
+        weights: (n,) by which the equations of each joint were divided.
+        direction: with the covariance of its turns.
+    """
+    matrix, _ = problem.stacked(weights)
+    moved = np.linalg.lstsq(matrix[:, :-2], matrix[:, -2:], rcond=None)[0]
+    return moved @ direction.covariance @ moved.T
+
+
+def direction_of_fit(robot: RobotModel, solution: NDArray, covariance: NDArray, dof: NDArray) -> GravityDirection:
+    """The direction that a solution (k,) turns that of `robot` to: its turns are the last two."""
+    turn = solution[-2:] @ turn_axes(robot.gravity)
+    there = robot.with_gravity(turned(robot.gravity, turn))
+    return direction_found(ESTIMATED, there, robot.gravity, covariance[-2:, -2:], float(dof[-2:].min()))
+
+
+def require_determined(
+    information: NDArray,
+    direction: GravityDirection,
+    robot: RobotModel,
+    links: NDArray,
+    poses: NDArray,
+    *,
+    noise: NDArray,
+) -> None:
+    """Refuse a direction that the data do not determine.
+
+    Args:
+        information: (2, 2) on the turns about `direction.axes`.
+        direction: that was found.
+        robot: the arm, with gravity along it.
+        links: (10 n,) parameters of its links, or (k,) moments of its gravity model.
+        poses: (M, n) of the data.
+        noise: (n,) of the joints' torques, N m.
+
+    Raises:
+        IdentificationError: says which turn of the base is open, and what would show it.
+    """
+    values, vectors = np.linalg.eigh(information)
+    axis = vectors[:, 0] @ direction.axes
+    half = np.inf if values[0] <= NOTHING * values[1] else float(half_width(values[0] ** -0.5))
+    if direction.widest > half:
+        half, axis = direction.widest, direction.open_axis
+    if half <= LARGEST:
+        return
+    by = f"any angle, or ± {np.degrees(half):.0f}" if half > np.pi / 2 else f"± {np.degrees(half):.0f}"
+    x, y, z = np.round(axis, 2) + 0.0
+    moments = links if len(links) < robot.parameters.size else GravityModel(robot).project(links)
+    way_out = _way_out(robot, moments, poses, noise, axis)
+    raise IdentificationError(
+        f"The direction of gravity is not determined: the base of '{robot.name}' may be turned by {by} degrees about "
+        f"({x:g}, {y:g}, {z:g}) in the frame of '{robot.base}'; {way_out}; or give it: "
+        "gravity_direction given (or imu)"
+    )
+
+
+def _way_out(robot: RobotModel, moments: NDArray, poses: NDArray, noise: NDArray, axis: NDArray) -> str:
+    """Which joints would show a turn about an axis if they moved far, alone or all together."""
+    rng, limits = np.random.default_rng(0), robot.limits
+    some = poses[rng.integers(len(poses), size=POSES)]
+    wide = rng.uniform(np.maximum(limits.lower, -REACH), np.minimum(limits.upper, REACH), some.shape)
+
+    def half(moving: NDArray) -> float:
+        q = np.where(moving, wide, some)
+        offsets = np.tile(np.eye(robot.n_joints), (POSES, 1))
+        columns = np.hstack([GravityModel(robot).regressor(q).reshape(len(offsets), -1), offsets])
+        turns = (turn_torques(robot, moments, q) @ (turn_axes(robot.gravity) @ axis)).ravel()
+        weight = 1.0 / np.tile(np.maximum(noise, 1e-9), POSES)
+        value = turn_information(columns * weight[:, None], np.stack([turns * weight] * 2, axis=1))[0, 0]
+        return float(half_width(value**-0.5)) if value > 0.0 else np.inf
+
+    singly = {joint: half(own > 0) for joint, own in zip(robot.joint_names, np.eye(robot.n_joints), strict=True)}
+    best = min(singly, key=lambda joint: singly[joint])
+    if singly[best] <= LARGEST:
+        return f"turn '{best}' as far as it goes, in steps, with weight on the joints beyond it"
+    if half(np.ones(robot.n_joints, bool)) <= LARGEST:
+        return "move all joints far, in as many poses"
+    return "no motion of this arm shows that turn, which looks like other zeros of its joint angles"
+
+
+def starting_directions(robot: RobotModel) -> list[RobotModel]:
+    """The arm with gravity as it is configured, and turned by 45 and 90 degrees about either axis.
+
+    Torques at rest are the same with gravity and all weights turned round, so these are all.
+    """
+    axes = turn_axes(robot.gravity)
+    turns = [sign * angle * axis for axis in axes for sign in (1, -1) for angle in (np.pi / 4, np.pi / 2)]
+    return [robot, *(robot.with_gravity(turned(robot.gravity, turn)) for turn in turns)]
+
+
+def direction_found(
+    source: str, robot: RobotModel, given: NDArray, covariance: NDArray, dof: float
+) -> GravityDirection:
+    """The direction that `robot` has, with the covariance (2, 2) of its two turns."""
+    axes = turn_axes(robot.gravity)
+    return GravityDirection(source, robot.gravity, np.asarray(given), axes, covariance, dof, robot.base)
+
+
+# The direction as an IMU on the base has it.
+
+
+BLOCK = 1.0
+"""Accelerations are averaged over so long, s: the arm that moves shakes its base."""
+FEWEST = 5
+"""Blocks from which on their spread says how sure the mean is."""
+MOVED = np.radians(1.0)
+"""Turn of a base that counts as a movement, rad."""
+NORM = 0.5
+"""m/s^2 by which the mean acceleration may differ from gravity."""
+
+
+def imu_topic_setting() -> Any:
+    """Return the setting."""
+    return setting("", "with gravity_direction imu: topic of the recordings; default: the only one", symbol="TOPIC")
+
+
+def imu_direction(robot: RobotModel, recordings: Sequence[Recording], topic: str) -> GravityDirection:
+    """Direction of gravity by the mean acceleration of an IMU that is fixed to the base.
+
+    Its interval is that of the mean; the sensor's bias and its mounting in the URDF are taken as exact.
+
+    Raises:
+        IdentificationError: a recording has no such topic, several, or too little on it; the sensor feels something
+            else than gravity, or the base moved.
+        ModelError: the sensor is not fixed to the base in the URDF.
+    """
+    means = np.concatenate([_block_means(robot, recording, topic) for recording in recordings])
+    mean, size = means.mean(axis=0), float(np.linalg.norm(robot.gravity))
+    source = ", ".join(recording.source for recording in recordings)
+    if abs(np.linalg.norm(mean) - size) > NORM:
+        raise IdentificationError(
+            f"{source}: the IMU feels {np.linalg.norm(mean):.2f} m/s^2 in the mean, gravity is {size:.2f}; a sensor in "
+            "other units, or one that leaves gravity out, has no direction of it"
+        )
+    moved = max(angle_between(mean, block) for block in means)
+    if moved > MOVED:
+        raise IdentificationError(
+            f"{source}: the base turned by {np.degrees(moved):.1f} degrees while it was recorded, by its IMU; record "
+            "with the base at rest"
+        )
+    found = robot.with_gravity(-size * mean / np.linalg.norm(mean))
+    # A turn w moves the mean by w × mean.
+    turns = (means / np.linalg.norm(mean)) @ np.cross(turn_axes(found.gravity), mean / np.linalg.norm(mean)).T
+    covariance = np.cov(turns.T) / len(means)
+    return direction_found(IMU, found, robot.gravity, covariance, float(len(means) - 1))
+
+
+def _block_means(robot: RobotModel, recording: Recording, topic: str) -> NDArray:
+    """(B, 3) mean accelerations in the base frame."""
+    topics = list(recording.imus)
+    name = topic if topic.startswith("/") or not topic else f"/{topic}"
+    chosen = name or (topics[0] if len(topics) == 1 else "")
+    if chosen not in topics:
+        what = f"no sensor_msgs/Imu on {name}" if name else f"{len(topics)} topics of sensor_msgs/Imu, not one"
+        raise IdentificationError(
+            f"{recording.source}: {what}; it has {', '.join(topics) or 'none'}: record the IMU's topic, or name it by "
+            "imu_topic"
+        )
+    series = recording.imus[chosen]
+    felt = series.acceleration[np.isfinite(series.acceleration).all(axis=1)]
+    count = int((series.time[-1] - series.time[0]) / BLOCK) if len(felt) else 0
+    if count < FEWEST or len(felt) < 2 * count:
+        raise IdentificationError(
+            f"{recording.source}: {chosen} has {len(felt)} accelerations in {count} s; at least {FEWEST} s are needed"
+        )
+    means = np.array([block.mean(axis=0) for block in np.array_split(felt, count)])
+    return means @ mount_rotation(robot, series.frame_id, f"{recording.source}: {chosen}").T

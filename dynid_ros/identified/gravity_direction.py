@@ -1,0 +1,76 @@
+"""The direction of gravity in `identified.yaml`: `robot.gravity`, and how well a direction that was found is known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynid_ros.estimation.estimate import half_width
+from dynid_ros.identified.identified_file import DOF
+from dynid_ros.model.gravity_direction import angle_between
+
+GIVEN, ESTIMATED, IMU = "given", "estimated", "imu"
+DIRECTIONS = (GIVEN, ESTIMATED, IMU)
+
+
+@dataclass(frozen=True, eq=False)
+class GravityDirection:
+    """A direction of gravity that was found, with two angles by which it may yet be turned.
+
+    Attributes:
+        source: "estimated" from torques, or "imu".
+        gravity: (3,) as found, in the base frame, m/s^2.
+        given: (3,) as it was configured.
+        axes: (2, 3) unit axes of the turns, across gravity.
+        covariance: (2, 2) of the angles, rad^2.
+        dof: degrees of freedom of the covariance.
+        base: name of the base frame.
+    """
+
+    source: str
+    gravity: NDArray
+    given: NDArray
+    axes: NDArray
+    covariance: NDArray
+    dof: float
+    base: str = ""
+
+    @property
+    def angle(self) -> float:
+        """Between the configured and the found direction, rad."""
+        return angle_between(self.given, self.gravity)
+
+    def half_widths(self, level: float = 0.95) -> NDArray:
+        """(2,) half intervals of the angles about `axes`, rad."""
+        return half_width(np.sqrt(np.diag(self.covariance)), self.dof, level)
+
+    @property
+    def widest(self) -> float:
+        """Half 95 % interval about the axis about which least is known, rad."""
+        return float(half_width(np.sqrt(max(np.linalg.eigvalsh(self.covariance)[-1], 0.0)), self.dof))
+
+    @property
+    def open_axis(self) -> NDArray:
+        """(3,) axis about which least is known."""
+        return np.linalg.eigh(self.covariance)[1][:, -1] @ self.axes
+
+    def __str__(self) -> str:
+        x, y, z = self.gravity
+        how = {ESTIMATED: "by the torques", IMU: "by the IMU, its mounting taken as exact"}[self.source]
+        return (
+            f"gravity in the frame of '{self.base}' is ({x:.3f}, {y:.3f}, {z:.3f}) m/s^2 {how}: "
+            f"{np.degrees(self.angle):.2f} degrees from the configured direction, ± {np.degrees(self.widest):.2g} "
+            "degrees (95 %)"
+        )
+
+    def section(self) -> dict:
+        """Entry of `robot` in the file."""
+        return {
+            "source": self.source,
+            "configured": [float(g) for g in self.given],
+            "axes": [[float(value) for value in axis] for axis in self.axes],
+            "covariance": [[float(value) for value in row] for row in self.covariance],
+            DOF: float(self.dof),
+        }

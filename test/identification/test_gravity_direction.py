@@ -1,0 +1,174 @@
+"""The direction of gravity, found with moments or with links, and by an IMU; torques by Pinocchio and MuJoCo."""
+
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+from coverage_experiments import Conditions, draw
+from gravity_experiment import demo_robot
+from sticking_arms import StickingArm
+
+from dynid_ros.control import load_gravity_torque
+from dynid_ros.errors import DynidError, IdentificationError, ModelError
+from dynid_ros.identification import GravityIdentification, LinkIdentification
+from dynid_ros.identification.gravity_direction import imu_direction
+from dynid_ros.identified.identified_file import found_gravity, load_identified
+from dynid_ros.model import RobotModel
+from dynid_ros.model.gravity_direction import angle_between, turned
+from dynid_ros.model.robot import STANDARD_GRAVITY
+from dynid_ros.recording import Recording
+from dynid_ros.recording.series import ImuSeries
+
+MOUNTS = {"level": (0.0, 0.0, 0.0), "tilted": (0.1, -0.05, 0.0), "wall": (0.02, np.pi / 2, 0.0)}
+
+
+@cache
+def found(mount, source="estimated"):
+    """Result for the demo arm on such a base, configured level, and the true gravity."""
+    rng, gravity = np.random.default_rng(3), turned(STANDARD_GRAVITY, MOUNTS[mount])
+    arm = StickingArm(demo_robot().with_gravity(gravity))
+    samples = arm.samples(arm.both_sides(arm.holds(12, rng)), arm.friction(rng), rng)
+    samples = replace(samples, torque=samples.torque * (1 + 0.01 * rng.standard_normal(6)))
+    identification = GravityIdentification(demo_robot(), gravity_direction=source)
+    return identification.fit_samples(samples), gravity, arm
+
+
+@pytest.mark.parametrize("mount", MOUNTS)
+def test_direction_is_found_with_the_moments(mount):
+    result, gravity, arm = found(mount)
+    miss = angle_between(result.direction.gravity, gravity)
+    assert miss < np.radians(0.2)
+    assert miss < 1.5 * result.direction.widest < np.radians(0.5)
+    poses = np.random.default_rng(1).uniform(-2, 2, (20, 6))
+    truth = np.array([arm.pinocchio.gravity_torque(pose) for pose in poses])
+    off = result.predict(poses) - truth
+    assert np.nanmax(np.abs(off) / arm.largest) < 0.06
+    assert np.isfinite(off[:, 1:]).all()
+    assert "by the torques" in result.summary()
+
+
+def test_file_of_a_found_direction_is_used_with_it(tmp_path):
+    """With the default gravity the file's holds; one that was given otherwise is refused."""
+    result, gravity, arm = found("tilted")
+    path = result.save(tmp_path / "identified.yaml")
+    np.testing.assert_allclose(found_gravity(load_identified(path)), gravity, atol=0.05)
+    section = load_identified(path)["robot"]["gravity_direction"]
+    assert section["source"] == "estimated"
+    assert np.shape(section["covariance"]) == (2, 2)
+    robot, torque = load_gravity_torque(path, demo_robot().urdf)
+    assert angle_between(robot.gravity, gravity) < np.radians(0.2)
+    pose = [0.3, -0.5, 0.7, 0.2, 0.9, 0.1]
+    assert np.max(np.abs(np.array(torque(pose)) - arm.pinocchio.gravity_torque(np.array(pose))) / arm.largest) < 0.05
+    with pytest.raises(DynidError, match="set the parameter gravity"):
+        load_gravity_torque(path, demo_robot().urdf, gravity=(0.0, 5.0, -8.0))
+
+
+def test_turn_that_another_joint_would_show_is_refused_by_name():
+    rows = [{"a": 0.0, "alpha": np.pi / 2, "d": 0.3, "theta": 0.0, "type": "revolute"}]
+    rows += [{"a": 0.4, "alpha": 0.0, "d": 0.0, "theta": 0.0, "type": "revolute"}] * 2
+    one = np.tile([0.0] * 10, (3, 1))
+    one[:, 0], one[:, 1], one[:, 2] = (5.0, 3.0, 2.0), (0.1, 0.4, 0.3), (0.2, 0.1, 0.05)
+    robot = RobotModel.from_dh(rows, parameters=one.ravel())
+    result, *_ = found("level")
+    pose = np.repeat(np.random.default_rng(0).uniform(-2, 2, (20, 3)), 2, axis=0)
+    side = np.tile([[1.0], [-1.0]], (20, 3))
+
+    def identify(q):
+        torque = robot.gravity_torque(q) + 0.3 * side + np.random.default_rng(1).normal(0, 0.01, q.shape)
+        samples = replace(
+            result.samples.take(np.zeros(40, int)),
+            position=q,
+            velocity=np.zeros_like(q),
+            torque=torque,
+            direction=side,
+            time=np.arange(40.0),
+        )
+        return GravityIdentification(robot, gravity_direction="estimated").fit_samples(samples)
+
+    assert angle_between(identify(pose).direction.gravity, robot.gravity) < np.radians(0.2)
+    with pytest.raises(IdentificationError, match=r"may be turned by .* turn 'joint_1' as far as it goes"):
+        identify(pose * [0.0, 1.0, 1.0])
+    with pytest.raises(IdentificationError, match="'recursive' takes the direction"):
+        GravityIdentification(robot, "recursive", gravity_direction="estimated")
+
+
+def test_turn_that_no_motion_shows_is_said_to_be_one():
+    """An arm in a plane that stands upright turns within it as if its first joint had another zero."""
+    rows = [{"a": 0.4, "alpha": 0.0, "d": 0.0, "theta": 0.0, "type": "revolute"}] * 2
+    links = np.zeros((2, 10))
+    links[:, 0], links[:, 1] = 3.0, -0.5
+    robot = RobotModel.from_dh(rows, gravity=(0.0, -9.81, 0.0), parameters=links.ravel())
+    result, *_ = found("level")
+    q = np.repeat(np.random.default_rng(0).uniform(-2, 2, (20, 2)), 2, axis=0)
+    side = np.tile([[1.0], [-1.0]], (20, 2))
+    torque = robot.gravity_torque(q) + 0.3 * side
+    samples = replace(
+        result.samples.take(np.zeros(40, int)),
+        position=q,
+        velocity=0 * q,
+        torque=torque,
+        direction=side,
+        time=np.arange(40.0),
+    )
+    with pytest.raises(IdentificationError, match="no motion of this arm shows that turn"):
+        GravityIdentification(robot, gravity_direction="estimated").fit_samples(samples)
+
+
+def on_imu(mean, frame="", *, turn=0.0, seed=0):
+    """A recording of an IMU on the base, which turns by `turn` rad meanwhile."""
+    time = np.arange(0.0, 20.0, 0.01)
+    felt = [turned(mean, [turn * t / time[-1], 0.0, 0.0]) for t in time]
+    felt += np.random.default_rng(seed).normal(0.0, 0.1, (len(time), 3))
+    still = np.zeros((3, 6))
+    imus = {"/imu": ImuSeries(time, felt, frame)}
+    return Recording(demo_robot().joint_names, np.arange(3.0), still, still, still, imus=imus)
+
+
+def test_imu_has_the_direction_with_its_interval():
+    gravity, miss, half = turned(STANDARD_GRAVITY, (0.1, 0.2, 0.0)), [], []
+    for seed in range(20):
+        direction = imu_direction(demo_robot(), [on_imu(-gravity, seed=seed)], "")
+        miss.append(direction.axes @ np.cross(direction.gravity, gravity) / (gravity @ gravity))
+        half.append(direction.half_widths())
+    assert 0.85 <= np.mean(np.abs(miss) <= half) <= 1.0
+    assert np.max(half) < np.radians(0.05)
+    flange = demo_robot().urdf.replace(
+        "</robot>",
+        '<link name="imu"/><joint name="m" type="fixed"><parent link="base_link"/><child link="imu"/>'
+        '<origin rpy="0 0 1.5707963"/></joint></robot>',
+    )
+    mounted = RobotModel.from_urdf(flange, tip=demo_robot().tip)
+    there = imu_direction(mounted, [on_imu(np.array([-gravity[1], gravity[0], -gravity[2]]), "imu")], "imu").gravity
+    np.testing.assert_allclose(there, gravity, atol=0.02)
+
+
+@pytest.mark.parametrize(
+    ("recording", "topic", "error"),
+    [
+        (on_imu(np.array([0.0, 0.0, 9.81]), turn=0.1), "", "the base turned by"),
+        (on_imu(np.array([0.0, 0.0, 1.0])), "", "feels 1.00 m/s"),
+        (on_imu(np.array([0.0, 0.0, 9.81])), "other", "no sensor_msgs/Imu on /other; it has /imu"),
+        (replace(on_imu(np.array([0.0, 0.0, 9.81])), imus={}), "", "0 topics of sensor_msgs/Imu"),
+    ],
+)
+def test_imu_that_does_not_say_is_refused(recording, topic, error):
+    with pytest.raises(IdentificationError, match=error):
+        imu_direction(demo_robot(), [recording], topic)
+    with pytest.raises(ModelError, match="is no link that is fixed to 'base_link'"):
+        imu_direction(demo_robot(), [on_imu(np.array([0.0, 0.0, 9.81]), "link_3")], "")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("tilt", [(0.06, -0.04, 0.0), (np.pi / 2, 0.0, 0.0)])
+def test_direction_is_found_with_the_links(tilt):
+    gravity, conditions = turned(STANDARD_GRAVITY, tilt), Conditions("ur10", mismatch=0.0)
+    experiment = draw(conditions, np.random.default_rng(2), gravity)
+    result = LinkIdentification(
+        experiment.robot, conditions.friction, estimator="weighted", gravity_direction="estimated"
+    ).fit(experiment.recording)
+    assert angle_between(result.direction.gravity, gravity) < min(np.radians(0.2), 1.5 * result.direction.widest)
+    low, high = result.base_parameters.confidence_intervals().T
+    truth = experiment.truth(result.base)
+    known = np.isfinite(truth)
+    assert np.mean((low <= truth)[known] & (truth <= high)[known]) > 0.85
