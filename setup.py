@@ -23,7 +23,7 @@ setup(
     maintainer="dynid_ros maintainers",
     maintainer_email="dynid_ros@users.noreply.github.com",
     packages=find_packages(include=["dynid_ros", "dynid_ros.*"]),
-    package_data={"dynid_ros.report": ["templates/*"]},
+    package_data={"dynid_ros": ["py.typed"], "dynid_ros.report": ["templates/*"]},
     data_files=[
         *([] if FOR_WHEEL else [("bin", ["bin/dynid"])]),
         ("share/ament_index/resource_index/packages", ["resource/dynid_ros"]),
@@ -49,6 +49,7 @@ setup(
         "sim": ["mujoco"],
         "cluster": ["distributed>=2023.5"],
         "collada": ["pycollada"],  # for meshes in .dae files
+        "frames": ["pandas"],  # for to_frame()
         "test": [
             "catkin_pkg",
             "distributed>=2023.5",

@@ -23,7 +23,7 @@ def offer(face: dict[str, Any]) -> None:
         raise AttributeError(f"module {face['__name__']!r} has no attribute {name!r}")
 
     face["__getattr__"] = get
-    face["__dir__"] = lambda: sorted({*face, *face["__all__"]})
+    face["__dir__"] = lambda: sorted({*(name for name in face if name.startswith("__")), *face["__all__"]})
 
 
 def _modules_by_name(source: str) -> dict[str, str]:

@@ -36,8 +36,8 @@ LIBRARIES = {
 }
 
 WITHOUT_IMPORT = {"ros2launch"}  # a command
-OPTIONAL = {"distributed", "xacro"}
-"""Of ROS, and on PyPI: who has files of macros installs it."""
+OPTIONAL = {"distributed", "pandas", "xacro"}
+"""Who has files of macros, or works with data frames, installs them."""
 
 
 def is_ros(name: str) -> bool:

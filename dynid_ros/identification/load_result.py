@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -10,12 +10,14 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from dynid_ros.display import Plotted
 from dynid_ros.estimation.estimate import BaseEstimate, half_width, interval
 from dynid_ros.estimation.identifiability import half_inverse
 from dynid_ros.identification.physical_consistency import solve_consistent
 from dynid_ros.identified.identified_file import as_number, new_document, save_identified
 from dynid_ros.identified.load import load_section
 from dynid_ros.model import RobotModel
+from dynid_ros.model.base_parameters import parameter_table
 from dynid_ros.model.inertia import LOAD_NAMES, PARAMETERS_PER_LINK, STATIC, transformed
 from dynid_ros.model.payload import ball
 from dynid_ros.model.rigid_body import AXIS_PAIRS, LoadBody
@@ -23,8 +25,8 @@ from dynid_ros.model.rigid_body import AXIS_PAIRS, LoadBody
 LEVEL = 0.95
 
 
-@dataclass(frozen=True, eq=False)
-class LoadResult:
+@dataclass(frozen=True, eq=False, repr=False)
+class LoadResult(Plotted):
     """A load fixed to the tip of an arm; see `LoadIdentification`. Its frame is that of the tip link.
 
     Attributes:
@@ -159,6 +161,12 @@ class LoadResult:
     def summary(self) -> str:
         """Mass, centre, principal moments with their 95 % intervals, and remarks."""
         return load_summary(self)
+
+    def _line(self) -> str:
+        return f"{self.mass:.4g} kg at {self.frame}, condition {self.condition_number:.3g}"
+
+    def _table(self) -> dict[str, Sequence]:
+        return parameter_table(self.robot, LOAD_NAMES, self.parameters, self)
 
     def document(self) -> dict:
         """Content of `identified.yaml`."""

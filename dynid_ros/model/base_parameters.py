@@ -11,7 +11,7 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -178,6 +178,44 @@ def parameter_names(robot: RobotModel, friction: FrictionModel | None = None) ->
     """Names of the parameters of an arm, m1 ... Izz1, m2 ... (links counted from 1), then those of its friction."""
     links = [f"{name}{i}" for i in range(1, robot.n_links + 1) for name in LINK_PARAMETERS]
     return (*links, *(friction.names(robot) if friction else ()))
+
+
+UNITS = {"I": "kg m²", "mc": "kg m", "m": "kg", "n_": "kg m", "mass": "kg", "center": "m", "gain": "", "load": ""}
+UNITS |= {"viscous": "N m s/rad", "rotor_inertia": "kg m²", "motor_inertia": "kg m²", "stiffness": "N m/rad"}
+UNITS |= {"motor_viscous": "N m s/rad", "spring": "N m/rad", "cubic": "N m/rad³", "dead_zone": "rad"}
+TORQUE = "N m"
+
+
+def described(robot: RobotModel, names: Sequence[str]) -> dict[str, list[str]]:
+    """Of parameters, friction among them: "of", the link or joint, and "unit"."""
+    owners, units = [], []
+    for name in names:
+        first, _, owner = name.partition(" ")
+        link = re.fullmatch(r"(m|mc|I)[xyz]{0,2}(\d*)", first)
+        if link:
+            owner = robot.link_names[int(link[2]) - 1] if link[2] else owner
+        unit = UNITS.get(link[1] if link else "n_" if first.startswith("n_") else first, TORQUE)
+        if not link and owner in robot.joint_names and robot.chain.prismatic[robot.joint_names.index(owner)]:
+            unit = {"kg m²": "kg", "rad": "m"}.get(unit, unit.replace("N m", "N").replace("rad", "m"))
+        owners.append(owner)
+        units.append(unit)
+    return {"of": owners, "unit": units}
+
+
+class Estimated(Protocol):
+    """What knows how sure it is: errors (k,), and intervals (k, 2)."""
+
+    @property
+    def standard_errors(self) -> NDArray: ...  # noqa: D102
+
+    def confidence_intervals(self) -> NDArray: ...  # noqa: D102
+
+
+def parameter_table(robot: RobotModel, names: Sequence[str], values: NDArray, found: Estimated) -> dict[str, Sequence]:
+    """Columns of a table of estimates (k,)."""
+    low, high = found.confidence_intervals().T
+    numbers = {"value": values, "std": found.standard_errors, "low": low, "high": high}
+    return {"parameter": names, **described(robot, names), **{key: own.tolist() for key, own in numbers.items()}}
 
 
 def regressor_blocks(

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, wraps
+from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dynid_ros.display import Displayed
 from dynid_ros.errors import ModelError
 from dynid_ros.model import chain as kinematics
 from dynid_ros.model import dynamics, regressor
@@ -27,9 +29,24 @@ if TYPE_CHECKING:
     from dynid_ros.model.friction import FrictionModel
 
 STANDARD_GRAVITY = (0.0, 0.0, -9.80665)
+Method = TypeVar("Method", bound=Callable[..., np.ndarray])
 
 
-class RobotModel:
+def _of_one_too(method: Method) -> Method:
+    """Let a method of N samples take one: positions (n,), and what else moves; then its result has no N either."""
+    names = tuple(signature(method).parameters)
+
+    @wraps(method)
+    def of_one_or_many(*given: Any, **named: Any) -> np.ndarray:
+        if np.ndim(given[1] if len(given) > 1 else named.get("q", ())) != 1:
+            return method(*given, **named)
+        values = dict(zip(names, given, strict=False)) | named
+        return method(**{name: [value] if name in ("q", "qd", "qdd") else value for name, value in values.items()})[0]
+
+    return cast("Method", of_one_or_many)
+
+
+class RobotModel(Displayed):
     """Kinematics and dynamics of an arm of n revolute or prismatic joints that move m links, for N samples at once.
 
     A serial arm has as many links as joints; an arm with branches too, but for joints that mimic others: each moves a
@@ -38,8 +55,8 @@ class RobotModel:
     Positions, velocities and accelerations are (N, n) in rad or m, per s, per s^2. Torques are (N, n) in N m, in N for
     prismatic joints, without friction or rotors. Parameters are (10 m,), per link
     `[m, mcx, mcy, mcz, Ixx, Ixy, Ixz, Iyy, Iyz, Izz]` about the link frame: for a URDF the frame of the joint's child
-    link, for a DH table the distal frame i. A NaN in a sample gives NaN for that sample alone. Arrays of another shape
-    raise `ModelError`.
+    link, for a DH table the distal frame i. A NaN in a sample gives NaN for that sample alone. One sample may be given
+    as (n,), and then has a result without N. Arrays of another shape raise `ModelError`.
 
     Args:
         chain: joints and the transforms between them.
@@ -229,26 +246,32 @@ class RobotModel:
         chain = tree.chain(self.tip, self.base, self.held)
         return RobotModel(chain, self.parameters, self.gravity)
 
+    @_of_one_too
     def forward_kinematics(self, q: ArrayLike) -> np.ndarray:
         """Poses (N, m, 4, 4) of the link frames in the base frame."""
         return kinematics.link_poses(self.chain, *self._samples(q=q))
 
+    @_of_one_too
     def joint_axes(self, q: ArrayLike) -> np.ndarray:
         """Unit axes (N, n, 3) of the joints in the base frame."""
         return kinematics.joint_axes(self.chain, *self._samples(q=q))
 
+    @_of_one_too
     def torque_regressor(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike) -> np.ndarray:
         """Matrix (N, n, 10 m) from the parameters to the torques."""
         return regressor.torque_regressor(self.chain, self.gravity, self._samples(q=q, qd=qd, qdd=qdd))
 
+    @_of_one_too
     def gravity_regressor(self, q: ArrayLike) -> np.ndarray:
         """Matrix (N, n, 10 m) from the parameters to the torques at rest."""
         return regressor.gravity_regressor(self.chain, self.gravity, *self._samples(q=q))
 
+    @_of_one_too
     def wrench_regressor(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike) -> np.ndarray:
         """Matrix (N, 6, 10) from a body's parameters about the tip to the force and moment there that move it."""
         return wrench_regressor.wrench_regressor(self.chain, self.gravity, self._samples(q=q, qd=qd, qdd=qdd))
 
+    @_of_one_too
     def inverse_dynamics(
         self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, parameters: ArrayLike | None = None
     ) -> np.ndarray:
@@ -256,6 +279,7 @@ class RobotModel:
         links = self._parameters(self.parameters, parameters).reshape(-1, PARAMETERS_PER_LINK)
         return dynamics.inverse_dynamics(self.chain, self.gravity, links, self._samples(q=q, qd=qd, qdd=qdd))
 
+    @_of_one_too
     def gravity_torque(self, q: ArrayLike, parameters: ArrayLike | None = None) -> np.ndarray:
         """Torques (N, n) at rest, with the nominal parameters or with others."""
         (q,) = self._samples(q=q)
@@ -266,6 +290,24 @@ class RobotModel:
         from dynid_ros.model.base_parameters import BaseParameters  # noqa: PLC0415 - no control loop asks
 
         return BaseParameters.of_robot(self, friction)
+
+    @property
+    def parameter_labels(self) -> tuple[str, ...]:
+        """(10 m,) what each of `parameters` is, of which link, in which unit: "mcx forearm [kg m]"."""
+        from dynid_ros.model.base_parameters import LINK_PARAMETERS, described  # noqa: PLC0415 - no control loop asks
+
+        units = described(self, LINK_PARAMETERS)["unit"] * self.n_links
+        names = [f"{name} {link}" for link in self.link_names for name in LINK_PARAMETERS]
+        return tuple(f"{name} [{unit}]" for name, unit in zip(names, units, strict=True))
+
+    def _line(self) -> str:
+        size = f"{self.n_joints} joints, {self.n_links} links, {self.parameters[::PARAMETERS_PER_LINK].sum():.4g} kg"
+        return f"{self.name}, {self.base} to {self.tip}, {size}"
+
+    def _table(self) -> dict[str, Sequence[Any]]:
+        first = [list(self.chain.drivers).index(joint) for joint in range(self.n_joints)]
+        links = [self.link_names[i] for i in first]
+        return {"joint": self.joint_names, "type": self.joint_types, "link": links, **vars(self.limits)}
 
     def _samples(self, **arrays: ArrayLike) -> list[np.ndarray]:
         return joint_samples(self.joint_names, **arrays)

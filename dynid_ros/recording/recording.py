@@ -10,14 +10,15 @@ from typing import Any
 
 import numpy as np
 
+from dynid_ros.display import Plotted
 from dynid_ros.errors import RecordingError
 from dynid_ros.recording import tables
 from dynid_ros.recording.effort import EffortConvention
 from dynid_ros.recording.series import CommandSeries, ImuSeries, PoseSeries, WrenchSeries, require_increasing
 
 
-@dataclass(frozen=True, eq=False)
-class Recording:
+@dataclass(frozen=True, eq=False, repr=False)
+class Recording(Plotted):
     """Samples of all joints on one clock. Arrays are read-only.
 
     Args:
@@ -204,6 +205,18 @@ class Recording:
             imus={topic: series.between(start, end) for topic, series in self.imus.items()},
         )
 
+    def _line(self) -> str:
+        rate = (self.n_samples - 1) / self.duration if self.duration else 0.0
+        return f"{self.source}, {self.n_joints} joints, {self.n_samples} samples, {self.duration:.4g} s, {rate:.4g} Hz"
+
+    def _table(self) -> dict[str, Any]:
+        columns: dict[str, Any] = {"time": self.time}
+        for name in ("position", "velocity", "torque", "link_position"):
+            values = getattr(self, name)
+            if values is not None and np.isfinite(values).any():
+                columns |= {f"{name} {joint}": own for joint, own in zip(self.joint_names, values.T, strict=True)}
+        return columns
+
     def _check_shapes(self) -> None:
         names = self.joint_names
         twice = sorted(name for name, count in Counter(names).items() if count > 1)
@@ -246,6 +259,28 @@ class Recording:
                     f"{sample}, t = {self.time[sample]:g} s ({len(bad)} such values); expected a number up to "
                     f"{LARGEST:g}: remove these samples, or record again"
                 )
+
+
+RecordingLike = Recording | str | Path
+Recordings = RecordingLike | Sequence[RecordingLike]
+"""A recording, or where it is; or several."""
+
+
+def read_all(given: Sequence[Recordings], joint_names: Sequence[str] | None = None) -> tuple[Recording, ...]:
+    """Recordings as they are given, files read with their efforts taken for torque; lists among them are opened.
+
+    Raises:
+        RecordingError: as `Recording.read`.
+    """
+    found: list[Recording] = []
+    for one in given:
+        if isinstance(one, Recording):
+            found.append(one)
+        elif isinstance(one, (str, Path)):
+            found.append(Recording.read(one, joint_names))
+        else:
+            found += read_all(one, joint_names)
+    return tuple(found)
 
 
 def add_poses(recording: Recording, poses: Mapping[str, PoseSeries]) -> Recording:

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from dynid_ros.identification.links.link_result import WEAK, LinkResult
-from dynid_ros.model.base_parameters import COMBINED, IDENTIFIABLE, LINK_PARAMETERS
+from dynid_ros.model.base_parameters import COMBINED, IDENTIFIABLE, LINK_PARAMETERS, described
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK, Body
 from dynid_ros.report.drawing import LIGHT, WIDTH, label_axes, plot_area, svg
 from dynid_ros.report.formats import as_fine_as, brief, counted, fixed, listed, percent, plus_minus, significant
@@ -102,6 +102,7 @@ def base_rows(result: LinkResult, truth: NDArray | None = None) -> list[BaseRow]
     """
     base, estimate, size = result.base, result.base_parameters, result.parameters.size
     low, high = estimate.confidence_intervals().T
+    units = described(result.robot, estimate.names)["unit"]
     exported = base.project(np.concatenate([result.parameters, result.model.coefficients]))
     mixed = np.abs(base.combinations[:, size:]).max(axis=1, initial=0.0) > 0
     true = np.full(base.rank, np.nan)
@@ -112,7 +113,7 @@ def base_rows(result: LinkResult, truth: NDArray | None = None) -> list[BaseRow]
             link=int(column) // PARAMETERS_PER_LINK,
             name=estimate.names[row],
             expression=estimate.expressions[row],
-            unit=_unit(estimate.names[row]),
+            unit=units[row],
             value=float(estimate.values[row]),
             half=float(high[row] - low[row]) / 2,
             urdf=float(estimate.nominal[row]),
@@ -143,10 +144,6 @@ def weak_table(result: LinkResult) -> Table:
             for row in weak
         ],
     )
-
-
-def _unit(name: str) -> str:
-    return "kg m²" if name.startswith("I") else "kg m" if name.startswith("mc") else "kg"
 
 
 # Base parameters of one link with their 95 % intervals.

@@ -22,7 +22,7 @@ from dynid_ros.mocap.link_angles import LinkAngles
 from dynid_ros.model import RobotModel
 from dynid_ros.model.spring import SPRINGS, Spring
 from dynid_ros.recording import Recording
-from dynid_ros.recording.recording import MOVED
+from dynid_ros.recording.recording import MOVED, Recordings, read_all
 from dynid_ros.recording.uniform_motion import require_torque
 from dynid_ros.settings import check, setting
 from dynid_ros.signals.clock_alignment import align_clocks
@@ -215,9 +215,11 @@ class FlexibleJointIdentification:
         self._springs()
 
     def fit(
-        self, *recordings: Recording, links: LinkAngles | Sequence[LinkAngles | None] | None = None
+        self,
+        *recordings: Recordings,
+        links: LinkAngles | Sequence[LinkAngles | None] | None = None,
     ) -> FlexibleResult:
-        """Identify from one or more recordings.
+        """Identify from one or more recordings, or files of these.
 
         Args:
             recordings: motors' positions and torques, of the robot's joints among others.
@@ -231,10 +233,9 @@ class FlexibleJointIdentification:
         """
         if not recordings:
             raise IdentificationError("fit needs at least one recording")
-        seen = _each(links, len(recordings))
-        found = [
-            run for recording, angles in zip(recordings, seen, strict=True) for run in self._runs(recording, angles)
-        ]
+        given = read_all(recordings, self.robot.joint_names)
+        seen = _each(links, len(given))
+        found = [run for recording, angles in zip(given, seen, strict=True) for run in self._runs(recording, angles)]
         terms = tuple(term for term in MOTOR_TERMS if term in self.motor_terms)
         layout = Layout(self.robot, self.robot.base_parameters(), self._springs(), terms)
         start = LinearSteps(layout, found).solve()
@@ -242,10 +243,10 @@ class FlexibleJointIdentification:
         search = OutputError(layout, found, own)
         near = None
         if layout.robot.n_joints > FEW_JOINTS and max(np.ptp(run.time) for run in found) > 2 * BRIEF:
-            brief = [run for r, angles in zip(recordings, seen, strict=True) for run in self._runs(r, angles, BRIEF)]
+            brief = [run for r, angles in zip(given, seen, strict=True) for run in self._runs(r, angles, BRIEF)]
             near = OutputError(layout, brief, own).approach(start)
         solution = search.solve(start, near)
-        return self._result(layout, search, solution, found, tuple(recording.source for recording in recordings))
+        return self._result(layout, search, solution, found, tuple(recording.source for recording in given))
 
     def repeat(
         self, *recordings: Recording, links: Sequence[LinkAngles | None] | None = None

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dynid_ros.display import Plotted
 from dynid_ros.errors import IdentificationError
 from dynid_ros.estimation.estimate import half_width
 from dynid_ros.identification.flexible.flexible_parameters import Combination, JointParameters, Layout
@@ -21,8 +22,10 @@ from dynid_ros.identified.identified_file import as_number, new_document, save_i
 from dynid_ros.identified.links import base_parameters_section
 from dynid_ros.identified.validation import Validation, validate_torque
 from dynid_ros.mocap.link_angles import LinkAngles
+from dynid_ros.model.base_parameters import parameter_table
 from dynid_ros.model.spring import SPRINGS
 from dynid_ros.recording import Recording
+from dynid_ros.recording.recording import Recordings, read_all
 
 HEADS = {
     "stiffness": "k [N m/rad]",
@@ -70,8 +73,8 @@ class RunFound:
     prediction: FlexiblePrediction
 
 
-@dataclass(frozen=True, eq=False)
-class FlexibleResult:
+@dataclass(frozen=True, eq=False, repr=False)
+class FlexibleResult(Plotted):
     """Links, friction, springs and motors of an arm with flexible joints.
 
     Attributes:
@@ -168,15 +171,21 @@ class FlexibleResult:
         """
         return predict(self.layout, self.parameters, recording, self.settings["band"])
 
-    def validate(self, *recordings: Recording) -> list[Validation]:
+    def validate(self, *recordings: Recordings) -> list[Validation]:
         """Torques of recordings that were not used, against the model's."""
         found = []
-        for recording in recordings:
+        for recording in read_all(recordings, self.joint_names):
             prediction = self.predict(recording)
             found.append(
                 validate_torque(recording.source, self.joint_names, prediction.measured_torque, prediction.torque)
             )
         return found
+
+    def _line(self) -> str:
+        return f"{self.layout.robot.name}, {len(self.names)} parameters, condition {self.condition_number:.3g}"
+
+    def _table(self) -> dict[str, Sequence]:
+        return parameter_table(self.layout.robot, self.names, self.parameters, self)
 
     def document(self) -> dict:
         """The sections of `identified.yaml`."""

@@ -43,6 +43,7 @@ from dynid_ros.model import RobotModel
 from dynid_ros.model.gravity import GravityModel
 from dynid_ros.model.gravity_direction import turn_axes, turned
 from dynid_ros.recording import Recording
+from dynid_ros.recording.recording import Recordings, read_all
 from dynid_ros.settings import check, part, setting
 
 ESTIMATORS = ("global", "recursive")
@@ -91,8 +92,8 @@ class GravityIdentification:
         if self.gravity_direction != GIVEN and self.estimator == "recursive":
             raise IdentificationError("estimator 'recursive' takes the direction of gravity as given; use 'global'")
 
-    def fit(self, *recordings: Recording) -> GravityResult:
-        """Identify from one or more recordings.
+    def fit(self, *recordings: Recordings) -> GravityResult:
+        """Identify from one or more recordings, or files of these.
 
         Raises:
             RecordingError: a joint of the model is not in a recording.
@@ -100,15 +101,16 @@ class GravityIdentification:
         """
         if not recordings:
             raise IdentificationError("fit needs at least one recording")
+        given = read_all(recordings, self.robot.joint_names)
         try:
-            direction = imu_direction(self.robot, recordings, self.imu_topic) if self.gravity_direction == IMU else None
-            sources = tuple(recording.source for recording in recordings)
-            return self.fit_samples(self.extract(*recordings), sources, direction)
+            direction = imu_direction(self.robot, given, self.imu_topic) if self.gravity_direction == IMU else None
+            sources = tuple(recording.source for recording in given)
+            return self.fit_samples(self.extract(*given), sources, direction)
         except IdentificationError as error:
             stretches = 0
             if self.samples == "static":
                 with suppress(IdentificationError):
-                    stretches = len(replace(self, samples="slow").extract(*recordings))
+                    stretches = len(replace(self, samples="slow").extract(*given))
             if not stretches:
                 raise
             raise IdentificationError(

@@ -1,12 +1,13 @@
 """What gravity identification found, how sure it is, and what it could not find."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dynid_ros.display import Plotted
 from dynid_ros.estimation.estimate import half_width, interval
 from dynid_ros.estimation.least_squares import standard_errors_of, within
 from dynid_ros.identification.gravity_direction import turn_torques
@@ -17,8 +18,9 @@ from dynid_ros.identified.identified_file import DOF, as_number, new_document, s
 from dynid_ros.identified.joint_friction import DIRECTIONS, joint_friction_entry
 from dynid_ros.identified.validation import Validation, validate_torque
 from dynid_ros.model import RobotModel
+from dynid_ros.model.base_parameters import parameter_table
 from dynid_ros.model.gravity import GravityModel
-from dynid_ros.recording import Recording
+from dynid_ros.recording.recording import Recordings, read_all
 
 # Whether samples determine the gravity moment of a joint, and what stands in the way.
 
@@ -112,8 +114,8 @@ OUTSIDE = 1e-6
 """Part of a torque's row outside the determined space, of its length, up to which the torque is determined."""
 
 
-@dataclass(frozen=True)
-class GravityResult:
+@dataclass(frozen=True, repr=False)
+class GravityResult(Plotted):
     """Moments n_x, n_y (kg m, in the joint frame) per joint with offset and friction; see `GravityIdentification`.
 
     Attributes:
@@ -202,10 +204,10 @@ class GravityResult:
                     rows[:, i, self.names.index(f"{label} {joint}")] = factor[:, i]
         return self._evaluate(rows)
 
-    def validate(self, *recordings: Recording) -> Validation:
+    def validate(self, *recordings: Recordings) -> Validation:
         """Compare with the samples of recordings that were not fitted, friction and offset included."""
-        name = ", ".join(recording.source for recording in recordings)
-        return self.validate_samples(self.extract(*recordings), name)
+        given = read_all(recordings, self.robot.joint_names)
+        return self.validate_samples(self.extract(*given), ", ".join(recording.source for recording in given))
 
     def validate_samples(self, samples: Samples, name: str = "") -> Validation:
         """Compare with samples that are already extracted."""
@@ -252,6 +254,12 @@ class GravityResult:
         lines += [] if self.direction is None else [str(self.direction)]
         lines += [f"warning: {remark}" for remark in self.remarks]
         return "\n".join(lines)
+
+    def _line(self) -> str:
+        return f"{self.robot.name}, {len(self.parameters)} moments, condition {self.condition_number:.3g}"
+
+    def _table(self) -> dict[str, Sequence]:
+        return parameter_table(self.robot, self.gravity.names, self.parameters, self)
 
     def document(self) -> dict:
         """Content of `identified.yaml`."""

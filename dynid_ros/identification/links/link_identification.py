@@ -43,6 +43,7 @@ from dynid_ros.model.link_columns import LinkColumns
 from dynid_ros.model.urdf import LARGEST
 from dynid_ros.recording import Recording
 from dynid_ros.recording.checks.hypotheses import best_gravity
+from dynid_ros.recording.recording import Recordings, read_all
 from dynid_ros.recording.uniform_motion import LEAST_CUTOFF, MOTION_OVER_EQUATIONS, LinkSignals
 from dynid_ros.settings import check, setting
 from dynid_ros.signals.driver_filter import AUTO, DriverFilter, driver_filter
@@ -153,8 +154,8 @@ class LinkIdentification:
         if isinstance(self.friction, FrictionModel) and self.coupled:
             raise IdentificationError("coupled joints are given besides a FrictionModel; give them in it")
 
-    def fit(self, *recordings: Recording) -> LinkResult:
-        """Identify from one or more recordings.
+    def fit(self, *recordings: Recordings) -> LinkResult:
+        """Identify from one or more recordings, or files of these.
 
         Raises:
             RecordingError: a joint of the model is not in a recording.
@@ -162,7 +163,8 @@ class LinkIdentification:
         """
         if not recordings:
             raise IdentificationError("fit needs at least one recording")
-        selected = [recording.select(self.robot.joint_names) for recording in recordings]
+        given = read_all(recordings, self.robot.joint_names)
+        selected = [recording.select(self.robot.joint_names) for recording in given]
         signals = LinkSignals.choose(selected, self.cutoff, self.motion_cutoff)
         driver = self.torque_filter
         if isinstance(driver, str):
@@ -172,12 +174,12 @@ class LinkIdentification:
         equations = EQUATIONS[self.equations](signals, selected)
         carried = _positions(selected)
         posture = {joint: float(np.median(positions)) for joint, positions in carried.items()}
-        sources = tuple(recording.source for recording in recordings)
+        sources = tuple(recording.source for recording in given)
         arm, turned, direction = replace(self, robot=self.robot.with_posture(posture)), None, None
         if self.gravity_direction == ESTIMATED:
             arm, turned = arm._along_gravity(equations, signals, sources, best_gravity(selected, arm.robot))
         elif self.gravity_direction == IMU:
-            direction = imu_direction(arm.robot, recordings, self.imu_topic)
+            direction = imu_direction(arm.robot, given, self.imu_topic)
             arm = replace(arm, robot=arm.robot.with_gravity(direction.gravity))
             turned = replace(arm, estimator="weighted")._identify(equations, signals, sources).base_links
         found = arm._identify(equations, signals, sources, turned=turned, direction=direction)

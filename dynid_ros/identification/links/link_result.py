@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynid_ros.display import Plotted
 from dynid_ros.errors import IdentificationError, ModelError
 from dynid_ros.estimation.estimate import BaseEstimate, half_width
 from dynid_ros.estimation.least_squares import standard_errors_of
@@ -29,12 +30,18 @@ from dynid_ros.identified.links import (
 )
 from dynid_ros.identified.validation import Validation
 from dynid_ros.model import RobotModel
-from dynid_ros.model.base_parameters import LINK_PARAMETER, BaseParameters, random_motion, regressor_blocks
+from dynid_ros.model.base_parameters import (
+    LINK_PARAMETER,
+    BaseParameters,
+    parameter_table,
+    random_motion,
+    regressor_blocks,
+)
 from dynid_ros.model.friction import FrictionModel
 from dynid_ros.model.gravity import GravityModel
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK, is_possible
 from dynid_ros.model.urdf_export import posture_error, urdf_with_inertias
-from dynid_ros.recording import Recording
+from dynid_ros.recording.recording import RecordingLike, read_all
 
 
 def _gravity(robot: RobotModel, base: BaseParameters, estimate: BaseEstimate, parameters: NDArray) -> dict:
@@ -102,8 +109,8 @@ def what_is_open(base: BaseParameters, estimate: BaseEstimate) -> list[str]:
     return found
 
 
-@dataclass(frozen=True, eq=False)
-class LinkResult:
+@dataclass(frozen=True, eq=False, repr=False)
+class LinkResult(Plotted):
     """Links and friction of an arm; see `LinkIdentification`.
 
     Attributes:
@@ -208,14 +215,14 @@ class LinkResult:
         """(N, n) torque that the sensors read, friction and offsets included, of motions (N, n) each."""
         return self.model.predict(q, qd, qdd)
 
-    def validate(self, recording: Recording) -> Validation:
+    def validate(self, recording: RecordingLike) -> Validation:
         """Agreement on a recording that was not fitted, torque and prediction filtered alike.
 
         Raises:
             RecordingError: a joint of the robot is not in it.
             IdentificationError: no torque, or too short.
         """
-        return validate(self.model, recording)
+        return validate(self.model, *read_all([recording], self.robot.joint_names))
 
     def summary(self) -> str:
         """Tables of joints and base parameters, and what is not identifiable."""
@@ -249,6 +256,15 @@ class LinkResult:
         lines += [] if self.direction is None else [str(self.direction)]
         lines += [f"  {remark}" for remark in (*self.remarks, *self.urdf_remarks)]
         return "\n".join(lines)
+
+    def _line(self) -> str:
+        found = f"{self.base.rank} base parameters, condition {self.condition_number:.3g}"
+        return f"{self.robot.name}, {found}, R² of {min(self.r_squared):.3f} or more"
+
+    def _table(self) -> dict[str, Sequence]:
+        estimate = self.base_parameters
+        more = {"urdf": estimate.nominal.tolist(), "expression": estimate.expressions}
+        return parameter_table(self.robot, estimate.names, estimate.values, estimate) | more
 
     def document(self) -> dict:
         """Content of `identified.yaml`."""

@@ -25,6 +25,7 @@ from dynid_ros.model.friction import FrictionModel, JointFriction
 from dynid_ros.model.inertia import LOAD_NAMES
 from dynid_ros.model.payload import payload_parameters
 from dynid_ros.recording import Recording
+from dynid_ros.recording.recording import RecordingLike, Recordings, read_all
 from dynid_ros.recording.uniform_motion import LinkSignals
 
 # A tool that was weighed along with the load.
@@ -127,8 +128,8 @@ class LoadIdentification:
         body = payload_parameters(declared) if len(declared) else None
         return replace(self, arm="compensated", declared=body)
 
-    def fit(self, *recordings: Recording, unloaded: Sequence[Recording] = ()) -> LoadResult:
-        """Identify from recordings of the arm with its load.
+    def fit(self, *recordings: Recordings, unloaded: Sequence[RecordingLike] = ()) -> LoadResult:
+        """Identify from recordings of the arm with its load, or files of these.
 
         Args:
             recordings: with the same load in all.
@@ -138,8 +139,9 @@ class LoadIdentification:
             RecordingError: a joint of the model is not in a recording.
             IdentificationError: no arm, one of another robot, or recordings that hold too little.
         """
-        problem = self.problem(*recordings, unloaded=unloaded)
-        return self.solve(problem, tuple(recording.source for recording in recordings))
+        loaded, alone = (read_all(each, self.robot.joint_names) for each in (recordings, unloaded))
+        problem = self.problem(*loaded, unloaded=alone)
+        return self.solve(problem, tuple(recording.source for recording in loaded))
 
     def problem(self, *recordings: Recording, unloaded: Sequence[Recording] = ()) -> LoadProblem:
         """The equations that `fit` solves; arguments and errors as there."""

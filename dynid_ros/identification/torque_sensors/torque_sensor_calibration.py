@@ -38,6 +38,7 @@ from dynid_ros.model.gravity import GravityModel
 from dynid_ros.recording import Recording
 from dynid_ros.recording.checks.channels import check_channels
 from dynid_ros.recording.checks.finding import CLIPPED, CONSTANT
+from dynid_ros.recording.recording import Recordings, read_all
 from dynid_ros.settings import setting
 
 UNEXPLAINED = 0.03
@@ -106,7 +107,9 @@ class TorqueSensorCalibration:
             )
 
     def fit(
-        self, recordings: Recording | Sequence[Recording], with_mass: Recording | Sequence[Recording] = ()
+        self,
+        recordings: Recordings,
+        with_mass: Recordings = (),
     ) -> TorqueSensorResult:
         """Calibrate from dwells.
 
@@ -120,7 +123,7 @@ class TorqueSensorCalibration:
                 is not seen in the readings; gains outside the range. What the data do not determine is no error: the
                 result says so.
         """
-        plain, loaded = _several(recordings), _several(with_mass)
+        plain, loaded = (read_all([given], self.robot.joint_names) for given in (recordings, with_mass))
         self._check_given(plain, loaded)
         samples = Samples.join([self._dwells(recording) for recording in (*plain, *loaded)])
         is_loaded = samples.part >= len(plain)
@@ -203,10 +206,6 @@ class TorqueSensorCalibration:
             "estimate_positions": self.estimate_positions,
             "gain_range": list(self.gain_range),
         }
-
-
-def _several(recordings: Recording | Sequence[Recording]) -> list[Recording]:
-    return [recordings] if isinstance(recordings, Recording) else list(recordings)
 
 
 def _unexplained(result: TorqueSensorResult) -> list[int]:

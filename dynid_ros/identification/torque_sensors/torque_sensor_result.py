@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from dynid_ros.display import Plotted
 from dynid_ros.estimation.estimate import half_width, interval
 from dynid_ros.identification.torque_sensors.torque_sensor_fit import (
     NullDirection,
@@ -21,14 +23,15 @@ from dynid_ros.identification.torque_sensors.torque_sensor_model import CENTER, 
 from dynid_ros.identified.gravity import KnownGravity
 from dynid_ros.identified.identified_file import DOF, as_number, as_numbers, new_document, save_identified
 from dynid_ros.identified.torque_sensors import DEFAULTS, TorqueSensors, torque_sensor_entry
+from dynid_ros.model.base_parameters import parameter_table
 from dynid_ros.recording import Recording
 
 COLLINEAR = 30.0
 """Inflation of standard errors from which what the model misses may matter more than noise."""
 
 
-@dataclass(frozen=True, eq=False)
-class TorqueSensorResult:
+@dataclass(frozen=True, eq=False, repr=False)
+class TorqueSensorResult(Plotted):
     """Gain and offset of each joint's torque sensor, and of its position sensor if they were unknown.
 
     A reading v stands for the torque gain (v − offset), a position reading φ for the angle position_gain φ +
@@ -215,6 +218,12 @@ class TorqueSensorResult:
                 lines.append(f"No reading changes if these change together: {direction}")
         lines += [f"note: {remark}" for remark in self.remarks]
         return "\n".join(lines)
+
+    def _line(self) -> str:
+        return f"{self.model.robot.name}, {len(self.joint_names)} joints, condition {self.condition_number:.3g}"
+
+    def _table(self) -> dict[str, Sequence]:
+        return parameter_table(self.model.robot, self.names, self.parameters, self)
 
     def document(self) -> dict:
         """Content of `identified.yaml`."""

@@ -1,0 +1,97 @@
+"""How results and data show themselves: a line, HTML in a notebook, a table for pandas, a plot; all from one table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from dynid_ros.errors import DynidError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+ROWS = 12
+"""Most rows of a table that a notebook shows."""
+ROW, PANEL, WIDTH, MARGIN = 0.25, 2.2, 8.0, 0.9
+"""Heights of a parameter and of a panel of a plot, its width, and the height that its labels need, inches."""
+
+
+class Displayed:
+    """Shows what `_line` says and `_table` has; a dataclass that is one needs `repr=False`."""
+
+    def _line(self) -> str:
+        """What it is, in a few words."""
+        raise NotImplementedError
+
+    def _table(self) -> Mapping[str, Any]:
+        """Columns of one length by their titles; the first names the rows."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self._line()}>"
+
+    def _repr_html_(self) -> str:
+        table = self._table()
+        rows = list(zip(*table.values(), strict=True))
+        text = "".join(_row("td", [_text(value) for value in row]) for row in rows[:ROWS])
+        more = f"<p>… {len(rows) - ROWS} more rows</p>" if len(rows) > ROWS else ""
+        return f"<p>{escape(repr(self))}</p><table>{_row('th', list(table))}{text}</table>{more}"
+
+    def to_frame(self) -> Any:
+        """Its table as a `pandas.DataFrame`; the first column is the index.
+
+        Raises:
+            DynidError: pandas is not installed.
+        """
+        try:
+            import pandas  # noqa: PLC0415 - nothing else needs it
+        except ImportError as error:
+            raise DynidError("to_frame() needs pandas, which is not installed: pip install pandas") from error
+        table = self._table()
+        return pandas.DataFrame({title: list(column) for title, column in table.items()}).set_index(next(iter(table)))
+
+
+class Plotted(Displayed):
+    """One whose table is a series over time, or values with intervals."""
+
+    def plot(self) -> Figure:
+        """A figure of matplotlib: panels of quantities over time, or of values of one unit with their intervals."""
+        from matplotlib.figure import Figure  # noqa: PLC0415 - it takes a second to load, and few plot
+
+        table = self._table()
+        axis, *titles = table
+        if "value" not in table:
+            quantities = dict.fromkeys(title.split(" ")[0] for title in titles)
+            figure = Figure(figsize=(WIDTH, PANEL * len(quantities) + MARGIN), layout="constrained")
+            for place, quantity in enumerate(quantities, 1):
+                axes = figure.add_subplot(len(quantities), 1, place)
+                for title in titles:
+                    if title.split(" ")[0] == quantity:
+                        axes.plot(table[axis], table[title], linewidth=1, label=title.partition(" ")[2])
+                axes.set_ylabel(quantity)
+            axes.set_xlabel(f"{axis} [s]")
+            axes.legend(fontsize="x-small", ncols=4)
+            return figure
+        rows = {
+            unit: [i for i, own in enumerate(table["unit"]) if own == unit] for unit in dict.fromkeys(table["unit"])
+        }
+        heights = [ROW * len(of) + MARGIN for of in rows.values()]
+        figure = Figure(figsize=(WIDTH, sum(heights)), layout="constrained")
+        panels = figure.subplots(len(rows), 1, squeeze=False, height_ratios=heights)[:, 0]
+        for axes, (unit, of) in zip(panels, rows.items(), strict=True):
+            for place, i in enumerate(of):
+                axes.plot([table["low"][i], table["high"][i]], [place, place], color="C0")
+                axes.plot([table["value"][i]], [place], "o", color="C0")
+            axes.set_yticks(range(len(of)), [f"{table[axis][i]}  {table['of'][i]}".strip() for i in of])
+            axes.invert_yaxis()
+            axes.set_xlabel(unit)
+        return figure
+
+
+def _row(cell: str, texts: Sequence[str]) -> str:
+    return "<tr>" + "".join(f"<{cell}>{escape(text)}</{cell}>" for text in texts) + "</tr>"
+
+
+def _text(value: object) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
