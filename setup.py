@@ -56,6 +56,7 @@ setup(
             "hypothesis",
             "import-linter",
             "mypy",
+            "myst-parser",
             "pycollada",
             "pytest",
             "pytest-timeout",

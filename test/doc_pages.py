@@ -9,7 +9,7 @@ from itertools import takewhile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted(set((ROOT / "docs").glob("*.md")) - {ROOT / "docs/index.md"})]
 FENCE = re.compile(r"^[ \d.]*```(\w*)\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
 INLINE = re.compile(r"`([^`\n]+)`")
 PROGRAMS = ("dynid", "ros2", "make", "python")

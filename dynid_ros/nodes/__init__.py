@@ -11,6 +11,7 @@ from dynid_ros.errors import DynidError
 NEEDS = {
     "rclpy": "ROS 2 (source it, or install the wheels as `make demo` does)",
     "mujoco": "MuJoCo (pip install mujoco)",
+    "rosbags": "rosbags (pip install 'rosbags>=0.11.6,<0.12'); `ros2 bag record` records without it",
 }
 
 

@@ -3,15 +3,17 @@
 import math
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from dynid_ros.errors import RecordingError
-from dynid_ros.recording.bag import FLOAT64_MULTI_ARRAY, JOINT_STATE, Bag, Clock, nanoseconds, open_bag
+from dynid_ros.recording.bag import FLOAT64_MULTI_ARRAY, JOINT_STATE, Bag, Clock, nanoseconds
 from dynid_ros.recording.bag_commands import COMMANDS, read_commands
 from dynid_ros.recording.effort import EffortConvention
 from dynid_ros.recording.series import ImuSeries, PoseSeries, WrenchSeries, require_increasing
@@ -77,7 +79,7 @@ def read_joint_states(
             received.append(time)
             stamped.append(nanoseconds(message.header.stamp))
             for field, buffer in buffers.items():
-                values = getattr(message, field)
+                values = np.asarray(getattr(message, field))
                 if len(values) not in (0, len(names)):
                     raise RecordingError(
                         f"{bag.path}: message {count} of {topic} has {len(values)} values of {field} for {len(names)} "
@@ -232,6 +234,30 @@ LONGEST_GAP = 5
 """Torques are not interpolated over gaps longer than this many of their own periods."""
 
 Between = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
+
+
+@contextmanager
+def open_bag(path: Path) -> Iterator[Bag]:
+    """Bag in a rosbag2 folder, with or without its metadata.yaml, or in a single .mcap or .db3 file.
+
+    Where rosbags is installed, a MCAP file without an end is read up to its last complete chunk; rosbag2_py refuses it.
+
+    Raises:
+        RecordingError: there is no such file in the folder, it is empty, damaged or of an unknown kind, or neither
+            library is there.
+    """
+    reader: type[Bag]
+    if find_spec("rosbags"):
+        from dynid_ros.recording.rosbags_bag import RosbagsBag as reader  # noqa: N813, PLC0415 - one of two
+    elif find_spec("rosbag2_py"):
+        from dynid_ros.recording.rosbag2_bag import Rosbag2Bag as reader  # noqa: N813, PLC0415
+    else:
+        raise RecordingError(
+            f"cannot read {path}: bags need rosbags (pip install 'rosbags>=0.11.6,<0.12'), or rosbag2_py of a sourced "
+            "ROS 2; .csv and .npz need neither"
+        )
+    with closing(reader(path)) as bag:
+        yield bag
 
 
 def read_bag(

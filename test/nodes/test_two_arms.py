@@ -26,7 +26,7 @@ from std_msgs.msg import String  # noqa: E402
 from std_srvs.srv import SetBool, Trigger  # noqa: E402
 from waiting import START_TIME, wait  # noqa: E402
 
-from dynid_ros.recording.bag import open_bag  # noqa: E402
+from dynid_ros.recording.bag_reader import open_bag  # noqa: E402
 
 LATCHED = QoSProfile(depth=20, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 PATIENT = {"stale_after": 5.0, "tracking_error_limit": "[6.0]", "effort_grace": 5.0}
