@@ -1,5 +1,7 @@
 """Latency of the gravity torque of one sample, array in and array out, beside Pinocchio's from Python.
 
+And from list to list, as the control loop has it: on a base that stands, and on one that tilts.
+
     python benchmarks/gravity_latency.py [--urdf panda.urdf --tip panda_hand] [--rounds 200] [--calls 500]
 
 Rounds of the two alternate, so that both meet the same load of the machine; medians over the rounds are compared.
@@ -35,7 +37,7 @@ def pinocchio_gravity(robot: RobotModel) -> Callable[[np.ndarray], np.ndarray]:
     return functools.partial(pinocchio.computeGeneralizedGravity, model, model.createData())
 
 
-def seconds_per_call(function: Callable[[np.ndarray], np.ndarray], samples: Sequence[np.ndarray]) -> float:
+def seconds_per_call(function: Callable[..., object], samples: Sequence[object]) -> float:
     """Mean time of one call over the samples."""
     start = time.perf_counter()
     for sample in samples:
@@ -59,13 +61,25 @@ def main() -> None:
     samples = list(np.random.default_rng(0).uniform(-2.0, 2.0, (arguments.calls, robot.n_joints)))
     difference = max(np.abs(ours(q) - theirs(q)).max() for q in samples)
 
-    times = np.array(
-        [[seconds_per_call(ours, samples), seconds_per_call(theirs, samples)] for _ in range(arguments.rounds)]
+    moments, down, lists = (
+        gravity.project(robot.parameters),
+        tuple(robot.gravity.tolist()),
+        [q.tolist() for q in samples],
     )
-    (our_time, their_time), ratio = np.median(times, axis=0), np.median(times[:, 0] / times[:, 1])
+    functions = [
+        (ours, samples),
+        (theirs, samples),
+        (gravity.bind(moments), lists),
+        (gravity.bind(moments, lambda: down), lists),
+    ]
+    times = np.array([[seconds_per_call(*each) for each in functions] for _ in range(arguments.rounds)])
+    our_time, their_time, standing, tilting = np.median(times, axis=0)
+    ratio = np.median(times[:, 0] / times[:, 1])
     print(f"{robot.name}, {robot.n_joints} joints, largest difference {difference:.1e} N m")
     print(f"dynid_ros  compiled gravity torque     {our_time * 1e6:6.2f} us")
     print(f"pinocchio  computeGeneralizedGravity   {their_time * 1e6:6.2f} us")
+    print(f"dynid_ros  lists, a base that stands   {standing * 1e6:6.2f} us")
+    print(f"dynid_ros  lists, a base that tilts    {tilting * 1e6:6.2f} us")
     print(f"ratio {ratio:.2f} (at most {TARGET:g}): {'met' if ratio <= TARGET else 'NOT MET'}")
 
 

@@ -1214,10 +1214,34 @@ def _recorder() -> list[Break]:
     ]
 
 
+def _imu() -> list[Break]:
+    fails = "test_base_imu.py::test_an_imu_that_fails_fades_the_torque"
+    refused = "test_base_imu.py::test_enable_is_refused_by_an_imu_that_cannot_be_believed"
+    unheeded = (("CompensationLoop.watch", "elif problem := self.imu.doubt(now):", "elif problem := '':"),)
+    unchecked = (("CompensationImu.check", "if problem := self.doubt(now := time.monotonic()):", "if now := 0.0:"),)
+    return [
+        Break(
+            "test_base_imu.py::test_torque_follows_a_base_that_tilts",
+            "gravity turns at once",
+            (("BaseGravity.follow", "share = 1.0 if free or angle == 0.0", "share = 1.0 if True"),),
+        ),
+        Break(f"{fails}[silent]", "its silence is not heard", (("BaseGravity.problem", "if age >", "if 0.0 * age >"),)),
+        Break(f"{fails}[nan]", "its problems are not heeded", unheeded),
+        Break(f"{fails}[units]", "its norm is not looked at", (("BaseGravity.problem", "> NORM:", "> 1e9:"),)),
+        Break(
+            f"{fails}[fallen]",
+            "any tilt is believed",
+            (("BaseGravity.problem", "if tilt > self._rules.largest_tilt:", "if tilt > 4.0:"),),
+        ),
+        *(Break(f"{refused}[{case}]", "it is not asked", unchecked) for case in ("silent", "upside down", "frame")),
+    ]
+
+
 BREAKS = (
     *_writers(),
     *_models(),
     *_compensation(),
+    *_imu(),
     *_controllers(),
     *_excitation(),
     *_recorder(),

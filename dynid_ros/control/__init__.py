@@ -1,5 +1,6 @@
 """Feed-forward torque for a running robot."""
 
+from dynid_ros.control.base_gravity import BaseGravity, BaseRules
 from dynid_ros.control.compensator_settings import JointSettings, Timing
 from dynid_ros.control.gravity_compensator import GravityCompensator, GravityTorque, State
 from dynid_ros.control.gravity_feedforward import CarriedLoad, JointSprings, LoadedGravity, load_gravity_torque
@@ -7,6 +8,8 @@ from dynid_ros.control.joint_feedback import FeedbackGains, JointFeedback, compe
 from dynid_ros.control.model_change import ModelChange
 
 __all__ = [
+    "BaseGravity",
+    "BaseRules",
     "CarriedLoad",
     "FeedbackGains",
     "GravityCompensator",

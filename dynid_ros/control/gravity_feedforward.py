@@ -199,6 +199,7 @@ class LoadedGravity:
         largest_load: largest mass of a load that is believed, kg.
         springs: between motors and links; None: rigid joints.
         own_angles: torque (n,) that depends on each joint's own position, of counterbalances and cables; None: none.
+        down: says gravity (3,) in the frame of a base that tilts, m/s^2, at each sample; None: that of the model.
 
     Attributes:
         load: as given.
@@ -221,6 +222,7 @@ class LoadedGravity:
         largest_load: float = math.inf,
         springs: JointSprings | None = None,
         own_angles: Callable[[Sequence[float]], list[float]] | None = None,
+        down: Callable[[], Sequence[float]] | None = None,
     ) -> None:
         if load is not None and not load.mass <= largest_load:
             raise ControlError(
@@ -228,13 +230,13 @@ class LoadedGravity:
             )
         self.load = load
         self._largest_load = largest_load
-        self._springs, self._own_angles = springs, own_angles
+        self._springs, self._own_angles, self._down = springs, own_angles, down
         self.model = model
         self.arm_moments = np.asarray(moments, dtype=float)
         self._frames = frames or LoadFrames(model.robot)
         carried = 0.0 if load is None else model.project(self._frames.parameters(load))
         self.moments = self.arm_moments + carried
-        self._torque = model.bind(self.moments)
+        self._torque = model.bind(self.moments, down)
 
     def __call__(self, position: Sequence[float], links: Sequence[float] | None = None) -> list[float]:
         """Torque for one sample; `links`: measured positions of the links, None: by the springs.
@@ -252,6 +254,13 @@ class LoadedGravity:
 
     def carrying(self, load: CarriedLoad | None) -> LoadedGravity:
         """The same arm with another load; takes microseconds."""
+        return self._with(load, self._down)
+
+    def tilting(self, down: Callable[[], Sequence[float]] | None) -> LoadedGravity:
+        """The same arm and load, on a base in whose frame gravity is what `down` says, (3,), m/s^2."""
+        return self._with(self.load, down)
+
+    def _with(self, load: CarriedLoad | None, down: Callable[[], Sequence[float]] | None) -> LoadedGravity:
         return LoadedGravity(
             self.model,
             self.arm_moments,
@@ -260,6 +269,7 @@ class LoadedGravity:
             largest_load=self._largest_load,
             springs=self._springs,
             own_angles=self._own_angles,
+            down=down,
         )
 
 
@@ -274,6 +284,7 @@ def load_gravity_torque(
     largest_load: float = math.inf,
     use_springs: bool = True,
     held: Mapping[str, float] | None = None,
+    tilts: bool = False,
 ) -> tuple[RobotModel, LoadedGravity]:
     """Robot and its identified gravity torque, N m (N) from rad (m), both (n,) in the model's joint order.
 
@@ -291,6 +302,8 @@ def load_gravity_torque(
         largest_load: largest mass of a load that is believed, kg.
         use_springs: False: rigid joints, whatever the file says of springs.
         held: positions of joints that do not move, rad or m; None or empty: those of the file.
+        tilts: the base does. Then gravity loads joints that it did not load when the arm was identified; what they
+            carry is that of the links in the file, else in the URDF.
 
     Raises:
         IdentifiedFileError: the file is malformed, of another robot, or a joint was not observable in it although its
@@ -311,9 +324,16 @@ def load_gravity_torque(
     check_same_robot(identified, robot)
     model = GravityModel(robot)
     springs = JointSprings.of_document(identified, robot.joint_names) if use_springs else None
+    moments = gravity_moments(identified, model)
+    if tilts and (idle := model.unobservable_axes()).any():
+        from dynid_ros.identified.links import link_model  # noqa: PLC0415 - no base that stands still asks
+
+        links = link_model(identified, robot).parameters if "links" in identified else robot.parameters
+        for i in np.flatnonzero(idle).tolist():
+            moments[model.columns(i)] = model.project(links)[model.columns(i)]
     arm = LoadedGravity(
         model,
-        gravity_moments(identified, model),
+        moments,
         largest_load=largest_load,
         springs=springs,
         own_angles=own_angle_torque(identified, robot.joint_names),

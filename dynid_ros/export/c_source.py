@@ -81,7 +81,9 @@ def _gravity(arm: ExportedArm, prefix: str) -> str:
         lines.sum(f"n{k}", Term(float(own)), *(Term(float(c)).times(part) for c, part in zip(row, _LOAD, strict=False)))
         for k, (own, row) in enumerate(zip(arm.moments, carried, strict=True))
     ]
-    torques = gravity_lines(lines, robot.chain, robot.gravity, gravity.by_link(moments, Term(0.0)))
+    torques = gravity_lines(
+        lines, robot.chain, [Term(float(g)) for g in robot.gravity], gravity.by_link(moments, Term(0.0))
+    )
     results = [text(torque) for torque in torques]
     for i, terms in arm.own_angle_terms.items():
         results[i] += "".join(f" + {value!r} * {part.text(i)}" for part, value in terms.items())

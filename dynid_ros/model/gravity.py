@@ -28,13 +28,17 @@ def gravity_function(
     return compiled(gravity_source(chain, gravity, moments), "gravity_torque")
 
 
-def gravity_function_of_lists(chain: Chain, gravity: np.ndarray) -> Callable[..., list[float]]:
-    """As above with moments left open, from lists to a list: half the time for who has no arrays."""
+def gravity_function_of_lists(chain: Chain, gravity: np.ndarray | None) -> Callable[..., list[float]]:
+    """As above with moments left open, and gravity if None, from lists to a list: half the time without arrays."""
     return compiled(gravity_source(chain, gravity, given=""), "gravity_torque", list)
 
 
 def gravity_source(
-    chain: Chain, gravity: np.ndarray, moments: Sequence[Sequence[float]] | None = None, *, given: str = ".tolist()"
+    chain: Chain,
+    gravity: np.ndarray | None,
+    moments: Sequence[Sequence[float]] | None = None,
+    *,
+    given: str = ".tolist()",
 ) -> str:
     """Text of a function `gravity_torque(q)`, or without moments of `gravity_torque(q, x, y)`.
 
@@ -43,7 +47,7 @@ def gravity_source(
 
     Args:
         chain: the arm.
-        gravity: (3,) in the base frame, m/s^2.
+        gravity: (3,) in the base frame, m/s^2. None: the function takes it as w (3,), last.
         moments: of each link about its joint, (n_x, n_y), or (mass,) if that is prismatic. None: the function takes
             them as x (m,), n_x or mass, and y (m,), n_y.
         given: what makes the arguments lists; none if they are.
@@ -53,19 +57,20 @@ def gravity_source(
     else:
         owns = [[Term(float(own)) for own in link] for link in moments]
     lines = Lines()
-    torques = gravity_lines(lines, chain, gravity, owns)
-    arguments = {letter: letter for letter in ("q" if moments else "qxy")}
-    sizes = dict.fromkeys("xy", chain.n_links)
+    down = [variable(f"w{k}") for k in range(3)] if gravity is None else [Term(float(value)) for value in gravity]
+    torques = gravity_lines(lines, chain, down, owns)
+    arguments = {letter: letter for letter in ("q" if moments else "qxy") + "w" * (gravity is None)}
+    sizes = {**dict.fromkeys("xy", chain.n_links), "w": 3}
     return function_text("gravity_torque", arguments, lines, torques, chain.n_joints, given=given, sizes=sizes)
 
 
-def gravity_lines(lines: Lines, chain: Chain, gravity: np.ndarray, moments: Sequence[Sequence[Term]]) -> list[Term]:
-    """Add the lines of `gravity_source`, and return the torques (n,); moments of links may be constant terms."""
+def gravity_lines(lines: Lines, chain: Chain, gravity: Sequence[Term], moments: Sequence[Sequence[Term]]) -> list[Term]:
+    """Add the lines of `gravity_source`, and return the torques (n,); gravity and moments may be constant terms."""
     links = range(chain.n_links)
     numbers = link_numbers(lines, chain)
     rotations = chain.transforms[:, :3, :3]
     cos, sin, slide = ([variable(f"{letter}{i}") for i in numbers] for letter in "csq")
-    downs = [[Term(float(component)) for component in gravity]] * (chain.n_links + 1)  # the last is the base's
+    downs = [list(gravity)] * (chain.n_links + 1)  # the last is the base's
     for i in links:
         downs[i] = lines.rotated(f"d{i}", rotations[i].T, downs[chain.parents[i]])
         if not chain.slides[i]:
@@ -173,19 +178,29 @@ class GravityModel:
             self.robot.chain, self.robot.gravity, self.by_link(self._checked(moments).tolist(), 0.0)
         )
 
-    def bind(self, moments: ArrayLike) -> Callable[[Sequence[float]], list[float]]:
+    def bind(
+        self, moments: ArrayLike, down: Callable[[], Sequence[float]] | None = None
+    ) -> Callable[[Sequence[float]], list[float]]:
         """What `compile` gives, within microseconds after the first time, for moments that change in a running loop.
 
-        Positions come as n floats and torques go as a list.
+        Positions come as n floats and torques go as a list. `down` says gravity (3,) in the frame of a base that tilts,
+        m/s^2, at each call; None: it is that of the robot.
         """
         every = self.by_link(self._checked(moments).tolist(), 0.0)
         first, second = ([link[k] for link in every] for k in (0, -1))  # the second of a prismatic joint not looked at
+        if down is not None:
+            tilting = self._tilting
+            return lambda q: tilting(q, first, second, down())
         general = self._general
         return lambda q: general(q, first, second)
 
     @cached_property
     def _general(self) -> Callable[..., list[float]]:
         return gravity_function_of_lists(self.robot.chain, self.robot.gravity)
+
+    @cached_property
+    def _tilting(self) -> Callable[..., list[float]]:
+        return gravity_function_of_lists(self.robot.chain, None)
 
     def by_link(self, moments: Sequence[Any], none: Any) -> list[list[Any]]:
         """The moments (k,), numbers or terms, of each link; `none` for those that others stand for."""

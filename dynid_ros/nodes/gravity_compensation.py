@@ -270,7 +270,8 @@ class GravityCompensation(LifecycleNode):
             loading = pool.submit(self._model.read)
             self._serve_until(loading.done)
         try:
-            loop.load.replace(*loading.result())
+            gravity, joints, change = loading.result()
+            loop.load.replace(loop.imu.tilting(gravity), joints, change)
         except DynidError as error:
             raise ControlError(f"the model in force stays: {error}") from error
         self.get_logger().info(f"{self._settings.model_file} is in force")

@@ -27,6 +27,7 @@ PARAMETERS = (
         "torque_topics", [""], "separate joint torques: sensor_msgs/JointState or std_msgs/Float64MultiArray"
     ),
     NodeParameter("wrench_topics", [""], "force/torque sensors: geometry_msgs/WrenchStamped"),
+    NodeParameter("imu_topics", [""], "sensor_msgs/Imu of the base, for the direction of gravity"),
     NodeParameter("pose_topics", [""], "motion capture: geometry_msgs/PoseStamped per body, PoseArray of markers"),
     NodeParameter(
         "robot_description_topic", "robot_description", "std_msgs/String with the URDF, kept with the data; empty: none"
@@ -39,6 +40,7 @@ DESCRIPTION = "std_msgs/msg/String"
 TYPES = {
     "torque_topics": (JOINT_STATE, "std_msgs/msg/Float64MultiArray"),
     "wrench_topics": ("geometry_msgs/msg/WrenchStamped",),
+    "imu_topics": ("sensor_msgs/msg/Imu",),
     "pose_topics": ("geometry_msgs/msg/PoseStamped", "geometry_msgs/msg/PoseArray"),
 }
 DISCOVERY_PERIOD = 0.2

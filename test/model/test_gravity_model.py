@@ -195,3 +195,17 @@ def test_vectors_of_another_size():
         gravity.project(np.ones(19))
     with pytest.raises(ModelError, match=r"expected \(N, 2\)"):
         gravity.regressor(np.ones(2))
+
+
+def test_torque_on_a_base_that_tilts_is_pinocchios():
+    """One function for all directions."""
+    ur5 = RobotModel.from_urdf(example_urdf("ur_description/urdf/ur5_robot.urdf"), tip="tool0")
+    model, down = GravityModel(ur5), [0.0, 0.0, -9.81]
+    moments = model.project(ur5.parameters)
+    torque = model.bind(moments, lambda: down)
+    rng = np.random.default_rng(4)
+    for gravity in rng.normal(0.0, 5.0, (10, 3)):
+        down[:] = gravity
+        q = rng.uniform(-3, 3, ur5.n_joints)
+        expected = PinocchioArm(ur5.urdf, ur5.joint_names, gravity).gravity_torque(q)
+        np.testing.assert_allclose(torque(q.tolist()), expected, atol=1e-10)

@@ -22,6 +22,7 @@ from dynid_ros.control.joint_feedback import LARGEST_FRICTION_SCALE
 from dynid_ros.errors import ControlError
 from dynid_ros.model import RobotModel
 from dynid_ros.model.link_tree import held_positions
+from dynid_ros.nodes.compensation.base_imu import IMU, CompensationImu
 from dynid_ros.nodes.compensation.controller import CompensationController
 from dynid_ros.nodes.compensation.inputs import CompensationLinks, CompensationLoad, CompensationSetpoint
 from dynid_ros.nodes.compensation.loop import CompensationLoop
@@ -50,6 +51,7 @@ TOPICS = (
         "load_topic", "load", "latched geometry_msgs/InertiaStamped, the load in the tip link's frame; empty: none"
     ),
     NodeParameter("link_states_topic", "", "sensor_msgs/JointState, measured positions of the links; empty: none"),
+    *IMU,
     NodeParameter("controller_joints", [""], 'joints that the controller must have, in its order; [""]: any'),
     NodeParameter("unchecked_controller", False, "command a controller that cannot be asked, in this order of joints"),
     NodeParameter(
@@ -140,6 +142,7 @@ def feedforward(settings: SimpleNamespace, urdf: str) -> tuple[LoadedGravity, Jo
         largest_load=settings.largest_load,
         use_springs=settings.use_springs,
         held=held_positions([settings.held_joints]),
+        tilts=bool(settings.imu_topic),
     )
     return gravity, joint_settings(settings, robot)
 
@@ -243,6 +246,8 @@ def make_loop(
     answer = controller.answer()
     commands = _commands(node, settings, joints, answer)
     controller.use(answer, [joints.names[i] for i in commands.order], joints)
+    imu = CompensationImu(node, settings, gravity.model)
+    gravity = imu.tilting(gravity)
     compensator = GravityCompensator(gravity, joints, timing(settings))
     return CompensationLoop(
         node,
@@ -251,6 +256,7 @@ def make_loop(
         commands,
         changed,
         controller=controller,
+        imu=imu,
         load=CompensationLoad(
             node, settings.load_topic if settings.use_load else "", compensator, gravity, change=change
         ),

@@ -12,6 +12,7 @@ from sensor_msgs.msg import JointState
 
 from dynid_ros.control import GravityCompensator, JointSettings, State, Timing
 from dynid_ros.errors import ControlError, DynidError
+from dynid_ros.nodes.compensation.base_imu import CompensationImu
 from dynid_ros.nodes.compensation.controller import CompensationController
 from dynid_ros.nodes.compensation.inputs import (
     CompensationLinks,
@@ -47,7 +48,7 @@ class CompensationLoop:
     """Runs `compensator` on the topic `joint_states`; `changed` is called after every step that may change its state.
 
     Nothing is published before `start`, while disabled, nor after a fault has reached zero; nor has it a publisher
-    then. `load`, `links` and `setpoint` end with the loop.
+    then. `load`, `links`, `setpoint` and `imu` end with the loop.
     """
 
     def __init__(
@@ -59,12 +60,14 @@ class CompensationLoop:
         changed: Callable[[], None],
         *,
         controller: CompensationController,
+        imu: CompensationImu,
         load: CompensationLoad,
         links: CompensationLinks,
         setpoint: CompensationSetpoint,
     ) -> None:
         self.compensator = compensator
         self.controller = controller
+        self.imu = imu
         self.load = load
         self.links = links
         self.setpoint = setpoint
@@ -115,6 +118,7 @@ class CompensationLoop:
         self.states.destroy()
         self.commands.topic.close()
         self.controller.release()
+        self.imu.destroy()
         self.load.destroy()
         self.links.destroy()
         self.setpoint.destroy()
@@ -211,6 +215,8 @@ class CompensationLoop:
                 self.compensator.interrupt(now, self._no_subscriber())
             elif (others := self.commands.topic.others) and not self.commands.topic.unnamed:
                 self.compensator.interrupt(now, others)
+            elif problem := self.imu.doubt(now):
+                self.compensator.interrupt(now, problem)
             elif problem := self.controller.unheeded:
                 self.compensator.drop(now, problem)
         self._command(self.compensator.watch(now))
@@ -237,6 +243,7 @@ class CompensationLoop:
             self._command(self.compensator.watch(now))
             return
         links = self.links.at(now, position)
+        self.imu.follow(now, free=self.compensator.at_rest)
         self._command(self.compensator.update(now, position, self.states.stamp, links, velocity))
         if self._enable_pending:
             self._enable_when_fit()
@@ -262,6 +269,7 @@ class CompensationLoop:
 
     def _check_model(self) -> None:
         try:
+            self.imu.check()
             self.load.check()
         except ControlError as error:
             raise ControlError(f"cannot enable: {error}") from error
@@ -322,6 +330,7 @@ class CompensationStatus:
             "loads_refused": loop.load.refused,
             "setpoints_refused": loop.setpoint.refused,
             "links": loop.links.problem or ("measured" if loop.links.topic else "not measured"),
+            "gravity": loop.imu.described,
             "command_topic": commands.name,
             "subscribers": commands.listeners,
         }

@@ -1,0 +1,144 @@
+"""Compensation on a base that tilts, with an IMU on it; that no torque steps is checked after each test."""
+
+import math
+import time
+
+import planar_arm
+import pytest
+
+rclpy = pytest.importorskip("rclpy")
+
+from compensation_bench import Bench  # noqa: E402
+from rclpy.node import Node  # noqa: E402
+from sensor_msgs.msg import Imu  # noqa: E402
+from waiting import wait  # noqa: E402
+
+from dynid_ros.model import RobotModel  # noqa: E402
+
+pytestmark = pytest.mark.usefixtures("ros")
+SETTINGS = {"imu_topic": "imu", "imu_time_constant": 0.1, "imu_timeout": 2.0, "imu_max_rate": 0.5}
+
+
+class Sensor(Node):
+    """An IMU at 50 Hz on a base that is turned by `tilt`, rad, about its y axis."""
+
+    def __init__(self):
+        super().__init__("sensor")
+        self.tilt, self.size, self.silent, self.frame = 0.0, planar_arm.G, False, "base_link"
+        self.publisher = self.create_publisher(Imu, "imu", 10)
+        self.create_timer(0.02, self._tick)
+
+    def _tick(self):
+        if self.silent:
+            return
+        message = Imu()
+        message.header.stamp, message.header.frame_id = self.get_clock().now().to_msg(), self.frame
+        message.orientation_covariance[0] = -1.0
+        message.linear_acceleration.x = -self.size * math.sin(self.tilt)
+        message.linear_acceleration.z = self.size * math.cos(self.tilt)
+        self.publisher.publish(message)
+
+
+class TiltingBench(Bench):
+    """With the sensor."""
+
+    def __init__(self, model_file, **parameters):
+        super().__init__(model_file, **(SETTINGS | parameters))
+        self.sensor = Sensor()
+        self.threads_of_sensor = type(self.threads)(self.sensor)
+
+    def close(self):
+        self.threads_of_sensor.close()
+        super().close()
+        self.sensor.destroy_node()
+
+    def settled(self):
+        """Active, and with a gravity that the IMU has settled to."""
+        self.activate()
+        wait(lambda: self.node._loop.imu.topic and not self.node._loop.imu.doubt(time.monotonic()))
+        wait(lambda: not self.node._loop.imu.base.unsettled(time.monotonic()))
+
+
+@pytest.fixture(name="bench")
+def fixture_bench(model_file, keep):
+    return lambda **arguments: keep(TiltingBench(model_file, **arguments))
+
+
+def torque_on(tilt, position):
+    gravity = (planar_arm.G * math.sin(tilt), 0.0, -planar_arm.G * math.cos(tilt))
+    return RobotModel.from_urdf(planar_arm.urdf(), gravity=gravity).gravity_torque([position])[0].tolist()
+
+
+def test_torque_follows_a_base_that_tilts(bench):
+    bench = bench()
+    bench.settled()
+    bench.enabled()
+    wait(lambda: bench.torque == pytest.approx(torque_on(0.0, bench.robot.position), abs=1e-3))
+    bench.sensor.tilt = 0.3
+    began, before = time.monotonic(), bench.node._loop.imu.base.down
+    wait(lambda: bench.torque == pytest.approx(torque_on(0.3, bench.robot.position), abs=0.02))
+    assert time.monotonic() - began > 0.9 * 0.3 / SETTINGS["imu_max_rate"]
+    assert bench.node._loop.imu.base.down != before
+    assert bench.torque[0] == pytest.approx(torque_on(0.3, bench.robot.position)[0], abs=0.02)  # by the URDF's link_1
+    assert bench.state == "active"
+
+
+def silent(sensor):
+    sensor.silent = True
+
+
+def nan(sensor):
+    sensor.size = math.nan
+
+
+def units(sensor):
+    sensor.size = 1.0
+
+
+def fallen(sensor):
+    sensor.tilt = 0.8
+
+
+@pytest.mark.parametrize(
+    ("fault", "says"),
+    [
+        pytest.param(silent, "has said nothing for", id="silent"),
+        pytest.param(nan, "not finite", id="nan"),
+        pytest.param(units, "feels", id="units"),
+        pytest.param(fallen, "tilted by", id="fallen"),
+    ],
+)
+def test_an_imu_that_fails_fades_the_torque(bench, fault, says):
+    bench = bench()
+    bench.settled()
+    bench.enabled()
+    fault(bench.sensor)
+    wait(lambda: bench.state.startswith("fault: the IMU on imu"))
+    assert says in bench.state
+    wait(lambda: not any(bench.torque))
+
+
+def upside_down(sensor):
+    sensor.size = -planar_arm.G
+
+
+def elsewhere(sensor):
+    sensor.frame = "link_2"
+
+
+@pytest.mark.parametrize(
+    ("fault", "says"),
+    [
+        pytest.param(silent, "has said nothing", id="silent"),
+        pytest.param(upside_down, "upside down", id="upside down"),
+        pytest.param(elsewhere, "'link_2' is no link that is fixed to 'base_link'", id="frame"),
+    ],
+)
+def test_enable_is_refused_by_an_imu_that_cannot_be_believed(bench, fault, says):
+    bench = bench()
+    fault(bench.sensor)
+    bench.activate()
+    wait(lambda: bench.node._loop.compensator.position)
+    wait(lambda: says in bench.enable().message)
+    assert bench.state == "disabled"
+    assert not bench.robot.commands
