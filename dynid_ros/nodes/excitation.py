@@ -158,8 +158,10 @@ class ExcitationNode(Node):
                 begin = self.get_clock().now().nanoseconds * 1e-9 + self.arm.send(motion, sampled) + self._approach
                 self._set_state("approaching")
                 self._publish_progress(0.0)
+        await self.arm.accepted()
         self._publish_plan(plan, start_time=begin)
-        return f"approaching for {approach.duration:.1f} s, then {plan.duration:.1f} s of excitation"
+        how = f", by {self.arm.interface}" if self.arm.action is not None else ""
+        return f"approaching for {approach.duration:.1f} s, then {plan.duration:.1f} s of excitation{how}"
 
     def stop(self) -> str:
         """Bring the arm to rest, or end the design."""
@@ -182,11 +184,14 @@ class ExcitationNode(Node):
             "progress": f"{self._progress:.3f}",
             "seconds_since_joint_state": f"{time.monotonic() - self.arm.received:.2f}",
             "command_topic": self.settings.command_topic,
+            "command_interface": self.arm.interface,
             "motion": self.get_parameter("motion").value,
             "warnings": len(self.safety.warnings),
         }
         if self.state.startswith("stopped") and self.state != f"stopped: {REQUESTED}":
             return ERROR, self.state, values
+        if self.arm.action is not None:
+            values["controller_error"] = f"{self.arm.action.error:.4g}"
         if self.arm.doubt:
             return WARN, f"{self.state}; {self.arm.doubt}", values
         return OK, self.state, values

@@ -151,6 +151,8 @@ class CompensationController:
         latest = self._query.latest if self._query else None
         if self._used is not None and latest is not None and (refusal := self._route.refusal(latest)):
             raise ControlError(f"cannot enable: controller '{self.name}' {refusal}")
+        if self.follows_trajectories and self.watch is not None and self.watch.busy:
+            raise ControlError(f"cannot enable: controller '{self.name}' carries out an action goal; wait for its end")
         if self.follows_trajectories and self.watch is not None and self.watch.had_goal:
             raise ControlError(
                 f"cannot enable: controller '{self.name}' has accepted an action goal, whose tolerances, and effort at "

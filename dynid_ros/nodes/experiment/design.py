@@ -121,6 +121,13 @@ PARAMETERS = (
         "command_topic", TRAJECTORY_TOPIC, "trajectory_msgs/JointTrajectory for the controller", required=True
     ),
     NodeParameter(
+        "command_interface",
+        "auto",
+        "action: FollowJointTrajectory goals (needs control_msgs); topic: command_topic; auto: the action, where it is "
+        "served",
+    ),
+    NodeParameter("action_name", "", "of the action; empty: follow_joint_trajectory of command_topic's controller"),
+    NodeParameter(
         "accept_jerk",
         False,
         "move though the controller begins each trajectory at the measured pose (interpolate_from_desired_state false)",

@@ -17,6 +17,7 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from dynid_ros.errors import DynidError
 from dynid_ros.nodes.experiment.design import controller_joints
+from dynid_ros.nodes.experiment.trajectory_action import ACTION, interface
 from dynid_ros.nodes.experiment.watch import (
     MOVING,
     EffortWatch,
@@ -26,7 +27,7 @@ from dynid_ros.nodes.experiment.watch import (
     efforts,
     moving_joint,
 )
-from dynid_ros.nodes.shared.command_topic import CommandTopic, publishers_of
+from dynid_ros.nodes.shared.command_topic import publishers_of
 from dynid_ros.nodes.shared.joint_states import JointOrder, newest_states
 from dynid_ros.nodes.shared.topics import Waiting, waiting_messages
 from dynid_ros.trajectories import MotionInProgress, MotionLimits, Trajectory, stop
@@ -117,10 +118,9 @@ class Arm:
         self._comparing, self._disagreement = False, ""
         self._compared: tuple[float, NDArray] | None = None
         self._controller = MotionController(node, settings, self._interrupt)
-        self._commands, self._taken = CommandTopic(node, JointTrajectory, settings.command_topic, 10), False
-        self._no_subscriber = (
-            f"no controller listens on '{self._commands.name}'; start it, or set parameter command_topic"
-        )
+        self._interface = settings.command_interface
+        self._topic, self.action = interface(node, settings.command_topic, self._interface, settings.action_name)
+        self._commands, self._taken = self._topic, False
         self._states = node.create_subscription(
             JointState, "joint_states", lambda _: None, newest_states(QUEUE), callback_group=Waiting(), raw=True
         )
@@ -153,9 +153,17 @@ class Arm:
         return self._hindrance
 
     @property
+    def interface(self) -> str:
+        """How the controller is commanded: by which action or topic."""
+        action = self._commands is self.action and self.action
+        return f"action {action.action}" if action else f"topic {self._topic.name}"
+
+    @property
     def _hindrance(self) -> str:
         if not self._has_controller():
-            return self._no_subscriber
+            if self._commands is self.action:
+                return f"no controller serves {self.interface}; start it, or set parameter action_name"
+            return f"no controller listens on '{self._topic.name}'; start it, or set parameter command_topic"
         return self._commands.others or self._controller.refusal
 
     async def require_controller(self) -> None:
@@ -176,6 +184,7 @@ class Arm:
         await self._controller_found()
         await self.require_controller()
         self._taken = True
+        self._node.get_logger().info(f"commands go to {self.interface}")
         self._commands.open()
         await self._controller_found()
         await self.require_controller()
@@ -224,12 +233,20 @@ class Arm:
         await self.require_controller()  # alone, also among those who began when it did
         resting = standstill(self._limits, await self.resting_position(), MOVING)
         self._commands.publish(trajectory_message(resting, self._controller_joints, 0.0))
+        await self.accepted()
         await self._state_after(time.monotonic() + resting.duration + SETTLE)
         try:
             await self.resting_position()
         except DynidError as error:
             told = f"the controller on '{self._commands.name}' was told to hold the arm where it is, but: {error}"
             raise DynidError(f"{told}; see what else moves it") from error
+
+    async def accepted(self) -> None:
+        """Wait until the server has accepted the goal that was sent; raises a `DynidError` where it does not."""
+        while self._commands is self.action and self.action is not None and not self.action.acknowledged():
+            if failure := self.action.failure:
+                raise DynidError(failure)
+            await self._looked()
 
     async def _state_after(self, moment: float) -> tuple[float, NDArray]:
         """When the first usable joint state since `moment` (s, monotonic) was seen, and its positions (n,)."""
@@ -285,6 +302,8 @@ class Arm:
     def watch(self) -> None:
         """Look at the arm, stop the motion at what is wrong, and note its end."""
         self._look()
+        if self.action is not None:
+            self.action.look()
         looked, self._next_look = self._next_look, Future()
         looked.set_result(None)
         if self._awaited and self._node.executor is not None:
@@ -301,6 +320,8 @@ class Arm:
             self._on_rest(stopped)
         elif self.stopping:
             return
+        elif self._commands is self.action and self.action is not None and (failure := self.action.failure):
+            self._lose(failure)
         elif jump:
             self.halt(f"the clock jumped by {jump:.3g} s")
         elif self._time.stalled > self._stale_after:
@@ -311,6 +332,14 @@ class Arm:
             self.halt(f"the controller does not listen on '{self._commands.name}' any more")
         elif (others := self._commands.others) and not self._commands.unnamed:
             self.halt(others)
+
+    def _lose(self, reason: str) -> None:
+        """The controller has given the motion up: it holds the arm, or obeys another; leave it in peace."""
+        self._motion = None
+        if self._node.executor is not None:
+            self._node.executor.create_task(self._release)
+        self._on_halt(reason)
+        self._on_rest(True)
 
     def _look(self) -> None:
         """At all joint states that wait where each counts; else at the newest of this arm, which costs less."""
@@ -353,4 +382,7 @@ class Arm:
         self._efforts.forget()
 
     def _has_controller(self) -> bool:
+        if self.action is not None and not self._taken and not self.moving:
+            served = self._interface == ACTION or self.action.listeners > 0
+            self._commands = self.action if served else self._topic
         return self._commands.listeners > 0

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from action_msgs.msg import GoalStatusArray
+from action_msgs.msg import GoalStatus, GoalStatusArray
 from lifecycle_msgs.msg import State, TransitionEvent
 from rcl_interfaces.srv import GetParameters
 from rclpy.node import Node
@@ -27,6 +27,9 @@ ACTIVATED, DEACTIVATED, GOAL, NOTHING = "was activated", "was deactivated", "acc
 """What may happen."""
 
 
+OURS = b"dynid"
+"""What the ids of goals begin with that leave neither tolerances nor effort behind."""
+UNDER_WAY = (GoalStatus.STATUS_ACCEPTED, GoalStatus.STATUS_EXECUTING, GoalStatus.STATUS_CANCELING)
 EVENTS = 100
 """Transitions that may wait in the queue of a busy node: loading a controller anew takes ten."""
 
@@ -53,7 +56,9 @@ class ControllerWatch:
         state: `unknown`, `inactive` or `active`.
         activated: when it was seen to be activated, s of the monotonic clock; None: not yet.
         transitioned: likewise when it was activated or deactivated.
-        had_goal: whether its action has accepted a goal since it was configured, as far as the middleware says.
+        had_goal: whether its action has accepted a goal since it was configured, as far as the middleware says, which
+            is none of ours: they erase the tolerances.
+        busy: whether a goal is under way.
     """
 
     def __init__(
@@ -66,7 +71,7 @@ class ControllerWatch:
         self.state = UNKNOWN
         self.activated: float | None = None
         self.transitioned: float | None = None
-        self.had_goal = False
+        self.had_goal = self.busy = False
         self._node, self._report = node, report
         self._name = controller.rpartition("/")[2]
         self._goals: set[bytes] = set()
@@ -102,11 +107,12 @@ class ControllerWatch:
         self._report((ACTIVATED if state == ACTIVE else DEACTIVATED) if happened else NOTHING)
 
     def _on_goals(self, message: GoalStatusArray) -> None:
-        goals = {bytes(bytearray(status.goal_info.goal_id.uuid)) for status in message.status_list}
-        new, self._goals = goals - self._goals, goals
+        statuses = goal_statuses(message)
+        self.busy = any(status in UNDER_WAY for status in statuses.values())
+        new, self._goals = statuses.keys() - self._goals, set(statuses)
         self._servers |= self._serving()
         if new:
-            self.had_goal = True
+            self.had_goal = self.had_goal or not all(goal.startswith(OURS) for goal in new)
             self._report(GOAL)
 
     def _look_for_server(self) -> None:
@@ -115,11 +121,16 @@ class ControllerWatch:
             self._forget_goals()
 
     def _forget_goals(self) -> None:
-        self.had_goal = False
+        self.had_goal = self.busy = False
         self._goals, self._servers = set(), set()
 
     def _serving(self) -> set[bytes]:
         return {bytes(info.endpoint_gid) for info in self._node.get_publishers_info_by_topic(self._status_topic)}
+
+
+def goal_statuses(message: GoalStatusArray) -> dict[bytes, int]:
+    """Return the status of each goal by its id."""
+    return {bytes(bytearray(each.goal_info.goal_id.uuid)): each.status for each in message.status_list}
 
 
 def message_type(package: str, name: str) -> Any:

@@ -18,6 +18,8 @@ from dynid_ros.trajectories import MotionLimits  # noqa: E402
 LIMITS = MotionLimits.of(RobotModel.from_urdf(planar_arm.urdf()), 2.0, torque_limits=[50.0, 40.0, 30.0])
 SETTINGS = SimpleNamespace(
     command_topic="commands",
+    command_interface="auto",
+    action_name="",
     accept_jerk=False,
     controller_joints=[""],
     tracking_error_limit=[0.1],

@@ -11,7 +11,7 @@ from lifecycle_msgs.msg import State, TransitionEvent  # noqa: E402
 from node_threads import NodeThreads  # noqa: E402
 from waiting import wait  # noqa: E402
 
-from dynid_ros.nodes.shared.controllers import ControllerWatch, message_type  # noqa: E402
+from dynid_ros.nodes.shared.controllers import OURS, ControllerWatch, message_type  # noqa: E402
 from dynid_ros.nodes.shared.topics import LATCHED  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("ros")
@@ -45,7 +45,8 @@ class Manager:
     def accept(server, *goals):
         message = GoalStatusArray(status_list=[GoalStatus() for _ in goals])
         for status, goal in zip(message.status_list, goals, strict=True):
-            status.goal_info.goal_id.uuid = [goal] * 16
+            status.goal_info.goal_id.uuid = list(goal.ljust(16)) if isinstance(goal, bytes) else [goal] * 16
+            status.status = GoalStatus.STATUS_EXECUTING
         server.publish(message)
 
     def activity(self, state, name="jtc"):
@@ -98,6 +99,15 @@ def test_a_goal_stays_known_until_the_controller_is_configured_anew(manager):
     wait(lambda: manager.reported.count("accepted an action goal") == 2)
     manager.transition(DEACTIVATION + CONFIGURATION)
     wait(lambda: not manager.watch.had_goal)
+
+
+def test_goals_that_leave_nothing_behind_are_known(manager):
+    server = manager.serve(OURS + b"1")
+    wait(lambda: manager.reported == ["accepted an action goal"])
+    assert manager.watch.busy
+    assert not manager.watch.had_goal
+    manager.accept(server, OURS + b"1", 2)
+    wait(lambda: manager.watch.had_goal)
 
 
 def test_a_goal_is_forgotten_with_its_server(manager):
