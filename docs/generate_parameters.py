@@ -19,6 +19,7 @@ WRITTEN = (
     "gravity_identification",
     "link_identification",
     "load_identification",
+    "servo_identification",
     "torque_sensor_calibration",
 )
 """Nodes whose parameter file says no more than their table."""

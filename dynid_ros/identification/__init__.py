@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from dynid_ros.identification.load.wrench_source import WrenchSource
     from dynid_ros.identification.load_result import LoadResult
     from dynid_ros.identification.online.online_identification import OnlineIdentification
+    from dynid_ros.identification.servo.servo_identification import ServoIdentification
+    from dynid_ros.identification.servo.servo_result import ServoResult
     from dynid_ros.identification.torque_sensors.torque_sensor_calibration import TorqueSensorCalibration
     from dynid_ros.identification.torque_sensors.torque_sensor_result import TorqueSensorResult
 
@@ -29,6 +31,8 @@ __all__ = [
     "LoadIdentification",
     "LoadResult",
     "OnlineIdentification",
+    "ServoIdentification",
+    "ServoResult",
     "TorqueSensorCalibration",
     "TorqueSensorResult",
     "WrenchSource",

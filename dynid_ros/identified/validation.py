@@ -19,6 +19,7 @@ class Validation:
         rms: (n,) of measured less predicted, N m.
         relative_rms: (n,) `rms` over the RMS of the measured torque.
         r2: (n,) R² about the mean of the measured torque.
+        unit: of `rms`, where something else than torque is compared.
     """
 
     recording: str
@@ -26,18 +27,19 @@ class Validation:
     rms: NDArray
     relative_rms: NDArray
     r2: NDArray
+    unit: str = "N m"
 
     def table(self) -> str:
         """One line per joint, for a terminal."""
         width = max(len("joint"), *(len(joint) for joint in self.joint_names)) + 2
-        lines = [f"{'joint':<{width}}{'RMS [N m]':>10}{'relative':>10}{'R²':>9}"]
+        lines = [f"{'joint':<{width}}{f'RMS [{self.unit}]':>10}{'relative':>10}{'R²':>9}"]
         for joint, rms, relative, r2 in zip(self.joint_names, self.rms, self.relative_rms, self.r2, strict=True):
             lines.append(f"{joint:<{width}}{rms:>10.4g}{relative:>10.2%}{r2:>9.4f}")
         return "\n".join(lines)
 
     def document(self) -> dict:
         """Entry of the list `validation` in `identified.yaml`."""
-        entry: dict = {"recording": self.recording}
+        entry: dict = {"recording": self.recording, **({} if self.unit == "N m" else {"unit": self.unit})}
         for label in ("rms", "relative_rms", "r2"):
             values = getattr(self, label)
             entry[label] = {joint: as_number(v) for joint, v in zip(self.joint_names, values, strict=True)}
@@ -65,14 +67,18 @@ def read_validations(document: dict, joint_names: Sequence[str]) -> list[Validat
             )
             for label in ("rms", "relative_rms", "r2")
         ]
-        found.append(Validation(name, tuple(joint_names), *columns))
+        found.append(
+            Validation(name, tuple(joint_names), columns[0], columns[1], columns[2], str(entry.get("unit", "N m")))
+        )
     return found
 
 
 ROUNDING = 1e-9
 
 
-def validate_torque(name: str, joint_names: Sequence[str], measured: NDArray, predicted: NDArray) -> Validation:
+def validate_torque(
+    name: str, joint_names: Sequence[str], measured: NDArray, predicted: NDArray, unit: str = "N m"
+) -> Validation:
     """Compare (N, n) measured with (N, n) predicted torque; a joint without a prediction gets NaN.
 
     So does R² of a torque that does not vary but for rounding.
@@ -82,4 +88,4 @@ def validate_torque(name: str, joint_names: Sequence[str], measured: NDArray, pr
     with np.errstate(divide="ignore", invalid="ignore"):
         relative = rms / size
         r2 = np.where(spread > ROUNDING * size, 1 - (rms / spread) ** 2, np.nan)
-    return Validation(name, tuple(joint_names), rms, relative, r2)
+    return Validation(name, tuple(joint_names), rms, relative, r2, unit)

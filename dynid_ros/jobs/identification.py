@@ -21,7 +21,7 @@ from dynid_ros.recording import Recording
 from dynid_ros.recording.checks.finding import Finding
 
 if TYPE_CHECKING:
-    from dynid_ros.identification import TorqueSensorCalibration
+    from dynid_ros.identification import ServoIdentification, TorqueSensorCalibration
 
 
 @dataclass(frozen=True)
@@ -77,6 +77,11 @@ KINDS = {
     "torque-sensors": Kind(
         "gains and offsets of the joints' torque sensors, by gravity",
         command="dynid_ros.commands.identify_torque_sensors",
+    ),
+    "servos": Kind(
+        "delay, gain, inertia and friction of position servos without torque",
+        estimator="dynid_ros.identification.servo.servo_identification:ServoIdentification",
+        command="dynid_ros.commands.identify_servos",
     ),
 }
 """By the name that `dynid identify` has for it; what they name is imported when it is chosen."""
@@ -238,6 +243,48 @@ def identify_torque_sensors(
             "report": write_torque_sensor_report(output / "report.html", result),
         }
     return Job(result, result.document(), files, findings)
+
+
+@all_or_none()
+def identify_servos(
+    identification: ServoIdentification,
+    recordings: Sequence[Recording],
+    output: str | Path,
+    with_mass: Sequence[Recording] = (),
+    validate: Sequence[Recording] = (),
+) -> Job:
+    """Check the recordings, fit, validate on recordings that were not fitted, write both files into `output`.
+
+    Args:
+        identification: with its settings.
+        recordings: with commands, without the reference mass.
+        output: folder.
+        with_mass: recordings with it.
+        validate: recordings without it to predict, not to fit.
+
+    Raises:
+        RecordingError: the sanity check found an error in a recording, or one is to be fitted and validated.
+        IdentificationError: no commands, or recordings that hold too little.
+    """
+    output, robot = writable_folder(output), identification.robot
+    check_apart([*recordings, *with_mass], validate)
+    with progress(3 + bool(validate)) as step:
+        step("looking for faults in the recordings")
+        findings = checked([*recordings, *with_mass, *validate], robot, torque=False)
+        step("identifying servos")
+        result = identification.fit(*recordings, with_mass=with_mass)
+        if validate:
+            step("validating")
+        validations = tuple(result.validate(other) for other in validate)
+        step("writing the report")
+        from dynid_ros.report.servos import write_servo_report  # noqa: PLC0415  # draws
+
+        files = {
+            "identified": result.save(output / "identified.yaml", validations),
+            "report": write_servo_report(output / "report.html", result, (*validate, *recordings)[0], validations),
+        }
+    content = {**result.document(), "validation": [one.document() for one in validations]}
+    return Job(result, content, files, findings, validation_lines(validations), result.missing)
 
 
 def read_gravity(path: Path, robot: RobotModel) -> tuple[KnownGravity, dict]:

@@ -87,6 +87,7 @@ def read_recordings(
                     joint_states_topic=options.joint_states_topic,
                     torque_topic=options.torque_topic,
                     link_states_topic=getattr(options, "link_states_topic", None),
+                    command_topic=getattr(options, "command_topic", None),
                     effort_convention=convention,
                 )
             )

@@ -1,0 +1,1 @@
+"""Position-commanded servos without torque: delay, gain, inertia, friction and gravity from commands and positions."""

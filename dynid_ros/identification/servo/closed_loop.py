@@ -1,0 +1,283 @@
+"""Output error of position servos: closed loops simulated from their commands, all joints and parameters at once.
+
+Of each joint, with everything divided by the stiffness of its position loop,
+
+    inertia(q) q̈ + viscous q̇ + coulomb sign(q̇) + loads(q, q̇, q̈ of the others) = q_told(t − delay) − q,
+
+the joint's own q, q̇ and q̈ are simulated; poses, and what other joints do to it, are taken from the smoothed
+measurements, where they are of second order. A step is the implicit midpoint rule, in which dry friction is whatever
+up to its limit stops the joint (Moreau 1988, "Unilateral contact and dry friction in finite freedom dynamics"), so it
+sticks as long as it should. Derivatives are differences of simulations, which run side by side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.interpolate import CubicSpline
+
+from dynid_ros.errors import IdentificationError
+from dynid_ros.estimation.estimate import BLOCKS
+from dynid_ros.estimation.identifiability import scaled_eigh
+from dynid_ros.identification.servo.servo_runs import ServoRun
+from dynid_ros.progress import advance
+
+DELAY, VISCOUS, COULOMB, DERIVATIVE = "delay", "viscous", "coulomb", "derivative"
+STEPS = (5e-4, 4e-3)
+"""Shortest and longest step of a simulation, s."""
+PER_RADIAN = 0.03
+"""Step times the natural frequency of the fastest loop."""
+CHUNK = 5000
+"""Steps whose inputs are in memory at once."""
+DIFFERENCE = 1e-3
+"""Change of a parameter for its derivative, by what it does, in parts of the RMS position error."""
+DELAY_DIFFERENCE = 1e-4
+"""s."""
+
+
+@dataclass(frozen=True)
+class JointLayout:
+    """Parameters of a joint: delay, viscous, coulomb, derivative where it is sought, and `columns`."""
+
+    columns: tuple[str, ...]
+    derivative: bool
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """In order."""
+        return (DELAY, VISCOUS, COULOMB, *((DERIVATIVE,) if self.derivative else ()), *self.columns)
+
+    @property
+    def first(self) -> int:
+        """Index of the first column."""
+        return 3 + self.derivative
+
+
+@dataclass(frozen=True, eq=False)
+class Normal:
+    """Residuals of a joint against its parameters, by block of time.
+
+    Attributes:
+        matrices: (B, p, p) products of derivatives.
+        sides: (B, p) their products with the residuals.
+        squares: (B,) of the residuals.
+        counts: (B,) samples.
+    """
+
+    matrices: NDArray
+    sides: NDArray
+    squares: NDArray
+    counts: NDArray
+
+    @property
+    def cost(self) -> float:
+        """Sum of squares."""
+        return float(self.squares.sum())
+
+    @property
+    def rms(self) -> float:
+        """RMS residual, rad or m."""
+        return float(np.sqrt(self.cost / self.counts.sum()))
+
+
+class ClosedLoops:
+    """Closed loops of all joints in some runs.
+
+    Args:
+        runs: stretches of recordings.
+        layouts: of the joints.
+        step: of the simulation, s.
+    """
+
+    def __init__(self, runs: Sequence[ServoRun], layouts: Sequence[JointLayout], step: float) -> None:
+        self.runs, self.layouts, self.step = runs, layouts, step
+        self._grids = [_Grid.of(run, step) for run in runs]
+        total = sum(len(run.time) for run in runs)
+        done = np.cumsum([0, *(len(run.time) for run in runs)])
+        self._blocks = [(np.arange(a, b) * BLOCKS // total).astype(int) for a, b in pairwise(done)]
+
+    def normals(self, values: Sequence[NDArray], steps: Sequence[NDArray]) -> list[Normal]:
+        """Residuals and derivatives of all joints.
+
+        Args:
+            values: (p,) of each joint.
+            steps: (p,) by which they are changed for the derivatives; zero: no derivative.
+        """
+        sizes = [len(layout.names) for layout in self.layouts]
+        found = [Normal(np.zeros((BLOCKS, p, p)), np.zeros((BLOCKS, p)), *np.zeros((2, BLOCKS))) for p in sizes]
+        for run, grid, block in zip(self.runs, self._grids, self._blocks, strict=True):
+            simulated = self.simulate(grid, values, steps)
+            at = 0
+            for j, (normal, step) in enumerate(zip(found, steps, strict=True)):
+                own = simulated[:, at : at + len(step) + 1]
+                at += len(step) + 1
+                residual = run.position[:, j] - own[:, 0]
+                jacobian = (own[:, 1:] - own[:, :1]) / np.where(step == 0, 1.0, step)
+                for b in np.unique(block):
+                    rows = block == b
+                    normal.matrices[b] += jacobian[rows].T @ jacobian[rows]
+                    normal.sides[b] += jacobian[rows].T @ residual[rows]
+                    normal.squares[b] += residual[rows] @ residual[rows]
+                    normal.counts[b] += np.count_nonzero(rows)
+        return found
+
+    def predict(self, values: Sequence[NDArray]) -> list[NDArray]:
+        """(M, n) positions at the samples of each run."""
+        steps = [np.zeros(0)] * len(values)
+        return [self.simulate(grid, values, steps) for grid in self._grids]
+
+    def simulate(self, grid: _Grid, values: Sequence[NDArray], steps: Sequence[NDArray]) -> NDArray:
+        """(M, lanes) positions at the samples: of each joint with its values, and with each of them changed."""
+        lanes = [
+            np.vstack([own, own + np.diag(step)]) if len(step) else own[None]
+            for own, step in zip(values, steps, strict=True)
+        ]
+        run, h, count = grid.run, grid.step, len(grid.middle)
+        joints = np.repeat(np.arange(len(lanes)), [len(of) for of in lanes])
+        viscous, coulomb = (np.concatenate([of[:, k] for of in lanes]) for k in (1, 2))
+        q, v = run.motion.position[0, joints].copy(), run.motion.velocity[0, joints].copy()
+        path = np.empty((count + 1, len(joints)))
+        path[0] = q
+        negative = np.zeros(len(joints), dtype=bool)
+        for start in range(0, count, CHUNK):
+            part = slice(start, min(start + CHUNK, count))
+            inputs, inertia = self._inputs(grid, part, lanes)
+            negative |= ~(inertia > 0).all(axis=0)
+            inertia[:, negative] = 1.0
+            inertia -= h**2 / 12  # so much of it the mean of the position over a step feigns
+            damped = viscous / 2 + h / 4
+            driven = inputs, inertia / h - damped, 1 / (inertia / h + damped)
+            _march((q, v), driven, coulomb, h, path[part.start + 1 : part.stop + 1])
+        path[:, negative] = np.nan
+        place = (run.time - run.grid[0]) / h
+        index = np.clip(place.astype(int), 0, count - 1)
+        share = (place - index)[:, None]
+        return path[index] + share * (path[index + 1] - path[index])
+
+    def _inputs(self, grid: _Grid, part: slice, lanes: Sequence[NDArray]) -> tuple[NDArray, NDArray]:
+        """What drives each lane less what loads it, rad or m, and its inertia, s², (K, lanes) each."""
+        h = grid.step
+        edges = np.append(grid.middle[part] - h / 2, grid.middle[part.stop - 1] + h / 2)
+        driven, inertias = [], []
+        for j, of in enumerate(lanes):
+            layout, told = self.layouts[j], grid.run.commands[j]
+            own, rest = (columns[part] for columns in grid.columns[j])
+            coefficients = of[:, layout.first :].T
+            inputs = -rest @ coefficients
+            delays, which = np.unique(of[:, 0], return_inverse=True)
+            mean = np.column_stack([np.diff(told.integral(edges - delay)) / h for delay in delays])
+            inputs += mean[:, which.ravel()]
+            if layout.derivative:
+                rise = np.column_stack([np.diff(told.at(edges - delay)) / h for delay in delays])
+                inputs += rise[:, which.ravel()] * of[:, 3]
+            driven.append(inputs)
+            inertias.append(own @ coefficients)
+        return np.hstack(driven), np.hstack(inertias)
+
+
+@dataclass(frozen=True, eq=False)
+class _Grid:
+    """Steps of a run's simulation: (K,) middles and length, s, and columns of own acceleration and rest there."""
+
+    run: ServoRun
+    middle: NDArray
+    step: float
+    columns: list[tuple[NDArray, NDArray]]
+
+    @classmethod
+    def of(cls, run: ServoRun, step: float) -> _Grid:
+        """Cut a run into steps of about that length."""
+        duration = run.grid[-1] - run.grid[0]
+        count = int(np.ceil(duration / step))
+        middle = run.grid[0] + duration / count * (np.arange(count) + 0.5)
+        columns = [
+            (CubicSpline(run.grid, own.inertia)(middle), CubicSpline(run.grid, own.rest)(middle)) for own in run.columns
+        ]
+        return cls(run, middle, duration / count, columns)
+
+
+def _march(
+    state: tuple[NDArray, NDArray], inputs: tuple[NDArray, NDArray, NDArray], coulomb: NDArray, h: float, path: NDArray
+) -> None:
+    """Go on from positions and velocities (lanes), both changed in place, step by step; positions into `path`."""
+    q, v = state
+    free, stuck, low = np.empty_like(q), np.empty_like(q), -coulomb
+    multiply, add, subtract, least, most = np.multiply, np.add, np.subtract, np.minimum, np.maximum
+    for drive, before, scale, now in zip(*inputs, path, strict=True):
+        multiply(v, before, free)
+        add(free, drive, free)
+        subtract(free, q, free)
+        least(free, coulomb, out=stuck)
+        most(stuck, low, out=stuck)
+        subtract(free, stuck, free)
+        multiply(free, scale, free)
+        add(v, free, v)
+        multiply(v, h / 2, v)
+        add(q, v, q)
+        v[:] = free
+        now[:] = q
+
+
+ITERATIONS = 30
+DAMPING = (1e-3, 10.0, 1e-7, 10.0)
+"""Damping of Levenberg and Marquardt: first, factor, smallest, and from which on nothing is to be had."""
+WORTH = 0.02
+"""Largest step in standard errors at which a search is at its end, …"""
+GAINED, IDLE = 1e-3, 2
+"""… as it is after so many steps running that gain less of the sum of squares: where joints stick it is uneven."""
+
+
+def output_error(
+    loops: ClosedLoops, start: Sequence[NDArray], steps: Sequence[NDArray]
+) -> tuple[list[NDArray], list[Normal]]:
+    """Values (p,) of all joints that predict their positions best, and the residuals there.
+
+    Raises:
+        IdentificationError: a simulation from the start does not stay finite.
+    """
+    values = [each.copy() for each in start]
+    normals = loops.normals(values, steps)
+    if not all(np.isfinite(normal.cost) for normal in normals):
+        raise IdentificationError(
+            "the closed loop of the first estimate is unstable; record faster motion, at a higher rate"
+        )
+    damping, open_ = np.full(len(values), DAMPING[0]), np.ones(len(values), dtype=bool)
+    idle, refused = np.zeros((2, len(values)), dtype=np.intp)
+    for iteration in range(ITERATIONS):
+        trials = []
+        for j, (own, normal) in enumerate(zip(values, normals, strict=True)):
+            step, size = _step(normal, damping[j])
+            open_[j] &= size > WORTH
+            trial = own + step if open_[j] else own.copy()
+            trial[:3] = np.maximum(trial[:3], 0.0)
+            trials.append(trial)
+        if not open_.any():
+            break
+        advance(iteration / ITERATIONS)
+        found = loops.normals(trials, steps)
+        for j in np.flatnonzero(open_).tolist():
+            better = found[j].cost < normals[j].cost
+            idle[j] = idle[j] + 1 if better and found[j].cost > (1 - GAINED) * normals[j].cost else 0
+            refused[j] = 0 if better else refused[j] + 1
+            if better:
+                values[j], normals[j] = trials[j], found[j]
+                damping[j] = max(damping[j] / DAMPING[1], DAMPING[2])
+            else:
+                damping[j] *= DAMPING[1] ** refused[j]
+            open_[j] = idle[j] < IDLE and damping[j] < DAMPING[3]
+    return values, normals
+
+
+def _step(normal: Normal, damping: float) -> tuple[NDArray, float]:
+    """(p,) damped step, and its largest part in standard errors."""
+    matrix, side = normal.matrices.sum(axis=0), normal.sides.sum(axis=0)
+    eigenvalues, axes, scale = scaled_eigh(matrix)
+    along = axes.T @ (side / scale)
+    moved = along / (np.maximum(eigenvalues, 0.0) + damping)
+    noise = max(normal.rms, 1e-12)
+    size = np.abs(along) / np.sqrt(np.maximum(eigenvalues, 1e-9)) / noise
+    return axes @ moved / scale, float(size[eigenvalues > 1e-9].max(initial=0.0))

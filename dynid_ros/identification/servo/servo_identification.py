@@ -1,0 +1,227 @@
+"""Position-commanded servos that report no torque: what their commands and positions say of them.
+
+A servo turns the error of its position into torque, by a gain that nobody knows. Divided by that gain, the equation of
+motion of a joint has times and angles only: the delay of the command, inertia over gain (s²), viscous friction and
+damping by the controller over gain (s), dry friction and gravity over gain (rad). These are what predicts its motion,
+and what can be found without a torque; a mass of known weight at a known place, hung on in some recordings, adds the
+gain of each joint that feels it, and with it all else in N m. Output error as in Ljung 1999, "System identification",
+section 4.3; the first estimate is of equation errors over a grid of delays (Gautier and others 2013, "DIDIM", drop the
+torque likewise, but know its gain).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynid_ros.errors import IdentificationError
+from dynid_ros.identification.servo.closed_loop import (
+    DELAY_DIFFERENCE,
+    DIFFERENCE,
+    PER_RADIAN,
+    STEPS,
+    ClosedLoops,
+    JointLayout,
+    output_error,
+)
+from dynid_ros.identification.servo.servo_result import ServoResult
+from dynid_ros.identification.servo.servo_runs import ServoModel, ServoRun, moving_joints, servo_runs
+from dynid_ros.model import RobotModel
+from dynid_ros.model.inertia import transformed
+from dynid_ros.model.payload import ball
+from dynid_ros.recording import Recording
+from dynid_ros.recording.uniform_motion import LinkSignals
+from dynid_ros.settings import check, setting, settings_of
+from dynid_ros.signals import LowPass
+
+GRID = 2e-3
+"""s between delays that are tried first."""
+SLOW = 0.05
+"""Part of a joint's fastest motion below which the direction of its friction is not sure."""
+START_CUTOFF = 6.0
+"""Hz, of the low-pass for a first estimate: counts of an encoder, differentiated twice, hide slow accelerations."""
+RIDGE = 1e-3
+"""Part of a unit column that holds what the first estimate does not determine."""
+LEAST_INERTIA = 1e-6
+"""s², of a first estimate: a loop of 160 Hz."""
+
+
+@dataclass
+class ServoIdentification:
+    """Fits delay, inertia, damping, friction and gravity, each over the gain of its joint, to commands and positions.
+
+    Joints that do not move are held where they are. Each joint has its own gain, and its own base parameters.
+
+    Attributes:
+        robot: kinematics and gravity; its inertias are not used.
+        between_commands: what a servo does until the next command.
+        error_derivative: whether its derivative gain acts on the error.
+        longest_delay: of the command, that is looked for.
+        reference_mass: weight of what is attached in the recordings with mass, kg; None: nothing is.
+        reference_center: (3,) its centre in the frame of the tip link, m.
+
+    Raises:
+        IdentificationError: a setting that cannot be; a mass that is not above zero, or without a centre.
+    """
+
+    robot: RobotModel
+    between_commands: str = setting(
+        "hold", "what a servo does until the next command: hold the last, or go straight on", choices=("hold", "line")
+    )
+    error_derivative: bool = setting(
+        False, "the derivative gain acts on the error, not on the measured velocity, and is sought"
+    )
+    longest_delay: float = setting(0.15, "longest delay of the command that is looked for", unit="s", above=0)
+    reference_mass: float | None = setting(
+        None, "weight of what is attached in the recordings with mass; default: nothing is", unit="kg", symbol="KG"
+    )
+    reference_center: ArrayLike | None = setting(
+        None, "its centre in the tip link's frame", unit="m", parts=("X", "Y", "Z")
+    )
+
+    def __post_init__(self) -> None:
+        check(self, IdentificationError)
+        if self.reference_mass is None:
+            if self.reference_center is not None:
+                raise IdentificationError("reference_center is given without reference_mass; give the mass in kg too")
+            return
+        if not self.reference_mass > 0:
+            raise IdentificationError(f"reference_mass is {self.reference_mass:g} kg; expected a weight above 0")
+        center = np.asarray([] if self.reference_center is None else self.reference_center, dtype=float)
+        if center.shape != (3,) or not np.isfinite(center).all():
+            raise IdentificationError(
+                f"reference_mass is {self.reference_mass:g} kg, but reference_center is "
+                f"{'not given' if not center.size else center.tolist()}; give the place of its centre, X Y Z in m"
+            )
+
+    def fit(self, *recordings: Recording, with_mass: Sequence[Recording] = ()) -> ServoResult:
+        """Fit all recordings together.
+
+        Args:
+            recordings: with commands, without the reference mass.
+            with_mass: with it.
+
+        Raises:
+            RecordingError: a joint of the robot is not in a recording.
+            IdentificationError: no commands, or such as determine nothing, see `moving_joints`; too short recordings; a
+                mass without recordings with it, or the reverse; a fit that does not get anywhere.
+        """
+        self._check_given(recordings, with_mass)
+        selected = [each.select(self.robot.joint_names) for each in (*recordings, *with_mass)]
+        robot = moving_joints(self.robot, selected)
+        selected = [each.select(robot.joint_names) for each in selected]
+        model = ServoModel(robot, self._load(robot), LinkSignals.choose(selected).motion_cutoff)
+        runs = [
+            run
+            for k, recording in enumerate(selected)
+            for run in servo_runs(
+                model, recording, self.longest_delay, loaded=k >= len(recordings), linear=self._linear
+            )
+        ]
+        layouts = [JointLayout(model.names(j), self.error_derivative) for j in range(robot.n_joints)]
+        start, sizes = zip(*(self._start(runs, layout, j) for j, layout in enumerate(layouts)), strict=True)
+        fastest = min(float(np.median(_inertia(runs, layouts[j], values, j))) for j, values in enumerate(start))
+        loops = ClosedLoops(runs, layouts, float(np.clip(PER_RADIAN * np.sqrt(fastest), *STEPS)))
+        found = output_error(loops, start, sizes)
+        return ServoResult.of(self, model, loops, found, [each.source for each in selected])
+
+    def document(self) -> dict:
+        """Settings, as the file holds them."""
+        center = None if self.reference_center is None else np.asarray(self.reference_center, dtype=float).tolist()
+        own = {each.name: getattr(self, each.name) for each in settings_of(type(self))}
+        return own | {"reference_center": center}
+
+    @property
+    def _linear(self) -> bool:
+        return self.between_commands == "line"
+
+    def _check_given(self, plain: Sequence[Recording], loaded: Sequence[Recording]) -> None:
+        if not plain and not loaded:
+            raise IdentificationError("no recording given")
+        if self.reference_mass is None and loaded:
+            raise IdentificationError("recordings with a mass, but no reference_mass; give its weight in kg")
+        if self.reference_mass is not None and not (plain and loaded):
+            raise IdentificationError(
+                f"reference_mass is {self.reference_mass:g} kg, but no recording was made "
+                f"{'with it attached' if plain else 'without it'}; both are needed, of the same motion"
+            )
+
+    def _load(self, robot: RobotModel) -> NDArray | None:
+        if self.reference_mass is None:
+            return None
+        body = ball(self.reference_mass, np.asarray(self.reference_center, dtype=float))
+        return transformed(body, robot.tip_offset)
+
+    def _start(self, runs: Sequence[ServoRun], layout: JointLayout, joint: int) -> tuple[NDArray, NDArray]:
+        """First values (p,) of a joint, and by how much to change them for derivatives.
+
+        Equation errors, low-pass filtered as the motion is, for each delay of a grid; the best counts.
+        """
+        matrix = np.concatenate([_smooth(run, _equations(run, joint)) for run in runs])
+        fast = np.abs(matrix[:, 0]) > SLOW * np.abs(matrix[:, 0]).max()
+        scale = np.linalg.norm(matrix[fast], axis=0)
+        scale[scale == 0] = 1.0
+        delays = np.arange(0.0, self.longest_delay, GRID)
+        errors = np.concatenate(
+            [_smooth(run, np.column_stack([_position_error(run, joint, delay) for delay in delays])) for run in runs]
+        )[fast]
+        rows = np.vstack([matrix[fast] / scale, RIDGE * np.eye(len(scale))])
+        every = np.linalg.lstsq(rows, np.vstack([errors, np.zeros((len(scale), len(delays)))]), rcond=None)[0]
+        best = int(np.argmin(np.sum((errors - matrix[fast] / scale @ every) ** 2, axis=0)))
+        delay, found, size = delays[best], every[:, best] / scale, float(np.sqrt(np.mean(errors[:, best] ** 2)))
+        values = np.zeros(len(layout.names))
+        values[[0, 1, 2]] = delay, max(found[0], 0.0), max(found[1], 0.0)
+        values[layout.first :] = found[2:]
+        change = np.zeros(len(values))
+        per = np.sqrt(np.mean(matrix[fast] ** 2, axis=0))
+        change[[1, 2]], change[layout.first :] = per[:2], per[2:]
+        change = np.where(change > 0, DIFFERENCE * size / np.where(change > 0, change, 1.0), 0.0)
+        change[0] = DELAY_DIFFERENCE
+        if layout.derivative:
+            change[3] = change[1]
+        inertia = _inertia(runs, layout, values, joint)
+        if not inertia.min() > LEAST_INERTIA:
+            values = self._with_inertia(runs, layout, values, joint)
+        return values, change
+
+    @staticmethod
+    def _with_inertia(runs: Sequence[ServoRun], layout: JointLayout, values: NDArray, joint: int) -> NDArray:
+        """Values whose inertia is positive in all poses: that of their mean, of the columns that mean one alone."""
+        own = np.concatenate([run.columns[joint].inertia for run in runs])
+        spread, mean = own.std(axis=0), own.mean(axis=0)
+        constant = np.flatnonzero(spread <= 1e-6 * np.abs(mean))
+        constant = constant[mean[constant] != 0]
+        found = values.copy()
+        level = max(float(np.median(own @ values[layout.first :])), 10 * LEAST_INERTIA)
+        found[layout.first :][mean != 0] = 0.0
+        found[layout.first + constant[0]] = level / mean[constant[0]]
+        return found
+
+
+def _inertia(runs: Sequence[ServoRun], layout: JointLayout, values: NDArray, joint: int) -> NDArray:
+    """(K,) inertia over gain in the poses of the runs, s²."""
+    return np.concatenate([run.columns[joint].inertia for run in runs]) @ values[layout.first :]
+
+
+def _equations(run: ServoRun, joint: int) -> NDArray:
+    """(G, 2 + c) velocity, its direction, and columns, without the ends that the filter spoils."""
+    columns, motion = run.columns[joint], run.motion
+    velocity, acceleration = motion.velocity[:, joint], motion.acceleration[:, joint]
+    whole = columns.inertia * acceleration[:, None] + columns.rest
+    return np.column_stack([velocity, np.sign(velocity), whole])
+
+
+def _smooth(run: ServoRun, values: NDArray) -> NDArray:
+    """(G, ...) low-pass filtered."""
+    rate = (len(run.grid) - 1) / (run.grid[-1] - run.grid[0])
+    return LowPass(min(START_CUTOFF, 0.4 * rate), rate).filter(values)
+
+
+def _position_error(run: ServoRun, joint: int, delay: float) -> NDArray:
+    """(G,) told less measured position, told means over a step, smoothed by that."""
+    step = run.grid[1] - run.grid[0]
+    edges = np.append(run.grid - step / 2, run.grid[-1] + step / 2) - delay
+    return np.diff(run.commands[joint].integral(edges)) / step - run.motion.position[:, joint]

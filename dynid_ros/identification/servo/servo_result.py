@@ -1,0 +1,343 @@
+"""What was found of position-commanded servos, how sure it is, and what stays unknown without a torque."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynid_ros.estimation.estimate import half_width, jackknife_covariance, left_out_steps
+from dynid_ros.estimation.identifiability import Identifiability
+from dynid_ros.identification.servo.closed_loop import ClosedLoops, JointLayout, Normal
+from dynid_ros.identification.servo.servo_runs import (
+    ARMATURE,
+    COMPLIANCE,
+    ServoModel,
+    ServoRun,
+    check_told,
+    servo_runs,
+)
+from dynid_ros.identified.identified_file import as_number, new_document, save_identified
+from dynid_ros.identified.servos import servo_entry
+from dynid_ros.identified.validation import Validation, validate_torque
+from dynid_ros.model import RobotModel
+from dynid_ros.recording import Recording
+
+if TYPE_CHECKING:
+    from dynid_ros.identification.servo.servo_identification import ServoIdentification
+
+UNITS = {
+    "delay": ("s", "s"),
+    "gain": ("", "N m/rad"),
+    "inertia": ("s²", "kg m²"),
+    ARMATURE: ("s²", "kg m²"),
+    "viscous": ("s", "N m s/rad"),
+    "derivative": ("s", "N m s/rad"),
+    "coulomb": ("rad", "N m"),
+    "offset": ("rad", "N m"),
+    "gravity": ("rad", "N m"),
+}
+"""By label, over gain and with the gain known; a joint that slides has m for rad, and N for N m."""
+LEAST_GRAVITY = 1e-5
+"""Gravity over gain, rad or m, of a joint that it does not load: axes of a URDF are not quite upright."""
+UNEXPLAINED = 3.0
+"""RMS residual over the noise of the encoder from which on the model lacks something."""
+UNSURE = 0.25
+"""Standard error of a gain, in parts of it, from which on it is not given."""
+
+
+@dataclass(frozen=True, eq=False)
+class ServoJoint:
+    """One joint; numbers are over its gain.
+
+    Attributes:
+        name: of the joint.
+        layout: of its parameters.
+        values: (p,).
+        covariance: (p, p) by leaving out one stretch of time after the other; NaN for what is not determined.
+        dof: degrees of freedom of that.
+        rows: combinations (p,) of the parameters by label: mean inertia of the recorded motion, and gravity where it
+            was largest.
+        rms: what the simulation leaves of the measured positions, rad or m.
+        noise: of the encoder, from what of the positions changes from sample to sample, rad or m.
+        condition_number: of the derivatives in columns of unit norm; infinite where something is not determined.
+    """
+
+    name: str
+    layout: JointLayout
+    values: NDArray
+    covariance: NDArray
+    dof: float
+    rows: Mapping[str, NDArray]
+    rms: float
+    noise: float
+    condition_number: float
+
+    @classmethod
+    def of(
+        cls, names: tuple[str, JointLayout], values: NDArray, normal: Normal, rows: Mapping[str, NDArray], noise: float
+    ) -> ServoJoint:
+        """From the joint's name and layout, and the residuals' normal equations at the estimate."""
+        name, layout = names
+        whole = normal.matrices.sum(axis=0)
+        judged = Identifiability.of(whole / max(normal.rms, 1e-12) ** 2, whole / max(normal.rms, 1e-12) ** 2)
+        norms = np.where(judged.norms > 0, judged.norms, 1.0)
+        kept = np.linalg.svd(np.eye(len(norms)) - judged.null_space @ judged.null_space.T)[0][:, : judged.rank]
+        into = kept / norms[:, None]
+        used = normal.counts > 0
+        matrices = np.einsum("pr,bpq,qs->brs", into, normal.matrices[used], into)
+        moves = left_out_steps(matrices, normal.sides[used] @ into, 1e-12) @ into.T
+        covariance = jackknife_covariance(moves - moves.mean(axis=0))
+        covariance[~judged.identifiable] = covariance[:, ~judged.identifiable] = np.nan
+        return cls(
+            name,
+            layout,
+            values,
+            covariance,
+            float(np.count_nonzero(used) - 1),
+            {
+                label: row
+                for label, row in rows.items()
+                if np.abs((row / norms) @ judged.null_space).max(initial=0.0) < 1e-3
+            },
+            normal.rms,
+            noise,
+            judged.condition_number,
+        )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the parameters, base parameters by their expressions."""
+        return self.layout.names
+
+    @cached_property
+    def over_gain(self) -> dict[str, tuple[float, float]]:
+        """Value and standard error by label, over the gain; NaN where not determined."""
+        return {label: self._combined(row) for label, row in self._labelled().items()}
+
+    @cached_property
+    def in_torque(self) -> dict[str, tuple[float, float]]:
+        """Gain, N m/rad, and everything but the delay in N m; empty where the gain is not known."""
+        if COMPLIANCE not in self.names:
+            return {}
+        at = self.names.index(COMPLIANCE)
+        compliance, error = self._combined(np.eye(len(self.values))[at])
+        if not (compliance > 0 and error < UNSURE * compliance):
+            return {}
+        found = {"gain": (1 / compliance, error / compliance**2)}
+        for label, row in self._labelled().items():
+            value = float(row @ self.values)
+            if label != "delay":
+                slope = row / compliance
+                slope = slope - value / compliance**2 * np.eye(len(self.values))[at]
+                found[label] = (
+                    value / compliance,
+                    self._error(slope) if np.isfinite(self.over_gain[label][1]) else np.nan,
+                )
+        return found
+
+    @cached_property
+    def undetermined(self) -> dict[str, str]:
+        """Why something is not known, by label."""
+        found = {}
+        if COMPLIANCE not in self.names:
+            found["gain"] = "no torque and no known mass: everything is known over the gain only"
+        elif not self.in_torque:
+            found["gain"] = "the reference mass does not load this joint enough in the recorded motion"
+        for label, (_, error) in self.over_gain.items():
+            if not np.isfinite(error):
+                found[label] = "the recorded motion does not distinguish it from others"
+        return found
+
+    def base(self) -> list[tuple[str, float, float]]:
+        """Expression, value and standard error of each base parameter, over the gain."""
+        first = self.layout.first + 1 + (COMPLIANCE in self.names)
+        rows = np.eye(len(self.values))
+        return [(self.names[k], *self._combined(rows[k])) for k in range(first, len(self.values))]
+
+    def half(self, error: float) -> float:
+        """Half of a 95 % interval."""
+        return float(half_width(error, self.dof))
+
+    def _labelled(self) -> dict[str, NDArray]:
+        rows = dict(zip(self.names, np.eye(len(self.values)), strict=True))
+        first = self.names[: self.layout.first]
+        own = {name: rows[name] for name in (*first, "offset")}
+        arm = [name for name in self.names if name.split(" ")[-1] == ARMATURE or name.startswith(ARMATURE)]
+        own |= {ARMATURE: rows[arm[0]]} if arm == [ARMATURE] else {}
+        return {**own, **self.rows}
+
+    def _combined(self, row: NDArray) -> tuple[float, float]:
+        error = self._error(row)
+        return (float(row @ self.values), error) if np.isfinite(error) else (np.nan, np.nan)
+
+    def _error(self, row: NDArray) -> float:
+        own = row != 0
+        return float(np.sqrt(max(row[own] @ self.covariance[np.ix_(own, own)] @ row[own], 0.0)))
+
+
+@dataclass(frozen=True, eq=False)
+class ServoResult:
+    """Servos of all joints that moved.
+
+    Attributes:
+        settings: of the identification.
+        model: of the joints that moved.
+        joints: by name.
+        sources: recordings.
+        loops: that were fitted.
+    """
+
+    settings: ServoIdentification
+    model: ServoModel
+    joints: Mapping[str, ServoJoint]
+    sources: tuple[str, ...]
+    loops: ClosedLoops
+
+    @classmethod
+    def of(
+        cls,
+        settings: ServoIdentification,
+        model: ServoModel,
+        loops: ClosedLoops,
+        found: tuple[Sequence[NDArray], Sequence[Normal]],
+        sources: Sequence[str],
+    ) -> ServoResult:
+        """From where the search ended."""
+        joints = {}
+        for j, (name, values, normal) in enumerate(zip(model.robot.joint_names, *found, strict=True)):
+            layout = loops.layouts[j]
+            rows = _rows(loops.runs, layout, values, j)
+            joints[name] = ServoJoint.of((name, layout), values, normal, rows, _noise(loops.runs, j))
+        return cls(settings, model, joints, tuple(sources), loops)
+
+    @property
+    def robot(self) -> RobotModel:
+        """The whole arm."""
+        return self.settings.robot
+
+    @property
+    def held(self) -> tuple[str, ...]:
+        """Joints that did not move."""
+        return tuple(name for name in self.robot.joint_names if name not in self.joints)
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """Gains, where a reference mass was to give them and no joint shows it."""
+        if self.settings.reference_mass is None or any(joint.in_torque for joint in self.joints.values()):
+            return ()
+        return ("no joint shows the reference mass; attach it, where it loads joints, and record the same motion",)
+
+    @property
+    def condition_number(self) -> float:
+        """Of the worst joint."""
+        return max(joint.condition_number for joint in self.joints.values())
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What stays unknown."""
+        found = [f"{name} did not move, so nothing is said of it" for name in self.held]
+        unknown = [name for name, joint in self.joints.items() if not joint.in_torque]
+        if unknown:
+            found.append(
+                f"without a torque, or a known mass that loads them, the gains of {', '.join(unknown)} stay unknown: "
+                "inertia, friction and gravity are known in proportion to each joint's gain, not in N m, and not in "
+                "proportion to other joints'; viscous friction is not distinguished from damping by the controller"
+            )
+        for name, joint in self.joints.items():
+            if joint.rms > UNEXPLAINED * joint.noise:
+                found.append(
+                    f"{name}: the simulation leaves {joint.rms:.2g} of the positions, {joint.rms / joint.noise:.0f} "
+                    "times the encoder's noise: the servo lacks torque (does it saturate?), or has backlash, a dead "
+                    "band or a transmission that bends; the intervals count that as noise"
+                )
+        return tuple(found)
+
+    def summary(self) -> str:
+        """A line for each joint and number, with 95 % intervals."""
+        lines = []
+        for name, joint in self.joints.items():
+            lines.append(f"{name}: simulated positions within {joint.rms:.2g} RMS of the measured")
+            for which, kind in ((joint.over_gain, 0), (joint.in_torque, 1)):
+                for label, (value, error) in which.items():
+                    if np.isfinite(error):
+                        over = "" if kind or label == "delay" else " / gain"
+                        lines.append(
+                            f"  {label + over:<16} {value:>11.5g} ± {joint.half(error):<9.2g} {UNITS[label][kind]}"
+                        )
+            lines += [
+                f"  {label}: not determined, {why}" for label, why in joint.undetermined.items() if label != "gain"
+            ]
+        return "\n".join([*lines, *self.remarks])
+
+    def validate(self, other: Recording) -> Validation:
+        """Following errors of another recording, command less position, simulated against measured; rad or m.
+
+        Raises:
+            IdentificationError: no commands, or too short a recording.
+        """
+        told, measured, predicted = (np.concatenate(parts) for parts in zip(*self.simulate(other), strict=True))
+        names = self.model.robot.joint_names
+        return validate_torque(other.source, names, told - measured, told - predicted, unit="rad")
+
+    def simulate(self, other: Recording) -> list[tuple[NDArray, NDArray, NDArray]]:
+        """Told, measured and simulated positions, (M, n) each, of each stretch of a recording without the mass.
+
+        Raises:
+            IdentificationError: no commands, or too short a recording.
+        """
+        runs = self._runs(other)
+        loops = ClosedLoops(runs, self.loops.layouts, self.loops.step)
+        values = [joint.values for joint in self.joints.values()]
+        return [
+            (np.column_stack([told.at(run.time) for told in run.commands]), run.position, predicted)
+            for run, predicted in zip(runs, loops.predict(values), strict=True)
+        ]
+
+    def _runs(self, other: Recording) -> list[ServoRun]:
+        selected = other.select(self.model.robot.joint_names)
+        check_told(selected)
+        linear = self.loops.runs[0].commands[0].linear
+        return servo_runs(self.model, selected, self.settings.longest_delay, loaded=False, linear=linear)
+
+    def document(self) -> dict:
+        """Content of `identified.yaml`."""
+        head = new_document(self.robot, self.sources, self.settings.document())
+        section = {}
+        for name, joint in self.joints.items():
+            entry = servo_entry(joint.over_gain, joint.in_torque, joint.dof, joint.undetermined)
+            entry["residual_rms"] = float(joint.rms)
+            entry["base_parameters"] = [
+                {"expression": expression, "value": as_number(value), "std": as_number(error)}
+                for expression, value, error in joint.base()
+            ]
+            section[name] = entry
+        return {**head, "servos": section, "remarks": list(self.remarks)}
+
+    def save(self, path: str | Path, validations: Sequence[Validation] = ()) -> Path:
+        """Write `identified.yaml`."""
+        return save_identified(path, {**self.document(), "validation": [one.document() for one in validations]})
+
+
+def _rows(runs: Sequence[ServoRun], layout: JointLayout, values: NDArray, joint: int) -> dict[str, NDArray]:
+    """Combinations (p,): mean inertia, and gravity where it is largest, in the recordings without the mass."""
+    first = layout.first
+    plain = [run for run in runs if not run.loaded]
+    own = np.concatenate([run.columns[joint].inertia for run in plain])
+    weight = np.concatenate([run.columns[joint].gravity for run in plain])
+    size = weight @ values[first:]
+    mean, largest = np.zeros(len(values)), np.zeros(len(values))
+    mean[first:] = own.mean(axis=0)
+    largest[first:] = weight[np.argmax(np.abs(size))]
+    return {"inertia": mean, **({"gravity": largest} if np.abs(size).max() > LEAST_GRAVITY else {})}
+
+
+def _noise(runs: Sequence[ServoRun], joint: int) -> float:
+    """Noise of an encoder: fourth differences of white noise are √70 times as large, and of motion next to nothing."""
+    differences = np.concatenate([np.diff(run.position[:, joint], 4) for run in runs])
+    return float(np.sqrt(np.mean(differences**2) / 70)) + np.finfo(float).tiny

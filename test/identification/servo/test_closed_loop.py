@@ -1,0 +1,71 @@
+"""The simulated loop against SciPy's integration of the same equation, and dry friction at standstill."""
+
+import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+
+from dynid_ros.identification.servo.closed_loop import ClosedLoops, JointLayout
+from dynid_ros.identification.servo.servo_runs import Command, JointColumns, ServoRun
+from dynid_ros.signals import Motion
+
+INERTIA, VISCOUS, DELAY = 2e-3, 0.03, 0.0137
+GRID = np.arange(0.0, 3.0, 0.01)
+
+
+def run_of(position, linear=False, load=0.0):
+    time = np.arange(0.0, 3.0, 0.02)
+    one, zero = np.ones((len(GRID), 1)), np.zeros((len(GRID), 1))
+    columns = JointColumns(np.hstack([zero, one]), np.hstack([one, zero]), np.zeros((len(GRID), 2)))
+    still = Motion(*np.zeros((3, len(GRID), 1)))
+    sampled = np.arange(0.5, 2.9, 0.0111)
+    told = Command(time, position(time), linear)
+    return ServoRun("run", False, sampled, np.zeros((len(sampled), 1)), GRID, still, (told,), (columns,))
+
+
+def loops_of(run, derivative=False, step=0.001):
+    return ClosedLoops([run], [JointLayout(("offset", "inertia"), derivative)], step)
+
+
+@pytest.mark.parametrize("linear", [False, True])
+@pytest.mark.parametrize("derivative", [0.0, 0.01])
+def test_without_dry_friction_as_integrated(linear, derivative):
+    run = run_of(lambda t: 0.3 * np.sin(2 * np.pi * 1.3 * t) + 0.1 * np.sin(20 * t), linear)
+    told = run.commands[0]
+    if derivative and not linear:
+        pytest.skip("steps have no derivative to integrate")
+
+    def equation(t, state):
+        rate = (told.at(np.array([t + 1e-6]) - DELAY) - told.at(np.array([t - 1e-6]) - DELAY))[0] / 2e-6
+        error = told.at(np.array([t - DELAY]))[0] - state[0] - 0.02 + derivative * rate
+        return [state[1], (error - VISCOUS * state[1]) / INERTIA]
+
+    exact = solve_ivp(equation, (0, 3), [0.0, 0.0], t_eval=run.time, max_step=2e-3, rtol=1e-7, atol=1e-9).y[0]
+    values = np.array([DELAY, VISCOUS, 0.0, *([derivative] if derivative else []), 0.02, INERTIA])
+    found = loops_of(run, bool(derivative)).predict([values])[0][:, 0]
+    assert np.abs(found - exact).max() < 2e-4
+
+
+def test_dry_friction_holds_up_to_its_limit():
+    run = run_of(lambda t: np.where(t > 0.2, 0.05, 0.0))
+    for coulomb, moves in ((0.0501, False), (0.04, True)):
+        found = loops_of(run).predict([np.array([0.0, VISCOUS, coulomb, 0.0, INERTIA])])[0][:, 0]
+        assert (np.ptp(found) > 0 or abs(found[-1]) > 1e-3) == moves
+        assert 0.0 <= found[-1] <= 0.05
+
+
+def test_inertia_below_zero_is_no_loop():
+    run = run_of(np.sin)
+    assert np.isnan(loops_of(run).predict([np.array([0.0, VISCOUS, 0.0, 0.0, -INERTIA])])[0]).all()
+
+
+def test_derivatives_are_those_of_the_prediction():
+    run = run_of(lambda t: 0.3 * np.sin(8 * t))
+    loops = loops_of(run)
+    values, step = np.array([DELAY, VISCOUS, 1e-3, 0.01, INERTIA]), np.array([1e-4, 1e-4, 1e-5, 1e-4, 1e-5])
+    normal = loops.normals([values], [step])[0]
+    columns = [
+        (loops.predict([values + change])[0] - loops.predict([values])[0])[:, 0] / change[k]
+        for k, change in enumerate(np.diag(step))
+    ]
+    np.testing.assert_allclose(normal.matrices.sum(axis=0), np.array(columns) @ np.array(columns).T, rtol=1e-6)
+    assert normal.counts.sum() == len(run.time)

@@ -1,0 +1,185 @@
+"""Servos in MuJoCo, which we know nothing of but their commands and positions; and recordings that are no use."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from servo_arms import motion, one, record, so101, truth
+
+from dynid_ros.errors import IdentificationError
+from dynid_ros.identification import ServoIdentification
+from dynid_ros.identified.identified_file import load_identified
+from dynid_ros.identified.servos import read_servos
+from dynid_ros.recording import CommandSeries
+
+CENTER = (0.2, 0.0, 0.03)
+MASS = 0.25
+
+
+@pytest.fixture(name="arm", scope="module")
+def fixture_arm():
+    return one(seed=5)
+
+
+@pytest.fixture(name="told", scope="module")
+def fixture_told(arm):
+    return motion(arm, 12.0, 50.0)
+
+
+@pytest.fixture(name="recording", scope="module")
+def fixture_recording(arm, told):
+    return record(arm, told)
+
+
+@pytest.fixture(name="heavy", scope="module")
+def fixture_heavy(arm, told):
+    return record(arm, told, mass=MASS, center=CENTER)
+
+
+def close(joint, found, true, widest=4.0):
+    """Within four standard errors of the truth, and those small."""
+    for label, (value, error) in found.items():
+        if label in true:
+            assert abs(value - true[label]) < widest * error, (label, value, error, true[label])
+
+
+def test_over_the_gain(arm, recording, tmp_path):
+    result = ServoIdentification(arm.robot).fit(recording)
+    joint = result.joints["lift"]
+    true = {name: values[0] for name, values in truth(arm, recording).items()}
+    over = {name: value / (1.0 if name == "delay" else true["gain"]) for name, value in true.items()}
+    close(joint, joint.over_gain, over)
+    assert abs(joint.over_gain["delay"][0] - true["delay"]) < 1e-3
+    for label in ("inertia", "viscous", "coulomb"):
+        assert joint.over_gain[label][0] == pytest.approx(over[label], rel=0.05)
+    assert "armature" not in joint.over_gain  # one joint does not distinguish its rotor from its link
+    assert joint.in_torque == {}
+    assert "no torque and no known mass" in joint.undetermined["gain"]
+    assert "the gains of lift stay unknown" in result.summary()
+    document = load_identified(result.save(tmp_path / "identified.yaml", [result.validate(recording)]))
+    assert read_servos(document, arm.robot) == {}
+    assert document["servos"]["lift"]["delay"] == pytest.approx(true["delay"], abs=1e-3)
+    assert document["validation"][0]["unit"] == "rad"
+    assert document["validation"][0]["r2"]["lift"] > 0.999
+
+
+def test_with_a_known_mass_in_newton_metres(arm, recording, heavy, tmp_path):
+    identification = ServoIdentification(arm.robot, reference_mass=MASS, reference_center=CENTER)
+    result = identification.fit(recording, with_mass=[heavy])
+    joint = result.joints["lift"]
+    true = {name: values[0] for name, values in truth(arm, recording).items()}
+    close(joint, joint.in_torque, true)
+    assert joint.in_torque["gain"][0] == pytest.approx(true["gain"], rel=0.02)
+    assert joint.in_torque["coulomb"][0] == pytest.approx(true["coulomb"], rel=0.05)
+    largest = np.abs(arm.robot.gravity_torque(recording.position, arm.parameters)).max()
+    assert abs(joint.in_torque["gravity"][0]) == pytest.approx(largest, rel=0.02)
+    saved = read_servos(load_identified(result.save(tmp_path / "identified.yaml")), arm.robot)["lift"]
+    assert saved["gain"] == pytest.approx(joint.in_torque["gain"][0])
+
+
+def test_a_mass_that_a_joint_does_not_feel_gives_no_gain(arm, recording):
+    identification = ServoIdentification(arm.robot, reference_mass=1e-4, reference_center=(0.0, 0.0, 0.0))
+    joint = identification.fit(recording, with_mass=[recording]).joints["lift"]
+    assert joint.in_torque == {}
+    assert "does not load this joint enough" in joint.undetermined["gain"]
+
+
+def test_a_joint_that_stands_is_held(recording):
+    arm = so101(seed=2)
+    command = motion(arm, 8.0, 50.0)
+    still = command.position.copy()
+    still[:, [0, 1, 2, 4]] = 0.0
+    whole = record(arm, CommandSeries(command.time, still))
+    noisy = whole.position.copy()
+    noisy[:, [0, 1, 2, 4]] = noisy[:1, [0, 1, 2, 4]]  # by their brakes
+    result = ServoIdentification(arm.robot).fit(replace(whole, position=noisy))
+    assert list(result.joints) == ["wrist_flex"]
+    assert "shoulder_pan did not move" in result.summary()
+    true = truth(arm, whole)
+    delay, error = result.joints["wrist_flex"].over_gain["delay"]
+    assert abs(delay - true["delay"][3]) < max(4 * error, 1e-3)
+
+
+def test_torque_that_ends_is_said(arm, told):
+    result = ServoIdentification(arm.robot).fit(record(replace(arm, servos=replace(arm.servos, force=1.2)), told))
+    assert "times the encoder's noise" in result.summary()
+    assert "saturate" in result.summary()
+
+
+def test_commands_between_which_a_servo_goes_straight_on(arm, told):
+    fine = np.arange(0.0, told.time[-1], 0.002)
+    command = CommandSeries(fine, np.interp(fine, told.time, told.position[:, 0])[:, None])
+    recording = replace(record(arm, command, jitter=0.0), command=told)
+    line = ServoIdentification(arm.robot, between_commands="line").fit(recording).joints["lift"]
+    hold = ServoIdentification(arm.robot).fit(recording).joints["lift"]
+    true = truth(arm, recording)["delay"][0] + 0.001  # of commands that are held for 2 ms
+    assert line.over_gain["delay"][0] == pytest.approx(true, abs=5e-4)
+    assert hold.over_gain["delay"][0] == pytest.approx(true - 0.01, abs=2e-3)  # half the time between two
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda r: replace(r, command=None), "simulated: no commands of joint\\(s\\) lift; record the topic"),
+        (
+            lambda r: replace(r, command=CommandSeries(r.time, np.full_like(r.position, np.nan))),
+            "no commands of joint\\(s\\) lift",
+        ),
+        (lambda r: replace(r, command=CommandSeries(r.time, r.position)), "'lift' are its commands, not measured"),
+        (
+            lambda r: replace(r, command=CommandSeries(r.time, np.zeros_like(r.position))),
+            "the command never changes, so that neither delay nor gain are determined",
+        ),
+        (
+            lambda r: replace(r, position=np.maximum.accumulate(r.position)),
+            "joint 'lift' never reverses, so its friction",
+        ),
+        (lambda r: replace(r, position=0 * r.position), "no joint moves by more than 0.01"),
+        (lambda r: r.slice(np.arange(r.n_samples) % 100 < 80), "no stretch with commands lasts 1 s without a gap"),
+    ],
+)
+def test_recordings_that_are_no_use(arm, recording, spoil, message):
+    with pytest.raises(IdentificationError, match=message) as error:
+        ServoIdentification(arm.robot).fit(spoil(recording))
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"reference_mass": 0.0, "reference_center": CENTER}, "reference_mass is 0 kg; expected a weight above 0"),
+        ({"reference_mass": 1.0}, "reference_center is not given; give the place of its centre"),
+        ({"reference_center": CENTER}, "reference_center is given without reference_mass"),
+        ({"between_commands": "jump"}, "between_commands is 'jump'; expected one of hold, line"),
+        ({"longest_delay": 0.0}, "longest_delay is 0.0; expected a number above 0"),
+    ],
+)
+def test_settings_that_cannot_be(arm, settings, message):
+    with pytest.raises(IdentificationError, match=message):
+        ServoIdentification(arm.robot, **settings)
+
+
+def test_masses_and_recordings_must_fit(arm, recording):
+    with pytest.raises(IdentificationError, match="recordings with a mass, but no reference_mass"):
+        ServoIdentification(arm.robot).fit(recording, with_mass=[recording])
+    with pytest.raises(IdentificationError, match="no recording was made with it attached"):
+        ServoIdentification(arm.robot, reference_mass=1.0, reference_center=CENTER).fit(recording)
+    with pytest.raises(IdentificationError, match="no recording given"):
+        ServoIdentification(arm.robot).fit()
+
+
+@pytest.mark.slow
+def test_intervals_of_a_whole_arm_hold():
+    held, total = 0, 0
+    for seed in range(100, 104):
+        arm = so101(seed)
+        recording = record(arm, motion(arm, 12.0, 50.0))
+        true = truth(arm, recording)
+        for j, joint in enumerate(ServoIdentification(arm.robot).fit(recording).joints.values()):
+            for label in ("delay", "inertia", "viscous", "coulomb"):
+                value, error = joint.over_gain[label]
+                right = true[label][j] / (1.0 if label == "delay" else true["gain"][j])
+                held += abs(value - right) <= joint.half(error)
+                total += 1
+                assert value == pytest.approx(right, rel=0.05)
+    assert held >= 0.85 * total

@@ -1,0 +1,76 @@
+"""`dynid identify servos`: tables and archives in, file and report out; one line where it cannot."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from command_line import refused, run
+from html_page import Page, assert_self_contained
+from servo_arms import ONE, motion, one, record
+
+from dynid_ros.identified.identified_file import load_identified
+from dynid_ros.recording import CommandSeries
+
+CENTER = (0.2, 0.0, 0.0)
+
+
+@pytest.fixture(name="files", scope="module")
+def fixture_files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("servos")
+    arm = one(seed=8)
+    told = motion(arm, 8.0, 50.0)
+    plain = record(arm, told)
+    plain.write_npz(folder / "plain.npz")
+    record(arm, told, mass=0.3, center=CENTER).write_npz(folder / "loaded.npz")
+    record(arm, motion(arm, 5.0, 50.0)).write_npz(folder / "other.npz")
+    replace(plain, command=None).write_csv(folder / "silent.csv")
+    at_samples = np.interp(plain.time, told.time, told.position[:, 0])[:, None]
+    replace(plain, command=CommandSeries(plain.time, at_samples)).write_csv(folder / "table.csv")
+    (folder / "arm.urdf").write_text(ONE, encoding="utf-8")
+    return folder
+
+
+def test_with_a_mass_and_a_recording_to_compare_with(files, tmp_path, capsys):
+    code, out, err = run(
+        capsys,
+        *("identify", "servos", "--urdf", files / "arm.urdf", "--recording", files / "plain.npz"),
+        *("--recording-with-mass", files / "loaded.npz", "--reference-mass", 0.3, "--reference-center", *CENTER),
+        *("--validate", files / "other.npz", "--output", tmp_path / "out"),
+    )
+    assert code == 0, err
+    assert "N m/rad" in out
+    assert "RMS [rad]" in out
+    document = load_identified(tmp_path / "out" / "identified.yaml")
+    assert document["servos"]["lift"]["in_torque"]["gain"] > 10
+    assert document["source"]["settings"]["reference_center"] == list(CENTER)
+    page = Page((tmp_path / "out" / "report.html").read_text(encoding="utf-8"))
+    assert_self_contained(page)
+    assert "Delay, inertia, damping and friction of 1 servo were found" in page.text
+    assert "In N m" in page.text
+
+
+def test_a_table_without_a_mass_as_json(files, tmp_path, capsys):
+    arguments = ("--recording", files / "table.csv", "--between-commands", "line", "--output", tmp_path, "--json")
+    code, out, err = run(capsys, "identify", "servos", "--urdf", files / "arm.urdf", *arguments)
+    assert code == 0, err
+    answer = json.loads(out)
+    assert "in_torque" not in json.dumps(answer)
+    assert "no torque and no known mass" in json.dumps(answer)
+
+
+@pytest.mark.parametrize(
+    ("recording", "more", "message"),
+    [
+        ("silent.csv", (), "no commands of joint(s) lift"),
+        ("plain.npz", ("--reference-mass", 0, "--reference-center", 0, 0, 0), "reference_mass is 0 kg"),
+        ("plain.npz", ("--recording-with-mass", "plain.npz"), "recordings with a mass, but no reference_mass"),
+        ("plain.npz", ("--validate", "plain.npz"), "it is to be fitted and to be validated on"),
+        ("plain.npz", ("--command-topic", "told"), "are for bags, not for tables"),
+    ],
+)
+def test_one_line_where_it_cannot(files, tmp_path, capsys, recording, more, message):
+    more = [files / word if str(word).endswith(".npz") else word for word in more]
+    arguments = ("--urdf", files / "arm.urdf", "--recording", files / recording, "--output", tmp_path / "out", *more)
+    assert message in refused(capsys, "identify", "servos", *arguments)
+    assert not (tmp_path / "out").exists()
