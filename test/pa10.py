@@ -59,9 +59,9 @@ def table_one(joint: int) -> FlexibleJoint:
     )
 
 
-def single_joint_urdf(joint: int, scale: float = 1.0) -> str:
+def single_joint_urdf(joint: int, scale: float = 1.0, row: FlexibleJoint | None = None) -> str:
     """One link; at q = 0 it stands upright, and falls towards positive q. Its mass and inertia are times `scale`."""
-    row = table_one(joint)
+    row = row or table_one(joint)
     moment_x, moment_y = row.gravity_x / G, row.gravity_y / G
     mass = 2.0 * (moment_x**2 + moment_y**2) / row.inertia + 1.0  # any that leaves an inertia about the centre
     about_centre = row.inertia - (moment_x**2 + moment_y**2) / mass

@@ -14,7 +14,7 @@ from dynid_ros.identification.flexible.flexible_parameters import MOTOR_TERMS, L
 from dynid_ros.identification.flexible.flexible_prediction import joined, of_run
 from dynid_ros.identification.flexible.flexible_result import FlexibleResult, RunFound, measured
 from dynid_ros.identification.flexible.output_error import OutputError, Solution
-from dynid_ros.identification.flexible.run_residuals import CLOCK_TERMS, RunTerms
+from dynid_ros.identification.flexible.run_residuals import CLOCK_TERMS, MOVING, RunTerms
 from dynid_ros.identification.flexible.runs import FEW_JOINTS, Run, runs
 from dynid_ros.identification.flexible.spring_fit import fit_spring
 from dynid_ros.identification.flexible.starting_values import LinearSteps
@@ -320,9 +320,9 @@ class FlexibleJointIdentification:
 
     def _run_found(self, layout: Layout, search: OutputError, solution: Solution, k: int, run: Run) -> RunFound:
         n, residuals = run.n_joints, search.residuals[k]
-        names = residuals.terms.names(n)
-        values = dict(zip(names, solution.runs[k][2 * n : 2 * n + len(names)], strict=True))
-        errors = dict(zip(names, solution.run_errors[k][2 * n : 2 * n + len(names)], strict=True))
+        names, first = residuals.terms.names(n), MOVING * n
+        values = dict(zip(names, solution.runs[k][first : first + len(names)], strict=True))
+        errors = dict(zip(names, solution.run_errors[k][first : first + len(names)], strict=True))
         rms = {(channel.kind, channel.joint): _rms(channel.samples) for channel in solution.channels[k]}
         zero = np.array([values.get(f"zero {i}", 0.0) for i in range(n)])
         correction = values.get(CLOCK_TERMS[0], 0.0)

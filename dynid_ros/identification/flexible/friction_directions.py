@@ -3,7 +3,14 @@
 Newton's method on all samples at once does not find out when links stick: a direction is not a smooth function. A
 march through time does: each of its short steps asks which directions agree with the velocities that they lead to
 (Moreau's time stepping; Acary and Brogliato 2008, chapter 10). It is of second order only, so nothing but the
-directions is taken from it.
+directions is taken from it. Between the samples at which no direction changes all its steps are made as one.
+
+No joint sticks like a sign. While it does, |s| < 1, it may creep, bend and feel its torque beforehand:
+
+    q̇ + lead q̈ = creep s + bend ṡ
+
+All three are zero for Coulomb's law. Bend is the elastic contact of Dahl and of LuGre (Canudas de Wit et al. 1995),
+creep a narrow smoothing of the sign, and lead, with creep, is friction as soft as simulators have it (MuJoCo).
 """
 
 from __future__ import annotations
@@ -18,6 +25,10 @@ from scipy.interpolate import CubicSpline
 RESTING = 1e-9
 """rad/s or m/s; what a sticking joint has by rounding."""
 SWEEPS, AGREED = 30, 1e-6
+TOGETHER = 256
+"""Samples of which the derivatives are prepared at once: more would not stay in the processor's memory."""
+STICTION = ("creep", "bend", "lead")
+"""rad/s or m/s, rad or m, s; see above."""
 
 
 class LinearMotion(NamedTuple):
@@ -28,6 +39,7 @@ class LinearMotion(NamedTuple):
         force: (N, n).
         coulomb: (n,) c.
         step: between samples, s.
+        stiction: (3, n) of `STICTION`; 0: Coulomb's law.
     """
 
     mass: NDArray
@@ -36,6 +48,15 @@ class LinearMotion(NamedTuple):
     force: NDArray
     coulomb: NDArray
     step: float
+    stiction: NDArray | float = 0.0
+
+
+class Law(NamedTuple):
+    """Creep; bend and lead in parts of a step's length; by joint."""
+
+    creep: list[float]
+    bend: list[float]
+    lead: list[float]
 
 
 class Turn(NamedTuple):
@@ -47,6 +68,15 @@ class Turn(NamedTuple):
     before: float
 
 
+class Stuck(NamedTuple):
+    """A joint that sticks at the end of a step: its number, acceleration, direction and change of that, per s."""
+
+    joint: int
+    acceleration: float
+    sense: float
+    change: float
+
+
 class March(NamedTuple):
     """Directions that a march found, in K steps.
 
@@ -54,22 +84,23 @@ class March(NamedTuple):
         used: (K, n) of each step.
         sticking: joints that stick, by step.
         turns: by step.
+        free: (N - 1,) whether all joints keep their directions from a sample to the next.
+        across: (N - 1, 2 n, 2 n) velocities and positions at the next sample by those at one, if they do.
         weights: (N, n, 4 n) of a step by sample, as `_step_weights` has them.
+        law: how joints stick.
         parts: steps from one sample to the next.
         step: s.
     """
 
     used: NDArray
-    sticking: dict[int, list[int]]
+    sticking: dict[int, list[Stuck]]
     turns: dict[int, list[Turn]]
+    free: NDArray
+    across: NDArray
     weights: NDArray
+    law: Law
     parts: int
     step: float
-
-    @property
-    def samples(self) -> NDArray:
-        """(K,) the sample nearest to the middle of each step."""
-        return np.rint((np.arange(len(self.used)) + 0.5) / self.parts).astype(int)
 
     def averaged(self, used: NDArray) -> NDArray:
         """At the samples (N, ...), values (K, ...) of the steps."""
@@ -80,47 +111,91 @@ class March(NamedTuple):
         averages[1:-1] -= np.diff(averages, 2, axis=0) / 24.0
         return averages
 
-    def derivatives(self, by_force: NDArray, by_start: NDArray) -> NDArray:
-        """Derivatives (N, n, p) of the averages by parameters that change the forces and the start.
+    def derivatives(self, by_force: NDArray, by_start: NDArray, first: int | None = None) -> NDArray:
+        """Derivatives (N, n, p) of the averages by parameters that change the forces, the start and the law.
 
-        What slides keeps its direction, what sticks keeps its velocity of zero, and what turns does so earlier or
-        later. Between the samples changes of the force are linear.
+        What slides keeps its direction, what sticks keeps to the law, and what turns does so earlier or later.
+        Between the samples changes of the force are linear.
 
         Args:
             by_force: (N, n, p) derivatives of the forces, those of Coulomb friction left out but for its own value.
             by_start: (2, n, p) of position and velocity at the first sample.
+            first: column of the first of 3 n of the law; None: it is not asked for.
         """
-        n, h = by_force.shape[1], self.step
-        position, velocity = by_start.copy()
+        n, parts = by_force.shape[1], self.parts
         sums = np.zeros_like(by_force)
         state = np.empty((3 * n, by_force.shape[2]))
-        half = self.parts // 2
-        for k, row in enumerate(self.samples.tolist()):
-            first, share = divmod((k + 0.5) / self.parts, 1.0)
-            first = int(first)
-            state[:n], state[n : 2 * n] = velocity, position
-            state[2 * n :] = (1.0 - share) * by_force[first] + share * by_force[first + 1]
-            weights = self.weights[row]
-            after = weights[:, : 3 * n] @ state
-            if k in self.turns or k in self.sticking:
-                change = np.zeros_like(after)
-                for i, before_turn, unturned, before in self.turns.get(k, ()):
-                    # Of the share velocity / (velocity - unturned) of the step before the turn.
-                    moved_share = before_turn * after[i] - unturned * velocity[i]
-                    change[i] = 2.0 * before * moved_share / (before_turn - unturned) ** 2
-                gains = weights[:, 3 * n :]
-                after = after + gains @ change
-                still = self.sticking.get(k)
-                if still:
-                    change[still] = np.linalg.solve(gains[np.ix_(still, still)], -after[still])
-                    after = after + gains[:, still] @ change[still]
-                # The first and the last step stand for what is before and after them too, as in `averaged`.
-                sums[(k + half) // self.parts] += change * (1 + half * (k in {0, len(self.used) - 1}))
-            position = position + h / 2 * (velocity + after)
-            velocity = after
-        found = sums / self.parts
+        state[:n], state[n : 2 * n] = by_start[1], by_start[0]
+        sense = np.zeros_like(by_start[0])
+        half, last = parts // 2, len(self.used) - 1
+        for m in range(len(self.free)):
+            if m % TOGETHER == 0:
+                added = self._forced(slice(m, m + TOGETHER), by_force)
+            if self.free[m]:
+                state[: 2 * n] = self.across[m] @ state[: 2 * n] + added[m % TOGETHER]
+                sense[:] = 0.0
+                continue
+            for part in range(parts):
+                k, share = m * parts + part, (part + 0.5) / parts
+                state[2 * n :] = (1.0 - share) * by_force[m] + share * by_force[m + 1]
+                sense = self._advance(k, self.weights[m + (part >= half)], state, sense, first)
+                if k in self.turns or k in self.sticking:
+                    # The first and the last step stand for what is before and after them too, as in `averaged`.
+                    sums[(k + half) // parts] += sense * (1 + half * (k in {0, last}))
+                    for turn in self.turns.get(k, ()):
+                        sense[turn.joint] = 0.0
+        found = sums / parts
         found[1:-1] -= np.diff(found, 2, axis=0) / 24.0
         return found
+
+    def _advance(self, k: int, weights: NDArray, state: NDArray, sense: NDArray, first: int | None) -> NDArray:
+        """Derivatives (n, p) of the directions in a step, from those of the step before; takes `state` along."""
+        n, h = len(sense), self.step
+        after = weights[:, : 3 * n] @ state
+        found = np.zeros_like(sense)
+        gains = weights[:, 3 * n :]
+        for i, velocity, unturned, before in self.turns.get(k, ()):
+            # Of the share velocity / (velocity - unturned) of the step before the turn.
+            share = (velocity * after[i] - unturned * state[i]) / (velocity - unturned) ** 2
+            if first is not None:
+                share[first + 2 * n + i] -= 1.0 / h
+            found[i] = 2.0 * before * share
+            after += gains[:, i, None] * found[i]
+        still = self.sticking.get(k, ())
+        for i, acceleration, value, change in still:
+            lead, bend = self.law.lead[i], self.law.bend[i]
+            found[i] = lead * state[i] - (1.0 + lead) * after[i] - bend * sense[i]
+            if first is not None:
+                found[i, first + i] += value
+                found[i, first + n + i] += change
+                found[i, first + 2 * n + i] -= acceleration
+        if len(still) == 1:
+            (i,) = (one.joint for one in still)
+            found[i] /= gains[i, i] * (1.0 + lead) - self.law.creep[i] - bend
+            after += gains[:, i, None] * found[i]
+        elif still:
+            joints = [one.joint for one in still]
+            matrix = gains[joints][:, joints] * [[1.0 + self.law.lead[i]] for i in joints]
+            matrix[range(len(joints)), range(len(joints))] -= [self.law.creep[i] + self.law.bend[i] for i in joints]
+            found[joints] = np.linalg.solve(matrix, found[joints])
+            after += gains[:, joints] @ found[joints]
+        state[n : 2 * n] += h / 2 * (state[:n] + after)
+        state[:n] = after
+        return found
+
+    def _forced(self, rows: slice, by_force: NDArray) -> NDArray:
+        """(M, 2 n, p) what changes of the force add to velocities and positions from these samples to the next."""
+        n, parts = by_force.shape[1], self.parts
+        across = by_force[rows.start : rows.stop + 1]
+        found = np.zeros((len(across) - 1, 3 * n, by_force.shape[2]))
+        for part in range(parts):
+            share = (part + 0.5) / parts
+            found[:, 2 * n :] = (1.0 - share) * across[:-1] + share * across[1:]
+            begin = rows.start + (part >= parts // 2)
+            after = self.weights[begin : begin + len(found), :, : 3 * n] @ found
+            found[:, n : 2 * n] += self.step / 2 * (found[:, :n] + after)
+            found[:, :n] = after
+        return found[:, : 2 * n]
 
 
 def directions(motion: LinearMotion, start: NDArray, longest_step: float) -> NDArray:
@@ -141,46 +216,104 @@ def march(motion: LinearMotion, start: NDArray, longest_step: float) -> March:
     """
     samples, n = motion.force.shape
     parts = 2 * int(np.ceil(motion.step / longest_step / 2 - 1e-6))
-    h = motion.step / parts
+    h, half = motion.step / parts, parts // 2
     middle = (np.arange(parts * (samples - 1)) + 0.5) / parts
-    forces = CubicSpline(np.arange(samples), motion.force)(middle).tolist()
-    # Plain numbers: for so few of them, arrays are slower.
-    step_weights = _step_weights(motion, h)
-    weights = step_weights.tolist()
-    position, velocity = start.tolist()
-    sense = [-1.0 if v < 0 else 1.0 for v in velocity]
-    found: list[list[float]] = []
-    sticking: dict[int, list[int]] = {}
+    forces = CubicSpline(np.arange(samples), motion.force)(middle)
+    weights = _step_weights(motion, h)
+    law = np.broadcast_to(motion.stiction, (3, n)).astype(float)
+    own = Law(*(law / [[1.0], [h], [h]]).tolist())
+    across, added = _across(weights, forces.reshape(-1, parts, n), law, h)
+    ends = parts * n
+    state = np.concatenate([start[1], start[0], np.where(start[1] < 0, -1.0, 1.0)])
+    sense = state[2 * n :].tolist()
+    senses = np.array(sense * parts)
+    used, free = np.empty_like(forces), np.zeros(samples - 1, dtype=bool)
+    sticking: dict[int, list[Stuck]] = {}
     turns: dict[int, list[Turn]] = {}
-    free, joints = True, range(n)
-    for k, force in zip(np.rint(middle).astype(int).tolist(), forces, strict=True):
-        matrix = weights[k]
-        state = velocity + position + force + sense
-        after = [sum(map(mul, row, state)) for row in matrix]
-        used = sense
-        if not free or any(v * s <= 0.0 for v, s in zip(after, sense, strict=True)):
-            before, unturned = sense.copy(), after.copy()
-            _agree(sense, after, matrix)
-            used = sense.copy()
-            for i in joints:
-                if abs(before[i]) == 1.0 and unturned[i] * velocity[i] < 0.0 and abs(velocity[i]) > RESTING:
-                    # It may turn on the way: until then, friction acts the other way. If it does not stick there.
-                    share = velocity[i] / (velocity[i] - unturned[i])
-                    turning = -before[i] * (1.0 - 2.0 * share)
-                    turned = unturned[i] + matrix[i][3 * n + i] * (turning - before[i])
-                    if turned * before[i] < 0.0:
-                        for j in joints:
-                            after[j] += matrix[j][3 * n + i] * (turning - sense[i])
-                        used[i], sense[i] = turning, -before[i]
-                        turns.setdefault(len(found), []).append(Turn(i, velocity[i], unturned[i], before[i]))
-            still = [i for i in joints if abs(sense[i]) < 1.0]
+    sliding = True
+    for m in range(samples - 1):
+        if sliding:
+            ahead = across[m] @ state + added[m]
+            if (ahead[:ends] * senses).min() > 0.0:
+                free[m] = True
+                used[m * parts : (m + 1) * parts] = sense
+                state[: 2 * n] = ahead[ends:]
+                continue
+        # Plain numbers: for so few of them, arrays are slower.
+        velocity, position = state[: 2 * n].reshape(2, n).tolist()
+        matrices = weights[m : m + 2].tolist()
+        for k, force in enumerate(forces[m * parts : (m + 1) * parts].tolist(), m * parts):
+            before = sense.copy()
+            after, acting, turned = _stepped(
+                matrices[k - m * parts >= half], [*velocity, *position, *force], sense, own
+            )
+            used[k] = acting
+            if turned:
+                turns[k] = turned
+            still = [
+                Stuck(i, (after[i] - velocity[i]) / h, s, (s - before[i]) / h)
+                for i, s in enumerate(sense)
+                if abs(s) < 1.0
+            ]
             if still:
-                sticking[len(found)] = still
-            free = all(abs(s) == 1.0 for s in sense)
-        found.append(used if used is not sense else sense.copy())
-        position = [q + h / 2 * (v + w) for q, v, w in zip(position, velocity, after, strict=True)]
-        velocity = after
-    return March(np.array(found), sticking, turns, step_weights, parts, h)
+                sticking[k] = still
+            position = [q + h / 2 * (v + w) for q, v, w in zip(position, velocity, after, strict=True)]
+            velocity = after
+        sliding = not still
+        state = np.array([*velocity, *position, *sense])
+        senses = np.array(sense * parts)
+    return March(used, sticking, turns, free, across[:, ends:, : 2 * n], weights, own, parts, h)
+
+
+def _stepped(
+    matrix: list[list[float]], state: list[float], sense: list[float], law: Law
+) -> tuple[list[float], list[float], list[Turn]]:
+    """Velocities after a step, directions that acted, and turns; directions at its end replace those in `sense`."""
+    n = len(sense)
+    velocity, before, column = state[:n], sense.copy(), 3 * n
+    state = state + sense
+    after = [sum(map(mul, row, state)) for row in matrix]
+    for w, v, s, creep, lead in zip(after, velocity, sense, law.creep, law.lead, strict=True):
+        if abs(s) < 1.0 or (w + lead * (w - v)) * s <= creep:
+            break
+    else:
+        return after, before, []
+    unturned = after.copy()
+    _agree(sense, velocity, after, matrix, law)
+    acting, turns = sense.copy(), []
+    for i in range(n):
+        if abs(before[i]) == 1.0 and unturned[i] * velocity[i] < 0.0 and abs(velocity[i]) > RESTING:
+            # It may turn on the way: until then, friction acts the other way. If it does not stick there.
+            share = velocity[i] / (velocity[i] - unturned[i]) - law.lead[i]
+            turning = -before[i] * (1.0 - 2.0 * share)
+            turned = unturned[i] + matrix[i][column + i] * (turning - before[i])
+            led = (turned + law.lead[i] * (turned - velocity[i])) * before[i]
+            if share > 0.0 and led + law.creep[i] + 2.0 * law.bend[i] < 0.0:
+                for j in range(n):
+                    after[j] += matrix[j][column + i] * (turning - sense[i])
+                acting[i], sense[i] = turning, -before[i]
+                turns.append(Turn(i, velocity[i], unturned[i], before[i]))
+    return after, acting, turns
+
+
+def _agree(sense: list[float], velocity: list[float], after: list[float], matrix: list[list[float]], law: Law) -> None:
+    """Make directions and velocities agree, in place: what moves has full friction, what sticks what it takes."""
+    joints, column, before = range(len(sense)), 3 * len(sense), sense.copy()
+    for _ in range(SWEEPS):
+        change = 0.0
+        for i in joints:
+            lead, soft = law.lead[i], law.creep[i] + law.bend[i]
+            gain = matrix[i][column + i] * (1.0 + lead) - soft
+            wrong = after[i] + lead * (after[i] - velocity[i]) - soft * sense[i] + law.bend[i] * before[i]
+            new = min(1.0, max(-1.0, sense[i] - wrong / gain)) if gain else sense[i]
+            moved = new - sense[i]
+            if moved:
+                sense[i] = new
+                for j in joints:
+                    after[j] += matrix[j][column + i] * moved
+                change = max(change, abs(moved))
+        if change < AGREED:
+            break
 
 
 def _step_weights(motion: LinearMotion, h: float) -> NDArray:
@@ -190,19 +323,27 @@ def _step_weights(motion: LinearMotion, h: float) -> NDArray:
     return np.concatenate([solve @ past, -solve @ motion.stiffness, solve, -solve * motion.coulomb], axis=2)
 
 
-def _agree(sense: list[float], after: list[float], matrix: list[list[float]]) -> None:
-    """Make directions and velocities agree, in place: what moves has full friction, what sticks what it takes."""
-    joints, column = range(len(sense)), 3 * len(sense)
-    for _ in range(SWEEPS):
-        change = 0.0
-        for i in joints:
-            gain = matrix[i][column + i]
-            new = min(1.0, max(-1.0, sense[i] - after[i] / gain)) if gain else sense[i]
-            moved = new - sense[i]
-            if moved:
-                sense[i] = new
-                for j in joints:
-                    after[j] += matrix[j][column + i] * moved
-                change = max(change, abs(moved))
-        if change < AGREED:
-            break
+def _across(weights: NDArray, forces: NDArray, law: NDArray, h: float) -> tuple[NDArray, NDArray]:
+    """What follows at the steps to the next sample from velocities, positions and directions (3 n,) that are kept.
+
+    Returns:
+        (N - 1, parts n + 2 n, 3 n) and (N - 1, parts n + 2 n), what forces (N - 1, parts, n) add: by how much joints
+        slide after each step, then velocities and positions after the last.
+    """
+    blocks, parts, n = forces.shape
+    state = np.zeros((blocks, 2 * n, 3 * n + 1))
+    state[:, : 2 * n, : 2 * n] = np.eye(2 * n)
+    creep, _, lead = law[:, :, None]
+    edges = np.empty((blocks, parts, n, 3 * n + 1))
+    for part in range(parts):
+        begin = int(part >= parts // 2)
+        own = weights[begin : begin + blocks]
+        after = own[:, :, : 2 * n] @ state
+        after[:, :, 2 * n : 3 * n] += own[:, :, 3 * n :]
+        after[:, :, 3 * n] += np.einsum("bij,bj->bi", own[:, :, 2 * n : 3 * n], forces[:, part])
+        edges[:, part] = after + lead / h * (after - state[:, :n])
+        edges[:, part, :, 2 * n : 3 * n] -= creep * np.eye(n)
+        state[:, n:] += h / 2 * (state[:, :n] + after)
+        state[:, :n] = after
+    found = np.concatenate([edges.reshape(blocks, parts * n, -1), state], axis=1)
+    return found[:, :, : 3 * n].copy(), found[:, :, 3 * n].copy()

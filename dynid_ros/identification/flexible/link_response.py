@@ -18,7 +18,7 @@ from scipy.linalg.lapack import dgbtrf, dgbtrs
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.identification.flexible.flexible_parameters import JointParameters
-from dynid_ros.identification.flexible.friction_directions import LinearMotion, March, march
+from dynid_ros.identification.flexible.friction_directions import STICTION, LinearMotion, March, march
 from dynid_ros.model import RobotModel
 from dynid_ros.model.base_parameters import BaseParameters
 from dynid_ros.model.regressor import DifferentiableRegressor
@@ -59,8 +59,8 @@ CONVERGED, SAME_DIRECTIONS = 1e-3, 1e-3
 after which friction's directions are those found before."""
 LOST = 100.0
 """rad or m between motor and link: so far no spring winds up."""
-QUICK_STEP, EXACT_STEP = 1e-3, 2.5e-4
-"""Steps of the march that finds friction's directions, s; the second leaves some 1e-6 rad."""
+QUICK_STEP, EXACT_STEP = 1e-3, 5e-4
+"""Steps of the march that finds friction's directions, s; the second leaves some 2e-6 rad."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +81,7 @@ class LinkMotion:
         """(N, n, p) derivatives of the positions.
 
         By base parameters of links, Coulomb and viscous friction, values of the springs, then position and velocity at
-        the start, and the corrections of each motor.
+        the start, the joints' stiction, and the corrections of each motor.
         """
         return self.derive()
 
@@ -109,7 +109,12 @@ class LinkResponse:
         self.march_step = QUICK_STEP
 
     def solve(
-        self, parameters: JointParameters, start: NDArray, guess: NDArray, corrections: NDArray | None = None
+        self,
+        parameters: JointParameters,
+        start: NDArray,
+        guess: NDArray,
+        corrections: NDArray | None = None,
+        stiction: NDArray | float = 0.0,
     ) -> LinkMotion:
         """Motion for these parameters, by Newton's method.
 
@@ -118,6 +123,7 @@ class LinkResponse:
             start: (2, n) position and velocity at the first sample.
             guess: (N, n) positions to start from, measured ones or those of parameters close by.
             corrections: (t, n) of the motors' motion, by its tones; None: none.
+            stiction: (3, n) how joints stick, see `friction_directions`; 0: as Coulomb has it.
 
         Raises:
             IdentificationError: no motion was found that obeys the equations.
@@ -133,7 +139,7 @@ class LinkResponse:
             if iteration < FRICTION_ITERATIONS and moved > SAME_DIRECTIONS and parameters.coulomb.any():
                 by = zip(partials, (q, qd, qdd), strict=True)
                 force = sum(np.einsum("kij,kj->ki", matrix, x) for matrix, x in by) - smooth
-                linear = LinearMotion(by_qdd, by_qd, by_q, force, parameters.coulomb, self._step)
+                linear = LinearMotion(by_qdd, by_qd, by_q, force, parameters.coulomb, self._step, stiction)
                 marched = march(linear, start, self.march_step)
                 sense = marched.averaged(marched.used)
             residual = self._with_start(
@@ -168,7 +174,8 @@ class LinkResponse:
         """Derivatives (N, n, p) of the positions by the parameters, where directions of friction follow them."""
         by, by_start = self._by_parameters(rows, deflection, qd, sense, parameters)
         if marched is not None:
-            by += parameters.coulomb[:, None] * marched.derivatives(-by, -by_start)
+            first = by.shape[2] - self._n * (len(STICTION) + self._tones.shape[1])
+            by += parameters.coulomb[:, None] * marched.derivatives(-by, -by_start, first)
         return self._solution(self._factors(partials), -self._with_start(by, by_start))
 
     def _equations(
@@ -211,9 +218,10 @@ class LinkResponse:
         by_motor = np.zeros((self._n_samples, n, n, self._tones.shape[1]))
         by_motor[:, own, own] = -tangent[:, :, None] * self._tones[:, None, :]
         tones = by_motor.reshape(self._n_samples, n, -1)
-        found = np.concatenate([rows, *diagonal, springs, np.zeros((self._n_samples, n, 2 * n)), tones], axis=2)
+        others = np.zeros((self._n_samples, n, (2 + len(STICTION)) * n))
+        found = np.concatenate([rows, *diagonal, springs, others, tones], axis=2)
         start = np.zeros((2, n, found.shape[2]))
-        first = found.shape[2] - tones.shape[2] - 2 * n
+        first = found.shape[2] - tones.shape[2] - others.shape[2]
         start[0, own, first + own], start[1, own, first + n + own] = -1.0, -1.0
         return found, start
 

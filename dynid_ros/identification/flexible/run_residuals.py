@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.identification.flexible.flexible_parameters import JointParameters, Layout, motor_columns
+from dynid_ros.identification.flexible.friction_directions import STICTION
 from dynid_ros.identification.flexible.link_response import EXACT_STEP, LinkMotion, LinkResponse
 from dynid_ros.identification.flexible.runs import Run
 from dynid_ros.signals import LowPass, Motion
@@ -24,6 +25,10 @@ NODES = 6
 LEAST_VARIANCE = 1e-24
 """Smallest variance of a motor's harmonic, rad² or m²."""
 CLOCK_TERMS = ("clock_offset", "clock_drift")
+MOVING = 2 + len(STICTION)
+"""Values of each joint that the links' motion depends on, for a run: position and velocity at first, and stiction."""
+LIKELY, SLOWEST = ((0.02, 1), (2e-3, 1), (0.01, 0)), 1e-6
+"""Likely size of each term of stiction, times a power of the motors' RMS velocity, which is no less than the other."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +46,7 @@ class RunTerms:
     drift: bool = False
 
     def names(self, n_joints: int) -> tuple[str, ...]:
-        """Names, after the 2 n of the links' start."""
+        """Names, after the 5 n of the links' start and of how joints stick."""
         clocks = [term for term, wanted in zip(CLOCK_TERMS, (self.clock, self.drift), strict=True) if wanted]
         return (*(f"zero {i}" for i in range(n_joints) if self.zero), *clocks)
 
@@ -127,12 +132,21 @@ class RunResiduals:
     @property
     def _named(self) -> int:
         """So many come before the corrections of the motors' motion."""
-        return 2 * self.run.n_joints + len(self.terms.names(self.run.n_joints))
+        return MOVING * self.run.n_joints + len(self.terms.names(self.run.n_joints))
+
+    @property
+    def least(self) -> NDArray:
+        """(size,) below which no value is tried: joints creep and bend along their friction."""
+        found = np.full(self.size, -np.inf)
+        found[2 * self.run.n_joints : MOVING * self.run.n_joints] = 0.0
+        return found
 
     @property
     def prior(self) -> NDArray:
-        """(size,) inverse variances of what is known without the fit: the motors' harmonics, by their encoders."""
-        found = np.zeros(self.size)
+        """(size,) inverse variances of what is known without the fit: joints nearly stick, encoders have harmonics."""
+        found, n = np.zeros(self.size), self.run.n_joints
+        speed = np.sqrt(np.mean(self.run.motor.velocity**2, axis=0)) + SLOWEST
+        found[2 * n : MOVING * n] = np.concatenate([size * speed**power for size, power in LIKELY]) ** -2.0
         variance = 2.0 * self.run.motor_noise**2 / len(self.run.time)
         found[self._named :] = np.repeat(1.0 / np.maximum(variance, LEAST_VARIANCE), self._tones.shape[2])
         return found
@@ -150,9 +164,9 @@ class RunResiduals:
 
     def motion(self, values: NDArray, own: NDArray) -> LinkMotion:
         """Motion of the links for parameters (p,) of the arm and (size,) of the run."""
-        n = self.run.n_joints
-        start, corrections = own[: 2 * n].reshape(2, n), self._corrections(own)
-        motion = self._response.solve(self.layout.unpack(values), start, self._near(values, own), corrections)
+        n, near = self.run.n_joints, self._near(values, own)
+        moving, corrections = own[: MOVING * n].reshape(MOVING, n), self._corrections(own)
+        motion = self._response.solve(self.layout.unpack(values), moving[:2], near, corrections, moving[2:])
         self._last = values, own, motion
         return motion
 
@@ -164,7 +178,7 @@ class RunResiduals:
         if "by_parameters" not in motion.__dict__:
             return motion.position
         moved, moved_own = values - kept, own - kept_own
-        n = 2 * self.run.n_joints
+        n = MOVING * self.run.n_joints
         change = np.concatenate([moved[: self.layout.n_response], moved_own[:n], moved_own[self._named :]])
         return motion.position + motion.by_parameters @ change
 
@@ -176,7 +190,8 @@ class RunResiduals:
     def _link_channels(self, motion: LinkMotion, own: NDArray) -> list[Channel]:
         run, layout, n = self.run, self.layout, self.run.n_joints
         names = self.terms.names(n)
-        extra = dict(zip(names, own[2 * n : self._named], strict=True))
+        before = MOVING * n
+        extra = dict(zip(names, own[before : self._named], strict=True))
         camera = run.link_time[self._rows]
         since = camera - (run.link_time[0] + run.link_time[-1]) / 2
         drift = extra.get(CLOCK_TERMS[1], 0.0)
@@ -200,11 +215,11 @@ class RunResiduals:
                 columns = self._columns(sum(weights[:, s, None] * by[nodes[:, s]] for s in range(NODES)))
                 for k, name in enumerate(names):
                     if name == f"zero {i}":
-                        columns[:, p + 2 * n + k] = 1.0
+                        columns[:, p + before + k] = 1.0
                     elif name == CLOCK_TERMS[0]:
-                        columns[:, p + 2 * n + k] = velocity[:, i]
+                        columns[:, p + before + k] = velocity[:, i]
                     elif name == CLOCK_TERMS[1]:
-                        columns[:, p + 2 * n + k] = velocity[:, i] * since
+                        columns[:, p + before + k] = velocity[:, i] * since
                 return (self._transform[run.compared.bins] * scale) @ columns
 
             found.append(Channel("link", i, self._transform @ (scale * residual), residual, derive))
@@ -246,7 +261,7 @@ class RunResiduals:
 
     def _columns(self, by: NDArray) -> NDArray:
         """(N, p + size) derivatives by all parameters, of those by what the links' motion depends on."""
-        p, r, own = len(self.layout.names), self.layout.n_response, 2 * self.run.n_joints
+        p, r, own = len(self.layout.names), self.layout.n_response, MOVING * self.run.n_joints
         columns = np.zeros((len(by), p + self.size))
         columns[:, :r], columns[:, p : p + own], columns[:, p + self._named :] = np.split(by, [r, r + own], axis=1)
         return columns

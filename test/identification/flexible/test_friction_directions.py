@@ -99,3 +99,47 @@ def test_no_friction_has_no_direction():
     time = DRY_FRICTION_STEP * np.arange(20)
     still = directions(motion(time, [[1.0]], [[0.0]], [[1.0]], np.ones((20, 1)), [0.0]), np.zeros((2, 1)), MARCH)
     np.testing.assert_array_equal(still, 0.0)
+
+
+def test_a_mass_that_creeps_or_bends_while_it_sticks():
+    """By hand: under a force of 4 t N, 2 N of friction, 1 kg, 20 N s/m; either q̇ = w s or q̇ = d ds/dt, and s moves."""
+    time, damping, creep, bend = DRY_FRICTION_STEP * np.arange(140), 20.0, 0.02, 0.01
+    pulled = motion(time, [[1.0]], [[damping]], [[0.0]], 4.0 * time[:, None], [2.0])
+    # 2 s = 4 t - (20 w s + w ds/dt), and 2 s = 4 t - (20 d ds/dt + d d²s/dt²), when they have settled.
+    slope = 4.0 / (2.0 + damping * creep)
+    crept = slope * time - creep * slope / (2.0 + damping * creep)
+    bent = 2.0 * time - damping * bend
+    for law, expected in (((creep, 0.0, 0.0), crept), ((0.0, bend, 0.0), bent)):
+        soft = pulled._replace(stiction=np.array(law)[:, None])
+        sense = directions(soft, np.zeros((2, 1)), MARCH)[:, 0]
+        settled = (time > 0.45) & (expected < 0.9)
+        np.testing.assert_allclose(sense[settled], expected[settled], atol=0.02)
+
+
+def test_lead_and_creep_are_mujocos_friction():
+    """Of impedance 0.9 and time constant 0.02 s: 1/lead = 2 / (0.95 * 0.02 s), creep = c lead (1 - 0.9) / 0.9 / m."""
+    mujoco = pytest.importorskip("mujoco")
+    step, each = 1e-4, 40
+    model = mujoco.MjModel.from_xml_string(
+        f'<mujoco><option timestep="{step}" gravity="0 0 0" tolerance="1e-14"/><worldbody><body>'
+        '<joint type="slide" frictionloss="9" damping="1.5"/><inertial pos="0 0 0" mass="2" diaginertia="1 1 1"/>'
+        "</body></worldbody></mujoco>"
+    )
+    data, time = mujoco.MjData(model), DRY_FRICTION_STEP * np.arange(300)
+    fine = step * np.arange(each * (len(time) - 1))
+    acting = np.empty(len(fine))
+    for k, force in enumerate(20.0 * np.sin(13.0 * fine) + 15.0 * np.sin(29.0 * fine)):
+        data.qfrc_applied[0] = force - 800.0 * data.qpos[0]
+        mujoco.mj_step(model, data)
+        acting[k] = -data.qfrc_constraint[0] / 9.0
+    force = (20.0 * np.sin(13.0 * time) + 15.0 * np.sin(29.0 * time))[:, None]
+    moved = motion(time, [[2.0]], [[1.5]], [[800.0]], force, [9.0])
+    lead = 0.95 * 0.02 / 2
+    soft = np.array([[9.0 * lead * 0.1 / 0.9 / 2.0], [0.0], [lead]])
+    expected = acting[each // 2 : -each // 2].reshape(-1, each).mean(axis=1)
+    errors = [
+        np.sqrt(np.mean((directions(moved._replace(stiction=law), np.zeros((2, 1)), MARCH)[1:-1, 0] - expected) ** 2))
+        for law in (soft, np.zeros((3, 1)))
+    ]
+    assert errors[0] < 0.05
+    assert errors[0] < 0.2 * errors[1]

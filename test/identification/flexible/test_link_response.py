@@ -8,6 +8,7 @@ import pytest
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.identification.flexible.flexible_parameters import Layout
+from dynid_ros.identification.flexible.friction_directions import STICTION
 from dynid_ros.identification.flexible.link_response import Differences, LinkResponse
 from dynid_ros.model import RobotModel
 from dynid_ros.model.spring import SPRINGS, LinearSpring
@@ -113,7 +114,7 @@ def test_derivatives_are_those_of_the_motion(law):
     values = np.array([*layout.base.project(layout.robot.parameters), 0.0, row.viscous, row.stiffness, *springs])
     response = response_of(layout, motor)
     found = response.solve(layout.unpack(values), start, motor)
-    assert found.by_parameters.shape == (len(motor), 1, len(values) + 2)
+    assert found.by_parameters.shape == (len(motor), 1, len(values) + 2 + len(STICTION))
 
     def moved(k, change):
         own, begun = values.copy(), start.copy()

@@ -6,7 +6,8 @@ import pa10
 import pytest
 
 from dynid_ros.identification.flexible.flexible_parameters import Layout
-from dynid_ros.identification.flexible.run_residuals import NODES, RunResiduals, RunTerms, interpolation
+from dynid_ros.identification.flexible.friction_directions import STICTION
+from dynid_ros.identification.flexible.run_residuals import MOVING, NODES, RunResiduals, RunTerms, interpolation
 from dynid_ros.identification.flexible.runs import runs
 from dynid_ros.model import RobotModel
 from dynid_ros.model.spring import LinearSpring
@@ -35,9 +36,9 @@ def test_interpolation_takes_the_samples_around():
 # Derivatives beside differences: small steps where no link turns, larger ones across turns and rests.
 
 
-ACROSS, WITHIN = 0.05, 2e-3
+ACROSS, WITHIN, STUCK = 0.07, 2e-3, 0.4
 """Errors of a column, in parts of it: where friction's turns move, whose times the march knows to parts of its step,
-and where nothing turns."""
+where nothing turns, and of the start and of how joints stick, which are forgotten or shorter than its steps."""
 
 
 def residuals_of(joint, seconds, coulomb):
@@ -64,18 +65,27 @@ def spectra(residuals, values, own):
     return np.stack([channel.residual[bins] for channel in found], axis=1) / [experiments.LINK_NOISE, 0.5]
 
 
-@pytest.mark.parametrize(("joint", "coulomb"), [(2, 0.0), (1, 1.0), (2, 1.0), (4, 1.0), (5, 1.0)])
-def test_columns_are_those_of_the_residuals(joint, coulomb):
+STICKS, SOFT = (1e-3, 2e-5, 2e-4), (2e-2, 5e-4, 5e-3)
+"""Creep, bend and lead: next to none, and much."""
+
+
+@pytest.mark.parametrize(
+    ("joint", "coulomb", "stiction"),
+    [(2, 0.0, STICKS), *((joint, 1.0, STICKS) for joint in (1, 2, 4, 5)), (2, 1.0, SOFT), (4, 1.0, SOFT)],
+)
+def test_columns_are_those_of_the_residuals(joint, coulomb, stiction):
     residuals, values = residuals_of(joint, 2.0, coulomb)
     own = residuals.start()
+    own[2:MOVING] = stiction
     own[0], own[1] = residuals.motion(values, own).position[20, 0], -0.02
     channels = residuals.channels(values, own)
     columns = np.stack([channel.columns for channel in channels], axis=1) / np.array([[experiments.LINK_NOISE], [0.5]])
     residuals.keep()
-    named = ["position", "velocity", *residuals.terms.names(1)]
+    named = ["position", "velocity", *STICTION, *residuals.terms.names(1)]
     names = [*residuals.layout.names, *named, *(f"tone {k}" for k in range(residuals.size - len(named)))]
     changes = np.concatenate([2e-3 * np.maximum(np.abs(values), 0.1), np.full(residuals.size, 1e-5)])
     changes[[names.index("velocity"), names.index("clock_offset")]] = 1e-3, 1e-4
+    changes[[names.index(term) for term in STICTION]] = 0.2 * np.array(stiction) * (coulomb > 0)
     assert columns.shape[2] == len(names)
     if not coulomb:
         changes[names.index(f"coulomb joint_{joint}")] = 0.0  # at its end: no friction is the least
@@ -88,5 +98,7 @@ def test_columns_are_those_of_the_residuals(joint, coulomb):
         ]
         expected = (ends[0] - ends[1]) / (2 * changes[k])
         wrong[names[k]] = np.linalg.norm(columns[:, :, k] - expected) / np.linalg.norm(expected)
-    limit = ACROSS if coulomb else WITHIN
-    assert {name: error for name, error in wrong.items() if not error < limit} == {}
+    limits = dict.fromkeys(wrong, ACROSS if coulomb else WITHIN) | dict.fromkeys(
+        (*STICTION, *named[:2]) * (coulomb > 0), STUCK
+    )
+    assert {name: error for name, error in wrong.items() if not error < limits[name]} == {}

@@ -1,0 +1,114 @@
+"""Random single flexible joints, for honest errors: friction of the model, and MuJoCo's, which sticks otherwise."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pa10
+import pytest
+from flexible_experiments import CLOCK_OFFSET, LINK_NOISE, MOTOR_NOISE, RATE, TORQUE_NOISE
+from flexible_motion import link_motion, motor_series
+from pa10 import FlexibleJoint
+from scipy.interpolate import CubicSpline
+
+from dynid_ros.mocap.link_angles import LinkAngles
+from dynid_ros.model import RobotModel
+from dynid_ros.recording import Recording
+from dynid_ros.trajectories.fourier import FourierSeries
+
+SECONDS, STEP = 10.0, 1e-4
+"""Of a recording, and of MuJoCo's simulation."""
+FRICTIONS = {"coulomb": None, "mujoco": (0.02, 0.9), "mujoco, stiff": (2 * STEP, 0.9999)}
+"""Time constant, s, and impedance of MuJoCo's friction: its own, and as hard as it takes; None: a sign."""
+ASIDE = 1.0
+"""s before the record, while the link swings from rest."""
+
+
+@dataclass(frozen=True)
+class Draw:
+    """An experiment.
+
+    Attributes:
+        robot: the joint for the code under test, a fifth too light.
+        recording: motor and torque, with the link's encoder unless `links` are a camera's.
+        links: likewise.
+        truth: by name of the parameter.
+    """
+
+    robot: RobotModel
+    recording: Recording
+    links: LinkAngles | None
+    truth: dict[str, float]
+
+
+def draw(seed: int, friction: str) -> Draw:
+    """A joint like one of table I, moved by random harmonics, its link seen by an encoder or by a camera 5 ms off."""
+    rng = np.random.default_rng([19, seed])
+    joint = 1 + seed % 6
+    own = pa10.table_one(joint)
+    stiffness, inertia, coulomb, viscous, motor, braking = np.exp(rng.uniform(-0.4, 0.4, 6)).tolist()
+    row = replace(
+        own,
+        stiffness=own.stiffness * stiffness,
+        inertia=own.inertia * inertia,
+        coulomb=own.coulomb * coulomb,
+        viscous=own.viscous * viscous,
+        motor_inertia=own.motor_inertia * motor,
+        motor_viscous=own.motor_viscous * braking,
+    )
+    name = f"joint_{joint}"
+    frequency, harmonics = rng.uniform(0.7, 1.3), int(rng.integers(6, 10))
+    speed, pose = np.array([rng.uniform(1.0, 1.8)]), rng.uniform(-0.5, 0.5, 1)
+    motor_motion = motor_series((name,), speed, frequency, harmonics, int(rng.integers(2**31)), pose)
+    time = ASIDE + np.arange(round(SECONDS * RATE)) / RATE
+    camera = bool(rng.random() < 0.5)
+    seen = time + CLOCK_OFFSET if camera else time
+    if FRICTIONS[friction] is None:
+        moved = link_motion(row, motor_motion)
+        exact, link = moved.at(time, False), moved.at(seen, False)
+    else:
+        spline = by_mujoco(row, motor_motion, *FRICTIONS[friction])
+        exact, link = spline(time)[:, None], spline(seen)[:, None]
+    position, velocity, acceleration = motor_motion.at(time)
+    torque = row.stiffness * (position - exact) + row.motor_inertia * acceleration + row.motor_viscous * velocity
+    torque_noise = TORQUE_NOISE * np.sqrt(np.mean(torque**2))
+    position, torque, link = (
+        values + size * rng.standard_normal(values.shape)
+        for values, size in ((position, MOTOR_NOISE), (torque, torque_noise), (link, LINK_NOISE))
+    )
+    robot = RobotModel.from_urdf(pa10.single_joint_urdf(joint, pa10.LIGHTER, row))
+    recording = Recording((name,), time, position, np.full_like(position, np.nan), torque, source=f"draw {seed}")
+    links = None
+    if camera:
+        links = LinkAngles(time, link, np.full_like(link, LINK_NOISE), np.zeros(0), np.nan, (), (), np.zeros(1))
+    else:
+        recording = replace(recording, link_position=link)
+    terms = ("stiffness", "motor_inertia", "motor_viscous", "viscous", "coulomb")
+    truth = {f"{term} {name}": getattr(row, term) for term in terms}
+    return Draw(robot, recording, links, truth | {"Iyy1": row.inertia})
+
+
+def by_mujoco(row: FlexibleJoint, motor: FourierSeries, constant: float, impedance: float) -> CubicSpline:
+    """Position of a link over time, whose motor follows a series, with MuJoCo's friction."""
+    mujoco = pytest.importorskip("mujoco")
+    moment = np.array([row.gravity_y, 0.0, row.gravity_x]) / pa10.G
+    mass = float(2.0 * moment @ moment / row.inertia + 1.0)
+    about = float(row.inertia - moment @ moment / mass)
+    place = " ".join(repr(x) for x in (moment / mass).tolist())
+    model = mujoco.MjModel.from_xml_string(
+        f'<mujoco><option timestep="{STEP}" gravity="0 0 {-pa10.G!r}" tolerance="1e-14"/><worldbody><body>'
+        f'<joint axis="0 -1 0" frictionloss="{row.coulomb!r}" damping="{row.viscous!r}" '
+        f'solreffriction="{constant} 1" solimpfriction="{impedance} {max(impedance, 0.95)} 0.001 0.5 2"/>'
+        f'<inertial pos="{place}" mass="{mass!r}" diaginertia="{about!r} {about!r} {about!r}"/>'
+        "</body></worldbody></mujoco>"
+    )
+    data = mujoco.MjData(model)
+    steps = round((ASIDE + SECONDS + 0.1) / STEP)
+    followed = motor.at(STEP * np.arange(steps))[0][:, 0].tolist()
+    data.qpos[0] = followed[0]
+    found = np.empty(steps)
+    position, applied, step = data.qpos, data.qfrc_applied, mujoco.mj_step
+    for k, target in enumerate(followed):
+        found[k] = q = position[0]
+        applied[0] = row.stiffness * (target - q)
+        step(model, data)
+    return CubicSpline(STEP * np.arange(0, steps, 10), found[::10])
