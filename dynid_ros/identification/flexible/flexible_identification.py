@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +18,7 @@ from dynid_ros.identification.flexible.output_error import OutputError, Solution
 from dynid_ros.identification.flexible.run_residuals import CLOCK_TERMS, MOVING, RunTerms
 from dynid_ros.identification.flexible.runs import FEW_JOINTS, Run, runs
 from dynid_ros.identification.flexible.spring_fit import fit_spring
-from dynid_ros.identification.flexible.starting_values import LinearSteps
+from dynid_ros.identification.flexible.starting_values import Start, shifted, starts
 from dynid_ros.mocap.link_angles import LinkAngles
 from dynid_ros.model import RobotModel
 from dynid_ros.model.spring import SPRINGS, Spring
@@ -96,6 +97,8 @@ POOR = 0.2
 """Part of a torque's standard deviation; a fit that leaves more is poor."""
 FOLLOWS = 0.5
 """R² of a spring's torque, of whatever law, by its measured deflection, from which the spring does wind up."""
+WRONG = "in a wrong place"
+"""Words of every remark on a search that did not end where it should."""
 SPLIT = ("viscous", "motor_viscous", "motor_inertia")
 
 
@@ -123,7 +126,7 @@ def remarks(result: FlexibleResult) -> tuple[str, ...]:
                 found.append(
                     f"{run.source}: {left / size:.0%} of the torque of {joint} is left unexplained: the model is not "
                     "that of this arm, its spring follows another law (--spring auto tries them), or the search ended "
-                    "in a wrong place; errors are larger than stated"
+                    f"{WRONG}; errors are larger than stated"
                 )
         if run.clock_offset_error > 5e-4:
             found.append(f"{run.source}: the clock's offset is known to {1e3 * run.clock_offset_error:.2g} ms only")
@@ -153,6 +156,55 @@ def _why_not(result: FlexibleResult, i: int, low: float) -> str:
 
 def _terms(result: FlexibleResult) -> tuple[str, ...]:
     return ("viscous", *result.layout.motor_terms)
+
+
+# Searches that end in a wrong place.
+
+
+MISFIT, UNCLEAR = 3.0, 0.1
+"""Squares of the residuals of a periodic motion by those of noise, and part of a torque's standard deviation that is
+left, above which a search is made again from other starts."""
+OTHER_CLOCKS, OTHER_SPRINGS = 2, (0.5, 2.0)
+"""So many other clocks, and springs in parts of those of the first start, from which it is made."""
+NEARLY = 1.5
+"""RMS residuals by those of the best, on average, up to which another end may be the right one."""
+
+
+class End(NamedTuple):
+    """Where a search ended, that began at a start with these runs."""
+
+    start: Start
+    search: OutputError
+    runs: list[Run]
+    solution: Solution
+
+
+def doubtful(end: End) -> bool:
+    """Whether residuals are more than noise."""
+    left = 0.0
+    for run, channels in zip(end.runs, end.solution.channels, strict=True):
+        for one in channels:
+            if one.kind == "motor":
+                left = max(left, _rms(one.samples) / (float(np.std(run.torque[:, one.joint])) + 1e-300))
+    return end.solution.misfit > MISFIT or left > UNCLEAR
+
+
+def distrusted(result: FlexibleResult, best: End, ends: Sequence[End]) -> FlexibleResult:
+    """A result with wider errors, by all ends that predict nearly as well, and a remark."""
+    channels = sum(len(run) for run in best.solution.channels)
+    covariance, rivals = result.covariance.copy(), 0
+    for end in ends:
+        if end is not best and end.solution.left < best.solution.left + channels * np.log(NEARLY):
+            apart = end.solution.values - best.solution.values
+            rivals += bool((np.abs(apart) > 2.0 * result.standard_errors).any())
+            covariance += np.outer(apart, apart)
+    where = f"; {rivals} of {len(ends) - 1} other searches ended elsewhere and nearly as well" if rivals else ""
+    remark = (
+        f"residuals are {np.sqrt(best.solution.misfit):.1f} times what noise leaves, from {len(ends)} starts{where}: "
+        f"the search ended {WRONG}, or friction, springs or gears are not the model's; intervals may not hold: see "
+        "the report's residuals, try --spring auto, another URDF or a motion nearer to the resonance"
+    )
+    return replace(result, covariance=covariance, remarks=(*result.remarks, remark))
 
 
 BRIEF = 5.0
@@ -238,15 +290,37 @@ class FlexibleJointIdentification:
         found = [run for recording, angles in zip(given, seen, strict=True) for run in self._runs(recording, angles)]
         terms = tuple(term for term in MOTOR_TERMS if term in self.motor_terms)
         layout = Layout(self.robot, self.robot.base_parameters(), self._springs(), terms)
-        start = LinearSteps(layout, found).solve()
         own = [RunTerms(self.zero, not run.same_clock, self.drift and not run.same_clock) for run in found]
-        search = OutputError(layout, found, own)
-        near = None
+        brief = None
         if layout.robot.n_joints > FEW_JOINTS and max(np.ptp(run.time) for run in found) > 2 * BRIEF:
             brief = [run for r, angles in zip(given, seen, strict=True) for run in self._runs(r, angles, BRIEF)]
-            near = OutputError(layout, brief, own).approach(start)
-        solution = search.solve(start, near)
-        return self._result(layout, search, solution, found, tuple(recording.source for recording in given))
+        first, *others = starts(layout, brief or found, own)
+        best = self._ended(layout, first, found, brief, own)
+        ends = [best]
+        if doubtful(best):
+            stiffness, others = layout.index("stiffness"), others[:OTHER_CLOCKS]
+            for factor in OTHER_SPRINGS:
+                values = best.start.values.copy()
+                values[stiffness] *= factor
+                others.append(best.start._replace(values=values))
+            for start in others:
+                try:
+                    ends.append(self._ended(layout, start, found, brief, own))
+                except IdentificationError:
+                    continue
+            best = min(ends, key=lambda end: end.solution.left)
+        result = self._result(layout, best, tuple(recording.source for recording in given))
+        return distrusted(result, best, ends) if doubtful(best) else result
+
+    def _ended(
+        self, layout: Layout, start: Start, found: list[Run], brief: list[Run] | None, own: list[RunTerms]
+    ) -> End:
+        """Search from a start, for many joints through a part of each run."""
+        found, near = shifted(found, own, start.shift), None
+        search = OutputError(layout, found, own)
+        if brief is not None:
+            near = OutputError(layout, shifted(brief, own, start.shift), own).approach(start.values)
+        return End(start, search, found, search.solve(start.values, near))
 
     def repeat(
         self, *recordings: Recording, links: Sequence[LinkAngles | None] | None = None
@@ -291,9 +365,8 @@ class FlexibleJointIdentification:
         except RecordingError as error:
             raise RecordingError(f"{recording.source}: {error}") from error
 
-    def _result(
-        self, layout: Layout, search: OutputError, solution: Solution, found: list[Run], sources: tuple[str, ...]
-    ) -> FlexibleResult:
+    def _result(self, layout: Layout, end: End, sources: tuple[str, ...]) -> FlexibleResult:
+        _, search, found, solution = end
         frequencies, errors = resonances(layout, solution, found)
         result = FlexibleResult(
             layout=layout,

@@ -103,6 +103,7 @@ class Solution:
         information: (p, p) of the arm's parameters, those of the runs being unknown.
         condition_number: of the information's square root, columns scaled.
         iterations: steps taken.
+        misfit: squares of the residuals at the compared frequencies by those of noise: about one if all is well.
     """
 
     values: NDArray
@@ -113,6 +114,12 @@ class Solution:
     information: NDArray
     condition_number: float
     iterations: int
+    misfit: float
+
+    @property
+    def left(self) -> float:
+        """Sum of the logarithms of what all channels leave, RMS: of two solutions the less likely one has more."""
+        return _left(self.channels)
 
 
 class OutputError:
@@ -127,6 +134,14 @@ class OutputError:
     def __init__(self, layout: Layout, runs: Sequence[Run], terms: Sequence[RunTerms]) -> None:
         self.layout = layout
         self.residuals = [RunResiduals(layout, run, own) for run, own in zip(runs, terms, strict=True)]
+
+    def left(self, values: NDArray) -> float:
+        """Sum of the logarithms of what all channels leave, RMS, at parameters (p,) and the runs' starts.
+
+        Raises:
+            IdentificationError: no motion was found for them.
+        """
+        return _left(self._channels(values, [run.start() for run in self.residuals]))
 
     def approach(self, start: NDArray) -> tuple[NDArray, list[NDArray]]:
         """Parameters (p,) of the arm, and those of each run that have names, after the search's first weightings."""
@@ -309,7 +324,8 @@ class OutputError:
         eigenvalues, vectors, scale = scaled_eigh(information)
         poor = eigenvalues < NULL_SPACE
         inverse = (vectors[:, ~poor] / eigenvalues[~poor]) @ vectors[:, ~poor].T
-        covariance = self._misfit(own, channels, weights) * inverse / np.outer(scale, scale)
+        misfit = self._misfit(own, channels, weights)
+        covariance = misfit * inverse / np.outer(scale, scale)
         widening = self._widening(information, covariance, channels, weights)
         covariance = covariance * np.outer(widening, widening)
         lost = (np.diagonal(information) == 0) | ((vectors[:, poor] ** 2).sum(axis=1) > 1e-6)
@@ -323,7 +339,11 @@ class OutputError:
         reduced = information[:p, :p] - information[:p, p:] @ np.linalg.pinv(nuisance) @ information[p:, :p]
         small = max(eigenvalues[0], 0.0)
         condition = float(np.sqrt(eigenvalues[-1] / small)) if small > 0 else np.inf
-        return Solution(values, covariance[:p, :p], own, run_errors, channels, reduced, condition, iterations)
+        return Solution(values, covariance[:p, :p], own, run_errors, channels, reduced, condition, iterations, misfit)
+
+
+def _left(channels: Sequence[Sequence[Channel]]) -> float:
+    return sum(0.5 * float(np.log(np.mean(one.samples**2) + 1e-300)) for run in channels for one in run)
 
 
 def _step(scaled: NDArray, scale: NDArray, gradient: NDArray, damping: float, ends: NDArray) -> NDArray:

@@ -1,13 +1,16 @@
-"""Least squares by steps: the motors' equations first, then the links'; where a search may start.
+"""Where searches start: least squares by steps, the motors' equations first, then the links'; and which start to trust.
 
 u = spring(q_m - q) + J qdd_m + b qd_m does not contain the links' dynamics, so its few unknowns are well determined;
 what it leaves, u - J qdd_m - b qd_m, is what the springs pass on to the links (Lightcap and Banks 2007, eqs 1 and 7).
-Every column and the torque pass the same low-pass.
+Every column and the torque pass the same low-pass. Equation errors suffer from a clock that is off by milliseconds, as
+one aligned by links that lag their motors is. Several clocks are tried, and the links' motion is predicted from each.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +18,8 @@ from scipy.linalg import lstsq
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.identification.flexible.flexible_parameters import MOTOR_TERMS, Layout, motor_columns
+from dynid_ros.identification.flexible.output_error import OutputError
+from dynid_ros.identification.flexible.run_residuals import RunTerms
 from dynid_ros.identification.flexible.runs import Run
 from dynid_ros.model.friction import JointFriction
 from dynid_ros.signals import LowPass, Motion, filtered_motion
@@ -32,6 +37,46 @@ LEAST_INERTIA = 0.2
 LEAST_EIGENVALUE = 0.02
 """Smallest eigenvalue of the inertia matrix with ones on its diagonal."""
 POSES = 40
+SHIFTS = (0.0, 0.007, 0.015)
+"""By which clocks of links' sensors are tried, s: links lag their motors, which passes for a clock that is early."""
+
+
+class Start(NamedTuple):
+    """Where a search may start.
+
+    Attributes:
+        shift: of the links' clocks, s.
+        values: (p,) parameters in the order of the layout.
+        worth: the less the better they predict, see `OutputError.left`.
+    """
+
+    shift: float
+    values: NDArray
+    worth: float
+
+
+def starts(layout: Layout, runs: Sequence[Run], terms: Sequence[RunTerms]) -> list[Start]:
+    """Starts with several clocks, where these are not known, the best first.
+
+    Raises:
+        IdentificationError: none of them moves.
+    """
+    found, wrong = [], None
+    for shift in SHIFTS if any(own.clock for own in terms) else SHIFTS[:1]:
+        moved = shifted(runs, terms, shift)
+        try:
+            values = LinearSteps(layout, moved).solve()
+            found.append(Start(shift, values, OutputError(layout, moved, terms).left(values)))
+        except IdentificationError as error:
+            wrong = error
+    if not found:
+        raise wrong or IdentificationError("no start")
+    return sorted(found, key=lambda start: start.worth)
+
+
+def shifted(runs: Sequence[Run], terms: Sequence[RunTerms], shift: float) -> list[Run]:
+    """Runs with the links' clocks moved by so much, s, where they are not known."""
+    return [replace(run, offset=run.offset + shift * own.clock) for run, own in zip(runs, terms, strict=True)]
 
 
 class LinearSteps:

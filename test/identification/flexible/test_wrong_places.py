@@ -1,0 +1,45 @@
+"""Searches that end in a wrong place, and intervals that hold; more of both by `benchmarks.coverage`."""
+
+import numpy as np
+import pytest
+from flexible_draws import draw
+
+from dynid_ros.identification.flexible import FlexibleJointIdentification, flexible_identification, starting_values
+
+CAMERA_FAR_OFF = 15
+"""Draw whose camera's clock is aligned 8 ms off, as its link lags: friction then passes from link to motor."""
+
+
+def errors(result, truth):
+    found = result.parameters[[result.names.index(name) for name in truth]]
+    return np.abs(found / np.array(list(truth.values())) - 1)
+
+
+@pytest.mark.slow
+def test_a_wrong_place_is_recognised_and_other_starts_leave_it(monkeypatch):
+    experiment = draw(CAMERA_FAR_OFF, "mujoco")
+    identification = FlexibleJointIdentification(experiment.robot)
+    result = identification.fit(experiment.recording, links=experiment.links)
+    assert errors(result, experiment.truth).max() < 0.4
+    assert not any(flexible_identification.WRONG in remark for remark in result.remarks)
+    monkeypatch.setattr(starting_values, "SHIFTS", (0.0,))
+    monkeypatch.setattr(flexible_identification, "OTHER_SPRINGS", ())
+    result = identification.fit(experiment.recording, links=experiment.links)
+    assert errors(result, experiment.truth).max() > 1.0
+    (remark,) = [remark for remark in result.remarks if "times what noise leaves" in remark]
+    assert "from 1 starts: the search ended in a wrong place" in remark
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("friction", ["coulomb", "mujoco"])
+def test_intervals_hold_whichever_way_joints_stick(friction):
+    held = []
+    for seed in (104, 109):
+        experiment = draw(seed, friction)
+        result = FlexibleJointIdentification(experiment.robot).fit(experiment.recording, links=experiment.links)
+        at = [result.names.index(name) for name in experiment.truth]
+        low, high = result.confidence_intervals()[at].T
+        truth = np.array(list(experiment.truth.values()))
+        held += ((low <= truth) & (truth <= high)).tolist()
+        assert errors(result, experiment.truth).max() < 0.1
+    assert sum(held) >= len(held) - 2
