@@ -20,7 +20,7 @@ from dynid_ros.errors import IdentificationError
 from dynid_ros.estimation.identifiability import scaled_eigh
 from dynid_ros.identification.flexible.flexible_parameters import Layout
 from dynid_ros.identification.flexible.run_residuals import Channel, RunResiduals, RunTerms
-from dynid_ros.identification.flexible.runs import FEW_JOINTS, Run
+from dynid_ros.identification.flexible.runs import Run
 from dynid_ros.progress import advance, each
 
 # How noisy measured links and motors are at every frequency, and what makes their residuals white.
@@ -175,7 +175,7 @@ class OutputError:
             if self._cost(other, found, weights) < self._cost(own, channels, weights):
                 values, own, channels, first = near[0], other, found, 1
         for weighting in each(range(first, WEIGHTINGS)):
-            if weighting == WEIGHTINGS - 1 and self.layout.robot.n_joints <= FEW_JOINTS:
+            if weighting == WEIGHTINGS - 1:
                 for run in self.residuals:
                     run.refine()
                 channels = self._channels(values, own)

@@ -17,7 +17,7 @@ from dynid_ros.errors import IdentificationError
 from dynid_ros.identification.flexible.flexible_parameters import JointParameters, Layout, motor_columns
 from dynid_ros.identification.flexible.friction_directions import STICTION
 from dynid_ros.identification.flexible.link_response import EXACT_STEP, LinkMotion, LinkResponse
-from dynid_ros.identification.flexible.runs import Run
+from dynid_ros.identification.flexible.runs import FEW_JOINTS, Run
 from dynid_ros.signals import LowPass, Motion
 
 NODES = 6
@@ -27,6 +27,8 @@ LEAST_VARIANCE = 1e-24
 CLOCK_TERMS = ("clock_offset", "clock_drift")
 MOVING = 2 + len(STICTION)
 """Values of each joint that the links' motion depends on, for a run: position and velocity at first, and stiction."""
+FIRM = 1e12
+"""Until the last search joints of many stick as Coulomb has it, for the sake of time: by so much less do they else."""
 LIKELY, SLOWEST = ((0.02, 1), (2e-3, 1), (0.01, 0)), 1e-6
 """Likely size of each term of stiction, times a power of the motors' RMS velocity, which is no less than the other."""
 
@@ -105,6 +107,7 @@ class RunResiduals:
         self._transform = np.exp(-2j * np.pi * np.outer(rates, robot_time[self._rows] - start))
         self._direction = motor_direction(run)
         self._guess = self._measured()
+        self._firm = 1.0 if run.n_joints <= FEW_JOINTS else FIRM
         self._kept: tuple[NDArray, NDArray, LinkMotion] | None = None
         self._last: tuple[NDArray, NDArray, LinkMotion] | None = None
 
@@ -121,8 +124,10 @@ class RunResiduals:
         self._kept = self._last
 
     def refine(self) -> None:
-        """From now on find out more exactly when links turn and stick."""
-        self._response.march_step = EXACT_STEP
+        """From now on find out how links stick, of few joints also more exactly when."""
+        self._firm = 1.0
+        if self.run.n_joints <= FEW_JOINTS:
+            self._response.march_step = EXACT_STEP
 
     @property
     def size(self) -> int:
@@ -146,7 +151,7 @@ class RunResiduals:
         """(size,) inverse variances of what is known without the fit: joints nearly stick, encoders have harmonics."""
         found, n = np.zeros(self.size), self.run.n_joints
         speed = np.sqrt(np.mean(self.run.motor.velocity**2, axis=0)) + SLOWEST
-        found[2 * n : MOVING * n] = np.concatenate([size * speed**power for size, power in LIKELY]) ** -2.0
+        found[2 * n : MOVING * n] = self._firm * np.concatenate([size * speed**power for size, power in LIKELY]) ** -2.0
         variance = 2.0 * self.run.motor_noise**2 / len(self.run.time)
         found[self._named :] = np.repeat(1.0 / np.maximum(variance, LEAST_VARIANCE), self._tones.shape[2])
         return found
