@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dynid_ros.errors import IdentifiedFileError
 from dynid_ros.estimation.estimate import half_width
-from dynid_ros.identified.identified_file import DOF
+from dynid_ros.identified.identified_file import DIRECTION, DOF, file_of, found_gravity
 from dynid_ros.model.gravity_direction import angle_between
 
 GIVEN, ESTIMATED, IMU = "given", "estimated", "imu"
@@ -36,6 +38,32 @@ class GravityDirection:
     covariance: NDArray
     dof: float
     base: str = ""
+
+    @classmethod
+    def of_document(cls, document: Mapping) -> GravityDirection | None:
+        """The direction that was found; None: it was configured.
+
+        Raises:
+            IdentifiedFileError: the entry is malformed.
+        """
+        gravity, robot = found_gravity(document), document["robot"]
+        if gravity is None:
+            return None
+        entry = robot[DIRECTION]
+        try:
+            given = np.asarray(entry["configured"], dtype=float).reshape(3)
+            axes = np.asarray(entry["axes"], dtype=float).reshape(2, 3)
+            covariance = np.asarray(entry["covariance"], dtype=float).reshape(2, 2)
+            source, dof = DIRECTIONS[1:][DIRECTIONS[1:].index(entry["source"])], float(entry[DOF])
+        except (KeyError, TypeError, ValueError) as error:
+            where = f"{file_of(document)}: robot.{DIRECTION}"
+            raise IdentifiedFileError(f"{where} is malformed ({error}); run the identification again") from error
+        return cls(source, np.array(gravity), given, axes, covariance, dof, str(robot.get("base", "")))
+
+    @property
+    def sentence(self) -> str:
+        """The direction for a page."""
+        return f"{str(self)[0].upper()}{str(self)[1:]}."
 
     @property
     def angle(self) -> float:

@@ -15,6 +15,7 @@ from dynid_ros.errors import IdentificationError
 from dynid_ros.identification.gravity.gravity_result import GravityResult
 from dynid_ros.identification.static_samples import Rotation, Samples, rotations
 from dynid_ros.identified.gravity import IdentifiedGravity
+from dynid_ros.identified.gravity_direction import GravityDirection
 from dynid_ros.identified.identified_file import file_of, mapping
 from dynid_ros.identified.validation import Validation, read_validations, validate_torque
 from dynid_ros.model import RobotModel
@@ -351,12 +352,13 @@ def gravity_page(
     validations = read_validations(document, robot.joint_names)
     source = mapping(document, "source", file_of(document))
     settings = mapping(source, "settings", f"{file_of(document)}: source")
+    direction = GravityDirection.of_document(document)
     quality = quality or Quality.of(model, samples, fit, validations)
     return Page(
         f"Gravity of {robot.name}",
         "Gravity identification",
         robot.name,
-        _sentences(model, samples, quality),
+        [*_sentences(model, samples, quality), *([] if direction is None else [direction.sentence])],
         _tiles(model, quality),
         [
             moment_section(model, Moments.of(model, samples, truth)),

@@ -71,6 +71,7 @@ def _sentences(result: LinkResult, quality: LinkQuality, rows: Sequence[BaseRow]
             "not how well it predicts another motion."
         )
     found += _worst(result, quality)
+    found += [] if result.direction is None else [result.direction.sentence]
     return found + _urdf(rows) + _truth(rows)
 
 

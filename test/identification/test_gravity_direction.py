@@ -13,12 +13,14 @@ from dynid_ros.control import load_gravity_torque
 from dynid_ros.errors import DynidError, IdentificationError, ModelError
 from dynid_ros.identification import GravityIdentification, LinkIdentification
 from dynid_ros.identification.gravity_direction import imu_direction
+from dynid_ros.identified.gravity_direction import GravityDirection
 from dynid_ros.identified.identified_file import found_gravity, load_identified
 from dynid_ros.model import RobotModel
 from dynid_ros.model.gravity_direction import angle_between, turned
 from dynid_ros.model.robot import STANDARD_GRAVITY
 from dynid_ros.recording import Recording
 from dynid_ros.recording.series import ImuSeries
+from dynid_ros.report.gravity import write_gravity_report
 
 MOUNTS = {"level": (0.0, 0.0, 0.0), "tilted": (0.1, -0.05, 0.0), "wall": (0.02, np.pi / 2, 0.0)}
 
@@ -56,6 +58,9 @@ def test_file_of_a_found_direction_is_used_with_it(tmp_path):
     section = load_identified(path)["robot"]["gravity_direction"]
     assert section["source"] == "estimated"
     assert np.shape(section["covariance"]) == (2, 2)
+    assert str(GravityDirection.of_document(load_identified(path))) == str(result.direction)
+    page = write_gravity_report(tmp_path / "report.html", result.robot, result.document(), result.samples).read_text()
+    assert result.direction.sentence.split(":")[0].replace("'", "&#x27;") in page.replace("&#39;", "&#x27;")
     robot, torque = load_gravity_torque(path, demo_robot().urdf)
     assert angle_between(robot.gravity, gravity) < np.radians(0.2)
     pose = [0.3, -0.5, 0.7, 0.2, 0.9, 0.1]

@@ -16,7 +16,7 @@ from waiting import wait  # noqa: E402
 from dynid_ros.model import RobotModel  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("ros")
-SETTINGS = {"imu_topic": "imu", "imu_time_constant": 0.1, "imu_timeout": 2.0, "imu_max_rate": 0.5}
+SETTINGS = {"imu_topic": "imu", "imu_time_constant": 0.02, "imu_timeout": 2.0, "imu_max_rate": 0.2}
 
 
 class Sensor(Node):
