@@ -45,6 +45,8 @@ START_CUTOFF = 6.0
 """Hz, of the low-pass for a first estimate: counts of an encoder, differentiated twice, hide slow accelerations."""
 RIDGE = 1e-3
 """Part of a unit column that holds what the first estimate does not determine."""
+SOUND = 0.2
+"""Smallest inertia of a pose, in parts of the median, of a first estimate to begin with."""
 LEAST_INERTIA = 1e-6
 """s², of a first estimate: a loop of 160 Hz."""
 
@@ -170,7 +172,12 @@ class ServoIdentification:
         )[fast]
         rows = np.vstack([matrix[fast] / scale, RIDGE * np.eye(len(scale))])
         every = np.linalg.lstsq(rows, np.vstack([errors, np.zeros((len(scale), len(delays)))]), rcond=None)[0]
-        best = int(np.argmin(np.sum((errors - matrix[fast] / scale @ every) ** 2, axis=0)))
+        left = np.sum((errors - matrix[fast] / scale @ every) ** 2, axis=0)
+        # A longer delay takes the place of friction and inertia, down to less than none: no loop to begin with.
+        own = np.concatenate([run.columns[joint].inertia for run in runs]) @ (every / scale[:, None])[2:]
+        sound = own.min(axis=0) > np.maximum(SOUND * np.median(own, axis=0), LEAST_INERTIA)
+        sound &= (every[:2] > 0.0).all(axis=0)
+        best = int(np.argmin(np.where(sound, left, np.inf) if sound.any() else left))
         delay, found, size = delays[best], every[:, best] / scale, float(np.sqrt(np.mean(errors[:, best] ** 2)))
         values = np.zeros(len(layout.names))
         values[[0, 1, 2]] = delay, max(found[0], 0.0), max(found[1], 0.0)
