@@ -8,11 +8,10 @@ joints that mimic others itself; motors add friction, sensors noise. "inside": b
 largest gravity error in 200 poses, relative to the joint's largest torque, of identified.urdf as Pinocchio reads it and
 of the compensation's generated code after `identify gravity` (grippers' joints apart: weak but for their own weight).
 
-Needs `pip install pin pytest example-robot-data`.
+Needs `pip install mujoco pin pytest example-robot-data`.
 """
 
 import argparse
-import re
 import subprocess
 import sys
 import tempfile
@@ -26,6 +25,7 @@ import numpy as np
 import pinocchio
 import yaml
 
+from benchmarks.ten_robots import value_of
 from dynid_ros.control import load_gravity_torque
 from dynid_ros.model import RobotModel
 from dynid_ros.model.base_parameters import parameter_names
@@ -165,20 +165,6 @@ class Dynamics:
             moved[:, rows] = sample[1:]
             found.append(pinocchio.rnea(self.model, self.data, placed, *moved)[rows])
         return np.array(found)
-
-
-def value_of(expression: str, parameters: Mapping[str, float]) -> float:
-    """A base parameter, such as "Izz1 + 0.2 m3", of parameters by name."""
-    total, sign, factor = 0.0, 1.0, 1.0
-    for word in expression.split():
-        if word in "+-":
-            sign = 1.0 if word == "+" else -1.0
-        elif re.fullmatch(r"[\d.e+-]+", word):
-            factor = float(word)
-        else:
-            total += sign * factor * parameters.get(word, np.nan)
-            sign = factor = 1.0
-    return total
 
 
 def dynid(*words: object) -> None:

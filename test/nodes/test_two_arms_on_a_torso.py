@@ -1,0 +1,45 @@
+"""One compensation node for both arms of a torso whose head is held; the truth is Pinocchio's."""
+
+import numpy as np
+import pytest
+from pinocchio_arm import PinocchioArm, example_urdf
+
+rclpy = pytest.importorskip("rclpy")
+
+from compensation_bench import Bench  # noqa: E402
+from waiting import wait  # noqa: E402
+
+from dynid_ros.identified.gravity import gravity_section  # noqa: E402
+from dynid_ros.identified.identified_file import new_document, save_identified  # noqa: E402
+from dynid_ros.model import GravityModel, RobotModel  # noqa: E402
+
+pytestmark = pytest.mark.usefixtures("ros")
+TIPS, HEAD = "left_gripper,right_gripper", 0.3
+
+
+def test_both_arms_float_by_one_node(tmp_path, keep):
+    text = example_urdf("baxter_description/urdf/baxter.urdf").read_text()
+    robot = RobotModel.from_urdf(text, TIPS, held={"head_pan": HEAD})
+    gravity = GravityModel(robot)
+    moments = gravity.project(robot.parameters)
+    document = new_document(robot, ("made up",), {})
+    document["gravity"] = gravity_section(gravity, moments, np.zeros_like(moments), {})
+    file = save_identified(tmp_path / "identified.yaml", document)
+    bench = Bench(
+        file,
+        robot_description=text,
+        tip_link=TIPS,
+        held_joints=f"head_pan={HEAD}",
+        torque_limits=[50.0] * 14,
+    )
+    keep(bench)
+    low, high = robot.limits.lower, robot.limits.upper
+    pose = low + (high - low) * np.random.default_rng(0).uniform(0.3, 0.7, 14)
+    names = ["r_gripper_l_finger_joint", *robot.joint_names[::-1], "head_pan"]
+    bench.robot.names, bench.robot.position = names, [0.01, *pose[::-1], HEAD]
+    bench.run()
+    truth = PinocchioArm(text, robot.joint_names, robot.gravity)
+    expected = truth.gravity_torque(pose)
+    assert np.abs(expected).max() > 10.0
+    wait(lambda: bench.torque == pytest.approx(expected, abs=1e-6))
+    assert np.ptp(expected[:7]) > 10.0 < np.ptp(expected[7:])
