@@ -40,8 +40,7 @@ def names(robot: str) -> list[str]:
 
 def agreement(one: LinkResult, other: LinkResult) -> dict[str, list[bool]]:
     """Whether each base parameter that both determine agrees, by "links" and "friction"."""
-    own, again = ({t: f.terms for t, f in zip(r.robot.joint_names, r.friction.joints, strict=True)} for r in (one, other))
-    shapes = [dict(zip(r.robot.joint_names, r.friction.joints, strict=True)) for r in (one, other)]
+    own, again = (dict(zip(r.robot.joint_names, r.friction.of(r.robot.n_joints), strict=True)) for r in (one, other))
     found: dict[str, list[bool]] = {"links": [], "friction": []}
     ends = [
         dict(zip(r.base_parameters.expressions, r.base_parameters.confidence_intervals(0.95), strict=True))
@@ -51,10 +50,10 @@ def agreement(one: LinkResult, other: LinkResult) -> dict[str, list[bool]]:
         (low, high), (least, most) = ends[0][expression], ends[1][expression]
         if not np.isfinite([low, high, least, most]).all():
             continue
-        joints = [joint for joint in own if joint in expression.split()]
-        term = expression.split()[0]
-        of_friction = term in {t for joint in joints for t in (*own[joint], *again[joint])} and term != "rotor_inertia"
-        if of_friction and any(shapes[0][joint] != shapes[1][joint] for joint in joints):
+        term, *words = expression.split()
+        joints = [joint for joint in own if joint in words]
+        of_friction = term != "rotor_inertia" and any(term in own[joint].terms + again[joint].terms for joint in joints)
+        if of_friction and any(own[joint] != again[joint] for joint in joints):
             continue
         agree = abs(low + high - least - most) <= np.hypot(high - low, most - least)
         found["friction" if of_friction else "links"].append(bool(agree))

@@ -142,6 +142,14 @@ class NormalEquations(GroupedNormalEquations, Generic[AnyColumns]):
         """(k_j,) norms of a joint's columns over all samples."""
         return np.sqrt(np.einsum("gkk->k", self.sums[joint])[:-1])
 
+    def relative_power(self, size: int) -> NDArray:
+        """(size,) power of each column in parts of that of its channel, summed over the channels that have it."""
+        found = np.zeros(size)
+        for own, sums in zip(self.columns.of_joint, self.sums, strict=True):
+            power = np.einsum("gkk->k", sums)
+            found[own] += power[:-1] / max(power[-1], np.finfo(float).tiny)
+        return found
+
     def gram(self, group: int, joint: int) -> NDArray:
         """[Y_j τ_j]ᵀ [Y_j τ_j], (k_j + 1, k_j + 1), of one group; kinds of motion count on from the last group."""
         beyond = group - len(self.counts)

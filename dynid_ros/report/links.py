@@ -374,7 +374,7 @@ def _weight_section(result: LinkResult) -> Section | None:
             Beside([Plot(weight_plot(result.scores, weight))]),
             "Prediction error on samples left out of the fit, over the noise of each joint, by how strongly the links "
             "are regularised towards the URDF. Of the weights that predict as well as the best, as far as the parts "
-            "left out determine it, the largest is taken.",
+            "left out determine it, the middle is taken.",
         ],
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.estimation.cross_validation import FoldGrams
+from dynid_ros.identification.links.link_regularization import FRICTION_WEIGHT
 from dynid_ros.information.friction_needs import own_gravity, unseen_terms
 from dynid_ros.model import RobotModel
 from dynid_ros.model.friction import FrictionModel, JointFriction
@@ -35,6 +36,8 @@ WORTH = 0.03
 SURE = 1.0
 """Standard errors by which the folds must agree on a gain: the simpler of two models that folds do not distinguish."""
 ROUNDS = 2
+ORDERS = (True, False)
+"""Whether all joints together come before each alone."""
 
 
 @dataclass(frozen=True)
@@ -149,10 +152,13 @@ def choose_friction(
 ) -> FrictionChoice:
     """Try each step of the menus, first for all joints together, then for each alone, while something improves.
 
-    What all joints have in common is surer than what each has alone. A step is taken if the mean over the folds
+    What all joints have in common is surer than what each has alone; but what one alone does badly without may look
+    needless once all have something else, so each is also tried alone from the start, and what predicts better is
+    taken. A step is taken if the mean over the folds
     improves by what it must be worth, and by the standard error of the folds about their mean: of models that they do
     not distinguish it is the simpler. Predictions are from a fit with a quadratic prior towards the nominal
     parameters: the entropic one of `ConsistentProblem` to second order, of the best of some weights.
+    Friction is drawn to none by FRICTION_WEIGHT.
 
     Args:
         columns: with the menus' candidates.
@@ -160,58 +166,90 @@ def choose_friction(
         grams: of all columns.
         prior: (10 n,) possible nominal parameters.
     """
-    joints = [menu.first for menu in menus]
+    first = tuple(menu.first for menu in menus)
     if not grams.folds:
-        return FrictionChoice(tuple(joints), {})
+        return FrictionChoice(first, {})
     base, spread = columns.base.combinations, parameter_spread(prior)
     penalty = np.linalg.inv(base @ spread @ base.T)
     center = columns.base.project(prior)
+    n_base, power = len(center), grams.factors.relative_power(columns.size)
 
     def losses(tried: Sequence[JointFriction], weight: float) -> NDArray:
-        chosen = columns.chosen(tried)
-        full, middle = np.zeros((len(chosen), len(chosen))), np.zeros(len(chosen))
-        full[: len(center), : len(center)], middle[: len(center)] = weight * penalty, center
-        return grams.losses(chosen, full, middle, columns.nonnegative(tried))
+        chosen, nonnegative = columns.chosen(tried), columns.nonnegative(tried)
+        full, middle = np.diag(FRICTION_WEIGHT * power[chosen] * nonnegative), np.zeros(len(chosen))
+        full[:n_base, :n_base], middle[:n_base] = weight * penalty, center
+        return grams.losses(chosen, full, middle, nonnegative)
 
-    weight = min(WEIGHTS, key=lambda w: grams.mean(losses(joints, w)))
-    best = losses(joints, weight)
+    weight = min(WEIGHTS, key=lambda w: grams.mean(losses(first, w)))
     names = columns.robot.joint_names
-    gains: dict[str, float] = {}
-    tried: dict[str, dict[str, float]] = {name: {} for name in names}
-    every = range(len(menus))
+    found = []
+    for together in ORDERS:
+        climb = _Climb(menus, grams, lambda tried: losses(tried, weight), first)
+        for groups in ([range(len(menus))], [[j] for j in range(len(menus))])[0 if together else 1 :]:
+            climb.up(groups)
+        found.append(climb)
+    best = min(found, key=lambda climb: grams.mean(climb.losses))
+    return FrictionChoice(
+        tuple(best.joints),
+        {names[j]: gain for j, gain in best.gains.items()},
+        {name: best.tried[j] for j, name in enumerate(names)},
+    )
 
-    def improve(group: Sequence[int], step: int) -> None:
+
+class _Climb:
+    """One search: takes the best alternative of a step while that improves.
+
+    Attributes:
+        joints: models now.
+        losses: (F, n) of them.
+        gains, tried: by joint, see `FrictionChoice`.
+    """
+
+    def __init__(
+        self,
+        menus: Sequence[FrictionMenu],
+        grams: FoldGrams,
+        losses: Callable[[Sequence[JointFriction]], NDArray],
+        first: Sequence[JointFriction],
+    ):
+        self._menus, self._grams, self._losses_of = menus, grams, losses
+        self.joints, self.losses = list(first), losses(first)
+        self.gains: dict[int, float] = {}
+        self.tried: list[dict[str, float]] = [{} for _ in menus]
+
+    def up(self, groups: Sequence[Sequence[int]]) -> None:
+        """Improve each group of joints in turn, while something does."""
+        for _ in range(ROUNDS):
+            before = list(self.joints)
+            for group in groups:
+                for step in range(min(len(self._menus[j].steps) for j in group)):
+                    self._improve(group, step)
+            if self.joints == before:
+                break
+
+    def _improve(self, group: Sequence[int], step: int) -> None:
         """Take the best alternative of a step for some joints together."""
-        nonlocal joints, best
         options = []
-        for number in range(len(menus[group[0]].steps[step])):  # all menus have as many, but for a last step
-            other = [menus[j].changed(joints[j], step, number) if j in group else joints[j] for j in every]
-            if other != joints:
-                found = losses(other, weight)
-                gain, error = grams.gain(best, found)
-                simpler = sum(len(friction.terms) for friction in other) < sum(len(own.terms) for own in joints)
+        for number in range(len(self._menus[group[0]].steps[step])):  # all menus have as many, but for a last step
+            other = list(self.joints)
+            for j in group:
+                other[j] = self._menus[j].changed(self.joints[j], step, number)
+            if other != self.joints:
+                found = self._losses_of(other)
+                gain, error = self._grams.gain(self.losses, found)
+                simpler = sum(len(friction.terms) for friction in other) < sum(len(own.terms) for own in self.joints)
                 least = 0.0 if simpler else max(WORTH, SURE * error)
                 options.append((gain, gain - least, number, other, found))
         if len(group) == 1:
-            own = menus[group[0]].steps[step]
-            tried[names[group[0]]] |= {_text(own[number]): gain for gain, _, number, *_ in options}
+            own = self._menus[group[0]].steps[step]
+            self.tried[group[0]] |= {_text(own[number]): gain for gain, _, number, *_ in options}
         if not options:
             return
         gain, enough, _, other, found = max(options, key=lambda option: option[1])
         if enough > 0.0:
             for j in group:
-                gains[names[j]] = gains.get(names[j], 0.0) + gain / len(group)
-            joints, best = other, found
-
-    for groups in ([every], [[j] for j in every]):
-        for _ in range(ROUNDS):
-            before = list(joints)
-            for group in groups:
-                for step in range(min(len(menus[j].steps) for j in group)):
-                    improve(group, step)
-            if joints == before:
-                break
-    return FrictionChoice(tuple(joints), gains, tried)
+                self.gains[j] = self.gains.get(j, 0.0) + gain / len(group)
+            self.joints, self.losses = other, found
 
 
 def _rounded(value: float) -> float:

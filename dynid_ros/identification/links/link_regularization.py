@@ -17,6 +17,10 @@ from dynid_ros.identification.physical_consistency import ConsistentProblem
 from dynid_ros.model.inertia import parameter_spread
 from dynid_ros.progress import each
 
+FRICTION_WEIGHT = 1.0
+"""Of friction towards none, as if known to about its joint's RMS torque: without it, coefficients of terms that a part
+of the motion does not distinguish have any size, and so has what they predict of another part."""
+
 
 class FullProblem:
     """Equations of the links' parameters and friction, (10 n + f,) in all.
@@ -41,12 +45,15 @@ class FullProblem:
         self.to_base[: self._n_base, :size] = columns.base.combinations
         self.to_base[self._n_base :, size:] = np.eye(n_friction)
         self._nonnegative = nonnegative[self._n_base :]
+        power = problem.factors.relative_power(columns.size)[problem.chosen]
+        self._drawn = np.diag(np.sqrt(FRICTION_WEIGHT * power * nonnegative))[nonnegative]
         self._links = columns.robot.link_names
 
     def consistent(self, groups: NDArray | None = None) -> ConsistentProblem:
         """For some groups of samples; None: all."""
         matrix, right = self.problem.stacked(self.noise, groups)
         bounded = [int(i) for i in self.prior.size + np.flatnonzero(self._nonnegative)]
+        matrix, right = np.vstack([matrix, self._drawn]), np.append(right, np.zeros(len(self._drawn)))
         return ConsistentProblem(matrix @ self.to_base, right, self.prior, bounded, self._links)
 
     def reduce(self, solution: NDArray) -> NDArray:
@@ -90,8 +97,7 @@ class FullProblem:
 
 WEIGHTS = tuple(10.0**k for k in range(5, -2, -1))
 TOLERATED = 0.05
-"""In the mean logarithm of the squared error, 2.5 % of the error: of the weights that predict so nearly as well as the
-best, the largest reaches furthest beyond the samples."""
+"""In the mean logarithm of the squared error, 2.5 % of the error, which folds do not distinguish."""
 DEFAULT_WEIGHT = 10.0
 """Where samples are too few to leave some out."""
 
@@ -111,14 +117,15 @@ class PriorWeight:
 
 
 def choose_weight(full: FullProblem) -> PriorWeight:
-    """The largest weight whose mean score over the folds is next to the best."""
+    """The middle, in order, of the weights whose mean score over the folds is next to the best."""
     parts = folds(full.problem.factors)
     if not parts:
         return PriorWeight(DEFAULT_WEIGHT, {})
     losses = np.array([_losses(full, fold) for fold in each(parts)])
     shares = np.array([fold.share for fold in parts])
     scores = np.mean(np.log(np.einsum("f,fwn->wn", shares, losses)), axis=1)
-    chosen = int(np.argmax(scores <= scores.min() + TOLERATED))
+    near = np.flatnonzero(scores <= scores.min() + TOLERATED)
+    chosen = int(near[(len(near) - 1) // 2])
     compared = {w: float(score) for w, score in zip(WEIGHTS, scores, strict=True) if np.isfinite(score)}
     return PriorWeight(WEIGHTS[chosen], compared)
 

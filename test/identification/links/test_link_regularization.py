@@ -35,7 +35,8 @@ def run(robot, duration, noise, seed=0):
 
 def test_much_where_the_urdf_is_right_and_data_are_poor():
     found = choose_weight(problem(ur10(), [run(ur10(), 5.0, 5.0)]))
-    assert found.weight >= 1e4
+    assert found.weight >= 1e3
+    assert found.scores[1e5] == min(found.scores.values())
     assert list(found.scores) == list(WEIGHTS)
 
 
@@ -46,11 +47,12 @@ def test_little_where_it_is_wrong_and_data_are_rich():
     assert found.scores[1.0] < found.scores[1e5] - 0.5
 
 
-def test_the_largest_of_those_next_to_the_best():
+def test_the_middle_of_those_next_to_the_best():
     found = choose_weight(problem(wrong(chain()), [run(chain(), 20.0, 1.0)]))
     best = min(found.scores.values())
     near = [weight for weight, score in found.scores.items() if score <= best + 0.05]
-    assert found.weight == max(near)
+    assert found.weight == sorted(near)[len(near) // 2]
+    assert max(near) > found.weight > min(near)
 
 
 def test_the_chosen_weight_predicts_another_motion_better_than_extremes():
