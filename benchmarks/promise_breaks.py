@@ -952,6 +952,11 @@ def _identification() -> list[Break]:
             (("ros_process", "except (KeyboardInterrupt, ExternalShutdownException):", "except KeyboardInterrupt:"),),
         ),
         Break(
+            "test_load_identification_node.py::test_live_a_bag_is_played_with_its_clock",
+            "nobody looks for a clock",
+            (("Diagnostics._lacks_clock", "return waits and", "return False and"),),
+        ),
+        Break(
             node + "test_live_gaps_are_counted_and_faults_named",
             "gaps are not counted",
             (

@@ -118,8 +118,9 @@ class ExcitationNode(Node):
         self._work = Work(self)
         self.arm = Arm(self, self.settings, self.safety.limits, on_halt=self._on_halt, on_rest=self._on_rest)
         waiting = ReentrantCallbackGroup()  # so that a design that is awaited keeps nothing else waiting
-        for name, action in (("design", self.design), ("start", self.start)):
-            self.create_service(Trigger, f"~/{name}", answer_later(self, action), callback_group=waiting)
+        design = answer_later(self, self.design, lambda: self.settings.answer_at_once)
+        for name, action in (("design", design), ("start", answer_later(self, self.start))):
+            self.create_service(Trigger, f"~/{name}", action, callback_group=waiting)
         self.create_service(Trigger, "~/stop", answer(self, self.stop))
         Diagnostics(self, self.status, hardware=self._robot.name)
         self.steady = SteadyThread(self, self._watch, 1.0 / WATCH_RATE)
@@ -250,8 +251,8 @@ class ExcitationNode(Node):
 
         try:
             experiment, plan, text = await self._work.result(planned)
-        except Exception:
-            self._set_state(before)
+        except Exception as error:
+            self._set_state(f"stopped: no design: {error}" if self.settings.answer_at_once else before)
             raise
         self._designed = experiment, plan
         self._publish_plan(plan)

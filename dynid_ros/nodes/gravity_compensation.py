@@ -9,6 +9,9 @@ fault has reached zero, it is no publisher, so that somebody else may command; w
 the process (SIGINT, SIGTERM, an exception) brings the output to zero by the fault ramp first. SIGKILL and a loss of
 power cannot be answered here: the controller or the hardware below must drop its last command after a timeout
 (`forward_command_controller` does not).
+
+`~/gravity_torque` (sensor_msgs/JointState, 25 Hz, once configured, enabled or not) is the model's torque where the arm
+is, with its load and without `scale`, as `effort`; `~/state` (latched) is a line.
 """
 
 import functools
@@ -23,6 +26,7 @@ from typing import Any, TypeVar
 
 from rclpy.executors import Executor, SingleThreadedExecutor, TimeoutException
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
+from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 from std_srvs.srv import SetBool, Trigger
 
@@ -107,6 +111,7 @@ REMINDER_PERIOD = 5.0
 SERVE_PERIOD = 0.001
 REST_PERIOD = 0.004  # s between looks at all but the joint states
 REST_CALLBACKS = 10  # before the next joint state is looked for
+TORQUE_PERIOD = 0.04
 LISTENER_TIMEOUT = 1.0  # s; a controller that runs is found sooner
 
 
@@ -122,6 +127,8 @@ class GravityCompensation(LifecycleNode):
         self._reported = self._refusal = ""
         self._status_of_loop = CompensationStatus()
         self._state_publisher = self.create_publisher(String, "~/state", LATCHED)
+        self._torque_publisher = self.create_publisher(JointState, "~/gravity_torque", 10)
+        steady_timer(self, TORQUE_PERIOD, self._publish_torque)
         guard_transitions(self)
         self.create_service(SetBool, "~/enable", self._on_enable)
         self.create_service(Trigger, "~/reload", answer(self, self._reload))
@@ -205,6 +212,12 @@ class GravityCompensation(LifecycleNode):
     def _watch(self) -> None:
         if (loop := self._loop) is not None:
             loop.look()
+
+    def _publish_torque(self) -> None:
+        """Tell who listens what the model says, to compare with effort before the arm is given to it."""
+        loop = self._loop if self._torque_publisher.get_subscription_count() else None
+        if loop is not None and (torque := loop.gravity_torque()) is not None:
+            self._torque_publisher.publish(torque)
 
     def _release(self, phase: str, refusal: str = "") -> None:
         self.end()

@@ -279,6 +279,22 @@ def test_stop_brings_the_arm_to_rest_and_start_works_again(bench):
     np.testing.assert_allclose(np.array(robot.commands[-1].points[0].positions)[order], resting, atol=1e-9)
 
 
+def test_a_design_may_be_answered_at_once(bench):
+    bench = bench(answer_at_once=True)
+    bench.set(motion="file")
+    answer = bench.call("design")
+    assert not answer.success
+    assert "motion_file is empty" in answer.message
+    bench.set(motion="static_rotation")
+    answer = bench.call("design")
+    assert (answer.success, answer.message) == (True, "begun; ~/state says how it ends")
+    wait(lambda: bench.robot.plans)
+    wait(lambda: bench.state == "idle")
+    bench.set(torque_fraction=0.001)
+    assert bench.call("design").success
+    wait(lambda: bench.state.startswith("stopped: no design: "))
+
+
 def test_start_is_refused_without_a_controller(bench):
     answer = bench(controller=False).call("start")
     assert not answer.success

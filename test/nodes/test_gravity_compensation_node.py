@@ -520,6 +520,22 @@ def test_deactivation_ends_at_zero_and_allows_another_life(bench):
     wait(lambda: bench.torque == pytest.approx(planar_arm.gravity_torque(POSE), abs=1e-9))
 
 
+def test_gravity_torque_is_published_before_anything_is_enabled(bench):
+    bench = bench(scale=[0.5])
+    heard = []
+    bench.robot.create_subscription(JointState, "/gravity_compensation/gravity_torque", heard.append, 10)
+    bench.activate()
+    wait(lambda: heard)
+    assert list(heard[-1].name) == list(planar_arm.JOINTS)
+    assert list(heard[-1].effort) == pytest.approx(planar_arm.gravity_torque(POSE), abs=1e-9)
+    assert heard[-1].header.stamp.sec
+    assert not bench.robot.commands
+    bench.robot.silent = True
+    wait(lambda: bench.node._loop.states.heard < time.monotonic() - 0.3)
+    bench.node.set_parameters([rclpy.parameter.Parameter("timeout", value=0.2)])
+    wait(lambda: bench.node._loop.gravity_torque() is None)
+
+
 def test_shutdown_from_active_ends_at_zero(bench):
     bench = bench().run()
     assert bench.transition(Transition.TRANSITION_ACTIVE_SHUTDOWN)

@@ -15,12 +15,14 @@ from geometry_msgs.msg import InertiaStamped  # noqa: E402
 from identification_bench import TIMEOUT, IdentificationBench  # noqa: E402
 from rclpy.qos import QoSProfile  # noqa: E402
 from rclpy.time import Time  # noqa: E402
+from rosgraph_msgs.msg import Clock  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 from std_msgs.msg import String  # noqa: E402
 
 from dynid_ros.errors import DynidError  # noqa: E402
 from dynid_ros.identified.identified_file import load_identified  # noqa: E402
 from dynid_ros.nodes.load_identification import LoadIdentificationNode  # noqa: E402
+from dynid_ros.nodes.shared.diagnostics import NO_CLOCK  # noqa: E402
 from dynid_ros.nodes.shared.topics import LATCHED  # noqa: E402
 
 LOAD = known.experiment().load
@@ -176,6 +178,22 @@ def test_live_a_load_is_learnt_and_its_loss_noticed(start):
     change = bench.node.live.identification.changes[-1]
     assert change.time == pytest.approx(30.0, abs=0.5)
     assert f"dropped about {-change.mass:.2g} kg at 17000000" in bench.live()[0]["last_change"]
+
+
+def test_live_a_bag_is_played_with_its_clock(start, capfd):
+    bench = start(live=True, publish_rate=20.0, use_sim_time="true")
+    bench.wait(lambda: NO_CLOCK in bench.live()[1].message)
+    clock = bench.client.create_publisher(Clock, "/clock", 10)
+    bench.wait(lambda: clock.get_subscription_count() > 0)
+    recording = known.at_work(30.0)
+    for begin in np.arange(0.0, 30.0, 3.0):
+        clock.publish(Clock(clock=Time(nanoseconds=round((START + begin) * 1e9)).to_msg()))
+        bench.publish(recording.slice((recording.time >= begin) & (recording.time < begin + 3.0)))
+    bench.wait(lambda: bench.loads)
+    assert bench.loads[-1].inertia.m == pytest.approx(MASS, rel=0.05)
+    assert START <= bench.loads[-1].header.stamp.sec <= START + 30
+    assert NO_CLOCK not in bench.live()[1].message
+    assert capfd.readouterr().err.count(NO_CLOCK) == 1
 
 
 def test_live_gaps_are_counted_and_faults_named(start):

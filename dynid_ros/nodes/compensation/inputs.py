@@ -16,6 +16,7 @@ from rclpy.node import Node
 from rclpy.qos import QoSProfile
 from rclpy.subscription import Subscription
 from sensor_msgs.msg import JointState
+from std_msgs.msg import Header
 
 from dynid_ros.control import CarriedLoad, GravityCompensator, JointSettings, LoadedGravity, ModelChange
 from dynid_ros.errors import ControlError, DynidError
@@ -83,6 +84,11 @@ class JointStateInput:
     def topic(self) -> str:
         """Full name."""
         return self._subscription.topic_name
+
+    @property
+    def header(self) -> Header:
+        """Of the last state."""
+        return self._message.header if self._message is not None else Header()
 
     def wait(self, seconds: float) -> bool:
         """Whether there is a state; waits for one at most so long."""
@@ -288,6 +294,11 @@ class CompensationLoad(Listener):
     def load(self) -> CarriedLoad | None:
         """The load in force; None if none was published."""
         return self._gravity.load
+
+    @property
+    def gravity(self) -> LoadedGravity:
+        """Torque of the arm with the load in force."""
+        return self._gravity
 
     @property
     def robot(self) -> RobotModel:

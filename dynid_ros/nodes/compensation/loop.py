@@ -178,6 +178,18 @@ class CompensationLoop:
         self.setpoint.follows = joints.feedback.holds or self.controller.follows_trajectories
 
     @locked
+    def gravity_torque(self) -> JointState | None:
+        """Torque by which the model holds the arm, and what it carries, where it is now; None: nobody knows where."""
+        now, position = time.monotonic(), self.compensator.position
+        if not position or now - self.states.heard > self.links.timeout:
+            return None
+        try:
+            effort = self.load.gravity(position, self.links.at(now, position))
+        except ControlError:  # no place at which the springs carry it
+            return None
+        return JointState(header=self.states.header, name=self.joint_names, position=position, effort=effort)
+
+    @locked
     def disable(self) -> None:
         """Ramp out."""
         self._enable_pending = False

@@ -120,6 +120,7 @@ PARAMETERS = (
     NodeParameter(
         "command_topic", TRAJECTORY_TOPIC, "trajectory_msgs/JointTrajectory for the controller", required=True
     ),
+    NodeParameter("answer_at_once", False, "~/design answers at once, and ~/state says how it ends", adjustable=True),
     NodeParameter(
         "command_interface",
         "auto",

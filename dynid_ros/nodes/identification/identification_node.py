@@ -50,6 +50,7 @@ RECORDING_PARAMETERS = (
     *ROBOT_PARAMETERS,
     CARRIED,
     *WHICH_RECORDING,
+    NodeParameter("answer_at_once", False, "~/identify answers at once, and ~/state says how it ends", adjustable=True),
     NodeParameter("bag_topic", "recorder/bag", "where the recorder announces its bag", required=True),
     NodeParameter("torque_topic", "", "topic of separate joint torques in the bag; empty: effort of joint_states"),
     NodeParameter(
@@ -127,7 +128,10 @@ class IdentificationNode(Node):
         self.create_timer(PROGRESS_PERIOD, self._publish_progress)
         # so that a fit keeps nothing else waiting
         self.create_service(
-            Trigger, "~/identify", answer_later(self, self.identify), callback_group=ReentrantCallbackGroup()
+            Trigger,
+            "~/identify",
+            answer_later(self, self.identify, lambda: self.settings.answer_at_once),
+            callback_group=ReentrantCallbackGroup(),
         )
         Diagnostics(self, self.status, hardware=self.robot.name)
 

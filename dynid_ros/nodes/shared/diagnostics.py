@@ -17,6 +17,8 @@ PERIOD = 0.5
 SILENCE = 1.0
 """s without a message that are worth a warning."""
 
+NO_CLOCK = "use_sim_time is set and nothing comes on /clock; run the simulation, play the bag with --clock, or unset it"
+
 Status = tuple[bytes, str, dict[str, object]]
 """Level, message and values."""
 
@@ -52,6 +54,7 @@ class Diagnostics:
         self._hardware = hardware
         self._name = ": ".join(part for part in (node.get_fully_qualified_name().lstrip("/"), what) if part)
         self._publisher = node.create_publisher(DiagnosticArray, "/diagnostics", 10)
+        self._since = time.monotonic()
         steady_timer(node, PERIOD, self.publish)
 
     def publish(self) -> None:
@@ -68,6 +71,14 @@ class Diagnostics:
             self._node.get_logger().error(traceback.format_exc(), throttle_duration_sec=10.0)
             message = f"the status is not known: {type(error).__name__}: {error}"
             return DiagnosticStatus(level=ERROR, name=self._name, message=message)
+        if self._lacks_clock():
+            self._node.get_logger().warning(NO_CLOCK, once=True)
+            level, message = max(level, WARN), f"{message}; {NO_CLOCK}"
         status = DiagnosticStatus(level=level, name=self._name, message=message, hardware_id=hardware)
         status.values = [KeyValue(key=key, value=str(value)) for key, value in values.items()]
         return status
+
+    def _lacks_clock(self) -> bool:
+        clock = self._node.get_clock()
+        waits = clock.ros_time_is_active and not clock.now().nanoseconds  # type: ignore[attr-defined]
+        return waits and time.monotonic() - self._since > SILENCE

@@ -210,13 +210,33 @@ def answer(node: Node, action: Callable[[], str]) -> Callable[[Trigger.Request, 
 
 
 def answer_later(
-    node: Node, action: Callable[[], Awaitable[str]]
+    node: Node, action: Callable[[], Awaitable[str]], at_once: Callable[[], bool] = lambda: False
 ) -> Callable[[Trigger.Request, Trigger.Response], Awaitable[Trigger.Response]]:
-    """The same for a coroutine; give its service a reentrant callback group, or nothing else is called meanwhile."""
+    """The same for a coroutine; give its service a reentrant callback group, or nothing else is called meanwhile.
+
+    Where `at_once`, the answer is that it began, unless it was refused or is done; its topics tell the rest.
+    """
 
     async def callback(_request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        answered = False
+
+        async def watched() -> str:
+            try:
+                return await action()
+            except Exception as error:
+                if not answered:
+                    raise
+                node.get_logger().error(str(error) if isinstance(error, DynidError) else traceback.format_exc())
+                return ""
+
         with _refusals(node, response):
-            response.message = await action()
+            if not at_once() or node.executor is None:
+                response.message = await action()
+                return response
+            task = node.executor.create_task(watched)
+            task()  # up to where it waits for the first time
+            answered = True
+            response.message = task.result() if task.done() else "begun; ~/state says how it ends"
         return response
 
     return callback
