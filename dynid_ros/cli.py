@@ -20,6 +20,7 @@ COMMANDS = {
     "excite": "design the motion to record, or judge one",
     "check": "look for faults in a recording before anything is fitted to it",
     "identify": "recordings in, identified.yaml and report.html out",
+    "fleet": "many arms and recordings: identified job by job, resumed, compared",
     "export": "the identified arm for controllers and simulators: C, URDF, MJCF, SDF, Isaac Lab",
     "validate": "measured and predicted torque, or torsion, of every recorded sample",
     "report": "report.html anew from an identified.yaml",

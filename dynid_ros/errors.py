@@ -57,3 +57,7 @@ class ControlError(DynidError):
 
 class WorkerError(DynidError):
     """Processes or a cluster that cannot be had, that do not fit this package, or that are lost with their work."""
+
+
+class FleetError(DynidError):
+    """The file of a fleet that is malformed, or names what does not exist."""

@@ -64,8 +64,10 @@ class Calls(Generic[K]):
     def ended(self, seconds: float) -> Iterator[tuple[K, Future[Any]]]:
         """Those that ended, after at most `seconds`; the future has what the call returned or raised.
 
+        That is `WorkerError` where the call was lost `TRIES` times.
+
         Raises:
-            WorkerError: a call was lost `TRIES` times.
+            WorkerError: the executor takes none any more.
         """
         done, _ = wait(self._under_way, seconds, FIRST_COMPLETED)
         for future in done:
@@ -76,10 +78,14 @@ class Calls(Generic[K]):
             elif call.tries < TRIES:
                 self._submit(call._replace(tries=call.tries + 1))
             else:
-                raise WorkerError(
-                    f"a piece of work was lost {TRIES} times, with each of its workers ({reason}); have they memory "
-                    "enough? Fewer at a time (workers) need less"
+                lost: Future[Any] = Future()
+                lost.set_exception(
+                    WorkerError(
+                        f"a piece of work was lost {TRIES} times, with each of its workers ({reason}); have they "
+                        "memory enough? Fewer at a time (workers) need less"
+                    )
                 )
+                yield call.key, lost
 
     def cancel(self) -> None:
         """Give all up; those that run are not waited for."""

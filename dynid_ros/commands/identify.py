@@ -14,10 +14,10 @@ def add(parser: argparse.ArgumentParser) -> None:
     """Add what there is to identify."""
     kinds = parser.add_subparsers(required=True, metavar="what")
     for name, kind in KINDS.items():
-        kinds.add_parser(name, help=kind.purpose, module=kind.command, add=partial(_add, name))
+        kinds.add_parser(name, help=kind.purpose, module=kind.command, add=partial(add_kind, name))
 
 
-def _add(name: str, parser: argparse.ArgumentParser) -> None:
+def add_kind(name: str, parser: argparse.ArgumentParser) -> None:
     """Options that all have, and the estimator's settings."""
     add_identification(parser)
     add_settings(parser, settings_of(KINDS[name].load("estimator")))

@@ -1,0 +1,127 @@
+"""The file of a fleet: which arms, which recordings of them, and how they are identified."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dynid_ros.errors import DynidError, FleetError
+from dynid_ros.files.plain_yaml import read_yaml
+
+LARGEST = 20_000_000
+SECTIONS = ("defaults", "arms")
+RUNS = "runs"
+KIND = "identification"
+Parse = Callable[[str, Mapping[str, Any], Path], argparse.Namespace]
+"""Makes options of `dynid identify` of a kind, its values by key, and the folder of the job."""
+
+
+@dataclass(frozen=True)
+class FleetJob:
+    """One identification.
+
+    Attributes:
+        arm: its name.
+        run: when or which, as it is written; empty: the arm has one run alone.
+        kind: of identification.
+        options: of `dynid identify`, with its command.
+    """
+
+    arm: str
+    run: str
+    kind: str
+    options: argparse.Namespace
+
+    @property
+    def name(self) -> str:
+        """For people."""
+        return f"{self.arm} {self.run}".strip()
+
+    @property
+    def folder(self) -> Path:
+        """Where its files lie."""
+        return self.options.output
+
+    @property
+    def time(self) -> float:
+        """When it was recorded, in days from any day, or as the number that it is; negative infinity: unknown."""
+        try:
+            return float(self.run)
+        except ValueError:
+            pass
+        try:
+            return datetime.datetime.fromisoformat(self.run).replace(tzinfo=datetime.timezone.utc).timestamp() / 86400.0
+        except ValueError:
+            return -math.inf
+
+
+def read_fleet(path: Path, output: Path, parse: Parse) -> list[FleetJob]:
+    """The jobs of a file; paths in it are relative to it.
+
+    Args:
+        path: YAML: `defaults`, and `arms` by name with what differs: `identification`, `recordings`, `validate` and
+            options of `dynid identify` by their names; or with `runs`, by time or name, of which each may differ again.
+        output: folder of the jobs' folders.
+        parse: makes options of them.
+
+    Raises:
+        FleetError: it cannot be read, or has an unknown key or value: says which, and of which arm.
+    """
+    try:
+        content = read_yaml(path, LARGEST)
+    except (OSError, ValueError) as error:
+        raise FleetError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
+    whole = _mapping(content, str(path))
+    if unknown := [str(key) for key in whole if key not in SECTIONS]:
+        raise FleetError(f"{path}: unknown key '{unknown[0]}'; expected {' and '.join(SECTIONS)}")
+    defaults = _mapping(whole.get("defaults", {}), f"{path}: defaults")
+    arms = _mapping(whole.get("arms"), f"{path}: arms")
+    jobs = []
+    for arm, content in arms.items():
+        where = f"{path}: {arm}"
+        own = dict(_mapping(content, where))
+        for run, differing in _mapping(own.pop(RUNS, {"": {}}), f"{where}: {RUNS}").items():
+            at = f"{where}: {_text(run)}" if run else where
+            values = {**defaults, **own, **_mapping(differing, at)}
+            try:
+                jobs.append(_job(_text(arm), _text(run), values, output, parse))
+            except DynidError as error:
+                raise FleetError(f"{at}: {error}") from error
+    if not jobs:
+        raise FleetError(f"{path}: there are no arms; name them, each with its recordings")
+    for job in jobs:
+        for name, value in vars(job.options).items():
+            if name != "output":
+                setattr(job.options, name, _placed(value, path.parent.resolve()))
+    return jobs
+
+
+def _job(arm: str, run: str, values: dict[str, Any], output: Path, parse: Parse) -> FleetJob:
+    kind = values.pop(KIND, None)
+    if not isinstance(kind, str):
+        raise FleetError(f"{KIND} is missing; expected a kind of `dynid identify`, such as links")
+    for name in (arm, run):
+        if "/" in name or name.startswith("."):
+            raise FleetError(f"'{name}' is the name of a folder too; leave out slashes, and dots at its start")
+    return FleetJob(arm, run, kind, parse(kind, values, output / arm / run))
+
+
+def _placed(value: Any, folder: Path) -> Any:
+    if isinstance(value, (list, tuple)):
+        return type(value)(_placed(each, folder) for each in value)
+    return folder / value if isinstance(value, Path) else value
+
+
+def _mapping(value: Any, where: str) -> Mapping[Any, Any]:
+    if not isinstance(value, Mapping):
+        raise FleetError(f"{where}: expected keys with values, not {'nothing' if value is None else repr(value)[:40]}")
+    return value
+
+
+def _text(key: Any) -> str:
+    return key.isoformat() if isinstance(key, datetime.date) else str(key)

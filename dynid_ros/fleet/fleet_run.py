@@ -1,0 +1,169 @@
+"""The jobs of a fleet, one after the other or side by side; what is done and has not changed is not done again."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import shutil
+import tempfile
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from concurrent.futures import Executor
+from contextlib import closing, redirect_stderr
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from dynid_ros import __version__
+from dynid_ros.errors import DynidError, WorkerError, one_line
+from dynid_ros.executors import Calls
+from dynid_ros.files import write_atomically
+from dynid_ros.files.plain_yaml import read_yaml
+from dynid_ros.fleet.fleet_file import FleetJob
+from dynid_ros.jobs.progress import progress
+
+RECORD = "job.yaml"
+LARGEST = 1_000_000
+TICK = 0.5
+
+
+@dataclass(frozen=True)
+class JobOutcome:
+    """What came of a job.
+
+    Attributes:
+        job: which.
+        error: why it was not done; empty: it was.
+        missing: what its recordings do not determine.
+        warnings: of the sanity check.
+        anew: whether it was done in this run.
+    """
+
+    job: FleetJob
+    error: str = ""
+    missing: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    anew: bool = True
+
+
+def run_jobs(jobs: Sequence[FleetJob], executor: Executor, workers: int) -> list[JobOutcome]:
+    """Do what is not done yet, `workers` jobs at a time.
+
+    Each folder is written whole or not at all; who interrupts loses what is under way. A job that cannot be done does
+    not hinder the others, and is tried again next time.
+    """
+    outcomes: dict[int, JobOutcome] = {}
+    failed = 0
+    with progress(len(jobs)) as step, closing(_outcomes(jobs, executor, workers)) as ended:
+        for number, outcome in ended:
+            outcomes[number] = outcome
+            failed += bool(outcome.error)
+            step(f"{outcome.job.name} is done" + (f", {failed} failed" if failed else ""))
+    return [outcomes[number] for number in range(len(jobs))]
+
+
+def _outcomes(
+    jobs: Sequence[FleetJob], executor: Executor, workers: int
+) -> Generator[tuple[int, JobOutcome], None, None]:
+    calls: Calls[int] = Calls(executor)
+    waiting = iter(enumerate(jobs))
+    try:
+        while True:
+            while len(calls) < workers and (entry := next(waiting, None)) is not None:
+                number, job = entry
+                inputs = fingerprint(job)
+                if (known := _done(job, inputs)) is not None:
+                    yield number, known
+                else:
+                    calls.make(number, do_job, job, inputs)
+            if not calls:
+                return
+            for number, future in calls.ended(TICK):
+                error = future.exception()
+                if isinstance(error, WorkerError):
+                    yield number, JobOutcome(jobs[number], str(error))
+                else:
+                    yield number, future.result()
+    finally:
+        calls.cancel()
+
+
+def do_job(job: FleetJob, inputs: str) -> JobOutcome:
+    """Do it, wherever this runs: into a folder beside, which then takes the place of the old one."""
+    final = job.folder
+    try:
+        final.parent.mkdir(parents=True, exist_ok=True)
+        for left in final.parent.iterdir():  # by a process that was killed
+            if left.name.startswith(_prefix(final)):
+                shutil.rmtree(left, ignore_errors=True)
+        new = Path(tempfile.mkdtemp(dir=final.parent, prefix=_prefix(final)))
+    except OSError as error:
+        return JobOutcome(job, f"cannot write {final} ({error.strerror}); choose a writable folder with free space")
+    try:
+        options = type(job.options)(**vars(job.options) | {"output": new})
+        try:
+            with redirect_stderr(io.StringIO()):  # lines of progress, and which tip was taken: of each job the same
+                answer = options.command(options)
+        except DynidError as error:
+            return JobOutcome(job, str(error))
+        except Exception as error:
+            return JobOutcome(job, one_line(f"unexpected {type(error).__name__}: {error}"))
+        document = answer.document
+        outcome = JobOutcome(job, "", tuple(document.get("missing", ())), tuple(document.get("warnings", ())))
+        record = {"inputs": inputs, "missing": [*outcome.missing], "warnings": [*outcome.warnings]}
+        write_atomically(new / RECORD, yaml.safe_dump(record, sort_keys=False, allow_unicode=True))
+        new.chmod(0o755)
+        _replace(new, final)
+        return outcome
+    finally:
+        shutil.rmtree(new, ignore_errors=True)
+
+
+def _replace(new: Path, final: Path) -> None:
+    """Put a folder in the place of another; who is killed in between has to do the job again."""
+    old = Path(tempfile.mkdtemp(dir=final.parent, prefix=_prefix(final)))
+    if final.exists():
+        final.replace(old)
+    new.replace(final)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def _prefix(final: Path) -> str:
+    return f".{final.name}-unfinished-"
+
+
+def _done(job: FleetJob, inputs: str) -> JobOutcome | None:
+    """What came of it when it was done with the same inputs; None: it was not."""
+    try:
+        record = read_yaml(job.folder / RECORD, LARGEST)
+    except (OSError, ValueError):
+        return None
+    if not isinstance(record, Mapping) or record.get("inputs") != inputs:
+        return None
+    return JobOutcome(job, "", tuple(record["missing"]), tuple(record["warnings"]), anew=False)
+
+
+def fingerprint(job: FleetJob) -> str:
+    """What its result depends on: version, settings, and of each file the path, the size and when it was written."""
+    lines = [__version__, job.kind]
+    for name, value in sorted(vars(job.options).items()):
+        if name not in ("command", "output"):
+            lines += [f"{name} {value!r}", *(_state(path) for path in _paths(value))]
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+
+
+def _paths(value: Any) -> Iterator[Path]:
+    for each in value if isinstance(value, (list, tuple)) else [value]:
+        if isinstance(each, Path):
+            yield each
+            if each.is_dir():
+                yield from sorted(path for path in each.rglob("*") if path.is_file())
+
+
+def _state(path: Path) -> str:
+    try:
+        status = path.stat()
+    except OSError:
+        return f"{path} is not there"
+    return f"{path} {status.st_size} {status.st_mtime_ns}"

@@ -1,0 +1,143 @@
+"""What a fleet's jobs found, in one table: parameters over arms and time, outliers, drift."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from dynid_ros.files import write_atomically
+from dynid_ros.fleet.comparison import Compared, Drift, Entry, compare, drifts, parameters
+from dynid_ros.fleet.fleet_run import JobOutcome
+from dynid_ros.identified.identified_file import load_identified
+
+SHOWN = 20
+"""Largest number of lines of one kind in the summary; the files have all."""
+COLUMNS = ("arm", "run", "identification", "parameter", "value", "standard_error", "z", "outlier")
+FAILED, NOT_ENOUGH = 2, 1
+
+
+@dataclass(frozen=True)
+class FleetTable:
+    """What came of all jobs.
+
+    Attributes:
+        outcomes: in the order of the file.
+        output: folder of the files.
+    """
+
+    outcomes: Sequence[JobOutcome]
+    output: Path
+
+    @cached_property
+    def entries(self) -> list[Entry]:
+        """Every parameter of every job that was done."""
+        found = []
+        for outcome in self.outcomes:
+            job = outcome.job
+            if not outcome.error:
+                document = load_identified(job.folder / "identified.yaml")
+                robot = document.get("robot") or {}
+                same = str(robot.get("kinematics_sha256") or robot.get("joints"))
+                for name, value, std in parameters(document):
+                    found.append(Entry((job.kind, same), job.arm, job.run, job.time, name, value, std))
+        return found
+
+    @cached_property
+    def compared(self) -> list[Compared]:
+        """Every parameter of every arm's last run among the others', the most unlike first."""
+        return compare(self.entries)
+
+    @cached_property
+    def drifts(self) -> list[Drift]:
+        """Rates of all parameters of arms with several runs."""
+        return drifts(self.entries)
+
+    @property
+    def code(self) -> int:
+        """Exit status: 2, a job could not be done; 1, recordings do not determine all that was asked for; 0."""
+        if any(outcome.error for outcome in self.outcomes):
+            return FAILED
+        return NOT_ENOUGH if any(outcome.missing for outcome in self.outcomes) else 0
+
+    @property
+    def files(self) -> Mapping[str, Path]:
+        """Of the whole fleet; those of each job are in its folder."""
+        return {"table": self.output / "table.csv", "fleet": self.output / "fleet.yaml"}
+
+    def write(self) -> None:
+        """Write the table as CSV, a line for each parameter of each job, and all else as YAML."""
+        write_atomically(self.files["table"], self._csv())
+        text = yaml.safe_dump(self.document(), sort_keys=False, allow_unicode=True)
+        write_atomically(self.files["fleet"], text)
+
+    def _csv(self) -> str:
+        compared = {id(one.entry): one for one in self.compared}
+        text = io.StringIO()
+        lines = csv.writer(text, lineterminator="\n")
+        lines.writerow(COLUMNS)
+        for e in self.entries:
+            one = compared.get(id(e))
+            found = [f"{one.z:.3g}", int(one.unlike)] if one else ["", ""]
+            lines.writerow([e.arm, e.run, e.group[0], e.parameter, f"{e.value:.9g}", f"{e.std:.4g}", *found])
+        return text.getvalue()
+
+    def document(self) -> dict[str, Any]:
+        """Plain data."""
+        jobs: list[dict[str, Any]] = []
+        for of in self.outcomes:
+            named = {"arm": of.job.arm, "run": of.job.run, "identification": of.job.kind, "folder": str(of.job.folder)}
+            jobs.append({**named, "error": of.error or None, "missing": [*of.missing], "warnings": [*of.warnings]})
+        unlike = [each for each in self.compared if each.unlike]
+        return {"jobs": jobs, "outliers": [*map(_plain, unlike)], "drift": [*map(_plain, self.drifts)]}
+
+    def summary(self) -> str:
+        """Lines for people: what was done, what was not and why, who is unlike the others, who changes."""
+        done = [outcome for outcome in self.outcomes if not outcome.error]
+        anew = sum(outcome.anew for outcome in done)
+        arms = len({outcome.job.arm for outcome in self.outcomes})
+        lines = [
+            f"{len(self.outcomes)} jobs of {arms} arms: {anew} done now, {len(done) - anew} done before, "
+            f"{len(self.outcomes) - len(done)} not done"
+        ]
+        lines += [f"not done: {outcome.job.name}: {outcome.error}" for outcome in self.outcomes if outcome.error]
+        short = [f"not enough: {outcome.job.name}: {outcome.missing[0]}" for outcome in done if outcome.missing]
+        lines += _first(short, "jobs whose recordings are not enough")
+        lines += _first([_outlier_line(each) for each in self.compared if each.unlike], "outliers")
+        lines += _first([_drift_line(each) for each in self.drifts if each.sure], "drifts")
+        lines.append(f"wrote {', '.join(map(str, self.files.values()))}")
+        return "\n".join(lines)
+
+
+def _plain(found: Compared | Drift) -> dict[str, Any]:
+    e = found.entry
+    others = {name: value for name, value in vars(found).items() if name != "entry"}
+    return {"arm": e.arm, "run": e.run, "parameter": e.parameter, "value": e.value, "standard_error": e.std, **others}
+
+
+def _outlier_line(each: Compared) -> str:
+    e = each.entry
+    who = f"{e.arm} {e.run}".strip()
+    return (
+        f"unlike the others: {who}: {e.parameter} {e.value:.4g} ± {e.std:.2g}; the fleet has {each.median:.4g}, spread "
+        f"{each.spread:.2g}: z {each.z:.1f}, threshold {each.threshold:.1f}"
+    )
+
+
+def _drift_line(each: Drift) -> str:
+    low, high = each.interval
+    return (
+        f"changes: {each.entry.arm}: {each.entry.parameter} by {each.rate:.3g} a day (95 %: {low:.3g} to {high:.3g}), "
+        f"{each.runs} runs, now {each.entry.value:.4g} ± {each.entry.std:.2g}"
+    )
+
+
+def _first(lines: Sequence[str], what: str) -> list[str]:
+    rest = len(lines) - SHOWN
+    return [*lines[:SHOWN], *([f"… and {rest} further {what}"] if rest > 0 else [])]
