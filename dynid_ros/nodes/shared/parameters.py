@@ -7,6 +7,7 @@ arm can do with it now; and a misspelt name in a parameter file it passes over, 
 
 import difflib
 import math
+import re
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -19,6 +20,7 @@ from rclpy.node import Node
 from rclpy.parameter import Parameter
 
 from dynid_ros.errors import DynidError
+from dynid_ros.files.share import share_path
 from dynid_ros.nodes.shared.topics import require_topic
 from dynid_ros.settings import Setting, values_of
 
@@ -212,9 +214,16 @@ def declare(node: Node, parameters: Sequence[NodeParameter], take: Take = lambda
 
 
 def _check_names(node: Node, known: Mapping[str, NodeParameter]) -> None:
-    """A misspelt limit is none: refuse what would be passed over. rclpy lets nobody else see what was given."""
-    for name in getattr(node, "_parameter_overrides", {}):
-        if not (name in known or node.has_parameter(name) or name.startswith("qos_overrides.")):
+    """A misspelt limit is none: refuse what would be passed over, but for what another node has, as below `/**`.
+
+    rclpy lets nobody see what was given but by its private attribute.
+    """
+    unknown = {
+        name for name in getattr(node, "_parameter_overrides", {}) if not node.has_parameter(name)
+    } - known.keys()
+    for name in sorted(each for each in unknown if not each.startswith("qos_overrides.")):
+        entry = re.compile(rf"^ +{re.escape(name)}:", re.MULTILINE)
+        if not any(entry.search(file.read_text(encoding="utf-8")) for file in share_path("config").glob("*.yaml")):
             near = difflib.get_close_matches(name, known, 1) or sorted(known)
             raise DynidError(
                 f"Parameter '{name}' of node '{node.get_name()}' does not exist; did you mean {', '.join(near)}?"

@@ -85,6 +85,7 @@ def test_what_no_topic_can_be_called(declared, given, message):
 def test_a_name_that_does_not_exist_is_refused(declared):
     with pytest.raises(DynidError, match="'tiemout' of node 'declaring' does not exist; did you mean timeout"):
         declared(tiemout=0.1)
+    assert declared(effort_convention="torque").timeout == 0.2  # of other nodes, as a file for all of them has it
 
 
 def test_ranges_of_ros(declared):
