@@ -144,6 +144,7 @@ BY_TRAJECTORY = {"output": "trajectory", "controller": "joint_trajectory_control
 STARTS: dict[str, dict[str, Start]] = {
     "demo": {"alone": Start()},
     "excitation": {"alone": Start(ARM | {"acceleration_limits": [2.0]})},
+    "external_torque": {"alone": Start(TORQUE | {"model_file": "links.yaml"})},
     "flexible_joint_identification": {"alone": Start(TORQUE)},
     "gravity_compensation": {
         "alone": Start(ARM),
@@ -195,6 +196,7 @@ def _seen(name: str, start: Start) -> dict:
         folder = Path(scratch)
         (folder / "arm.urdf").write_text(arm_urdf())
         (folder / "identified.yaml").write_text(yaml.safe_dump(_identified()))
+        (folder / "links.yaml").write_text(yaml.safe_dump(_identified() | _links()))
         words = [word for key, value in start.parameters.items() for word in ("-p", f"{key}:={json.dumps(value)}")]
 
         main = command()
@@ -335,6 +337,17 @@ def _identified() -> dict:
             JOINTS[1]: moments,
             JOINTS[2]: moments,
         },
+    }
+
+
+def _links() -> dict:
+    """Return sections of its links without friction."""
+    link = {"mass": 1.0, "mass_moment": [0.1, 0.0, 0.0], "inertia": [0.1, 0.0, 0.0, 0.1, 0.0, 0.1]}
+    return {
+        "links": {name: dict(link) for name in RobotModel.from_urdf(arm_urdf()).link_names},
+        "friction": {name: {"terms": [], "smoothing": 0.0, "dead_zone": 0.0} for name in JOINTS},
+        "signals": {"cutoff": 10.0, "motion_cutoff": 10.0},
+        "residual_rms": dict.fromkeys(JOINTS, 0.1),
     }
 
 

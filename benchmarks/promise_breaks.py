@@ -308,7 +308,7 @@ def _compensation() -> list[Break]:
         Break(
             node + "test_a_load_that_cannot_be_meant_is_refused_and_the_one_in_force_stays",
             "stamps of loads may be in the future",
-            (("CompensationLoad._checked_stamp", "if stamp and ahead > AHEAD:", "if False:"),),
+            (("published_load", "if stamp and ahead > AHEAD:", "if False:"),),
         ),
         Break(
             node + "test_a_load_stays_when_its_publisher_is_gone_and_comes_back_after_a_new_configuration",
@@ -1290,7 +1290,40 @@ def _imu() -> list[Break]:
     ]
 
 
+def _external_torque() -> list[Break]:
+    here = "test_external_torque_node.py::test_"
+    return [
+        Break(
+            here + "a_push_is_contact_and_named",
+            "no residual is above its threshold",
+            (("ContactMonitor.update", "if abs(value) > bound:", "if False:"),),
+        ),
+        Break(here + "what_is_not_known_is_not_said", "numbers that are none are believed", (NOT_FINITE,)),
+        Break(
+            here + "after_a_gap_and_a_clock_set_back_it_settles_anew",
+            "what was before a gap counts",
+            (("MomentumObserver.update", "time - before[0] > LONGEST_GAP", "False"),),
+        ),
+        Break(
+            here + "velocities_that_no_driver_fills_are_differentiated",
+            "they are taken for zero",
+            (("ExternalTorqueNode._on_state", "velocity = None  # differentiated", "velocity = [0.0] * 3"),),
+        ),
+        Break(
+            here + "a_load_counts_and_one_that_cannot_be_meant_is_refused",
+            "loads are not counted with",
+            (("LoadInput._on_message", "            self._monitor.carry(load)\n", "            pass\n"),),
+        ),
+        Break(
+            here + "what_makes_no_sense_is_refused",
+            "a model is not asked for",
+            (("ExternalTorqueNode.__init__", "if not settings.model_file:", "if False:"),),
+        ),
+    ]
+
+
 BREAKS = (
+    *_external_torque(),
     *_writers(),
     *_models(),
     *_compensation(),

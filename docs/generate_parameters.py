@@ -15,6 +15,7 @@ PAGE = DOCS / "parameters.md"
 CONFIG = DOCS.parent / "config"
 
 WRITTEN = (
+    "external_torque",
     "flexible_joint_identification",
     "gravity_identification",
     "link_identification",

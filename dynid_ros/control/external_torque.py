@@ -24,12 +24,11 @@ from dynid_ros.model.one_sample_dynamics import momentum_lines
 
 LONGEST_GAP = 0.1
 """s between two joint states, after which the observer begins anew: it does not know what was in between."""
-UNCERTAINTY_PERIOD = 0.05
-"""s after which the model's uncertainty is worked out for another pose and velocity."""
 STANDSTILL = 0.02
-"""rad/s or m/s, a joint below which may have any part of its dry friction."""
-PLAY = 0.25
-"""Of a sliding length, by which a joint must move back before dry friction bends back: encoders' noise is no motion."""
+"""rad/s or m/s, of a joint that may have any part of its dry friction, where the model has no memory of its way."""
+PLAY, PLAY_OF_LENGTH = 5e-5, 0.25
+"""rad or m, and part of a sliding length, by half of which encoders' noise moves a joint that stands: friction that is
+bent by its way does not take the smaller of both for motion."""
 SETTLING = 5.0
 """Time constants after which a residual that began at zero is what it will be."""
 
@@ -46,13 +45,15 @@ class MomentumObserver:
 
     Attributes:
         residual: (n,) external torque, N m (N), that acts on the arm in the positive direction of each joint.
-        began: when the observer began, or began anew, in the time of its samples.
+        velocity: (n,) of the last sample, measured or differentiated.
+        directions: (n,) -1 to 1, of the dry friction of each joint: where it is bent to, or by the velocity.
+        robot: of the model.
     """
 
     def __init__(self, model: LinkModel, bandwidth: float = 25.0) -> None:
         if not (math.isfinite(bandwidth) and bandwidth > 0.0):
             raise ControlError(f"bandwidth is {bandwidth}; expected a number of rad/s above 0")
-        self.bandwidth = bandwidth
+        self.bandwidth, self.robot = bandwidth, model.robot
         self._model, self._n = model, model.robot.n_joints
         robot, n = model.robot, self._n
         lines, links = Lines(), model.parameters.reshape(-1, PARAMETERS_PER_LINK)
@@ -96,7 +97,8 @@ class MomentumObserver:
     def restart(self) -> None:
         """Forget what was, also which way dry friction with a memory is bent."""
         self.residual = [0.0] * self._n
-        self.began = math.inf
+        self.velocity = [0.0] * self._n
+        self._began = math.inf
         self._bent = [0.0] * len(self._keys)
         self._places: list[float] = []
         self._state: tuple[float, list[float], list[float]] | None = None
@@ -124,7 +126,7 @@ class MomentumObserver:
             before = None
         self._last = (time, q, torque)
         if before is None:
-            self.began = time
+            self._began = time
         self._bend(q)
         if qd is None:
             if before is None:
@@ -136,6 +138,7 @@ class MomentumObserver:
                 [0.5 * (new + old) for new, old in zip(*pair, strict=True)]
                 for pair in ((q, before[1]), (torque, before[2]))
             )
+        self.velocity = list(qd)
         momentum, rate = self._momentum_and_rate(q, qd, torque)
         if self._state is not None:
             before_, momentum_, rate_ = self._state
@@ -152,9 +155,9 @@ class MomentumObserver:
         places = [sum(q[j] for j in joints) for joints, _ in self._keys]
         self._places = self._places or places
         for k, (place, (_, length)) in enumerate(zip(places, self._keys, strict=True)):
-            way = place - self._places[k]
-            if abs(way) > PLAY * length:
-                way = math.copysign(abs(way) - PLAY * length, way)
+            way, play = place - self._places[k], min(PLAY, PLAY_OF_LENGTH * length)
+            if abs(way) > play:
+                way = math.copysign(abs(way) - play, way)
                 self._places[k] += way
                 self._bent[k] = float(slid(np.float64(self._bent[k]), np.sign(way), np.float64(abs(way)), length))
 
@@ -175,9 +178,18 @@ class MomentumObserver:
         return [values[i] + rotors[i] for i in range(n)], rate
 
     @property
+    def directions(self) -> list[float]:
+        """See above."""
+        found = [math.copysign(1.0 - math.exp(-((v / STANDSTILL) ** 2)), v) for v in self.velocity]
+        for (joints, _), bent in zip(self._keys, self._bent, strict=True):
+            if len(joints) == 1:
+                found[joints[0]] = bent
+        return found
+
+    @property
     def settled(self) -> bool:
         """Whether it has run for long enough that the residual is not that of its beginning."""
-        return self._last is not None and (self._last[0] - self.began) * self.bandwidth > SETTLING
+        return self._last is not None and (self._last[0] - self._began) * self.bandwidth > SETTLING
 
 
 _Rows = list[list[tuple[int, float]]]
@@ -197,16 +209,21 @@ class TorqueUncertainty:
 
     Its standard deviation holds what the residuals of the fit were (`rms`, taken to pass the low-pass whole), the
     covariance of base parameters and friction, in this pose, velocity and acceleration, and the error of the torque
-    gains, as far as the model does not share it. Where a joint stands still its dry friction may be anything up to its
-    Coulomb level: no distribution, but a bound.
+    gains, as far as the model does not share it. Where a joint stands, or bends its friction over, dry friction may be
+    anything up to its Coulomb level.
 
     Args:
         arm: model and its covariance.
         rms: (n,) of the residuals of the fit or of motion that was not fitted, N m (N).
         gain_error: standard deviation of the relative error of each joint's torque gain.
+
+    Raises:
+        ControlError: a gain error that is none.
     """
 
     def __init__(self, arm: KnownArm, rms: ArrayLike, gain_error: float = 0.01) -> None:
+        if not (math.isfinite(gain_error) and gain_error >= 0.0):
+            raise ControlError(f"torque_gain_error is {gain_error}; expected a number of at least 0")
         model = arm.model
         self._arm, self._gain_error = arm, gain_error
         self._terms = None if arm.covariance is None else arm.terms
@@ -241,7 +258,6 @@ class TorqueUncertainty:
                 shifts = shifts - self._gain_error * columns @ self._arm.gain_shifts.T
         return np.sqrt(variance + np.square(shifts).sum(axis=2))
 
-    def dry(self, qd: Sequence[float], torque: Sequence[float]) -> NDArray:
-        """(n,) N m (N) by which dry friction may differ from what the velocity says."""
-        level = self._dry + self._loaded * np.abs(torque)
-        return level * np.exp(-np.square(np.asarray(qd) / STANDSTILL))
+    def dry(self, directions: Sequence[float], torque: Sequence[float]) -> NDArray:
+        """(n,) N m (N) by which dry friction may differ from what its directions say; see `MomentumObserver`."""
+        return (self._dry + self._loaded * np.abs(torque)) * (1.0 - np.square(directions))

@@ -45,6 +45,7 @@ class CarriedLoad:
         mass: kg; 0: none.
         center: centre of mass in the frame, m.
         frame: a link that no joint moves against the last one, such as the tip link.
+        inertia: (6,) xx xy xz yy yz zz about the centre, axes of the frame, kg m²; zero where it is not known.
 
     Raises:
         ControlError: no load has these numbers; the message is an end of a sentence about the load.
@@ -53,8 +54,11 @@ class CarriedLoad:
     mass: float
     center: tuple[float, float, float]
     frame: str
+    inertia: tuple[float, ...] = (0.0,) * 6
 
     def __post_init__(self) -> None:
+        if not all(map(math.isfinite, self.inertia)):
+            object.__setattr__(self, "inertia", (0.0,) * 6)
         if not (math.isfinite(self.mass) and self.mass >= 0.0):
             raise ControlError(f"its mass is {self.mass} kg; expected a finite number of at least 0")
         if self.mass > 0.0 and not math.hypot(*self.center) <= LONGEST_LEVER:
@@ -70,7 +74,9 @@ class CarriedLoad:
         Raises:
             ControlError: as above, or the section does not say mass, centre and frame.
         """
-        return cls(*carried_load(section))
+        inertia = section.get("inertia") if isinstance(section, dict) else None
+        known = isinstance(inertia, list) and len(inertia) == 6 and all(map(is_number, inertia))
+        return cls(*carried_load(section), tuple(map(float, inertia)) if known and inertia else (0.0,) * 6)
 
     def __str__(self) -> str:
         if not self.mass:
@@ -88,7 +94,7 @@ class LoadFrames:
         self._last, self._size = robot.tip_columns, robot.parameters.size
 
     def parameters(self, load: CarriedLoad) -> np.ndarray:
-        """(10 m,) of the load as a part of the last link; inertias, which gravity does not feel, are those of a point.
+        """(10 m,) of the load as a part of the last link.
 
         Raises:
             ControlError: the load's frame is none of these links.
@@ -98,9 +104,12 @@ class LoadFrames:
             raise ControlError(
                 f"its frame '{load.frame}' is not fixed to the last link; expected {' or '.join(self._poses)}"
             )
-        point = from_center_of_mass(load.mass, np.array(load.center) if load.mass else np.zeros(3), np.zeros((3, 3)))
+        inertia = np.zeros((3, 3))
+        inertia[np.triu_indices(3)] = load.inertia
+        inertia += np.triu(inertia, 1).T
+        body = from_center_of_mass(load.mass, np.array(load.center) if load.mass else np.zeros(3), inertia)
         parameters = np.zeros(self._size)
-        parameters[self._last] = transformed(point, pose)
+        parameters[self._last] = transformed(body, pose)
         return parameters
 
 
@@ -273,6 +282,31 @@ class LoadedGravity:
         )
 
 
+def robot_of_file(
+    model_file: str | Path,
+    urdf: str,
+    base: str | None,
+    tip: str | None,
+    *,
+    gravity: Sequence[float],
+    held: Mapping[str, float] | None,
+) -> tuple[dict, RobotModel]:
+    """An `identified.yaml` and the robot that it is of; arguments and errors as of `load_gravity_torque`."""
+    identified = load_identified(model_file)
+    ends = {"base": base, "tip": tip}
+    for end in [end for end, link in ends.items() if link is None]:
+        ends[end] = identified["robot"].get(end)
+        if not isinstance(ends[end], str):
+            raise IdentifiedFileError(f"{model_file}: robot.{end} is {ends[end]!r}, expected the name of a link")
+    held = held or mapping(identified["robot"], "held", f"{model_file}: robot")
+    if not all(map(is_number, held.values())):
+        raise IdentifiedFileError(f"{model_file}: robot.held is {held!r}, expected positions of joints, rad or m")
+    down = gravity_of(identified, gravity, STANDARD_GRAVITY)
+    robot = RobotModel.from_urdf(urdf, tip=ends["tip"], base=ends["base"], gravity=down, held=held)
+    check_same_robot(identified, robot)
+    return identified, robot
+
+
 def load_gravity_torque(
     model_file: str | Path,
     urdf: str,
@@ -310,18 +344,7 @@ def load_gravity_torque(
             torque is not zero; or its load or its springs are none that can be counted with.
         ModelError: the URDF does not describe such a chain.
     """
-    identified = load_identified(model_file)
-    ends = {"base": base, "tip": tip}
-    for end in [end for end, link in ends.items() if link is None]:
-        ends[end] = identified["robot"].get(end)
-        if not isinstance(ends[end], str):
-            raise IdentifiedFileError(f"{model_file}: robot.{end} is {ends[end]!r}, expected the name of a link")
-    held = held or mapping(identified["robot"], "held", f"{model_file}: robot")
-    if not all(map(is_number, held.values())):
-        raise IdentifiedFileError(f"{model_file}: robot.held is {held!r}, expected positions of joints, rad or m")
-    down = gravity_of(identified, gravity, STANDARD_GRAVITY)
-    robot = RobotModel.from_urdf(urdf, tip=ends["tip"], base=ends["base"], gravity=down, held=held)
-    check_same_robot(identified, robot)
+    identified, robot = robot_of_file(model_file, urdf, base, tip, gravity=gravity, held=held)
     model = GravityModel(robot)
     springs = JointSprings.of_document(identified, robot.joint_names) if use_springs else None
     moments = gravity_moments(identified, model)

@@ -23,6 +23,7 @@ from dynid_ros.identified.identified_file import (
     read_finite,
     section_of,
 )
+from dynid_ros.identified.validation import read_validations
 from dynid_ros.model import RobotModel
 from dynid_ros.model.friction import FrictionModel, JointFriction
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK
@@ -132,6 +133,21 @@ def link_model(document: dict, robot: RobotModel) -> LinkModel:
     parameters = np.concatenate([_link_parameters(document, links, link) for link in robot.link_names])
     friction, coefficients = friction_model(document, robot)
     return LinkModel(robot, parameters, friction, coefficients, _signals(document))
+
+
+RESIDUALS = "residual_rms"
+"""Key of the RMS by joint, N m, of what the model leaves of the torque that it was fitted to."""
+
+
+def residual_rms(document: dict, joint_names: Sequence[str]) -> NDArray:
+    """(n,) N m (N) of the fit, or of a recording that was not fitted, where it was larger there.
+
+    Raises:
+        IdentifiedFileError: the file does not say it.
+    """
+    section = section_of(document, RESIDUALS, "link")
+    fitted = np.array([read_finite(document, section, joint, RESIDUALS) for joint in joint_names])
+    return np.nanmax([fitted, *(each.rms for each in read_validations(document, joint_names))], axis=0)
 
 
 def signals_section(signals: LinkSignals) -> dict:

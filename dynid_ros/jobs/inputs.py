@@ -64,12 +64,14 @@ def read_recordings(
     joint_names: Sequence[str] | None = None,
     *,
     residual: bool = False,
+    readings: bool = False,
 ) -> list[Recording]:
     """Recordings of the arm's joints; without a URDF of those given, or else of all that the first has.
 
-    Where `residual` is true, what a driver's own compensation leaves of the torque is what is wanted.
+    Where `residual` is true, what a driver's own compensation leaves of the torque is what is wanted; where `readings`
+    is, currents as they were read.
     """
-    convention = EffortConvention(options.effort_convention, options.motor_gains, residual=residual)
+    convention = EffortConvention(options.effort_convention, options.motor_gains, residual=residual, readings=readings)
     calibration, sensors = getattr(options, "torque_sensors", None), None
     if calibration is not None:
         if robot is None:

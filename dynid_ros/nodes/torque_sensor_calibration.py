@@ -171,8 +171,14 @@ def calibration_job(robot: RobotModel, settings: SimpleNamespace) -> Identify:
         DynidError: a setting that makes no sense.
     """
     known = read_gravity(Path(settings.model_file), robot) if settings.model_file else (None, None)
-    calibration = TorqueSensorCalibration(robot, gravity=known[0], **given(SETTINGS, settings))
+    currents = _reads_currents(settings)
+    calibration = TorqueSensorCalibration(robot, gravity=known[0], currents=currents, **given(SETTINGS, settings))
     return partial(_identify, calibration, known[1])
+
+
+def _reads_currents(settings: SimpleNamespace) -> bool:
+    """Whether the motors' torque constants are what is wanted."""
+    return settings.effort_convention == "motor_current" and not any(settings.motor_gains)
 
 
 def _identify(
@@ -194,6 +200,13 @@ class TorqueSensorCalibrationNode(IdentificationNode):
             self.watch = TorqueSensorWatch(self, self._observer(), self.convention, self.settings, self._tell)
             self.create_service(Trigger, "~/accept", answer(self, self.accept))
             Diagnostics(self, self.watch.status, "drift", self.robot.name)
+
+    def _convention(self) -> EffortConvention:
+        return (
+            EffortConvention("motor_current", readings=True)
+            if _reads_currents(self.settings)
+            else super()._convention()
+        )
 
     def accept(self) -> str:
         """Take the present estimates for the reference and end all alarms."""

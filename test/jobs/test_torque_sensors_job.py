@@ -6,6 +6,7 @@ from functools import cache
 import numpy as np
 import pytest
 import torque_sensor_bench as bench
+import yaml
 from html_page import Page, assert_self_contained, assert_themed
 
 from dynid_ros.cli import main
@@ -134,6 +135,33 @@ def test_command_calibrates_with_a_mass_then_without_and_corrects(files, capsys)
         TorqueSensors.of_document(load_identified(path), robot) for path in (model, files / "again" / "identified.yaml")
     )
     np.testing.assert_allclose(second.gain[:3], first.gain[:3], rtol=0.01)
+
+
+@pytest.mark.parametrize("by_mass", [True, False])
+def test_currents_give_the_motors_torque_constants(files, capsys, monkeypatch, by_mass):
+    """Within 1 % by a mass of unknown centre, or by masses that are known; one motor turns against its joint."""
+    monkeypatch.chdir(files)
+    rng, robot = np.random.default_rng(21), bench.aslant_robot()
+    constants = np.array([11.98, 9.84, -10.76, 4.2, 3.1, 2.4])
+    drawn = bench.Truth.draw(rng, robot)
+    truth = replace(drawn, gain=constants, offset=np.zeros(6), noise=drawn.noise / np.abs(constants))
+    bench.recording(truth, rng).write_npz("currents.npz")
+    arguments = ["--recording", "currents.npz", "--effort-convention", "motor_current", "--output", "constants"]
+    if by_mass:
+        bench.recording(truth, rng, loaded=True).write_npz("with_mass.npz")
+        arguments += ["--recording-with-mass", "with_mass.npz", "--reference-mass", bench.MASS]
+    else:
+        arguments += ["--known-masses"]
+    code, out, _ = run(capsys, "identify", "torque-sensors", *URDF, *arguments)
+    assert code == 0
+    document = load_identified("constants/identified.yaml")
+    found = document["torque_sensor_calibration"]["motor_gains"]
+    np.testing.assert_allclose(found, constants, rtol=0.01)
+    errors = np.array([document["torque_sensors"][joint]["std"]["gain"] for joint in robot.joint_names])
+    assert np.all(np.abs(found - constants) < 4.0 * errors)
+    assert np.all(errors < 0.01 * np.abs(constants))
+    line = next(line for line in out.splitlines() if line.startswith("motor_gains: ["))
+    np.testing.assert_allclose(yaml.safe_load(line)["motor_gains"], found, rtol=1e-4)
 
 
 @pytest.mark.parametrize(

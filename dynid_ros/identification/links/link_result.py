@@ -19,9 +19,10 @@ from dynid_ros.identification.equations import validate
 from dynid_ros.identified.friction import dry_torques, format_of, friction_section
 from dynid_ros.identified.gravity import gravity_section
 from dynid_ros.identified.gravity_direction import GravityDirection
-from dynid_ros.identified.identified_file import DOF, FORMATS, as_number, new_document, save_identified
+from dynid_ros.identified.identified_file import DOF, FORMATS, as_number, as_numbers, new_document, save_identified
 from dynid_ros.identified.links import (
     MISSING,
+    RESIDUALS,
     KnownArm,
     LinkModel,
     base_parameters_section,
@@ -279,6 +280,7 @@ class LinkResult(Plotted):
             found.expressions, found.values, found.standard_errors, found.nominal, found.dof
         )
         document |= {} if self.missing else self.known_arm.document()
+        document[RESIDUALS] = dict(zip(self.robot.joint_names, as_numbers(self.residual_rms), strict=True))
         document["signals"] = signals_section(self.model.signals)
         document["condition_number"] = as_number(self.condition_number)
         document[DOF] = float(np.median(found.dof))

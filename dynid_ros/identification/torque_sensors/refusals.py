@@ -70,6 +70,8 @@ def widening(parts: Decomposition, residual: NDArray, rotation: NDArray) -> tupl
 
 GAIN_RANGE = (0.5, 2.0)
 """Gains of sensors that read N m: an uncalibrated one is off by some per cent."""
+ANY_GAIN = (-np.inf, np.inf)
+"""Those of motors whose currents are read; below zero of one that turns against its joint."""
 SEEN = 10.0
 """Mean square by which each unknown of a mass must change the readings, in squares of their scatter."""
 

@@ -24,6 +24,7 @@ from dynid_ros.identification.static_samples import (
     with_known_torque,
 )
 from dynid_ros.identification.torque_sensors.refusals import (
+    ANY_GAIN,
     GAIN_RANGE,
     check_gain_range,
     check_gains,
@@ -66,7 +67,8 @@ class TorqueSensorCalibration:
         estimate_positions: whether gains and offsets of the position sensors are unknown too.
         rules: what counts as a dwell.
         gain_range: lowest and highest gain that a sensor may have, N m per unit of the reading; others are refused.
-            For currents that of all motors, with its sign.
+            For currents any, or that of all motors, with its sign.
+        currents: the readings are motor currents, A: gains are the motors' torque constants at the joints.
 
     Raises:
         IdentificationError: a mass that is not positive, a centre without a mass, moments of another robot, a range
@@ -93,8 +95,12 @@ class TorqueSensorCalibration:
         parts=("LOWEST", "HIGHEST"),
     )
 
+    currents: bool = False
+
     def __post_init__(self) -> None:
         check_gain_range(self.gain_range)
+        if self.currents and tuple(self.gain_range) == GAIN_RANGE:
+            self.gain_range = ANY_GAIN
         if self.reference_mass is None and self.reference_center is not None:
             raise IdentificationError("reference_center is given without reference_mass; give the mass in kg too")
         center = None if self.reference_center is None else tuple(np.asarray(self.reference_center, float).tolist())
@@ -200,6 +206,7 @@ class TorqueSensorCalibration:
 
     def _settings(self) -> dict:
         return {
+            **({"effort_convention": "motor_current"} if self.currents else {}),
             "reference_mass": self.reference_mass,
             "reference_center": None if self._mass is None or self._mass.center is None else list(self._mass.center),
             "gravity": None if self.gravity is None else self.gravity.source,

@@ -216,8 +216,16 @@ class TorqueSensorResult(Plotted):
         for direction in self.freedoms:
             if any(name.split(" ")[0] in labels for name in direction.changes):
                 lines.append(f"No reading changes if these change together: {direction}")
+        if self.motor_gains is not None:
+            gains = ", ".join("?" if gain is None else f"{gain:.5g}" for gain in self.motor_gains)
+            lines.append(f"motor_gains: [{gains}]" + "   # ?: not determined" * (None in self.motor_gains))
         lines += [f"note: {remark}" for remark in self.remarks]
         return "\n".join(lines)
+
+    @property
+    def motor_gains(self) -> list[float | None] | None:
+        """(n,) as nodes and `--motor-gains` take them, N m/A; None each where not determined, None of torques."""
+        return as_numbers(self.gain) if self.settings.get("effort_convention") == "motor_current" else None
 
     def _line(self) -> str:
         return f"{self.model.robot.name}, {len(self.joint_names)} joints, condition {self.condition_number:.3g}"
@@ -241,6 +249,8 @@ class TorqueSensorResult(Plotted):
         if gravity is not None and self.model.known is None:
             document["gravity"] = gravity.section(self.model.robot)
         about: dict = {"nullity": self.nullity, "freedoms": [direction.changes for direction in self.freedoms]}
+        if self.motor_gains is not None:
+            about["motor_gains"] = self.motor_gains
         about["left_out"] = dict(zip(self.joint_names, self.fit.left_out.tolist(), strict=True))
         center = self.center
         if self.model.mass is not None and center is not None:

@@ -24,7 +24,7 @@ from dynid_ros.model import RobotModel
 from dynid_ros.model.link_tree import held_positions
 from dynid_ros.nodes.compensation.base_imu import IMU, CompensationImu
 from dynid_ros.nodes.compensation.controller import CompensationController
-from dynid_ros.nodes.compensation.inputs import CompensationLinks, CompensationLoad, CompensationSetpoint
+from dynid_ros.nodes.compensation.inputs import LOAD_TOPIC, CompensationLinks, CompensationLoad, CompensationSetpoint
 from dynid_ros.nodes.compensation.loop import CompensationLoop
 from dynid_ros.nodes.compensation.ros2_control import ROUTES, EffortCommands
 from dynid_ros.nodes.shared.controllers import ControllerAnswer
@@ -47,9 +47,7 @@ MODEL = (
     NodeParameter("use_springs", True, "count with flexible joints: their springs in model_file"),
 )
 TOPICS = (
-    NodeParameter(
-        "load_topic", "load", "latched geometry_msgs/InertiaStamped, the load in the tip link's frame; empty: none"
-    ),
+    LOAD_TOPIC,
     NodeParameter("link_states_topic", "", "sensor_msgs/JointState, measured positions of the links; empty: none"),
     *IMU,
     NodeParameter("controller_joints", [""], 'joints that the controller must have, in its order; [""]: any'),

@@ -22,6 +22,7 @@ from dynid_ros.control import CarriedLoad, GravityCompensator, JointSettings, Lo
 from dynid_ros.errors import ControlError, DynidError
 from dynid_ros.model import RobotModel
 from dynid_ros.nodes.shared.joint_states import JointOrder, nanoseconds, newest_states
+from dynid_ros.nodes.shared.parameters import NodeParameter
 from dynid_ros.nodes.shared.topics import LATCHED
 
 LOG_PERIOD = 5.0
@@ -263,6 +264,34 @@ class CompensationSetpoint(Listener):
 
 
 AHEAD = 10**9  # ns by which the clocks of two computers may differ
+LOAD_TOPIC = NodeParameter(
+    "load_topic", "load", "latched geometry_msgs/InertiaStamped, the load in the tip link's frame; empty: none"
+)
+
+
+def published_load(node: Node, message: InertiaStamped, newest: int) -> tuple[CarriedLoad, int]:
+    """The load that a message tells of, and the time that it speaks of, ns; 0 if it does not say.
+
+    Args:
+        node: whose clock counts.
+        message: the message.
+        newest: time of the load in force.
+
+    Raises:
+        ControlError: no such load can be, or the message is of the future, or older than the load in force.
+    """
+    stamp = nanoseconds(message.header)
+    ahead = stamp - node.get_clock().now().nanoseconds
+    if stamp < 0:
+        raise ControlError(f"its stamp is {stamp / 1e9:.1f} s, before the clock began; expected 0 or a time")
+    if stamp and ahead > AHEAD:
+        raise ControlError(f"its stamp is {ahead / 1e9:.1f} s in the future; set the clocks")
+    if stamp and stamp < newest:
+        raise ControlError(f"its stamp is {(newest - stamp) / 1e9:.3f} s older than that of the load in force")
+    inertia = message.inertia
+    about = tuple(getattr(inertia, name) for name in ("ixx", "ixy", "ixz", "iyy", "iyz", "izz"))
+    center = (inertia.com.x, inertia.com.y, inertia.com.z)
+    return CarriedLoad(inertia.m, center, message.header.frame_id.lstrip("/"), about), stamp
 
 
 class CompensationLoad(Listener):
@@ -338,9 +367,7 @@ class CompensationLoad(Listener):
 
     def _on_message(self, message: InertiaStamped) -> None:
         try:
-            stamp = self._checked_stamp(message)
-            center = message.inertia.com
-            load = CarriedLoad(message.inertia.m, (center.x, center.y, center.z), message.header.frame_id.lstrip("/"))
+            load, stamp = published_load(self._node, message, self._stamp)
             gravity = self._gravity.carrying(load)
             self._change.check_load(gravity)
             self._waiting = load  # whatever comes of it now, it may be meant
@@ -350,15 +377,3 @@ class CompensationLoad(Listener):
             return
         self._stamp = stamp or self._stamp
         self._node.get_logger().info(f"load in force: {load}", throttle_duration_sec=LOG_PERIOD)
-
-    def _checked_stamp(self, message: InertiaStamped) -> int:
-        """Time that the message speaks of, ns; 0 if it does not say."""
-        stamp = nanoseconds(message.header)
-        ahead = stamp - self._node.get_clock().now().nanoseconds
-        if stamp < 0:
-            raise ControlError(f"its stamp is {stamp / 1e9:.1f} s, before the clock began; expected 0 or a time")
-        if stamp and ahead > AHEAD:
-            raise ControlError(f"its stamp is {ahead / 1e9:.1f} s in the future; set the clocks")
-        if stamp and stamp < self._stamp:
-            raise ControlError(f"its stamp is {(self._stamp - stamp) / 1e9:.3f} s older than that of the load in force")
-        return stamp

@@ -1,0 +1,27 @@
+"""A small arm whose links, rotors and friction are known exactly, in a motion of its own."""
+
+import numpy as np
+
+from dynid_ros.identified.links import LinkModel
+from dynid_ros.model import RobotModel
+from dynid_ros.model.friction import FrictionModel, JointFriction
+from dynid_ros.recording.uniform_motion import LinkSignals
+
+PLAIN = JointFriction(offset=True, rotor_inertia=True, smoothing=0.05)
+ALL = JointFriction(sliding_length=1e-3, stribeck_velocity=0.1, load=True, offset=True, rotor_inertia=True)
+RATE, BANDWIDTH = 500.0, 25.0
+
+
+def model_of(robot: RobotModel, friction: JointFriction = PLAIN, seed: int = 0) -> LinkModel:
+    terms = FrictionModel(friction, (), robot.parameters)
+    names = terms.names(robot)
+    coefficients = np.random.default_rng(seed).uniform(0.1, 1.0, len(names))
+    coefficients[[name.startswith("load") for name in names]] = 0.05
+    return LinkModel(robot, robot.parameters, terms, coefficients, LinkSignals(10.0, 10.0, ""))
+
+
+def motion(n: int, duration: float = 3.0) -> tuple[np.ndarray, ...]:
+    time = np.arange(0.0, duration, 1 / RATE)
+    rate, phase = 1.0 + 0.7 * np.arange(n), 0.4 * np.arange(n)
+    angle = np.multiply.outer(time, rate) + phase
+    return time, 0.8 * np.sin(angle), 0.8 * rate * np.cos(angle), -0.8 * rate**2 * np.sin(angle)

@@ -1,0 +1,216 @@
+"""The node: joint states in; external torques, thresholds and contact out; what is not known is not said."""
+
+import math
+import time
+
+import numpy as np
+import pytest
+
+rclpy = pytest.importorskip("rclpy")
+
+import link_experiment  # noqa: E402
+import planar_arm  # noqa: E402
+from geometry_msgs.msg import InertiaStamped  # noqa: E402
+from node_threads import NodeThreads  # noqa: E402
+from rclpy.parameter import Parameter  # noqa: E402
+from sensor_msgs.msg import JointState  # noqa: E402
+from std_msgs.msg import Bool  # noqa: E402
+
+from dynid_ros.errors import DynidError  # noqa: E402
+from dynid_ros.identification import LinkIdentification  # noqa: E402
+from dynid_ros.model.inertia import from_center_of_mass, transformed  # noqa: E402
+from dynid_ros.nodes.external_torque import ExternalTorqueNode  # noqa: E402
+from dynid_ros.nodes.shared.diagnostics import ERROR, OK, WARN  # noqa: E402
+from dynid_ros.nodes.shared.topics import LATCHED  # noqa: E402
+
+pytestmark = pytest.mark.usefixtures("ros")
+RATE, START = 100.0, 1_700_000_000.0
+
+
+@pytest.fixture(scope="module")
+def arm(tmp_path_factory):
+    """Model of the planar arm by its recordings, and its file."""
+    robot, truth = link_experiment.planar()
+    result = LinkIdentification(robot, friction=link_experiment.FRICTION).fit(
+        link_experiment.record(robot, truth), link_experiment.record(robot, truth, seed=1)
+    )
+    return result.model, result.save(tmp_path_factory.mktemp("arm") / "identified.yaml")
+
+
+class Bench:
+    """The node, which is given joint states one by one; what it publishes is kept."""
+
+    def __init__(self, arm, keep, **parameters):
+        self.model, file = arm
+        values = {
+            "robot_description": planar_arm.urdf(),
+            "model_file": str(file),
+            "effort_convention": "torque",
+            "false_alarms_per_hour": 0.1,
+        }
+        overrides = [Parameter(name, value=value) for name, value in (values | parameters).items()]
+        self.node = ExternalTorqueNode(parameter_overrides=overrides)
+        self.names = list(self.model.robot.joint_names)
+        self.published = {"torques": [], "thresholds": [], "contact": []}
+        for name, kept in self.published.items():
+            getattr(self.node, f"_{name}").publish = kept.append
+        keep(self)
+
+    def close(self):
+        self.node.destroy_node()
+
+    def states(self, duration, external=(0.0, 0.0, 0.0), start=0.0, load=None):
+        """Joint states of the arm in motion, in the reverse order of joints, with a gripper's."""
+        time = start + np.arange(0.0, duration, 1 / RATE)
+        angle = np.multiply.outer(time, [1.0, 1.7, 2.4])
+        q, qd, qdd = np.sin(angle), [1.0, 1.7, 2.4] * np.cos(angle), -np.square([1.0, 1.7, 2.4]) * np.sin(angle)
+        torque = self.model.predict(q, qd, qdd) - external
+        if load is not None:
+            links = np.zeros(30)
+            links[self.model.robot.tip_columns] = transformed(load, self.model.robot.tip_offset)
+            torque += self.model.robot.inverse_dynamics(q, qd, qdd, links)
+        for k, moment in enumerate(time.tolist()):
+            message = JointState(name=["finger", *self.names[::-1]])
+            message.header.stamp.sec = int(START + moment)
+            message.header.stamp.nanosec = round((START + moment) % 1.0 * 1e9) % 10**9
+            message.position, message.velocity, message.effort = (
+                [0.0, *part[k, ::-1].tolist()] for part in (q, qd, torque)
+            )
+            yield message
+
+    def run(self, messages):
+        for message in messages:
+            self.node._on_state(message)
+
+    @property
+    def contacts(self):
+        return [message.data for message in self.published["contact"]]
+
+
+def test_a_push_is_contact_and_named(arm, keep):
+    bench = Bench(arm, keep)
+    bench.run(bench.states(2.0))
+    assert not any(bench.contacts)
+    assert bench.node.status()[:2] == (OK, "no contact")
+    bench.published["contact"].clear()
+    bench.run(bench.states(0.2, (0.0, 0.0, 5.0), start=2.0))
+    assert bench.contacts.index(True) <= 0.05 * RATE
+    level, message, values = bench.node.status()
+    assert (level, values["alarms"]) == (WARN, 1)
+    assert message.startswith(f"contact at {bench.names[2]}")
+    last, bound = bench.published["torques"][-1], bench.published["thresholds"][-1]
+    assert last.name == bound.name == bench.names
+    assert last.effort[2] == pytest.approx(5.0, abs=0.5)
+    assert last.effort[2] > bound.effort[2]
+    assert last.effort[0] < bound.effort[0]
+    assert math.isinf(bench.published["thresholds"][0].effort[0])
+
+
+def test_what_is_not_known_is_not_said(arm, keep):
+    bench = Bench(arm, keep)
+    bench.run(bench.states(1.0))
+    for spoil, says in (
+        (lambda m: m.position.__setitem__(1, math.nan), "expected a finite number"),
+        (lambda m: m.effort.__setitem__(2, math.inf), "expected a finite number"),
+        (lambda m: m.name.__setitem__(1, "another"), "lacks joint"),
+        (lambda m: m.name.__setitem__(2, m.name[1]), "lacks joint"),
+        (lambda m: setattr(m, "effort", []), "the driver must fill effort"),
+    ):
+        message = next(bench.states(1.0, start=1.0))
+        spoil(message)
+        before = len(bench.contacts)
+        bench.node._on_state(message)
+        assert len(bench.contacts) == before
+        level, text, _ = bench.node.status()
+        assert level == ERROR
+        assert text.startswith("contact is not known: ")
+        assert says in text
+    bench.run(bench.states(1.0, start=1.01))
+    assert bench.node.status()[:2] == (OK, "no contact")
+    bench.node._samples.received -= 5.0
+    assert bench.node.status()[1].startswith("contact is not known: no message on")
+
+
+def test_after_a_gap_and_a_clock_set_back_it_settles_anew(arm, keep):
+    bench = Bench(arm, keep)
+    bench.run(bench.states(1.0))
+    for start in (1.5, -3600.0):
+        bench.published["thresholds"].clear()
+        bench.run(bench.states(1.0, start=start))
+        bounds = [message.effort[0] for message in bench.published["thresholds"]]
+        assert math.isinf(bounds[0])
+        assert math.isfinite(bounds[-1])
+    assert not any(bench.contacts)
+
+
+def test_velocities_that_no_driver_fills_are_differentiated(arm, keep):
+    bench = Bench(arm, keep)
+    messages = list(bench.states(2.0))
+    for message in messages:
+        message.velocity = []
+    bench.run(messages)
+    assert not any(bench.contacts)
+    assert max(abs(value) for message in bench.published["torques"][50:] for value in message.effort) < 1.0
+
+
+def test_a_load_counts_and_one_that_cannot_be_meant_is_refused(arm, keep):
+    bench = Bench(arm, keep)
+    load = from_center_of_mass(1.0, np.array([0.05, 0.0, 0.1]), 0.004 * np.eye(3))
+    bench.run(bench.states(1.0, load=load))
+    assert any(bench.contacts)
+    message = InertiaStamped()
+    message.header.frame_id = bench.model.robot.tip
+    message.inertia.m, message.inertia.com.x, message.inertia.com.z = 1.0, 0.05, 0.1
+    message.inertia.ixx = message.inertia.iyy = message.inertia.izz = 0.004
+    bench.node.load._on_message(message)
+    message.inertia.m = -1.0
+    bench.node.load._on_message(message)
+    assert "a load was refused" in bench.node.status()[1]
+    bench.published["contact"].clear()
+    bench.run(bench.states(1.0, start=2.0, load=load))
+    assert not any(bench.contacts)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "says"),
+    [
+        ({"model_file": ""}, "model_file is empty"),
+        ({"effort_convention": "gravity_compensated"}, "neither torques"),
+        ({"effort_convention": "motor_current"}, "needs gains"),
+        ({"false_alarms_per_hour": 0.0}, "false_alarms_per_hour"),
+        ({"bandwidth": -1.0}, "bandwidth"),
+        ({"torque_gain_error": -0.1}, "torque_gain_error"),
+        ({"contact_free_recording": "/nowhere"}, "/nowhere"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(arm, keep, parameters, says):
+    with pytest.raises(DynidError, match=says):
+        Bench(arm, keep, **parameters)
+
+
+def test_it_listens_and_speaks_over_dds(arm, keep):
+    bench = Bench(arm, keep)
+    node = bench.node
+    client = rclpy.create_node("client")
+    heard = []
+    for name in ("torques", "thresholds", "contact"):
+        del getattr(node, f"_{name}").publish
+    client.create_subscription(Bool, "external_torque/contact", lambda m: heard.append("contact"), 10)
+    client.create_subscription(JointState, "external_torque/joint_torques", lambda m: heard.append("torque"), 10)
+    client.create_subscription(JointState, "external_torque/thresholds", lambda m: heard.append("threshold"), 10)
+    states = client.create_publisher(JointState, "joint_states", 10)
+    loads = client.create_publisher(InertiaStamped, "load", LATCHED)
+    load = InertiaStamped()
+    load.header.frame_id = bench.model.robot.tip
+    loads.publish(load)
+    threads = NodeThreads(node, client)
+    try:
+        deadline = time.monotonic() + 60.0
+        messages = bench.states(1000.0)
+        while set(heard) != {"contact", "torque", "threshold"} or node.monitor.load is None:
+            assert time.monotonic() < deadline
+            states.publish(next(messages))
+            time.sleep(0.01)
+    finally:
+        threads.close()
+        client.destroy_node()
