@@ -181,6 +181,6 @@ def test_the_documentation_has_its_parameters(added, monkeypatch):
     text = generate.page()
     assert "## bias_identification" in text
     assert "Node that turns a recording into the bias of each joint." in text
-    assert "| `trimmed` | double | `0.0` | share of the samples left out at both ends |" in text
+    assert "| `trimmed` | double | `0.0` | share of the samples left out at both ends; 0 or more |" in text
     assert "`center`" in text
     assert "trimmed: 0.0" in Path(config / "bias_identification.yaml").read_text(encoding="utf-8")

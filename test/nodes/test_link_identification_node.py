@@ -128,7 +128,7 @@ def test_what_is_not_given_is_chosen_from_the_data(start):
         ({"effort_convention": "''"}, RecordingError, "expected one of torque"),
         ({"estimator": "guess"}, IdentificationError, "estimator is 'guess'; expected one of consistent"),
         ({"friction": "grease"}, ModelError, "friction: 'grease' is no term"),
-        ({"prior_weight": -1.0}, IdentificationError, "prior_weight is -1.0"),
+        ({"prior_weight": -1.0}, DynidError, "'prior_weight' of node .* is -1.0; expected above 0"),
         ({"cutoff": "high"}, DynidError, "cutoff"),
         ({"tip_link": "hand"}, DynidError, "hand"),
     ],

@@ -20,7 +20,6 @@ from rclpy.node import Node
 from rclpy.parameter import Parameter
 
 from dynid_ros.errors import DynidError
-from dynid_ros.files.share import share_path
 from dynid_ros.nodes.shared.topics import require_topic
 from dynid_ros.settings import Setting, values_of
 
@@ -221,6 +220,8 @@ def _check_names(node: Node, known: Mapping[str, NodeParameter]) -> None:
     unknown = {
         name for name in getattr(node, "_parameter_overrides", {}) if not node.has_parameter(name)
     } - known.keys()
+    if unknown:
+        from dynid_ros.files.share import share_path  # noqa: PLC0415 - seldom needed
     for name in sorted(each for each in unknown if not each.startswith("qos_overrides.")):
         entry = re.compile(rf"^ +{re.escape(name)}:", re.MULTILINE)
         if not any(entry.search(file.read_text(encoding="utf-8")) for file in share_path("config").glob("*.yaml")):
