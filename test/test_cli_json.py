@@ -10,6 +10,7 @@ import numpy as np
 import pa10
 import planar_arm
 import pytest
+import servo_arms
 import torque_sensor_bench as bench
 import weighed_loads
 from command_line import URDF, run
@@ -54,6 +55,12 @@ def fixture_files(tmp_path_factory):
         joint_names=good.joint_names,
     )
     (folder / "planar.urdf").write_text(planar_arm.urdf())
+    (folder / "servo.urdf").write_text(servo_arms.ONE)
+    arm = servo_arms.one(seed=8)
+    servo_arms.record(arm, servo_arms.motion(arm, 8.0, 50.0)).write_npz(folder / "servo.npz")
+    one = {"urdf": "planar.urdf", "identification": "links", "recordings": ["motion_0.npz"]}
+    one |= {"friction": "coulomb,viscous,offset", "prior_weight": 1}
+    (folder / "fleet.yaml").write_text(json.dumps({"arms": {"one": one}}))
     for seed in (0, 1):
         planar_recording(seed).write_npz(folder / f"motion_{seed}.npz")
     truth = bench.Truth.draw(np.random.default_rng(0), bench.aslant_robot())
@@ -91,6 +98,11 @@ def inputs(files):
             ["--urdf", folder / "spring.urdf", "--recording", folder / "spring.npz", "--torsion", *out],
             {"torsion", "warnings"},
         ),
+        "identify servos": (
+            ["--urdf", folder / "servo.urdf", "--recording", folder / "servo.npz", *out],
+            {"servos", "warnings"},
+        ),
+        "fleet": (["--workers", "1", *out, folder / "fleet.yaml"], set()),
         "identify torque-sensors": (
             [
                 *("--urdf", URDF, "--gravity", *GRAVITY, "--recording", folder / "plain.npz"),
@@ -208,7 +220,7 @@ def test_usage_errors(command, capfd):
     assert f"dynid {command} --help" in document["error"] or "dynid --help" in document["error"]
 
 
-@pytest.mark.parametrize("command", [name for name in COMMANDS if name not in ("demo", "report")])
+@pytest.mark.parametrize("command", [name for name in COMMANDS if name not in ("demo", "report", "fleet")])
 def test_bad_input(command, files, quick, capfd):
     arguments = list(map(str, inputs(files)[command][0]))
     arguments[arguments.index("--urdf") + 1] = "nowhere.urdf"
