@@ -161,7 +161,7 @@ class ExcitationNode(Node):
                 self._publish_progress(0.0)
         await self.arm.accepted()
         self._publish_plan(plan, start_time=begin)
-        how = f", by {self.arm.interface}" if self.arm.action is not None else ""
+        how = f", by {self.arm.interface}" * self.arm.interface.startswith("action")
         return f"approaching for {approach.duration:.1f} s, then {plan.duration:.1f} s of excitation{how}"
 
     def stop(self) -> str:
