@@ -1,12 +1,14 @@
 """The excitation node on the planar arm, beside a robot that follows exactly."""
 
 import math
+from contextlib import suppress
 
 import numpy as np
 import planar_arm
 import yaml
 from diagnostic_msgs.msg import DiagnosticArray
 from node_threads import NodeThreads, call
+from rclpy.exceptions import InvalidHandle
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 from rclpy.qos import DurabilityPolicy, QoSProfile
@@ -144,8 +146,12 @@ class Bench:
         results = self.node.set_parameters([Parameter(name, value=value) for name, value in values.items()])
         assert all(result.successful for result in results), [result.reason for result in results]
 
+    def listened_to(self):
+        with suppress(InvalidHandle):  # the node, in its own thread, may make its publisher anew meanwhile
+            return self.node.arm._has_controller()
+
     def start(self):
-        wait(lambda: self.node.arm._has_controller() and self.robot.publisher.get_subscription_count())
+        wait(lambda: self.listened_to() and self.robot.publisher.get_subscription_count())
         answer = self.call("start")
         assert answer.success, answer.message
         wait(lambda: self.robot.commands)

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
-from scipy.special import ndtri, stdtrit
+
+from dynid_ros.estimation.estimate import half_width
 
 # What identified files hold.
 
@@ -67,7 +68,7 @@ FEWEST = 20
 """Arms from which on one can be told to be unlike the others."""
 EFFICIENCY = 0.25
 """Degrees of freedom of the spread per arm: fewer than its efficiency (0.37), as its lower tail is long."""
-NORMAL_MAD = float(ndtri(0.75))
+NORMAL_MAD = float(half_width(1.0, level=0.5))
 
 
 @dataclass(frozen=True)
@@ -113,7 +114,7 @@ def compare(entries: Iterable[Entry]) -> list[Compared]:
         weight = 1.0 / (spread**2 + std**2)
         freedom = EFFICIENCY * (np.sum(weight**2) / weight**2 - 1.0)
         z = (value - median) / np.sqrt(1.0 / weight + np.pi / 2.0 * np.mean(1.0 / weight) / len(each))
-        threshold = stdtrit(np.maximum(freedom, EFFICIENCY), 1.0 - alarm)
+        threshold = half_width(1.0, np.maximum(freedom, EFFICIENCY), 1.0 - 2.0 * alarm)
         found += [
             Compared(e, median, spread, float(own), float(least))
             for e, own, least in zip(each, z, threshold, strict=True)
@@ -174,7 +175,7 @@ def _drift(each: Sequence[Entry], count: int) -> Drift:
     error = float(np.sqrt(max(ratio, 1.0) / information))
 
     def quantile(alarm: float) -> float:
-        return float(stdtrit(freedom, 1.0 - alarm / 2) if ratio > 1.0 else ndtri(1.0 - alarm / 2))
+        return float(half_width(1.0, freedom if ratio > 1.0 else np.inf, 1.0 - alarm))
 
     half = quantile(0.05) * error
     return Drift(
