@@ -64,7 +64,7 @@ def motion():
     angle = time[:, None, None] * rates + phases
     q, qd = 0.3 * np.sin(angle).sum(1), 0.3 * (rates * np.cos(angle)).sum(1)
     torque = ARM.inverse_dynamics(q, qd, -0.3 * (rates**2 * np.sin(angle)).sum(1))
-    return Recording(ARM.joint_names, time, q, qd, torque + rng.normal(0.0, 0.05, torque.shape))
+    return Recording(ARM.joint_names, time, q, qd, torque + rng.normal(0.0, 1.0, torque.shape))
 
 
 def parameters(folder):
@@ -88,9 +88,11 @@ def parameters(folder):
         "set_last_command_interface_value_as_state_on_activation": False,
         "interpolate_from_desired_state": True,  # else the excitation warns that each stop would jerk
         "observe": True,
-        # else what friction holds at standstill is contact to a model without friction
+        # else what friction and sensors have at standstill is contact to a model without them
         "simulator:coulomb_friction": "[0.0]",
         "simulator:viscous_friction": "[0.0]",
+        "simulator:torque_offset": "[0.0]",
+        "simulator:torque_noise": "[0.0]",
     }
 
 
