@@ -255,8 +255,8 @@ def urdf_text(path_or_xml: str | Path) -> tuple[str, str]:
         raise ModelError(
             f"URDF '{path}': cannot be read ({error.strerror}); give a path or the text of a URDF"
         ) from error
-    # Some packages give files of macros the name of what becomes of them.
-    return _expanded(path) if "<xacro:" in text else _with_namespaces(text), f"URDF '{path}'"
+    # Some packages give files of macros the name of what becomes of them; in comments macros are left of what was.
+    return _expanded(path) if "<xacro:" in _COMMENT.sub("", text) else _with_namespaces(text), f"URDF '{path}'"
 
 
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)

@@ -278,3 +278,10 @@ def test_macros_without_xacro_say_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "xacro", None)
     with pytest.raises(ModelError, match=r"arm.xacro.*not installed: pip install xacro"):
         RobotModel.from_urdf(tmp_path / "arm.xacro")
+
+
+def test_macros_in_comments_need_no_xacro(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "xacro", None)
+    path = tmp_path / "arm.urdf"
+    path.write_text(TWO_JOINTS.replace("</robot>", '<!-- <xacro:gripper name="${name}"/> --></robot>'))
+    assert RobotModel.from_urdf(path).n_joints == 2
