@@ -12,7 +12,7 @@ FLOAT64_MULTI_ARRAY = "std_msgs/msg/Float64MultiArray"
 
 
 def nanoseconds(stamp: Any) -> int:
-    """Time of a header stamp, ns."""
+    """Time of a header stamp, or a duration, ns."""
     return stamp.sec * 1_000_000_000 + stamp.nanosec
 
 

@@ -61,5 +61,4 @@ def _commands(message: Any, msgtype: str, joint_names: Sequence[str]) -> Iterato
         yield 0, message.joint_names, reference.positions
     else:
         for point in message.points:
-            after = point.time_from_start
-            yield after.sec * 1_000_000_000 + after.nanosec, message.joint_names, point.positions
+            yield nanoseconds(point.time_from_start), message.joint_names, point.positions

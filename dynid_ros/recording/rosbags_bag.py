@@ -98,8 +98,8 @@ class RosbagsBag(Bag):
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
-        self._readers = readers = _open_readers(path)
-        self.truncated = any(isinstance(reader, TruncatedMcapReader) for reader in readers)
+        self._readers = _open_readers(path)
+        self.truncated = any(isinstance(reader, TruncatedMcapReader) for reader in self._readers)
         self._types = _types()
         self._definitions: dict[str, str] = {}
         try:
