@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from zipfile import ZipFile
 
+import demo_arm_model
 import planar_arm
 import pytest
 from test_cli_links import QUICK, planar_recording
@@ -155,6 +156,8 @@ def test_nodes(installed, tmp_path):
     prefixes = [installed.environment.get("AMENT_PREFIX_PATH"), os.environ.get("AMENT_PREFIX_PATH")]
     ros["AMENT_PREFIX_PATH"] = os.pathsep.join(filter(None, prefixes))
     given = ("--ros-args", "--params-file", ROOT / "config" / "demo.yaml", "-p", "effort_convention:=torque")
+    links = demo_arm_model.write(tmp_path / "identified.yaml", links=True)
+    given = (*given, "-p", f"external_torque:model_file:={links}")
     started = {}
     rclpy.init()
     watcher = rclpy.create_node("watcher")

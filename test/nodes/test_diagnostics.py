@@ -8,14 +8,13 @@ import time
 from collections import defaultdict
 from xml.etree import ElementTree
 
-import numpy as np
 import pytest
 import yaml
 
 rclpy = pytest.importorskip("rclpy")
 pytest.importorskip("mujoco")
 
-import link_experiment  # noqa: E402
+import demo_arm_model  # noqa: E402
 import torque_sensor_bench as bench  # noqa: E402
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus  # noqa: E402
 from node_threads import SpinThread  # noqa: E402
@@ -27,13 +26,9 @@ from waiting import START_TIME as TIMEOUT  # noqa: E402
 
 from dynid_ros.errors import DynidError  # noqa: E402
 from dynid_ros.files.share import share_path  # noqa: E402
-from dynid_ros.identification import LinkIdentification  # noqa: E402
-from dynid_ros.identified.identified_file import save_identified  # noqa: E402
-from dynid_ros.model.gravity import GravityModel  # noqa: E402
 from dynid_ros.nodes import module_of  # noqa: E402
 from dynid_ros.nodes.compensation.ros2_control import ForwardedEffort  # noqa: E402
 from dynid_ros.nodes.shared.diagnostics import PERIOD, Diagnostics  # noqa: E402
-from dynid_ros.recording import Recording  # noqa: E402
 
 OK, WARN, ERROR = DiagnosticStatus.OK, DiagnosticStatus.WARN, DiagnosticStatus.ERROR
 NODES = [name for name in nodes() if name != "demo"]
@@ -43,37 +38,13 @@ WATCHING = ["excitation", "gravity_compensation", "gravity_markers", "torque_sen
 ARM = bench.aslant_robot()
 
 
-def model_file(folder):
-    """`identified.yaml` of the demo arm as its URDF has it."""
-    model = GravityModel(ARM)
-    moments, section = model.project(ARM.parameters), {}
-    for i, joint in enumerate(ARM.joint_names):
-        names = [name.split()[0] for name in model.names[model.columns(i)]]
-        values = dict(zip(names, map(float, moments[model.columns(i)]), strict=True))
-        section[joint] = {**values, "std": dict.fromkeys(names, 1e-3), "observable": True}
-    links = LinkIdentification(ARM, friction=link_experiment.FRICTION, cutoff=8.0).fit(motion()).document()
-    document = links | {"gravity": section}
-    return save_identified(folder / "identified.yaml", document)
-
-
-def motion():
-    """All joints at once, without friction."""
-    time = np.arange(0.0, 20.0, 0.01)
-    rng = np.random.default_rng(0)
-    rates, phases = rng.uniform(1.0, 4.0, (3, ARM.n_joints)), rng.uniform(0.0, 6.0, (3, ARM.n_joints))
-    angle = time[:, None, None] * rates + phases
-    q, qd = 0.3 * np.sin(angle).sum(1), 0.3 * (rates * np.cos(angle)).sum(1)
-    torque = ARM.inverse_dynamics(q, qd, -0.3 * (rates**2 * np.sin(angle)).sum(1))
-    return Recording(ARM.joint_names, time, q, qd, torque + rng.normal(0.0, 1.0, torque.shape))
-
-
 def parameters(folder):
     """As on a command line: of all nodes, or `node:parameter`."""
     return {
         "robot_description": share_path("config/demo_arm.urdf"),
         "gravity": str(list(bench.GRAVITY)),
         "effort_convention": "torque",
-        "model_file": model_file(folder),
+        "model_file": demo_arm_model.write(folder / "identified.yaml", ARM, links=True),
         "acceleration_limits": "[2.0]",
         "rate": 50.0,
         "gravity_markers:rate": 20.0,

@@ -166,6 +166,8 @@ MISFIT, UNCLEAR = 3.0, 0.1
 left, above which a search is made again from other starts."""
 OTHER_CLOCKS, OTHER_SPRINGS = 2, (0.5, 2.0)
 """So many other clocks, and springs in parts of those of the first start, from which it is made."""
+HAZY = 0.1
+"""Standard error of a spring, in parts of it, above which it is made again from other springs."""
 NEARLY = 1.5
 """RMS residuals by those of the best, on average, up to which another end may be the right one."""
 
@@ -185,12 +187,28 @@ def doubtful(end: End) -> bool:
     for run, channels in zip(end.runs, end.solution.channels, strict=True):
         for one in channels:
             if one.kind == "motor":
-                left = max(left, _rms(one.samples) / (float(np.std(run.torque[:, one.joint])) + 1e-300))
+                unexplained = _rms(one.samples) * np.sqrt(_share_at(one.residual, run.compared.lines))
+                left = max(left, unexplained / (float(np.std(run.torque[:, one.joint])) + 1e-300))
     return end.solution.misfit > MISFIT or left > UNCLEAR
 
 
+def _share_at(residual: NDArray, lines: NDArray) -> float:
+    """Part of the power of a residual (F,) at the lines of a periodic motion: all else is noise; one for others."""
+    power = np.abs(residual) ** 2
+    return float(power[lines].sum() / (power.sum() + 1e-300)) if len(lines) else 1.0
+
+
+def hazy(end: End, stiffness: NDArray) -> bool:
+    """Whether a spring is known so poorly that its search may have stayed near its start.
+
+    Where links stick, what two springs predict differs less than the likelihood is uneven.
+    """
+    errors = np.sqrt(np.diagonal(end.solution.covariance))[stiffness]
+    return bool((errors > HAZY * end.solution.values[stiffness]).any())
+
+
 def distrusted(result: FlexibleResult, best: End, ends: Sequence[End]) -> FlexibleResult:
-    """A result with wider errors, by all ends that predict nearly as well, and a remark."""
+    """A result with errors as wide as all ends that predict nearly as well lie, and a remark if residuals are large."""
     channels = sum(len(run) for run in best.solution.channels)
     covariance, rivals = result.covariance.copy(), 0
     for end in ends:
@@ -198,13 +216,17 @@ def distrusted(result: FlexibleResult, best: End, ends: Sequence[End]) -> Flexib
             apart = end.solution.values - best.solution.values
             rivals += bool((np.abs(apart) > 2.0 * result.standard_errors).any())
             covariance += np.outer(apart, apart)
+    result = replace(result, covariance=covariance)
+    result = replace(result, remarks=remarks(result))
+    if not doubtful(best):
+        return result
     where = f"; {rivals} of {len(ends) - 1} other searches ended elsewhere and nearly as well" if rivals else ""
     remark = (
         f"residuals are {np.sqrt(best.solution.misfit):.1f} times what noise leaves, from {len(ends)} starts{where}: "
         f"the search ended {WRONG}, or friction, springs or gears are not the model's; intervals may not hold: see "
         "the report's residuals, try --spring auto, another URDF or a motion nearer to the resonance"
     )
-    return replace(result, covariance=covariance, remarks=(*result.remarks, remark))
+    return replace(result, remarks=(*result.remarks, remark))
 
 
 BRIEF = 5.0
@@ -296,9 +318,9 @@ class FlexibleJointIdentification:
             brief = [run for r, angles in zip(given, seen, strict=True) for run in self._runs(r, angles, BRIEF)]
         first, *others = starts(layout, brief or found, own)
         best = self._ended(layout, first, found, brief, own)
-        ends = [best]
-        if doubtful(best):
-            stiffness, others = layout.index("stiffness"), others[:OTHER_CLOCKS]
+        ends, stiffness = [best], layout.index("stiffness")
+        if doubtful(best) or hazy(best, stiffness):
+            others = others[:OTHER_CLOCKS] if doubtful(best) else []
             for factor in OTHER_SPRINGS:
                 values = best.start.values.copy()
                 values[stiffness] *= factor
@@ -309,8 +331,7 @@ class FlexibleJointIdentification:
                 except IdentificationError:
                     continue
             best = min(ends, key=lambda end: end.solution.left)
-        result = self._result(layout, best, tuple(recording.source for recording in given))
-        return distrusted(result, best, ends) if doubtful(best) else result
+        return distrusted(self._result(layout, best, tuple(recording.source for recording in given)), best, ends)
 
     def _ended(
         self, layout: Layout, start: Start, found: list[Run], brief: list[Run] | None, own: list[RunTerms]
@@ -389,7 +410,7 @@ class FlexibleJointIdentification:
             iterations=solution.iterations,
         )
         _require_explained(result)
-        return replace(result, remarks=remarks(result))
+        return result
 
     def _run_found(self, layout: Layout, search: OutputError, solution: Solution, k: int, run: Run) -> RunFound:
         n, residuals = run.n_joints, search.residuals[k]
