@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
 from dynid_ros.estimation.estimate import half_width
-
-# What identified files hold.
 
 
 class Entry(NamedTuple):
@@ -31,44 +29,13 @@ class Entry(NamedTuple):
     std: float
 
 
-def parameters(document: Mapping[str, Any]) -> Iterator[tuple[str, float, float]]:
-    """Name, value and standard error of all that an `identified.yaml` has with one, whatever its sections."""
-    for each in document.get("base_parameters") or ():
-        if _finite(each.get("value")) and _finite(each.get("std")):
-            yield f"base {each['expression']}", float(each["value"]), float(each["std"])
-    for section, content in document.items():
-        if isinstance(content, Mapping) and section not in ("robot", "source", "signals"):
-            yield from _with_errors(section, content)
-
-
-def _with_errors(path: str, content: Mapping[str, Any]) -> Iterator[tuple[str, float, float]]:
-    errors = content.get("std")
-    if isinstance(errors, Mapping):
-        for name, std in errors.items():
-            pairs = zip(np.ravel(content.get(name, np.nan)), np.ravel(std), strict=False)
-            several = np.size(std) > 1
-            for number, (value, error) in enumerate(pairs):
-                if _finite(value) and _finite(error) and error > 0:
-                    yield f"{path} {name}" + (f"[{number}]" if several else ""), float(value), float(error)
-    for name, inner in content.items():
-        if name != "std" and isinstance(inner, Mapping):
-            yield from _with_errors(f"{path} {name}", inner)
-
-
-def _finite(value: Any) -> bool:
-    return isinstance(value, (int, float, np.number)) and not isinstance(value, bool) and bool(np.isfinite(value))
-
-
-# Arms that are unlike the others.
-
-
 FALSE_ALARM = 0.05
 """Probability that anything at all is reported of a fleet in which nothing is unlike, or changes."""
 FEWEST = 20
 """Arms from which on one can be told to be unlike the others."""
-EFFICIENCY = 0.25
-"""Degrees of freedom of the spread per arm: fewer than its efficiency (0.37), as its lower tail is long."""
 NORMAL_MAD = float(half_width(1.0, level=0.5))
+DOUBT = 2.0 * 0.787
+"""Standard errors by which the median |z| may be too small by chance; one is 0.787 / √n (normal distribution)."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +63,7 @@ def compare(entries: Iterable[Entry]) -> list[Compared]:
 
     The distance from the median is counted in units of the fleet's spread and of the arm's own standard error, so that
     an arm that was identified badly is not taken for a bad arm. The threshold allows for how many parameters are looked
-    at, and, by Student's distribution, for how uncertain the spread is (Satterthwaite 1946).
+    at, and for a spread that is larger than it seems: as large as so many arms with such errors leave it open.
     """
     last = {
         (*entry.group, entry.arm, entry.parameter): entry for entry in sorted(entries, key=lambda entry: entry.time)
@@ -110,11 +77,11 @@ def compare(entries: Iterable[Entry]) -> list[Compared]:
     for each in many:
         value, std = np.array([e.value for e in each]), np.array([e.std for e in each])
         median = float(np.median(value))
-        spread = _spread(value - median, std)
-        weight = 1.0 / (spread**2 + std**2)
-        freedom = EFFICIENCY * (np.sum(weight**2) / weight**2 - 1.0)
-        z = (value - median) / np.sqrt(1.0 / weight + np.pi / 2.0 * np.mean(1.0 / weight) / len(each))
-        threshold = half_width(1.0, np.maximum(freedom, EFFICIENCY), 1.0 - 2.0 * alarm)
+        spread = _spread(value - median, std, NORMAL_MAD)
+        largest = _spread(value - median, std, NORMAL_MAD - DOUBT / np.sqrt(len(each)))
+        variance = spread**2 + std**2
+        z = (value - median) / np.sqrt(variance + np.pi / 2.0 * np.mean(variance) / len(each))
+        threshold = half_width(1.0, level=1.0 - 2.0 * alarm) * np.sqrt((largest**2 + std**2) / variance)
         found += [
             Compared(e, median, spread, float(own), float(least))
             for e, own, least in zip(each, z, threshold, strict=True)
@@ -122,13 +89,13 @@ def compare(entries: Iterable[Entry]) -> list[Compared]:
     return sorted(found, key=lambda one: -abs(one.z))
 
 
-def _spread(deviation: NDArray, std: NDArray) -> float:
-    """Of the arms themselves: with it, the median |z| is that of a normal distribution; zero if errors explain more."""
+def _spread(deviation: NDArray, std: NDArray, expected: float) -> float:
+    """Of the arms themselves: with it, the median |z| is as expected; zero if errors explain more."""
 
     def excess(spread: float) -> float:
-        return float(np.median(np.abs(deviation) / np.hypot(spread, std))) - NORMAL_MAD
+        return float(np.median(np.abs(deviation) / np.hypot(spread, std))) - expected
 
-    return 0.0 if excess(0.0) <= 0.0 else float(brentq(excess, 0.0, 10.0 * np.abs(deviation).max()))
+    return 0.0 if excess(0.0) <= 0.0 else float(brentq(excess, 0.0, np.abs(deviation).max() / expected))
 
 
 # Arms that change.

@@ -13,9 +13,10 @@ from typing import Any
 import yaml
 
 from dynid_ros.files import write_atomically
-from dynid_ros.fleet.comparison import Compared, Drift, Entry, compare, drifts, parameters
+from dynid_ros.fleet.comparison import Compared, Drift, Entry, compare, drifts
 from dynid_ros.fleet.fleet_run import JobOutcome
 from dynid_ros.identified.identified_file import load_identified
+from dynid_ros.identified.standard_errors import known_parameters
 
 SHOWN = 20
 """Largest number of lines of one kind in the summary; the files have all."""
@@ -45,7 +46,7 @@ class FleetTable:
                 document = load_identified(job.folder / "identified.yaml")
                 robot = document.get("robot") or {}
                 same = str(robot.get("kinematics_sha256") or robot.get("joints"))
-                for name, value, std in parameters(document):
+                for name, value, std in known_parameters(document):
                     found.append(Entry((job.kind, same), job.arm, job.run, job.time, name, value, std))
         return found
 
