@@ -31,7 +31,7 @@ from benchmarks.golden_runs import Shape, dynid, preload, write_part
 KEYS = Shape(
     names={"|".join((*JOINTS, "hinge")): "<joint>", "|".join((*LINKS, "bar")): "<link>"},
     tables=("degrees_of_freedom", "std_after", "std_before"),
-    kept=("format", "command"),
+    kept=("format", "command", "schema"),
     texts=("remarks", "warnings", "undecided", "missing", "not_checked", "hidden", "weak", "together"),
 )
 ARM = ("--urdf", "arm.urdf")

@@ -3,8 +3,10 @@
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pa10
@@ -20,7 +22,7 @@ from torsion_recordings import flexible_joint
 
 from dynid_ros import cli
 from dynid_ros.commands import demo
-from dynid_ros.commands.answers import as_json
+from dynid_ros.commands.answers import as_json, schema
 
 GRAVITY = [str(value) for value in bench.GRAVITY]
 
@@ -152,6 +154,23 @@ def strict(text):
     return json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
 
 
+def documented(schema):
+    """Keys that docs/files.md has of a document."""
+    text = (Path(__file__).parents[1] / "docs" / "files.md").read_text(encoding="utf-8")
+    rows = dict(re.findall(r"^\| `([^`]+)`(?:[^|]*) \| (.*) \|$", text, re.MULTILINE))
+    sections = set(re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE))
+    named = set(re.findall(r"`(\w+)`", rows[schema]))
+    return (
+        named | {"schema", "command", "exit_code", "files"} | (sections if "identified.yaml" in rows[schema] else set())
+    )
+
+
+def test_every_schema_is_documented():
+    for command in (*COMMANDS, "excite judge"):
+        assert documented(schema(command)), command
+    assert schema("error") == "dynid-error/1"
+
+
 def test_every_command_has_the_option_and_is_tried_here(files):
     assert set(COMMANDS) == set(inputs(files))
     for name, parser in COMMANDS.items():
@@ -167,9 +186,10 @@ def test_a_document_and_nothing_else(command, files, quick, capfd):
     code, out, err = run(capfd, *command.split(), *arguments, "--json")
     assert code == 0, err
     document = strict(out)
+    assert document["schema"] == f"dynid-{command.replace(' ', '-')}/1"
     assert document["command"] == command
     assert document["exit_code"] == 0
-    assert keys <= set(document)
+    assert keys <= set(document) <= documented(document["schema"])
     assert err.strip(), "the text for people is on stderr"
     assert "\r" not in err, "no progress line where there is no terminal"
     for path in document["files"].values():
@@ -204,10 +224,16 @@ def test_faults_are_in_the_document_and_the_code_stays(files, capfd):
     assert finding["message"] in err
 
 
-def test_a_motion_that_is_not_enough(files, capfd):
-    arguments = ["--urdf", files[0] / "planar.urdf", "--judge", files[0] / "motion_0.npz", "--target", "gravity"]
-    code, out, _ = run(capfd, "excite", *arguments, "--json")
-    assert strict(out)["exit_code"] == code
+def test_a_motion_that_is_judged(files, capfd):
+    arguments = ["--urdf", files[0] / "planar.urdf", "--judge", files[0] / "motion_0.npz", "--json"]
+    code, out, _ = run(capfd, "excite", *arguments)
+    document = strict(out)
+    assert (document["exit_code"], document["schema"]) == (code, "dynid-excite-judge/1")
+    assert set(document) <= documented(document["schema"])
+    code, out, _ = run(capfd, "excite", *arguments, "--target", "gravity")
+    document = strict(out)
+    assert (code, document["exit_code"], document["schema"]) == (2, 2, "dynid-error/1")
+    assert "no dwells" in document["error"]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -215,7 +241,7 @@ def test_usage_errors(command, capfd):
     code, out, err = run(capfd, *command.split(), "--json", "--nonsense")
     document = strict(out)
     assert (code, document["exit_code"], document["kind"]) == (2, 2, "UsageError")
-    assert document["command"] == command
+    assert (document["schema"], document["command"]) == ("dynid-error/1", command)
     assert document["error"] in err
     assert f"dynid {command} --help" in document["error"] or "dynid --help" in document["error"]
 

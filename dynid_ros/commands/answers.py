@@ -15,6 +15,10 @@ import numpy as np
 
 from dynid_ros.recording.checks.finding import Finding
 
+VERSIONS: Mapping[str, int] = {}
+"""Versions of documents, by the name of their schema, where a key went or means something else; the others are 1."""
+ERROR = "error"
+
 
 class Job(Protocol):
     """What is done."""
@@ -39,12 +43,14 @@ class Answer:
         document: for programs.
         files: that were written, by what they are.
         code: exit code; 0: all is well, 1: it is not, and the text says what.
+        kind: of document, where a command has several; added to the name of its schema.
     """
 
     text: str
     document: Mapping[str, Any]
     files: Mapping[str, Path] = field(default_factory=dict)
     code: int = 0
+    kind: str = ""
 
     @classmethod
     def of(cls, job: Job) -> Answer:
@@ -55,13 +61,26 @@ class Answer:
     def as_json(self, command: str) -> str:
         """The document, with what all documents have."""
         files = {name: str(path) for name, path in self.files.items()}
-        return as_json({"command": command, "exit_code": self.code, "files": files, **self.document})
+        common = {
+            "schema": schema(f"{command} {self.kind}"),
+            "command": command,
+            "exit_code": self.code,
+            "files": files,
+        }
+        return as_json({**common, **self.document})
 
 
 def error_as_json(command: str, error: BaseException, code: int) -> str:
     """The document of a command that failed."""
     text = " ".join(str(error).split()) or type(error).__name__
-    return as_json({"command": command, "exit_code": code, "error": text, "kind": type(error).__name__})
+    common = {"schema": schema(ERROR), "command": command, "exit_code": code}
+    return as_json({**common, "error": text, "kind": type(error).__name__})
+
+
+def schema(words: str) -> str:
+    """Name and version of the document of a command, such as dynid-identify-links/1."""
+    name = "-".join(["dynid", *words.split()])
+    return f"{name}/{VERSIONS.get(name, 1)}"
 
 
 def finding_document(finding: Finding) -> dict[str, str]:

@@ -219,7 +219,8 @@ def _judge(options: argparse.Namespace, robot: RobotModel) -> Answer:
         terms = _friction(options)
         unseen = [] if terms is None else unseen_friction(robot, source, terms)
     document = quality.as_dict() if terms is None else quality.as_dict() | {"unseen_friction": unseen}
-    return Answer("\n".join([quality.summary(), *unseen]), document, code=0 if quality.enough and not unseen else 1)
+    code = 0 if quality.enough and not unseen else 1
+    return Answer("\n".join([quality.summary(), *unseen]), document, code=code, kind="judge")
 
 
 def _limits(options: argparse.Namespace, robot: RobotModel) -> MotionLimits:
