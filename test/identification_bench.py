@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import rclpy
 import yaml
@@ -12,6 +13,7 @@ from std_srvs.srv import Trigger
 from waiting import START_TIME as TIMEOUT
 
 from dynid_ros.demo.calls import ServiceCaller
+from dynid_ros.identified.identified_file import load_identified
 from dynid_ros.nodes.shared.topics import LATCHED
 
 
@@ -52,11 +54,12 @@ class IdentificationBench:
         return response
 
     def result(self) -> dict:
-        """What is latched for those who come late."""
+        """What is latched for those who come late, and what stands in the file that it names."""
         received: list[String] = []
         self.client.create_subscription(String, f"/{self.node.get_name()}/result", received.append, LATCHED)
         deadline = time.monotonic() + TIMEOUT
         while not received:
             assert time.monotonic() < deadline, "nothing on ~/result"
             rclpy.spin_once(self.client, timeout_sec=0.1)
-        return yaml.safe_load(received[0].data)
+        told = yaml.safe_load(received[0].data)
+        return told | load_identified(Path(told["identified"])) if "identified" in told else told

@@ -26,7 +26,7 @@ from dynid_ros.errors import DynidError
 from dynid_ros.excitation import Experiment, Plan
 from dynid_ros.excitation.fourier_search import Candidate
 from dynid_ros.excitation.parallel_search import Enough, Progress
-from dynid_ros.nodes.experiment.design import MOTION_PARAMETERS, PARAMETERS, Design, check_rates
+from dynid_ros.nodes.experiment.design import MOTION_PARAMETERS, PARAMETERS, Design
 from dynid_ros.nodes.experiment.safety import Safety
 from dynid_ros.nodes.experiment.trajectory_execution import Arm
 from dynid_ros.nodes.shared.diagnostics import ERROR, OK, WARN, Diagnostics, Status
@@ -100,8 +100,7 @@ class ExcitationNode(Node):
 
     def __init__(self, **arguments: Any) -> None:
         super().__init__("excitation", **arguments)
-        self.settings = declare(self, PARAMETERS)
-        check_rates(self.settings)
+        self.settings = declare(self, PARAMETERS, self._adjust)
         self._robot = robot_model(self, self.settings)
         self.safety = Safety(self._robot, self.settings)
         self._wanted(self.settings).experiment()  # what makes no sense is said at once
@@ -125,6 +124,10 @@ class ExcitationNode(Node):
         Diagnostics(self, self.status, hardware=self._robot.name)
         self.steady = SteadyThread(self, self._watch, 1.0 / WATCH_RATE)
         self._made = True
+
+    def _adjust(self, settings: SimpleNamespace) -> None:
+        if self._made:
+            self.arm.adjust(settings)
 
     async def design(self) -> str:
         """Plan the motion from the model and the parameters as they are now."""

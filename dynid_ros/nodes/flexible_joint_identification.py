@@ -1,6 +1,6 @@
 """Node that turns a recording into springs, motors and links of an arm with flexible joints.
 
-`~/identify` in, `~/result` (latched YAML) and files out, as of all nodes that identify. Where the links are is told by
+`~/identify` in, `~/result` and files out, as of all nodes that identify. Where the links are is told by
 `link_states_topic` of the bag, by the link positions of another file, or by what cameras saw.
 """
 

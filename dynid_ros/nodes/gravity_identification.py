@@ -1,4 +1,4 @@
-"""Node that turns a recording into gravity parameters: `~/identify` in, `~/result` (latched YAML) and files out."""
+"""Node that turns a recording into gravity parameters: `~/identify` in, `~/result` and files out."""
 
 from dynid_ros.nodes.identification.identification_node import IdentificationNode, job_of_kind, parameters_of_kind
 from dynid_ros.nodes.shared.process import run

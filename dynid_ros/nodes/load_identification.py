@@ -1,6 +1,6 @@
 """Node that weighs what an arm carries.
 
-`~/identify` in, `~/result` (latched YAML) and files out, as of all nodes that identify; the latched topic `load` has
+`~/identify` in, `~/result` and files out, as of all nodes that identify; the latched topic `load` has
 the load too. With `live` it is learnt from `joint_states` while the arm moves, and published once it is determined.
 """
 

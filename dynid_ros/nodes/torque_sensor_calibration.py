@@ -1,6 +1,6 @@
 """Node that calibrates torque sensors from recordings, and watches them while the arm works.
 
-`~/identify` in, `~/result` (latched YAML) and files out, as of all nodes that identify. With `observe` it compares the
+`~/identify` in, `~/result` and files out, as of all nodes that identify. With `observe` it compares the
 torques of `joint_states` with those of known gravity: drift goes to `/diagnostics` and `~/result`; `~/accept` takes the
 present estimates for the reference.
 """
@@ -14,7 +14,6 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
-import yaml
 from rclpy.node import Node
 from rclpy.qos import qos_profile_sensor_data
 from sensor_msgs.msg import JointState
@@ -35,6 +34,7 @@ from dynid_ros.nodes.shared.joint_states import TorqueSamples
 from dynid_ros.nodes.shared.parameters import NodeParameter, given, parameters_of
 from dynid_ros.nodes.shared.process import answer, run
 from dynid_ros.nodes.shared.steady_thread import steady_timer
+from dynid_ros.nodes.shared.topics import brief_yaml
 from dynid_ros.recording import Recording
 from dynid_ros.recording.effort import EffortConvention
 from dynid_ros.settings import settings_of
@@ -254,7 +254,7 @@ class TorqueSensorCalibrationNode(IdentificationNode):
         )
 
     def _tell(self, _alarms: list[DriftAlarm]) -> None:
-        self.result.publish(String(data=yaml.safe_dump(self.watch.document(), sort_keys=False)))
+        self.result.publish(String(data=brief_yaml(self.watch.document())))
 
 
 def main() -> None:

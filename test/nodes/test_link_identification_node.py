@@ -51,10 +51,14 @@ def test_result_is_latched_and_written(start, bags, tmp_path):
     assert response.success, response.message
     assert f"Validation on {bags[1]}" in response.message
     document = bench.result()
+    out = tmp_path / "out"
+    files = {"identified": "identified.yaml", "urdf": "identified.urdf", "report": "report.html"}
+    assert {name: document[name] for name in files} == {name: str(out / file) for name, file in files.items()}
+    assert document["residual_rms"].keys() == set(ROBOT.joint_names)
+    assert (document["warnings"], document["missing"]) == (0, [])
     assert document["source"]["recordings"] == [str(bags[0])]
     assert document["source"]["settings"]["prior_weight"] == 1.0
     assert document["friction"]["joint_2"]["coulomb"] == pytest.approx(known.COULOMB, rel=0.1)
-    out = tmp_path / "out"
     assert sorted(path.name for path in out.iterdir()) == ["identified.urdf", "identified.yaml", "report.html"]
     arm = PinocchioArm((out / "identified.urdf").read_text(), ROBOT.joint_names, ROBOT.gravity)
     q, qd, qdd = np.random.default_rng(2).uniform(-1, 1, (3, 100, 3))
@@ -71,7 +75,9 @@ def test_a_recording_that_is_too_short_is_no_success(start, tmp_path):
     assert not response.success
     assert "base parameters are not determined" in response.message
     assert "record half a minute or more" in response.message
-    assert "links" not in bench.result()
+    document = bench.result()
+    assert "links" not in document
+    assert any("base parameters are not determined" in one for one in document["missing"])
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["identified.yaml", "report.html"]
 
 

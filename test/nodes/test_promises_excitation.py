@@ -1,5 +1,6 @@
 """What docs/promises.md says of `excitation`: the arm comes to rest smoothly, and the node says why."""
 
+import math
 import time
 
 import numpy as np
@@ -248,6 +249,28 @@ def test_parameters_and_urdf_that_change_under_way_change_nothing(bench):
     refused = bench.call("design")
     assert not refused.success
     assert "Parameter motion is 'walk'" in refused.message
+
+
+def test_what_stops_a_motion_may_be_set_under_way(bench):
+    bench = under_way(bench(repeats=1))
+    for name, value in (
+        ("effort_limit", [-1.0]),
+        ("effort_limit", [1.0, 2.0]),
+        ("effort_grace", math.inf),
+        ("tracking_error_limit", [math.nan]),
+        ("stale_after", 9.0),
+    ):
+        (result,) = bench.node.set_parameters([Parameter(name, value=value)])
+        assert not result.successful
+        assert name in result.reason
+    bench.set(effort_limit=[70.0])
+    broken("strained")(bench.robot)
+    time.sleep(0.5)
+    assert bench.node.arm.moving
+    assert not bench.node.arm.stopping
+    bench.set(effort_limit=[50.0], effort_grace=0.0)
+    wait(lambda: "above effort_limit 50 for 0." in bench.state)
+    check_smooth(bench.robot)
 
 
 def test_services_in_parallel_start_one_motion(bench):

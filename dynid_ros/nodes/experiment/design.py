@@ -111,6 +111,26 @@ LIMITS = (
     NodeParameter("jerk_limits", [math.nan], f"rad/s^3 (m/s^3); nan: none{EACH}"),
     NodeParameter("torque_limits", [math.nan], f"N m (N); nan: the URDF's{EACH}"),
 )
+THRESHOLDS = tuple(
+    replace(parameter, adjustable=True)
+    for parameter in (
+        NodeParameter(
+            "tracking_error_limit", [0.2], f"distance from the motion at which it is stopped, rad (m){EACH}", above=0.0
+        ),
+        NodeParameter(
+            "effort_limit",
+            [math.nan],
+            f"effort in joint_states at which the motion is stopped, in the driver's unit; nan: torque_limits; inf: "
+            f"none{EACH}",
+            above=0.0,
+        ),
+        NodeParameter("effort_grace", 0.1, "how long an effort may be above effort_limit, s", least=0.0),
+        NodeParameter(
+            "stale_after", 0.25, "age of the last joint state at which the motion is stopped, s", least=0.02, most=5.0
+        ),
+    )
+)
+"""Those at which a motion is stopped, also one that is under way when they are set."""
 PARAMETERS = (
     *ROBOT_PARAMETERS,
     CARRIED,
@@ -134,16 +154,8 @@ PARAMETERS = (
         "move though the controller begins each trajectory at the measured pose (interpolate_from_desired_state false)",
     ),
     NodeParameter("controller_joints", [""], "the controller's joint order; empty: the model's"),
-    NodeParameter("point_rate", 50.0, "points per second in a trajectory, 10 to 1000"),
-    NodeParameter("tracking_error_limit", [0.2], f"distance from the motion at which it is stopped, rad (m){EACH}"),
-    NodeParameter(
-        "effort_limit",
-        [math.nan],
-        f"effort in joint_states at which the motion is stopped, in the driver's unit; nan: torque_limits; inf: none"
-        f"{EACH}",
-    ),
-    NodeParameter("effort_grace", 0.1, "how long an effort may be above effort_limit, s"),
-    NodeParameter("stale_after", 0.25, "age of the last joint state at which the motion is stopped, 0.02 to 5 s"),
+    NodeParameter("point_rate", 50.0, "points per second in a trajectory", least=10.0, most=1000.0),
+    *THRESHOLDS,
 )
 
 BASE_FREQUENCY = 0.05
@@ -269,13 +281,6 @@ class Design:
             raise DynidError(
                 f"{what} is {fastest:g} Hz; with point_rate {self.point_rate:g} it may be {highest:g} Hz at most"
             )
-
-
-def check_rates(settings: SimpleNamespace) -> None:
-    """Raise unless the rates of the node make sense; names the parameter."""
-    for name, lowest, highest in (("point_rate", 10.0, 1000.0), ("stale_after", 0.02, 5.0)):
-        if not lowest <= getattr(settings, name) <= highest:
-            raise DynidError(f"Parameter {name} is {getattr(settings, name):g}; expected {lowest:g} to {highest:g}")
 
 
 def controller_joints(settings: SimpleNamespace, joint_names: tuple[str, ...]) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 import math
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from threading import RLock
 from types import SimpleNamespace
 
@@ -100,16 +101,11 @@ class Arm:
         self._node, self._limits, self._on_halt, self._on_rest = node, limits, on_halt, on_rest
         names = limits.joint_names
         self._controller_joints = controller_joints(settings, names)
-        self._tracking_error_limit = per_joint(settings.tracking_error_limit, names, "tracking_error_limit")
-        if not (self._tracking_error_limit > 0).all():
-            raise DynidError(
-                f"Parameter tracking_error_limit is {list(settings.tracking_error_limit)}; it must be positive, rad (m)"
-            )
         self._efforts = EffortWatch(limits, settings.effort_limit, settings.effort_grace)
-        self._stale_after = settings.stale_after
+        self._motion: MotionInProgress | None = None
+        self.adjust(settings)
         self._order = JointOrder(names)
         self._time = MotionTime(node)
-        self._motion: MotionInProgress | None = None
         self.stopping = False
         self._position = np.full(len(names), math.nan)
         self._moving = self._unusable = ""
@@ -124,6 +120,19 @@ class Arm:
         self._states = node.create_subscription(
             JointState, "joint_states", lambda _: None, newest_states(QUEUE), callback_group=Waiting(), raw=True
         )
+
+    def adjust(self, settings: SimpleNamespace) -> None:
+        """Take what stops a motion, also one that is under way: `design.THRESHOLDS`.
+
+        Raises:
+            DynidError: one of them makes no sense; all stay.
+        """
+        tracking = per_joint(settings.tracking_error_limit, self._limits.joint_names, "tracking_error_limit")
+        with self.lock:
+            self._efforts.adjust(settings.effort_limit, settings.effort_grace)
+            self._tracking_error_limit, self._stale_after = tracking, settings.stale_after
+            if self._motion:
+                self._motion = replace(self._motion, tracking_error_limit=tracking, latency=settings.stale_after)
 
     @property
     def moving(self) -> bool:

@@ -154,16 +154,20 @@ class EffortWatch:
     """
 
     def __init__(self, limits: MotionLimits, effort_limit: ArrayLike, grace: float) -> None:
-        self._names = limits.joint_names
+        self._names, self._torque = limits.joint_names, limits.torque
+        self.adjust(effort_limit, grace)
+        self.forget()
+
+    def adjust(self, effort_limit: ArrayLike, grace: float) -> None:
+        """Take another limit and grace; what has been too large for some time counts on."""
         given = per_joint(effort_limit, self._names, "effort_limit")
-        self._limit = np.where(np.isnan(given), limits.torque, given)
-        for name, limit in zip(self._names, self._limit, strict=True):
+        limits = np.where(np.isnan(given), self._torque, given)
+        for name, limit in zip(self._names, limits, strict=True):
             if not limit > 0:
                 raise DynidError(f"Parameter effort_limit of joint '{name}' is {limit:g}; it must be positive")
         if not 0 <= grace < np.inf:
             raise DynidError(f"Parameter effort_grace is {grace:g}; it must be zero or more, and finite, s")
-        self._grace = grace
-        self.forget()
+        self._limit, self._grace = limits, grace
 
     def forget(self) -> None:
         """Begin anew."""

@@ -1,7 +1,8 @@
 """What all nodes that identify from recordings share: `~/identify` and `~/cancel` in, `~/result` and files out.
 
-Latched: `~/result` (YAML, all of it), `~/state` (a few lines to read: what is done now, for how long it still will be,
-what came of it), `~/progress` (part of all steps that is done, 0 to 1).
+Latched: `~/result` (some ten lines of YAML: what it is worth and which files have all of it), `~/state` (a few lines to
+read: what is done now, for how long it still will be, what came of it), `~/progress` (part of all steps that is done, 0
+to 1).
 """
 
 import time
@@ -9,8 +10,9 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
-import yaml
+import numpy as np
 from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.node import Node
 from std_msgs.msg import Float32, String
@@ -24,7 +26,7 @@ from dynid_ros.nodes.shared.diagnostics import ERROR, OK, Diagnostics, Status
 from dynid_ros.nodes.shared.parameters import NodeParameter, current, declare, given, parameters_of
 from dynid_ros.nodes.shared.process import Background, answer, answer_later
 from dynid_ros.nodes.shared.robot_description import CARRIED, ROBOT_PARAMETERS, robot_model
-from dynid_ros.nodes.shared.topics import LATCHED
+from dynid_ros.nodes.shared.topics import LATCHED, brief_yaml
 from dynid_ros.progress import Cancelled, Watch, watching
 from dynid_ros.recording import Recording
 from dynid_ros.recording.effort import EffortConvention
@@ -87,6 +89,17 @@ def job_of_kind(kind: str) -> Callable[[RobotModel, SimpleNamespace], Identify]:
     estimator = KINDS[kind].load("estimator")
     settings = settings_of(estimator)
     return lambda robot, parameters: partial(run_kind, kind, made(estimator, given(settings, parameters), robot))
+
+
+def _told(job: Job) -> dict[str, Any]:
+    """What `~/result` says."""
+    told: dict[str, Any] = {name: str(path.absolute()) for name, path in job.files.items()}
+    condition = getattr(job.result, "condition_number", None)
+    told |= {} if condition is None else {"condition_number": float(f"{condition:.3g}")}
+    rms, joints = (getattr(job.result, name, ()) for name in ("residual_rms", "joint_names"))
+    if np.size(rms) == len(joints) > 0:
+        told["residual_rms"] = {name: float(f"{value:.3g}") for name, value in zip(joints, rms, strict=True)}
+    return told | {"warnings": len(job.findings) + len(job.warnings), "missing": list(job.missing)}
 
 
 class IdentificationNode(Node):
@@ -163,8 +176,7 @@ class IdentificationNode(Node):
         condition = getattr(job.result, "condition_number", None)
         self._condition = "" if condition is None else f"{condition:.3g}"
         self._outcome = (OK, "identified" if condition is None else f"identified, condition number {self._condition}")
-        document = getattr(job.result, "document", job.document)()
-        self.result.publish(String(data=yaml.safe_dump(document, sort_keys=False)))
+        self.result.publish(String(data=brief_yaml(_told(job))))
         if not (missing := job.missing):
             self._state.publish(String(data=self._answer(job)))
         self._progress.publish(Float32(data=1.0))

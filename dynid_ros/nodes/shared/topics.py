@@ -1,11 +1,13 @@
-"""Serialised messages of a topic whose type and QoS only its publishers know."""
+"""Topics whose type and QoS only their publishers know, and texts to be read from one in a terminal."""
 
+import math
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
 from time import time_ns
 from typing import Any, cast
 
+import yaml
 from rclpy.callback_groups import CallbackGroup
 from rclpy.event_handler import SubscriptionEventCallbacks
 from rclpy.exceptions import NameValidationException
@@ -18,6 +20,22 @@ from rclpy.topic_endpoint_info import TopicEndpointInfo
 from dynid_ros.errors import DynidError
 
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+
+
+def brief_yaml(document: Mapping[str, Any]) -> str:
+    """YAML to be read in a terminal: a line for each entry, and for each joint of an entry that has more of each."""
+    lines = []
+    for key, value in document.items():
+        nested = isinstance(value, Mapping) and any(isinstance(one, Mapping) for one in value.values())
+        lines += [f"{key}:"] if nested else [f"{key}: {_flow(value)}"]
+        lines += [f"  {name}: {_flow(one)}" for name, one in value.items()] if nested else []
+    return "\n".join(lines) + "\n"
+
+
+def _flow(value: object) -> str:
+    return (
+        yaml.safe_dump(value, default_flow_style=True, sort_keys=False, width=math.inf).removesuffix("...\n").rstrip()
+    )
 
 
 # Names of topics, as ROS 2 allows them.
