@@ -33,8 +33,11 @@ def _manager(context: LaunchContext) -> list[Node]:
     # the spawner names the file to the manager, which would look for a relative one in a folder of its own
     file = given["controllers_file"] or str(share_path("config/controllers/ros2_control.yaml").resolve())
     common = {"package": "controller_manager", "namespace": given["namespace"] or None, "output": "screen"}
+    common["ros_arguments"] = ["--log-level", given["log_level"]]
+    # the manager gives it to its controllers
+    time = {"use_sim_time": given["use_sim_time"].lower() == "true"}
     spawned = [
         Node(executable="spawner", arguments=[*names, "--param-file", file, *more], **common)
         for names, more in ((ACTIVE, []), (LOADED, ["--inactive"]))
     ]
-    return [Node(executable="ros2_control_node", parameters=[file], **common), *spawned]
+    return [Node(executable="ros2_control_node", parameters=[file, time], **common), *spawned]

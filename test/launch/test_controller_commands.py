@@ -13,18 +13,14 @@ import pytest
 
 rclpy = pytest.importorskip("rclpy")
 pytest.importorskip("mujoco")
-pytest.importorskip("ros2cli", reason="ros2cli is not installed")
 
 from benchmarks.controller_stack import TRAJECTORY, ControllerStack, missing_packages
 from dynid_ros.demo.start import own_domain
 
-if absent := missing_packages():
-    pytest.skip(f"ros2_control is not all there: not installed are {', '.join(absent)}", allow_module_level=True)
-
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "controllers.md").read_text(encoding="utf-8")
 ENDLESS = ("ros2 launch", "ros2 topic echo")
-SECTIONS = {"effort": "Effort alone", "feedforward": "Beside a position controller", "trajectory": "In trajectories"}
+SECTIONS = {"effort": "Effort alone", "feedforward": "With a position controller", "trajectory": "In trajectories"}
 
 
 def blocks(heading: str) -> list[list[str]]:
@@ -73,6 +69,9 @@ class Terminals:
 
 @pytest.fixture(name="terminals", params=list(SECTIONS))
 def fixture_terminals(request, monkeypatch, tmp_path):
+    pytest.importorskip("ros2cli", reason="ros2cli is not installed")
+    if absent := missing_packages():
+        pytest.skip(f"ros2_control is not all there: not installed are {', '.join(absent)}")
     for name in SECTIONS:
         shutil.copy(ROOT / "config" / "controllers" / f"{name}.yaml", tmp_path)
     (tmp_path / "results").mkdir()
@@ -86,6 +85,12 @@ def fixture_terminals(request, monkeypatch, tmp_path):
         if request.param != "trajectory":
             stack.spawn(TRAJECTORY, tmp_path / "feedforward.yaml")
         yield entered.enter_context(closing(Terminals(stack, tmp_path)))
+
+
+@pytest.mark.parametrize("route", SECTIONS)
+def test_the_page_has_commands_for_each_route(route):
+    typed = [command for block in blocks(SECTIONS[route]) for command in block]
+    assert sum(f"route:={route}" in command for command in typed) == 1
 
 
 @pytest.mark.slow

@@ -80,6 +80,21 @@ def prepared(node, namespace: str = ""):
     return node
 
 
+def values(node) -> dict:
+    """Parameters of a prepared node, those of later files in place of those of earlier ones."""
+    found: dict = {}
+    for path, is_file in node._Node__expanded_parameter_arguments:
+        assert is_file
+        for section in yaml.unsafe_load(Path(path).read_text(encoding="utf-8")).values():  # launch writes tuples
+            found |= section.get("ros__parameters", {})
+    return found
+
+
+def words(node) -> list[str]:
+    """Of its command line, but for what is known only when it is started."""
+    return ["".join(part.perform(None) for part in word if hasattr(part, "text")) for word in node.cmd]
+
+
 def default(argument) -> str:
     return "".join(part.text for part in argument.default_value)
 
@@ -157,10 +172,15 @@ def test_node_starts_to_work_without_a_service_call(name):
 
 def test_the_simulated_arm_may_be_hardware_of_real_controllers():
     assert started("simulate") == ["simulator"]
-    simulator, manager, *spawners = nodes_of("simulate", controller="ros2_control", namespace="left")
+    given = {"namespace": "left", "use_sim_time": "true", "log_level": "debug"}
+    simulator, manager, *spawners = nodes_of("simulate", controller="ros2_control", **given)
     assert manager.node_executable == "ros2_control_node"
     assert [node.node_executable for node in spawners] == ["spawner", "spawner"]
-    assert {node._Node__node_namespace for node in (simulator, manager, *spawners)} == {"left"}
+    for node in (simulator, manager, *spawners):
+        assert node._Node__node_namespace == "left"
+        assert words(node)[words(node).index("--log-level") + 1] == "debug"
+    for node in (simulator, manager):
+        assert values(prepared(node))["use_sim_time"] is True
 
 
 def test_demo_has_its_output_folder_to_choose():
@@ -196,15 +216,10 @@ def test_arguments_come_before_the_params_file_and_that_before_the_packages(tmp_
     file.write_text("/**:\n  ros__parameters: {scale: [0.5], ramp_time: 7.0}\n")
     given = {"scale": "0.2", "params_file": str(file), "use_sim_time": "true", "log_level": "debug"}
     (node,) = nodes_of("gravity_compensation", **given)
-    values: dict = {}
-    for path, is_file in prepared(node)._Node__expanded_parameter_arguments:
-        assert is_file
-        (section,) = yaml.unsafe_load(Path(path).read_text(encoding="utf-8")).values()  # launch writes tuples
-        values |= section["ros__parameters"]
-    assert (values["scale"], values["ramp_time"], values["use_sim_time"]) == ((0.2,), 7.0, True)
-    assert values["torque_limits"], "from the package's file"
-    words = ["".join(part.perform(None) for part in word if hasattr(part, "text")) for word in node.cmd]
-    assert words[words.index("--log-level") + 1] == "debug"
+    found = values(prepared(node))
+    assert (found["scale"], found["ramp_time"], found["use_sim_time"]) == ((0.2,), 7.0, True)
+    assert found["torque_limits"], "from the package's file"
+    assert words(node)[words(node).index("--log-level") + 1] == "debug"
 
 
 def test_a_params_file_that_is_not_there_is_named():
