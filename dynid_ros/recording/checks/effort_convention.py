@@ -34,6 +34,9 @@ PROPORTIONAL = 0.9
 ABSENT = 0.3
 """Below this share of the nominal gravity torque, if it is not scaled by the unit, gravity is not in the effort,
 provided that it would stand out from what the fit does not explain."""
+FELT, FOLLOWED = 0.1, 0.6
+"""Part of what the most loaded joint sees, and correlation, from which another joint shows that gravity is in the
+effort: a counterbalance may carry the most loaded joint; a driver compensates all of them."""
 PLAUSIBLE = (0.5, 4.0)
 """Share of the nominal gravity torque that true torques can show: URDF masses may be wrong, a payload adds to them."""
 
@@ -61,7 +64,16 @@ def check_effort(recordings: Sequence[Recording], robot: RobotModel) -> Iterator
     loaded = loaded_joints(robot, fits)
     if loaded.size:
         source = ", ".join(part.source for part in recordings)
-        yield from _judge(source, {robot.joint_names[j]: fits[j] for j in loaded})
+        balanced = [fit for j, fit in enumerate(fits) if j not in loaded and _felt(fit, fits)]
+        findings = _judge(source, {robot.joint_names[j]: fits[j] for j in loaded})
+        yield from (finding for finding in findings if finding.kind != COMPENSATED or not balanced)
+
+
+def _felt(fit: GravityShare, all_fits: Sequence[GravityShare]) -> bool:
+    """Whether gravity is in the effort of a joint that is not the most loaded one."""
+    low, high = PLAUSIBLE
+    enough = fit.variation > FELT * max(each.variation for each in all_fits)
+    return enough and low < fit.share < high and fit.correlation > FOLLOWED
 
 
 class GravityShare(NamedTuple):

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import real_recordings
 
 from dynid_ros.errors import RecordingError
 from dynid_ros.model import RobotModel
@@ -89,6 +90,12 @@ def test_compensated_torques_are_found(robot, name, sign):
     rest = Recording(it.joint_names, it.time, it.position, it.velocity, it.torque - arm.gravity_torque(it.position))
     (finding,) = (finding for finding in check(rest, arm) if finding.severity == "error")
     assert "there is no gravity in the effort" in finding.message
+
+
+def test_a_counterbalance_is_no_compensation():
+    """Of the KR300, whose second axis is the only one that gravity loads by more than a fifth of the most."""
+    findings = check(real_recordings.real_recording("kuka_kr300", "ff_A"), real_recordings.real_robot("kuka_kr300"))
+    assert not [finding for finding in findings if finding.severity == "error"]
 
 
 def test_tables_of_other_shapes_are_refused_by_name():
