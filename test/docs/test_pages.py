@@ -155,7 +155,7 @@ def check_launch(name: str, arguments: list[str]) -> None:
     for argument, value in given.items():
         if "/config/" in value:
             assert (ROOT / value[value.index("config/") :]).is_file(), value
-        if argument in ("params_file", "namespace"):
+        if argument in ("params_file", "namespace", "use_sim_time", "log_level"):
             continue
         pytest.importorskip("rclpy")
         tables = [importlib.import_module(module_of(node)).PARAMETERS for node in started]
