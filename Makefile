@@ -46,7 +46,7 @@ help:
 	@echo 'make test-oldest   tests on the oldest supported numpy, scipy, matplotlib (PYTHON 3.10 to 3.12)'
 	@echo 'make lint          ruff'
 	@echo 'make types         mypy'
-	@echo 'make docs          docs/parameters.md from the code'
+	@echo 'make docs          docs/parameters.md, the floors of docs/architecture.md, CHANGELOG.rst'
 	@echo 'make clean         remove what the other targets made'
 	@echo
 	@echo 'Variables: PYTHON=$(PYTHON)  ROS_DISTRO=$(ROS_DISTRO)  ROS=$(ROS) (sourced or wheels)  WORKERS=$(WORKERS)  DOMAIN=1..100 (of the demo; else one that is free)'
@@ -89,6 +89,7 @@ types: $(VENV)/test.installed
 docs: $(VENV)/test.installed
 	$(BIN)/python docs/generate_parameters.py
 	$(BIN)/python docs/draw_floors.py
+	$(BIN)/python docs/generate_changelog.py
 
 clean:
 	rm -rf .venv-* build dist *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache

@@ -177,6 +177,11 @@ def test_one_version():
     assert setup_arguments()["version"] == dynid_ros.__version__ == package_xml().findtext("version")
 
 
+def test_package_xml_keeps_its_schema():
+    xmllint = pytest.importorskip("ament_xmllint.main")
+    assert xmllint.main([str(ROOT / "package.xml")]) == 0
+
+
 def test_package_xml_is_valid():
     package = pytest.importorskip("catkin_pkg.package")
     warnings: list[str] = []

@@ -1,0 +1,26 @@
+"""CHANGELOG.rst is CHANGELOG.md, as catkin_pkg, with which bloom reads it, understands it."""
+
+import io
+import re
+
+import pytest
+
+from docs.generate_changelog import PAGE, SOURCE, page
+
+
+def test_file_is_up_to_date():
+    assert PAGE.read_text(encoding="utf-8") == page(), "run `make docs`"
+
+
+def test_bloom_reads_every_change():
+    changelog = pytest.importorskip("catkin_pkg.changelog")
+    core = pytest.importorskip("docutils.core")
+    warnings = io.StringIO()
+    core.publish_doctree(page(), settings_overrides={"warning_stream": warnings})
+    assert warnings.getvalue() == ""
+    released = page().replace("Forthcoming\n-----------", "0.2.0 (2030-01-01)\n------------------")  # as bloom does
+    released += "\n0.1.0 (2029-01-01)\n------------------\n* First\n"
+    read = changelog.populate_changelog_from_rst(changelog.Changelog("dynid_ros"), released)
+    changes = "".join(map(str, read.get_content_of_version("0.2.0")))
+    for line in re.findall(r"^- ([\w ]+)", SOURCE.read_text(encoding="utf-8"), re.MULTILINE):
+        assert line.strip() in changes
