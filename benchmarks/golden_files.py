@@ -72,6 +72,8 @@ RUNS: dict[str, tuple[str, ...]] = {
 }
 """Commands by name, each in a folder with all recordings; where one has an output it is called as the run."""
 WITHOUT_OUTPUT = ("check", "check, faults", "excite --judge")
+BORDERLINE = ("identify load --static", "identify load --unloaded")
+"""Runs whose few samples choose between terms of friction: how this processor rounds decides."""
 SINGLE_FILES = {"validate": "predicted.csv", "report": "page.html"}
 
 
@@ -94,6 +96,8 @@ def files() -> dict:
                 "json": _without(KEYS.of(document), written),
                 "writes": written,
             }
+            if run in BORDERLINE:
+                written["identified.yaml"]["friction"] = "of any terms"
             if "error" in document:
                 found[run]["error"] = document["error"]
     return found

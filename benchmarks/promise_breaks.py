@@ -748,6 +748,11 @@ def _excitation() -> list[Break]:
         *_by_action(),
         Break(here + "test_parameters_and_urdf_that_change_under_way_change_nothing", "limits may be set", (WRITABLE,)),
         Break(
+            here + "test_what_stops_a_motion_may_be_set_under_way",
+            "the limits of the start stay",
+            (("Arm.adjust", "self._efforts.adjust(settings.effort_limit, settings.effort_grace)", "pass"),),
+        ),
+        Break(
             here + "test_services_in_parallel_start_one_motion",
             "two things may be done at once",
             (

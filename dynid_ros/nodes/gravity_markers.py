@@ -1,14 +1,17 @@
-"""Node that shows what gravity does to an arm in RViz; it commands nothing, and costs the control loop nothing.
+"""Node that shows in RViz what acts on an arm; it commands nothing, and costs the control loop nothing.
 
 `visualization_msgs/MarkerArray` in the base link's frame, a few times a second: the centre of mass of all that the
 joints move with its weight, an arc (a prismatic joint: an arrow) about each joint for the torque that holds the arm,
-three quarters of a circle being the joint's effort limit, and the load. Blue is what was identified, sand what is the
-URDF's, green the load, red a torque beyond its limit. Markers vanish when no joint states come.
+three quarters of a circle being the joint's effort limit, the load, outside of these arcs the torque from outside that
+the node `external_torque` tells, in the same scale, and how far a joint is from a limit that is near. Blue is what was
+identified, sand what is the URDF's, green the load, orange what comes from outside, red a torque or a position beyond
+its limit. Markers vanish when no joint states come.
 """
 
 import time
 from collections import deque
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -115,6 +118,11 @@ PARAMETERS = (
     NodeParameter(
         "load_topic", "load", "latched geometry_msgs/InertiaStamped, the load in the tip link's frame; empty: none"
     ),
+    NodeParameter(
+        "external_torque_topic",
+        "external_torque/joint_torques",
+        "sensor_msgs/JointState with efforts from outside; empty: none",
+    ),
     NodeParameter("marker_topic", "gravity_markers", "visualization_msgs/MarkerArray", required=True),
     NodeParameter("rate", 10.0, "pictures per second, 0.1 to 60"),
     NodeParameter("size", 0.12, "radius of the arcs, 0.001 to 10 m; all else is in proportion"),
@@ -124,6 +132,10 @@ LIFETIME = 1.0
 """s for which a picture stays when no other comes."""
 FULL_TURN = 1.5 * np.pi
 """Arc of a torque at its limit, rad."""
+OUTSIDE = 1.4
+"""Radius of the arc of a torque from outside, in parts of that of gravity."""
+NEAR = 0.05
+"""Part of a joint's range within which its limit is shown."""
 KEPT = 10
 """Joint states that are looked through for one of this arm: a gripper's come on the same topic."""
 
@@ -143,10 +155,13 @@ class GravityMarkers(Node):
         self._problem = self._load_problem = ""
         self._heard = time.monotonic()
         self._drawn: GravityPicture | None = None
+        self._external: tuple[float, NDArray] | None = None
         self._publisher = self.create_publisher(MarkerArray, settings.marker_topic, 10)
         self._topic = RawSubscription(self, "joint_states", ["sensor_msgs/msg/JointState"], self._on_joint_state)
         if settings.load_topic:
             self.create_subscription(InertiaStamped, settings.load_topic, self._on_load, LATCHED)
+        if settings.external_torque_topic:
+            self.create_subscription(JointState, settings.external_torque_topic, self._on_external_torque, 10)
         steady_timer(self, 0.2, self._topic.update)
         steady_timer(self, 1.0 / settings.rate, self._draw)
         Diagnostics(self, self.status, hardware=self.view.robot.name)
@@ -186,6 +201,11 @@ class GravityMarkers(Node):
         except ControlError as error:
             self._load_problem = f"a load is not shown: {error}"
 
+    def _on_external_torque(self, message: JointState) -> None:
+        # who publishes says itself what is wrong with it
+        with suppress(DynidError):
+            self._external = time.monotonic(), self._order.pick(message, "effort")
+
     def _newest(self) -> JointState | None:
         """The newest joint state of this arm since the last look."""
         self._topic.drain()
@@ -202,13 +222,18 @@ class GravityMarkers(Node):
             return
         self._heard = time.monotonic()
         try:
-            picture = self.view.at(self._order.pick(message, "position"))
+            position = self._order.pick(message, "position")
+            picture = self.view.at(position)
         except DynidError as error:
             self._problem = str(error)
             return
         self._problem, self._drawn = "", picture
         shapes = Shapes(Header(frame_id=self.view.robot.base, stamp=message.header.stamp), LIFETIME)
         draw_gravity(shapes, self.view, picture, self.settings.size)
+        if self._external is not None and time.monotonic() - self._external[0] < LIFETIME:
+            outside = {"kind": "external_torque", "color": "uncompensated", "size": OUTSIDE * self.settings.size}
+            draw_torques(shapes, self.view, picture, self._external[1], **outside)
+        draw_limits(shapes, self.view, picture, position, self.settings.size)
         self._publisher.publish(MarkerArray(markers=shapes.markers))
 
 
@@ -221,22 +246,45 @@ def draw_gravity(shapes: Shapes, view: GravityView, picture: GravityPicture, siz
         shapes.sphere("center_of_mass", picture.center, 0.5 * size, color)
         shapes.text("center_of_mass", picture.center - 0.6 * size * down, 0.3 * size, f"{picture.mass:.1f} kg{source}")
         shapes.arrow("center_of_mass", picture.center, picture.center + 2 * size * down, size / 10, color)
-    joints = zip(
-        view.robot.joint_types, picture.rotations, picture.origins, picture.torque, view.full_scale, strict=True
-    )
-    for kind, rotation, origin, torque, full in joints:
-        part = float(torque / full)
-        color = "wrong" if abs(part) > 1 else "identified" if view.torque_identified else "urdf"
-        if kind == "prismatic":
-            shapes.arrow("gravity_torque", origin, origin + 3 * size * part * rotation[:, 2], size / 8, color)
-        else:
-            angle = float(np.clip(part, -1.2, 1.2)) * FULL_TURN
-            shapes.arc("gravity_torque", rotation, origin, angle=angle, radius=size, color=color)
-        unit = "N" if kind == "prismatic" else "N m"
-        shapes.text("gravity_torque", origin + size * rotation[:, 0], 0.25 * size, f"{torque:.1f} {unit}")
+    color = "identified" if view.torque_identified else "urdf"
+    draw_torques(shapes, view, picture, picture.torque, kind="gravity_torque", color=color, size=size)
     if picture.load is not None and view.load is not None:
         shapes.sphere("load", picture.load, 0.6 * size, "truth")
         shapes.text("load", picture.load + 0.6 * size * down, 0.3 * size, f"load {view.load.mass:.2f} kg")
+
+
+def draw_torques(
+    shapes: Shapes, view: GravityView, picture: GravityPicture, torques: NDArray, *, kind: str, color: str, size: float
+) -> None:
+    """Markers of torques (n,) at the joints, in parts of their effort limits."""
+    types = view.robot.joint_types
+    for joint, rotation, origin, torque, full in zip(
+        types, picture.rotations, picture.origins, torques, view.full_scale, strict=True
+    ):
+        part = float(torque / full)
+        shade = "wrong" if abs(part) > 1 else color
+        if joint == "prismatic":
+            shapes.arrow(kind, origin, origin + 3 * size * part * rotation[:, 2], size / 8, shade)
+        else:
+            angle = float(np.clip(part, -1.2, 1.2)) * FULL_TURN
+            shapes.arc(kind, rotation, origin, angle=angle, radius=size, color=shade)
+        unit = "N" if joint == "prismatic" else "N m"
+        shapes.text(kind, origin + size * rotation[:, 0], 0.25 * size, f"{torque:.1f} {unit}")
+
+
+def draw_limits(shapes: Shapes, view: GravityView, picture: GravityPicture, position: NDArray, size: float) -> None:
+    """A ball and words at each joint that is near a limit of its position, or beyond."""
+    robot = view.robot
+    low, high = robot.limits.lower, robot.limits.upper
+    for i in np.flatnonzero(np.isfinite(low) & np.isfinite(high)):
+        left = float(min(position[i] - low[i], high[i] - position[i]))
+        if left > NEAR * (high[i] - low[i]):
+            continue
+        unit = "m" if robot.joint_types[i] == "prismatic" else "rad"
+        color = "wrong" if left < 0 else "ink"
+        shapes.sphere("limits", picture.origins[i], 0.3 * size, color)
+        words = f"{robot.joint_names[i]}: {left:.2f} {unit} to its limit"
+        shapes.text("limits", picture.origins[i] - size * picture.rotations[i][:, 0], 0.25 * size, words, color)
 
 
 def main() -> None:

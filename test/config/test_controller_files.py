@@ -23,6 +23,7 @@ KEYS = {
         "set_last_command_interface_value_as_state_on_activation",
         "cmd_timeout",
         "constraints.goal_time",
+        *(f"gains.joint_{i}.{gain}" for i in range(1, 7) for gain in ("p", "i", "d", "i_clamp")),
     },
 }
 SPAWNED = re.compile(r"spawner (.+?) (?:--inactive )?--param-file (\S+)")
@@ -50,7 +51,7 @@ def test_each_controller_has_its_type_and_keys_that_it_knows(path):
         assert flat(parameters) - {"type"} <= KEYS[parameters["type"]]
 
 
-@pytest.mark.parametrize("name", ["feedforward", "trajectory", "ros2_control"])
+@pytest.mark.parametrize("name", ["feedforward", "trajectory", "ros2_control", "simulators"])
 def test_no_controller_of_ours_snaps_back_or_starts_behind(name):
     parameters = sections(FOLDER / f"{name}.yaml")["joint_trajectory_controller"]
     assert parameters["interpolate_from_desired_state"] is True

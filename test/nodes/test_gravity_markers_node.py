@@ -118,6 +118,42 @@ def test_pictures_agree_with_pinocchio():
         assert "load" not in picture
 
 
+def test_torques_from_outside_and_near_limits_are_shown():
+    with Bench() as bench:
+        robot = bench.node.view.robot
+        torques = [23.0, 0.0, -230.0, 0.0, 5.0, 0.0]
+        outside = bench.viewer.create_publisher(JointState, "external_torque/joint_torques", 10)
+        message = JointState(name=list(robot.joint_names), effort=torques)
+        bench.until(lambda: outside.get_subscription_count() > 0)
+        outside.publish(JointState(name=["finger"], effort=[1.0]))
+
+        def shown(kinds):
+            outside.publish(message)
+            return "external_torque" in kinds
+
+        picture = bench.picture(shown)
+        arcs = of_type(picture["external_torque"], Marker.LINE_STRIP)
+        angles = [math.atan2(*place(arc.points[-1])[1::-1]) for arc in arcs]
+        assert angles[0] == pytest.approx(FULL_TURN * 0.1)
+        assert angles[4] == pytest.approx(FULL_TURN * 0.2)
+        words = [marker.text for marker in of_type(picture["external_torque"], Marker.TEXT_VIEW_FACING)]
+        assert words == [f"{torque:.1f} N m" for torque in torques]
+        colors = [(arc.color.r, arc.color.g, arc.color.b) for arc in arcs]
+        assert colors[0] == colors[1] != colors[2], "beyond what the joint can bear"
+        assert "limits" not in picture
+
+        low, high = robot.limits.lower, robot.limits.upper
+        pose = POSE.copy()
+        pose[1] = high[1] - 0.01 * (high[1] - low[1])
+        bench.pictures.clear()
+        bench.until(lambda: bench.publish(pose) or any("limits" in by_kind(m) for m in list(bench.pictures)))
+        limits = next(kinds["limits"] for m in bench.pictures if "limits" in (kinds := by_kind(m)))
+        (said,) = of_type(limits, Marker.TEXT_VIEW_FACING)
+        assert said.text == f"joint_2: {0.01 * (high[1] - low[1]):.2f} rad to its limit"
+        bench.pictures.clear()
+        bench.until(lambda: any("external_torque" not in by_kind(m) for m in list(bench.pictures)))
+
+
 def test_load_appears_and_goes():
     with Bench() as bench:
         message = InertiaStamped()
