@@ -204,7 +204,7 @@ class GravityMarkers(Node):
     def _on_external_torque(self, message: JointState) -> None:
         # who publishes says itself what is wrong with it
         with suppress(DynidError):
-            self._external = time.monotonic(), self._order.pick(message, "effort")
+            self._external = time.monotonic(), np.array(self._order.pick(message, "effort"))
 
     def _newest(self) -> JointState | None:
         """The newest joint state of this arm since the last look."""
@@ -222,7 +222,7 @@ class GravityMarkers(Node):
             return
         self._heard = time.monotonic()
         try:
-            position = self._order.pick(message, "position")
+            position = np.array(self._order.pick(message, "position"))
             picture = self.view.at(position)
         except DynidError as error:
             self._problem = str(error)
