@@ -38,29 +38,22 @@ class Design(NamedTuple):
 
 def design(address: str, workers: int, **settings: Any) -> Design:
     """Search on the workers of a scheduler."""
-    robot = RobotModel.from_urdf(demo_arm_urdf())
-    begun = time.monotonic()
     with cluster(address) as found:
-        search = FourierExcitation(
-            robot,
-            MotionLimits.of(robot, 5.0),
-            executor=found.executor,
-            workers=workers,
-            design_time=3600.0,
-            **settings,
-        )
-        plan = search.plan()
+        return searched(workers, executor=found.executor, **settings)
+
+
+def searched(workers: int, **settings: Any) -> Design:
+    """Search for a motion of the demo arm, for as long as its starts take."""
+    robot = RobotModel.from_urdf(demo_arm_urdf())
+    limits = MotionLimits.of(robot, 5.0)
+    begun = time.monotonic()
+    plan = FourierExcitation(robot, limits, workers=workers, design_time=3600.0, **settings).plan()
     return Design(np.concatenate([plan.series.sine, plan.series.cosine]), plan.value, time.monotonic() - begun)
 
 
 def kill_later(dask: Cluster, seconds: float) -> None:
     """Kill a worker in the middle of its work, and start none in its place."""
-
-    def kill() -> None:
-        time.sleep(seconds)
-        dask.workers[0].kill()
-
-    threading.Thread(target=kill, daemon=True).start()
+    threading.Timer(seconds, dask.workers[0].kill).start()
 
 
 def main() -> None:

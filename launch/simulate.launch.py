@@ -11,7 +11,7 @@ from launch.actions import DeclareLaunchArgument, OpaqueFunction
 from launch_ros.actions import Node
 
 from dynid_ros.files.share import share_path
-from dynid_ros.nodes.shared.launch_description import describe_nodes
+from dynid_ros.nodes.shared.launch_description import clock_of, describe_nodes, process_options
 
 ACTIVE, LOADED = ("joint_state_broadcaster", "joint_trajectory_controller"), ("forward_effort_controller",)
 CONTROLLERS_FILE = DeclareLaunchArgument(
@@ -32,12 +32,10 @@ def _manager(context: LaunchContext) -> list[Node]:
         return []
     # the spawner names the file to the manager, which would look for a relative one in a folder of its own
     file = given["controllers_file"] or str(share_path("config/controllers/ros2_control.yaml").resolve())
-    common = {"package": "controller_manager", "namespace": given["namespace"] or None, "output": "screen"}
-    common["ros_arguments"] = ["--log-level", given["log_level"]]
-    # the manager gives it to its controllers
-    time = {"use_sim_time": given["use_sim_time"].lower() == "true"}
+    common = {"package": "controller_manager", **process_options(given)}
     spawned = [
         Node(executable="spawner", arguments=[*names, "--param-file", file, *more], **common)
         for names, more in ((ACTIVE, []), (LOADED, ["--inactive"]))
     ]
-    return [Node(executable="ros2_control_node", parameters=[file, time], **common), *spawned]
+    # the manager gives its clock to its controllers
+    return [Node(executable="ros2_control_node", parameters=[file, clock_of(given)], **common), *spawned]

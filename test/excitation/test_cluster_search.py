@@ -5,10 +5,6 @@ import pytest
 from dask_cluster import dask_cluster
 
 from benchmarks import cluster as benchmark
-from dynid_ros.excitation import FourierExcitation
-from dynid_ros.model import RobotModel
-from dynid_ros.simulation import demo_arm_urdf
-from dynid_ros.trajectories import MotionLimits
 
 distributed = pytest.importorskip("distributed")
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
@@ -17,10 +13,7 @@ SETTINGS = {"starts": 3, "candidates": 3, "harmonics": 3, "base_frequency": 0.1}
 
 @pytest.fixture(name="here", scope="module")
 def fixture_here():
-    robot = RobotModel.from_urdf(demo_arm_urdf())
-    limits = MotionLimits.of(robot, 5.0)
-    plan = FourierExcitation(robot, limits, workers=1, design_time=3600.0, **SETTINGS).plan()
-    return np.concatenate([plan.series.sine, plan.series.cosine])
+    return benchmark.searched(1, **SETTINGS).coefficients
 
 
 def test_separate_workers_of_which_one_is_killed(here, tmp_path):

@@ -91,11 +91,10 @@ def job_of_kind(kind: str) -> Callable[[RobotModel, SimpleNamespace], Identify]:
     return lambda robot, parameters: partial(run_kind, kind, made(estimator, given(settings, parameters), robot))
 
 
-def _told(job: Job) -> dict[str, Any]:
-    """What `~/result` says."""
+def _told(job: Job, condition: str) -> dict[str, Any]:
+    """What `~/result` says; `condition` is empty where a result has none."""
     told: dict[str, Any] = {name: str(path.absolute()) for name, path in job.files.items()}
-    condition = getattr(job.result, "condition_number", None)
-    told |= {} if condition is None else {"condition_number": float(f"{condition:.3g}")}
+    told |= {"condition_number": float(condition)} if condition else {}
     rms, joints = (getattr(job.result, name, ()) for name in ("residual_rms", "joint_names"))
     if np.size(rms) == len(joints) > 0:
         told["residual_rms"] = {name: float(f"{value:.3g}") for name, value in zip(joints, rms, strict=True)}
@@ -176,7 +175,7 @@ class IdentificationNode(Node):
         condition = getattr(job.result, "condition_number", None)
         self._condition = "" if condition is None else f"{condition:.3g}"
         self._outcome = (OK, "identified" if condition is None else f"identified, condition number {self._condition}")
-        self.result.publish(String(data=brief_yaml(_told(job))))
+        self.result.publish(String(data=brief_yaml(_told(job, self._condition))))
         if not (missing := job.missing):
             self._state.publish(String(data=self._answer(job)))
         self._progress.publish(Float32(data=1.0))

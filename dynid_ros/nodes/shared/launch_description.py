@@ -114,27 +114,38 @@ def describe_nodes(
         fixed = {name: value for option in chosen for name, value in option.fixed.items()}
         fixed |= {name: given[name] for name in offered & {*given} if given[name]}
         params_file = _file(given["params_file"])
-        common = {"use_sim_time": given["use_sim_time"].lower() == "true"}
         return [
             Node(
                 package="dynid_ros",
                 executable=name,
-                namespace=given["namespace"] or None,
-                output="screen",
-                ros_arguments=["--log-level", given["log_level"]],
                 parameters=[
                     str(share_path(f"config/{name}.yaml")),
                     *(_argument(row, filled[row.name]) for row in tables[name] if row.name in filled),
                     *params_file,
                     *(_argument(row, fixed[row.name]) for row in tables[name] if row.name in fixed),
-                    common,
+                    clock_of(given),
                 ],
                 on_exit=_say_that_it_ended,
+                **process_options(given),
             )
             for name in (*names, *(option.node for option in chosen))
         ]
 
     return LaunchDescription([*arguments, OpaqueFunction(function=start)])
+
+
+def process_options(given: Mapping[str, str]) -> dict[str, Any]:
+    """What `Node` takes of the arguments that every launch file here has: where it is, and what it says."""
+    return {
+        "namespace": given["namespace"] or None,
+        "output": "screen",
+        "ros_arguments": ["--log-level", given["log_level"]],
+    }
+
+
+def clock_of(given: Mapping[str, str]) -> dict[str, bool]:
+    """The parameter that says whose time a node has."""
+    return {"use_sim_time": given["use_sim_time"].lower() == "true"}
 
 
 def _say_that_it_ended(event: ProcessExited, context: LaunchContext) -> LogInfo | None:
