@@ -155,5 +155,5 @@ def test_a_part_of_the_base_with_an_inertia_that_no_body_has_is_no_obstacle(demo
         return compile_arm(RobotModel.from_urdf(urdf, demo_robot.tip), 0.001)
 
     np.testing.assert_array_equal(arm(demo_robot.base).dof_M0, compile_arm(demo_robot, 0.001).dof_M0)
-    with pytest.raises(ModelError, match="MuJoCo refuses it: .*antenna"):
+    with pytest.raises(ModelError, match=r"MuJoCo refuses it: .*antenna"):
         arm(demo_robot.tip)

@@ -167,7 +167,7 @@ def test_a_small_motion_whose_friction_builds_up_is_no_other_robot():
     rates = 2 * np.pi * np.array([0.1, 0.15, 0.2, 0.25, 0.3, 0.4])[:, None]
     size, phase = rng.normal(0.0, 0.005, (6, 6)), rng.uniform(0, 2 * np.pi, (6, 6))
     angle = rates * time[:, None, None] + phase
-    q = np.sum(size * np.sin(angle), axis=1) + [0.3, -0.6, 0.9, 0.4, 0.5, 0.3]
+    q = np.sum(size * np.sin(angle), axis=1) + np.array([0.3, -0.6, 0.9, 0.4, 0.5, 0.3])
     qd, qdd = np.sum(size * rates * np.cos(angle), axis=1), -np.sum(size * rates**2 * np.sin(angle), axis=1)
     rigid = robot.inverse_dynamics(q, qd, qdd)
     largest = np.maximum(np.abs(robot.gravity_torque(rng.uniform(-2, 2, (50, 6)))).max(axis=0), 1.0)
