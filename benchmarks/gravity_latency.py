@@ -5,36 +5,34 @@ And from list to list, as the control loop has it: on a base that stands, and on
     python benchmarks/gravity_latency.py [--urdf panda.urdf --tip panda_hand] [--rounds 200] [--calls 500]
 
 Rounds of the two alternate, so that both meet the same load of the machine; medians over the rounds are compared.
-Without a URDF it takes the Panda of package example-robot-data. Needs `pip install pin example-robot-data`.
+Without a URDF it takes the Panda of package example-robot-data. Needs `pip install pin pytest example-robot-data`.
 """
 
 import argparse
 import functools
 import site
+import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
-import pinocchio
 
 from dynid_ros.model import GravityModel, RobotModel
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "test"))
+from pinocchio_arm import PinocchioArm
+
 PANDA = "cmeel.prefix/share/example-robot-data/robots/panda_description/urdf/panda.urdf"
-TARGET = 5.0
+TARGET, EQUAL = 1.5, 1e-10
 
 
 def pinocchio_gravity(robot: RobotModel) -> Callable[[np.ndarray], np.ndarray]:
-    """The same arm in Pinocchio: other joints locked and without mass, all joints revolute with limits or prismatic."""
-    model = pinocchio.buildModelFromXML(robot.urdf)
-    others = [model.getJointId(name) for name in model.names[1:] if name not in robot.joint_names]
-    for joint in others:
-        model.inertias[joint] = pinocchio.Inertia.Zero()
-    model = pinocchio.buildReducedModel(model, others, pinocchio.neutral(model))
-    if model.nq != model.nv:
+    """The same arm in Pinocchio: other joints are held at zero, and the last link carries what they move."""
+    arm = PinocchioArm(robot.urdf, robot.joint_names, robot.gravity)
+    if arm.model.nq != arm.model.nv:
         raise SystemExit("This arm has a continuous joint, which is two numbers in Pinocchio; choose another")
-    model.gravity.linear = robot.gravity
-    return functools.partial(pinocchio.computeGeneralizedGravity, model, model.createData())
+    return functools.partial(arm.pinocchio.computeGeneralizedGravity, arm.model, arm.data)
 
 
 def seconds_per_call(function: Callable[..., object], samples: Sequence[object]) -> float:
@@ -60,6 +58,8 @@ def main() -> None:
     ours, theirs = gravity.compile(gravity.project(robot.parameters)), pinocchio_gravity(robot)
     samples = list(np.random.default_rng(0).uniform(-2.0, 2.0, (arguments.calls, robot.n_joints)))
     difference = max(np.abs(ours(q) - theirs(q)).max() for q in samples)
+    if difference > EQUAL:
+        raise SystemExit(f"{robot.name}: torques differ by {difference:.1e} N m; these are not the same arm")
 
     moments, down, lists = (
         gravity.project(robot.parameters),
