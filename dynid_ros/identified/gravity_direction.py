@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -10,11 +11,15 @@ from numpy.typing import NDArray
 
 from dynid_ros.errors import IdentifiedFileError
 from dynid_ros.estimation.estimate import half_width
-from dynid_ros.identified.identified_file import DIRECTION, DOF, file_of, found_gravity
+from dynid_ros.identified.identified_file import DIRECTION, DOF, file_of, found_gravity, is_number
 from dynid_ros.model.gravity_direction import angle_between
 
 GIVEN, ESTIMATED, IMU = "given", "estimated", "imu"
 DIRECTIONS = (GIVEN, ESTIMATED, IMU)
+SHAPES: dict[str, tuple[int, ...]] = {"configured": (3,), "axes": (2, 3), "covariance": (2, 2), DOF: ()}
+"""What the entry has, and its shape."""
+TOLERANCE = 1e-3
+"""Of lengths, right angles and symmetry, as parts of one: a file may be rounded."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,16 +54,28 @@ class GravityDirection:
         gravity, robot = found_gravity(document), document["robot"]
         if gravity is None:
             return None
-        entry = robot[DIRECTION]
-        try:
-            given = np.asarray(entry["configured"], dtype=float).reshape(3)
-            axes = np.asarray(entry["axes"], dtype=float).reshape(2, 3)
-            covariance = np.asarray(entry["covariance"], dtype=float).reshape(2, 2)
-            source, dof = DIRECTIONS[1:][DIRECTIONS[1:].index(entry["source"])], float(entry[DOF])
-        except (KeyError, TypeError, ValueError) as error:
-            where = f"{file_of(document)}: robot.{DIRECTION}"
-            raise IdentifiedFileError(f"{where} is malformed ({error}); run the identification again") from error
-        return cls(source, np.array(gravity), given, axes, covariance, dof, str(robot.get("base", "")))
+        entry, down = robot[DIRECTION], np.array(gravity)
+        for key, shape in SHAPES.items():
+            if not _has_shape(entry.get(key), shape):
+                wanted = f"{' x '.join(map(str, shape))} numbers" if shape else "a number above 0"
+                raise _malformed(document, f"{key} is {entry.get(key)!r}, expected {wanted}")
+        given, axes, covariance, dof = (np.array(entry[key], dtype=float) for key in SHAPES)
+        if entry.get("source") not in DIRECTIONS[1:]:
+            raise _malformed(document, f"source is {entry.get('source')!r}, expected {' or '.join(DIRECTIONS[1:])}")
+        size = float(np.linalg.norm(down))
+        if abs(np.linalg.norm(given) - size) > TOLERANCE * size:
+            raise _malformed(document, f"configured is {entry['configured']!r}, expected the size of robot.gravity")
+        frame = np.vstack([axes, down / size])
+        if not np.allclose(frame @ frame.T, np.eye(3), atol=TOLERANCE):
+            raise _malformed(
+                document, f"axes are {entry['axes']!r}, expected units across robot.gravity and each other"
+            )
+        low, high = np.linalg.eigvalsh(covariance)
+        if not (np.allclose(covariance, covariance.T, atol=TOLERANCE * high) and low >= -TOLERANCE * high):
+            raise _malformed(document, f"covariance is {entry['covariance']!r}, expected that of two angles")
+        if not dof > 0.0:
+            raise _malformed(document, f"{DOF} is {entry[DOF]!r}, expected a number above 0")
+        return cls(entry["source"], down, given, axes, covariance, float(dof), str(robot.get("base", "")))
 
     @property
     def sentence(self) -> str:
@@ -102,3 +119,14 @@ class GravityDirection:
             "covariance": [[float(value) for value in row] for row in self.covariance],
             DOF: float(self.dof),
         }
+
+
+def _has_shape(values: object, shape: tuple[int, ...]) -> bool:
+    """Whether values of the file are numbers, in lists of this shape; a single one may be infinite."""
+    if not shape:
+        return is_number(values) or values == math.inf
+    return isinstance(values, list) and len(values) == shape[0] and all(_has_shape(one, shape[1:]) for one in values)
+
+
+def _malformed(document: Mapping, what: str) -> IdentifiedFileError:
+    return IdentifiedFileError(f"{file_of(document)}: robot.{DIRECTION}: {what}; run the identification again")

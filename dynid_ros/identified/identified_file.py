@@ -149,10 +149,10 @@ def found_gravity(document: Mapping) -> tuple[float, ...] | None:
     """Gravity (3,) of a file in which it was found, not configured; None: it was configured.
 
     Raises:
-        IdentifiedFileError: it is no vector.
+        IdentifiedFileError: it is no vector, or what is known of it is no mapping.
     """
     robot = document["robot"]
-    if not isinstance(robot.get(DIRECTION), dict):
+    if not mapping(robot, DIRECTION, f"{file_of(document)}: robot"):
         return None
     gravity = robot.get("gravity")
     if not (isinstance(gravity, list) and _is_numbers(gravity, 3) and any(gravity)):
