@@ -7,17 +7,24 @@ import pytest
 
 rclpy = pytest.importorskip("rclpy")
 
+from command_line import run  # noqa: E402
 from diagnostic_msgs.msg import DiagnosticStatus  # noqa: E402
 from geometry_msgs.msg import Pose, PoseArray, PoseStamped, WrenchStamped  # noqa: E402
+from gravity_experiment import demo_motion, demo_robot  # noqa: E402
 from node_process import NodeProcess  # noqa: E402
 from rclpy.duration import Duration  # noqa: E402
 from rclpy.qos import LivelinessPolicy, QoSProfile, ReliabilityPolicy  # noqa: E402
+from rclpy.time import Time  # noqa: E402
 from recorder_bench import LATCHED, RELIABLE, SENSOR, Bench  # noqa: E402
 from rosbags.rosbag2 import Reader  # noqa: E402
-from sensor_msgs.msg import JointState  # noqa: E402
+from sensor_msgs.msg import Imu, JointState  # noqa: E402
 from std_msgs.msg import Float64MultiArray, String  # noqa: E402
 
 from benchmarks import recording_loss  # noqa: E402
+from dynid_ros.identified.gravity_direction import GravityDirection  # noqa: E402
+from dynid_ros.identified.identified_file import load_identified  # noqa: E402
+from dynid_ros.model.gravity_direction import angle_between, turned  # noqa: E402
+from dynid_ros.model.robot import STANDARD_GRAVITY  # noqa: E402
 from dynid_ros.recording import Recording  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("ros")
@@ -258,3 +265,48 @@ def test_nothing_is_lost_at_1_khz_beside_a_busy_core(tmp_path):
     assert (outcome.recorded, outcome.gaps) == (outcome.sent, 0)
     assert outcome.sent == 5000
     assert "were lost" not in outcome.answer
+
+
+def test_the_direction_of_gravity_comes_from_a_recorded_imu(tmp_path, capsys):
+    """From the topics of a robot on a tilted base, whose IMU has a frame of its own, to the file."""
+    gravity = turned(STANDARD_GRAVITY, (0.15, -0.1, 0.0))
+    urdf = demo_robot().urdf.replace(
+        "</robot>",
+        '<link name="imu"/><joint name="imu_mount" type="fixed"><parent link="base_link"/><child link="imu"/>'
+        '<origin xyz="0.1 0 0.05" rpy="3.14159265 0 1.5707963"/></joint></robot>',
+    )
+    (tmp_path / "arm.urdf").write_text(urdf)
+    tilted, motion = demo_robot().with_gravity(gravity), demo_motion().slice(slice(None, None, 4))
+    torque = motion.torque + tilted.gravity_torque(motion.position) - demo_robot().gravity_torque(motion.position)
+    rng = np.random.default_rng(0)
+    with Bench(tmp_path / "bags", {"imu_topics": ["/base/imu"], "robot_description_topic": ""}) as bench:
+        joints = bench.publisher(JointState)
+        imu = bench.publisher(Imu, "/base/imu", SENSOR)
+        assert bench.call("start").success
+        for k, (time_of, position, effort) in enumerate(zip(motion.time, motion.position, torque, strict=True)):
+            message = JointState(name=list(motion.joint_names), position=position.tolist(), effort=effort.tolist())
+            message.header.stamp = Time(nanoseconds=10**9 + round(1e9 * time_of)).to_msg()
+            joints.publish(message)
+            if k % 10 == 0:
+                felt = Imu(header=message.header)
+                felt.header.frame_id = "imu"
+                x, y, z = -gravity + rng.normal(0.0, 0.05, 3)
+                # a sensor that is turned by half a turn about x, then by a quarter about the base's z
+                a = felt.linear_acceleration
+                a.x, a.y, a.z = y, x, -z
+                imu.publish(felt)
+                bench.executor.spin_once(timeout_sec=0)
+                time.sleep(0.002)
+        message = bench.call("stop").message
+    assert f"/base/imu {len(motion.time[::10])}" in message
+    assert "were lost" not in message
+    assert read(bench).imus["/base/imu"].frame_id == "imu"
+    arguments = ("--urdf", tmp_path / "arm.urdf", "--recording", bench.bags[-1], "--gravity-direction", "imu")
+    code, said, _ = run(capsys, "identify", "gravity", *arguments, "--tip", demo_robot().tip, "--output", tmp_path)
+    assert code == 1  # on a tilted base gravity loads joint 1 as well, which no level base asks to turn
+    assert "not enough: gravity of joint_1 is not known" in said
+    direction = GravityDirection.of_document(load_identified(tmp_path / "identified.yaml"))
+    assert (direction.source, direction.base) == ("imu", "base_link")
+    assert direction.widest < np.radians(0.1)
+    assert angle_between(direction.gravity, gravity) < np.radians(0.1)
+    np.testing.assert_allclose(direction.given, STANDARD_GRAVITY)

@@ -83,6 +83,23 @@ def test_torque_follows_a_base_that_tilts(bench):
     assert bench.state == "active"
 
 
+def test_torque_follows_an_imu_that_is_mounted_askew(model_file, keep):
+    """Half a turn about the base's z: its x axis, along which a tilt shows, points backward."""
+    fixed = '<joint name="mount" type="fixed"><parent link="base_link"/><child link="imu"/>'
+    mounted = planar_arm.urdf().replace(
+        "</robot>", f'<link name="imu"/>{fixed}<origin rpy="0 0 {math.pi}"/></joint></robot>'
+    )
+    bench = keep(TiltingBench(model_file, robot_description=mounted))
+    bench.sensor.frame, bench.sensor.tilt = "imu", -0.3
+    bench.settled()
+    bench.enabled()
+    wait(lambda: bench.torque == pytest.approx(torque_on(0.3, bench.robot.position), abs=0.02))
+    bench.sensor.frame = "link_2"
+    wait(lambda: bench.state.startswith("fault: the IMU on imu"))
+    assert "'link_2' is no link that is fixed to 'base_link'" in bench.state
+    wait(lambda: not any(bench.torque))
+
+
 def silent(sensor):
     sensor.silent = True
 
