@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -95,11 +95,22 @@ class BaseParameters:
         floor = np.zeros(len(norms)) if least is None else least / np.where(moving, norms, 1.0)
         self.columns = np.array(sorted(_independent(scaled, order, np.maximum(tolerance, floor))), dtype=int)
         self.rank = len(self.columns)
-        share = self._shares(scaled, np.flatnonzero(moving))
-        self.combinations = self._unscaled(share, norms)
-        acts = np.abs(share) > NO_EFFECT
-        self.expressions = tuple(self._expression(row, [i for i in order if acts[row, i]]) for row in range(self.rank))
-        self.categories = tuple(self._categories(acts))
+        self._scaled, self._norms, self._order = scaled, norms, order
+
+    @cached_property
+    def combinations(self) -> np.ndarray:  # noqa: D102 - see the class, as those below
+        combinations = self._shares * self._norms / self._norms[self.columns, None]
+        whole = np.rint(combinations)
+        return np.where(np.abs(combinations - whole) < WHOLE, whole, combinations) + 0.0  # no -0.0
+
+    @cached_property
+    def expressions(self) -> tuple[str, ...]:  # noqa: D102
+        acts = np.abs(self._shares) > NO_EFFECT
+        return tuple(self._expression(row, [i for i in self._order if acts[row, i]]) for row in range(self.rank))
+
+    @cached_property
+    def categories(self) -> tuple[str, ...]:  # noqa: D102
+        return tuple(self._categories(np.abs(self._shares) > NO_EFFECT))
 
     @classmethod
     def of_robot(
@@ -141,23 +152,20 @@ class BaseParameters:
                 f"base parameters: shape {array.shape}; expected (..., {len(self.names)}), one per parameter"
             )
 
-    def _shares(self, scaled: np.ndarray, moving: np.ndarray) -> np.ndarray:
+    @cached_property
+    def _shares(self) -> np.ndarray:
         """Parts (rank, p) that each column of unit norm has along the independent ones."""
         shares = np.zeros((self.rank, len(self.names)))
         if self.rank:
-            base = scaled[:, self.columns]
-            found, _, _, singular = np.linalg.lstsq(base, scaled[:, moving], rcond=None)
+            acting = sorted(self._order)
+            base, moving = self._scaled[:, self.columns], self._scaled[:, acting]
+            found, _, _, singular = np.linalg.lstsq(base, moving, rcond=None)
             # What the independent columns leave of another moves its shares by up to so much: smaller ones say nothing.
-            rest = np.linalg.norm(scaled[:, moving] - base @ found, axis=0)
+            rest = np.linalg.norm(moving - base @ found, axis=0)
             found[np.abs(found) < singular[0] / singular[-1] * (rest + ROUNDING)] = 0.0
-            shares[:, moving] = found
+            shares[:, acting] = found
             shares[:, self.columns] = np.eye(self.rank)
         return shares
-
-    def _unscaled(self, shares: np.ndarray, norms: np.ndarray) -> np.ndarray:
-        combinations = shares * norms / norms[self.columns, None]
-        whole = np.rint(combinations)
-        return np.where(np.abs(combinations - whole) < WHOLE, whole, combinations) + 0.0  # no -0.0
 
     def _expression(self, row: int, columns: Sequence[int]) -> str:
         terms = [self.names[self.columns[row]]]

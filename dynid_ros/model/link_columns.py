@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,12 +64,11 @@ class LinkColumns:
         self.candidates = tuple(tuple(own) for own in candidates)
         self.coupled = tuple(coupled)
         self.first = tuple(own[0] for own in self.candidates)
-        random = list(self._random_regressor(self.first))
-        self.base = self._base([part[..., : robot.parameters.size] for part in random], parameter_names(robot))
-        self._whole = {self.first: self._base(random, parameter_names(robot, self.friction(self.first)))}
-        norms = np.linalg.norm(
-            [np.linalg.norm(self.base.reduce(part[..., : robot.parameters.size]), axis=0) for part in random], axis=0
-        )
+        self._random = self._random_regressor(self.first)
+        self.base = self._base_of_links(noise)
+        self._whole: dict[tuple[JointFriction, ...], BaseParameters] = {}
+        norms = np.linalg.norm([np.linalg.norm(part[..., self.base.columns], axis=0) for part in self._random], axis=0)
+        norms /= 1.0 if noise is None else noise[:, None]
         effect = norms > NO_EFFECT * np.linalg.norm(norms, axis=0)
         self.n_inertial = self.base.rank
         self._links = RegressorRows(robot.chain, robot.gravity, self.base.columns)
@@ -198,7 +197,7 @@ class LinkColumns:
         choice = tuple(choice)
         if choice not in self._whole:
             names = parameter_names(self.robot, self.friction(choice))
-            self._whole[choice] = self._base(self._random_regressor(choice), names)
+            self._whole[choice] = self._base(self.random_regressor(choice), names, self._noise)
         return self._whole[choice]
 
     def independent(self, choice: Sequence[JointFriction]) -> NDArray:
@@ -220,20 +219,27 @@ class LinkColumns:
 
     def above(self, noise: NDArray) -> LinkColumns:
         """The columns without base parameters that are below this noise (n,); these themselves if there are none."""
-        found = LinkColumns(
-            self.robot, self.candidates, self.coupled, noise, self._load_parameters, turned=self._turned
-        )
-        return found if found.n_inertial < self.n_inertial else self
+        if self._base_of_links(noise).rank >= self.n_inertial:
+            return self
+        return LinkColumns(self.robot, self.candidates, self.coupled, noise, self._load_parameters, turned=self._turned)
 
-    def _random_regressor(self, choice: Sequence[JointFriction]) -> Iterator[NDArray]:
-        """Regressor (N, n, p) of a random motion, each joint's rows in units of its noise where that is known."""
-        for part in regressor_blocks(self.robot.structure, self.friction(choice), random_motion(self.robot)):
-            yield part if self._noise is None else part / self._noise[:, None]
+    def random_regressor(self, choice: Sequence[JointFriction]) -> list[NDArray]:
+        """Regressor, in parts (N, n, p), of a random motion of links and of a friction model for each joint."""
+        return self._random if tuple(choice) == self.first else self._random_regressor(choice)
 
-    def _base(self, regressor: Iterable[NDArray], names: Sequence[str]) -> BaseParameters:
-        parts = list(regressor)
-        factor, mass = triangular_factor(parts), self.robot.parameters[::PARAMETERS_PER_LINK].sum()
-        if self._noise is None or not mass > 0:
+    def _random_regressor(self, choice: Sequence[JointFriction]) -> list[NDArray]:
+        return list(regressor_blocks(self.robot.structure, self.friction(choice), random_motion(self.robot)))
+
+    def _base_of_links(self, noise: NDArray | None) -> BaseParameters:
+        links = [part[..., : self.robot.parameters.size] for part in self._random]
+        return self._base(links, parameter_names(self.robot), noise)
+
+    def _base(self, parts: Sequence[NDArray], names: Sequence[str], noise: NDArray | None) -> BaseParameters:
+        mass = self.robot.parameters[::PARAMETERS_PER_LINK].sum()
+        if noise is None:
+            return BaseParameters(triangular_factor(parts), names)
+        factor = triangular_factor([part / noise[:, None] for part in parts])
+        if not mass > 0:
             return BaseParameters(factor, names)
         chain = self.robot.chain
         reach = np.linalg.norm([*chain.transforms[:, :3, 3], chain.tip_offset[:3, 3]], axis=1).sum()

@@ -316,7 +316,7 @@ class LinkIdentification:
             gain_shifts=gain_shifts(problem, weights)[:, :known],
             gain_error=self.torque_gain_error,
         )
-        unknown = beyond_the_arm(robot, base, friction, estimate, problem.torque_rms())
+        unknown = beyond_the_arm(columns, choice, estimate, problem.torque_rms())
         estimate = replace(estimate, values=np.where(unknown, np.nan, estimate.values))
         nonnegative = columns.nonnegative(choice)
         full = FullProblem(WeightedProblem(factors, chosen), noise, prior, nonnegative)

@@ -36,11 +36,11 @@ from dynid_ros.model.base_parameters import (
     BaseParameters,
     parameter_table,
     random_motion,
-    regressor_blocks,
 )
-from dynid_ros.model.friction import FrictionModel
+from dynid_ros.model.friction import FrictionModel, JointFriction
 from dynid_ros.model.gravity import GravityModel
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK, is_possible
+from dynid_ros.model.link_columns import LinkColumns
 from dynid_ros.model.urdf_export import posture_error, urdf_with_inertias
 from dynid_ros.recording.recording import RecordingLike, read_all
 
@@ -73,18 +73,16 @@ WEAK = 0.3
 
 
 def beyond_the_arm(
-    robot: RobotModel, base: BaseParameters, friction: FrictionModel, estimate: BaseEstimate, torque_rms: NDArray
+    columns: LinkColumns, choice: Sequence[JointFriction], estimate: BaseEstimate, torque_rms: NDArray
 ) -> NDArray:
     """(k,) bool: the standard error alone would be more torque than the joint ever has; then nothing is known.
 
     It is the torque of an ordinary motion that counts. In the recording such a parameter may have had no part: dry
     friction of a joint that crept has a coefficient of any size.
     """
-    motion = random_motion(robot)
-    effect = np.mean(
-        [np.mean(part**2, axis=0) for part in regressor_blocks(robot.structure, friction, motion)], axis=0
-    )[:, base.columns]
-    nominal = np.sqrt(np.mean(robot.inverse_dynamics(*motion) ** 2, axis=0))
+    robot, base = columns.robot, columns.whole_base(choice).columns
+    effect = np.mean([np.mean(part[..., base] ** 2, axis=0) for part in columns.random_regressor(choice)], axis=0)
+    nominal = np.sqrt(np.mean(robot.inverse_dynamics(*random_motion(robot)) ** 2, axis=0))
     limit = np.where(np.isfinite(robot.limits.effort), robot.limits.effort, 0.0)
     most = np.maximum.reduce([torque_rms, nominal, limit])
     return np.any(np.sqrt(effect) * np.nan_to_num(estimate.standard_errors) > most[:, None], axis=0)
