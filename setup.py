@@ -47,10 +47,12 @@ setup(
     ],
     extras_require={
         "sim": ["mujoco"],
+        "c3d": ["c3d>=0.5"],  # for camera systems' binary files
         "cluster": ["distributed>=2023.5"],
         "collada": ["pycollada"],  # for meshes in .dae files
         "frames": ["pandas"],  # for to_frame()
         "test": [
+            "c3d>=0.5",
             "catkin_pkg",
             "distributed>=2023.5",
             "hypothesis",

@@ -1,10 +1,11 @@
-"""Tracks of markers and rigid bodies from the text exports of camera systems."""
+"""Tracks of markers and rigid bodies from the exports of camera systems."""
 
 import re
 from pathlib import Path
 
 import numpy as np
 
+from dynid_ros.recording.mocap_c3d import read_c3d
 from dynid_ros.recording.mocap_text import MocapText
 from dynid_ros.recording.series import PoseSeries
 from dynid_ros.recording.tables import TIME_NAMES
@@ -262,7 +263,7 @@ READERS = (
 
 
 def read_mocap(path: str | Path, unit: str | None = None, rate: float | None = None) -> dict[str, PoseSeries]:
-    """Tracks by name, from a file of OptiTrack Motive, Vicon, Qualisys, TRC, or a plain table; its content says which.
+    """Tracks by name, from C3D, Motive, Vicon, Qualisys, TRC or a plain table; ending or content says which.
 
     Positions are in m in the camera's frame, NaN where not seen, times in s on the camera's own clock: that it is not
     the robot's, `signals.align_clocks` mends. Quaternions are NaN for markers, and for bodies without quaternions in
@@ -276,6 +277,8 @@ def read_mocap(path: str | Path, unit: str | None = None, rate: float | None = N
     Raises:
         RecordingError: no such file, none of these formats, or malformed; names the file, the line and the way out.
     """
+    if Path(path).suffix.lower() == ".c3d":
+        return read_c3d(Path(path), unit, rate)
     text = MocapText.read(path, unit, rate)
     for is_format, read in READERS:
         if is_format(text):
