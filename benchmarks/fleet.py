@@ -7,7 +7,8 @@ Planar arms of three joints whose links differ by 2 % from arm to arm, 10 s of m
 last link that becomes heavier by 10 % a run. `dynid fleet` identifies all, is killed when 40 % are done, and resumed.
 
 Then thousands of fleets of numbers alone, from seeds on which the threshold was not tuned: normal parameters, arms and
-standard errors as in `NUMBERS`, nothing unlike. How many fleets report anything is the rate of false alarms.
+standard errors as in `NUMBERS`, nothing unlike. How many fleets report anything is the rate of false alarms. And how
+often an arm is found that is off by `DISTANCES` spreads in one parameter and known as well as the best.
 """
 
 import argparse
@@ -44,6 +45,7 @@ NUMBERS = (  # arms, parameters, spread, powers of ten of the standard errors
     (60, 10, 0.0, (-1.3, 0.0)),
     (200, 40, 0.3, (-1.3, 0.0)),
 )
+DISTANCES = (4, 5, 6, 7, 8)
 DEFAULTS = {
     "urdf": "arm.urdf",
     "identification": "links",
@@ -125,6 +127,16 @@ def numbers(rng: np.random.Generator, arms: int, names: int, spread: float, powe
     return entries
 
 
+def found(kind: tuple, distance: float, seed: tuple[int, int]) -> bool:
+    """Whether an arm is reported that is so many spreads off in one parameter."""
+    rng = np.random.default_rng(seed)
+    entries, (_, _, spread, powers) = numbers(rng, *kind), kind
+    which, std = int(rng.integers(len(entries))), 10.0 ** powers[0]
+    off = entries[which]._replace(value=5.0 + distance * spread + std * rng.standard_normal(), std=std)
+    entries[which] = off
+    return any(one.unlike and one.entry == off for one in compare(entries))
+
+
 def main() -> None:
     """Run it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -132,6 +144,7 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--seed", type=int, default=1000)
     parser.add_argument("--fleets", type=int, default=200, help="of numbers, of each kind")
+    parser.add_argument("--found", type=int, default=40, help="fleets of each distance")
     options = parser.parse_args()
     if options.arms:
         with tempfile.TemporaryDirectory() as name:
@@ -151,7 +164,11 @@ def main() -> None:
             f"fleets report something (asked: {FALSE_ALARM:.0%})",
             flush=True,
         )
-    print(f"all kinds: {total} of {len(NUMBERS) * options.fleets} fleets")
+    print(f"all kinds: {total} of {len(NUMBERS) * options.fleets} fleets", flush=True)
+    for kind in (NUMBERS[2], NUMBERS[0], NUMBERS[4]) if options.found else ():
+        seeds = [(options.seed, k) for k in range(options.found)]
+        shares = [f"{np.mean([found(kind, size, seed) for seed in seeds]):.0%} at {size}" for size in DISTANCES]
+        print(f"{kind[0]} arms, errors from 10^{kind[3][0]}: found {', '.join(shares)} spreads", flush=True)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import brentq
+from scipy.special import log_ndtr, logsumexp, ndtri_exp
 
 from dynid_ros.estimation.estimate import half_width
 
@@ -33,17 +33,18 @@ FALSE_ALARM = 0.05
 """Probability that anything at all is reported of a fleet in which nothing is unlike, or changes."""
 FEWEST = 20
 """Arms from which on one can be told to be unlike the others."""
-NORMAL_MAD = float(half_width(1.0, level=0.5))
-DOUBT = 2.0 * 0.787
-"""Standard errors by which the median |z| may be too small by chance; one is 0.787 / √n (normal distribution)."""
+MOST_UNLIKE, AT_MOST = 0.25, 50
+"""Largest share and number of arms that can be unlike the others in one parameter."""
+SPREADS = (1e-3, 30.0, 200)
+"""Smallest and largest spread that is thought of, in median deviations, and the least number of them."""
 
 
 @dataclass(frozen=True)
 class Compared:
     """A parameter of an arm's last run, and the median and spread of the fleet, without what standard errors explain.
 
-    `z` is the distance from the median over spread and standard error, `threshold` the
-    largest of one that is like the others.
+    `z` is where a normal distribution is as improbable as this arm is, being one of the others; `threshold` the largest
+    of one that is like them.
     """
 
     entry: Entry
@@ -61,9 +62,8 @@ class Compared:
 def compare(entries: Iterable[Entry]) -> list[Compared]:
     """The last runs of arms with each other, the most unlike first.
 
-    The distance from the median is counted in units of the fleet's spread and of the arm's own standard error, so that
-    an arm that was identified badly is not taken for a bad arm. The threshold allows for how many parameters are looked
-    at, and for a spread that is larger than it seems: as large as so many arms with such errors leave it open.
+    An arm that was identified badly is not taken for a bad arm: its own standard error counts, and what few arms or
+    badly known ones leave open of the spread. The threshold allows for how many parameters are looked at.
     """
     last = {
         (*entry.group, entry.arm, entry.parameter): entry for entry in sorted(entries, key=lambda entry: entry.time)
@@ -73,29 +73,60 @@ def compare(entries: Iterable[Entry]) -> list[Compared]:
         key = (*entry.group, entry.parameter)
         sets[key].append(entry)
     many = [each for each in sets.values() if len(each) >= FEWEST]
-    alarm, found = FALSE_ALARM / (2.0 * max(sum(map(len, many)), 1)), []
+    threshold = float(half_width(1.0, level=1.0 - FALSE_ALARM / max(sum(map(len, many)), 1)))
+    found = []
     for each in many:
         value, std = np.array([e.value for e in each]), np.array([e.std for e in each])
         median = float(np.median(value))
-        spread = _spread(value - median, std, NORMAL_MAD)
-        largest = _spread(value - median, std, NORMAL_MAD - DOUBT / np.sqrt(len(each)))
-        variance = spread**2 + std**2
-        z = (value - median) / np.sqrt(variance + np.pi / 2.0 * np.mean(variance) / len(each))
-        threshold = half_width(1.0, level=1.0 - 2.0 * alarm) * np.sqrt((largest**2 + std**2) / variance)
-        found += [
-            Compared(e, median, spread, float(own), float(least))
-            for e, own, least in zip(each, z, threshold, strict=True)
-        ]
+        spread, z = _scores(value - median, std, threshold)
+        found += [Compared(e, median, spread, float(own), threshold) for e, own in zip(each, z, strict=True)]
     return sorted(found, key=lambda one: -abs(one.z))
 
 
-def _spread(deviation: NDArray, std: NDArray, expected: float) -> float:
-    """Of the arms themselves: with it, the median |z| is as expected; zero if errors explain more."""
+def _scores(deviation: NDArray, std: NDArray, threshold: float) -> tuple[float, NDArray]:
+    """Spread of the arms themselves, and z (n,) of each as one more of the others.
 
-    def excess(spread: float) -> float:
-        return float(np.median(np.abs(deviation) / np.hypot(spread, std))) - expected
+    Those that are unlike say nothing of the others: the most extreme are left out one by one, and those up to the last
+    one that is beyond the threshold stay out (Rosner 1983, "Percentage points for a generalized ESD procedure").
+    """
+    size = np.abs(deviation)
+    smallest, largest, count = SPREADS
+    count = max(count, int(10 * np.sqrt(len(size))))  # the more arms, the narrower the spreads that are possible
+    spreads = (np.median(size) or size.mean() or 1.0) * np.geomspace(smallest, largest, count)
+    variance = spreads**2 + std[:, None] ** 2
+    right = deviation[:, None]
+    terms = np.stack([1.0 / variance, right / variance, right**2 / variance, -np.log(variance)])
+    like, extreme, unlike = np.ones(len(size), dtype=bool), [], 0
+    for number in range(min(int(MOST_UNLIKE * len(size)), AT_MOST)):
+        sums = terms[:, like].sum(axis=1)
+        best = np.argmax(_log_likelihood(sums))
+        own = int(np.argmax(like * (deviation - sums[1, best] / sums[0, best]) ** 2 / variance[:, best]))
+        like[own] = False
+        extreme.append(own)
+        if abs(_score(terms[:, like].sum(axis=1), spreads, deviation[own], variance[own])) > threshold:
+            unlike = number + 1
+    like[extreme[unlike:]] = True
+    total = terms[:, like].sum(axis=1)
+    others = total[:, None] - terms * like[:, None]
+    return float(spreads[np.argmax(_log_likelihood(total))]), _score(others, spreads, right, variance)
 
-    return 0.0 if excess(0.0) <= 0.0 else float(brentq(excess, 0.0, np.abs(deviation).max() / expected))
+
+def _score(sums: NDArray, spreads: NDArray, deviation: NDArray, variance: NDArray) -> NDArray:
+    """Probability as a normal z, the mean over all spreads by what the sums of the others' `terms` say of each.
+
+    What they leave open is large before they are seen: flat in the variance, the grid even in the spread's logarithm.
+    """
+    weight = _log_likelihood(sums) + 2.0 * np.log(spreads)
+    weight = weight - logsumexp(weight, axis=-1, keepdims=True)
+    normal = (deviation - sums[1] / sums[0]) / np.sqrt(variance + 1.0 / sums[0])
+    above, below = (logsumexp(weight + log_ndtr(sign * normal), axis=-1) for sign in (-1.0, 1.0))
+    return np.where(above < below, -1.0, 1.0) * ndtri_exp(np.minimum(above, below))
+
+
+def _log_likelihood(sums: NDArray) -> NDArray:
+    """Of each spread, the fleet's mean integrated out."""
+    weight, first, second, logarithm = sums
+    return 0.5 * (logarithm - np.log(weight) - second + first**2 / weight)
 
 
 # Arms that change.
