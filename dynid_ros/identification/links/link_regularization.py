@@ -17,9 +17,9 @@ from dynid_ros.identification.physical_consistency import ConsistentProblem
 from dynid_ros.model.inertia import parameter_spread
 from dynid_ros.progress import each
 
-FRICTION_WEIGHT = 1.0
-"""Of friction towards none, as if known to about its joint's RMS torque: without it, coefficients of terms that a part
-of the motion does not distinguish have any size, and so has what they predict of another part."""
+FRICTION_WEIGHT = 4.0
+"""Of friction towards none, as if known to about half its joint's RMS torque: without it, coefficients of terms that a
+part of the motion does not distinguish have any size, and so has what they predict of another part."""
 
 
 class FullProblem:
