@@ -19,6 +19,8 @@ from dynid_ros.model.robot import STANDARD_GRAVITY
 
 HOLD = 0.5
 """s for which an alarm lasts after the last sample above its threshold; what comes meanwhile is the same alarm."""
+RATES = (1e-6, 3600.0)
+"""False alarms an hour: less no arm lives to see, and alarms that last `HOLD` each would be one."""
 UNCERTAINTY_PERIOD = 0.05
 """s after which the model's uncertainty is worked out for another pose, velocity and acceleration."""
 LEAST_PEAKS = 40
@@ -64,8 +66,9 @@ class ContactMonitor:
     def __init__(
         self, observer: MomentumObserver, uncertainty: TorqueUncertainty, false_alarms_per_hour: float = 1.0
     ) -> None:
-        if not (math.isfinite(false_alarms_per_hour) and false_alarms_per_hour > 0.0):
-            raise ControlError(f"false_alarms_per_hour is {false_alarms_per_hour}; expected a number above 0")
+        if not RATES[0] <= false_alarms_per_hour <= RATES[1]:
+            low, high = RATES
+            raise ControlError(f"false_alarms_per_hour is {false_alarms_per_hour:g}; expected {low:g} to {high:g}")
         self.observer, self._uncertainty, self.robot = observer, uncertainty, observer.robot
         self._rate = false_alarms_per_hour / 3600.0
         self.joint_names = self.robot.joint_names

@@ -29,6 +29,8 @@ STANDSTILL = 0.02
 PLAY, PLAY_OF_LENGTH = 5e-5, 0.25
 """rad or m, and part of a sliding length, by half of which encoders' noise moves a joint that stands: friction that is
 bent by its way does not take the smaller of both for motion."""
+WIDEST = 1e6
+"""rad/s, of the low-pass: beyond what any driver's rate shows."""
 SETTLING = 5.0
 """Time constants after which a residual that began at zero is what it will be."""
 
@@ -51,8 +53,8 @@ class MomentumObserver:
     """
 
     def __init__(self, model: LinkModel, bandwidth: float = 25.0) -> None:
-        if not (math.isfinite(bandwidth) and bandwidth > 0.0):
-            raise ControlError(f"bandwidth is {bandwidth}; expected a number of rad/s above 0")
+        if not 0.0 < bandwidth <= WIDEST:
+            raise ControlError(f"bandwidth is {bandwidth:g}; expected above 0 and at most {WIDEST:g} rad/s")
         self.bandwidth, self.robot = bandwidth, model.robot
         self._model, self._n = model, model.robot.n_joints
         robot, n = model.robot, self._n
@@ -116,7 +118,7 @@ class MomentumObserver:
             torque: (n,) of the drives, N m (N), friction included, as the model predicts it.
 
         Raises:
-            ControlError: the time is not later.
+            ControlError: the time is not later, or the residual would not be finite; then it begins anew.
         """
         before = self._last
         if before is not None and not time > before[0]:
@@ -147,6 +149,9 @@ class MomentumObserver:
             for i in range(self._n):
                 change = (momentum[i] - momentum_[i]) / step - 0.5 * (rate[i] + rate_[i])
                 self.residual[i] = kept * self.residual[i] + (1.0 - kept) * change
+        if not all(map(math.isfinite, (*self.residual, *momentum, *rate))):
+            self.restart()
+            raise ControlError("external torque is not finite: a velocity, a torque or the load is beyond all that is")
         self._state = (time, momentum, rate)
         return list(self.residual)
 

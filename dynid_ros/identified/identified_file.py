@@ -162,7 +162,8 @@ def found_gravity(document: Mapping) -> tuple[float, ...] | None:
 
 def gravity_of(document: Mapping, configured: Sequence[float], default: Sequence[float]) -> tuple[float, ...]:
     """Gravity (3,) for a model of a file: what was found, where nobody configured anything else than the default."""
-    found = found_gravity(document) if np.allclose(configured, default, atol=1e-9) else None
+    usual = len(configured) == len(default) and np.allclose(configured, default, atol=1e-9)
+    found = found_gravity(document) if usual else None
     return tuple(map(float, configured)) if found is None else found
 
 

@@ -147,18 +147,11 @@ class ExternalTorqueNode(Node):
         )
 
     def _on_state(self, message: JointState) -> None:
-        sample = self._samples.of(message, time.time_ns())
-        if sample is None:
-            return
-        if self._samples.was_set_back:
-            self.monitor.restart()
-        try:
-            velocity = self._order.pick(message, "velocity")
-        except DynidError:
-            velocity = None  # differentiated
-        moment, position, torque = sample
         before = self._found
-        found = self._found = self.monitor.update(moment, position, velocity, torque.tolist())
+        found = external_torque_of(self._samples, self._order, self.monitor, message)
+        if found is None:
+            return
+        self._found = found
         if found.contact and not (before and before.contact):
             self._alarms, self._since = self._alarms + 1, time.monotonic()
             self.get_logger().warning(f"contact at {', '.join(found.contact)}", throttle_duration_sec=1.0)
@@ -166,6 +159,27 @@ class ExternalTorqueNode(Node):
         self._torques.publish(JointState(header=message.header, name=names, effort=found.torque))
         self._thresholds.publish(JointState(header=message.header, name=names, effort=found.threshold))
         self._contact.publish(Bool(data=bool(found.contact)))
+
+
+def external_torque_of(
+    samples: TorqueSamples, order: JointOrder, monitor: ContactMonitor, message: JointState
+) -> ExternalTorque | None:
+    """What a joint state says; None: it is no news of this arm, or of no use, which `samples` then says."""
+    sample = samples.of(message, time.time_ns())
+    if sample is None:
+        return None
+    if samples.was_set_back:
+        monitor.restart()
+    try:
+        velocity = order.pick(message, "velocity")
+    except DynidError:
+        velocity = None  # differentiated
+    moment, position, torque = sample
+    try:
+        return monitor.update(moment, position, velocity, torque.tolist())
+    except ControlError as error:
+        samples.refuse(str(error))
+        return None
 
 
 def main() -> None:

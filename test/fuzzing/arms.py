@@ -6,9 +6,12 @@ import math
 from typing import Any
 from xml.etree import ElementTree as ET
 
+import numpy as np
 import planar_arm
 
-from dynid_ros.identified.links import KnownArm, link_model
+from dynid_ros.control.contact import ContactMonitor
+from dynid_ros.control.external_torque import MomentumObserver, TorqueUncertainty
+from dynid_ros.identified.links import KnownArm, known_arm, link_model
 from dynid_ros.model import RobotModel
 
 GRIPPER = (
@@ -19,6 +22,10 @@ GRIPPER = (
     '<joint name="finger_joint" type="prismatic"><parent link="link_2"/><child link="finger"/>'
     '<axis xyz="0 1 0"/><limit lower="0" upper="0.05" velocity="1" effort="5"/><mimic joint="joint_1"/></joint></robot>'
 )
+
+
+RESIDUAL_RMS = 0.05
+"""N m."""
 
 
 def urdf(rich: bool = False) -> str:
@@ -50,6 +57,7 @@ def identified() -> dict[str, Any]:
             }
             for joint in arm.joint_names
         },
+        "residual_rms": dict.fromkeys(arm.joint_names, RESIDUAL_RMS),
         "signals": {"cutoff": 20.0, "motion_cutoff": 10.0, "reason": "so"},
         "load": {
             "loaded": True, "mass": 1.5, "center": [0.01, 0.0, 0.05], "inertia": [0.01, 0.0, 0.0, 0.01, 0.0, 0.01],
@@ -127,3 +135,9 @@ def collada() -> bytes:
 <scene><instance_visual_scene url="#s"/></scene>
 </COLLADA>
 """
+
+
+def contact_monitor() -> ContactMonitor:
+    """What watches over that arm."""
+    arm = known_arm(identified(), robot())
+    return ContactMonitor(MomentumObserver(arm.model), TorqueUncertainty(arm, np.full(3, RESIDUAL_RMS)))

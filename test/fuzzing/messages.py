@@ -2,6 +2,7 @@
 
 import math
 from pathlib import Path
+from types import SimpleNamespace
 
 import planar_arm
 import pytest
@@ -16,13 +17,15 @@ from dynid_ros.control import CarriedLoad, GravityCompensator, JointSettings, Lo
 from dynid_ros.errors import DynidError
 from dynid_ros.model import RobotModel
 from dynid_ros.model.gravity import GravityModel
+from dynid_ros.recording.effort import EffortConvention
 
 rclpy = pytest.importorskip("rclpy")
 
 from sensor_msgs.msg import JointState  # noqa: E402
 
+from dynid_ros.nodes.external_torque import external_torque_of  # noqa: E402
 from dynid_ros.nodes.shared.diagnostics import robot_name  # noqa: E402
-from dynid_ros.nodes.shared.joint_states import JointOrder  # noqa: E402
+from dynid_ros.nodes.shared.joint_states import JointOrder, TorqueSamples  # noqa: E402
 from dynid_ros.nodes.shared.robot_description import described  # noqa: E402
 
 NAMES = list(planar_arm.JOINTS)
@@ -102,6 +105,53 @@ def joint_states(events: list[tuple], _folder: Path) -> None:
         raise refused[0]
 
 
+MONITOR = arms.contact_monitor()
+_SLOW = st.lists(_NEAR, min_size=3, max_size=3)
+_EFFORT = st.lists(st.sampled_from([0.0, 5.0, -40.0]), min_size=3, max_size=3)
+_FIELD = st.lists(_NUMBER, max_size=5)
+_CLOCK = st.sampled_from([None] * 6 + [0, 1, 2**31 - 1])
+TOUCHES = st.lists(
+    st.one_of(
+        st.tuples(st.just("state"), _STEP, _NAME_LIST, _POSITION, _SLOW | _FIELD, _EFFORT | _FIELD, _CLOCK),
+        st.tuples(st.just("state"), _STEP, st.just(NAMES), _SLOW, _SLOW, _EFFORT, st.none()),
+        st.tuples(st.just("load"), _STEP, _LOAD),
+    ),
+    min_size=1,
+    max_size=40,
+)
+QUIET = SimpleNamespace(get_logger=lambda: SimpleNamespace(warning=lambda text: None))
+
+
+def contacts(events: list[tuple], _folder: Path) -> None:
+    """Torques from outside are finite, thresholds above zero and contacts at joints, or nothing is said."""
+    samples, order = TorqueSamples(QUIET, NAMES, EffortConvention("torque"), anew=True), JointOrder(NAMES)
+    MONITOR.carry(None)
+    now, refused = 10.0, []
+    for kind, step, *details in events:
+        now += step
+        try:
+            if kind == "load":
+                MONITOR.carry(CarriedLoad(*details[0]))
+                continue
+            names, position, velocity, effort, seconds = details
+            message = JointState(name=names, position=position, velocity=velocity, effort=effort)
+            whole = now if seconds is None else seconds
+            message.header.stamp.sec = int(min(max(whole, 0.0), 2**31 - 1))
+            message.header.stamp.nanosec = round(whole % 1.0 * 1e9) % 10**9
+            found = external_torque_of(samples, order, MONITOR, message)
+        except DynidError as error:
+            refused.append(error)
+            continue
+        if samples.problem:
+            refused.append(DynidError(samples.problem))
+        if found is not None:
+            require(all(map(math.isfinite, found.torque)), f"a torque of {found.torque}")
+            require(all(threshold > 0.0 for threshold in found.threshold), f"a threshold of {found.threshold}")
+            require({*found.contact} <= {*NAMES}, f"contact at {found.contact}")
+    if refused:
+        raise refused[0]
+
+
 DESCRIPTIONS = [arms.urdf().encode(), arms.urdf(rich=True).encode(), b"<robot name='a'" * 3]
 
 
@@ -115,6 +165,7 @@ def description(data: bytes, _folder: Path) -> None:
 
 TARGETS = (
     Target("joint states", EVENTS, joint_states, share=2.0),
+    Target("external torques", TOUCHES, contacts, share=0.5),
     Target(
         "descriptions",
         texts(DESCRIPTIONS)

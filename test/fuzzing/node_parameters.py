@@ -40,6 +40,7 @@ from dynid_ros.nodes.excitation import ExcitationNode  # noqa: E402
 from dynid_ros.nodes.experiment.design import PARAMETERS as EXCITATION  # noqa: E402
 from dynid_ros.nodes.experiment.design import Design  # noqa: E402
 from dynid_ros.nodes.experiment.safety import Safety  # noqa: E402
+from dynid_ros.nodes.external_torque import ExternalTorqueNode  # noqa: E402
 from dynid_ros.nodes.flexible_joint_identification import FlexibleJointIdentificationNode  # noqa: E402
 from dynid_ros.nodes.gravity_identification import GravityIdentificationNode  # noqa: E402
 from dynid_ros.nodes.gravity_markers import (  # noqa: E402
@@ -144,6 +145,16 @@ def judge_simulator(node: SimulatorNode) -> None:
     require((arm.truth.load[0] >= 0) and np.isfinite(arm.truth.load).all(), "a load is none")
 
 
+def judge_external_torque(node: ExternalTorqueNode) -> None:
+    """Its thresholds can be passed, and a residual is one."""
+    require((node.monitor.levels > 0).all() and np.isfinite(node.monitor.levels).all(), "a level that nothing passes")
+    require(0 < node.monitor.observer.bandwidth < math.inf, "no bandwidth")
+    for moment in (0.0, 0.01, 0.02):
+        with contextlib.suppress(ControlError):  # a load or a bandwidth beyond all numbers
+            found = node.monitor.update(moment, POSE, [0.0] * 3, [1.0] * 3)
+            require(np.isfinite(found.torque).all() and not np.isnan(found.threshold).any(), "no torque")
+
+
 def judge_identification(node: Any) -> None:
     """The identification that it will carry out has settings."""
     require_known(identification_of(node), "robot", "arm", "tare", "reference_center", "gravity")
@@ -216,6 +227,9 @@ CASES = {
     "recorder": Case(Recorder, judge_recorder, {}, _table("recorder")),
     "gravity_markers": Case(GravityMarkers, judge_markers, ARM | {MODEL: ""}, _table("gravity_markers")),
     "simulator": Case(SimulatorNode, judge_simulator, ARM, _table("simulator")),
+    "external_torque": Case(
+        ExternalTorqueNode, judge_external_torque, ARM | EFFORT | {MODEL: ""}, _table("external_torque")
+    ),
     "gravity_identification": Case(
         GravityIdentificationNode, judge_identification, ARM | EFFORT, _table("gravity_identification")
     ),

@@ -34,6 +34,7 @@ NODES = {
     ],
     "gravity_compensation": ["gravity_compensation"],
     "controller_stack": ["gravity_compensation"],
+    "external_torque": ["external_torque"],
     "show": ["gravity_markers"],
 }
 
@@ -42,6 +43,7 @@ OWN = {
     "identify": {"identification"},
     "gravity_compensation": {"autostart"},
     "controller_stack": {"route", "autostart"},
+    "external_torque": {"false_alarms_per_hour", "contact_free_recording"},
     "record": {"output_folder", "autostart"},
     "simulate": {"controller", "controllers_file"},
 }

@@ -115,6 +115,7 @@ def test_what_is_not_known_is_not_said(arm, keep):
         (lambda m: m.name.__setitem__(1, "another"), "lacks joint"),
         (lambda m: m.name.__setitem__(2, m.name[1]), "lacks joint"),
         (lambda m: setattr(m, "effort", []), "the driver must fill effort"),
+        (lambda m: m.velocity.__setitem__(2, 1e308), "external torque is not finite"),
     ):
         message = next(bench.states(1.0, start=1.0))
         spoil(message)
@@ -178,7 +179,10 @@ def test_a_load_counts_and_one_that_cannot_be_meant_is_refused(arm, keep):
         ({"effort_convention": "gravity_compensated"}, "neither torques"),
         ({"effort_convention": "motor_current"}, "needs gains"),
         ({"false_alarms_per_hour": 0.0}, "false_alarms_per_hour"),
+        ({"false_alarms_per_hour": 5e-324}, "false_alarms_per_hour is 4.94066e-324; expected 1e-06 to 3600"),
         ({"bandwidth": -1.0}, "bandwidth"),
+        ({"bandwidth": 1e308}, r"bandwidth is 1e\+308; expected above 0 and at most 1e\+06 rad/s"),
+        ({"gravity": [0.5] * 100}, "gravity"),
         ({"torque_gain_error": -0.1}, "torque_gain_error"),
         ({"contact_free_recording": "/nowhere"}, "/nowhere"),
     ],

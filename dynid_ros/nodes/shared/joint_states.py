@@ -124,8 +124,7 @@ class TorqueSamples:
             position = self._order.pick(message, "position")
             torque = self._convention.to_torque(np.array([self._order.pick(message, "effort")]))[0]
         except DynidError as error:
-            self.refused += 1
-            self.problem = str(error)
+            self.refuse(str(error))
             return None
         self.problem = ""
         stamp = nanoseconds(message.header) or received
@@ -139,6 +138,11 @@ class TorqueSamples:
             return None  # the same state sent again, or an old one
         self._last = (stamp - self.start) * 1e-9
         return self._last, position, torque
+
+    def refuse(self, problem: str) -> None:
+        """Count the last joint state as one of no use."""
+        self.refused += 1
+        self.problem = problem
 
     def stamp(self, moment: float) -> float:
         """Return the stamp, s, of a time of these samples."""
