@@ -1,0 +1,39 @@
+"""A params file with a wrong name or a value of a wrong type: the node does not start, and says so in a line."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+pytest.importorskip("rclpy")
+pytest.importorskip("mujoco")
+
+from node_process import NodeProcess
+
+CONFIG = Path(__file__).resolve().parents[2] / "config"
+NODES = sorted(path.stem for path in CONFIG.glob("*.yaml") if path.stem != "demo")
+
+
+def refusal(node, folder, **parameters):
+    """The one line of a node that was given a params file."""
+    path = folder / "params.yaml"
+    path.write_text(yaml.safe_dump({f"/**/{node}": {"ros__parameters": parameters}}))
+    with NodeProcess(node, None, "--params-file", str(path)) as process:
+        code, output = process.wait(), process.output
+    assert code == 2, output
+    (line,) = output.splitlines()
+    return line
+
+
+@pytest.mark.usefixtures("domain")
+@pytest.mark.parametrize("node", NODES)
+def test_a_wrong_name_and_a_wrong_type_are_told_in_a_line(node, tmp_path):
+    (section,) = yaml.safe_load((CONFIG / f"{node}.yaml").read_text(encoding="utf-8")).values()
+    name, value = next(iter(section["ros__parameters"].items()))
+    assert refusal(node, tmp_path, **{f"{name}x": value}) == (
+        f"error: Parameter '{name}x' of node '{node}' does not exist; did you mean {name}?"
+    )
+    wrong = 3.5 if isinstance(value, str) else "much"
+    line = refusal(node, tmp_path, **{name: wrong})
+    assert line.startswith(f"error: Parameter '{name}' of node '{node}' is ")
+    assert "; expected " in line
