@@ -13,7 +13,7 @@ import yaml
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "config" / "controllers"
 KEYS = {
-    "joint_state_broadcaster/JointStateBroadcaster": set(),
+    "joint_state_broadcaster/JointStateBroadcaster": {"update_rate"},
     "forward_command_controller/ForwardCommandController": {"joints", "interface_name"},
     "joint_trajectory_controller/JointTrajectoryController": {
         "joints",

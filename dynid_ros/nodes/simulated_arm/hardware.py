@@ -45,7 +45,8 @@ PUSH_PARAMETERS = (
 COMMANDS, STATES = "hardware/commands", "hardware/joint_states"
 """Relative, so that they are those of the controller manager's namespace."""
 CLAIMED = 5
-"""Commands after which a position is one of the controller that has become active: that it is comes another way."""
+"""Commands after which a position is one of the controller that has become active, or is none of it if there is none:
+that it is active comes another way."""
 PLUGIN = "joint_state_topic_hardware_interface/JointStateTopicSystem"
 
 
@@ -55,9 +56,9 @@ class HardwareTopics:
     As the interface publishes them (topic_based_hardware_interfaces 1.1.0, `write`): in each cycle the last value of
     every command interface, claimed or not; NaN where there was none yet. A joint without position command is held, one
     without effort has none. Without positions at all, that is where the URDF has no such interfaces, effort alone acts;
-    so it does while the controller of efforts is active and that of positions is not, as far as that is known: a drive
-    changes its mode then. The namespaces of the topics are the names of the controllers that claim positions and
-    efforts.
+    so it does while the controller of efforts is active and that of positions is not, and once the latter is active and
+    has commanded no position (a trajectory controller on effort, by its PID), as far as that is known: a drive changes
+    its mode then. The namespaces of the topics are the names of the controllers that claim positions and efforts.
     """
 
     def __init__(
@@ -72,7 +73,7 @@ class HardwareTopics:
         self._interfaces = CommandInterfaces(len(self._names))
         self._hardware = ArmHardware(arm, self._interfaces, sums=True)
         self._refused = refused
-        self._heard, self._claimed = False, CLAIMED
+        self._heard, self._claimed, self._unwritten = False, CLAIMED, 0
         self._position_controller, self._effort_controller = (
             ControllerWatch(node, topic.rpartition("/")[0], lambda _: None) for topic in (position_topic, effort_topic)
         )
@@ -92,7 +93,7 @@ class HardwareTopics:
     def reset(self) -> None:
         """Hold the arm, which has been reset; commands that go on coming act again."""
         self._interfaces.forget()
-        self._hardware.effort_mode = False
+        self._hardware.effort_mode, self._unwritten = False, 0
 
     def _on_commands(self, message: JointState) -> None:
         try:
@@ -104,7 +105,12 @@ class HardwareTopics:
         self._heard = True
         let_go = self._position_controller.state == INACTIVE and self._effort_controller.state == ACTIVE
         self._claimed = 0 if let_go else self._claimed + 1
-        self._hardware.effort_mode = effort is not None and (position is None or self._claimed < CLAIMED)
+        if position is None or np.isfinite(position).any():
+            self._unwritten = 0
+        elif self._position_controller.state == ACTIVE:
+            self._unwritten += 1
+        alone = position is None or self._claimed < CLAIMED or self._unwritten >= CLAIMED
+        self._hardware.effort_mode = effort is not None and alone
         nothing = np.full(len(self._names), np.nan)
         self._interfaces.position = nothing if position is None else position
         self._interfaces.effort = nothing if effort is None else effort

@@ -123,6 +123,28 @@ def test_effort_alone_acts_while_nobody_claims_positions(bench):
     wait(lambda: bench.position[1] > START[1] + 0.1)
 
 
+def test_a_trajectory_controller_that_commands_no_position_moves_the_arm_by_its_efforts(bench):
+    controller = ControllerNode(bench.client, "joint_trajectory_controller/commands", {})
+    wait(lambda: bench.client.count_subscribers("/left/joint_trajectory_controller/transition_event"))
+    for _ in range(10):
+        bench.send(np.nan, 0.0)
+    wait(lambda: bench.node.status()[1] == "hardware of ros2_control, position and effort")
+    controller.tell_active(True)
+
+    def moves_freely():
+        bench.send(np.nan, 0.0)
+        return bench.node.status()[1] == "hardware of ros2_control, effort alone"
+
+    wait(moves_freely)
+    wait(lambda: bench.position[1] > START[1] + 0.1)
+    controller.tell_active(False)  # what nobody claims is left to efforts, not seized by a servo
+    bench.send(np.nan, 0.0)
+    fallen = bench.position[1]
+    wait(lambda: bench.position[1] > fallen + 0.05)
+    bench.send(START, 0.0)  # of a controller that commands positions
+    wait(lambda: np.abs(bench.position - START).max() < 0.05)
+
+
 def test_arrays_that_are_shorter_than_the_names_are_refused(bench):
     bench.commands.publish(JointState(name=bench.names, position=START[:5].tolist()))
     found = []
