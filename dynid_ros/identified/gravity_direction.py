@@ -110,6 +110,13 @@ class GravityDirection:
             "degrees (95 %)"
         )
 
+    @property
+    def static_transform(self) -> str:
+        """Arguments of tf2_ros's `static_transform_publisher` from a level `world` to the base; its yaw is open."""
+        x, y, z = -self.gravity / np.linalg.norm(self.gravity)
+        roll, pitch = np.arctan2(y, z), -np.arcsin(np.clip(x, -1.0, 1.0))
+        return f"--roll {roll:.6f} --pitch {pitch:.6f} --frame-id world --child-frame-id {self.base}"
+
     def section(self) -> dict:
         """Entry of `robot` in the file."""
         return {
@@ -118,6 +125,7 @@ class GravityDirection:
             "axes": [[float(value) for value in axis] for axis in self.axes],
             "covariance": [[float(value) for value in row] for row in self.covariance],
             DOF: float(self.dof),
+            "static_transform": self.static_transform,
         }
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from coverage_experiments import Conditions, draw
 from gravity_experiment import demo_robot
+from scipy.spatial.transform import Rotation
 from sticking_arms import StickingArm
 
 from dynid_ros.control import load_gravity_torque
@@ -59,6 +60,11 @@ def test_file_of_a_found_direction_is_used_with_it(tmp_path):
     assert section["source"] == "estimated"
     assert np.shape(section["covariance"]) == (2, 2)
     assert str(GravityDirection.of_document(load_identified(path))) == str(result.direction)
+    given = section["static_transform"].split()
+    assert given[4:] == ["--frame-id", "world", "--child-frame-id", result.robot.base]
+    base = Rotation.from_euler("xy", [float(given[1]), float(given[3])])  # as tf2 turns: about axes that stay
+    level = base.apply(found_gravity(load_identified(path)))
+    np.testing.assert_allclose(level, [0.0, 0.0, -np.linalg.norm(gravity)], atol=1e-5)
     page = write_gravity_report(tmp_path / "report.html", result.robot, result.document(), result.samples).read_text()
     assert result.direction.sentence.split(":")[0].replace("'", "&#x27;") in page.replace("&#39;", "&#x27;")
     robot, torque = load_gravity_torque(path, demo_robot().urdf)

@@ -175,6 +175,16 @@ def _libfranka(result: LoadResult) -> str:
     return f"# For libfranka (0.15.0).\n{FRANKA.format(tip=result.frame)}{call}"
 
 
+def _transform(result: LoadResult) -> str:
+    # tf2_ros 0.39.1, static_transform_broadcaster_program.cpp
+    x, y, z = map(_number, result.center)
+    return f"""\
+# For tf2_ros: the centre of mass as a frame, with the axes of the tip, to see in RViz or to push at.
+# Frame: '{result.frame}' is taken to be a link of the robot_state_publisher; if it is not, identify with --tip <link>.
+ros2 run tf2_ros static_transform_publisher --x {x} --y {y} --z {z} --frame-id {result.frame} --child-frame-id load
+"""
+
+
 SETTINGS: dict[str, Callable[[LoadResult], str]] = {
     "gravity_compensation_filter.yaml": _filter,
     "admittance_controller.yaml": _admittance,
@@ -183,6 +193,7 @@ SETTINGS: dict[str, Callable[[LoadResult], str]] = {
     "ur_set_payload_7.yaml": _ur_inertia_service,
     "franka_set_load.yaml": _franka_service,
     "franka.cpp": _libfranka,
+    "static_transform.sh": _transform,
 }
 
 

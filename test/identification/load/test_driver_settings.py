@@ -71,6 +71,14 @@ def test_the_filter_takes_off_what_the_load_exerts():
         assert taken == near(truth.wrench(q, still, still), abs=0.02)
 
 
+def test_static_transform():
+    words = call(TEXTS["static_transform.sh"], "#").split()
+    assert words[:4] == ["ros2", "run", "tf2_ros", "static_transform_publisher"]
+    given = dict(zip(words[4::2], words[5::2], strict=True))
+    assert [float(given[f"--{axis}"]) for axis in "xyz"] == near([0.03, -0.05, 0.12])
+    assert (given["--frame-id"], given["--child-frame-id"]) == ("tool", "load")
+
+
 def test_admittance_controller():
     node = yaml.safe_load(TEXTS["admittance_controller.yaml"])["admittance_controller"]["ros__parameters"]
     assert node == {
