@@ -17,6 +17,8 @@ from std_srvs.srv import Trigger
 from dynid_ros.recording import Recording
 
 FOLDER = tempfile.TemporaryDirectory()
+ENOUGH = 20_000
+"""Bytes of some fifty joint states."""
 ARGUMENTS = {"simulate": {}, "record": {"output_folder": FOLDER.name}}
 
 
@@ -29,10 +31,9 @@ class TestRecord(LaunchClient):
     def test_something_is_recorded(self):
         assert self.call(Trigger, "/simulator/reset").success
         deadline = time.monotonic() + 30.0
-        while not list(Path(FOLDER.name).iterdir()):
-            assert time.monotonic() < deadline, "no bag"
+        while sum(path.stat().st_size for path in Path(FOLDER.name).rglob("*.mcap")) < ENOUGH:
+            assert time.monotonic() < deadline, "no bag with joint states in it"
             time.sleep(0.1)
-        time.sleep(2.0)
 
 
 @launch_testing.post_shutdown_test()
