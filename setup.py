@@ -50,6 +50,7 @@ setup(
         "c3d": ["c3d>=0.5"],  # for camera systems' binary files
         "cluster": ["distributed>=2023.5"],
         "collada": ["pycollada"],  # for meshes in .dae files
+        "lerobot": ["pyarrow"],  # for episodes of LeRobot datasets
         "frames": ["pandas"],  # for to_frame()
         "test": [
             "c3d>=0.5",
@@ -59,6 +60,7 @@ setup(
             "import-linter",
             "mypy",
             "myst-parser",
+            "pyarrow",
             "pycollada",
             "pytest",
             "pytest-timeout",

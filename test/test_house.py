@@ -36,8 +36,8 @@ LIBRARIES = {
 }
 
 WITHOUT_IMPORT = {"ros2launch", "rosbag2_storage_mcap"}  # a command, and a plugin
-OPTIONAL = {"c3d", "distributed", "pandas", "xacro"}
-"""Who has files of macros or of cameras, or works with data frames or a cluster, installs them."""
+OPTIONAL = {"c3d", "distributed", "pandas", "pyarrow", "xacro"}
+"""Who has files of macros, cameras or LeRobot, or works with data frames or a cluster, installs them."""
 
 
 def is_ros(name: str) -> bool:

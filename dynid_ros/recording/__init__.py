@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from dynid_ros.recording.checks.all_checks import check
     from dynid_ros.recording.checks.finding import Finding
     from dynid_ros.recording.effort import EffortConvention
+    from dynid_ros.recording.lerobot import read_lerobot
     from dynid_ros.recording.mocap_exports import read_mocap
     from dynid_ros.recording.recording import Recording, add_poses
     from dynid_ros.recording.series import CommandSeries, PoseSeries, WrenchSeries
@@ -21,6 +22,7 @@ __all__ = [
     "WrenchSeries",
     "add_poses",
     "check",
+    "read_lerobot",
     "read_mocap",
 ]
 

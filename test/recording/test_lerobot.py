@@ -1,0 +1,80 @@
+"""Datasets laid out as LeRobot's are, written by pyarrow."""
+
+import json
+import sys
+
+import numpy as np
+import pytest
+
+from dynid_ros.errors import RecordingError
+from dynid_ros.recording import Recording, read_lerobot
+
+JOINTS = ["shoulder_pan", "elbow"]
+
+
+@pytest.fixture
+def dataset(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+
+    def written(files, names=("shoulder_pan.pos", "elbow.pos"), told=("elbow.pos", "shoulder_pan.pos")):
+        (tmp_path / "meta").mkdir()
+        (tmp_path / "data/chunk-000").mkdir(parents=True)
+        features = {"observation.state": {"names": names}, "action": {"names": told}}
+        (tmp_path / "meta/info.json").write_text(json.dumps({"total_episodes": 3, "features": features}))
+        for file, episodes in enumerate(files):
+            rows = [
+                {
+                    "timestamp": np.float32(0.02 * k),
+                    "observation.state": [10.0 * episode + k, 2.0],
+                    "action": [3.0, 10.0 * episode + k + 1],
+                    "episode_index": episode,
+                }
+                for episode in episodes
+                for k in range(4)
+            ]
+            parquet.write_table(pyarrow.Table.from_pylist(rows), tmp_path / f"data/chunk-000/file-{file:03}.parquet")
+        return tmp_path
+
+    return written
+
+
+@pytest.mark.parametrize("files", [[[0], [1], [2]], [[0, 1, 2]]], ids=["an episode a file", "several in a file"])
+def test_an_episode_has_its_positions_and_its_commands_by_the_names_of_joints(dataset, files, tmp_path):
+    recording = read_lerobot(dataset(files), 1, degrees=True)
+    assert recording.joint_names == tuple(JOINTS)
+    np.testing.assert_allclose(np.degrees(recording.position), [[10.0 + k, 2.0] for k in range(4)])
+    np.testing.assert_allclose(np.degrees(recording.command.position), [[11.0 + k, 3.0] for k in range(4)])
+    np.testing.assert_allclose(recording.time, 0.02 * np.arange(4), atol=1e-6)
+    assert np.isnan(recording.torque).all()
+    recording.write_npz(tmp_path / "run.npz")
+    np.testing.assert_array_equal(Recording.read(tmp_path / "run.npz").position, recording.position)
+
+
+def test_names_in_a_dictionary_and_actions_of_something_else(dataset):
+    recording = read_lerobot(dataset([[0]], {"motors": JOINTS}, {"axes": ["x", "y"]}), 0)
+    assert recording.joint_names == tuple(JOINTS)
+    assert recording.position[3, 0] == 3.0
+    assert recording.command is None
+
+
+def test_what_is_not_there_is_said(dataset, tmp_path):
+    with pytest.raises(RecordingError, match="no LeRobot dataset"):
+        read_lerobot(tmp_path, 0)
+    folder = dataset([[0, 1, 2]])
+    with pytest.raises(RecordingError, match="no episode 7; there are 3"):
+        read_lerobot(folder, 7)
+    (folder / "data/chunk-000/file-000.parquet").write_bytes(b"PAR1")
+    with pytest.raises(RecordingError, match="damaged"):
+        read_lerobot(folder, 0)
+
+
+def test_other_numbers_of_joints_than_named_are_refused(dataset):
+    with pytest.raises(RecordingError, match=r"\(N, 1\), as named"):
+        read_lerobot(dataset([[0]], ["elbow"]), 0)
+
+
+def test_without_pyarrow_one_line_says_what_to_install(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(RecordingError, match=r"pip install 'dynid_ros\[lerobot\]'"):
+        read_lerobot(tmp_path, 0)
