@@ -197,14 +197,14 @@ class InPinocchio(Reduced):
 class Truth:
     """A robot that its URDF describes badly, and its sensors."""
 
-    def __init__(self, nominal: RobotModel, rng: np.random.Generator) -> None:
+    def __init__(self, nominal: RobotModel, rng: np.random.Generator, gain_error: float = GAIN_ERROR) -> None:
         prior, _ = possible_prior(nominal.parameters, nominal.link_names)
         coordinates = log_cholesky(prior.reshape(-1, 10))
         coordinates[:, 0] += 0.5 * np.log(rng.uniform(1 - WRONG, 1 + WRONG, len(coordinates)))
         coordinates[:, 1:4] += 0.5 * np.log(rng.uniform(1 - WRONG, 1 + WRONG, (len(coordinates), 3)))
         self.links, self.nominal, n = from_log_cholesky(coordinates).ravel(), nominal, nominal.n_joints
         self.arm = self.carrying(np.zeros(10))
-        self.gains, self.offsets = 1 + GAIN_ERROR * rng.standard_normal(n), rng.uniform(-0.02, 0.02, n)
+        self.gains, self.offsets = 1 + gain_error * rng.standard_normal(n), rng.uniform(-0.02, 0.02, n)
         self.own = int(rng.integers(2**31))
         limits = nominal.limits
         lower, upper = np.maximum(limits.lower, -np.pi), np.minimum(limits.upper, np.pi)
@@ -289,8 +289,10 @@ def marked(text: str, good: bool) -> str:
 class Run:
     """A robot, from its files to what its table says."""
 
-    def __init__(self, case: Case, seed: int, folder: Path, *, motions: int, design_time: float) -> None:
-        self.case, self.folder = case, folder
+    def __init__(
+        self, case: Case, seed: int, folder: Path, *, motions: int, design_time: float, gain_error: float = GAIN_ERROR
+    ) -> None:
+        self.case, self.folder, self.gain_error = case, folder, gain_error
         # Of its own for each robot: with one for all, one draw of gains would be that of all arms.
         self.rng = np.random.default_rng([20, seed, zlib.crc32(case.urdf.encode())])
         self.urdf, self.motions, self.design_time = find(case.urdf), motions, design_time
@@ -316,7 +318,7 @@ class Run:
         robot, _ = arm_from_urdf(
             self.urdf, self.case.tip or None, self.case.base or None, self.case.gravity, held=self.case.held
         )
-        self.truth = Truth(robot, self.rng)
+        self.truth = Truth(robot, self.rng, self.gain_error)
         self.fitted: list[object] = []
         for k in range(self.motions):
             recorded = [word for path in self.fitted[1::2] for word in ("--recorded", path)]
@@ -409,6 +411,7 @@ def main() -> None:
     parser.add_argument("--tip", help="in place of the case's, as all: fingers move too")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--loads", type=int, default=20)
+    parser.add_argument("--gain-error", type=float, default=GAIN_ERROR, help="standard deviation, of torque sensors")
     parser.add_argument("--motions", type=int, default=3, help="to fit")
     parser.add_argument("--design-time", type=float, default=60.0, help="longest of each motion's search, s")
     parser.add_argument("--keep", type=Path, help="folder for all files")
@@ -422,7 +425,8 @@ def main() -> None:
                 place = Path(folder) if options.keep is None else options.keep / re.sub("\\W+", "_", name)
                 place.mkdir(parents=True, exist_ok=True)
                 own = case if options.tip is None else replace(case, tip=options.tip)
-                runs.append(Run(own, options.seed, place, motions=options.motions, design_time=options.design_time))
+                settings = {name: getattr(options, name) for name in ("motions", "design_time", "gain_error")}
+                runs.append(Run(own, options.seed, place, **settings))
                 print(f"| {name} | {' | '.join(row(runs[-1], options.loads))} |", flush=True)
     for what in ("inside", "held"):
         inside, of = np.sum([getattr(run, what, (0, 0)) for run in runs], axis=0)
