@@ -75,7 +75,8 @@ def read_fleet(path: Path, output: Path, parse: Parse) -> list[FleetJob]:
     try:
         content = read_yaml(path, LARGEST)
     except (OSError, ValueError) as error:
-        raise FleetError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
+        why = getattr(error, "strerror", None) or error
+        raise FleetError(f"{path}: {why}; give a YAML file that names arms, each with its recordings") from error
     whole = _mapping(content, str(path))
     if unknown := [str(key) for key in whole if key not in SECTIONS]:
         raise FleetError(f"{path}: unknown key '{unknown[0]}'; expected {' and '.join(SECTIONS)}")
