@@ -152,8 +152,8 @@ def check_drift(
         changes = _changes(robot, samples, terms, rows, recording)
         if not any(change for change, _ in changes):
             continue
-        # Friction that builds up slowly may be another in motions that differ.
-        with_friction = with_friction or with_presliding(terms, samples)
+        # Friction that builds up slowly, or grows less at speed, may be another in motions that differ.
+        with_friction = with_friction or _with_thinning(with_presliding(terms, samples), samples)
         built_up = _changes(robot, samples, with_friction, rows, recording)
         for j, ((change, friction), still) in enumerate(zip(changes, built_up, strict=True)):
             if change and still[0]:
@@ -166,6 +166,13 @@ def check_drift(
                     "move the arm until it is warm, then record; or zero the torque sensors and record again",
                     DRIFT,
                 )
+
+
+def _with_thinning(terms: Terms, samples: MotionSamples) -> Terms:
+    """The terms, and viscous friction of each joint that grows less above its RMS velocity."""
+    usual = np.sqrt(np.mean(samples.velocity**2, axis=0))
+    thinning = samples.velocity / (1.0 + np.abs(samples.velocity) / np.where(usual > 0, usual, 1.0))
+    return Terms(terms.rigid, np.concatenate([terms.drive, thinning[:, :, None]], axis=2), terms.moving)
 
 
 def _changes(

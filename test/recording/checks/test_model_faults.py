@@ -114,6 +114,19 @@ def test_drift_of_friction(case, share):
     assert said == pytest.approx(share * case.friction[joint], rel=0.3)
 
 
+def test_friction_that_thins_at_speed_is_no_drift():
+    """Of an arm that moves more and more: friction that grows less at speed looks like friction that falls."""
+    robot, time = demo_robot(), np.arange(0, 20, 0.01)
+    growth = 0.3 + 0.7 * (time[:, None] / 20) ** 2
+    position = 0.8 * growth * np.sin(2 * np.pi * np.linspace(0.2, 0.45, 6) * time[:, None] + np.arange(6))
+    velocity = np.gradient(position, time, axis=0)
+    torque = robot.inverse_dynamics(position, velocity, np.gradient(velocity, time, axis=0))
+    size = torque.std(axis=0)
+    torque += size * (0.2 * np.tanh(velocity / 0.01) + 3 * velocity / (1 + np.abs(velocity) / 0.1))
+    torque += np.random.default_rng(5).normal(0, 0.01, torque.shape) * size
+    assert check_model([Recording(robot.joint_names, time, position, velocity, torque, source="demo")], robot) == []
+
+
 @pytest.mark.parametrize("fault", ["torque low-passed", "all low-passed"])
 def test_low_passed(case, fault):
     it = recording_faults.FAULTS[fault].put(case, np.random.default_rng(1))

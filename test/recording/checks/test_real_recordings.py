@@ -93,9 +93,11 @@ def test_compensated_torques_are_found(robot, name, sign):
 
 
 def test_a_counterbalance_is_no_compensation():
-    """Of the KR300, whose second axis is the only one that gravity loads by more than a fifth of the most."""
-    findings = check(real_recordings.real_recording("kuka_kr300", "ff_A"), real_recordings.real_robot("kuka_kr300"))
-    assert not [finding for finding in findings if finding.severity == "error"]
+    """Of the KR300, whose second axis is the only one that gravity loads by more than a fifth of the most.
+
+    Its motion is slow first and fast then, and its friction grows less at speed: that is no drift either.
+    """
+    assert not check(real_recordings.real_recording("kuka_kr300", "ff_A"), real_recordings.real_robot("kuka_kr300"))
 
 
 def test_tables_of_other_shapes_are_refused_by_name():
