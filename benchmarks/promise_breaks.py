@@ -1317,7 +1317,7 @@ def _external_torque() -> list[Break]:
         Break(
             here + "velocities_that_no_driver_fills_are_differentiated",
             "they are taken for zero",
-            (("ExternalTorqueNode._on_state", "velocity = None  # differentiated", "velocity = [0.0] * 3"),),
+            (("external_torque_of", "velocity = None  # differentiated", "velocity = [0.0] * 3"),),
         ),
         Break(
             here + "a_load_counts_and_one_that_cannot_be_meant_is_refused",

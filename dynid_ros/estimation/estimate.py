@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import chdtri, fdtri, ndtri, stdtrit
+from scipy.special import chdtri, fdtri, ndtri, ndtri_exp, stdtrit
 
 # Standard errors under correlated residuals: one block of time after the other is left out (Quenouille, Tukey).
 #
@@ -107,6 +107,11 @@ def half_width(error: ArrayLike, dof: ArrayLike = np.inf, level: float = LEVEL) 
     wide = np.asarray(dof, dtype=float)
     known, tail = np.isinf(wide), (1 + level) / 2
     return np.where(known, ndtri(tail), stdtrit(np.where(known, 1.0, wide), tail)) * np.asarray(error, dtype=float)
+
+
+def normal_score(below: ArrayLike, above: ArrayLike) -> NDArray:
+    """Where a standard normal has the smaller of two tails, given by the logarithms of their probabilities."""
+    return np.where(np.less(above, below), -1.0, 1.0) * ndtri_exp(np.minimum(above, below))
 
 
 def interval(value: ArrayLike, error: ArrayLike, dof: ArrayLike = np.inf, level: float = LEVEL) -> NDArray:

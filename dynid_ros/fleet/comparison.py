@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_ndtr, logsumexp, ndtri_exp
+from scipy.special import log_ndtr, logsumexp
 
-from dynid_ros.estimation.estimate import half_width
+from dynid_ros.estimation.estimate import half_width, normal_score
 
 
 class Entry(NamedTuple):
@@ -120,7 +120,7 @@ def _score(sums: NDArray, spreads: NDArray, deviation: NDArray, variance: NDArra
     weight = weight - logsumexp(weight, axis=-1, keepdims=True)
     normal = (deviation - sums[1] / sums[0]) / np.sqrt(variance + 1.0 / sums[0])
     above, below = (logsumexp(weight + log_ndtr(sign * normal), axis=-1) for sign in (-1.0, 1.0))
-    return np.where(above < below, -1.0, 1.0) * ndtri_exp(np.minimum(above, below))
+    return normal_score(below, above)
 
 
 def _log_likelihood(sums: NDArray) -> NDArray:

@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import chi2, f, norm, t
 
 import dynid_ros
-from dynid_ros.estimation.estimate import BaseEstimate, half_width, interval, region_radius
+from dynid_ros.estimation.estimate import BaseEstimate, half_width, interval, normal_score, region_radius
 
 # One statistic for all intervals: in results, in files, and on every page.
 
@@ -26,6 +26,11 @@ def test_a_region_of_several_numbers():
     assert region_radius(2) == pytest.approx(np.sqrt(chi2.ppf(0.95, 2)))
     assert region_radius(2, 7.0) == pytest.approx(np.sqrt(2 * f.ppf(0.95, 2, 7.0)))
     assert region_radius(1, 7.0) == pytest.approx(half_width(1.0, 7.0))
+
+
+def test_a_score_is_of_the_smaller_tail():
+    z = np.array([-40.0, -3.0, 0.0, 0.5, 40.0])  # tails of 40 are below what a probability holds
+    np.testing.assert_allclose(normal_score(norm.logcdf(z), norm.logsf(z)), z, atol=1e-12)
 
 
 def test_no_interval_is_made_elsewhere():
