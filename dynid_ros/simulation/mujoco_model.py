@@ -194,23 +194,14 @@ def strip(root: ET.Element) -> None:
 
 
 def _standing(root: ET.Element) -> list[ET.Element]:
-    """Links that no joint moves."""
-    moved = {
-        str(end.get("link"))
-        for joint in root.findall("joint")
-        if joint.get("type") != "fixed" and (end := joint.find("child")) is not None
-    }
-    below: dict[str, list[str]] = {}
-    for joint in root.findall("joint"):
-        parent, child = joint.find("parent"), joint.find("child")
-        if parent is not None and child is not None:
-            below.setdefault(str(parent.get("link")), []).append(str(child.get("link")))
-    waiting = list(moved)
-    while waiting:
-        reached = [child for child in below.get(waiting.pop(), ()) if child not in moved]
-        moved |= {*reached}
-        waiting += reached
-    return [link for link in root.findall("link") if link.get("name") not in moved]
+    """Links that no joint moves, of a URDF that has been checked to be a tree."""
+    above = {next(joint.iter("child")).get("link"): joint for joint in root.findall("joint")}
+
+    def stands(link: str | None) -> bool:
+        joint = above.get(link)
+        return joint is None or (joint.get("type") == "fixed" and stands(next(joint.iter("parent")).get("link")))
+
+    return [link for link in root.findall("link") if stands(link.get("name"))]
 
 
 def _is_possible(inertial: ET.Element) -> bool:
