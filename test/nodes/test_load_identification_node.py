@@ -187,7 +187,10 @@ def test_live_a_bag_is_played_with_its_clock(start, capfd):
     bench.wait(lambda: clock.get_subscription_count() > 0)
     recording = known.at_work(30.0)
     for begin in np.arange(0.0, 30.0, 3.0):
-        clock.publish(Clock(clock=Time(nanoseconds=round((START + begin) * 1e9)).to_msg()))
+        now = round((START + begin) * 1e9)
+        clock.publish(Clock(clock=Time(nanoseconds=now).to_msg()))
+        # Nothing orders /clock and joint_states among each other.
+        bench.wait(lambda now=now: bench.node.get_clock().now().nanoseconds == now)
         bench.publish(recording.slice((recording.time >= begin) & (recording.time < begin + 3.0)))
     bench.wait(lambda: bench.loads)
     assert bench.loads[-1].inertia.m == pytest.approx(MASS, rel=0.05)
