@@ -21,6 +21,7 @@ from dynid_ros.model.generated_code import Lines, compiled, function_text, varia
 from dynid_ros.model.gravity import GravityModel
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK, transformed
 from dynid_ros.model.one_sample_dynamics import momentum_lines
+from dynid_ros.signals.driver_filter import DriverPassage
 
 LONGEST_GAP = 0.1
 """s between two joint states, after which the observer begins anew: it does not know what was in between."""
@@ -39,7 +40,8 @@ class MomentumObserver:
     """External torques by the momentum p = M q̇, whose derivative is τ + Cᵀ q̇ - g - friction + τ_ext.
 
     Between two samples p changes by what acted meanwhile; what is left over, through a low-pass of the bandwidth, is
-    the residual. Momenta hold the rotors; friction is taken from the velocity, or the way, as the model has it.
+    the residual. Momenta hold the rotors; friction is taken from the velocity, or the way, as the model has it. Where
+    the model says that the driver low-passes or delays its torque, all but the torque passes the same first.
 
     Args:
         model: links and friction.
@@ -72,6 +74,7 @@ class MomentumObserver:
         )
         self._momentum: Callable[..., tuple[float, ...]] = compiled(source, "momentum", tuple)
         self._gravity_model = GravityModel(robot)
+        self._driver = None if model.signals.driver is None else DriverPassage(model.signals.driver)
         terms = FrictionTerms(model.friction, n)
         self._terms, self._friction = terms.of, _rows((terms.places @ model.coefficients).T)
         self._keys = model.friction.memory_keys(n)
@@ -103,7 +106,9 @@ class MomentumObserver:
         self._began = math.inf
         self._bent = [0.0] * len(self._keys)
         self._places: list[float] = []
-        self._state: tuple[float, list[float], list[float]] | None = None
+        self._state: tuple[float, list[float], list[float], Sequence[float]] | None = None
+        if self._driver is not None:
+            self._driver.restart()
         self._last: tuple[float, Sequence[float], Sequence[float]] | None = None
 
     def update(
@@ -143,16 +148,21 @@ class MomentumObserver:
         self.velocity = list(qd)
         momentum, rate = self._momentum_and_rate(q, qd, torque)
         if self._state is not None:
-            before_, momentum_, rate_ = self._state
+            before_, momentum_, rate_, torque_ = self._state
             step = time - before_
             kept = math.exp(-self.bandwidth * step)
+            needed: Sequence[float] = [
+                (momentum[i] - momentum_[i]) / step - 0.5 * (rate[i] + rate_[i]) for i in range(self._n)
+            ]
+            if self._driver is not None:
+                needed = self._driver.next(needed, step).tolist()
             for i in range(self._n):
-                change = (momentum[i] - momentum_[i]) / step - 0.5 * (rate[i] + rate_[i])
-                self.residual[i] = kept * self.residual[i] + (1.0 - kept) * change
+                outside = needed[i] - 0.5 * (torque[i] + torque_[i])
+                self.residual[i] = kept * self.residual[i] + (1.0 - kept) * outside
         if not all(map(math.isfinite, (*self.residual, *momentum, *rate))):
             self.restart()
             raise ControlError("external torque is not finite: a velocity, a torque or the load is beyond all that is")
-        self._state = (time, momentum, rate)
+        self._state = (time, momentum, rate, torque)
         return list(self.residual)
 
     def _bend(self, q: Sequence[float]) -> None:
@@ -169,7 +179,7 @@ class MomentumObserver:
     def _momentum_and_rate(
         self, q: Sequence[float], qd: Sequence[float], torque: Sequence[float]
     ) -> tuple[list[float], list[float]]:
-        """(n,) momentum, and what changes it but for what is outside."""
+        """(n,) momentum, and what changes it but for the drives and what is outside."""
         n, still = self._n, [0.0] * self._n
         values = self._momentum(q, qd, self._arguments)
         load: Sequence[float] = torque
@@ -179,7 +189,7 @@ class MomentumObserver:
             load = [given - lost for given, lost in zip(torque, taken, strict=True)]
         friction = _sums(self._friction, self._terms(q, qd, still, self._bent, load))
         gravity, rotors = self._gravity(q), _sums(self._rotors, qd)
-        rate = [torque[i] + values[n + i] - gravity[i] - friction[i] for i in range(n)]
+        rate = [values[n + i] - gravity[i] - friction[i] for i in range(n)]
         return [values[i] + rotors[i] for i in range(n)], rate
 
     @property

@@ -17,6 +17,8 @@ from std_msgs.msg import Bool
 
 from dynid_ros.control.contact import ContactMonitor, ExternalTorque, load_contact_monitor
 from dynid_ros.errors import ControlError, DynidError
+from dynid_ros.identified.identified_file import load_identified
+from dynid_ros.identified.torque_sensors import TorqueSensors
 from dynid_ros.model.link_tree import held_positions
 from dynid_ros.nodes.compensation.inputs import LOAD_TOPIC, Listener, published_load
 from dynid_ros.nodes.shared.diagnostics import ERROR, OK, WARN, Diagnostics, Status, silence
@@ -37,6 +39,12 @@ PARAMETERS = (
         "motor_gains",
         [0.0],
         "for motor_current: N m per unit of effort, one per joint in the model's order; [0.0]: none",
+    ),
+    NodeParameter(
+        "torque_sensors",
+        "",
+        "identified.yaml of a calibration of the torque sensors, by which the recordings of model_file were corrected; "
+        "empty: they were not",
     ),
     NodeParameter("bandwidth", 25.0, "rad/s of the low-pass of external torques; 1/bandwidth: its delay", above=0.0),
     NodeParameter("false_alarms_per_hour", 1.0, "of contact, all joints together", above=0.0),
@@ -97,6 +105,12 @@ class ExternalTorqueNode(Node):
         names = self.monitor.joint_names
         self._samples = TorqueSamples(self, names, convention, anew=True)
         self._order = JointOrder(names)
+        sensors = settings.torque_sensors
+        self._sensors = (
+            TorqueSensors.of_document(load_identified(sensors), self.monitor.observer.robot)
+            if sensors
+            else TorqueSensors.ideal(names)
+        )
         if settings.contact_free_recording:
             self._calibrate(convention)
         self._found: ExternalTorque | None = None
@@ -139,7 +153,9 @@ class ExternalTorqueNode(Node):
         from dynid_ros.recording import Recording  # noqa: PLC0415 - readers of files, for who has one alone
 
         path = self.settings.contact_free_recording
-        recording = Recording.read(path, joint_names=self.monitor.joint_names, effort_convention=convention)
+        recording = self._sensors.correct(
+            Recording.read(path, joint_names=self.monitor.joint_names, effort_convention=convention)
+        )
         self.get_logger().info(f"calibrating thresholds by {path}, {recording.time[-1] - recording.time[0]:.0f} s")
         speed = recording.velocity
         self.monitor.calibrate(
@@ -148,7 +164,7 @@ class ExternalTorqueNode(Node):
 
     def _on_state(self, message: JointState) -> None:
         before = self._found
-        found = external_torque_of(self._samples, self._order, self.monitor, message)
+        found = external_torque_of(self._samples, self._order, self.monitor, message, self._sensors)
         if found is None:
             return
         self._found = found
@@ -162,7 +178,11 @@ class ExternalTorqueNode(Node):
 
 
 def external_torque_of(
-    samples: TorqueSamples, order: JointOrder, monitor: ContactMonitor, message: JointState
+    samples: TorqueSamples,
+    order: JointOrder,
+    monitor: ContactMonitor,
+    message: JointState,
+    sensors: TorqueSensors,
 ) -> ExternalTorque | None:
     """What a joint state says; None: it is no news of this arm, or of no use, which `samples` then says."""
     sample = samples.of(message, time.time_ns())
@@ -171,12 +191,13 @@ def external_torque_of(
     if samples.was_set_back:
         monitor.restart()
     try:
-        velocity = order.pick(message, "velocity")
+        velocity = (sensors.position_gain * order.pick(message, "velocity")).tolist()
     except DynidError:
         velocity = None  # differentiated
     moment, position, torque = sample
+    position = (sensors.position_gain * position + sensors.position_offset).tolist()
     try:
-        return monitor.update(moment, position, velocity, torque.tolist())
+        return monitor.update(moment, position, velocity, sensors.torque(torque).tolist())
     except ControlError as error:
         samples.refuse(str(error))
         return None

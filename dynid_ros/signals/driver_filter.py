@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass, fields
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.errors import RecordingError
 from dynid_ros.signals.low_pass import SETTLED, LowPass
@@ -84,6 +85,52 @@ class DriverFilter:
         sections = butter(self.order, cutoff, fs=rate, output="sos")
         start = sosfilt_zi(sections).reshape(len(sections), 2, *[1] * (values.ndim - 1))
         return sosfilt(sections, values, axis=0, zi=start * values[:1])[0]
+
+
+class DriverPassage:
+    """Passes samples through a driver's filter as they come, whatever their steps.
+
+    The low-pass is the continuous Butterworth one by its partial fractions, exact for values that are constant in each
+    step. One of zero phase was no driver's but a file's, and changes nothing here; so does a negative delay.
+
+    Args:
+        driver: what it did.
+    """
+
+    def __init__(self, driver: DriverFilter) -> None:
+        order = driver.order if driver.cutoff and not driver.zero_phase else 0
+        turns = (2.0 * np.arange(order) + order + 1.0) / (4.0 * max(order, 1))
+        poles = 2.0 * np.pi * (driver.cutoff or 0.0) * np.exp(2j * np.pi * turns)
+        others = poles[:, None] - poles + np.eye(order)
+        # Of unit gain at rest: each state is its share of a constant.
+        self._shares = -np.prod(-poles) / (poles * others.prod(axis=1))
+        self._poles, self._delay = poles[:, None], max(driver.delay, 0.0)
+        self.restart()
+
+    def restart(self) -> None:
+        """Forget what came: before the next sample all was as there."""
+        self._states: NDArray | None = None
+        self._now, self._line = 0.0, deque[tuple[float, NDArray]]()
+
+    def next(self, values: ArrayLike, step: float) -> NDArray:
+        """(n,) what the driver reports at the end of a step, s, in which the values (n,) were these on average."""
+        found = np.asarray(values, dtype=float)
+        if len(self._poles):
+            shares = self._shares[:, None] * found
+            if self._states is None:
+                self._states = shares
+            self._states = shares + (self._states - shares) * np.exp(self._poles * step)
+            found = self._states.sum(axis=0).real
+        if not self._delay:
+            return found
+        self._now += step
+        self._line.append((self._now, found))
+        wanted = self._now - self._delay
+        while len(self._line) > 1 and self._line[1][0] <= wanted:
+            self._line.popleft()
+        (begin, first), (end, second) = self._line[0], self._line[min(1, len(self._line) - 1)]
+        share = min(max((wanted - begin) / (end - begin), 0.0), 1.0) if end > begin else 0.0
+        return (1.0 - share) * first + share * second
 
 
 def driver_filter(text: str) -> DriverFilter | str | None:

@@ -1,5 +1,7 @@
 """External torques by the momentum observer: exact without errors, whatever the velocity, friction and load."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from known_arm import ALL, BANDWIDTH, PLAIN, RATE, model_of, motion
@@ -11,6 +13,7 @@ from dynid_ros.identified.links import KnownArm, LinkModel
 from dynid_ros.model import RobotModel
 from dynid_ros.model.friction import JointFriction
 from dynid_ros.model.inertia import transformed
+from dynid_ros.signals.driver_filter import DriverFilter
 
 
 def push(time: np.ndarray, n: int) -> np.ndarray:
@@ -42,6 +45,21 @@ def test_the_residual_is_the_external_torque_through_a_low_pass(friction, measur
     assert np.abs(residual[settled, 1] - wanted[settled]).max() < error
     assert np.abs(residual[settled][:, [0, 2]]).max() < error
     assert residual[np.searchsorted(time, 1.0 + np.log(2.0) / BANDWIDTH), 1] == pytest.approx(2.5, abs=0.2)
+
+
+@pytest.mark.parametrize("driver", [DriverFilter(3.0, order=2), DriverFilter(6.0, delay=0.03)])
+def test_what_the_driver_did_to_the_torque_is_no_external_torque(driver):
+    robot = RobotModel.from_urdf(planar_urdf())
+    plain = model_of(robot)
+    time, q, qd, qdd = motion(3)
+    torque = driver.filter(plain.predict(q, qd, qdd), RATE)
+    model = replace(plain, signals=replace(plain.signals, driver=driver))
+    settled = time > 0.5
+    assert np.abs(run(MomentumObserver(plain), time, q, qd, torque)[settled]).max() > 1.0
+    assert np.abs(run(MomentumObserver(model), time, q, qd, torque)[settled]).max() < 0.15
+    external = driver.filter(push(time, 3), RATE)
+    pushed = run(MomentumObserver(model), time, q, qd, torque - external)
+    assert pushed[-1, 1] == pytest.approx(5.0, abs=0.1)
 
 
 def test_a_load_counts_from_when_it_is_carried():

@@ -23,6 +23,7 @@ rclpy = pytest.importorskip("rclpy")
 
 from sensor_msgs.msg import JointState  # noqa: E402
 
+from dynid_ros.identified.torque_sensors import TorqueSensors  # noqa: E402
 from dynid_ros.nodes.external_torque import external_torque_of  # noqa: E402
 from dynid_ros.nodes.shared.diagnostics import robot_name  # noqa: E402
 from dynid_ros.nodes.shared.joint_states import JointOrder, TorqueSamples  # noqa: E402
@@ -106,6 +107,7 @@ def joint_states(events: list[tuple], _folder: Path) -> None:
 
 
 MONITOR = arms.contact_monitor()
+SENSORS = TorqueSensors.ideal(MONITOR.joint_names)
 _SLOW = st.lists(_NEAR, min_size=3, max_size=3)
 _EFFORT = st.lists(st.sampled_from([0.0, 5.0, -40.0]), min_size=3, max_size=3)
 _FIELD = st.lists(_NUMBER, max_size=5)
@@ -138,7 +140,7 @@ def contacts(events: list[tuple], _folder: Path) -> None:
             whole = now if seconds is None else seconds
             message.header.stamp.sec = int(min(max(whole, 0.0), 2**31 - 1))
             message.header.stamp.nanosec = round(whole % 1.0 * 1e9) % 10**9
-            found = external_torque_of(samples, order, MONITOR, message)
+            found = external_torque_of(samples, order, MONITOR, message, SENSORS)
         except DynidError as error:
             refused.append(error)
             continue

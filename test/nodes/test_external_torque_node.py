@@ -18,6 +18,8 @@ from std_msgs.msg import Bool  # noqa: E402
 
 from dynid_ros.errors import DynidError  # noqa: E402
 from dynid_ros.identification import LinkIdentification  # noqa: E402
+from dynid_ros.identified.identified_file import load_identified, save_identified  # noqa: E402
+from dynid_ros.identified.torque_sensors import TorqueSensors  # noqa: E402
 from dynid_ros.model.inertia import from_center_of_mass, transformed  # noqa: E402
 from dynid_ros.nodes.external_torque import ExternalTorqueNode  # noqa: E402
 from dynid_ros.nodes.shared.diagnostics import ERROR, OK, WARN  # noqa: E402
@@ -104,6 +106,46 @@ def test_a_push_is_contact_and_named(arm, keep):
     assert last.effort[2] > bound.effort[2]
     assert last.effort[0] < bound.effort[0]
     assert math.isinf(bench.published["thresholds"][0].effort[0])
+
+
+def test_sensors_that_were_calibrated_are_corrected(arm, keep, tmp_path):
+    sensors = TorqueSensors.of(
+        arm[0].robot.joint_names,
+        {
+            "gain": np.array([1.1, 0.9, 1.2]),
+            "offset": np.array([3.0, -2.0, 1.0]),
+            "position_gain": np.array([1.0, 1.0, -1.0]),
+            "position_offset": np.array([0.0, 0.2, 0.0]),
+        },
+    )
+    labels = ("gain", "offset", "position_gain", "position_offset")
+    section = {
+        name: {label: float(getattr(sensors, label)[j]) for label in labels}
+        for j, name in enumerate(sensors.joint_names)
+    }
+    head = {key: value for key, value in load_identified(arm[1]).items() if key in ("format", "robot", "source")}
+    file = save_identified(tmp_path / "sensors.yaml", head | {"torque_sensors": section})
+
+    def readings(bench):
+        for message in bench.states(1.0):
+            fields = (message.position, message.velocity, message.effort)
+            place, speed, torque = (np.array(values)[:0:-1] for values in fields)
+            place, speed = (place - sensors.position_offset) / sensors.position_gain, speed / sensors.position_gain
+            torque = torque / sensors.gain + sensors.offset
+            message.position, message.velocity, message.effort = (
+                [0.0, *values[::-1].tolist()] for values in (place, speed, torque)
+            )
+            yield message
+
+    corrected = Bench(arm, keep, torque_sensors=str(file))
+    corrected.run(readings(corrected))
+    assert len(corrected.contacts) == RATE
+    assert not any(corrected.contacts)
+    raw = Bench(arm, keep)
+    raw.run(readings(raw))
+    assert any(raw.contacts)
+    with pytest.raises(DynidError, match="no section 'torque_sensors'"):
+        Bench(arm, keep, torque_sensors=str(arm[1]))
 
 
 def test_what_is_not_known_is_not_said(arm, keep):

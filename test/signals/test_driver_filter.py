@@ -5,7 +5,7 @@ import pytest
 from scipy.signal import butter, freqz
 
 from dynid_ros.errors import RecordingError
-from dynid_ros.signals.driver_filter import AUTO, DriverFilter, driver_filter
+from dynid_ros.signals.driver_filter import AUTO, DriverFilter, DriverPassage, driver_filter
 
 RATE = 100.0
 CAUSAL = (DriverFilter(5.0, order=1), DriverFilter(5.0, order=2), DriverFilter(5.0, order=2, delay=0.02))
@@ -76,3 +76,36 @@ def test_others_are_refused_by_name(text, said):
     with pytest.raises(RecordingError, match=r"^torque_filter: ") as caught:
         driver_filter(text)
     assert said in str(caught.value)
+
+
+def passed(kind: DriverFilter, values: np.ndarray, steps: np.ndarray) -> np.ndarray:
+    passage = DriverPassage(kind)
+    return np.array([passage.next(row, step) for row, step in zip(values, steps, strict=True)])
+
+
+@pytest.mark.parametrize("kind", [*CAUSAL, DriverFilter(5.0, order=4), DriverFilter(delay=0.013)])
+def test_sample_by_sample_it_is_the_same_whatever_the_steps(kind):
+    rate = 2000.0
+    time = np.arange(0.0, 3.0, 1 / rate)
+    values = np.column_stack([np.sin(2 * np.pi * 2.0 * time) + 2.0, time > 1.0])
+    wanted = kind.filter(values, rate)
+    chosen = np.sort(np.random.default_rng(0).choice(len(time), 2000, replace=False))
+    means = np.array([part.mean(axis=0) for part in np.split(values, chosen + 1)[:-1]])
+    uneven = passed(kind, means, np.diff(time[chosen], prepend=-1 / rate))
+    assert np.abs(passed(kind, values, np.full(len(time), 1 / rate)) - wanted)[:, 0].max() < 0.01
+    assert np.abs(uneven - wanted[chosen])[:, 0].max() < 0.06  # means are of half a step before
+    assert np.median(np.abs(uneven - wanted[chosen])[:, 1]) < 1e-3
+
+
+@pytest.mark.parametrize("kind", [*ZERO_PHASE, DriverFilter(delay=-0.01)])
+def test_what_no_driver_does_on_its_way_changes_no_sample(kind):
+    values = np.random.default_rng(0).normal(size=(50, 2))
+    np.testing.assert_array_equal(passed(kind, values, np.full(50, 0.01)), values)
+
+
+def test_after_a_restart_all_was_as_it_is_then():
+    passage = DriverPassage(CAUSAL[2])
+    for value in np.random.default_rng(0).normal(size=(50, 2)):
+        passage.next(value, 0.01)
+    passage.restart()
+    np.testing.assert_allclose(passage.next([3.0, 4.0], 0.01), [3.0, 4.0])
