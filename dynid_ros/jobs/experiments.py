@@ -209,8 +209,8 @@ class MotionSettings:
     poses_per_joint: int = setting(1, "rotations of each joint, with different poses of the others")
     base_frequency: float | None = setting(
         None,
-        "of the first harmonic, Hz; a period takes 1 / base_frequency; default: 0.05, of flexible joints by their "
-        "resonances",
+        "of the first harmonic, Hz; a period takes 1 / base_frequency; default: 0.05, less for slow joints, of "
+        "flexible joints by their resonances",
     )
     harmonics: int = setting(10, "number of harmonics of the base frequency, at least 2")
     periods: int = setting(1, "how often the period is repeated")
@@ -298,7 +298,31 @@ def make_experiment(
         given["target"] = target or chosen.target
     if chosen.make is JointByJoint and {"steps", "dwell"} & set(given):
         given.setdefault("motion", STEPS)
+    if chosen.make is FourierExcitation and "base_frequency" not in given:
+        given["base_frequency"] = usual_base_frequency(
+            limits, given.get("speed_fraction", MotionSettings.speed_fraction)
+        )
     return chosen.make(robot, limits, workspace, **given)
+
+
+USUAL, SLOWEST = 0.05, 0.01
+"""Hz, of the first harmonic of a motion of all joints, and as low as slow joints make it."""
+TRAVELLED = 0.5
+"""Part of its range, or of a turn, that each joint must be able to go by the first harmonic alone."""
+
+
+def usual_base_frequency(limits: MotionLimits, speed_fraction: float) -> float:
+    """Hz, at which no joint is too slow to get about: else a period only shows its friction.
+
+    Args:
+        limits: what the joints may do.
+        speed_fraction: part of their velocity that is used.
+    """
+    turn = np.array([2 * np.pi if unit == "rad" else np.inf for unit in limits.units])
+    way = TRAVELLED * np.minimum(limits.upper - limits.lower, turn)
+    # A sine of speed v and frequency f goes v / (pi f) from end to end.
+    slowest = float(np.min(speed_fraction * limits.velocity / (np.pi * way)))
+    return USUAL if slowest >= USUAL else max(float(f"{slowest:.2g}"), SLOWEST)
 
 
 NARROW = 0.25

@@ -13,7 +13,14 @@ from dynid_ros.identified.flexible_joints import LINK_FRICTION
 from dynid_ros.identified.identified_file import new_document, save_identified
 from dynid_ros.information.steady_state import FlexibleJoints
 from dynid_ros.jobs.excitation import excite
-from dynid_ros.jobs.experiments import KINDS, PRIOR, flexible_motion, flexible_prior, make_experiment
+from dynid_ros.jobs.experiments import (
+    KINDS,
+    PRIOR,
+    flexible_motion,
+    flexible_prior,
+    make_experiment,
+    usual_base_frequency,
+)
 from dynid_ros.model import RobotModel
 from dynid_ros.trajectories import MotionLimits, Workspace
 
@@ -127,6 +134,20 @@ def test_settings_reach_the_experiment(kind):
 
 def test_target_reaches_the_experiment():
     assert make("poses", "load", count=9).target == "load"
+
+
+@pytest.mark.parametrize(
+    ("velocity", "frequency"),
+    [(3.0, 0.05), (0.6, 0.038), (1e-3, 0.01)],
+    ids=["quick", "slow", "no longer than 100 s"],
+)
+def test_a_period_is_long_enough_for_a_slow_joint(velocity, frequency):
+    limits = MotionLimits.of(ROBOT, 4.0, velocity_limits=velocity)
+    assert usual_base_frequency(limits, 0.5) == frequency
+    experiment = make_experiment("fourier", ROBOT, limits, Workspace(ROBOT), harmonics=4)
+    assert experiment.fastest == pytest.approx(4 * frequency)
+    wanted = make_experiment("fourier", ROBOT, limits, Workspace(ROBOT), harmonics=4, base_frequency=0.2)
+    assert wanted.fastest == pytest.approx(0.8)
 
 
 def test_joints_move_in_steps_where_steps_are_asked_for():

@@ -25,6 +25,7 @@ from dynid_ros.jobs.experiments import (
     make_experiment,
     owners_of,
     recorded_information,
+    usual_base_frequency,
 )
 from dynid_ros.jobs.inputs import checked
 from dynid_ros.model import RobotModel
@@ -158,8 +159,6 @@ PARAMETERS = (
     *THRESHOLDS,
 )
 
-BASE_FREQUENCY = 0.05
-"""Frequency of the first harmonic where none is given, Hz."""
 POINTS_PER_CYCLE = 10
 """Points per cycle of the fastest harmonic: what a controller needs to follow it."""
 FOURIER, JOINT_BY_JOINT, PAYLOAD, FILE = "fourier", "joint_by_joint", "payload", "file"
@@ -232,7 +231,7 @@ class Design:
         settings, kind = self.settings, self.settings.motion
         pose = _known(settings.pose)
         if kind == FOURIER:
-            return self._series(BASE_FREQUENCY)
+            return self._series(usual_base_frequency(self.safety.limits, settings.speed_fraction))
         if kind == JOINT_BY_JOINT:
             if settings.joint_motion not in (SINUSOID, STEPS):
                 raise DynidError(f"Parameter joint_motion is '{settings.joint_motion}'; expected {SINUSOID} or {STEPS}")
