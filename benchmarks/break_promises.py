@@ -123,7 +123,7 @@ def locate(package: Path, symbol: str, text: str) -> tuple[Path, int]:
     files = [path for path in _definitions(package)[name] if stem in ("", path.stem)]
     assert len(files) == 1, f"{symbol} is defined {len(files)} times"
     source = files[0].read_text(encoding="utf-8")
-    first, end = next(span for other, *span in _symbols(ast.parse(source).body) if other == name)
+    first, end = next(span for other, *span in _all_symbols(source) if other == name)
     lines = source.splitlines(keepends=True)
     start = len("".join(lines[:first]))
     part = source[start : len("".join(lines[:end]))]
@@ -136,9 +136,15 @@ def _definitions(package: Path) -> dict[str, list[Path]]:
     """Files that define a dotted name."""
     found = defaultdict(list)
     for path in package.rglob("*.py"):
-        for name, *_ in _symbols(ast.parse(path.read_text(encoding="utf-8")).body):
+        for name, *_ in _all_symbols(path.read_text(encoding="utf-8")):
             found[name].append(path)
     return found
+
+
+@cache
+def _all_symbols(source: str) -> list[tuple[str, int, int]]:
+    """As `_symbols`, of a whole file."""
+    return list(_symbols(ast.parse(source).body))
 
 
 def _symbols(body: list[ast.stmt], prefix: str = "") -> Iterator[tuple[str, int, int]]:

@@ -121,6 +121,7 @@ def record(
     return Recording(robot.joint_names, time, q, np.full_like(q, np.nan), torque, source=f"run_{seed}")
 
 
+@cache
 def run(robot, seed=0, drive=Drive(), **arguments):
     motion = Fourier(robot.n_joints, seed, size=0.6, still=arguments.pop("still", ()))
     return record(robot, motion, drive, seed=seed, **arguments)

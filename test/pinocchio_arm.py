@@ -41,10 +41,13 @@ class PinocchioArm:
         self.model = self.pinocchio.buildReducedModel(model, others, held)
         self.model.gravity.linear = np.array(gravity)
         self.data = self.model.createData()
+        self.positions = self.model.nq == self.model.nv  # its coordinates, as no joint is continuous
         assert tuple(self.model.names[1:]) == joint_names
 
     def configuration(self, q: np.ndarray) -> np.ndarray:
         """Coordinates of all joints at positions q (n,)."""
+        if self.positions:
+            return np.asarray(q, float)
         return np.concatenate(
             [_coordinates(joint, position) for joint, position in zip(self.model.joints[1:], q, strict=True)]
         )

@@ -31,7 +31,7 @@ def motion(time, seed, speed):
 
 
 def recording(seed=0, speed=1.0, early=0.0, push=0.0, coulomb=0.0):
-    """40 s at 250 Hz.
+    """20 s at 250 Hz.
 
     Args:
         seed: of motion and noise.
@@ -41,7 +41,7 @@ def recording(seed=0, speed=1.0, early=0.0, push=0.0, coulomb=0.0):
         coulomb: friction, as a part of it too.
     """
     rng = np.random.default_rng([seed, 1])
-    time = np.arange(0, 40, PERIOD)
+    time = np.arange(0, 20, PERIOD)
     q, qd, _ = motion(time, seed, speed)
     torque = robot().inverse_dynamics(*motion(time + early, seed, speed))
     size = np.abs(torque).max(axis=0)

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 FOLDER = Path(__file__).parents[1]
-OTHER = "test/demo/test_processes.py"
+OTHER = "test/files/test_bounded.py"
 ASKED_FIRST = """
 import pytest
 
@@ -24,7 +24,19 @@ def collect(tmp_path, plugin, *files):
     """Lines that pytest says of `files` and OTHER."""
     (tmp_path / "plugin.py").write_text(plugin)
     return subprocess.run(
-        [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "plugin", *files, OTHER],
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            "--collect-only",
+            "-q",
+            "-p",
+            "plugin",
+            "-p",
+            "no:hypothesispytest",
+            *files,
+            OTHER,
+        ],
         cwd=FOLDER,
         env=os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])},
         capture_output=True,
@@ -38,7 +50,7 @@ def has(lines, file):
 
 
 def test_modules_of_one_name_are_collected(tmp_path):
-    files = [f"test/{kind}/test_links.py" for kind in ("identified", "report")]
+    files = [f"test/{folder}test_progress.py" for folder in ("", "jobs/")]
     lines = collect(tmp_path, ASKED_FIRST, *files)
     assert all(has(lines, file) for file in files), lines
 

@@ -9,22 +9,31 @@ import planar_arm
 import pytest
 from command_line import refused, run
 
+from dynid_ros.identification import LinkIdentification
+from dynid_ros.model.friction import JointFriction
+
 pytest.importorskip("mujoco")
 
 PLANAR, TRUTH = link_experiment.planar()
-FRICTION = "coulomb,viscous,smoothing=0.05"
+FRICTION = JointFriction(smoothing=0.05)
+
+
+@pytest.fixture(name="folder", scope="module")
+def fixture_folder(tmp_path_factory):
+    """An arm, its links, and a motion that was not fitted."""
+    folder = tmp_path_factory.mktemp("simulated")
+    (folder / "arm.urdf").write_text(planar_arm.urdf())
+    link_experiment.record(PLANAR, TRUTH, 1).write_npz(folder / "other.npz")
+    found = LinkIdentification(PLANAR, FRICTION).fit(link_experiment.record(PLANAR, TRUTH))
+    found.save(folder / "identified.yaml")
+    return folder
 
 
 @pytest.fixture(name="arguments")
-def fixture_arguments(tmp_path, monkeypatch, capsys):
-    """Of a validation on a motion that was not fitted."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "arm.urdf").write_text(planar_arm.urdf())
-    link_experiment.record(PLANAR, TRUTH).write_npz("run.npz")
-    link_experiment.record(PLANAR, TRUTH, 1).write_npz("other.npz")
-    fit = ("identify", "links", "--urdf", "arm.urdf", "--recording", "run.npz", "--friction", FRICTION)
-    assert run(capsys, *fit, "--output", "out")[0] == 0
-    model = ("--model", "out/identified.yaml", "--urdf", "arm.urdf", "--recording", "other.npz")
+def fixture_arguments(folder, monkeypatch):
+    """Of a validation."""
+    monkeypatch.chdir(folder)
+    model = ("--model", "identified.yaml", "--urdf", "arm.urdf", "--recording", "other.npz")
     return ("validate", *model, "--output", "predicted.csv", "--simulate")
 
 

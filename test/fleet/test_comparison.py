@@ -25,7 +25,16 @@ def changed(entries, arm, name, by):
     return [e._replace(value=e.value + by) if (e.arm, e.parameter) == (arm, name) else e for e in entries]
 
 
-@pytest.mark.parametrize(("spread", "arms", "names"), [(0.0, 60, 10), (SPREAD, 60, 10), (SPREAD, 20, 40)])
+@pytest.mark.parametrize(
+    ("spread", "arms", "names"),
+    [
+        (0.0, 20, 10),
+        (SPREAD, 20, 10),
+        pytest.param(0.0, 60, 10, marks=pytest.mark.slow),
+        pytest.param(SPREAD, 60, 10, marks=pytest.mark.slow),
+        pytest.param(SPREAD, 20, 40, marks=pytest.mark.slow),
+    ],
+)
 def test_of_fleets_in_which_all_are_alike_few_report_anything(spread, arms, names):
     draws = (np.random.default_rng(k) for k in range(60))
     reported = sum(any(each.unlike for each in compare(fleet(rng, arms, names, spread))) for rng in draws)

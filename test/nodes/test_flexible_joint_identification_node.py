@@ -24,7 +24,7 @@ STIFFNESS, MOTOR_INERTIA = 4000.0, 0.8
 
 
 @lru_cache
-def recording():
+def recording(periods=2):
     """One joint of the demo's arm near its resonance, in MuJoCo, with link encoders."""
     robot = RobotModel.from_urdf(URDF)
     arm = SimulatedArm(
@@ -36,7 +36,7 @@ def recording():
     sine, cosine = np.random.default_rng(0).standard_normal((2, 1, 16)) / np.arange(1, 17)
     series = FourierSeries.at_rest(robot.joint_names, 0.5, sine, cosine)
     series = series.scaled(0.6 * robot.limits.velocity / series.largest()[2]).shifted(np.array(POSE[:1]))
-    return simulate(arm, series.trajectory(2), 250.0, link_encoders=True)
+    return simulate(arm, series.trajectory(periods), 250.0, link_encoders=True)
 
 
 @pytest.fixture(name="start")
@@ -85,13 +85,12 @@ def test_torsion_alone(start, tmp_path):
 
 
 def test_repetitions_are_recordings_of_their_own(start, tmp_path):
-    bench = start(
-        recording=as_bag(tmp_path / "bag", recording()), link_states_topic="/link_states", repeats=True, joint="joint_1"
-    )
+    bag = as_bag(tmp_path / "bag", recording(1))
+    bench = start(recording=bag, link_states_topic="/link_states", repeats=True, joint="joint_1")
     response = bench.identify()
     assert not response.success
     assert "only one recording" in response.message
-    bench.set_parameters(more_recordings=[str(as_bag(tmp_path / "again", recording()))])
+    bench.set_parameters(more_recordings=[str(as_bag(tmp_path / "again", recording(1)))])
     response = bench.identify()
     assert response.success, response.message
     assert "2 recordings, each alone" in response.message

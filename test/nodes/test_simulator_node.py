@@ -251,17 +251,23 @@ def test_published_description_can_be_wrong(client):
 def test_follows_a_trajectory(client):
     goal = START + 0.2
     client.move(goal[::-1], 1.0, names=NAMES[::-1])
-    client.let_pass(1.5)
+    client.wait(lambda: client.states[-1].position == pytest.approx(goal, abs=2e-3))
+    client.let_pass(0.3)
     assert client.states[-1].position == pytest.approx(goal, abs=2e-3)
 
 
 def test_starts_a_stamped_trajectory_at_its_time(client):
-    start = client.get_clock().now() + rclpy.duration.Duration(seconds=1.0)
-    client.states.clear()
-    client.move(START + 0.2, 0.5, stamp=start.to_msg())
-    client.wait(lambda: client.states and stamp(client.states[-1]) > start.nanoseconds + 1_000_000_000)
-    position = np.array([state.position for state in client.states])
-    time_ = np.array([stamp(state) for state in client.states])
+    for _ in range(10):  # again where a busy machine is too slow for the simulation, which loses time
+        start = client.get_clock().now() + rclpy.duration.Duration(seconds=1.0)
+        client.states.clear()
+        client.move(START + 0.2, 0.5, stamp=start.to_msg())
+        end = start.nanoseconds + 1_000_000_000
+        client.wait(lambda end=end: client.states and stamp(client.states[-1]) > end)
+        position = np.array([state.position for state in client.states])
+        time_ = np.array([stamp(state) for state in client.states])
+        if np.diff(time_).max() < 0.05e9 and position[-1] == pytest.approx(START + 0.2, abs=2e-3):
+            break
+        client.start_again()
     assert position[-1] == pytest.approx(START + 0.2, abs=2e-3)
     reached = time_[np.abs(position - START - 0.2).max(axis=1) < 2e-3][0]
     assert reached == pytest.approx(start.nanoseconds + 500_000_000, abs=0.15e9)
@@ -304,13 +310,19 @@ def test_with_the_parameter_the_switch_back_holds_the_measured_pose(client):
         assert client.set(name, False, client.controller).successful
         falls(client)
         assert client.switch(False).message == "position mode, holding the present place"
-        client.let_pass(1.0)
-        held = client.fresh().position
-        assert held[1] > START[1] + 0.05
-        client.let_pass(0.5)
-        assert client.fresh().position == pytest.approx(list(held), abs=1e-3)
+        assert resting_place(client)[1] > START[1] + 0.05
     finally:
         assert client.set(name, True, client.controller).successful
+
+
+def resting_place(client):
+    """Position that the arm keeps, as soon as it keeps one."""
+    for _ in range(100):
+        before = client.fresh().position
+        client.let_pass(0.5)
+        if client.fresh().position == pytest.approx(list(before), abs=1e-3):
+            return before
+    raise AssertionError("the arm does not come to rest")
 
 
 def gravity_torque(client):
@@ -482,7 +494,7 @@ def test_diagnostics(client):
         return float(value(status, "real_time_factor")) == pytest.approx(1.0, abs=0.1)
 
     client.diagnostics.clear()
-    client.wait(lambda: any(map(keeps_up, client.diagnostics)))  # sooner or later, on a busy machine
+    client.wait(lambda: any(map(keeps_up, client.diagnostics)), START_TIME)  # sooner or later, on a busy machine
     assert client.diagnostics[-1].message.startswith("position mode")
 
 

@@ -155,7 +155,7 @@ def test_white_errors_of_a_recording_whose_noise_is_white(equations):
     identification = LinkIdentification(
         robot, friction=PLAIN, estimator="weighted", equations=equations, errors="white", torque_gain_error=0.0
     )
-    squares = [scores(identification.fit(run(robot, seed, noise=0.5)), robot) ** 2 for seed in range(12)]
+    squares = [scores(identification.fit(run(robot, seed, noise=0.5)), robot) ** 2 for seed in range(9)]
     assert 0.8 < np.mean(squares) < 1.2
 
 
@@ -179,9 +179,7 @@ def test_every_estimator_finds_the_torque_of_another_motion(estimator):
         )
 
 
-@pytest.mark.parametrize(
-    ("nominal", "noise"), [("wrong", 0.0), ("wrong", 0.05), ("wrong", 20.0), ("massless", 0.0), ("massless", 20.0)]
-)
+@pytest.mark.parametrize(("nominal", "noise"), [("wrong", 0.0), ("wrong", 20.0), ("massless", 0.0), ("massless", 20.0)])
 def test_consistent_links_are_always_possible(nominal, noise):
     robot = chain()
     start = wrong(robot, 0.5) if nominal == "wrong" else with_links(robot, np.zeros(30))
@@ -289,7 +287,7 @@ def test_a_urdf_that_is_right_is_seldom_called_wrong(arm):
     robot = arm()
     identification = LinkIdentification(robot, friction=PLAIN, estimator="weighted")
     claims, compared = 0, 0
-    for seed in range(3):
+    for seed in range(3 if arm is chain else 1):
         estimate = identification.fit(run(robot, seed, noise=0.3)).base_parameters
         claims += estimate.differs_from_nominal().sum()
         compared += np.isfinite(estimate.nominal).sum()
@@ -370,7 +368,7 @@ class TestSamples:
     @pytest.mark.parametrize("estimator", ["weighted", "ordinary"])
     def test_white_errors_of_independent_samples(self, estimator):
         squares = []
-        for seed in range(25):
+        for seed in range(12):
             rng = np.random.default_rng(seed)
             q, qd, qdd = rng.uniform(-2, 2, (3, 600, 3))
             torque = rigid_torque(chain(), q, qd, qdd) + rng.normal(size=q.shape) * [0.2, 0.1, 0.02]
