@@ -75,6 +75,8 @@ class Case:
     held: Mapping[str, float] = field(default_factory=dict)
     gravity: tuple[float, float, float] = (0.0, 0.0, -9.80665)
     srdf: str = ""
+    allowed: tuple[tuple[str, str], ...] = ()
+    """Pairs of links that the maker's SRDF, which no package brings, allows to touch."""
     excite: tuple[str, ...] = ()
 
 
@@ -95,12 +97,16 @@ CASES = {
         srdf=f"{EXAMPLES}/baxter_description/srdf/baxter_manipulation.srdf",
     ),
     "TIAGo, torso": Case(
-        f"{EXAMPLES}/tiago_description/robots/tiago_no_hand.urdf", "wrist_ft_tool_link", excite=("--clearance", "0.02")
+        f"{EXAMPLES}/tiago_description/robots/tiago_no_hand.urdf",
+        "wrist_ft_tool_link",
+        held={"head_1_joint": 0.0, "head_2_joint": 0.0},  # wherever the head looked, it would be in the arm's way
+        allowed=(("arm_2_link", "torso_lift_link"), ("arm_1_link", "torso_fixed_column_link")),
+        excite=("--clearance", "0.02"),
     ),
     "Jaco on a wall": Case(
         f"{EXAMPLES}/kinova_description/robots/kinova.urdf",
         gravity=(9.80665, 0.0, 0.0),
-        excite=("--floor-height", "-inf", "--base-frequency", "0.02"),  # a slow arm
+        excite=("--floor-height", "-inf"),
     ),
 }
 RATE, DURATION = 125.0, 40.0
@@ -304,10 +310,12 @@ class Run:
     def motion(self, name: str, *options: object) -> Trajectory:
         """A designed motion."""
         words = ["excite", *self.arm, "--acceleration-limits", 4, "--workers", 1, *options, *self.case.excite]
-        if self.case.srdf:
+        if self.case.srdf or self.case.allowed:
+            pairs = (f'<disable_collisions link1="{a}" link2="{b}" reason="User"/>' for a, b in self.case.allowed)
+            text = find(self.case.srdf).read_text() if self.case.srdf else f'<robot name="">{"".join(pairs)}</robot>'
             srdf = self.folder / "robot.srdf"
             named = RobotModel.from_urdf(self.urdf, "all").name  # one package names another robot in it
-            srdf.write_text(re.sub(r'(<robot[^>]* name=)"[^"]*"', rf'\1"{named}"', find(self.case.srdf).read_text()))
+            srdf.write_text(re.sub(r'(<robot[^>]* name=)"[^"]*"', rf'\1"{named}"', text))
             words += ["--srdf", srdf]
         dynid(*words, "--output", self.folder / name)
         return Trajectory.read(self.folder / name / "trajectory.yaml")
