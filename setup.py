@@ -52,6 +52,7 @@ setup(
         "collada": ["pycollada"],  # for meshes in .dae files
         "lerobot": ["pyarrow"],  # for episodes of LeRobot datasets
         "frames": ["pandas"],  # for to_frame()
+        "view": ["rerun-sdk>=0.23"],  # for dynid view
         "test": [
             "c3d>=0.5",
             "catkin_pkg",
@@ -65,6 +66,7 @@ setup(
             "pytest",
             "pytest-timeout",
             "pytest-xdist",
+            "rerun-sdk>=0.23",
             "ruff>=0.17,<0.18",
             "types-PyYAML",
         ],

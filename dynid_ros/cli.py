@@ -23,6 +23,7 @@ COMMANDS = {
     "fleet": "many arms and recordings: identified job by job, resumed, compared",
     "export": "the identified arm for controllers and simulators: C, URDF, MJCF, SDF, Isaac Lab",
     "validate": "measured and predicted torque, or torsion, of every recorded sample",
+    "view": "a recording in the viewer of Rerun, with predicted torque",
     "report": "report.html anew from an identified.yaml",
     "node": "run a node of ROS 2, as `ros2 run dynid_ros` does",
 }

@@ -123,6 +123,10 @@ def inputs(files):
             [*planar, "--model", folder / "links.yaml", "--to", "urdf", "--output", folder / "exported.urdf"],
             {"target", "holds", "remarks"},
         ),
+        "view": (
+            [*planar, "--recording", folder / "motion_1.npz", "--output", folder / "motion.rrd"],
+            {"recording"},
+        ),
         "report": (["--model", folder / "links.yaml", "--output", folder / "page.html"], set()),
         "demo": (["--output", folder / "demo"], {"passed", "acts"}),
     }
@@ -181,6 +185,8 @@ def test_every_command_has_the_option_and_is_tried_here(files):
 def test_a_document_and_nothing_else(command, files, quick, capfd):
     arguments, keys = inputs(files)[command]
     folder, _ = files
+    if command == "view":
+        pytest.importorskip("rerun")
     if command in ("export", "validate", "report") and not (folder / "links.yaml").exists():
         run_links(files, capfd)
     code, out, err = run(capfd, *command.split(), *arguments, "--json")

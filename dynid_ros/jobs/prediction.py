@@ -1,5 +1,6 @@
 """From an `identified.yaml` and a recording to measured and predicted torque, side by side."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from dynid_ros.files import atomic_file, writable_file
 from dynid_ros.identification.equations import validate
 from dynid_ros.identification.static_samples import DERIVATIVE_WINDOW, SampleRules, Samples
 from dynid_ros.identified.gravity import IdentifiedGravity
-from dynid_ros.identified.identified_file import load_identified
+from dynid_ros.identified.identified_file import file_of, load_identified
 from dynid_ros.identified.links import link_model
 from dynid_ros.identified.validation import Validation, validate_torque
 from dynid_ros.jobs.progress import progress
@@ -66,15 +67,57 @@ def predict(model: str | Path, robot: RobotModel, recording: Recording, output: 
         raise IdentificationError(
             f"{recording.source}: no torque to compare with; record effort, or name the topic of the torques"
         )
-    if not {"links", "gravity"} & set(document):
-        raise IdentifiedFileError(f"{model}: neither links nor gravity in it; identify one of them first")
     with progress(2) as step:
         step("predicting")
-        by = _by_links if "links" in document else _by_gravity
-        predicted, validation, remarks = by(document, robot, recording)
+        predicted, validation, remarks = _predictor(document)(document, robot, recording)
         step("looking for faults in the recording")
         remarks += [f"{finding.severity} in the recording: {finding}" for finding in check(recording, robot)]
     return PredictionJob(validation, tuple(remarks), write_table(output, recording, recording.torque, predicted))
+
+
+def _predictor(document: dict) -> Callable[[dict, RobotModel, Recording], tuple[NDArray, Validation, list[str]]]:
+    if not {"links", "gravity"} & set(document):
+        raise IdentifiedFileError(f"{file_of(document)}: neither links nor gravity in it; identify one of them first")
+    return _by_links if "links" in document else _by_gravity
+
+
+@dataclass(frozen=True)
+class ViewJob:
+    """What is shown, and where."""
+
+    recording: str
+    view: Path | None
+
+    @property
+    def files(self) -> dict[str, Path]:
+        """The file for the viewer."""
+        return {} if self.view is None else {"view": self.view}
+
+    def summary(self) -> str:
+        """A line."""
+        return f"{self.recording} is in the viewer" if self.view is None else f"wrote {self.view}: rerun {self.view}"
+
+    def document(self) -> dict:
+        """Which recording."""
+        return {"recording": self.recording}
+
+
+def view(robot: RobotModel, recording: Recording, model: str | Path | None, output: str | Path | None) -> ViewJob:
+    """Show a recording in the viewer of Rerun, or write the file for it; with the torque that a model predicts.
+
+    Raises:
+        IdentifiedFileError: as `predict`.
+        RecordingError: a joint is not in the recording, or Rerun is not installed.
+        IdentificationError: as `predict`.
+    """
+    from dynid_ros.report.rerun_log import log_to_rerun  # noqa: PLC0415  # draws
+
+    output, predicted = None if output is None else writable_file(output), None
+    recording = recording.select(robot.joint_names)
+    if model is not None:
+        document = load_identified(model)
+        predicted, *_ = _predictor(document)(document, robot, recording)
+    return ViewJob(recording.source, log_to_rerun(robot, recording, predicted, output))
 
 
 def _by_links(document: dict, robot: RobotModel, recording: Recording) -> tuple[NDArray, Validation, list[str]]:

@@ -1,0 +1,32 @@
+"""`dynid view`: a recording in the viewer of Rerun, with the torque that a model predicts."""
+
+import argparse
+from pathlib import Path
+
+from dynid_ros.commands.answers import Answer
+from dynid_ros.commands.options import add_json, add_recording, add_robot
+from dynid_ros.errors import RecordingError
+from dynid_ros.jobs.inputs import read_recordings, read_robot, read_robot_of
+from dynid_ros.jobs.prediction import view
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add its options."""
+    parser.description = (
+        "Positions, velocities, commands and torques of a recording, and the arm as it moves, in the viewer of Rerun "
+        "(pip install rerun-sdk)."
+    )
+    add_robot(parser)
+    add_recording(parser)
+    parser.add_argument("--model", type=Path, help="identified.yaml, whose torques are shown beside the measured ones")
+    parser.add_argument("--output", type=Path, metavar="FILE", help=".rrd; without it the viewer is opened")
+    add_json(parser)
+    parser.set_defaults(command=_view)
+
+
+def _view(options: argparse.Namespace) -> Answer:
+    if len(options.recording) > 1:
+        raise RecordingError(f"view shows one recording, not {len(options.recording)}; run it once for each")
+    robot = read_robot(options) if options.model is None else read_robot_of(options)
+    (recording,) = read_recordings(options, robot, options.recording)
+    return Answer.of(view(robot, recording, options.model, options.output))

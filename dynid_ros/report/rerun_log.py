@@ -1,0 +1,103 @@
+"""A recording for the viewer of Rerun: the arm as it moves, and what was measured, commanded and predicted."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynid_ros.errors import RecordingError
+from dynid_ros.files import atomic_file
+from dynid_ros.model import RobotModel
+from dynid_ros.recording import Recording
+from dynid_ros.report.drawing import LIGHT
+
+POSES_A_SECOND = 30.0
+"""Of the arm; curves have every sample."""
+TIMELINE, APPLICATION = "time", "dynid_ros"
+
+
+def log_to_rerun(
+    robot: RobotModel, recording: Recording, predicted: NDArray | None = None, output: str | Path | None = None
+) -> Path | None:
+    """Log a recording, into a file or to a viewer that is opened.
+
+    Curves are `position/<joint>`, `command/<joint>` (rad or m), `velocity/<joint>`, and of `torque/<joint>` (N m or N)
+    `measured`, `predicted` and `residual`; what was not recorded is left out. `arm` are lines through the frames of the
+    links, in the base frame, m.
+
+    Args:
+        robot: the arm.
+        recording: of its joints.
+        predicted: (N, n) torque of each sample by a model; None: none.
+        output: the file, .rrd; None: a viewer.
+
+    Returns:
+        The file.
+
+    Raises:
+        RecordingError: Rerun is not installed.
+    """
+    try:
+        rerun = import_module("rerun")
+    except ModuleNotFoundError as error:
+        raise RecordingError("rerun is not installed: pip install rerun-sdk") from error
+    recording = recording.select(robot.joint_names)
+    stream = rerun.RecordingStream(APPLICATION)
+    memory = None if output is None else stream.memory_recording()
+    if memory is None:
+        stream.spawn()
+    stream.send_blueprint(_blueprint(robot))
+    _log(rerun, stream, robot, recording, predicted)
+    if output is None or memory is None:
+        stream.flush()
+        return None
+    with atomic_file(output) as file:
+        file.write(memory.drain_as_bytes())
+    return Path(output)
+
+
+def _log(rerun: Any, stream: Any, robot: RobotModel, recording: Recording, predicted: NDArray | None) -> None:
+    def curve(path: str, time: NDArray, values: NDArray, color: str = "") -> None:
+        known = np.isfinite(values)
+        if not known.any():
+            return
+        if color:
+            stream.log(path, rerun.SeriesLines(colors=[[*bytes.fromhex(color[1:])]]), static=True)
+        columns = rerun.Scalars.columns(scalars=values[known])
+        stream.send_columns(path, [rerun.TimeColumn(TIMELINE, duration=time[known])], columns)
+
+    for j, joint in enumerate(robot.joint_names):
+        curve(f"position/{joint}", recording.time, recording.position[:, j])
+        curve(f"velocity/{joint}", recording.time, recording.velocity[:, j])
+        curve(f"torque/{joint}/measured", recording.time, recording.torque[:, j], LIGHT["measured"])
+        if predicted is not None:
+            curve(f"torque/{joint}/predicted", recording.time, predicted[:, j], LIGHT["identified"])
+            curve(f"torque/{joint}/residual", recording.time, recording.torque[:, j] - predicted[:, j])
+        if recording.command is not None:
+            curve(f"command/{joint}", recording.command.time, recording.command.position[:, j])
+    wanted = np.arange(recording.time[0], recording.time[-1], 1.0 / POSES_A_SECOND)
+    chosen = np.unique(np.searchsorted(recording.time, wanted))
+    places = robot.forward_kinematics(recording.position[chosen])[..., :3, 3]
+    parents = np.asarray(robot.chain.parents)
+    begins = np.where((parents >= 0)[:, None], places[:, parents], 0.0)
+    strips = np.stack([begins, places], axis=2).reshape(-1, 2, 3)
+    stream.send_columns(
+        "arm",
+        [rerun.TimeColumn(TIMELINE, duration=recording.time[chosen])],
+        rerun.LineStrips3D.columns(strips=strips).partition(np.full(len(chosen), robot.n_links)),
+    )
+
+
+def _blueprint(robot: RobotModel) -> Any:
+    views = import_module("rerun.blueprint")
+    curves = [views.TimeSeriesView(origin=f"torque/{joint}", name=f"torque {joint}") for joint in robot.joint_names]
+    return views.Blueprint(
+        views.Horizontal(
+            views.Vertical(views.Spatial3DView(origin="arm"), views.TimeSeriesView(origin="position")),
+            views.Grid(*curves),
+        )
+    )

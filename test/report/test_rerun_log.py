@@ -1,0 +1,70 @@
+"""Recordings in Rerun, as its own program reads the file."""
+
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import link_experiment as known
+import numpy as np
+import planar_arm
+import pytest
+
+from dynid_ros import cli
+from dynid_ros.errors import RecordingError
+from dynid_ros.identification import LinkIdentification
+from dynid_ros.recording.series import CommandSeries
+from dynid_ros.report.rerun_log import POSES_A_SECOND, log_to_rerun
+
+ROBOT, TRUTH = known.planar()
+RECORDING = known.record(ROBOT, TRUTH)
+
+
+def rows(file: Path) -> dict[str, int]:
+    """Rows of data of each entity."""
+    pytest.importorskip("rerun")
+    program = Path(sys.executable).with_name("rerun")
+    subprocess.run([program, "rrd", "verify", file], check=True, capture_output=True)
+    printed = subprocess.run([program, "rrd", "print", file], check=True, capture_output=True, text=True).stdout
+    found = re.findall(r"with (\d+) rows .* - /(\S+) - data columns: \[(?:Scalars|LineStrips3D)", printed)
+    return {entity: int(count) for count, entity, *_ in found}
+
+
+def test_every_sample_that_was_recorded_is_there_and_the_arm_at_a_rate_to_look_at(tmp_path):
+    pytest.importorskip("rerun")
+    velocity = RECORDING.velocity.copy()
+    velocity[:, 1], velocity[10, 0] = np.nan, np.nan
+    command = CommandSeries(RECORDING.time[::2], RECORDING.position[::2])
+    found = rows(log_to_rerun(ROBOT, replace(RECORDING, velocity=velocity, command=command), None, tmp_path / "a.rrd"))
+    n, first, second = RECORDING.n_samples, *ROBOT.joint_names[:2]
+    assert found[f"position/{first}"] == found[f"torque/{first}/measured"] == n
+    assert found[f"command/{second}"] == len(command.time)
+    assert found[f"velocity/{first}"] == n - 1
+    assert f"velocity/{second}" not in found
+    assert not any("predicted" in entity for entity in found)
+    assert found["arm"] == pytest.approx(POSES_A_SECOND * np.ptp(RECORDING.time), abs=2)
+
+
+def test_the_command_writes_measured_and_predicted_torque(tmp_path, capsys):
+    pytest.importorskip("rerun")
+    urdf, file = tmp_path / "arm.urdf", tmp_path / "run.rrd"
+    urdf.write_text(planar_arm.urdf())
+    RECORDING.write_npz(tmp_path / "run.npz")
+    model = LinkIdentification(ROBOT, friction=known.FRICTION, prior_weight=1.0).fit(RECORDING)
+    options = ["--urdf", urdf, "--recording", tmp_path / "run.npz", "--output", file]
+    options += ["--model", model.save(tmp_path / "identified.yaml")]
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["view", *map(str, options)])
+    assert ended.value.code == 0
+    assert f"rerun {file}" in capsys.readouterr().out
+    found = rows(file)
+    for joint in ROBOT.joint_names:
+        assert found[f"torque/{joint}/predicted"] == found[f"torque/{joint}/residual"] == RECORDING.n_samples
+
+
+def test_without_rerun_one_is_told_what_to_install(monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "rerun", None)
+    with pytest.raises(RecordingError, match="pip install rerun-sdk"):
+        log_to_rerun(ROBOT, RECORDING, None, tmp_path / "run.rrd")
+    assert not list(tmp_path.iterdir())
