@@ -9,9 +9,11 @@ from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
 from dynid_ros.simulation import Drives, Sensors, SimulatedArm, demo_arm_urdf
 from dynid_ros.simulation.simulated_recording import measure, simulate
-from dynid_ros.trajectories import MotionLimits
+from dynid_ros.trajectories import MotionLimits, Trajectory
 
 ROTORS = (0.8, 0.8, 0.4, 0.04, 0.04, 0.02)
+FRICTION = np.array([5.0, 6.0, 4.0, 1.0, 1.0, 0.5])
+"""Coulomb, of `planned_motion`, N m."""
 
 
 @cache
@@ -20,16 +22,41 @@ def demo_robot() -> RobotModel:
 
 
 @cache
+def _plan() -> Trajectory:
+    limits = MotionLimits.of(demo_robot(), 8.0)
+    return StaticRotation(demo_robot(), limits, steps=5, dwell=0.4, speed_fraction=0.8).plan().trajectory
+
+
+@cache
 def demo_motion() -> Recording:
     """As it was."""
-    robot = demo_robot()
-    plan = StaticRotation(robot, MotionLimits.of(robot, 8.0), steps=5, dwell=0.4, speed_fraction=0.8).plan()
-    return simulate(SimulatedArm(robot, drives=Drives(rotor_inertia=ROTORS)), plan.trajectory)
+    return simulate(SimulatedArm(demo_robot(), drives=Drives(rotor_inertia=ROTORS)), _plan())
 
 
 @cache
 def demo_recording(seed: int = 0) -> Recording:
     """As its sensors saw it: offset 2 % and noise 0.5 % of their range."""
+    return _measured(demo_motion(), seed)
+
+
+@cache
+def planned_motion() -> Recording:
+    """As an arm would make it that follows exactly, which takes no simulation."""
+    robot, motion = demo_robot(), _plan().sample(250.0)
+    torque = robot.inverse_dynamics(motion.position, motion.velocity, motion.acceleration)
+    turning = np.abs(motion.velocity) > 1e-6
+    last = np.maximum.accumulate(np.where(turning, np.arange(len(turning))[:, None], 0))
+    approach = np.take_along_axis(np.sign(motion.velocity), last, axis=0)
+    torque += FRICTION * np.where(turning.cumsum(axis=0) > 0, approach, 0.0)
+    return Recording(robot.joint_names, motion.time, motion.position, motion.velocity, torque, source="plan")
+
+
+@cache
+def planned_recording(seed: int = 0) -> Recording:
+    """Likewise, by the same sensors."""
+    return _measured(planned_motion(), seed)
+
+
+def _measured(motion: Recording, seed: int) -> Recording:
     rng = np.random.default_rng(seed)
-    sensors = Sensors.draw(demo_robot().limits.effort, rng, position_noise=2e-5)
-    return measure(demo_motion(), sensors, rng)
+    return measure(motion, Sensors.draw(demo_robot().limits.effort, rng, position_noise=2e-5), rng)

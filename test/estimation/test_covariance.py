@@ -210,7 +210,7 @@ def test_intervals_hold_the_truth_of_simulations():
     ("name", "files"),
     [
         ("ur10e", ["20_02_10-30sec_12harm", "20_02_12-40sec_12harm", "20_02_19_14harm50sec"]),
-        ("kuka_lwr4", ["measurements_1", "measurements_2"]),
+        pytest.param("kuka_lwr4", ["measurements_1", "measurements_2"], marks=pytest.mark.slow),
     ],
 )
 def test_motions_of_a_real_robot_agree_within_their_intervals(name, files):

@@ -9,7 +9,7 @@ import pytest
 rclpy = pytest.importorskip("rclpy")
 
 from command_line import URDF, run  # noqa: E402
-from gravity_experiment import demo_recording  # noqa: E402
+from gravity_experiment import planned_recording  # noqa: E402
 from html_page import Page, assert_self_contained  # noqa: E402
 from identification_bench import IdentificationBench  # noqa: E402
 
@@ -132,8 +132,8 @@ def fixture_added(tmp_path, monkeypatch):
         path = tmp_path / name
         path.parent.mkdir(exist_ok=True)
         path.write_text(text, encoding="utf-8")
-    demo_recording().write_npz(tmp_path / "run.npz")
-    demo_recording(1).write_npz(tmp_path / "other.npz")
+    planned_recording().write_npz(tmp_path / "run.npz")
+    planned_recording(1).write_npz(tmp_path / "other.npz")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setitem(KINDS, "bias", LINE)
     monkeypatch.setattr(dynid_ros.nodes, "__path__", [*dynid_ros.nodes.__path__, str(tmp_path / "nodes")])

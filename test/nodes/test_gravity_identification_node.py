@@ -4,7 +4,7 @@ import pytest
 
 rclpy = pytest.importorskip("rclpy")
 
-from gravity_experiment import demo_recording  # noqa: E402
+from gravity_experiment import planned_recording  # noqa: E402
 from identification_bench import IdentificationBench  # noqa: E402
 
 from dynid_ros.errors import DynidError, RecordingError  # noqa: E402
@@ -15,7 +15,7 @@ from dynid_ros.nodes.gravity_identification import GravityIdentificationNode  # 
 @pytest.fixture(name="bag")
 def fixture_bag(tmp_path):
     path = tmp_path / "run.npz"
-    demo_recording().write_npz(path)
+    planned_recording().write_npz(path)
     return path
 
 
@@ -45,7 +45,7 @@ def test_result_is_latched_and_written(start, bag, tmp_path):
 
 
 def test_joints_that_never_turned_are_no_success(start, tmp_path):
-    whole = demo_recording()
+    whole = planned_recording()
     whole.slice(slice(0, whole.n_samples // 4)).write_npz(tmp_path / "short.npz")
     bench = start(recording=tmp_path / "short.npz")
     response = bench.identify()

@@ -10,7 +10,7 @@ rclpy = pytest.importorskip("rclpy")
 from command_line import run  # noqa: E402
 from diagnostic_msgs.msg import DiagnosticStatus  # noqa: E402
 from geometry_msgs.msg import Pose, PoseArray, PoseStamped, WrenchStamped  # noqa: E402
-from gravity_experiment import demo_motion, demo_robot  # noqa: E402
+from gravity_experiment import demo_robot, planned_motion  # noqa: E402
 from node_process import NodeProcess  # noqa: E402
 from rclpy.duration import Duration  # noqa: E402
 from rclpy.qos import LivelinessPolicy, QoSProfile, ReliabilityPolicy  # noqa: E402
@@ -276,7 +276,7 @@ def test_the_direction_of_gravity_comes_from_a_recorded_imu(tmp_path, capsys):
         '<origin xyz="0.1 0 0.05" rpy="3.14159265 0 1.5707963"/></joint></robot>',
     )
     (tmp_path / "arm.urdf").write_text(urdf)
-    tilted, motion = demo_robot().with_gravity(gravity), demo_motion().slice(slice(None, None, 4))
+    tilted, motion = demo_robot().with_gravity(gravity), planned_motion().slice(slice(None, None, 4))
     torque = motion.torque + tilted.gravity_torque(motion.position) - demo_robot().gravity_torque(motion.position)
     rng = np.random.default_rng(0)
     with Bench(tmp_path / "bags", {"imu_topics": ["/base/imu"], "robot_description_topic": ""}) as bench:

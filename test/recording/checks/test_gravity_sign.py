@@ -88,7 +88,9 @@ def test_without_gravity_all_signs_are_judged_by_inertia_and_friction():
 
 
 @pytest.mark.parametrize("how", ["lost", "repeated", "paused"])
-@pytest.mark.parametrize("effort", [{"push": 0.1}, {"push": -0.1, "coulomb": 0.03}], ids=str)
+@pytest.mark.parametrize(
+    "effort", [{"push": 0.1}, pytest.param({"push": -0.1, "coulomb": 0.03}, marks=pytest.mark.slow)], ids=str
+)
 def test_stalls_of_the_machine_are_no_low_pass(how, effort):
     it = pushing_servo.stalled(pushing_servo.recording(speed=0.5, **effort), how)
     kinds = {finding.kind for finding in check(it, pushing_servo.robot(), motion=True)}

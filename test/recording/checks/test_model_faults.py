@@ -46,7 +46,7 @@ def test_the_recording_is_sound(case):
     assert check(case.recording, case.robot, motion=True) == []
 
 
-@pytest.mark.parametrize("joint", [0, 4])
+@pytest.mark.parametrize("joint", [0, pytest.param(4, marks=pytest.mark.slow)])
 def test_a_wrong_sign_of_a_torque(case, joint):
     finding = the_error(with_signs(case, joint, "torque"), "wrong sign")
     assert finding.where == f"demo, joint '{case.robot.joint_names[joint]}'"
@@ -80,7 +80,10 @@ def test_swapped_joints(case, channels, said):
     assert finding.message == f"their {said} are swapped"
 
 
-@pytest.mark.parametrize(("angle", "axis"), [(90, [1, 0, 0]), (180, [0, 1, 0]), (30, [0.6, 0.8, 0])])
+@pytest.mark.parametrize(
+    ("angle", "axis"),
+    [(90, [1, 0, 0]), pytest.param(180, [0, 1, 0], marks=pytest.mark.slow), (30, [0.6, 0.8, 0])],
+)
 def test_direction_of_gravity(case, angle, axis):
     gravity = Rotation.from_rotvec(np.radians(angle) * np.array(axis)).apply([0, 0, -9.80665])
     finding = the_error(turned(case, gravity), "gravity direction")
@@ -90,7 +93,7 @@ def test_direction_of_gravity(case, angle, axis):
     np.testing.assert_allclose(direction, [0, 0, -9.80665], atol=0.5)
 
 
-@pytest.mark.parametrize("lag", [0.02, -0.1, 0.2])
+@pytest.mark.parametrize("lag", [0.02, -0.1, pytest.param(0.2, marks=pytest.mark.slow)])
 def test_time_lag(case, lag):
     it = case.recording
     torque = np.column_stack([np.interp(it.time - lag, it.time, column) for column in it.torque.T])

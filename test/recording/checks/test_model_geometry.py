@@ -73,7 +73,9 @@ def test_what_hardly_shows_of_a_wrong_origin_does_not_hide_the_rest():
     assert finding.where.endswith("joint 'elbow_joint'")
 
 
-@pytest.mark.parametrize(("arm", "seed", "order"), [("ur10", 310, 2), ("panda", 311, 1)])
+@pytest.mark.parametrize(
+    ("arm", "seed", "order"), [("ur10", 310, 2), pytest.param("panda", 311, 1, marks=pytest.mark.slow)]
+)
 def test_the_cut_off_of_a_low_pass_is_stated(arm, seed, order):
     case = sound_case(np.random.default_rng(seed), "develop", "fourier", arm, "stribeck")
     recording = case.recording
@@ -84,14 +86,14 @@ def test_the_cut_off_of_a_low_pass_is_stated(arm, seed, order):
     assert float(finding.message.split(" Hz")[0].split()[-1]) == pytest.approx(1.8, rel=0.2)
 
 
-@pytest.mark.parametrize("seed", [5, 9])
+@pytest.mark.parametrize("seed", [5, pytest.param(9, marks=pytest.mark.slow)])
 def test_friction_that_builds_up_is_no_lag_and_no_low_pass(seed):
     """Presliding delays friction alone: in slow motion it is most of what changes."""
     slow = sound_case(np.random.default_rng(seed), "develop", "slow", "ur3", "dahl")
     assert kinds(slow) == []
 
 
-@pytest.mark.parametrize("arm", ["ur10", "kinova"])
+@pytest.mark.parametrize("arm", ["ur10", pytest.param("kinova", marks=pytest.mark.slow)])
 def test_joints_that_are_turned_one_by_one_are_not_exchanged(arm):
     """The experiment of the gravity identification: 12 angles there and back, the others held, friction of 2 %."""
     turns = sound_case(np.random.default_rng(1), "develop", "turns", arm, "coulomb", friction=0.02)
@@ -111,7 +113,9 @@ def test_noise_of_positions_is_no_low_pass_of_torques():
     assert kinds(turns) == []
 
 
-@pytest.mark.parametrize(("number", "source"), [(5, "baxter slow direction"), (89, "kinova slow dahl")])
+@pytest.mark.parametrize(
+    ("number", "source"), [(5, "baxter slow direction"), pytest.param(89, "kinova slow dahl", marks=pytest.mark.slow)]
+)
 def test_friction_in_slow_motion_is_no_lag(number, source):
     """Where rigid torques change too slowly to tell, what lags may be friction alone."""
     slow = sound_case(np.random.default_rng([888, number]), "develop", "slow")

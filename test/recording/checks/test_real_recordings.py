@@ -65,12 +65,12 @@ def test_currents_of_the_ur10e_are_not_read_as_torques(name):
 @pytest.mark.parametrize(
     "names",
     [
-        ["20_01_22-joint_3.npz"],
-        ["20_02_10-30sec_12harm.npz"],
-        ["20_02_12-40sec_12harm.npz"],
-        ["20_02_19_14harm50sec.npz"],
-        ["20_02_19_14harm50secLoad.npz"],
-        [f"20_01_17-p{i}.npz" for i in (1, 2, 3, 4)] + ["20_01_22-joint_1.npz"],
+        pytest.param(["20_01_22-joint_3.npz"], marks=pytest.mark.slow),
+        pytest.param(["20_02_10-30sec_12harm.npz"]),
+        pytest.param(["20_02_12-40sec_12harm.npz"], marks=pytest.mark.slow),
+        pytest.param(["20_02_19_14harm50sec.npz"], marks=pytest.mark.slow),
+        pytest.param(["20_02_19_14harm50secLoad.npz"], marks=pytest.mark.slow),
+        pytest.param([f"20_01_17-p{i}.npz" for i in (1, 2, 3, 4)] + ["20_01_22-joint_1.npz"]),
     ],
     ids=lambda names: names[-1],
 )
@@ -83,8 +83,7 @@ def test_currents_declared_as_torques_are_found(names):
 
 
 @pytest.mark.parametrize(("robot", "name"), quick_first([(robot, name) for robot, name in RUNS if robot != "ur10e"]))
-@pytest.mark.parametrize("sign", [1.0, -1.0])
-def test_compensated_torques_are_found(robot, name, sign):
+def test_compensated_torques_are_found(robot, name):
     arm = model(robot)
     it = run(robot, name)
     rest = Recording(it.joint_names, it.time, it.position, it.velocity, it.torque - arm.gravity_torque(it.position))
