@@ -122,13 +122,14 @@ def white_covariance(
     problem: WeightedProblem, weights: NDArray, noise: NDArray, gain_error: float = 0.0
 ) -> tuple[NDArray, NDArray]:
     """As `robust_covariance`, of residuals that are independent of each other: of samples that are no recording."""
-    parts = (problem.joint(j)[0] for j in range(problem.n_joints))
-    squares = [matrix.T @ matrix / w**2 for matrix, w in zip(parts, weights, strict=True)]
+    squares = [square / w**2 for square, w in zip(problem.squares, weights, strict=True)]
     half = half_inverse(sum(squares))
     inverse = half @ half.T
     middle = sum(square * (s / w) ** 2 for square, s, w in zip(squares, noise, weights, strict=True))
-    drift = _gain_covariance(problem, weights, gain_error)
-    return inverse @ middle @ inverse + drift, np.full(problem.n_unknowns, NORMAL)
+    covariance = inverse @ middle @ inverse
+    if gain_error:
+        covariance += _gain_covariance(problem, weights, gain_error)
+    return covariance, np.full(problem.n_unknowns, NORMAL)
 
 
 def widened(own: NDArray, other: NDArray) -> NDArray:
@@ -212,7 +213,7 @@ def gain_shifts(problem: WeightedProblem, weights: NDArray) -> NDArray:
     """(n, k) change of the solution per relative error of each joint's gain, which moves its whole torque."""
     parts = [problem.joint(j) for j in range(problem.n_joints)]
     moments = np.array([matrix.T @ right / w**2 for (matrix, right), w in zip(parts, weights, strict=True)])
-    inverse = half_inverse(sum(matrix.T @ matrix / w**2 for (matrix, _), w in zip(parts, weights, strict=True)))
+    inverse = half_inverse(sum(square / w**2 for square, w in zip(problem.squares, weights, strict=True)))
     return moments @ inverse @ inverse.T
 
 

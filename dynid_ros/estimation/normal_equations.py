@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
@@ -219,11 +220,22 @@ class WeightedProblem:
 
     def joint(self, joint: int, groups: Sequence[int] | NDArray | None = None) -> tuple[NDArray, NDArray]:
         """Matrix (r, k) and right-hand side (r,) of one joint, not weighted; groups None: all."""
-        own = np.append(self.kept[joint], -1)
         if groups is None:
-            factor = self.factors.factor(joint)[:, own]
-        else:
-            factor = gram_factor(self.factors.gram_sum(joint, groups)[np.ix_(own, own)])
+            return self._joints[joint]
+        own = np.append(self.kept[joint], -1)
+        return self._placed(joint, gram_factor(self.factors.gram_sum(joint, groups)[np.ix_(own, own)]))
+
+    @cached_property
+    def squares(self) -> list[NDArray]:
+        """YᵀY (k, k) of each joint over all samples."""
+        return [matrix.T @ matrix for matrix, _ in self._joints]
+
+    @cached_property
+    def _joints(self) -> list[tuple[NDArray, NDArray]]:
+        owns = [np.append(kept, -1) for kept in self.kept]
+        return [self._placed(joint, self.factors.factor(joint)[:, own]) for joint, own in enumerate(owns)]
+
+    def _placed(self, joint: int, factor: NDArray) -> tuple[NDArray, NDArray]:
         matrix = np.zeros((len(factor), self.n_unknowns))
         matrix[:, self.places[joint]] = factor[:, :-1]
         return matrix, factor[:, -1]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -114,7 +114,10 @@ def sentences(unseen: Sequence[UnseenTerm]) -> list[str]:
 
 
 def unseen_terms(
-    robot: RobotModel, friction: FrictionModel, stretches: Sequence[Sequence[NDArray]]
+    robot: RobotModel,
+    friction: FrictionModel,
+    stretches: Sequence[Sequence[NDArray]],
+    terms: Collection[str] = NEEDS.keys(),
 ) -> list[UnseenTerm]:
     """Terms that a motion cannot show, whatever is fitted.
 
@@ -125,13 +128,18 @@ def unseen_terms(
         robot: the arm; its links make up the terms `load`.
         friction: its terms.
         stretches: positions, velocities and accelerations (N, n) of consecutive samples.
+        terms: those to look at.
     """
+    each_asked = [
+        [term for term in NEEDS if term in terms and getattr(joint, term)] for joint in friction.of(robot.n_joints)
+    ]
+    if not any(each_asked):
+        return []
     loads = [friction.load_torque(robot, *stretch) for stretch in stretches]
     found: list[UnseenTerm] = []
     gravity, slides = own_gravity(robot), robot.chain.prismatic
     for j, (name, joint) in enumerate(zip(robot.joint_names, friction.of(robot.n_joints), strict=True)):
-        asked = [term for term in NEEDS if getattr(joint, term)]
-        if not asked:
+        if not (asked := each_asked[j]):
             continue
         motion = [[each[:, j] for each in stretch] for stretch in stretches]
         torque = [np.zeros(len(q)) if load is None else load[:, j] for load, (q, *_) in zip(loads, motion, strict=True)]

@@ -32,6 +32,7 @@ as 1.5708 some 1e-5, which no sensor distinguishes from zero.
 """
 
 ROUNDING = 1e-14
+CLEAN = 0.7  # part of a vector that, left by a projection, is orthogonal to rounding
 WHOLE = 1e-9  # distance to a whole number that is rounding error of a coefficient
 
 IDENTIFIABLE, COMBINED, UNIDENTIFIABLE = "identifiable", "combined", "unidentifiable"
@@ -62,7 +63,7 @@ class BaseParameters:
     Attributes:
         names: as given.
         rank: number of independent columns.
-        columns: (rank,) their indices, ascending.
+        kept, columns: (rank,) their indices, in the order in which they were kept and ascending.
         combinations: (rank, p); base parameters = combinations @ parameters, torques = reduced regressor @ them.
         expressions: (rank,) the combinations to read, such as "Izz1 + Ixx2 + Ixx3 + 0.2025 m3"; coefficients are
             rounded to six digits, and terms of less than 1e-5 of the effect of their parameter left out.
@@ -93,7 +94,8 @@ class BaseParameters:
         scaled = matrix / np.where(moving, norms, 1.0)
         order = [column for column in _preference(self.names) if moving[column]]
         floor = np.zeros(len(norms)) if least is None else least / np.where(moving, norms, 1.0)
-        self.columns = np.array(sorted(_independent(scaled, order, np.maximum(tolerance, floor))), dtype=int)
+        self.kept = _independent(scaled, order, np.maximum(tolerance, floor))
+        self.columns = np.array(sorted(self.kept), dtype=int)
         self.rank = len(self.columns)
         self._scaled, self._norms, self._order = scaled, norms, order
 
@@ -288,11 +290,13 @@ def _independent(scaled: np.ndarray, order: Sequence[int], tolerance: np.ndarray
     basis = np.empty((min(scaled.shape[0], len(order)), scaled.shape[0]))
     kept: list[int] = []
     for column in order:
-        rest = scaled[:, column]
-        # Twice, since rounding in the first pass leaves parts along the basis.
+        own, rest, size = basis[: len(kept)], scaled[:, column], 1.0
         for _ in range(2):
-            rest = rest - basis[: len(kept)].T @ (basis[: len(kept)] @ rest)
-        size = math.sqrt(rest @ rest)
+            rest = rest - (own @ rest) @ own
+            before, size = size, math.sqrt(rest @ rest)
+            # Again where rounding has left parts along the basis: the more was removed, the more. Then it only shrinks.
+            if size <= tolerance[column] or size > CLEAN * before:
+                break
         if size > tolerance[column] and len(kept) < len(basis):
             basis[len(kept)] = rest / size
             kept.append(column)

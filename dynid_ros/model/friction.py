@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -98,7 +99,7 @@ class JointFriction:
         """Names of the terms, in the order of `parts`."""
         return tuple(part.name for part in self.parts)
 
-    @property
+    @cached_property
     def parts(self) -> tuple[FrictionTerm, ...]:
         """The terms with their shapes."""
         way, sides = self.way, ("_positive", "_negative") if self.asymmetric else ("",)
@@ -112,7 +113,7 @@ class JointFriction:
         found += [FrictionTerm(f"{wave}_{h:g}", None, h) for h in self.harmonics for wave in ("cos", "sin")]
         return (*found, *([FrictionTerm("rotor_inertia")] if self.rotor_inertia else ()))
 
-    @property
+    @cached_property
     def way(self) -> Direction:
         """How the direction of motion is seen."""
         return Direction(self.smoothing, self.dead_zone, self.sliding_length)

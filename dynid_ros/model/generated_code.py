@@ -7,6 +7,7 @@ transforms of real arms are full, are folded away.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -15,6 +16,9 @@ import numpy as np
 from dynid_ros.model.chain import Chain
 
 DIRECTION_DECIMALS = 15  # a cosine of 90 degrees is 6e-17 in floating point: rounded, it is the zero that it should be
+
+
+DEEPEST = 16  # brackets in one another that a compiler has to follow
 
 
 class Term(NamedTuple):
@@ -45,16 +49,19 @@ class Lines(list[str]):
     """Assignments, one per line."""
 
     def sum(self, name: str, *terms: Term) -> Term:
-        """Add the line `name = terms`, unless the sum is a constant or a variable with a sign: then it is returned."""
+        """Add the line `name = ± terms`, and return the sum; one that is a constant or a variable needs no line."""
         constant = sum((term.factor for term in terms if not term.variables), start=0.0)
         kept = [term for term in terms if term.variables and term.factor != 0.0]
         if constant != 0.0 or not kept:
             kept.append(Term(constant))
         if len(kept) == 1 and (not kept[0].variables or (len(kept[0].variables) == 1 and abs(kept[0].factor) == 1.0)):
             return kept[0]
-        kept.sort(key=lambda term: term.factor < 0.0)  # a leading minus would be one more operation
+        # A leading minus would be one more operation: that of a whole sum goes to where it is used.
+        kept.sort(key=lambda term: term.factor < 0.0)
+        if negative := kept[0].factor < 0.0:
+            kept = [-term for term in kept]
         self.append(f"{name} = {text(*kept)}")
-        return variable(name)
+        return -variable(name) if negative else variable(name)
 
     def rotated(self, name: str, rotation: np.ndarray, vector: Sequence[Term]) -> list[Term]:
         """Constant matrix (3, 3) times a vector."""
@@ -118,6 +125,7 @@ def function_text(
     *,
     given: str = ".tolist()",
     sizes: Mapping[str, int] | None = None,
+    made: str = "array(({},))",
 ) -> str:
     """The text of a function that returns an array of `results`, without the lines that none of them needs.
 
@@ -129,10 +137,11 @@ def function_text(
         n: number of joints.
         given: what makes the arguments lists; none if they are.
         sizes: of arguments that are not (n,), by letter.
+        made: what makes the result of its values.
     """
     sizes = sizes or {}
-    values = ", ".join(text(result) for result in results)
     kept, needed = lines.needed(results)
+    kept, values = _nested(kept, [text(result) for result in results])
     body = [
         *(
             "".join(f"{letter}{i}, " for i in range(sizes.get(letter, n))) + f"= {array}{given}"
@@ -141,10 +150,29 @@ def function_text(
         *(f"s{i} = sin(q{i})" for i in range(n) if f"s{i}" in needed),
         *(f"c{i} = cos(q{i})" for i in range(n) if f"c{i}" in needed),
         *kept,
-        f"return array(({values},))",
+        f"return {made.format(', '.join(values))}",
     ]
     head = f"def {name}({', '.join(arguments.values())}, sin=sin, cos=cos, array=array):"
     return "\n    ".join([head, *body])
+
+
+def _nested(lines: Sequence[str], values: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Lines and values with what is used once where it is used: a variable takes time to store and to load."""
+    assignments = [line.split(" = ") for line in lines]
+    uses = Counter(part for expression in (*(e for _, e in assignments), *values) for part in expression.split())
+    once: dict[str, str] = {}
+
+    def filled(expression: str) -> str:
+        return " ".join(once.pop(part, part) for part in expression.split())
+
+    kept = []
+    for name, expression in assignments:
+        whole = filled(expression)
+        if uses[name] == 1 and whole.count("(") < DEEPEST:
+            once[name] = f"({whole})"
+        else:
+            kept.append(f"{name} = {whole}")
+    return kept, [filled(value) for value in values]
 
 
 def text(*terms: Term) -> str:

@@ -25,7 +25,7 @@ def gravity_function(
     chain: Chain, gravity: np.ndarray, moments: Sequence[Sequence[float]] | None = None
 ) -> Callable[..., np.ndarray]:
     """Function from positions (n,) to gravity torques (n,); the arguments are those of `gravity_source`."""
-    return compiled(gravity_source(chain, gravity, moments), "gravity_torque")
+    return compiled(gravity_source(chain, gravity, moments), "gravity_torque", np.fromiter)
 
 
 def gravity_function_of_lists(chain: Chain, gravity: np.ndarray | None) -> Callable[..., list[float]]:
@@ -52,16 +52,20 @@ def gravity_source(
             them as x (m,), n_x or mass, and y (m,), n_y.
         given: what makes the arguments lists; none if they are.
     """
+    # Constants times gravity are constants too: along an axis of the base it is then one.
+    unit = 1.0 if gravity is None or not moments else float(np.max(np.abs(gravity))) or 1.0
     if not moments:
         owns = [[variable(f"x{i}"), variable(f"y{i}")] for i in range(chain.n_links)]
     else:
-        owns = [[Term(float(own)) for own in link] for link in moments]
+        owns = [[Term(float(own) * unit) for own in link] for link in moments]
     lines = Lines()
-    down = [variable(f"w{k}") for k in range(3)] if gravity is None else [Term(float(value)) for value in gravity]
+    down = [variable(f"w{k}") for k in range(3)] if gravity is None else [Term(float(g) / unit) for g in gravity]
     torques = gravity_lines(lines, chain, down, owns)
     arguments = {letter: letter for letter in ("q" if moments else "qxy") + "w" * (gravity is None)}
     sizes = {**dict.fromkeys("xy", chain.n_links), "w": 3}
-    return function_text("gravity_torque", arguments, lines, torques, chain.n_joints, given=given, sizes=sizes)
+    n = chain.n_joints
+    made = f"array(({{}},), float, {n})" if given else "array(({},))"  # `numpy.fromiter`, quicker than `numpy.array`
+    return function_text("gravity_torque", arguments, lines, torques, n, given=given, sizes=sizes, made=made)
 
 
 def gravity_lines(lines: Lines, chain: Chain, gravity: Sequence[Term], moments: Sequence[Sequence[Term]]) -> list[Term]:
@@ -71,8 +75,9 @@ def gravity_lines(lines: Lines, chain: Chain, gravity: Sequence[Term], moments: 
     rotations = chain.transforms[:, :3, :3]
     cos, sin, slide = ([variable(f"{letter}{i}") for i in numbers] for letter in "csq")
     downs = [list(gravity)] * (chain.n_links + 1)  # the last is the base's
+    still = [list(gravity)] * chain.n_links
     for i in links:
-        downs[i] = lines.rotated(f"d{i}", rotations[i].T, downs[chain.parents[i]])
+        still[i] = downs[i] = lines.rotated(f"d{i}", rotations[i].T, downs[chain.parents[i]])
         if not chain.slides[i]:
             downs[i] = lines.turned(f"g{i}", cos[i], -sin[i], downs[i])
     carried: list[list[list[Term]]] = [[] for _ in (*links, -1)]
@@ -86,8 +91,11 @@ def gravity_lines(lines: Lines, chain: Chain, gravity: Sequence[Term], moments: 
         else:
             for k, own in enumerate(moments[i]):
                 moment[k] = lines.sum(f"m{i}{'xy'[k]}", moment[k], own)
-            torque = lines.sum(f"t{i}", downs[i][0].times(moment[1]), -downs[i][1].times(moment[0]))
-            moment = lines.turned(f"r{i}", cos[i], sin[i], moment)
+            turned = lines.turned(f"r{i}", cos[i], sin[i], moment)
+            # Both before or both after the joint: gravity after it is there for links beyond, moments for links before.
+            down, lever = (downs[i], moment) if i in chain.parents or chain.parents[i] < 0 else (still[i], turned)
+            torque = lines.sum(f"t{i}", down[0].times(lever[1]), -down[1].times(lever[0]))
+            moment = turned
         carried[chain.parents[i]].append(lines.rotated(f"p{i}", rotations[i], moment))
         of_joints[chain.drivers[i]].append(Term(float(chain.ratios[i])).times(torque))
     return [lines.sum(f"j{i}", *parts) for i, parts in enumerate(of_joints)]

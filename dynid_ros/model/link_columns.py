@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,7 @@ from dynid_ros.errors import IdentificationError
 from dynid_ros.estimation.least_squares import triangular_factor
 from dynid_ros.model import RobotModel
 from dynid_ros.model.base_parameters import (
+    TOLERANCE,
     BaseParameters,
     parameter_names,
     random_motion,
@@ -23,6 +25,8 @@ from dynid_ros.model.inertia import PARAMETERS_PER_LINK
 from dynid_ros.model.regressor import RegressorRows
 
 NO_EFFECT = 1e-9
+FAR = 2.0
+"""Factor above what a base parameter must leave from which on rounding cannot hide it."""
 NONNEGATIVE = ("coulomb", "viscous", "stribeck", "load", "rotor_inertia")
 
 
@@ -192,12 +196,17 @@ class LinkColumns:
         ]
         return np.array([*range(self.n_inertial), *own, *pairs], dtype=int)
 
+    def most_unknowns(self, choice: Sequence[JointFriction]) -> int:
+        """Number of `chosen` columns of the joint that has most."""
+        chosen = self.chosen(choice)
+        return max(int(np.isin(own, chosen).sum()) for own in self.of_joint)
+
     def whole_base(self, choice: Sequence[JointFriction]) -> BaseParameters:
         """Base parameters of the links and of a friction model for each joint together."""
         choice = tuple(choice)
         if choice not in self._whole:
             names = parameter_names(self.robot, self.friction(choice))
-            self._whole[choice] = self._base(self.random_regressor(choice), names, self._noise)
+            self._whole[choice] = self._base(self._factor(choice, self._noise), names, self._noise)
         return self._whole[choice]
 
     def independent(self, choice: Sequence[JointFriction]) -> NDArray:
@@ -219,7 +228,7 @@ class LinkColumns:
 
     def above(self, noise: NDArray) -> LinkColumns:
         """The columns without base parameters that are below this noise (n,); these themselves if there are none."""
-        if self._base_of_links(noise).rank >= self.n_inertial:
+        if self._clear(noise) or self._base_of_links(noise).rank >= self.n_inertial:
             return self
         return LinkColumns(self.robot, self.candidates, self.coupled, noise, self._load_parameters, turned=self._turned)
 
@@ -231,24 +240,43 @@ class LinkColumns:
         return list(regressor_blocks(self.robot.structure, self.friction(choice), random_motion(self.robot)))
 
     def _base_of_links(self, noise: NDArray | None) -> BaseParameters:
-        links = [part[..., : self.robot.parameters.size] for part in self._random]
-        return self._base(links, parameter_names(self.robot), noise)
+        size = self.robot.parameters.size
+        # The first columns of a triangular factor are the factor of the first columns.
+        return self._base(self._factor(self.first, noise)[:size, :size], parameter_names(self.robot), noise)
 
-    def _base(self, parts: Sequence[NDArray], names: Sequence[str], noise: NDArray | None) -> BaseParameters:
-        mass = self.robot.parameters[::PARAMETERS_PER_LINK].sum()
-        if noise is None:
-            return BaseParameters(triangular_factor(parts), names)
-        factor = triangular_factor([part / noise[:, None] for part in parts])
+    def _factor(self, choice: tuple[JointFriction, ...], noise: NDArray | None) -> NDArray:
+        """Triangular factor of `random_regressor`, in parts of the noise."""
+        if noise is None and choice == self.first:
+            return self._first_factor
+        unit = 1.0 if noise is None else noise[:, None]
+        return triangular_factor([part / unit for part in self.random_regressor(choice)])
+
+    @cached_property
+    def _first_factor(self) -> NDArray:
+        return triangular_factor(self._random)
+
+    def _base(self, factor: NDArray, names: Sequence[str], noise: NDArray | None) -> BaseParameters:
+        least = np.zeros(len(names))
+        if noise is not None:
+            least[: self.robot.parameters.size] = self._least()
+        return BaseParameters(factor, names, least=least)
+
+    def _least(self) -> NDArray:
+        """(10 m,) norms of columns, in noise, that a link as heavy and as long as the arm brings to one per sample."""
+        n_samples, robot, chain = sum(map(len, self._random)), self.robot, self.robot.chain
+        mass = robot.parameters[::PARAMETERS_PER_LINK].sum()
         if not mass > 0:
-            return BaseParameters(factor, names)
-        chain = self.robot.chain
+            return np.zeros(robot.parameters.size)
         reach = np.linalg.norm([*chain.transforms[:, :3, 3], chain.tip_offset[:3, 3]], axis=1).sum()
         largest = mass * np.repeat([1.0, reach, reach**2], [1, 3, 6])
-        least = np.zeros(len(names))
-        least[: self.robot.parameters.size] = np.tile(
-            np.sqrt(sum(map(len, parts))) / np.maximum(largest, np.finfo(float).tiny), self.robot.n_links
-        )
-        return BaseParameters(factor, names, least=least)
+        return np.tile(np.sqrt(n_samples) / np.maximum(largest, np.finfo(float).tiny), robot.n_links)
+
+    def _clear(self, noise: NDArray) -> bool:
+        """Whether each base parameter is far above this noise (n,), so that there is no need to find them again."""
+        kept = self.base.kept
+        factor = triangular_factor([part[..., kept] / noise[:, None] for part in self._random])
+        least = np.maximum(self._least()[kept], TOLERANCE * np.linalg.norm(factor, axis=0))
+        return bool(np.all(np.abs(np.diag(factor)) > FAR * least))
 
     def _coupling_of(self, joint: int) -> list[list[int]]:
         pairs = zip(self.coupled, self._coupling, strict=True)

@@ -5,14 +5,15 @@ import re
 import numpy as np
 
 from dynid_ros.model import GravityModel, RobotModel
+from dynid_ros.model.generated_code import DEEPEST, compiled
 from dynid_ros.model.gravity import gravity_source
 
 ALLOWED = re.compile(
     r"def gravity_torque\(q, (?:x, y, )?sin=sin, cos=cos, array=array\):"
     r"|    (?:([qxy])\d+, )+= \1\.tolist\(\)"
     r"|    [sc]\d+ = (?:sin|cos)\(q\d+\)"
-    r"|    [a-z]\d+[xyz]? = [-+* \w.]+"
-    r"|    return array\(\([-\w., ]+,\)\)"
+    r"|    [a-z]\d+[xyz]? = [-+*() \w.]+"
+    r"|    return array\(\([-+*() \w., ]+,\), float, \d+\)"
 )
 
 
@@ -51,16 +52,27 @@ def test_vertical_joint_costs_nothing():
     source = _source("RR", [90, 0])
     assert "q0" in source
     assert "sin(q0)" not in source
-    assert "return array((0.0, t1,))" in source
+    assert "return array((0.0, (" in source
 
 
 def test_right_angles_cost_no_products():
-    # Two products start gravity, two and four turn it, four and two turn the moment, and each torque takes two.
+    # Gravity comes in constants, two products turn it, four and two turn the moment, and each torque takes two.
     source = _source("RRRR", [90, 90, -90, 0])
-    assert source.count("*") == 2 + 2 + 4 + 4 + 2 + 3 * 2
+    assert source.count("*") == 2 + 4 + 2 + 3 * 2
     assert "e-1" not in source
 
 
 def test_no_moment_no_work():
     source = _source("RRR", [90, 0, 0], [0.0] * 6)
-    assert source.splitlines()[1:] == ["    q0, q1, q2, = q.tolist()", "    return array((0.0, 0.0, 0.0,))"]
+    assert source.splitlines()[1:] == ["    q0, q1, q2, = q.tolist()", "    return array((0.0, 0.0, 0.0,), float, 3)"]
+
+
+def test_what_is_used_once_is_no_line_but_brackets_have_a_depth():
+    source = _source("R" * 60, [90] * 60)
+    names = [line.split(" = ")[0].strip() for line in source.splitlines() if " = " in line and "tolist" not in line]
+    body = source.split("tolist()")[1]
+    uses = [len(re.findall(rf"\b{name}\b", body)) - 1 for name in names]
+    assert min(uses) > 0
+    deepest = max(line.count("(") for line in source.splitlines() if " = " in line)
+    assert 1 <= deepest <= DEEPEST
+    compiled(source, "gravity_torque", np.fromiter)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dynid_ros.errors import IdentificationError
 from dynid_ros.estimation.cross_validation import FoldGrams
 from dynid_ros.identification.links.link_regularization import FRICTION_WEIGHT
-from dynid_ros.information.friction_needs import own_gravity, unseen_terms
+from dynid_ros.information.friction_needs import NEEDS, own_gravity, unseen_terms
 from dynid_ros.model import RobotModel
 from dynid_ros.model.friction import FrictionModel, JointFriction
 from dynid_ros.model.inertia import parameter_spread
@@ -142,9 +142,8 @@ def refuse_unseen(
     Raises:
         IdentificationError: names joint, term and the motion that would show it.
     """
-    for unseen in unseen_terms(robot, friction, stretches):
-        if unseen.term != "viscous":
-            raise IdentificationError(f"{source}: {unseen}")
+    for unseen in unseen_terms(robot, friction, stretches, NEEDS.keys() - {"viscous"}):
+        raise IdentificationError(f"{source}: {unseen}")
 
 
 def choose_friction(

@@ -267,7 +267,7 @@ class LinkIdentification:
         columns = chosen_columns or columns
         factors = equations.factors(columns)
         robot = self.robot
-        unknowns = max(np.isin(own, columns.chosen(columns.first)).sum() for own in columns.of_joint)
+        unknowns = columns.most_unknowns(columns.first)
         if factors.counts.sum() < unknowns:
             raise IdentificationError(
                 f"{', '.join(sources)}: {factors.counts.sum()} samples after filtering for {unknowns} unknowns of one "
@@ -319,7 +319,8 @@ class LinkIdentification:
         unknown = beyond_the_arm(columns, choice, estimate, problem.torque_rms())
         estimate = replace(estimate, values=np.where(unknown, np.nan, estimate.values))
         nonnegative = columns.nonnegative(choice)
-        full = FullProblem(WeightedProblem(factors, chosen), noise, prior, nonnegative)
+        same = np.array_equal(chosen, independent)
+        full = FullProblem(plain if same else WeightedProblem(factors, chosen), noise, prior, nonnegative)
         own = FullProblem(plain, noise, prior, nonnegative[np.isin(chosen, independent)])
         solution, weight = self._whole(full, own, base, found.solution[:known], sources)
         remarks += [f"weight of the URDF {weight.weight:g}"] * (self.estimator == "consistent")

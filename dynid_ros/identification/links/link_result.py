@@ -35,7 +35,6 @@ from dynid_ros.model.base_parameters import (
     LINK_PARAMETER,
     BaseParameters,
     parameter_table,
-    random_motion,
 )
 from dynid_ros.model.friction import FrictionModel, JointFriction
 from dynid_ros.model.gravity import GravityModel
@@ -81,8 +80,10 @@ def beyond_the_arm(
     friction of a joint that crept has a coefficient of any size.
     """
     robot, base = columns.robot, columns.whole_base(choice).columns
-    effect = np.mean([np.mean(part[..., base] ** 2, axis=0) for part in columns.random_regressor(choice)], axis=0)
-    nominal = np.sqrt(np.mean(robot.inverse_dynamics(*random_motion(robot)) ** 2, axis=0))
+    parts = columns.random_regressor(choice)
+    effect = np.mean([np.mean(part[..., base] ** 2, axis=0) for part in parts], axis=0)
+    torque = [part[..., : robot.parameters.size] @ robot.parameters for part in parts]
+    nominal = np.sqrt(np.mean(np.concatenate(torque) ** 2, axis=0))
     limit = np.where(np.isfinite(robot.limits.effort), robot.limits.effort, 0.0)
     most = np.maximum.reduce([torque_rms, nominal, limit])
     return np.any(np.sqrt(effect) * np.nan_to_num(estimate.standard_errors) > most[:, None], axis=0)
