@@ -68,7 +68,8 @@ def best_motion(
     Args:
         search: what is sought.
         seconds: time for it; 0: the random motions only.
-        candidates: random motions drawn first; the best are the first starts.
+        candidates: random motions drawn first, fewer if time is over and one is feasible; the best are the first
+            starts.
         starts: most starts; None: as many as there is time for.
         workers: searches side by side; 1 without an executor: in this process.
         executor: makes the slices; None: processes of this machine.
@@ -79,10 +80,13 @@ def best_motion(
         WorkerError: workers are lost, again and again.
     """
     begun = time.monotonic()
-    drawn = [search.candidate(number) for number in range(candidates)]
-    outcome = Outcome(min(drawn, key=Candidate.rank))
+    outcome = Outcome(search.candidate(0))
     if outcome.best.feasible:
         outcome.history.append((time.monotonic() - begun, outcome.best.value))
+    drawn = [outcome.best]
+    while len(drawn) < candidates and not (outcome.best.feasible and 0 < seconds < time.monotonic() - begun):
+        drawn.append(search.candidate(len(drawn)))
+        outcome.take(drawn[-1], time.monotonic() - begun)
     if seconds <= 0 or starts == 0:
         return outcome
 
@@ -99,7 +103,7 @@ def best_motion(
         return not over
 
     ranked: list[Start] = [*sorted(drawn, key=Candidate.rank)]
-    firsts = islice(chain(ranked, count(candidates)), starts)
+    firsts = islice(chain(ranked, count(len(drawn))), starts)
     deadline = begun + seconds
     if executor is not None:
         states = _beside(search, firsts, deadline, report, workers=workers, executor=executor)

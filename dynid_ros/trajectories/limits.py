@@ -11,6 +11,7 @@ from dynid_ros.errors import TrajectoryError
 from dynid_ros.model import RobotModel, arrays
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK
 from dynid_ros.model.urdf import parse_urdf
+from dynid_ros.trajectories.sobol import sobol
 from dynid_ros.trajectories.trajectory import Trajectory, shortest_duration
 
 per_joint = partial(arrays.per_joint, error=TrajectoryError)
@@ -137,9 +138,7 @@ class MotionLimits:
         for name, low, high in zip(self.joint_names, lower, upper, strict=True):
             if not low < high:
                 raise TrajectoryError(f"joint '{name}' has no room left between its limits, less margin and approach")
-        from scipy.stats import qmc  # noqa: PLC0415  # only designs need it, and it takes 0.5 s
-
-        return lower + qmc.Sobol(len(lower), scramble=False).random(count) * (upper - lower)
+        return lower + sobol(count, len(lower)) * (upper - lower)
 
     def shortest_move(self, displacement: ArrayLike) -> float:
         """Shortest time (s) of a minimum-jerk move by `displacement` (n,) from rest to rest."""
