@@ -13,7 +13,7 @@ from dynid_ros.files.share import share_path
 from dynid_ros.identified.identified_file import load_identified
 
 
-@pytest.fixture(name="bag", params=["npz", "csv"])
+@pytest.fixture(name="bag", params=["npz", pytest.param("csv", marks=pytest.mark.slow)])
 def fixture_bag(request, tmp_path):
     path = tmp_path / f"run.{request.param}"
     getattr(demo_recording(), f"write_{request.param}")(path)
@@ -175,6 +175,7 @@ def test_what_runs_no_command_imports_no_numerics(words, code):
     assert (code, False) == loaded("numpy", words)[::2]
 
 
+@pytest.mark.slow
 def test_a_command_is_imported_when_it_is_chosen():
     code, output, imported = loaded("dynid_ros.commands.validate", "validate", "--help")
     assert (code, imported) == (0, True)

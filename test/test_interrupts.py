@@ -139,7 +139,7 @@ def start(folder):
         terminal.close()
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", ["excite", pytest.param("identify", marks=pytest.mark.slow), "check"])
 def test_two_end_a_command_at_work_at_once(start, name):
     arguments, words = COMMANDS[name]
     terminal = start(arguments)

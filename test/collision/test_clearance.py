@@ -35,7 +35,7 @@ def test_no_collision_of_real_meshes_is_missed_and_few_poses_are_lost(name, most
     assert np.mean(~workspace.allowed(poses) & ~truth) < most_cautious
 
 
-@pytest.mark.parametrize("name", ["ur10", "panda"])
+@pytest.mark.parametrize("name", ["ur10", pytest.param("panda", marks=pytest.mark.slow)])
 def test_clearance_by_design_locks_nothing(name):
     """The wrists have less than 5 cm between links that are two joints apart; the arm must still be able to move."""
     robot, bodies = arm_meshes.arm(name)

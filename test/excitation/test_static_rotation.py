@@ -280,7 +280,7 @@ def test_margin_that_leaves_no_room_is_an_error():
     ("urdf", "tip", "n_rotated"),
     [
         ("ur_description/urdf/ur5_robot.urdf", "tool0", 5),
-        ("panda_description/urdf/panda.urdf", "panda_hand", 6),
+        pytest.param("panda_description/urdf/panda.urdf", "panda_hand", 6, marks=pytest.mark.slow),
     ],
 )
 def test_arms_of_example_robot_data(urdf, tip, n_rotated):

@@ -183,7 +183,7 @@ def test_every_other_motion_is_designed(bench, parameters, start):
     assert bench.robot.plans[-1]["format"].startswith("dynid-")
 
 
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_design_keeps_the_node_alive_and_can_be_stopped(bench, workers):
     bench = bench(**SEARCH | {"workers": workers})
     robot, arm = bench.robot, bench.node.arm

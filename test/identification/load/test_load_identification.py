@@ -99,6 +99,7 @@ def test_errors_of_the_arm_count():
     assert any("are not known, nor counted" in remark for remark in exact.remarks)
 
 
+@pytest.mark.slow
 def test_unloaded_recording_takes_the_place_of_the_model():
     links = LoadIdentification(experiment().robot, torque_gain_error=0.003)
     found = links.fit(experiment().loaded, unloaded=[experiment().unloaded])

@@ -202,7 +202,7 @@ def test_too_few_rests_are_refused(carried):
         fit_load(problem.equations, problem.columns, AXES, arm=problem.gains)
 
 
-@pytest.mark.parametrize("shift", [0.0, 0.006, 0.03])
+@pytest.mark.parametrize("shift", [0.0, 0.006, pytest.param(0.03, marks=pytest.mark.slow)])
 def test_load_that_slips(shift):
     """It slides along x of the sensor 8 s after the start."""
     carried = carried_motion("ur10", 16.0, 3)

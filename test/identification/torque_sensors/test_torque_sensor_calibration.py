@@ -65,7 +65,7 @@ def sarcos_samples(poses, *, loaded, positions):
     return samples, samples.part == 1, gain
 
 
-@pytest.mark.parametrize("poses", [1, 3])
+@pytest.mark.parametrize("poses", [1, pytest.param(3, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     ("case", "nullity", "largest_condition"),
     [

@@ -37,7 +37,9 @@ def test_effort_that_pushes_along_the_velocity_has_no_wrong_sign(sampled):
     assert PUSHING in undecided
 
 
-@pytest.mark.parametrize("sampled", SAMPLED, ids=str)
+@pytest.mark.parametrize(
+    "sampled", [SAMPLED[0], *(pytest.param(each, marks=pytest.mark.slow) for each in SAMPLED[1:])], ids=str
+)
 def test_torques_against_gravity_have_the_wrong_sign_whatever_they_push(sampled):
     robot, it = pushing_servo.robot(), pushing_servo.recording(**sampled)
     (finding,) = check(replace(it, torque=-it.torque), robot)

@@ -177,6 +177,7 @@ def test_one_joint_is_enough_for_a_model():
     assert finding.kind == "wrong sign"
 
 
+@pytest.mark.slow
 def test_a_small_motion_whose_friction_builds_up_is_no_other_robot():
     """Of one degree, all of it in the way that friction takes to reverse."""
     robot, rng, time = demo_robot(), np.random.default_rng(18), np.arange(0.0, 40.0, 0.008)

@@ -60,6 +60,7 @@ def test_a_link_that_is_10_cm_longer_than_its_urdf_has_it():
     assert finding.where.endswith("joint 'elbow_joint'")
 
 
+@pytest.mark.slow
 def test_what_hardly_shows_of_a_wrong_origin_does_not_hide_the_rest():
     """Parallel axes: along them, parameters absorb nearly all; no large shift that way is taken for another fault."""
     fast = sound_case(np.random.default_rng(1), "develop", "fast", "ur3", "coulomb", friction=0.02)
@@ -100,6 +101,7 @@ def test_joints_that_are_turned_one_by_one_are_not_exchanged(arm):
     assert kinds(turns) == []
 
 
+@pytest.mark.slow
 def test_a_joint_that_rests_does_not_take_the_torque_of_the_one_that_turns():
     """Its own torque is the easier to explain then, but for the friction of the other."""
     turns = sound_case(np.random.default_rng([10_000, 102]), "held out")

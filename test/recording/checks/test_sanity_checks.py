@@ -14,6 +14,11 @@ ARMS = ("planar",) * 7 + ("demo",)
 CLEAN, EACH = 40, 2
 GEOMETRY = ("a position's ratio", "a link's origin", "base tilted by 5°")
 """They matter in few motions of these arms; test_model_geometry.py has the quick tests."""
+MODEL = (
+    *("all torques' signs", "a torque's sign", "a position's sign", "torques swapped", "positions swapped"),
+    *("gravity direction", "time lag", "torque low-passed", "all low-passed", "friction drifts"),
+)
+"""Quick tests of them are in test_model_faults.py."""
 
 
 def sample(count, quick):
@@ -27,7 +32,14 @@ def test_sound_recordings_pass(seed):
     assert check(case.recording, case.robot, motion=True) == []
 
 
-@pytest.mark.parametrize("name", [name for name in FAULTS if name not in (*GEOMETRY, "other robot")])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.slow] * (name in MODEL))
+        for name in FAULTS
+        if name not in (*GEOMETRY, "other robot")
+    ],
+)
 @pytest.mark.parametrize("seed", sample(EACH, quick=1))
 def test_faults_are_named(name, seed):
     rng = np.random.default_rng([seed, list(FAULTS).index(name)])
