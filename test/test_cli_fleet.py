@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import link_experiment
@@ -47,6 +48,13 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.fixture
+def quick(monkeypatch):
+    """In this process and without pictures: those of its own are in test_executors.py and the slow tests."""
+    monkeypatch.setattr("dynid_ros.commands.fleet.Processes", ThreadPoolExecutor)
+    monkeypatch.setattr("dynid_ros.report.links.write_link_report", lambda path, *_: path)
+
+
 FLEET = ("fleet", "../fleet.yaml", "--output", "out", "--workers", "1")
 
 
@@ -54,7 +62,7 @@ def written(folder):
     return {str(path.relative_to(folder)): path.stat().st_mtime_ns for path in folder.rglob("identified.yaml")}
 
 
-def test_a_missing_recording_does_not_hinder_the_others_and_what_is_done_is_not_done_again(folder, capsys):
+def test_a_missing_recording_does_not_hinder_the_others_and_what_is_done_is_not_done_again(folder, quick, capsys):
     code, out, err = run(capsys, *FLEET, "--json")
     answer = json.loads(out)
     assert (code, answer["exit_code"]) == (2, 2)
