@@ -59,7 +59,7 @@ test: lint pytest
 # Nodes run in real time and wait more than they work, each process on a ROS domain of its own (the plugin of Hypothesis,
 # which they do not use, takes each process two seconds). Numerics take what the nodes leave, and show theirs at the end.
 NUMERICS := --numprocesses $(WORKERS) --dist worksteal -m 'not slow' --ignore test/nodes --ignore test/launch
-NODE_TESTS := --numprocesses $(NODE_WORKERS) --dist worksteal -p no:hypothesispytest -m 'not slow' test/nodes test/launch
+NODE_TESTS := --numprocesses $(NODE_WORKERS) --dist loadfile -p no:hypothesispytest -m 'not slow' test/nodes test/launch
 
 pytest: $(VENV)/test.installed
 ifdef ARGS

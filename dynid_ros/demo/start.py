@@ -57,13 +57,21 @@ def claim(what: str) -> Iterator[bool]:
             yield True
 
 
+LOOKED_AT = 3
+"""Participants of a domain whose ports are looked at."""
+
+
 def in_use(domain: int) -> bool:
-    """Whether a participant on this machine has the port that the first one of a domain has (RTPS 2.2, 9.6.1.1)."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as port:
-        try:
-            port.bind(("", 7400 + 250 * domain + 10))
-        except OSError:
-            return True
+    """Whether a participant on this machine has a port of the first ones of a domain (RTPS 2.2, 9.6.1.1).
+
+    The first may have found its port taken by a process that looked here, and have gone on to the next.
+    """
+    for participant in range(LOOKED_AT):
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as port:
+            try:
+                port.bind(("", 7400 + 250 * domain + 10 + 2 * participant))
+            except OSError:
+                return True
     return False
 
 

@@ -338,13 +338,14 @@ def hold_through_the_switch(client, torque):
     The controller forgets what came before its activation: until the next message the arm has no torque.
     """
     timer = client.create_timer(0.01, lambda: client.effort.publish(Float64MultiArray(data=torque.tolist())))
-    for _ in range(10):
+    for _ in range(30):
         client.let_pass(0.3)
         assert client.switch(True).success
         client.let_pass(0.5)
         if np.abs(client.fresh().position - START).max() < 0.01:
             return timer
         client.start_again()
+    client.destroy_timer(timer)
     raise AssertionError("the arm falls")
 
 
