@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 from command_line import URDF, run
-from gravity_experiment import demo_recording
+from gravity_experiment import planned_recording
 
 from dynid_ros.files import write_atomically
 from dynid_ros.files.share import share_path
@@ -16,7 +16,7 @@ from dynid_ros.identified.identified_file import load_identified
 @pytest.fixture(name="bag", params=["npz", pytest.param("csv", marks=pytest.mark.slow)])
 def fixture_bag(request, tmp_path):
     path = tmp_path / f"run.{request.param}"
-    getattr(demo_recording(), f"write_{request.param}")(path)
+    getattr(planned_recording(), f"write_{request.param}")(path)
     return path
 
 
@@ -41,7 +41,7 @@ def test_check_is_content_with_a_sound_recording(bag, capsys):
 
 
 def test_check_finds_current_taken_for_torque(tmp_path, capsys):
-    good = demo_recording()
+    good = planned_recording()
     path = tmp_path / "current.npz"
     np.savez(path, time=good.time, position=good.position, torque=good.torque / 12, joint_names=good.joint_names)
     code, out, _ = run(capsys, "check", "--urdf", URDF, "--recording", path)
@@ -63,7 +63,7 @@ def test_check_finds_current_taken_for_torque(tmp_path, capsys):
 )
 def test_bad_input_is_one_line_and_exit_code_2(arguments, words, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    demo_recording().write_npz("run.npz")
+    planned_recording().write_npz("run.npz")
     code, _, err = run(capsys, "identify", "gravity", *arguments, "--output", "out")
     assert code == 2
     assert words in err
@@ -71,7 +71,7 @@ def test_bad_input_is_one_line_and_exit_code_2(arguments, words, tmp_path, monke
 
 
 def test_model_of_another_robot_is_refused(tmp_path, capsys):
-    demo_recording().write_npz(tmp_path / "run.npz")
+    planned_recording().write_npz(tmp_path / "run.npz")
     run(capsys, "identify", "gravity", "--urdf", URDF, "--recording", tmp_path / "run.npz", "--output", tmp_path)
     other = tmp_path / "other.urdf"
     other.write_text(share_path("config/demo_arm.urdf").read_text().replace("0 0 0.2", "0 0 0.3"))

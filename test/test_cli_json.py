@@ -16,7 +16,7 @@ import servo_arms
 import torque_sensor_bench as bench
 import weighed_loads
 from command_line import URDF, run
-from gravity_experiment import demo_recording
+from gravity_experiment import planned_recording
 from test_cli_links import QUICK, planar_recording
 from torsion_recordings import flexible_joint
 
@@ -47,8 +47,8 @@ COMMANDS.pop("node")  # a node goes on until it is told to end; what it says is 
 def fixture_files(tmp_path_factory):
     """A folder with arms, recordings and models."""
     folder = tmp_path_factory.mktemp("json")
-    demo_recording().write_npz(folder / "rests.npz")
-    good = demo_recording()
+    planned_recording().write_npz(folder / "rests.npz")
+    good = planned_recording()
     np.savez(
         folder / "amps.npz",
         time=good.time,

@@ -8,7 +8,7 @@ import planar_arm
 import pytest
 import weighed_loads
 from command_line import URDF, run
-from gravity_experiment import demo_recording
+from gravity_experiment import planned_recording
 
 from dynid_ros.identified.identified_file import load_identified
 
@@ -60,7 +60,7 @@ def test_links_of_an_arm_with_a_joint_that_was_held(tmp_path, monkeypatch, capsy
 
 
 def test_gravity_where_some_joints_never_turned(tmp_path, capsys):
-    whole = demo_recording()
+    whole = planned_recording()
     whole.slice(slice(0, whole.n_samples // 4)).write_npz(tmp_path / "run.npz")
     given = ("--urdf", URDF, "--recording", tmp_path / "run.npz", "--output", tmp_path)
     code, out, err = run(capsys, "identify", "gravity", *given, "--json")
@@ -75,7 +75,7 @@ def test_gravity_where_some_joints_never_turned(tmp_path, capsys):
 
 
 def test_gravity_that_is_known_whole(tmp_path, capsys):
-    demo_recording().write_npz(tmp_path / "run.npz")
+    planned_recording().write_npz(tmp_path / "run.npz")
     given = ("--urdf", URDF, "--recording", tmp_path / "run.npz", "--output", tmp_path, "--json")
     code, out, _ = run(capsys, "identify", "gravity", *given)
     assert code == 0

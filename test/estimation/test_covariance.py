@@ -205,12 +205,13 @@ def test_intervals_hold_the_truth_of_simulations():
     assert 0.9 < np.mean(held) < 0.99
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not DATA.is_dir(), reason=MISSING)
 @pytest.mark.parametrize(
     ("name", "files"),
     [
         ("ur10e", ["20_02_10-30sec_12harm", "20_02_12-40sec_12harm", "20_02_19_14harm50sec"]),
-        pytest.param("kuka_lwr4", ["measurements_1", "measurements_2"], marks=pytest.mark.slow),
+        ("kuka_lwr4", ["measurements_1", "measurements_2"]),
     ],
 )
 def test_motions_of_a_real_robot_agree_within_their_intervals(name, files):

@@ -7,7 +7,7 @@ import numpy as np
 import planar_arm
 import pytest
 from command_line import URDF, run
-from gravity_experiment import demo_recording
+from gravity_experiment import planned_recording
 from html_page import HOSTILE, Page, assert_self_contained
 from test_cli_links import planar_recording
 
@@ -74,7 +74,7 @@ def test_with_a_recording_it_says_how_well_it_predicts(folder, model, capsys):
 
 def test_gravity_alone_and_with_its_recording(folder, capsys):
     rests = folder / "rests.npz"
-    demo_recording().write_npz(rests)
+    planned_recording().write_npz(rests)
     inputs = ("--urdf", URDF, "--recording", rests)
     assert run(capsys, "identify", "gravity", *inputs, "--output", folder)[0] == 0
     model = folder / "identified.yaml"

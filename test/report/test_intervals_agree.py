@@ -6,7 +6,7 @@ from dataclasses import replace
 import link_experiment
 import numpy as np
 import pytest
-from gravity_experiment import demo_recording, demo_robot
+from gravity_experiment import demo_robot, planned_recording
 from html_page import Page
 from scipy.stats import t
 
@@ -42,7 +42,7 @@ def test_gravity(tmp_path, monkeypatch):
         return replace(found, dof=np.full_like(found.dof, 5.0))
 
     monkeypatch.setattr(GravityIdentification, "fit", fewer)
-    job = identify("gravity", GravityIdentification(demo_robot()), [demo_recording()], tmp_path)
+    job = identify("gravity", GravityIdentification(demo_robot()), [planned_recording()], tmp_path)
     result = job.result
     moments = expected(result.parameters, result.standard_errors, np.full(len(result.parameters), 5.0))
     assert len(moments) > 8
