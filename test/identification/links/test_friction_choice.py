@@ -68,7 +68,7 @@ def test_gravity_as_a_function_of_one_angle():
     assert own_gravity(wall).tolist() == [True, False, False, False, False, False]
 
 
-@pytest.mark.parametrize(("arm", "seeds"), [(chain, (0, 10, 20)), (ur10, (0,))])
+@pytest.mark.parametrize(("arm", "seeds"), [(chain, (0, 10, 20)), pytest.param(ur10, (0,), marks=pytest.mark.slow)])
 def test_plain_friction_stays_plain(arm, seeds):
     robot = arm()
     needless = 0

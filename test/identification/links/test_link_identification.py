@@ -204,7 +204,7 @@ def test_automatic_friction_of_an_arm_with_everything():
     assert all(0 < float(remark.split("left out ")[1].split("%")[0]) < 100 for remark in changed)
 
 
-@pytest.mark.parametrize("name", ["joint_5 joint_6", "wrist"])
+@pytest.mark.parametrize("name", ["joint_5 joint_6", pytest.param("wrist", marks=pytest.mark.slow)])
 def test_coupled_wrist(name):
     """The last rotor feels the sum of both motions, as in a Stäubli arm."""
     robot = ur10()
@@ -234,7 +234,13 @@ def test_coupled_wrist(name):
 
 @pytest.mark.parametrize(
     ("estimator", "position_noise"),
-    [("consistent", 1e-4), ("weighted", 0.0), ("weighted", 1e-4), ("huber", 1e-5), ("sequential", 1e-5)],
+    [
+        ("consistent", 1e-4),
+        ("weighted", 0.0),
+        pytest.param("weighted", 1e-4, marks=pytest.mark.slow),
+        pytest.param("huber", 1e-5, marks=pytest.mark.slow),
+        ("sequential", 1e-5),
+    ],
 )
 def test_a_joint_that_rests_gets_no_numbers(estimator, position_noise):
     """Neither with exact positions nor with those of an encoder, whose noise has a direction."""

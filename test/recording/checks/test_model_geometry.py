@@ -29,7 +29,7 @@ def test_it_is_sound(case):
     assert kinds(case) == []
 
 
-@pytest.mark.parametrize(("factor", "said"), [(0.5, "half"), (2.0, "twice")])
+@pytest.mark.parametrize(("factor", "said"), [(0.5, "half"), pytest.param(2.0, "twice", marks=pytest.mark.slow)])
 def test_a_joint_with_another_ratio(case, factor, said):
     position = case.recording.position * np.where(np.arange(6) == 2, factor, 1.0)
     changed = replace(case.recording, position=position, velocity=np.full_like(position, np.nan))
