@@ -63,7 +63,7 @@ class BaseParameters:
     Attributes:
         names: as given.
         rank: number of independent columns.
-        kept, columns: (rank,) their indices, in the order in which they were kept and ascending.
+        columns: (rank,) their indices, ascending.
         combinations: (rank, p); base parameters = combinations @ parameters, torques = reduced regressor @ them.
         expressions: (rank,) the combinations to read, such as "Izz1 + Ixx2 + Ixx3 + 0.2025 m3"; coefficients are
             rounded to six digits, and terms of less than 1e-5 of the effect of their parameter left out.
@@ -94,8 +94,7 @@ class BaseParameters:
         scaled = matrix / np.where(moving, norms, 1.0)
         order = [column for column in _preference(self.names) if moving[column]]
         floor = np.zeros(len(norms)) if least is None else least / np.where(moving, norms, 1.0)
-        self.kept = _independent(scaled, order, np.maximum(tolerance, floor))
-        self.columns = np.array(sorted(self.kept), dtype=int)
+        self.columns = np.array(sorted(_independent(scaled, order, np.maximum(tolerance, floor))), dtype=int)
         self.rank = len(self.columns)
         self._scaled, self._norms, self._order = scaled, norms, order
 

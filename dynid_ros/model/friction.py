@@ -99,9 +99,13 @@ class JointFriction:
         """Names of the terms, in the order of `parts`."""
         return tuple(part.name for part in self.parts)
 
-    @cached_property
+    @property
     def parts(self) -> tuple[FrictionTerm, ...]:
         """The terms with their shapes."""
+        return self._parts
+
+    @cached_property
+    def _parts(self) -> tuple[FrictionTerm, ...]:
         way, sides = self.way, ("_positive", "_negative") if self.asymmetric else ("",)
         found = [FrictionTerm(f"coulomb{side}", way) for side in sides if self.coulomb]
         found += [FrictionTerm(f"viscous{side}", None, self.saturation_velocity) for side in sides if self.viscous]
@@ -113,7 +117,7 @@ class JointFriction:
         found += [FrictionTerm(f"{wave}_{h:g}", None, h) for h in self.harmonics for wave in ("cos", "sin")]
         return (*found, *([FrictionTerm("rotor_inertia")] if self.rotor_inertia else ()))
 
-    @cached_property
+    @property
     def way(self) -> Direction:
         """How the direction of motion is seen."""
         return Direction(self.smoothing, self.dead_zone, self.sliding_length)

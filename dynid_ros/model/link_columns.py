@@ -273,7 +273,8 @@ class LinkColumns:
 
     def _clear(self, noise: NDArray) -> bool:
         """Whether each base parameter is far above this noise (n,), so that there is no need to find them again."""
-        kept = self.base.kept
+        # In the order in which they were found: link by link, in each from the last inertia to the mass.
+        kept = sorted(self.base.columns.tolist(), key=lambda column: (column // PARAMETERS_PER_LINK, -column))
         factor = triangular_factor([part[..., kept] / noise[:, None] for part in self._random])
         least = np.maximum(self._least()[kept], TOLERANCE * np.linalg.norm(factor, axis=0))
         return bool(np.all(np.abs(np.diag(factor)) > FAR * least))
