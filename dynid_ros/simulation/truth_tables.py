@@ -1,5 +1,6 @@
 """All that is true of a simulated arm, for those who check an identification; no identification may read it."""
 
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -60,7 +61,7 @@ def _friction(arm: SimulatedArm) -> dict[str, Any] | None:
     if arm.friction is None:
         return None
     robot, model = arm.robot, arm.friction.model
-    joints = [vars(joint) | {"harmonics": list(joint.harmonics)} for joint in model.of(robot.n_joints)]
+    joints = [asdict(joint) | {"harmonics": list(joint.harmonics)} for joint in model.of(robot.n_joints)]
     values = np.asarray(arm.friction.coefficients, dtype=float).tolist()
     return {"joints": joints, "coefficients": dict(zip(model.names(robot), values, strict=True))}
 
