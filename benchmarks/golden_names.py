@@ -6,6 +6,7 @@ import dataclasses
 import inspect
 import re
 import typing
+from functools import cached_property
 from importlib import import_module
 from types import ModuleType
 
@@ -147,12 +148,16 @@ def _default(value: object) -> str:
     return "…" if " at 0x" in text or text == "<factory>" else text
 
 
+_HELD = {property: "fget", cached_property: "func", classmethod: "__func__", staticmethod: "__func__"}
+"""Where a member of a class holds its function."""
+
+
 def _returned(thing: object) -> list[type]:
     """Return classes of this package that a function returns, or the public methods and properties of a class."""
     members = [thing]
     if inspect.isclass(thing):
         found = [member for cls in thing.__mro__[:-1] for name, member in vars(cls).items() if name[0] != "_"]
-        members = [getattr(member, "fget", None) or getattr(member, "__func__", member) for member in found]
+        members = [getattr(member, _HELD.get(type(member), ""), member) for member in found]
     classes = []
     for member in filter(inspect.isfunction, members):
         try:

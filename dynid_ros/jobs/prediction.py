@@ -1,6 +1,5 @@
 """From an `identified.yaml` and a recording to measured and predicted torque, side by side."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from dynid_ros.identification.equations import validate
 from dynid_ros.identification.static_samples import DERIVATIVE_WINDOW, SampleRules, Samples
 from dynid_ros.identified.gravity import IdentifiedGravity
 from dynid_ros.identified.identified_file import file_of, load_identified
-from dynid_ros.identified.links import link_model
+from dynid_ros.identified.links import LinkModel, link_model
 from dynid_ros.identified.validation import Validation, validate_torque
 from dynid_ros.jobs.progress import progress
 from dynid_ros.model import RobotModel
@@ -69,16 +68,12 @@ def predict(model: str | Path, robot: RobotModel, recording: Recording, output: 
         )
     with progress(2) as step:
         step("predicting")
-        predicted, validation, remarks = _predictor(document)(document, robot, recording)
+        known = _model(document, robot)
+        predicted = _predicted(known, recording)
+        validation, remarks = _compared(known, recording, predicted)
         step("looking for faults in the recording")
         remarks += [f"{finding.severity} in the recording: {finding}" for finding in check(recording, robot)]
     return PredictionJob(validation, tuple(remarks), write_table(output, recording, recording.torque, predicted))
-
-
-def _predictor(document: dict) -> Callable[[dict, RobotModel, Recording], tuple[NDArray, Validation, list[str]]]:
-    if not {"links", "gravity"} & set(document):
-        raise IdentifiedFileError(f"{file_of(document)}: neither links nor gravity in it; identify one of them first")
-    return _by_links if "links" in document else _by_gravity
 
 
 @dataclass(frozen=True)
@@ -115,31 +110,41 @@ def view(robot: RobotModel, recording: Recording, model: str | Path | None, outp
     output, predicted = None if output is None else writable_file(output), None
     recording = recording.select(robot.joint_names)
     if model is not None:
-        document = load_identified(model)
-        predicted, *_ = _predictor(document)(document, robot, recording)
+        predicted = _predicted(_model(load_identified(model), robot), recording)
     return ViewJob(recording.source, log_to_rerun(robot, recording, predicted, output))
 
 
-def _by_links(document: dict, robot: RobotModel, recording: Recording) -> tuple[NDArray, Validation, list[str]]:
-    model = link_model(document, robot)
-    predicted = model.predict_recording(recording)
-    try:
-        validation = validate(model, recording)
-    except IdentificationError as error:
-        return predicted, _sample_by_sample(recording, predicted), [f"{UNFILTERED}: {error}"]
-    remark = f"compared after a low-pass at {model.signals.cutoff:g} Hz on both, without standstill at the ends"
-    return predicted, validation, [remark]
+def _model(document: dict, robot: RobotModel) -> LinkModel | IdentifiedGravity:
+    if "links" in document:
+        return link_model(document, robot)
+    if "gravity" in document:
+        return IdentifiedGravity(robot, document)
+    raise IdentifiedFileError(f"{file_of(document)}: neither links nor gravity in it; identify one of them first")
 
 
-def _by_gravity(document: dict, robot: RobotModel, recording: Recording) -> tuple[NDArray, Validation, list[str]]:
-    model = IdentifiedGravity(robot, document)
+def _predicted(model: LinkModel | IdentifiedGravity, recording: Recording) -> NDArray:
+    """(N, n) torque of every sample."""
+    if isinstance(model, LinkModel):
+        return model.predict_recording(recording)
     every = _every_sample(recording)
-    predicted = model.predict(every.position, every.velocity, every.direction)
+    return model.predict(every.position, every.velocity, every.direction)
+
+
+def _compared(
+    model: LinkModel | IdentifiedGravity, recording: Recording, predicted: NDArray
+) -> tuple[Validation, list[str]]:
+    """How both agree, and how they were compared."""
+    if isinstance(model, LinkModel):
+        try:
+            remark = f"compared after a low-pass at {model.signals.cutoff:g} Hz on both, without standstill at the ends"
+            return validate(model, recording), [remark]
+        except IdentificationError as error:
+            return _sample_by_sample(recording, predicted), [f"{UNFILTERED}: {error}"]
     remarks = [
         f"{UNFILTERED}; this model has gravity and friction but no inertias: accelerations are in the difference"
     ]
     remarks += [f"{joint}: no prediction, {reason}" for joint, reason in model.reasons.items()]
-    return predicted, _sample_by_sample(recording, predicted), remarks
+    return _sample_by_sample(recording, predicted), remarks
 
 
 def _every_sample(recording: Recording) -> Samples:

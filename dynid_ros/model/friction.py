@@ -99,13 +99,9 @@ class JointFriction:
         """Names of the terms, in the order of `parts`."""
         return tuple(part.name for part in self.parts)
 
-    @property
+    @cached_property
     def parts(self) -> tuple[FrictionTerm, ...]:
         """The terms with their shapes."""
-        return self._parts
-
-    @cached_property
-    def _parts(self) -> tuple[FrictionTerm, ...]:
         way, sides = self.way, ("_positive", "_negative") if self.asymmetric else ("",)
         found = [FrictionTerm(f"coulomb{side}", way) for side in sides if self.coulomb]
         found += [FrictionTerm(f"viscous{side}", None, self.saturation_velocity) for side in sides if self.viscous]

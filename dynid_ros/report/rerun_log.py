@@ -47,14 +47,13 @@ def log_to_rerun(
         raise RecordingError("rerun is not installed: pip install rerun-sdk") from error
     recording = recording.select(robot.joint_names)
     stream = rerun.RecordingStream(APPLICATION)
-    memory = None if output is None else stream.memory_recording()
-    if memory is None:
+    if output is None:
         stream.spawn()
-    stream.send_blueprint(_blueprint(robot))
-    _log(rerun, stream, robot, recording, predicted)
-    if output is None or memory is None:
+        _log(rerun, stream, robot, recording, predicted)
         stream.flush()
         return None
+    memory = stream.memory_recording()
+    _log(rerun, stream, robot, recording, predicted)
     with atomic_file(output) as file:
         file.write(memory.drain_as_bytes())
     return Path(output)
@@ -70,6 +69,7 @@ def _log(rerun: Any, stream: Any, robot: RobotModel, recording: Recording, predi
         columns = rerun.Scalars.columns(scalars=values[known])
         stream.send_columns(path, [rerun.TimeColumn(TIMELINE, duration=time[known])], columns)
 
+    stream.send_blueprint(_blueprint(robot))
     for j, joint in enumerate(robot.joint_names):
         curve(f"position/{joint}", recording.time, recording.position[:, j])
         curve(f"velocity/{joint}", recording.time, recording.velocity[:, j])

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.errors import RecordingError
 from dynid_ros.signals.low_pass import SETTLED, LowPass
-from dynid_ros.signals.spectra import butterworth_poles
+from dynid_ros.signals.spectra import analog_poles, butterworth_poles
 
 HIGHEST = 0.45
 """Highest cut-off that is computed, in parts of the rate: a higher one does nothing that samples could show."""
@@ -98,10 +98,10 @@ class DriverPassage:
     """
 
     def __init__(self, driver: DriverFilter) -> None:
-        order = driver.order if driver.cutoff and not driver.zero_phase else 0
-        turns = (2.0 * np.arange(order) + order + 1.0) / (4.0 * max(order, 1))
-        poles = 2.0 * np.pi * (driver.cutoff or 0.0) * np.exp(2j * np.pi * turns)
-        others = poles[:, None] - poles + np.eye(order)
+        poles = np.empty(0, dtype=complex)
+        if driver.cutoff and not driver.zero_phase:
+            poles = 2.0 * np.pi * driver.cutoff * analog_poles(driver.order)
+        others = poles[:, None] - poles + np.eye(len(poles))
         # Of unit gain at rest: each state is its share of a constant.
         self._shares = -np.prod(-poles) / (poles * others.prod(axis=1))
         self._poles, self._delay = poles[:, None], max(driver.delay, 0.0)

@@ -9,9 +9,14 @@ from numpy.typing import NDArray
 
 def butterworth_poles(order: int, corner: float, rate: float) -> NDArray:
     """Return the (order,) poles in the z plane of a Butterworth low-pass; corner frequency and rate in Hz."""
-    angles = np.pi * (2 * np.arange(order) + order + 1) / (2 * order)
-    analog = np.tan(np.pi * corner / rate) * (np.cos(angles) + 1j * np.sin(angles))
+    analog = np.tan(np.pi * corner / rate) * analog_poles(order)
     return (1 + analog) / (1 - analog)
+
+
+def analog_poles(order: int) -> NDArray:
+    """Return the (order,) poles in the s plane of a Butterworth low-pass of 1 rad/s."""
+    angles = np.pi * (2 * np.arange(order) + order + 1) / (2 * order)
+    return np.cos(angles) + 1j * np.sin(angles)
 
 
 def derivative_weights(length: int, degree: int, order: int, step: float, position: int) -> NDArray:
