@@ -3,19 +3,16 @@
 import argparse
 import sys
 from importlib import import_module
-from pkgutil import iter_modules
 
 import dynid_ros.nodes
 from dynid_ros.commands.answers import Answer
 from dynid_ros.interrupts import uninterruptible
 
-NAMES = sorted(["demo", *(module.name for module in iter_modules(dynid_ros.nodes.__path__) if not module.ispkg)])
-
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add its options."""
-    parser.description = f"Run a node of ROS 2: {', '.join(NAMES)}. Its parameters: docs/parameters.md."
-    parser.add_argument("name", choices=NAMES, metavar="NAME")
+    parser.description = f"Run a node of ROS 2: {', '.join(dynid_ros.nodes.NAMES)}. Its parameters: docs/parameters.md."
+    parser.add_argument("name", choices=dynid_ros.nodes.NAMES, metavar="NAME")
     parser.add_argument(
         "arguments",
         nargs=argparse.REMAINDER,

@@ -4,6 +4,7 @@ import os
 import sys
 from collections.abc import Iterable
 from importlib import import_module
+from pkgutil import iter_modules
 
 import dynid_ros.one_thread  # noqa: F401 - before any node imports numpy
 from dynid_ros.errors import DynidError
@@ -13,6 +14,9 @@ NEEDS = {
     "mujoco": "MuJoCo (pip install mujoco)",
     "rosbags": "rosbags (pip install 'rosbags>=0.11.6,<0.12'); `ros2 bag record` records without it",
 }
+
+NAMES = sorted(["demo", *(module.name for module in iter_modules(__path__) if not module.ispkg)])
+"""All nodes of this package."""
 
 
 def module_of(node: str) -> str:

@@ -229,6 +229,27 @@ def test_a_params_file_that_is_not_there_is_named():
         nodes_of("identify", params_file="nowhere.yaml")
 
 
+def test_a_section_that_no_node_reads_is_named(tmp_path):
+    file = tmp_path / "mine.yaml"
+    sections = ("recoder", "/**", "/left/recorder", "/**/excitation", "/left/controller_manager")
+    file.write_text(
+        "".join(f"{name}:\n  ros__parameters: {{a: 1}}\n" for name in sections)
+        + "left:\n  ns:\n    recorder: {ros__parameters: {a: 1}}\n    excitaton: {ros__parameters: {a: 1}}\n"
+    )
+    said = ["".join(part.text for part in action.msg) for action in nodes_of("record", params_file=str(file))[:-1]]
+    assert [line.split("'")[1] for line in said] == ["recoder", "/left/controller_manager", "left/ns/excitaton"]
+    assert all(str(file) in line and "recorder, " in line for line in said)
+
+
+@pytest.mark.parametrize("text", ["- 1", "a: [", ""])
+def test_a_params_file_that_is_none_is_named(tmp_path, text):
+    file = tmp_path / "mine.yaml"
+    file.write_text(text)
+    with pytest.raises(DynidError, match=r"params_file:=.*mine\.yaml: ") as error:
+        nodes_of("record", params_file=str(file))
+    assert "\n" not in str(error.value)
+
+
 @pytest.mark.parametrize(("name", "text"), [("use_sim_time", "maybe"), ("log_level", "loud")])
 def test_what_all_launch_files_have_takes_what_others_take(name, text):
     with pytest.raises(Exception, match=f"(?s){name}.*{text}"):

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from launch import LaunchContext, LaunchDescription
+from launch import Action, LaunchContext, LaunchDescription
 from launch.actions import DeclareLaunchArgument, LogInfo, OpaqueFunction
 from launch.events.process import ProcessExited
 from launch_ros.actions import Node
@@ -21,7 +21,7 @@ from launch_ros.parameter_descriptions import ParameterValue
 
 from dynid_ros.errors import DynidError
 from dynid_ros.files.share import share_path
-from dynid_ros.nodes import module_of
+from dynid_ros.nodes import NAMES, module_of
 from dynid_ros.nodes.shared.parameters import NodeParameter, coerced
 
 ARGUMENTS = (
@@ -107,14 +107,14 @@ def describe_nodes(
         if name in offered
     ]
 
-    def start(context: LaunchContext) -> list[Node]:
+    def start(context: LaunchContext) -> list[Action]:
         given = context.launch_configurations
         chosen = [options[given[choice.argument]]] if choice else []
         filled = {name: value for option in chosen for name, value in option.defaults.items()}
         fixed = {name: value for option in chosen for name, value in option.fixed.items()}
         fixed |= {name: given[name] for name in offered & {*given} if given[name]}
         params_file = _file(given["params_file"])
-        return [
+        nodes = [
             Node(
                 package="dynid_ros",
                 executable=name,
@@ -130,6 +130,7 @@ def describe_nodes(
             )
             for name in (*names, *(option.node for option in chosen))
         ]
+        return [*(_say_that_nobody_reads(file, section) for file in params_file for section in _foreign(file)), *nodes]
 
     return LaunchDescription([*arguments, OpaqueFunction(function=start)])
 
@@ -161,6 +162,29 @@ def _file(name: str) -> list[str]:
     if name and not Path(name).is_file():
         raise DynidError(f"launch argument params_file:={name}: there is no such file")
     return [name] if name else []
+
+
+def _foreign(file: str) -> list[str]:
+    """Sections that no node of this package reads, of which ROS says nothing: others' nodes, and names misspelt."""
+    try:
+        content = yaml.safe_load(Path(file).read_text(encoding="utf-8"))
+    except (OSError, ValueError, yaml.YAMLError) as error:
+        raise DynidError(f"launch argument params_file:={file}: {' '.join(str(error).split())}") from error
+    if not isinstance(content, dict):
+        raise DynidError(f"launch argument params_file:={file}: expected node names, `ros__parameters` below each")
+    found, nested = [], list(content.items())
+    for name, section in nested:
+        if isinstance(section, dict) and "ros__parameters" not in section:  # a namespace
+            nested += [(f"{name}/{inner}", below) for inner, below in section.items()]
+        elif str(name).rpartition("/")[2] not in {*NAMES, "*", "**"}:
+            found.append(str(name))
+    return found
+
+
+def _say_that_nobody_reads(file: str, section: str) -> LogInfo:
+    return LogInfo(
+        msg=f"params_file {file}: section '{section}' is of no node of dynid_ros, whose nodes are {', '.join(NAMES)}"
+    )
 
 
 def _table(name: str) -> tuple[NodeParameter, ...]:
