@@ -65,7 +65,7 @@ class ExciteJob:
             lines += [f"{own}: {line}" for line in design.quality.summary().splitlines()[:2]]
             if not design.quality.enough:
                 lines.append(f"what is weak and what would help: {self.files[-1]}")
-        lines += [f"warning: {finding}" for finding in self.findings]
+        lines += [f"warning: {sentence}" for sentence in self._warnings()]
         lines += [f"not checked: {sentence}" for sentence in design.not_checked]
         lines.append(f"wrote {', '.join(map(str, self.files))}")
         return "\n".join(lines)
@@ -82,8 +82,11 @@ class ExciteJob:
             "limits_from": design.limit_sources,
             "recorded": list(design.recorded),
             "not_checked": list(design.not_checked),
-            "warnings": [str(finding) for finding in self.findings],
+            "warnings": self._warnings(),
         }
+
+    def _warnings(self) -> list[str]:
+        return [*map(str, self.findings), *self.design.workspace.crowded]
 
 
 def excite(

@@ -17,6 +17,8 @@ PROBE_POSES = 1000
 """Random poses within the limits, which say what cannot be avoided."""
 BLOCK = 200
 """Poses looked at together: what is computed of them fits in the cache."""
+CROWDED = 0.05
+"""Share of the poses below which what leaves a pair of links apart is said: no motion goes far in so little room."""
 
 
 class Workspace:
@@ -34,6 +36,7 @@ class Workspace:
         bodies: the capsules or lines.
         floor_height, clearance, box, obstacles: as given.
         exempt: what the first moving link cannot avoid and is therefore not looked at.
+        crowded: a sentence for each two links that are apart in few poses, and so keep the arm in a corner.
 
     Args:
         robot: the arm.
@@ -80,6 +83,7 @@ class Workspace:
             around += box_checks(self.bodies, *self.box, points)
         around += obstacle_checks(self.bodies, self.obstacles, clearance)
         pairs = (line_pairs if bodies is None else capsule_pairs)(self._placing, clearance, placed)
+        self.crowded = _crowded(pairs, placed)
         self.exempt: tuple[str, ...] = ()
         self._checks: list[Checks] = [pairs]
         for checks in around:
@@ -138,6 +142,18 @@ class Workspace:
                 return checks.violation(k, room + float(checks.clearance[k]), time)
             k -= len(checks.body)
         raise IndexError(k)
+
+
+def _crowded(pairs: Checks, placed: Placed) -> tuple[str, ...]:
+    free: dict[str, NDArray] = {}  # a link may have several capsules
+    for name, room in zip(pairs.names, pairs.room(pairs.contact(placed)), strict=True):
+        free[name] = free.get(name, True) & (room >= 0)
+    return tuple(
+        f"{name} keep their distance in {100 * share:.1f} % of poses alone, where the arm has to stay: lower the "
+        "clearance, or name them in an SRDF if they never touch (--srdf, srdf_file)"
+        for name, share in ((name, np.mean(apart)) for name, apart in free.items())
+        if share < CROWDED
+    )
 
 
 def _random_poses(robot: RobotModel) -> NDArray:

@@ -156,3 +156,11 @@ def test_an_obstacle_that_leaves_no_pose_is_named():
         Workspace(robot, box=([0, 0, 0], [1, 1, -1]))
     with pytest.raises(TrajectoryError, match="clearance is -1 m"):
         Workspace(robot, clearance=-1.0)
+
+
+def test_links_that_are_apart_in_few_poses_are_named():
+    robot, bodies = demo_arm()
+    assert Workspace(robot, clearance=0.05, bodies=bodies).crowded == ()
+    (said,) = Workspace(robot, clearance=0.3, bodies=bodies).crowded
+    assert said.startswith("'link_6' and 'link_3' keep their distance in 0.0 % of poses alone")
+    assert "--srdf" in said

@@ -48,6 +48,7 @@ class Safety:
             box=box if any(np.isfinite(corner).any() for corner in box) else None,
             obstacles=read_obstacles(settings.obstacles_file) if settings.obstacles_file else (),
         )
+        self.warnings += self.workspace.crowded
         self._room = TorqueRoom(self.workspace, self.limits, robot, 0.0)
         if self._room.unknown:
             self.warnings += (
