@@ -19,9 +19,8 @@ from dynid_ros.signals import (
     Resampled,
     choose_cutoff,
     filtered_motion,
+    fresh_times,
     resample,
-    sample_times,
-    stale_rows,
 )
 from dynid_ros.signals.derivatives import STENCIL
 from dynid_ros.signals.driver_filter import DriverFilter
@@ -220,7 +219,7 @@ class LinkSignals:
         """
         series = uniform_positions(recording)
         low_pass = self._motion_filter(series, recording.source)
-        time = sample_times(recording.time, recording.position).time
+        time, _ = _sample_times(recording)
         found = Motion(np.array(recording.position), *(np.full(recording.position.shape, np.nan) for _ in range(2)))
         parts = [part for part in series.segments if len(part.time) >= STENCIL]
         for part, motion in zip(parts, joint_motions([part.values for part in parts], low_pass), strict=True):
@@ -246,7 +245,7 @@ class LinkSignals:
         if self.driver is None:
             return torque
         found, series = np.array(torque), _uniform(recording, torque)
-        time = sample_times(recording.time, recording.position).time
+        time, _ = _sample_times(recording)
         for part in series.segments:
             rows = (time >= part.time[0] - series.step / 2) & (time <= part.time[-1] + series.step)
             found[rows] = CubicSpline(part.time, self.driver.filter(part.values, series.rate))(time[rows])
@@ -305,9 +304,14 @@ def _uniform(recording: Recording, values: NDArray) -> Resampled:
                 f"{recording.source}: {name} of {recording.joint_names[joint]} is {values_[sample, joint]:g} at "
                 f"t = {recording.time[sample]:g} s; expected {unit}: correct the unit, or leave such samples out"
             )
-    time = sample_times(recording.time, recording.position).time
-    fresh = ~stale_rows(np.hstack([recording.position, np.nan_to_num(recording.torque)]))
     try:
+        time, fresh = _sample_times(recording)
         return resample(time[fresh], values[fresh])
     except RecordingError as error:
         raise IdentificationError(f"{recording.source}: {error}") from error
+
+
+def _sample_times(recording: Recording) -> tuple[NDArray, NDArray]:
+    """Times (N,) of the rows, s, and which of them are samples, not repetitions of a logger."""
+    logged = np.hstack([recording.position, np.nan_to_num(recording.torque)])
+    return fresh_times(recording.time, recording.position, logged)

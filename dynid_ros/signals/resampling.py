@@ -180,10 +180,12 @@ class GapSpline:
         return result
 
 
-LARGEST_JITTER = 0.5
-"""Deviation from a steady clock, in steps, above which samples may be missing: then the stamps are needed."""
-CALMER = 2.0
-"""Factor by which a steady clock must lower the roughness of the positions to be believed."""
+LARGEST_JITTER, LARGEST_HELD = 0.5, 0.75
+"""Deviation from a steady clock, in steps, above which samples may be missing: then the stamps are needed. The larger
+one where a logger repeats rows: what it holds on its own clock is stamped up to one of its steps late."""
+CALMER, CALMER_HELD = 2.0, 1.25
+"""Factor by which a steady clock must lower the roughness of the positions to be believed; where a logger repeats rows,
+as it repeats few of them, and if samples were lost instead, a steady clock would roughen the motion."""
 
 
 class SampleTimes(NamedTuple):
@@ -200,7 +202,7 @@ class SampleTimes(NamedTuple):
     reason: str
 
 
-def sample_times(time: ArrayLike, position: ArrayLike) -> SampleTimes:
+def sample_times(time: ArrayLike, position: ArrayLike, held: bool = False) -> SampleTimes:
     """Recorded stamps, or a steady clock through them if it makes the motion much smoother.
 
     A controller samples steadily, and a logger stamps late and unevenly. A stamp wrong by δ shifts a position by δ q̇,
@@ -210,6 +212,7 @@ def sample_times(time: ArrayLike, position: ArrayLike) -> SampleTimes:
     Args:
         time: (N,) s, strictly increasing, N >= 5.
         position: (N, n).
+        held: rows that a logger repeated were among them, and are gone.
 
     Raises:
         RecordingError: fewer than five samples, or time does not increase.
@@ -223,12 +226,12 @@ def sample_times(time: ArrayLike, position: ArrayLike) -> SampleTimes:
     step, start = np.polyfit(index, time, 1)
     clock = start + step * index
     jitter = float(np.max(np.abs(time - clock))) / step
-    if jitter > LARGEST_JITTER:
+    if jitter > (LARGEST_HELD if held else LARGEST_JITTER):
         return SampleTimes(
             time, False, f"stamps leave a steady clock by up to {jitter:.2g} steps: samples may be missing, stamps kept"
         )
     ratio = float(np.median(_roughness(time, position) / _roughness(clock, position)))
-    if ratio > CALMER:
+    if ratio > (CALMER_HELD if held else CALMER):
         return SampleTimes(
             clock,
             True,
@@ -236,6 +239,30 @@ def sample_times(time: ArrayLike, position: ArrayLike) -> SampleTimes:
             f"{jitter:.2g} steps) are the logger's, not the samples'",
         )
     return SampleTimes(time, False, f"a steady clock makes the positions {ratio:.2g} times smoother only: stamps kept")
+
+
+def fresh_times(time: ArrayLike, position: ArrayLike, values: ArrayLike) -> tuple[NDArray, NDArray]:
+    """Times of samples of which a logger repeats some rows, and which rows are samples.
+
+    A logger that holds the robot's last message on a clock of its own repeats a row where it runs ahead, and stamps
+    those between up to a step late. Once the repeated rows are gone, a steady clock may go through the rest
+    (`sample_times`).
+
+    Args:
+        time: (N,) s, strictly increasing, N >= 5.
+        position: (N, n).
+        values: (N, m) everything that was logged, without NaN.
+
+    Returns:
+        (N,) s, of a repeated row that of the sample which it repeats, if the clock is steady; (N,) True for samples.
+
+    Raises:
+        RecordingError: fewer than five samples, or time does not increase.
+    """
+    time, position = np.asarray(time, dtype=float), np.asarray(position, dtype=float)
+    fresh = ~stale_rows(values)
+    chosen = sample_times(time[fresh], position[fresh], held=not fresh.all())
+    return (chosen.time[np.cumsum(fresh) - 1] if chosen.steady else time), fresh
 
 
 def _roughness(time: NDArray, position: NDArray) -> NDArray:

@@ -317,3 +317,12 @@ def test_equations_of_a_simulated_arm_hold_after_all_this():
     for part in segments:
         _, qd, _ = Fourier(3, size=0.5)(part.time)
         assert np.max(np.abs(part.motion.velocity - qd)) < 0.02
+
+
+def test_a_logger_that_runs_ahead_of_its_robot_spoils_no_velocity():
+    """It repeats one row in fifty, and the robot's clock goes on from where it was, not from where the stamp is."""
+    held = np.floor(np.arange(600) * 0.98 + 0.3).astype(int)
+    position, velocity, _ = Fourier(3)(held * 0.034)
+    recording = Recording(("a", "b", "c"), np.arange(600) / 30, position, np.full_like(position, np.nan), position + 1)
+    found = LinkSignals(6.0, 12.0).motion_at_samples(recording)
+    np.testing.assert_array_less(relative(found.velocity[5:-5], velocity[5:-5]), 0.01)

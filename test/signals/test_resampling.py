@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dynid_ros.errors import RecordingError
-from dynid_ros.signals import GapSpline, resample, sample_times, stale_rows
+from dynid_ros.signals import GapSpline, fresh_times, resample, sample_times, stale_rows
 
 TIME = np.arange(0, 4, 1 / 250)
 
@@ -209,3 +209,33 @@ def test_stale_rows_but_not_rest():
     values[50:80] = values[49]
     assert np.flatnonzero(stale_rows(values)).tolist() == [10, 11]
     assert stale_rows(values, longest_run=30).sum() == 32
+
+
+def held_rows(period, clock):
+    """Which samples of a robot a logger holds, in whose period it logs."""
+    return np.floor((np.arange(400) * clock + 0.3 * period) / period).astype(int)
+
+
+@pytest.mark.parametrize(("robot", "logger"), [(0.034, 0.0333333), (0.008, 0.0033)])
+def test_a_logger_that_holds_the_last_message_is_undone(robot, logger):
+    """One row in fifty repeated, or more than half of them: stamps are late by up to a period of the logger."""
+    held = held_rows(robot, logger)
+    time = logger * np.arange(len(held))
+    true = robot * held
+    position = np.column_stack([np.sin(3 * true), np.cos(2 * true)])
+    found, fresh = fresh_times(time, position, position)
+    np.testing.assert_array_equal(fresh, np.diff(held, prepend=-1) > 0)
+    late = found - true
+    assert np.ptp(time - true) > 0.9 * logger
+    assert np.ptp(late) < 0.1 * logger
+    np.testing.assert_array_equal(found[1:][~fresh[1:]], found[:-1][~fresh[1:]])
+
+
+def test_rows_that_repeat_because_a_message_was_lost_keep_their_stamps():
+    time = np.arange(400) / 30
+    position = np.column_stack([np.sin(3 * time), np.cos(2 * time)])
+    for row in (100, 230, 300):
+        position[row] = position[row - 1]
+    found, fresh = fresh_times(time, position, position)
+    assert list(np.flatnonzero(~fresh)) == [100, 230, 300]
+    np.testing.assert_array_equal(found, time)

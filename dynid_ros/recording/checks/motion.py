@@ -74,6 +74,9 @@ EDGE = 2
 NOISE, USUAL = 10.0, 3.0
 """A step is larger than so many times the median of these differences, and than so many times 99 % of them, or all of
 those nearby."""
+STAYS, LATE = 0.5, 2
+"""Part of a step that must be left without the last few samples before it, and without those after: samples that were
+read late, while those of other joints were not, are off by themselves, and what follows them is not."""
 POSITION_STEP_CHECK_FASTEST = 40.0
 """Acceleration that an arm may reach, rad/s^2 or m/s^2: what it makes within a sample is no step."""
 ROUNDED = 1.5
@@ -134,7 +137,7 @@ def _steps(time: NDArray, position: NDArray) -> tuple[NDArray, NDArray]:
     whole[2 * SIDE : -2 * SIDE] = True
     for gap in np.flatnonzero(interval > 2.5 * step):
         whole[max(0, gap - SIDE) : gap + SIDE + 1] = False
-    found = (least > bound) & whole[:, None]
+    found = (least > bound) & whole[:, None] & _stays(position)
     best = np.zeros_like(found)
     for j in range(position.shape[1]):
         for k in np.flatnonzero(found[:, j]):
@@ -153,19 +156,42 @@ def _beside(values: NDArray) -> NDArray:
 
 def _jumps_position_step_check(values: NDArray) -> NDArray:
     """(N, n) difference, halfway between a sample and the next, of the parabolas through SIDE samples either side."""
-    ahead = _ahead()
-    n = len(values)
-    left = np.array([np.convolve(column, ahead[::-1], "valid") for column in values.T]).T
-    right = np.array([np.convolve(column, ahead, "valid") for column in values.T]).T
-    jumps = np.zeros(values.shape)
-    jumps[SIDE - 1 : n - SIDE] = right[SIDE : n - SIDE + 1] - left[: n - 2 * SIDE + 1]
-    return jumps
+    left, right = _foretold(values)
+    return right - left
 
 
-def _ahead() -> NDArray:
-    """(SIDE,) weights of samples at -SIDE + 1 … 0 that foretell the value at 1/2 by a parabola."""
+def _stays(position: NDArray) -> NDArray:
+    """(N, n) True where a jump is there without the last samples before it, and without the first after it."""
+    left, right = _foretold(position)
+    jump = right - left
+    others = []
+    for skipped in range(1, LATE + 1):
+        farther_left, farther_right = _foretold(position, skipped)
+        others += [right - farther_left, farther_right - left]
+    return np.all([other * np.sign(jump) > STAYS * np.abs(jump) for other in others], axis=0)
+
+
+def _foretold(values: NDArray, skipped: int = 0) -> tuple[NDArray, NDArray]:
+    """(N, n) value halfway between a sample and the next, by a parabola on the left and by one on the right.
+
+    Args:
+        values: (N, n); zero is foretold where a side has too few.
+        skipped: so many samples next to that place are left out on the side of each.
+    """
+    n, reach, ahead = len(values), SIDE + skipped, _ahead(skipped)
+    before, after = (
+        np.array([np.convolve(column, weights, "valid") for column in values.T]).T for weights in (ahead[::-1], ahead)
+    )
+    left, right = np.zeros(values.shape), np.zeros(values.shape)
+    left[reach - 1 : n - reach] = before[: n - 2 * reach + 1]
+    right[reach - 1 : n - reach] = after[reach + skipped :]
+    return left, right
+
+
+def _ahead(skipped: int = 0) -> NDArray:
+    """(SIDE,) weights of samples at -SIDE + 1 … 0 that foretell the value at 1/2 + skipped by a parabola."""
     powers = np.vander(np.arange(-SIDE + 1, 1), 3)
-    return np.linalg.pinv(powers).T @ np.vander([0.5], 3)[0]
+    return np.linalg.pinv(powers).T @ np.vander([0.5 + skipped], 3)[0]
 
 
 def _resolution(position: NDArray) -> NDArray:

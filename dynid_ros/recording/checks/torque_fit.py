@@ -15,7 +15,7 @@ from scipy.optimize import nnls
 
 from dynid_ros.errors import RecordingError
 from dynid_ros.recording.recording import Recording
-from dynid_ros.signals import LowPass, Resampled, choose_cutoff, filtered_motion, resample, sample_times, stale_rows
+from dynid_ros.signals import LowPass, Resampled, choose_cutoff, filtered_motion, fresh_times, resample
 
 if TYPE_CHECKING:
     from dynid_ros.model import RobotModel
@@ -163,9 +163,8 @@ def _uniform(recording: Recording) -> Resampled:
     """
     torque = np.where(np.isfinite(recording.torque).any(axis=0), recording.torque, 0.0)
     values = np.hstack([recording.position, torque])
-    fresh = ~stale_rows(values)
-    time = sample_times(recording.time[fresh], recording.position[fresh]).time
-    return resample(time, values[fresh])
+    time, fresh = fresh_times(recording.time, recording.position, values)
+    return resample(time[fresh], values[fresh])
 
 
 def _alive(uniform: Resampled) -> NDArray:

@@ -69,3 +69,13 @@ def test_the_worst_of_a_shaking_stretch_is_no_step(clean, order):
     shake = 0.005 * np.linspace(0.3, 1.0, 80) * (-1.0) ** (np.arange(80) // 2)
     position[2000:2080, 0] += shake[::order]
     assert list(check_position_steps(replace(clean, position=position))) == []
+
+
+@pytest.mark.parametrize("late", [1, 2])
+def test_samples_of_one_joint_that_were_read_late_are_no_step(clean, late):
+    """A bus reads joint after joint: one is up to a period old now and then, and the next sample catches up."""
+    rng = np.random.default_rng(1)
+    position = clean.position.copy()
+    for row in rng.choice(np.arange(100, N - 100), 40, replace=False):
+        position[row : row + late, 2] -= 0.9 * (position[row : row + late, 2] - position[row - 1 : row - 1 + late, 2])
+    assert list(check_position_steps(replace(clean, position=position))) == []
