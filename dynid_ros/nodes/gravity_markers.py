@@ -9,7 +9,7 @@ its limit. Markers vanish when no joint states come.
 """
 
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
@@ -35,10 +35,16 @@ from dynid_ros.nodes.shared.process import run
 from dynid_ros.nodes.shared.robot_description import ROBOT_PARAMETERS, robot_description
 from dynid_ros.nodes.shared.steady_thread import steady_timer
 from dynid_ros.nodes.shared.topics import LATCHED, RawSubscription
-from dynid_ros.report.drawing import DARK
+from dynid_ros.report.drawing import DARK, LIGHT
 
+COLORS = DARK | {"urdf": LIGHT["urdf"]}
+"""The sand of dark pages is for areas: too dim for thin arcs on the background of dynid.rviz."""
 STEP = np.deg2rad(6.0)
 """Angle of the chords of an arc, rad."""
+TIP = 0.35
+"""Length of the tip of an arc in parts of its radius; no longer than the arc, or no torque would look like some."""
+SPACE = 0.5
+"""Width of a space in parts of the letters' height; without it RViz takes that of letters 1 m high."""
 
 
 class Shapes:
@@ -46,6 +52,7 @@ class Shapes:
 
     def __init__(self, header: Header, lifetime: float) -> None:
         self.markers: list[Marker] = []
+        self._ids: Counter[str] = Counter()
         self._header = header
         self._lifetime = Duration(seconds=lifetime).to_msg()
 
@@ -59,7 +66,7 @@ class Shapes:
         """Words that face who looks."""
         marker = self._add(kind, Marker.TEXT_VIEW_FACING, color)
         marker.pose.position = _point(place)
-        marker.scale.z = height
+        marker.scale.x, marker.scale.z = SPACE * height, height
         marker.text = words
 
     def arrow(self, kind: str, start: NDArray, end: NDArray, width: float, color: str) -> None:
@@ -79,26 +86,33 @@ class Shapes:
         line.pose = _pose(rotation, center)
         line.points = [_point(point) for point in points]
         line.scale.x = radius / 12
-        ahead = points[-1] + np.sign(angle) * 0.35 * radius * np.array([-np.sin(angle), np.cos(angle), 0.0])
-        self.arrow(kind, center + rotation @ points[-1], center + rotation @ ahead, radius / 10, color)
+        tip = np.clip(angle, -TIP, TIP)
+        ahead = points[-1] + tip * radius * np.array([-np.sin(angle), np.cos(angle), 0.0])
+        width = radius * min(0.1, abs(tip) / 3)
+        self.arrow(kind, center + rotation @ points[-1], center + rotation @ ahead, width, color)
+
+    def leave_out(self, kind: str, count: int) -> None:
+        """Keep the numbers of the markers that follow: else old ones, with the last numbers, would stay beside them."""
+        self._ids[kind] += count
 
     def _add(self, kind: str, shape: int, color: str, alpha: float = 1.0) -> Marker:
         marker = Marker(
             header=self._header,
             ns=kind,
-            id=sum(other.ns == kind for other in self.markers),
+            id=self._ids[kind],
             type=shape,
             action=Marker.ADD,
         )
         marker.pose.orientation.w = 1.0
         marker.color = _color(color, alpha)
         marker.lifetime = self._lifetime
+        self._ids[kind] += 1
         self.markers.append(marker)
         return marker
 
 
 def _color(name: str, alpha: float) -> ColorRGBA:
-    red, green, blue = (int(DARK[name][i : i + 2], 16) / 255 for i in (1, 3, 5))
+    red, green, blue = (int(COLORS[name][i : i + 2], 16) / 255 for i in (1, 3, 5))
     return ColorRGBA(r=red, g=green, b=blue, a=alpha)
 
 
@@ -134,6 +148,12 @@ FULL_TURN = 1.5 * np.pi
 """Arc of a torque at its limit, rad."""
 OUTSIDE = 1.4
 """Radius of the arc of a torque from outside, in parts of that of gravity."""
+FAINT = 0.03
+"""Part of a joint's effort limit below which its torque is not shown: numbers of nothing hide the others."""
+LETTERS = 0.32
+"""Height of letters in parts of the radius of gravity's arcs: with the view of dynid.rviz some 14 pixels."""
+BEFORE = 0.4
+"""Angle before the start of an arc at which its number is, rad."""
 NEAR = 0.05
 """Part of a joint's range within which its limit is shown."""
 KEPT = 10
@@ -231,45 +251,68 @@ class GravityMarkers(Node):
         shapes = Shapes(Header(frame_id=self.view.robot.base, stamp=message.header.stamp), LIFETIME)
         draw_gravity(shapes, self.view, picture, self.settings.size)
         if self._external is not None and time.monotonic() - self._external[0] < LIFETIME:
-            outside = {"kind": "external_torque", "color": "uncompensated", "size": OUTSIDE * self.settings.size}
-            draw_torques(shapes, self.view, picture, self._external[1], **outside)
+            external = self._external[1]
+            draw_torques(shapes, self.view, picture, external, self.settings.size, color="uncompensated", outside=True)
         draw_limits(shapes, self.view, picture, position, self.settings.size)
         self._publisher.publish(MarkerArray(markers=shapes.markers))
 
 
 def draw_gravity(shapes: Shapes, view: GravityView, picture: GravityPicture, size: float) -> None:
     """Markers of one picture."""
-    down = view.robot.gravity / max(float(np.linalg.norm(view.robot.gravity)), 1e-9)
+    down = _down(view)
     if picture.center is not None:
         color = "identified" if view.masses_identified else "urdf"
         source = "" if view.masses_identified else " (URDF)"
         shapes.sphere("center_of_mass", picture.center, 0.5 * size, color)
-        shapes.text("center_of_mass", picture.center - 0.6 * size * down, 0.3 * size, f"{picture.mass:.1f} kg{source}")
+        shapes.text(
+            "center_of_mass", picture.center + 2.3 * size * down, LETTERS * size, f"{picture.mass:.1f} kg{source}"
+        )
         shapes.arrow("center_of_mass", picture.center, picture.center + 2 * size * down, size / 10, color)
     color = "identified" if view.torque_identified else "urdf"
-    draw_torques(shapes, view, picture, picture.torque, kind="gravity_torque", color=color, size=size)
+    draw_torques(shapes, view, picture, picture.torque, size, color=color)
     if picture.load is not None and view.load is not None:
         shapes.sphere("load", picture.load, 0.6 * size, "truth")
-        shapes.text("load", picture.load + 0.6 * size * down, 0.3 * size, f"load {view.load.mass:.2f} kg")
+        shapes.text("load", picture.load + 0.6 * size * down, LETTERS * size, f"load {view.load.mass:.2f} kg")
 
 
 def draw_torques(
-    shapes: Shapes, view: GravityView, picture: GravityPicture, torques: NDArray, *, kind: str, color: str, size: float
+    shapes: Shapes,
+    view: GravityView,
+    picture: GravityPicture,
+    torques: NDArray,
+    size: float,
+    *,
+    color: str,
+    outside: bool = False,
 ) -> None:
-    """Markers of torques (n,) at the joints, in parts of their effort limits."""
+    """Markers of torques (n,) at the joints, in parts of their effort limits.
+
+    Those from outside have arcs around those of gravity, and their numbers a line below.
+    """
+    kind, words = ("external_torque", color) if outside else ("gravity_torque", "ink")
+    radius, below = (OUTSIDE * size, 1.4 * LETTERS * size * _down(view)) if outside else (size, np.zeros(3))
     types = view.robot.joint_types
     for joint, rotation, origin, torque, full in zip(
         types, picture.rotations, picture.origins, torques, view.full_scale, strict=True
     ):
         part = float(torque / full)
+        if abs(part) < FAINT:
+            shapes.leave_out(kind, 2 if joint == "prismatic" else 3)
+            continue
         shade = "wrong" if abs(part) > 1 else color
         if joint == "prismatic":
-            shapes.arrow(kind, origin, origin + 3 * size * part * rotation[:, 2], size / 8, shade)
+            shapes.arrow(kind, origin, origin + 3 * radius * part * rotation[:, 2], radius / 8, shade)
         else:
             angle = float(np.clip(part, -1.2, 1.2)) * FULL_TURN
-            shapes.arc(kind, rotation, origin, angle=angle, radius=size, color=shade)
+            shapes.arc(kind, rotation, origin, angle=angle, radius=radius, color=shade)
         unit = "N" if joint == "prismatic" else "N m"
-        shapes.text(kind, origin + size * rotation[:, 0], 0.25 * size, f"{torque:.1f} {unit}")
+        before = rotation @ [np.cos(BEFORE), -np.sign(part) * np.sin(BEFORE), 0.0]  # its arc would strike it through
+        shapes.text(kind, origin + radius * before + below, LETTERS * size, f"{torque:.1f} {unit}", words)
+
+
+def _down(view: GravityView) -> NDArray:
+    """Where gravity points to, (3,) of length 1, or 0 where there is none."""
+    return view.robot.gravity / max(float(np.linalg.norm(view.robot.gravity)), 1e-9)
 
 
 def draw_limits(shapes: Shapes, view: GravityView, picture: GravityPicture, position: NDArray, size: float) -> None:
@@ -279,12 +322,14 @@ def draw_limits(shapes: Shapes, view: GravityView, picture: GravityPicture, posi
     for i in np.flatnonzero(np.isfinite(low) & np.isfinite(high)):
         left = float(min(position[i] - low[i], high[i] - position[i]))
         if left > NEAR * (high[i] - low[i]):
+            shapes.leave_out("limits", 2)
             continue
         unit = "m" if robot.joint_types[i] == "prismatic" else "rad"
         color = "wrong" if left < 0 else "ink"
         shapes.sphere("limits", picture.origins[i], 0.3 * size, color)
         words = f"{robot.joint_names[i]}: {left:.2f} {unit} to its limit"
-        shapes.text("limits", picture.origins[i] - size * picture.rotations[i][:, 0], 0.25 * size, words, color)
+        place = picture.origins[i] - 1.2 * size * picture.rotations[i][:, 0]
+        shapes.text("limits", place, LETTERS * size, words, color)
 
 
 def main() -> None:

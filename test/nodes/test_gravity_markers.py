@@ -40,6 +40,30 @@ def test_the_tip_of_an_arc_goes_on_where_it_ends(shapes, angle):
     assert turned.T @ (end - start) == pytest.approx(0.35 * RADIUS * along)
 
 
+def test_the_tip_of_a_short_arc_is_no_larger_than_the_arc(shapes):
+    """Or a torque of nothing would look like much."""
+    shapes.arc("torque", np.eye(3), np.zeros(3), angle=0.06, radius=RADIUS, color="ink")
+    _, tip = shapes.markers
+    start, end = (np.array(place(point)) for point in tip.points)
+    assert np.linalg.norm(end - start) == pytest.approx(0.06 * RADIUS)
+    assert max(tip.scale.x, tip.scale.y, tip.scale.z) <= 0.06 * RADIUS
+
+
+def test_spaces_of_a_text_are_as_wide_as_its_letters_want(shapes):
+    """RViz takes the space of letters 1 m high where scale.x is 0 (`TextViewFacingMarker`, `MovableText`)."""
+    shapes.text("words", np.zeros(3), 0.04, "1.2 N m")
+    (marker,) = shapes.markers
+    assert marker.scale.z == pytest.approx(0.04)
+    assert 0.01 < marker.scale.x < 0.04
+
+
+def test_markers_keep_their_numbers_when_others_are_left_out(shapes):
+    shapes.leave_out("torque", 3)
+    shapes.sphere("torque", np.zeros(3), 0.1, "ink")
+    shapes.sphere("load", np.zeros(3), 0.1, "ink")
+    assert [(marker.ns, marker.id) for marker in shapes.markers] == [("torque", 3), ("load", 0)]
+
+
 def test_colours_are_those_of_the_palette(shapes):
     shapes.sphere("mass", np.zeros(3), 0.1, "ink")
     color = shapes.markers[0].color

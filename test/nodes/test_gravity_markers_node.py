@@ -5,6 +5,7 @@ import time
 
 import numpy as np
 import pytest
+import yaml
 
 rclpy = pytest.importorskip("rclpy")
 
@@ -20,7 +21,7 @@ from visualization_msgs.msg import Marker, MarkerArray  # noqa: E402
 
 from dynid_ros.errors import DynidError  # noqa: E402
 from dynid_ros.files.share import share_path  # noqa: E402
-from dynid_ros.nodes.gravity_markers import FULL_TURN, LIFETIME, GravityMarkers  # noqa: E402
+from dynid_ros.nodes.gravity_markers import FAINT, FULL_TURN, LIFETIME, GravityMarkers  # noqa: E402
 
 URDF = share_path("config/demo_arm.urdf").read_text()
 POSE = np.array([0.3, 0.8, -0.7, 0.4, 0.9, -1.1])
@@ -105,7 +106,10 @@ def test_pictures_agree_with_pinocchio():
         (words,) = of_type(picture["center_of_mass"], Marker.TEXT_VIEW_FACING)
         assert words.text == f"{sum(masses):.1f} kg (URDF)"
         arcs = of_type(picture["gravity_torque"], Marker.LINE_STRIP)
-        for arc, pose, value, limit in zip(arcs, poses, torque, LIMITS, strict=True):
+        heavy = np.abs(torque / LIMITS) >= FAINT
+        assert not heavy[0]
+        assert heavy[1:].sum() >= 4
+        for arc, pose, value, limit in zip(arcs, poses[heavy], torque[heavy], np.array(LIMITS)[heavy], strict=True):
             last = place(arc.points[-1])
             end = pose[:3, :3] @ last + pose[:3, 3]
             turned = Rotation.from_quat([getattr(arc.pose.orientation, axis) for axis in "xyzw"]).apply(last)
@@ -133,13 +137,14 @@ def test_torques_from_outside_and_near_limits_are_shown():
 
         picture = bench.picture(shown)
         arcs = of_type(picture["external_torque"], Marker.LINE_STRIP)
+        assert [arc.id // 3 for arc in arcs] == [0, 2, 4], "none of what is not there; the others keep their ids"
         angles = [math.atan2(*place(arc.points[-1])[1::-1]) for arc in arcs]
         assert angles[0] == pytest.approx(FULL_TURN * 0.1)
-        assert angles[4] == pytest.approx(FULL_TURN * 0.2)
+        assert angles[2] == pytest.approx(FULL_TURN * 0.2)
         words = [marker.text for marker in of_type(picture["external_torque"], Marker.TEXT_VIEW_FACING)]
-        assert words == [f"{torque:.1f} N m" for torque in torques]
+        assert words == [f"{torque:.1f} N m" for torque in torques if torque]
         colors = [(arc.color.r, arc.color.g, arc.color.b) for arc in arcs]
-        assert colors[0] == colors[1] != colors[2], "beyond what the joint can bear"
+        assert colors[0] == colors[2] != colors[1], "beyond what the joint can bear"
         assert "limits" not in picture
 
         low, high = robot.limits.lower, robot.limits.upper
@@ -149,6 +154,9 @@ def test_torques_from_outside_and_near_limits_are_shown():
         bench.until(lambda: bench.publish(pose) or any("limits" in by_kind(m) for m in list(bench.pictures)))
         limits = next(kinds["limits"] for m in bench.pictures if "limits" in (kinds := by_kind(m)))
         (said,) = of_type(limits, Marker.TEXT_VIEW_FACING)
+        displays = yaml.safe_load(share_path("config/dynid.rviz").read_text())["Visualization Manager"]["Displays"]
+        (namespaces,) = (display["Namespaces"] for display in displays if display["Name"] == "Gravity")
+        assert set(namespaces) == {*picture, "limits", "load"}
         assert said.text == f"joint_2: {0.01 * (high[1] - low[1]):.2f} rad to its limit"
         bench.pictures.clear()
         bench.until(lambda: any("external_torque" not in by_kind(m) for m in list(bench.pictures)))
