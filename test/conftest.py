@@ -5,6 +5,7 @@ import os
 import subprocess
 from contextlib import ExitStack
 
+import pictures
 import pytest
 from collected_module import CollectedModule
 
@@ -34,6 +35,13 @@ def pytest_collection():
     yield
     gc.freeze()
     gc.enable()
+
+
+@pytest.fixture(scope="module")
+def unrendered():
+    """Of reports that nobody looks at."""
+    with pictures.unrendered():
+        yield
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +24,8 @@ from torsion_recordings import flexible_joint
 from dynid_ros import cli
 from dynid_ros.commands import demo
 from dynid_ros.commands.answers import as_json, schema
+
+pytestmark = pytest.mark.usefixtures("unrendered")
 
 GRAVITY = [str(value) for value in bench.GRAVITY]
 
@@ -134,11 +137,12 @@ def inputs(files):
 
 @pytest.fixture(name="quick")
 def fixture_quick(monkeypatch, tmp_path):
-    """Pictures take their time, and so does the demo."""
+    """Pictures take their time, and so do the demo and further processes."""
     for page in ("load", "links", "gravity", "torque_sensors", "motion"):
         name = {"torque_sensors": "torque_sensor", "links": "link", "motion": "design"}.get(page, page)
         monkeypatch.setattr(f"dynid_ros.report.{page}.write_{name}_report", lambda path, *_: path)
     monkeypatch.setattr(demo, "run_demo", played)
+    monkeypatch.setattr("dynid_ros.commands.fleet.Processes", ThreadPoolExecutor)
 
 
 def played(output, _parameters, _acts, _domain):

@@ -13,6 +13,8 @@ from dynid_ros.errors import DynidError
 from dynid_ros.identified.identified_file import load_identified
 from dynid_ros.model import RobotModel
 
+pytestmark = pytest.mark.usefixtures("unrendered")
+
 PLANAR, _ = link_experiment.planar()
 QUICK = ("--friction", "coulomb,viscous,offset", "--prior-weight", "1")
 

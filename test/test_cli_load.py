@@ -14,6 +14,8 @@ from dynid_ros.model import RobotModel
 from dynid_ros.model.payload import with_payload
 from dynid_ros.recording import Recording
 
+pytestmark = pytest.mark.usefixtures("unrendered")
+
 LOAD = known.experiment().load
 UR10E = DATA / "ur10e"
 MASS = 2.805

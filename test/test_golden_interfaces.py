@@ -5,7 +5,7 @@ import pytest
 from benchmarks.golden_interfaces import MISSING, PARTS, differences, interfaces, recorded
 from benchmarks.golden_runs import Shape
 
-SLOW = {"commands", "files", "nodes"}
+SLOW = {"commands", "files", "installed", "nodes"}
 
 
 def test_record_holds_all_parts():

@@ -141,6 +141,12 @@ def test_every_folder_of_sources_is_a_package():
     assert [relative(path) for path in SOURCES if not path.with_name("__init__.py").is_file()] == []
 
 
+def test_nothing_plots_with_pyplot():
+    """It keeps figures, and changes the settings of who calls."""
+    uses = re.compile(r"^\s*(?:from|import) .*\bpyplot\b", re.MULTILINE)
+    assert offenders(lambda path: uses.findall(path.read_text(encoding="utf-8"))) == {}
+
+
 def test_files_are_short():
     def end(path: Path) -> list[str]:
         return path.read_text(encoding="utf-8").splitlines()[500:]

@@ -139,7 +139,9 @@ def start(folder):
         terminal.close()
 
 
-@pytest.mark.parametrize("name", ["excite", pytest.param("identify", marks=pytest.mark.slow), "check"])
+@pytest.mark.parametrize(
+    "name", ["excite", *(pytest.param(name, marks=pytest.mark.slow) for name in ("identify", "check"))]
+)
 def test_two_end_a_command_at_work_at_once(start, name):
     arguments, words = COMMANDS[name]
     terminal = start(arguments)

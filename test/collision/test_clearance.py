@@ -81,7 +81,7 @@ TWO_ARMS = robot(
 """In a plane: two arms that point away from each other along y, of links of 0.2 m."""
 
 
-@pytest.mark.parametrize("name", ["ur10", "panda"])
+@pytest.mark.parametrize("name", ["ur10", pytest.param("panda", marks=pytest.mark.slow)])
 def test_gradient_of_real_arms(name):
     robot, bodies = arm_meshes.arm(name)
     workspace = Workspace(robot, -0.5, 0.01, bodies, box=([-0.6] * 3, [0.6] * 3), obstacles=scene())

@@ -234,7 +234,7 @@ def plan():
     return demo_arm().plan()
 
 
-@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (2, 3))])
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2, 3))])
 def test_demo_arm_keeps_to_limits_and_room_as_mujoco_sees_it(seed, plan):
     plan = demo_arm(seed=seed, starts=0, candidates=6).plan() if seed else plan
     motion = plan.trajectory

@@ -16,11 +16,13 @@ from command_line import refused, run
 from dynid_ros.control.gravity_feedforward import load_gravity_torque
 from dynid_ros.export.exported_arm import ExportedArm
 from dynid_ros.export.motion import Motion
+from dynid_ros.identification import LinkIdentification
 from dynid_ros.identified.gravity import gravity_section
 from dynid_ros.identified.identified_file import load_identified, new_document, save_identified
 from dynid_ros.identified.joint_friction import joint_friction_entry
 from dynid_ros.identified.links import link_model
 from dynid_ros.model import GravityModel, RobotModel
+from dynid_ros.model.friction import JointFriction
 
 PLANAR, TRUTH = link_experiment.planar()
 ISAAC = ("armature", "friction", "dynamic_friction", "viscous_friction", "effort_limit_sim", "velocity_limit_sim")
@@ -34,16 +36,19 @@ def fixture_folder(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.fixture(name="fitted", scope="module")
+def fixture_fitted():
+    friction = JointFriction(coulomb=True, viscous=True, offset=True, stribeck_velocity=0.1)
+    return LinkIdentification(PLANAR, friction=friction, prior_weight=1.0).fit(
+        link_experiment.record(PLANAR, 1.3 * PLANAR.parameters)
+    )
+
+
 @pytest.fixture(name="links")
-def fixture_links(folder, capsys):
+def fixture_links(fitted, folder):
     """identified.yaml of links."""
     link_experiment.record(PLANAR, 1.3 * PLANAR.parameters).write_npz("run.npz")
-    quick = ("--friction", "coulomb,viscous,offset,stribeck_velocity=0.1", "--prior-weight", "1")
-    code, *_ = run(
-        capsys, *("identify", "links", "--urdf", "arm.urdf", "--recording", "run.npz", *quick, "--output", "out")
-    )
-    assert code == 0
-    return folder / "out" / "identified.yaml"
+    return fitted.save(folder / "identified.yaml")
 
 
 @pytest.fixture(name="gravity")

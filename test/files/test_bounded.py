@@ -70,7 +70,7 @@ def test_a_writer_that_is_gone_before_we_look_has_been_heard():
 
 def test_the_shell_may_make_the_urdf(tmp_path):
     dynid = "from dynid_ros.cli import main; main()"
-    command = '"$0" -c "$1" excite --urdf <(echo "<robot/>") --acceleration-limits 2 --output "$2"'
+    command = '"$0" -c "$1" check --urdf <(echo "<robot/>") --recording "$2"'
     words = ["bash", "-c", command, sys.executable, dynid, tmp_path]
     said = subprocess.run(words, capture_output=True, text=True, check=False).stderr
     assert "URDF '/dev/fd/" in said

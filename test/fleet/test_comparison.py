@@ -28,8 +28,8 @@ def changed(entries, arm, name, by):
 @pytest.mark.parametrize(
     ("spread", "arms", "names"),
     [
-        (0.0, 20, 10),
         (SPREAD, 20, 10),
+        pytest.param(0.0, 20, 10, marks=pytest.mark.slow),
         pytest.param(0.0, 60, 10, marks=pytest.mark.slow),
         pytest.param(SPREAD, 60, 10, marks=pytest.mark.slow),
         pytest.param(SPREAD, 20, 40, marks=pytest.mark.slow),

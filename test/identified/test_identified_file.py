@@ -19,12 +19,12 @@ from dynid_ros.identified.identified_file import (
 from dynid_ros.model import GravityModel, RobotModel
 
 
-@pytest.fixture(name="robot")
+@pytest.fixture(name="robot", scope="module")
 def fixture_robot():
     return RobotModel.from_dh(known.sarcos_dh(), gravity=(3.0, 2.0, -9.1))
 
 
-@pytest.fixture(name="result")
+@pytest.fixture(name="result", scope="module")
 def fixture_result(robot):
     q = known.single_rotations(np.random.default_rng(1).uniform(-1, 1, 7), np.pi, 8)
     torque = known.dh_gravity_torque(known.sarcos_dh(), known.sarcos_masses(), known.SARCOS_MOMENTS, q, robot.gravity)

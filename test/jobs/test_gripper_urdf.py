@@ -15,6 +15,8 @@ from dynid_ros.jobs.identification import Job, identify
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
 
+pytestmark = pytest.mark.usefixtures("unrendered")
+
 
 def record(robot: RobotModel, truth: np.ndarray, swing: float) -> Recording:
     """Of the arm and its gripper, whose joints swing about where `robot` has them."""
@@ -39,7 +41,10 @@ def identified(robot: RobotModel, folder: Path, heavier: float, swing: float = 0
     return identify("links", identification, [recording], folder)
 
 
-@pytest.mark.parametrize(("name", "heavier"), [("panda with fingers", 0.6), ("gripper in the middle", 1.4)])
+@pytest.mark.parametrize(
+    ("name", "heavier"),
+    [pytest.param("panda with fingers", 0.6, marks=pytest.mark.slow), ("gripper in the middle", 1.4)],
+)
 def test_pinocchio_reads_the_model_with_the_gripper_where_it_was(name, heavier, tmp_path):
     robot = gripper_arm(name)
     job = identified(robot, tmp_path, heavier)

@@ -15,6 +15,8 @@ from dynid_ros.jobs.identification import identify
 from dynid_ros.jobs.progress import progress
 from dynid_ros.model import RobotModel
 
+pytestmark = pytest.mark.usefixtures("unrendered")
+
 ROBOT, _ = known.planar()
 TRUTH = 1.3 * ROBOT.parameters
 FITTED, UNSEEN = known.record(ROBOT, TRUTH), known.record(ROBOT, TRUTH, seed=1)

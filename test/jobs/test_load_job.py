@@ -14,6 +14,8 @@ from dynid_ros.identified.identified_file import load_identified
 from dynid_ros.jobs.load import identify_load
 from dynid_ros.model.friction import JointFriction
 
+pytestmark = pytest.mark.usefixtures("unrendered")
+
 EXPERIMENT = known.experiment()
 ROBOT, LOAD = EXPERIMENT.robot, EXPERIMENT.load
 

@@ -7,12 +7,14 @@ import link_experiment as known
 import numpy as np
 import pytest
 import yaml
-from gravity_experiment import demo_recording, demo_robot
+from gravity_experiment import demo_robot, planned_recording
 
 from dynid_ros.errors import IdentificationError, IdentifiedFileError, RecordingError
 from dynid_ros.identification import GravityIdentification, LinkIdentification
 from dynid_ros.jobs.prediction import predict
 from dynid_ros.recording import Recording
+
+pytestmark = pytest.mark.usefixtures("unrendered")
 
 ROBOT, _ = known.planar()
 TRUTH = 1.3 * ROBOT.parameters
@@ -92,8 +94,8 @@ def test_poses_at_rest_are_compared_as_well(model, tmp_path):
 
 
 def test_a_gravity_model_predicts_gravity_and_friction(tmp_path):
-    robot, recording = demo_robot(), demo_recording(1)
-    model = GravityIdentification(robot).fit(demo_recording()).save(tmp_path / "identified.yaml")
+    robot, recording = demo_robot(), planned_recording(1)
+    model = GravityIdentification(robot).fit(planned_recording()).save(tmp_path / "identified.yaml")
     job = predict(model, robot, recording, tmp_path / "pred.csv")
     assert "gravity and friction" in job.summary()
     _, columns = read(job.predicted)
@@ -113,11 +115,11 @@ def test_a_gravity_model_predicts_gravity_and_friction(tmp_path):
 
 def test_joints_that_a_gravity_model_does_not_know_are_nan(tmp_path):
     robot = demo_robot()
-    document = GravityIdentification(robot).fit(demo_recording()).document()
+    document = GravityIdentification(robot).fit(planned_recording()).document()
     document["gravity"]["joint_5"] |= {"observable": False, "torque_free": False, "reason": "it never moved"}
     model = tmp_path / "identified.yaml"
     model.write_text(yaml.safe_dump(document))
-    job = predict(model, robot, demo_recording(), tmp_path / "pred.csv")
+    job = predict(model, robot, planned_recording(), tmp_path / "pred.csv")
     _, columns = read(job.predicted)
     assert np.isnan(columns["joint_5_predicted"]).all()
     assert np.isfinite(columns["joint_6_predicted"]).all()

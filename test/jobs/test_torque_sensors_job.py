@@ -8,6 +8,7 @@ import pytest
 import torque_sensor_bench as bench
 import yaml
 from html_page import Page, assert_self_contained, assert_themed
+from pictures import unrendered
 
 from dynid_ros.cli import main
 from dynid_ros.errors import IdentifiedFileError, RecordingError
@@ -103,6 +104,7 @@ def test_report_of_what_is_not_decided(tmp_path):
     assert all("gain" in assumed for assumed in sensors.assumed)
 
 
+@unrendered()
 def test_command_calibrates_with_a_mass_then_without_and_corrects(files, capsys):
     code, out, _ = run(
         capsys,

@@ -99,6 +99,7 @@ def test_acts_that_cannot_be_played_are_refused(tmp_path, acts, said):
         assert re.search(f"error: .*{said}", ended.output)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_demos_side_by_side_each_end_with_all_their_processes(tmp_path):
     told, failing = Running(tmp_path / "told"), Running(tmp_path / "failing")

@@ -52,7 +52,7 @@ def count(bag):
         return 0
 
 
-@pytest.mark.parametrize("how", ["never", "back"])
+@pytest.mark.parametrize("how", [pytest.param("never", marks=pytest.mark.slow), "back"])
 def test_the_recorder_writes_on_and_ends_when_it_is_told_to(tmp_path, spinning, how):
     robot = spinning(rclpy.create_node("robot"))
     publisher = robot.create_publisher(JointState, "joint_states", RELIABLE)
@@ -95,7 +95,7 @@ def swing_file(tmp_path):
         pytest.param("back", "nan", "position of joint 'joint_3' is nan", 0.0, marks=pytest.mark.slow),
         pytest.param("never", "strained", "effort of joint 'joint_2' is -60, above", 0.1, marks=pytest.mark.slow),
         pytest.param("never", "silent", "no usable joint_states for ", 0.8, marks=pytest.mark.slow),
-        ("back", None, "the node ends", 0.0),
+        pytest.param("back", None, "the node ends", 0.0, marks=pytest.mark.slow),
     ],
 )
 def test_the_excitation_brings_the_arm_to_rest(tmp_path, spinning, how, fault, words, noticed):
@@ -119,7 +119,8 @@ def test_the_excitation_brings_the_arm_to_rest(tmp_path, spinning, how, fault, w
 
 
 @pytest.mark.parametrize(
-    ("how", "fault"), [("never", "silent"), pytest.param("never", None, marks=pytest.mark.slow), ("back", None)]
+    ("how", "fault"),
+    [("never", "silent"), *(pytest.param(how, None, marks=pytest.mark.slow) for how in ("never", "back"))],
 )
 def test_the_compensation_fades(tmp_path, model_file, spinning, how, fault):
     description = tmp_path / "arm.urdf"

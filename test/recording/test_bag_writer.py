@@ -255,7 +255,7 @@ for end in range(20, 10**6, 20):
 """
 
 
-@pytest.mark.parametrize("delay", [0.1, 0.2, 0.3])
+@pytest.mark.parametrize("delay", [0.2, *(pytest.param(delay, marks=pytest.mark.slow) for delay in (0.1, 0.3))])
 def test_killed_process_leaves_all_up_to_its_last_flush(tmp_path, delay):
     path = os.pathsep.join(
         [*map(str, [ROOT, ROOT / "test", ROOT / "test" / "recording"]), os.environ.get("PYTHONPATH", "")]
@@ -359,7 +359,7 @@ def _fill(bag, flush, flushed):
         flushed.append(end)
 
 
-@pytest.mark.parametrize("flush", [10, 100])
+@pytest.mark.parametrize("flush", [pytest.param(10, marks=pytest.mark.slow), 100])
 def test_full_disk_leaves_a_complete_bag(small_disk, flush):
     bag = BagWriter(small_disk)
     bag.add_topic(TOPIC, TYPE)
@@ -481,7 +481,7 @@ def test_a_recording_that_ends_with_a_full_file(tmp_path, short_files):
     _check_complete(bag.path, 300)
 
 
-@pytest.mark.parametrize(("flush", "full"), [(100, 0), (100, 30_000), (10, 10_000)])
+@pytest.mark.parametrize(("flush", "full"), [(100, 0), (100, 30_000), pytest.param(10, 10_000, marks=pytest.mark.slow)])
 def test_full_disk_in_a_further_file(tmp_path, short_files, flush, full):
     """At its first byte, in its second chunk, or where the list of files no longer fits."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)

@@ -9,6 +9,7 @@ import pytest
 import weighed_loads as known
 import wrench_experiments
 from html_page import HOSTILE, Page, assert_self_contained, assert_themed
+from pictures import unrendered
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.identification import LoadIdentification
@@ -32,6 +33,11 @@ def found(recording=EXPERIMENT.loaded, **settings):
     identification = LoadIdentification(ROBOT, known.arm().known_arm, **settings)
     result = identification.fit(recording)
     return result, evidence(identification, result, [recording])
+
+
+@unrendered()
+def plain(folder, result, shown):
+    return written(folder, result, shown)
 
 
 def written(folder, result, shown, drivers=None):
@@ -103,7 +109,7 @@ def test_an_inertia_that_is_a_guess_is_called_one(moving, page):
 
 
 def test_rests(tmp_path):
-    page = written(tmp_path, *found(known.resting(), motion="static"))
+    page = plain(tmp_path, *found(known.resting(), motion="static"))
     assert "Its inertia is not known: the arm stood still." in page.text
     assert "Each point is a dwell." in page.text
     assert "Principal" not in page.text
@@ -120,7 +126,7 @@ def test_views_are_those_along_which_the_centre_is_known(moving, unknown, seen):
 
 def test_no_load(tmp_path):
     result, shown = found(known.experiment(1).unloaded)
-    page = written(tmp_path, result, shown)
+    page = plain(tmp_path, result, shown)
     assert "No load is shown at tool" in page.text
     assert "no load is known that a driver could be given" in page.text
     assert load_views(result) == {}
@@ -128,7 +134,7 @@ def test_no_load(tmp_path):
 
 
 def test_a_mass_that_is_not_shown(tmp_path):
-    page = written(tmp_path, *found(known.resting(turning=(0,)), motion="static"))
+    page = plain(tmp_path, *found(known.resting(turning=(0,)), motion="static"))
     assert "do not show the mass of the load" in page.text
     assert "nan" not in page.text
 

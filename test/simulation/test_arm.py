@@ -149,7 +149,7 @@ def test_a_little_more_than_friction_moves_it(turntable):
     assert arm.velocity == pytest.approx([0.02 / INERTIA], rel=1e-3)
 
 
-@pytest.mark.parametrize("rotors", [0.0, ROTORS])
+@pytest.mark.parametrize("rotors", [pytest.param(0.0, marks=pytest.mark.slow), ROTORS])
 def test_stiction_at_rest_is_that_of_the_approach(demo_robot, rotors):
     """After a minimum-jerk move every drive carries gravity plus Fc on the side it came from, and keeps doing so."""
     arm = SimulatedArm(demo_robot, start=START, drives=Drives(rotor_inertia=rotors))

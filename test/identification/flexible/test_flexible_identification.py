@@ -79,7 +79,7 @@ def relative_errors(result, truth):
     return {name: abs(value / getattr(truth, name) - 1) for name, value in found.items()}
 
 
-@pytest.mark.parametrize("sensor", ["by_camera", "by_encoders"])
+@pytest.mark.parametrize("sensor", ["by_camera", pytest.param("by_encoders", marks=pytest.mark.slow)])
 def test_single_joints_are_found_from_noisy_signals(sensor, request):
     _, truth, result = request.getfixturevalue(sensor)
     errors = relative_errors(result, truth)

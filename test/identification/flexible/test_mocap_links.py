@@ -28,7 +28,7 @@ def recorded(seed, offset, shuffled=False):
     return robot, e, Recording(robot.joint_names, time, motor, nothing, nothing, poses=poses)
 
 
-@pytest.mark.parametrize(("offset", "shuffled"), [(0.013, False), (512.25, True)])
+@pytest.mark.parametrize(("offset", "shuffled"), [pytest.param(0.013, False, marks=pytest.mark.slow), (512.25, True)])
 def test_clock_camera_markers_and_angles_from_a_recording(offset, shuffled):
     robot, e, recording = recorded(1, offset, shuffled)
     links = None if shuffled else {f"/markers[{i}]": link for i, link in enumerate(e.links)}

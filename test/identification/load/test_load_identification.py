@@ -143,7 +143,7 @@ def test_load_that_slips_is_refused_with_the_time():
     assert LoadIdentification(robot, arm()).fit(before).mass == pytest.approx(2.0, rel=0.02)
 
 
-@pytest.mark.parametrize("seed", [2, 8])
+@pytest.mark.parametrize("seed", [2, pytest.param(8, marks=pytest.mark.slow)])
 def test_dwells_and_friction_that_remembers_feign_no_change(seed):
     """Between poses joints stand and set off, where their friction is anything up to stiction."""
     drawn = draw_live("ur5", 24.0, seed)

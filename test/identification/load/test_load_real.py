@@ -29,7 +29,8 @@ def test_load_is_weighed_and_its_interval_holds_it(names):
     assert high - low < 0.08 * MASS  # an interval that holds everything would say nothing
 
 
-@pytest.mark.parametrize("names", [SAME_MOTION, pytest.param(OTHER_MOTIONS, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("names", [SAME_MOTION, OTHER_MOTIONS])
 def test_unloaded_arm_shows_no_load(names):
     found = LoadIdentification(real_robot("ur10e"), arm(names)).fit(real_recording("ur10e", SAME_MOTION[0]))
     low, high = found.confidence_intervals()[0]

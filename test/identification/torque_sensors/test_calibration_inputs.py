@@ -139,8 +139,14 @@ def test_joint_that_swings_back_is_left_out():
     assert "pairs of dwells left out" in result.summary()
 
 
-@pytest.mark.parametrize("again", [True, False])
-@pytest.mark.parametrize("center", [None, bench.CENTER])
+@pytest.mark.parametrize(
+    ("again", "center"),
+    [
+        (True, None),
+        (False, bench.CENTER),
+        *(pytest.param(*case, marks=pytest.mark.slow) for case in ((False, None), (True, bench.CENTER))),
+    ],
+)
 def test_mass_that_was_forgotten(again, center):
     """The same file twice, or two runs without the mass: there is no scale in either."""
     rng = np.random.default_rng(15)

@@ -89,7 +89,9 @@ def test_without_gravity_all_signs_are_judged_by_inertia_and_friction():
     )
 
 
-@pytest.mark.parametrize("how", ["lost", "repeated", "paused"])
+@pytest.mark.parametrize(
+    "how", ["lost", *(pytest.param(how, marks=pytest.mark.slow) for how in ("repeated", "paused"))]
+)
 @pytest.mark.parametrize(
     "effort", [{"push": 0.1}, pytest.param({"push": -0.1, "coulomb": 0.03}, marks=pytest.mark.slow)], ids=str
 )

@@ -66,7 +66,7 @@ def test_currents_of_the_ur10e_are_not_read_as_torques(name):
     "names",
     [
         pytest.param(["20_01_22-joint_3.npz"], marks=pytest.mark.slow),
-        pytest.param(["20_02_10-30sec_12harm.npz"]),
+        pytest.param(["20_02_10-30sec_12harm.npz"], marks=pytest.mark.slow),
         pytest.param(["20_02_12-40sec_12harm.npz"], marks=pytest.mark.slow),
         pytest.param(["20_02_19_14harm50sec.npz"], marks=pytest.mark.slow),
         pytest.param(["20_02_19_14harm50secLoad.npz"], marks=pytest.mark.slow),
@@ -82,7 +82,8 @@ def test_currents_declared_as_torques_are_found(names):
     assert "effort follows gravity, but is no joint torque" in finding.message
 
 
-@pytest.mark.parametrize(("robot", "name"), quick_first([(robot, name) for robot, name in RUNS if robot != "ur10e"]))
+@pytest.mark.slow
+@pytest.mark.parametrize(("robot", "name"), [(robot, name) for robot, name in RUNS if robot != "ur10e"])
 def test_compensated_torques_are_found(robot, name):
     arm = model(robot)
     it = run(robot, name)
