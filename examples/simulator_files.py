@@ -40,7 +40,15 @@ def described(urdf: str, joints: list[str], plugin: str, **parameters: object) -
 
 
 def for_gazebo(root: ET.Element, base: str) -> ET.Element:
-    """The same, fastened to the world, with the plugin that is the controller manager."""
+    """The same, fastened to the world, with the plugin that is the controller manager.
+
+    A base without inertia gets one: libsdformat leaves out a link without mass, and the whole arm that hangs on it.
+    """
+    foot_link = next(link for link in root.iter("link") if link.get("name") == base)
+    if foot_link.find("inertial") is None:
+        inertial = ET.SubElement(foot_link, "inertial")
+        ET.SubElement(inertial, "mass", value="1.0")
+        ET.SubElement(inertial, "inertia", ixx="0.01", ixy="0", ixz="0", iyy="0.01", iyz="0", izz="0.01")
     ET.SubElement(root, "link", name="world")
     foot = ET.SubElement(root, "joint", name="world_to_base", type="fixed")
     ET.SubElement(foot, "parent", link="world")

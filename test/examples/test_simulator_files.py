@@ -56,6 +56,18 @@ def test_ros2_control_takes_torques_and_tells_states(folder, name, plugin):
     np.testing.assert_array_equal(same.parameters, ROBOT.parameters)
 
 
+def test_gazebo_has_the_whole_arm(folder):
+    """libsdformat drops a link without mass and all that hangs on it by a joint that moves, but for the world."""
+    root = ET.parse(folder / "demo_arm_gz.urdf").getroot()
+    masses = {link.get("name"): link.find("inertial/mass") for link in root.findall("link")}
+    moved = [joint for joint in root.findall("joint") if joint.get("type") != "fixed"]
+    for joint in moved:
+        for end in ("parent", "child"):
+            assert float(masses[joint.find(end).get("link")].get("value")) > 0
+    (foot,) = [joint for joint in root.findall("joint") if joint.find("parent").get("link") == "world"]
+    assert foot.find("child").get("link") == ROBOT.base
+
+
 def test_paths_are_of_files_that_are_there_and_controllers_command_what_is_offered(folder):
     root = ET.parse(folder / "demo_arm_gz.urdf").getroot()
     assert root.find("gazebo/plugin").get("name") == "gz_ros2_control::GazeboSimROS2ControlPlugin"

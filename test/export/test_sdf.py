@@ -153,6 +153,9 @@ def test_world_of_a_urdf_is_the_world(tmp_path):
     assert [frame.get("name") for frame in model.findall("frame")] == ["tool"]
     assert [joint.findtext("parent") for joint in model.findall("joint")] == ["world", "base"]
     assert model.findtext("joint[@name='turn']/axis/xyz") == "0.0 1.0 0.0"
+    # Gazebo would fix what is called continuous
+    assert model.find("joint[@name='turn']").get("type") == "revolute"
+    assert model.find("joint[@name='turn']/axis/limit/lower") is None
     parsing = pytest.importorskip("pydrake.multibody.parsing")
     plant = pytest.importorskip("pydrake.multibody.plant").MultibodyPlant(0.0)
     parsing.Parser(plant).AddModels(str(tmp_path / "arm.sdf"))
