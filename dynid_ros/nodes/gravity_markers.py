@@ -327,7 +327,7 @@ def draw_limits(shapes: Shapes, view: GravityView, picture: GravityPicture, posi
         unit = "m" if robot.joint_types[i] == "prismatic" else "rad"
         color = "wrong" if left < 0 else "ink"
         shapes.sphere("limits", picture.origins[i], 0.3 * size, color)
-        words = f"{robot.joint_names[i]}: {left:.2f} {unit} to its limit"
+        words = f"{robot.joint_names[i]}: {abs(left):.2f} {unit} {'beyond' if left < 0 else 'to'} its limit"
         place = picture.origins[i] - 1.2 * size * picture.rotations[i][:, 0]
         shapes.text("limits", place, LETTERS * size, words, color)
 

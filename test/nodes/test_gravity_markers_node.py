@@ -158,6 +158,12 @@ def test_torques_from_outside_and_near_limits_are_shown():
         (namespaces,) = (display["Namespaces"] for display in displays if display["Name"] == "Gravity")
         assert set(namespaces) == {*picture, "limits", "load"}
         assert said.text == f"joint_2: {0.01 * (high[1] - low[1]):.2f} rad to its limit"
+        pose[1] = high[1] + 0.02
+        expected = "joint_2: 0.02 rad beyond its limit"
+        bench.pictures.clear()
+        bench.until(
+            lambda: bench.publish(pose) or expected in {x.text for m in list(bench.pictures) for x in m.markers}
+        )
         bench.pictures.clear()
         bench.until(lambda: any("external_torque" not in by_kind(m) for m in list(bench.pictures)))
 
