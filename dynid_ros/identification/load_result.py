@@ -126,6 +126,12 @@ class LoadResult(Plotted):
     @property
     def missing(self) -> tuple[str, ...]:
         """What the data do not determine of what was asked for, and what to record."""
+        if self.confidence_intervals()[0, 1] < 0:
+            return (
+                f"{', '.join(self.sources)}: the mass of the load comes out below zero; the arm carried more when it "
+                "was identified, its friction, offsets or gains were others, or its joints move too alike to tell mass "
+                "from place: identify it as it is now, and turn the joints near the load one by one",
+            )
         open_ = np.isnan(self.body.parameters[: self.n_load])
         unknown = [name for name, is_open in zip(LOAD_NAMES, open_, strict=False) if is_open]
         if not unknown or not (self.is_loaded or "m" in unknown):
@@ -216,6 +222,8 @@ def load_summary(result: LoadResult) -> str:
         lines.append(f"  mass      {mass:9.4f} kg       95 %: {low:.4f} to {high:.4f}")
     if result.is_loaded:
         lines += _center_and_moments(result)
+    elif high < 0.0:
+        lines.append("  no load is shown: the interval of the mass lies below zero")
     elif np.isfinite(high):
         lines.append(f"  no load is shown: the interval of the mass holds zero; up to {high:.3g} kg may be there")
     rms = "  ".join(

@@ -315,6 +315,10 @@ def _require_readable(path: Path, joint_names: Sequence[str] | None, convention:
         raise RecordingError(f"{path} cannot be read ({error.strerror}); give a folder or file that can") from error
     if not there:
         raise RecordingError(f"{path} does not exist; give a rosbag2 folder, or a .mcap, .db3, .csv or .npz file")
+    if not isinstance(convention, EffortConvention):
+        raise RecordingError(
+            f"effort_convention is {convention!r}; give EffortConvention({convention!r}) of dynid_ros.recording"
+        )
     if convention.gains is not None and joint_names is None:
         raise RecordingError(
             f"{path}: the gains of effort_convention are in the order of joint_names; give joint_names with them"

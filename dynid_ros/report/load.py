@@ -193,6 +193,10 @@ def _sentences(result: LoadResult, evidence: LoadEvidence) -> list[str]:
             "against gravity. Nothing follows for a controller."
         ]
     low, high = (as_fine_as(value, mass.half) for value in result.confidence_intervals()[0])
+    if not result.is_loaded and result.confidence_intervals()[0][1] < 0.0:
+        return [
+            f"No load is shown at {result.frame}: the 95 % interval of its mass, {low} to {high} kg, lies below zero."
+        ]
     if not result.is_loaded:
         return [
             f"No load is shown at {result.frame}: the 95 % interval of its mass, {low} to {high} kg, holds zero. Up to "

@@ -126,8 +126,8 @@ class LowPass:
         return butter(self.order, corner, fs=self.rate, output="sos")
 
 
-RESOLUTION = 8.0
-"""Length of the averaged periodograms, s."""
+RESOLUTION, FEWEST_SAMPLES = 8.0, 8
+"""Length of the averaged periodograms, s; how many samples it has at least."""
 SMOOTHING = (0.5, 0.15)
 """Half width over which the spectrum is averaged to distinguish motion from noise: Hz, and share of the frequency."""
 ABOVE_NOISE = 100.0
@@ -171,7 +171,7 @@ def choose_cutoff(position: ArrayLike, rate: float, share: float = 0.9999, order
         order: of the filter, each pass.
 
     Raises:
-        RecordingError: fewer than 64 samples, or no joint moves.
+        RecordingError: fewer than 64 samples, samples too far apart, or no joint moves.
     """
     position = np.asarray(position, dtype=float)
     if len(position) < 64 or not np.all(np.isfinite(position)):
@@ -179,6 +179,10 @@ def choose_cutoff(position: ArrayLike, rate: float, share: float = 0.9999, order
             f"no spectrum of {len(position)} positions: expected at least 64, all finite; record longer"
         )
     length = min(len(position), int(RESOLUTION * rate))
+    if length < FEWEST_SAMPLES:
+        raise RecordingError(
+            f"no spectrum of positions that are {1 / rate:.3g} s apart: expected some in a second; time must be in s"
+        )
     # Slow motion leaks into high frequencies, where ω⁴ magnifies it: a squared Hann window leaks little.
     frequency, density = power_density(position, rate, squared_hann(length))
     # Detrending empties the lowest bins, the last one holds half.

@@ -55,3 +55,9 @@ def test_gains_go_with_the_names_given_not_with_the_order_of_the_file(tmp_path):
     )
     with pytest.raises(RecordingError, match="in the order of joint_names; give joint_names"):
         Recording.read(path, effort_convention=convention)
+
+
+def test_a_mere_name_is_said_to_be_none(tmp_path):
+    (tmp_path / "run.csv").write_text("t,a_position\n0,0\n1,0\n")
+    with pytest.raises(RecordingError, match=r"^effort_convention is 'torque'; give EffortConvention\('torque'\)"):
+        Recording.read(tmp_path / "run.csv", effort_convention="torque")

@@ -148,3 +148,8 @@ def test_bad_values():
         low_pass.filter(np.r_[np.zeros(50), np.nan])
     with pytest.raises(RecordingError, match="too short for a low-pass at 10 Hz"):
         low_pass.reduce(np.zeros(100))
+
+
+def test_samples_too_far_apart_for_a_spectrum():
+    with pytest.raises(RecordingError, match=r"positions that are 8 s apart.*time must be in s"):
+        choose_cutoff(np.sin(np.arange(200.0))[:, None], 1 / 8)

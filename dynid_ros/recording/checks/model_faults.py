@@ -305,7 +305,7 @@ def check_model(
         *low_pass_explanation(model, everything),
         *origin_explanations(model, samples),
     ]
-    findings = _likeliest(explanations, effort, source)
+    findings = [_of_table(finding, robot) for finding in _likeliest(explanations, effort, source)]
     if not findings and _inconsistent(equations, given, source):
         # In motions of a few degrees friction that builds up slowly looks like joints of several arms.
         built_up = TorqueEquations(with_presliding(terms, samples), samples.torque, robot.chain.prismatic)
@@ -316,6 +316,16 @@ def check_model(
         undecided += undecided_hypotheses(explanations)
         undecided += undecided_geometry(model, samples, equations, given)
     return findings or ([] if pushing else list(check_drift(recordings, robot, samples, terms)))
+
+
+CRAIG = "rows of a modified (Craig) DH table taken for standard ones look the same: docs/files.md says how to turn them"
+
+
+def _of_table(finding: Finding, robot: RobotModel) -> Finding:
+    """The finding; of an arm without a URDF with what else makes joints look exchanged, or gravity turned."""
+    if robot.urdf is None and finding.kind in (DIRECTION, SWAP):
+        return replace(finding, fix=f"{finding.fix}; {CRAIG}")
+    return finding
 
 
 def _likeliest(explanations: Sequence[Explanation], effort: list[Finding], source: str) -> list[Finding]:

@@ -210,6 +210,11 @@ FEW_SAMPLES = 100
 REGULAR_STEPS = 0.98
 """A clock is regular if this share of its steps lies within a quarter of the median step; then a step of 1.5 medians
 is a lost sample. Without a regular clock only a long step is one: 10 medians and 20 ms, a tenth of a 5 Hz period."""
+FAR_APART, TRAVELLED, CREEPING = 0.2, 0.05, 0.01
+"""Samples that are so far apart, s, of a motion of so many rad or m at less than so many rad/s or m/s: poses that were
+recorded one by one differ by more."""
+UNITS = {"ms": 1e3, "µs": 1e6, "ns": 1e9}
+"""Units of time that are met in place of s, in one of which it is."""
 REPEATED = 0.02
 """Share of the rows that may repeat the row before while the arm moves."""
 MOVING = 0.02
@@ -221,6 +226,7 @@ def check_steps(recording: Recording) -> Iterator[Finding]:
     """Too few samples, a file cut off, gaps between samples, rows that repeat the row before."""
     yield from _check_length(recording)
     if recording.n_samples > STEP_CHECKS_MINIMUM_SAMPLES:
+        yield from _check_clock(recording)
         yield from _check_gaps(recording)
         yield from _check_repetition(recording)
 
@@ -241,6 +247,25 @@ def _check_length(recording: Recording) -> Iterator[Finding]:
             f"the file is cut off: {recording.duration:.1f} s could be read",
             "its recorder was killed; record again if the end of the motion matters",
             "cut off",
+        )
+
+
+def _check_clock(recording: Recording) -> Iterator[Finding]:
+    """Time in another unit: samples far apart between which next to nothing moves, though much does in the end."""
+    step = float(np.median(np.diff(recording.time)))
+    travel = np.abs(np.diff(recording.position, axis=0))
+    if step < FAR_APART or np.ptp(recording.position, axis=0).max() < TRAVELLED:
+        return
+    speed = float(np.percentile(travel.max(axis=1), 99.0)) / step
+    fitting = [(unit, size) for unit, size in UNITS.items() if speed * size < FASTEST and step / size < FAR_APART]
+    if speed < CREEPING and fitting:
+        unit, size = fitting[0]
+        yield Finding(
+            "error",
+            recording.source,
+            f"its samples are {step:.3g} s apart, and no joint is faster than {speed:.2g} rad/s (m/s)",
+            f"time must be in s; as {unit} it would make sense: divide it by {size:g}",
+            ABSURD,
         )
 
 

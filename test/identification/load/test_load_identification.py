@@ -232,6 +232,17 @@ def test_a_mass_is_reported_though_its_place_is_known_in_part():
     assert "nan" not in partly.summary()
 
 
+def test_a_mass_below_zero_is_not_called_one_that_may_be_zero():
+    recording, _ = rests()
+    found = LoadIdentification(demo_robot(), exact_arm(demo_robot()), motion="static").fit(recording)
+    values = np.where(np.arange(len(found.estimate.values)) == 0, -2 * found.estimate.values[0], found.estimate.values)
+    below = replace(found, estimate=replace(found.estimate, values=values))
+    assert "no load is shown: the interval of the mass lies below zero" in below.summary()
+    assert "may be there" not in below.summary()
+    (missing,) = below.missing
+    assert "the mass of the load comes out below zero; the arm carried more when it was identified" in missing
+
+
 def test_gains_are_known_to_one_per_cent_unless_said_otherwise():
     recording, _ = rests()
     usual, said, less = (

@@ -46,3 +46,17 @@ def test_only_the_moving_part_counts(clean):
     values = np.where(rest[:, None], clean.position[N // 2], clean.position)
     torque = np.where(rest[:, None], np.round(clean.torque / 4), clean.torque)
     assert check(replace(clean, position=values, torque=torque)) == []
+
+
+@pytest.mark.parametrize(("unit", "factor"), [("ms", 1e3), ("µs", 1e6), ("ns", 1e9)])
+def test_time_in_another_unit(clean, unit, factor):
+    (finding,) = check(replace(clean, time=clean.time * factor))
+    assert (finding.severity, finding.kind) == ("error", "absurd value")
+    assert finding.message.startswith(f"its samples are {factor / RATE:.3g} s apart, and no joint is faster than ")
+    assert finding.fix == f"time must be in s; as {unit} it would make sense: divide it by {factor:g}"
+
+
+def test_poses_recorded_one_by_one_are_no_time_in_another_unit(clean):
+    poses = np.random.default_rng(3).uniform(-1, 1, (40, 3))
+    slow = replace(clean, time=30.0 * np.arange(40), position=poses, velocity=0 * poses, torque=poses)
+    assert [finding for finding in check(slow) if finding.kind == "absurd value"] == []
