@@ -3,7 +3,7 @@
 PYTHON ?= python3
 ROS_DISTRO ?= jazzy
 WORKERS ?= 2
-NODE_WORKERS ?= 4
+NODE_WORKERS ?= 3
 
 # ROS 2 is the one that is sourced, where this Python can import it; elsewhere it comes from wheels (Linux, x86-64).
 ifndef ROS

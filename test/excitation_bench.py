@@ -85,12 +85,13 @@ class Robot(Node):
         points = np.array([[p.positions, p.velocities, p.accelerations] for p in message.points])[:, :, order]
         if time_[0] > 0:
             time_, points = [0.0, *time_], np.concatenate([[self.state], points])
-        self.spline = BPoly.from_derivatives(time_, points)
+        spline = BPoly.from_derivatives(time_, points)
+        self.spline = spline, spline.derivative(1), spline.derivative(2)
         self.spline_start, self.spline_end = sent, time_[-1]
 
     def at(self, time_):
         elapsed = min(max(time_ - self.spline_start, 0.0), self.spline_end)
-        return np.array([self.spline.derivative(k)(elapsed) if k else self.spline(elapsed) for k in range(3)])
+        return np.array([of(elapsed) for of in self.spline])
 
     def move(self):
         if self.spline is not None and self.fault != "stuck":

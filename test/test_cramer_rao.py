@@ -38,7 +38,7 @@ def test_sensitivities_are_differences_of_the_motion(name, field):
     )
 
 
-@pytest.mark.parametrize("joint", [1, 2, 3, 6])
+@pytest.mark.parametrize("joint", [1, 6, *(pytest.param(joint, marks=pytest.mark.slow) for joint in (2, 3))])
 def test_bound_allows_three_quarters_of_a_percent(joint):
     known = single_joint_bound(joint, link_offset=False, clock=False, step=2e-4)
     unknown = single_joint_bound(joint, step=2e-4)

@@ -7,7 +7,7 @@ import pa10
 import pytest
 
 
-@pytest.mark.parametrize("joint", [2, 4])
+@pytest.mark.parametrize("joint", [2, pytest.param(4, marks=pytest.mark.slow)])
 def test_one_joint_by_eq_10_moves_as_by_pinocchio(joint):
     """LSODA on the printed equation beside Runge-Kutta on articulated bodies."""
     motor, links = experiments.single_joint_motion(joint)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, fields
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -80,11 +81,20 @@ class DriverFilter:
     def _low_passed(self, values: NDArray, cutoff: float, rate: float) -> NDArray:
         if self.zero_phase:
             return LowPass(cutoff, rate, self.order).filter(values)
-        from scipy.signal import butter, sosfilt, sosfilt_zi  # noqa: PLC0415  # takes 0.4 s
+        from scipy.signal import sosfilt  # noqa: PLC0415  # takes 0.4 s
 
-        sections = butter(self.order, cutoff, fs=rate, output="sos")
-        start = sosfilt_zi(sections).reshape(len(sections), 2, *[1] * (values.ndim - 1))
+        sections, steady = _butterworth(self.order, cutoff, rate)
+        start = steady.reshape(len(sections), 2, *[1] * (values.ndim - 1))
         return sosfilt(sections, values, axis=0, zi=start * values[:1])[0]
+
+
+@lru_cache(maxsize=256)
+def _butterworth(order: int, cutoff: float, rate: float) -> tuple[NDArray, NDArray]:
+    """(s, 6) second-order sections and (s, 2) their states at rest at 1; a search asks for the same again and again."""
+    from scipy.signal import butter, sosfilt_zi  # noqa: PLC0415  # takes 0.4 s
+
+    sections = butter(order, cutoff, fs=rate, output="sos")
+    return sections, sosfilt_zi(sections)
 
 
 class DriverPassage:

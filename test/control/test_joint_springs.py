@@ -76,7 +76,7 @@ def test_torque_is_that_of_the_links_by_hand():
     )
 
 
-@pytest.mark.parametrize("carried", [None, 5.0])
+@pytest.mark.parametrize("carried", [pytest.param(None, marks=pytest.mark.slow), 5.0])
 def test_static_torque_of_a_soft_arm_is_that_of_mujoco(carried):
     """Arm as soft as table I of Lightcap and Banks (2007), held by its motors without friction until it is at rest."""
     simulation = pytest.importorskip("dynid_ros.simulation")

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from html_page import Page, assert_self_contained, assert_themed
+from pictures import unrendered
 
 from dynid_ros.demo.drop_test import Demonstration, SideView, write_drop_picture, write_drop_report
 from dynid_ros.errors import IdentificationError
@@ -120,7 +121,8 @@ def fixture_read(tmp_path):
     def read(*content):
         return Page(write_drop_report(tmp_path / "new" / "report.html", *content).read_text(encoding="utf-8"))
 
-    return read
+    with unrendered():
+        yield read
 
 
 def test_same_input_same_file(tmp_path, robot, document, samples, demonstration, demonstrated):

@@ -15,13 +15,14 @@ from dynid_ros.errors import DynidError
 
 INPUTS = {
     "identified.yaml": 40,
-    "bag folder": 20,
-    "bag messages": 15,
+    "bag folder": 10,
+    "bag messages": 8,
     "MCAP": 40,
     "SQLite bag": 40,
     "meshes": 60,
-    "parameters": 40,
-    "designs": 10,
+    "motions": 30,
+    "parameters": 20,
+    "designs": 5,
     "simulated arm": 30,
 }
 SEED = 20
@@ -106,7 +107,7 @@ def failing(data):
     ],
 )
 def test_the_fuzzer_notices(data, kind, monkeypatch):
-    monkeypatch.setattr("fuzzing.outcome.PATIENCE", 1.0)
+    monkeypatch.setattr("fuzzing.outcome.PATIENCE", 0.5)
     if data == "memory":
         bytearray(600_000_000)  # the process was once larger than the input makes it
     tally = Tally()

@@ -22,6 +22,7 @@ def domain():
         yield
         rclpy.try_shutdown()
         gc.collect()
+        gc.freeze()  # what outlives a test is modules: the collector need not look through them after each
 
 
 @pytest.fixture

@@ -40,8 +40,14 @@ def error(name, result):
     return 100 * np.sqrt(np.mean((result.predict(fresh) - truth) ** 2, axis=0)) / own.largest
 
 
-@pytest.mark.parametrize("name", ["ur10", "kinova"])
-@pytest.mark.parametrize("poses", [1, 2])
+@pytest.mark.parametrize(
+    ("name", "poses"),
+    [
+        ("ur10", 1),
+        ("kinova", 2),
+        *(pytest.param(*case, marks=pytest.mark.slow) for case in (("ur10", 2), ("kinova", 1))),
+    ],
+)
 def test_all_torques_are_no_worse_than_those_of_the_turning_joints(name, poses):
     together, alone = (error(name, fitted(name, poses, estimator)) for estimator in ("global", "recursive"))
     assert np.all(together <= 1.2 * alone + 0.05)

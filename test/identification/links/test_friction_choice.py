@@ -93,7 +93,7 @@ def test_rotors_are_kept():
     assert all(friction.rotor_inertia for friction in found.joints[1:])
 
 
-@pytest.mark.parametrize("length", [5e-4, 2e-3])
+@pytest.mark.parametrize("length", [5e-4, pytest.param(2e-3, marks=pytest.mark.slow)])
 def test_friction_that_remembers_is_found(length):
     """Dahl's differential equation, solved for the velocity of each millisecond, in a motion with dwells."""
     robot = chain()

@@ -43,7 +43,7 @@ def _recorded(arm: MimickingArm, names: tuple[str, ...], seed: int) -> Recording
     return Recording(names, time, motion[0], motion[1], torque, source=f"run_{seed}")
 
 
-@pytest.mark.parametrize("name", ROBOTS)
+@pytest.mark.parametrize("name", ["gripper", pytest.param("two arms", marks=pytest.mark.slow)])
 def test_links_of_a_tree(name, tmp_path):
     text, tip = ROBOTS[name]
     tree = RobotModel.from_urdf(text, tip)

@@ -77,6 +77,7 @@ def fixture_ur10e():
     return Arm(robot, files, "current", UR10E_GAINS, 8.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["kuka", "ur10e"])
 def test_regularised_and_robust_fits_are_as_good(name, request):
     arm = request.getfixturevalue(name)
