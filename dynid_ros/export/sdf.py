@@ -21,7 +21,7 @@ from dynid_ros.model.urdf import Joint, Link, parse_urdf, pose
 WHAT = "SDF"
 VERSION = "1.9"
 TYPES = {"revolute": "revolute", "continuous": "revolute", "prismatic": "prismatic", "fixed": "fixed"}
-"""Of SDF by those of URDF: Gazebo's physics makes a joint that is `continuous` a fixed one, a revolute without limits turns."""
+"""Of SDF by those of URDF: Gazebo's physics fixes a joint that is `continuous`; a revolute one without limits turns."""
 WORLD = "world"
 EMPTY, EMPTY_INERTIA = 1e-6, [1e-12, 0.0, 0.0, 1e-12, 0.0, 1e-12]
 """kg and kg m^2 of a base, or a link on a joint, without mass, which SDF does not know."""
