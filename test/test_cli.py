@@ -12,8 +12,6 @@ from dynid_ros.files import write_atomically
 from dynid_ros.files.share import share_path
 from dynid_ros.identified.identified_file import load_identified
 
-pytestmark = pytest.mark.usefixtures("unrendered")
-
 
 @pytest.fixture(name="bag", params=["npz", pytest.param("csv", marks=pytest.mark.slow)])
 def fixture_bag(request, tmp_path):

@@ -8,8 +8,6 @@ from command_line import refused, run
 from dynid_ros.trajectories import Trajectory
 from dynid_ros.trajectories.trajectory import move
 
-pytestmark = pytest.mark.usefixtures("unrendered")
-
 
 @pytest.fixture(name="excite")
 def fixture_excite(tmp_path, monkeypatch):

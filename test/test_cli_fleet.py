@@ -17,8 +17,6 @@ import yaml
 from command_line import refused, run
 from dask_cluster import dask_cluster
 
-pytestmark = pytest.mark.usefixtures("unrendered")
-
 ROBOT, TRUTH = link_experiment.planar()
 DEFAULTS = {
     "urdf": "arms/arm.urdf",

@@ -25,8 +25,6 @@ from dynid_ros import cli
 from dynid_ros.commands import demo
 from dynid_ros.commands.answers import as_json, schema
 
-pytestmark = pytest.mark.usefixtures("unrendered")
-
 GRAVITY = [str(value) for value in bench.GRAVITY]
 
 

@@ -13,8 +13,6 @@ from dynid_ros.errors import DynidError
 from dynid_ros.identified.identified_file import load_identified
 from dynid_ros.model import RobotModel
 
-pytestmark = pytest.mark.usefixtures("unrendered")
-
 PLANAR, _ = link_experiment.planar()
 QUICK = ("--friction", "coulomb,viscous,offset", "--prior-weight", "1")
 
@@ -33,7 +31,7 @@ def fixture_links(tmp_path, monkeypatch):
     return ("identify", "links", "--urdf", "arm.urdf", "--recording", "run.npz", *QUICK, "--output", "out")
 
 
-def test_identify_links_then_validate(links, tmp_path, capsys):
+def test_identify_links_then_validate_with_one_recording_of_the_same_robot(links, tmp_path, capsys):
     code, out, err = run(capsys, *links, "--validate", "other.npz")
     assert (code, err) == (0, "")
     for words in (
@@ -58,6 +56,11 @@ def test_identify_links_then_validate(links, tmp_path, capsys):
     lines = (tmp_path / "pred.csv").read_text().splitlines()
     assert len(lines) == 1001
     assert lines[0].startswith("t,joint_1_measured,joint_1_predicted,joint_2_measured,")
+    again = ("validate", "--model", "out/identified.yaml", "--recording", "other.npz", "--output", "again.csv")
+    assert "takes one recording" in refused(capsys, *again, "--urdf", "arm.urdf", "--recording", "run.npz")
+    (tmp_path / "longer.urdf").write_text(planar_arm.urdf(length=0.5))
+    assert "other axes or placements" in refused(capsys, *again, "--urdf", "longer.urdf")
+    assert not (tmp_path / "again.csv").exists()
 
 
 def flat(link):
@@ -174,15 +177,6 @@ def test_values_that_are_not_finite(links, capsys):
 )
 def test_settings_that_make_no_sense(settings, words, links, tmp_path, capsys):
     assert words in refused(capsys, *links, *settings.split())
-
-
-def test_validate_takes_one_recording_of_the_same_robot(links, tmp_path, capsys):
-    assert run(capsys, *links)[0] == 0
-    validate = ("validate", "--model", "out/identified.yaml", "--recording", "other.npz", "--output", "pred.csv")
-    assert "takes one recording" in refused(capsys, *validate, "--urdf", "arm.urdf", "--recording", "run.npz")
-    (tmp_path / "longer.urdf").write_text(planar_arm.urdf(length=0.5))
-    assert "other axes or placements" in refused(capsys, *validate, "--urdf", "longer.urdf")
-    assert not (tmp_path / "pred.csv").exists()
 
 
 def test_judge_recordings(links, capsys):

@@ -12,8 +12,6 @@ from gravity_experiment import planned_recording
 
 from dynid_ros.identified.identified_file import load_identified
 
-pytestmark = pytest.mark.usefixtures("unrendered")
-
 PLANAR, TRUTH = link_experiment.planar()
 
 

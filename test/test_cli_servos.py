@@ -12,8 +12,6 @@ from servo_arms import ONE, motion, one, record
 from dynid_ros.identified.identified_file import load_identified
 from dynid_ros.recording import CommandSeries
 
-pytestmark = pytest.mark.usefixtures("unrendered")
-
 CENTER = (0.2, 0.0, 0.0)
 
 

@@ -21,8 +21,6 @@ from dynid_ros.model import RobotModel
 from dynid_ros.model.friction import FrictionModel, JointFriction
 from dynid_ros.trajectories import FourierSeries, MotionLimits, Trajectory, Workspace
 
-pytestmark = pytest.mark.usefixtures("unrendered")
-
 ROBOT, TRUTH = known.planar()
 LIMITS = MotionLimits.of(ROBOT, 4.0, torque_limits=[50, 45, 30], jerk_limits=60)
 TABLE = Obstacle("table", (0.3, -0.4, 0.0), (0.9, 0.4, 0.25))

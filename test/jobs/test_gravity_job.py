@@ -16,8 +16,6 @@ from dynid_ros.model import GravityModel
 from dynid_ros.recording import Recording
 from dynid_ros.simulation import SimulatedArm
 
-pytestmark = pytest.mark.usefixtures("unrendered")
-
 
 def assert_gravity_is_found(job, true):
     """To a hundredth of the largest torque of each joint."""

@@ -15,8 +15,6 @@ from dynid_ros.jobs.identification import Job, identify
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
 
-pytestmark = pytest.mark.usefixtures("unrendered")
-
 
 def record(robot: RobotModel, truth: np.ndarray, swing: float) -> Recording:
     """Of the arm and its gripper, whose joints swing about where `robot` has them."""

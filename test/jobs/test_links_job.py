@@ -12,10 +12,7 @@ from dynid_ros.identification import LinkIdentification
 from dynid_ros.identified.identified_file import load_identified
 from dynid_ros.identified.links import link_model
 from dynid_ros.jobs.identification import identify
-from dynid_ros.jobs.progress import progress
 from dynid_ros.model import RobotModel
-
-pytestmark = pytest.mark.usefixtures("unrendered")
 
 ROBOT, _ = known.planar()
 TRUTH = 1.3 * ROBOT.parameters
@@ -23,7 +20,7 @@ FITTED, UNSEEN = known.record(ROBOT, TRUTH), known.record(ROBOT, TRUTH, seed=1)
 QUICK = {"friction": known.FRICTION, "prior_weight": 1.0}
 
 
-def test_files_and_summary(tmp_path, capfd):
+def test_files_and_summary_and_the_urdf_has_the_true_torque_in_pinocchio(tmp_path, capfd):
     job = identify("links", LinkIdentification(ROBOT, **QUICK), [FITTED], tmp_path, [UNSEEN])
     document = load_identified(job.identified)
     assert document["validation"][0]["recording"] == "run_1"
@@ -35,10 +32,6 @@ def test_files_and_summary(tmp_path, capfd):
         assert words in job.summary()
     assert job.document()["links"] == document["links"]
     assert capfd.readouterr().err == ""
-
-
-def test_the_urdf_has_the_true_torque_in_pinocchio(tmp_path):
-    job = identify("links", LinkIdentification(ROBOT, **QUICK), [FITTED], tmp_path)
     arm = PinocchioArm(job.files["urdf"].read_text(), ROBOT.joint_names, ROBOT.gravity)
     q, qd, qdd = np.random.default_rng(2).uniform(-1, 1, (3, 100, 3))
     found = np.array([arm.inverse_dynamics(*sample) for sample in zip(q, qd, qdd, strict=True)])
@@ -88,12 +81,3 @@ def test_warnings_are_in_summary_and_document(tmp_path):
     job = identify("links", LinkIdentification(ROBOT, **QUICK), [replace(FITTED, torque=torque)], tmp_path)
     assert "warning: run_0, joint 'joint_2': its torque is NaN in 20 of 1000 samples" in job.summary()
     assert "NaN in 20 of 1000" in job.document()["warnings"][0]
-
-
-def test_progress_is_shown_on_a_terminal_only(monkeypatch, capsys):
-    for terminal in (True, False):
-        monkeypatch.setattr("sys.stderr.isatty", lambda terminal=terminal: terminal, raising=False)
-        with progress(2) as step:
-            step("first")
-            step("second")
-        assert ("second (2 of 2)" in capsys.readouterr().err) is terminal

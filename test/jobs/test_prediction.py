@@ -14,8 +14,6 @@ from dynid_ros.identification import GravityIdentification, LinkIdentification
 from dynid_ros.jobs.prediction import predict
 from dynid_ros.recording import Recording
 
-pytestmark = pytest.mark.usefixtures("unrendered")
-
 ROBOT, _ = known.planar()
 TRUTH = 1.3 * ROBOT.parameters
 NOISE = 0.05

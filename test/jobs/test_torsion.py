@@ -16,8 +16,6 @@ from dynid_ros.identification.flexible import TorsionIdentification
 from dynid_ros.identification.flexible.torsion_prediction import TorsionModels
 from dynid_ros.identified.identified_file import load_identified
 
-pytestmark = pytest.mark.usefixtures("unrendered")
-
 FIGURES = ("torsion_rms", "residual_rms", "offset", "centred_residual_rms", "plain_residual_rms")
 
 

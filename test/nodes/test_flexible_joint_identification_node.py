@@ -19,8 +19,6 @@ from dynid_ros.simulation import Drives, SimulatedArm, Springs, simulate  # noqa
 from dynid_ros.simulation.descriptions import demo_arm_urdf  # noqa: E402
 from dynid_ros.trajectories.fourier import FourierSeries  # noqa: E402
 
-pytestmark = pytest.mark.usefixtures("unrendered")
-
 URDF = demo_arm_urdf(["joint_1"])
 STIFFNESS, MOTOR_INERTIA = 4000.0, 0.8
 

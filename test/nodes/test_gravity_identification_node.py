@@ -11,8 +11,6 @@ from dynid_ros.errors import DynidError, RecordingError  # noqa: E402
 from dynid_ros.files.share import share_path  # noqa: E402
 from dynid_ros.nodes.gravity_identification import GravityIdentificationNode  # noqa: E402
 
-pytestmark = pytest.mark.usefixtures("unrendered")
-
 
 @pytest.fixture(name="bag")
 def fixture_bag(tmp_path):

@@ -13,8 +13,6 @@ from pinocchio_arm import PinocchioArm  # noqa: E402
 from dynid_ros.errors import DynidError, IdentificationError, ModelError, RecordingError  # noqa: E402
 from dynid_ros.nodes.link_identification import LinkIdentificationNode  # noqa: E402
 
-pytestmark = pytest.mark.usefixtures("unrendered")
-
 ROBOT, _ = known.planar()
 TRUTH = 1.3 * ROBOT.parameters
 

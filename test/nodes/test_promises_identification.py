@@ -40,8 +40,6 @@ from dynid_ros.recording import Recording  # noqa: E402
 from dynid_ros.report.gravity import write_gravity_report  # noqa: E402
 from dynid_ros.trajectories import Trajectory, move  # noqa: E402
 
-pytestmark = pytest.mark.usefixtures("unrendered")
-
 
 @cache
 def experiment():

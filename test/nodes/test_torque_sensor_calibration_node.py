@@ -17,8 +17,6 @@ from dynid_ros.files.share import share_path  # noqa: E402
 from dynid_ros.identification import GravityIdentification  # noqa: E402
 from dynid_ros.nodes.torque_sensor_calibration import TorqueSensorCalibrationNode  # noqa: E402
 
-pytestmark = pytest.mark.usefixtures("unrendered")
-
 GRAVITY = str(list(bench.GRAVITY))
 
 
