@@ -132,6 +132,7 @@ def test_table_2_from_table_1(sarcos, estimator):
     np.testing.assert_allclose(result.predict(fresh), sarcos_torque(fresh), atol=1e-9)
 
 
+@pytest.mark.slow
 def test_intervals_allow_for_gains_that_are_off(sarcos):
     """Each run has other gains and another noise; without the allowance a quarter of the intervals miss."""
     covered = {0.0: [], 0.02: []}
@@ -149,6 +150,7 @@ def test_intervals_allow_for_gains_that_are_off(sarcos):
     assert 0.92 < np.mean(covered[0.02]) < 0.995
 
 
+@pytest.mark.slow
 def test_errors_of_predictions_are_their_scatter(sarcos):
     rng = np.random.default_rng(4)
     q, direction = sarcos_experiment(rng)

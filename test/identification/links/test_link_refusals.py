@@ -88,7 +88,7 @@ class TestRefusals:
         values[where] *= factor
         self.refused([replace(whole, **{name: values})], f"run_0: {name} of joint_.* expected", IdentificationError)
 
-    @pytest.mark.parametrize("factor", [1e-6, 1e3])
+    @pytest.mark.parametrize("factor", [pytest.param(1e-6, marks=pytest.mark.slow), 1e3])
     def test_torque_in_other_units_is_fitted_or_refused(self, factor):
         whole = run(chain(), duration=10.0)
         scaled = replace(whole, torque=whole.torque * factor)
