@@ -39,12 +39,12 @@ def log_to_rerun(
         The file.
 
     Raises:
-        RecordingError: Rerun is not installed.
+        RecordingError: Rerun is not installed, or does not go with the NumPy that is.
     """
     try:
         rerun = import_module("rerun")
-    except ModuleNotFoundError as error:
-        raise RecordingError("rerun is not installed: pip install rerun-sdk") from error
+    except ImportError as error:
+        raise RecordingError(f"the viewer needs Rerun ({error}): pip install 'dynid_ros[view]'") from error
     recording = recording.select(robot.joint_names)
     stream = rerun.RecordingStream(APPLICATION)
     if output is None:

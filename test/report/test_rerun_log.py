@@ -27,7 +27,7 @@ def rows(file: Path) -> dict[str, int]:
     program = Path(sys.executable).with_name("rerun")
     subprocess.run([program, "rrd", "verify", file], check=True, capture_output=True)
     printed = subprocess.run([program, "rrd", "print", file], check=True, capture_output=True, text=True).stdout
-    found = re.findall(r"with (\d+) rows .* - /(\S+) - data columns: \[(?:Scalars|LineStrips3D)", printed)
+    found = re.findall(r"with (\d+) rows .* - /(\S+) - (?:data )?columns: \[(?:Scalars?|LineStrips?3D)\b", printed)
     return {entity: int(count) for count, entity, *_ in found}
 
 
@@ -65,6 +65,6 @@ def test_the_command_writes_measured_and_predicted_torque(tmp_path, capsys):
 
 def test_without_rerun_one_is_told_what_to_install(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "rerun", None)
-    with pytest.raises(RecordingError, match="pip install rerun-sdk"):
+    with pytest.raises(RecordingError, match=r"needs Rerun .*pip install 'dynid_ros\[view\]'"):
         log_to_rerun(ROBOT, RECORDING, None, tmp_path / "run.rrd")
     assert not list(tmp_path.iterdir())

@@ -33,8 +33,9 @@ SPRINGS = (False, True)
 WEIGHTS = (1.0, 10.0, 100.0, 1000.0, 10000.0)
 WORTH = 0.03
 """Gain in the logarithm of one joint's squared error below which another model is not worth having."""
-SURE = 1.0
-"""Standard errors by which the folds must agree on a gain: the simpler of two models that folds do not distinguish."""
+SURE, SURE_OF_SPRING = 1.0, 1.5
+"""Standard errors by which the folds must agree on a gain: the simpler of two models that folds do not distinguish. A
+spring needs more, as along a short motion it resembles gravity of a wrong size, and leads astray elsewhere."""
 ROUNDS = 2
 ORDERS = (True, False)
 """Whether all joints together come before each alone."""
@@ -153,10 +154,10 @@ def choose_friction(
 
     What all joints have in common is surer than what each has alone; but what one alone does badly without may look
     needless once all have something else, so each is also tried alone from the start, and what predicts better is
-    taken. A step is taken if the mean over the folds
-    improves by what it must be worth, and by the standard error of the folds about their mean: of models that they do
-    not distinguish it is the simpler. Predictions are from a fit with a quadratic prior towards the nominal
-    parameters: the entropic one of `ConsistentProblem` to second order, of the best of some weights.
+    taken. A step is taken if the mean over the folds improves by what it must be worth, and by some standard errors of
+    the folds about their mean (SURE): of models that they do not distinguish it is the simpler. Predictions are from a
+    fit with a quadratic prior towards the nominal parameters: the entropic one of `ConsistentProblem` to second order,
+    of the best of some weights.
     Friction is drawn to none by FRICTION_WEIGHT.
 
     Args:
@@ -237,7 +238,8 @@ class _Climb:
                 found = self._losses_of(other)
                 gain, error = self._grams.gain(self.losses, found)
                 simpler = sum(len(friction.terms) for friction in other) < sum(len(own.terms) for own in self.joints)
-                least = 0.0 if simpler else max(WORTH, SURE * error)
+                sprung = any(friction.spring > own.spring for friction, own in zip(other, self.joints, strict=True))
+                least = 0.0 if simpler else max(WORTH, (SURE_OF_SPRING if sprung else SURE) * error)
                 options.append((gain, gain - least, number, other, found))
         if len(group) == 1:
             own = self._menus[group[0]].steps[step]
