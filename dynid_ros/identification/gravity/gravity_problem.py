@@ -108,8 +108,8 @@ class GravityProblem:
         if len(samples) == 0:
             raise IdentificationError(
                 "No static samples: no joint rests long enough, or none moves slowly enough. Record dwells of at least "
-                f"{settings.rules.minimum_dwell:g} s, or, to identify from with --samples slow (node: samples: slow), "
-                f"motion below {settings.rules.slow_velocity:g} per s; what moves faster shows gravity with the links"
+                f"{settings.rules.minimum_dwell:g} s, or, with samples slow, motion below "
+                f"{settings.rules.slow_velocity:g} per s; what moves faster shows gravity with the links"
             )
         n = robot.n_joints
         self.gravity = GravityModel(robot)
