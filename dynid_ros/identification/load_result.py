@@ -22,7 +22,9 @@ from dynid_ros.model.inertia import LOAD_NAMES, PARAMETERS_PER_LINK, STATIC, tra
 from dynid_ros.model.payload import ball
 from dynid_ros.model.rigid_body import AXIS_PAIRS, LoadBody
 
-LEVEL = 0.95
+LEVEL, UNLIKELY = 0.95, 0.99
+"""Of intervals, and of that of a mass below zero that is not put down to chance: without a load one interval in forty
+lies below zero, and one in two hundred of these."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -126,7 +128,7 @@ class LoadResult(Plotted):
     @property
     def missing(self) -> tuple[str, ...]:
         """What the data do not determine of what was asked for, and what to record."""
-        if self.confidence_intervals()[0, 1] < 0:
+        if self.confidence_intervals(UNLIKELY)[0, 1] < 0:
             return (
                 f"{', '.join(self.sources)}: the mass of the load comes out below zero; the arm carried more when it "
                 "was identified, its friction, offsets or gains were others, or its joints move too alike to tell mass "
