@@ -192,16 +192,11 @@ def _sentences(result: LoadResult, evidence: LoadEvidence) -> list[str]:
             "These data do not show the mass of the load: the joints that gravity loads did not move, or did not turn "
             "against gravity. Nothing follows for a controller."
         ]
-    low, high = (as_fine_as(value, mass.half) for value in result.confidence_intervals()[0])
-    if not result.is_loaded and result.confidence_intervals()[0][1] < 0.0:
-        return [
-            f"No load is shown at {result.frame}: the 95 % interval of its mass, {low} to {high} kg, lies below zero."
-        ]
+    interval = result.confidence_intervals()[0]
+    low, high = (as_fine_as(value, mass.half) for value in interval)
     if not result.is_loaded:
-        return [
-            f"No load is shown at {result.frame}: the 95 % interval of its mass, {low} to {high} kg, holds zero. Up to "
-            f"{high} kg may be there."
-        ]
+        where = "lies below zero." if interval[1] < 0.0 else f"holds zero. Up to {high} kg may be there."
+        return [f"No load is shown at {result.frame}: the 95 % interval of its mass, {low} to {high} kg, {where}"]
     centre = ", ".join(as_fine_as(row.value, row.half) for row in rest[:3])
     found = [
         f"The arm carries {as_fine_as(mass.value, mass.half)} kg (95 %: {low} to {high}) at {result.frame}, with the "

@@ -115,7 +115,8 @@ def _steps(time: NDArray, position: NDArray) -> tuple[NDArray, NDArray]:
     """(N, n) True at the last sample before a step; its size, rad or m."""
     interval = np.diff(time)
     step = float(np.median(interval))
-    time_jump, jump = _jumps_position_step_check(time[:, None]), _jumps_position_step_check(position)
+    (time_left, time_right), (left, right) = _foretold(time[:, None]), _foretold(position)
+    time_jump, jump = time_right - time_left, right - left
     velocity = np.zeros_like(position)
     velocity[SIDE:-SIDE] = (position[2 * SIDE :] - position[: -2 * SIDE]) / (time[2 * SIDE :] - time[: -2 * SIDE])[
         :, None
@@ -137,7 +138,9 @@ def _steps(time: NDArray, position: NDArray) -> tuple[NDArray, NDArray]:
     whole[2 * SIDE : -2 * SIDE] = True
     for gap in np.flatnonzero(interval > 2.5 * step):
         whole[max(0, gap - SIDE) : gap + SIDE + 1] = False
-    found = (least > bound) & whole[:, None] & _stays(position)
+    found = (least > bound) & whole[:, None]
+    if found.any():
+        found &= _stays(position, left, right)
     best = np.zeros_like(found)
     for j in range(position.shape[1]):
         for k in np.flatnonzero(found[:, j]):
@@ -154,15 +157,8 @@ def _beside(values: NDArray) -> NDArray:
     return np.maximum(np.roll(largest, away, axis=0), np.roll(largest, -away, axis=0))
 
 
-def _jumps_position_step_check(values: NDArray) -> NDArray:
-    """(N, n) difference, halfway between a sample and the next, of the parabolas through SIDE samples either side."""
-    left, right = _foretold(values)
-    return right - left
-
-
-def _stays(position: NDArray) -> NDArray:
-    """(N, n) True where a jump is there without the last samples before it, and without the first after it."""
-    left, right = _foretold(position)
+def _stays(position: NDArray, left: NDArray, right: NDArray) -> NDArray:
+    """(N, n) True where a jump from left to right, foretold by all samples, is there without the nearest of a side."""
     jump = right - left
     others = []
     for skipped in range(1, LATE + 1):
@@ -172,7 +168,7 @@ def _stays(position: NDArray) -> NDArray:
 
 
 def _foretold(values: NDArray, skipped: int = 0) -> tuple[NDArray, NDArray]:
-    """(N, n) value halfway between a sample and the next, by a parabola on the left and by one on the right.
+    """(N, n) value halfway between a sample and the next, by the parabolas through SIDE samples left and right of it.
 
     Args:
         values: (N, n); zero is foretold where a side has too few.
