@@ -66,6 +66,8 @@ BEAT = 0.1
 """s after which an executor is woken at the latest: it would sleep for as long as the computer's clock was set back."""
 PATIENCE = 1.0
 """s for which an executor's end is waited for."""
+DESTROY_TIMEOUT = 10
+"""s in which the middleware is to let go of a node, whose own work is done."""
 
 
 @contextmanager
@@ -95,6 +97,17 @@ def ros_process(
         sys.exit(2)
     finally:
         rclpy.try_shutdown()
+        signal.alarm(0)
+
+
+def _destroy(node: Any) -> None:
+    """Destroy it; where the middleware does not come back from that, the process ends by SIGALRM.
+
+    Fast DDS was seen to spin there, holding the interpreter, when many nodes end at once on a busy machine: no thread
+    of Python could end it.
+    """
+    signal.alarm(DESTROY_TIMEOUT)
+    node.destroy_node()
 
 
 def run(make_node: Callable[[], Node], arguments: list[str] | None = None) -> None:
@@ -109,7 +122,7 @@ def run(make_node: Callable[[], Node], arguments: list[str] | None = None) -> No
                 executor.spin_once()
         finally:
             beat.end()
-            node.destroy_node()
+            _destroy(node)
 
 
 class UndisturbedNode(Protocol):
@@ -191,7 +204,7 @@ def run_undisturbed(
                 # one waits in the middleware, whose objects must not be destroyed under it
                 sys.stderr.flush()
                 os._exit(int(bool(failures or node.steady.failure)))
-            node.destroy_node()
+            _destroy(node)
             for number in numbers:
                 signal.signal(number, signal.SIG_IGN)  # handlers end before the process does
         for error in [*failures, *filter(None, [node.steady.failure])]:

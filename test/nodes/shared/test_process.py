@@ -53,6 +53,45 @@ def test_a_node_is_not_destroyed_under_a_thread_that_does_not_end(seconds, destr
     assert (process.returncode, "destroyed" in output) == (0, destroyed)
 
 
+STUCK = """
+import ctypes
+
+import dynid_ros.nodes.shared.process as process
+from dynid_ros.nodes.shared import steady_thread
+from rclpy.node import Node
+
+
+class Stuck(Node):
+    def __init__(self):
+        super().__init__("stuck")
+        self.steady = steady_thread.SteadyThread(self, lambda: None, 0.01)
+        self.create_timer(0.1, lambda: print("spins", flush=True))
+
+    def end(self):
+        self.steady.end()
+
+    def destroy_node(self):
+        self.end()
+        ctypes.PyDLL(None).pause()  # other than CDLL it keeps the interpreter
+
+
+process.DESTROY_TIMEOUT = 1
+process.{run}(Stuck)
+"""
+
+
+@pytest.mark.parametrize("run", ["run", "run_undisturbed"])
+def test_a_process_ends_though_the_middleware_does_not_come_back(run):
+    with subprocess.Popen([sys.executable, "-c", STUCK.format(run=run)], stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout.readline() == "spins\n"
+            process.send_signal(signal.SIGTERM)
+            process.communicate(timeout=30.0)
+        finally:
+            process.kill()
+    assert process.returncode == -signal.SIGALRM
+
+
 def test_a_parameter_file_that_cannot_be_read_is_one_line(tmp_path, capfd):
     mixed = tmp_path / "mixed.yaml"
     mixed.write_text("/**:\n  ros__parameters:\n    scale: [1, 2.5]\n")
