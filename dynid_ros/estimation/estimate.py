@@ -166,8 +166,3 @@ class BaseEstimate:
     def confidence_intervals(self, level: float = 0.95) -> NDArray:
         """(k, 2) lower and upper ends, from Student's t."""
         return interval(self.values, self.standard_errors, self.dof, level)
-
-    def differs_from_nominal(self, level: float = 0.95) -> NDArray:
-        """(k,) bool: the URDF's value is outside of the interval; False where either is not known."""
-        low, high = self.confidence_intervals(level).T
-        return (self.nominal < low) | (self.nominal > high)

@@ -141,13 +141,6 @@ class EntropicLeastSquares:
                 break
         return best
 
-    def gradient_norm(self, optimum: Optimum) -> float:
-        """‖Lᵀ (∂f/∂S) L‖ over all S = L Lᵀ: with respect to S in coordinates in which it is the unit matrix."""
-        factor, weight = optimum.point.factor, optimum.weight
-        residual = self.A @ optimum.point.coordinates + self.B @ optimum.w - self.z
-        slope = smat(self.A.T @ residual) + weight * np.eye(4)
-        return float(np.linalg.norm(_transposed(factor) @ slope @ factor - weight * np.eye(4)))
-
     def _first(self, weight: float, start: Optimum | None) -> tuple[Point, float]:
         """Start and its level, from which w v, and S Z as far as it is above the weight, come down."""
         if start is not None:

@@ -183,14 +183,7 @@ TOLERANCE = 1e-5
 structure leaves 1e-15, right angles written as 1.5708 leave 1e-10, and what can be identified more than 1e-3."""
 
 
-def minimum_norm(
-    R: ArrayLike,
-    z: ArrayLike,
-    prior: ArrayLike | None = None,
-    *,
-    scaled: bool = False,
-    tolerance: float = TOLERANCE,
-) -> LinearFit:
+def minimum_norm(R: ArrayLike, z: ArrayLike, prior: ArrayLike | None = None, *, scaled: bool = False) -> LinearFit:
     """The least-squares solution nearest to the prior (Atkeson, An and Hollerbach 1986, section 2.2.1).
 
     Args:
@@ -198,13 +191,13 @@ def minimum_norm(
         z: (m,) right-hand side, compressed alike.
         prior: (k,) nominal parameters; None: zero.
         scaled: measure the distance in columns of unit norm, so that it does not depend on units; else in SI units.
-        tolerance: for the rank, which is that of the scaled columns in either case.
+            The rank is that of scaled columns in either case.
 
     Raises:
         IdentificationError: shapes that do not fit, numbers that are not finite, a regressor of zeros.
     """
     R, z, start = checked_problem(R, z, prior)
-    found = decompose(R, tolerance)
+    found = decompose(R, TOLERANCE)
     gain = (found.right.T * found.inverse) @ found.left.T / found.scale[:, None]
     if not scaled:
         gain = project(found.right * found.scale, gain)
@@ -218,14 +211,7 @@ def minimum_norm(
     )
 
 
-def ridge(
-    R: ArrayLike,
-    z: ArrayLike,
-    weight: float,
-    prior: ArrayLike | None = None,
-    *,
-    scaled: bool = False,
-) -> LinearFit:
+def ridge(R: ArrayLike, z: ArrayLike, weight: float, prior: ArrayLike | None = None) -> LinearFit:
     """Minimise ‖R θ − z‖² + d ‖θ − θ₀‖²: θ = θ₀ + (RᵀR + d 1)⁻¹ Rᵀ (z − R θ₀), Atkeson's eq. 20.
 
     The weight should be far below the smallest squared singular value that counts. Every combination is pulled to the
@@ -237,7 +223,6 @@ def ridge(
         z: (m,) right-hand side, compressed alike.
         weight: d > 0; the paper's 10 is for rows in N m and parameters in SI units.
         prior: (k,) nominal parameters θ₀; None: zero.
-        scaled: d weighs columns of unit norm, and is a fraction; else parameters in SI units.
 
     Raises:
         IdentificationError: a weight that is not positive, or as `minimum_norm`.
@@ -246,14 +231,12 @@ def ridge(
         raise IdentificationError(f"Weight of the ridge is {weight:g}; expected a positive number")
     R, z, start = checked_problem(R, z, prior)
     found = decompose(R, TOLERANCE)
-    unit = found.scale if scaled else np.ones(R.shape[1])
-    left, singular, right = np.linalg.svd(R / unit, full_matrices=False)
-    directions = right.T / unit[:, None]
+    left, singular, right = np.linalg.svd(R, full_matrices=False)
     filtered = singular / (singular**2 + weight)
     rank = len(found.right)
-    known = directions[:, :rank]
+    known = right[:rank].T
     return LinearFit(
-        solution=start + directions @ (filtered * (left.T @ (z - R @ start))),
+        solution=start + right.T @ (filtered * (left.T @ (z - R @ start))),
         covariance=(known / (singular[:rank] ** 2 + weight)) @ known.T,
         determined=found.right,
         scale=found.scale,

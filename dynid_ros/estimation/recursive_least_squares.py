@@ -51,8 +51,7 @@ class SquareRootInformation:
 
     Args:
         size: number k of parameters.
-        deviation: standard deviation of what is known at the start, (k,) or one for all.
-        start: (k,) what is known at the start; None: zero.
+        deviation: standard deviation about zero that is known at the start, (k,) or one for all.
         considered: number c of other right-hand sides, to which the same is done as to b: errors that b may have, for
             what they do to the estimate (Schmidt 1966, "consider parameters").
 
@@ -60,13 +59,11 @@ class SquareRootInformation:
         size: k.
     """
 
-    def __init__(self, size: int, deviation: ArrayLike = UNKNOWN, start: ArrayLike | None = None, considered: int = 0):
+    def __init__(self, size: int, deviation: ArrayLike = UNKNOWN, considered: int = 0):
         self.size = size
         self._weak = 1.0 / np.broadcast_to(np.asarray(deviation, dtype=float), (size,))
-        self._start = np.zeros(size) if start is None else np.asarray(start, dtype=float)
         self._factor = np.zeros((size + 1, size + 1), order="F")
         self._factor[range(size), range(size)] = self._weak
-        self._factor[:-1, -1] = self._weak * self._start
         self._factor[-1, -1] = _SMALL
         self._considered = np.zeros((size + 1, considered), order="F")
 
@@ -120,7 +117,6 @@ class SquareRootInformation:
         factor = self._factor
         factor[:first] = 0.0
         factor[range(first), range(first)] = self._weak[:first]
-        factor[:first, -1] = self._weak[:first] * self._start[:first]
         self._considered[:first] = 0.0
 
     @property
@@ -135,7 +131,7 @@ class SquareRootInformation:
 
     @property
     def solution(self) -> NDArray:
-        """(k,) estimate; what the data leave undetermined is as at the start."""
+        """(k,) estimate; what the data leave undetermined is zero."""
         R, z = self.factor
         return dtrtrs(np.asfortranarray(R), z)[0]
 

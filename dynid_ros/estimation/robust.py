@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.errors import IdentificationError
-from dynid_ros.estimation.least_squares import LinearFit, minimum_norm, project, triangular_factor
+from dynid_ros.estimation.least_squares import LinearFit, minimum_norm, triangular_factor
 
 GAUSSIAN = 1.482602
 """Standard deviation of Gaussian noise over the median of its magnitude."""
@@ -59,6 +59,9 @@ def tukey(length: NDArray, scale: ArrayLike) -> NDArray:
 
 
 THRESHOLD = 1.345
+"""Standard deviations up to which a row counts in full."""
+
+MOST_PASSES = 50
 
 SETTLED = 1e-3
 """Root mean square change of the predicted torque between two passes, in standard deviations, that ends them."""
@@ -89,44 +92,29 @@ class RobustFit(LinearFit):
     passes: int
 
 
-def huber_weights(standardised: ArrayLike, threshold: float = THRESHOLD) -> NDArray:
+def huber_weights(standardised: ArrayLike) -> NDArray:
     """Weights of squared residuals, of the same shape, from residuals in standard deviations."""
     size = np.abs(np.asarray(standardised, dtype=float))
-    return threshold / np.maximum(size, threshold)
+    return THRESHOLD / np.maximum(size, THRESHOLD)
 
 
-def solve_robust(
-    blocks: Blocks,
-    prior: ArrayLike | None = None,
-    *,
-    threshold: float = THRESHOLD,
-    scaled: bool = False,
-    max_passes: int = 50,
-) -> RobustFit:
+def solve_robust(blocks: Blocks) -> RobustFit:
     """Fit all joints, each with its own noise, in passes over blocks; in memory stay a triangle and the residuals.
 
-    The noise of a joint is 1.4826 times the median magnitude of its residuals, found anew after every pass.
+    The noise of a joint is 1.4826 times the median magnitude of its residuals, found anew after every pass. What the
+    data leave undetermined is of minimum norm in columns of unit norm.
 
     Args:
         blocks: called for every pass.
-        prior: (k,) nominal parameters, see `minimum_norm`; None: zero.
-        threshold: standard deviations up to which a row counts in full.
-        scaled: see `minimum_norm`.
-        max_passes: over the data, at most.
 
     Raises:
-        IdentificationError: no rows, shapes that do not fit, numbers that are not finite, a threshold that is not
-            positive, or weights that do not settle.
+        IdentificationError: no rows, shapes that do not fit, numbers that are not finite, weights that do not settle.
     """
-    if not threshold > 0:
-        raise IdentificationError(
-            f"Huber threshold is {threshold:g}; expected a positive number of standard deviations"
-        )
     solution: NDArray | None = None
     noise: NDArray | None = None
-    for passes in range(2, max_passes + 1):  # the last one is for the covariance
-        factor, residual = _pass(blocks, solution, noise, threshold)
-        fit = minimum_norm(factor[:, :-1], factor[:, -1], prior, scaled=scaled)
+    for passes in range(2, MOST_PASSES + 1):  # the last one is for the covariance
+        factor, residual = _pass(blocks, solution, noise)
+        fit = minimum_norm(factor[:, :-1], factor[:, -1], scaled=True)
         # The median needs all residuals of a pass, so the weights of the next one rest on it.
         if noise is None:
             floor = FLOOR * np.max(np.abs(residual), axis=0)
@@ -135,20 +123,20 @@ def solve_robust(
             change = np.linalg.norm(factor[:, :-1] @ (fit.solution - solution)) / np.sqrt(residual.size)
             steady = np.abs(updated - noise) <= STEADY * noise
             if change < SETTLED and steady.all():
-                covariance = _covariance(blocks, fit, updated, threshold, scaled=scaled)
-                outliers = np.mean(huber_weights(residual / updated, threshold) < 0.5, axis=0)
+                covariance = _covariance(blocks, fit, updated)
+                outliers = np.mean(huber_weights(residual / updated) < 0.5, axis=0)
                 return RobustFit(
                     **vars(replace(fit, covariance=covariance)), noise=updated, outliers=outliers, passes=passes
                 )
             updated = np.where(steady, noise, updated)
         solution, noise = fit.solution, updated
     raise IdentificationError(
-        f"Huber's weights did not settle in {max_passes} passes over the data; look at the residuals of an ordinary "
+        f"Huber's weights did not settle in {MOST_PASSES} passes over the data; look at the residuals of an ordinary "
         "fit: more than a few per cent of outliers, or motion that hardly excites the parameters?"
     )
 
 
-def _pass(blocks: Blocks, solution: NDArray | None, noise: NDArray | None, threshold: float) -> tuple[NDArray, NDArray]:
+def _pass(blocks: Blocks, solution: NDArray | None, noise: NDArray | None) -> tuple[NDArray, NDArray]:
     """Triangular factor of the weighted rows of [Y τ], and the residuals (N, n) that weighted them."""
     residuals: list[NDArray] = []
 
@@ -157,7 +145,7 @@ def _pass(blocks: Blocks, solution: NDArray | None, noise: NDArray | None, thres
             Y, tau = _checked(regressor, torque)
             residual = tau if solution is None else tau - Y @ solution
             residuals.append(residual)
-            root = np.ones_like(tau) if noise is None else np.sqrt(huber_weights(residual / noise, threshold)) / noise
+            root = np.ones_like(tau) if noise is None else np.sqrt(huber_weights(residual / noise)) / noise
             yield np.concatenate([Y, tau[..., None]], axis=-1) * root[..., None]
         if not sum(map(len, residuals)):
             raise IdentificationError(
@@ -185,15 +173,15 @@ def _noise(residual: NDArray, floor: NDArray | float = 0.0) -> NDArray:
     return np.where(spread > 0, spread, 1.0)
 
 
-def _covariance(blocks: Blocks, fit: LinearFit, noise: NDArray, threshold: float, *, scaled: bool) -> NDArray:
+def _covariance(blocks: Blocks, fit: LinearFit, noise: NDArray) -> NDArray:
     """Return A⁻¹ B A⁻¹ with A = Σ ψ' y yᵀ and B = Σ ψ² y yᵀ over rows y, within the determined space."""
     slope, square = np.zeros((2, fit.rank, fit.rank))
     for regressor, torque in blocks():
         Y, tau = _checked(regressor, torque)
         standardised = (tau - Y @ fit.solution) / noise
         rows = (Y / fit.scale @ fit.determined.T) / noise[:, None]
-        inside = rows[np.abs(standardised) <= threshold]
-        bounded = (rows * np.clip(standardised, -threshold, threshold)[..., None]).reshape(-1, fit.rank)
+        inside = rows[np.abs(standardised) <= THRESHOLD]
+        bounded = (rows * np.clip(standardised, -THRESHOLD, THRESHOLD)[..., None]).reshape(-1, fit.rank)
         slope += inside.T @ inside
         square += bounded.T @ bounded
     values, axes = np.linalg.eigh(square)
@@ -204,6 +192,4 @@ def _covariance(blocks: Blocks, fit: LinearFit, noise: NDArray, threshold: float
             "Robust fit: fewer samples count in full than there are parameters; record longer"
         ) from error
     half = (half.T @ fit.determined / fit.scale).T
-    if not scaled:
-        half = project(fit.determined * fit.scale, half)
     return half @ half.T

@@ -1,7 +1,6 @@
 """Equations of motion integrated over windows, which need no accelerations (Atkeson, An and Hollerbach 1986)."""
 
 from collections.abc import Iterator
-from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -29,8 +28,6 @@ SHIFT = 1e-5
 """Largest displacement of a joint in the central difference that gives Ṁ q̇, rad or m. Truncation leaves some SHIFT²
 of the term and rounding 1e-16 / SHIFT: 1e-10 and 1e-11."""
 
-Weight = Literal["constant", "hann"]
-
 
 def integral_blocks(
     robot: RobotModel,
@@ -40,13 +37,12 @@ def integral_blocks(
     torque: ArrayLike,
     *,
     window: float,
-    weight: Weight = "hann",
 ) -> Iterator[tuple[NDArray, NDArray]]:
     """Regressors (W, n, p) and impulses (W, n), in N m s, of some windows at a time.
 
-    Windows of constant weight follow each other. Those of Hann's, sin²(π t / window), overlap by half, so that all
-    samples count alike; then noise of neighbours correlates by 1/6. A window damps what has a period of less than about
-    its length: choose it well below the shortest period of the motion.
+    Windows are Hann's, sin²(π t / window), and overlap by half, so that all samples count alike; then noise of
+    neighbours correlates by 1/6. A window damps what has a period of less than about its length: choose it well below
+    the shortest period of the motion.
 
     Integrals are Simpson's: of motion at ω they are off by some (ω step)⁴ / 180, at a jump of Coulomb friction by half
     a step.
@@ -58,10 +54,9 @@ def integral_blocks(
         motion: q and its derivative qd, (N, n) each, of one uniformly sampled segment without gaps.
         torque: (N, n).
         window: length, s; at least two steps.
-        weight: of the samples in a window.
 
     Raises:
-        IdentificationError: a step, a window or a weight that is impossible.
+        IdentificationError: a step or a window that is impossible.
         ModelError: arrays of other shapes.
     """
     q, qd, torque = joint_samples(robot.joint_names, q=motion[0], qd=motion[1], torque=torque)
@@ -73,7 +68,7 @@ def integral_blocks(
             f"Integral form: a window of {window:g} s is impossible with {len(q)} samples every {step:g} s; choose one "
             f"from {2 * step:g} s to {(len(q) - 1) * step:g} s"
         )
-    of_momentum, of_rest, hop = window_weights(size, step, weight)
+    of_momentum, of_rest, hop = window_weights(size, step)
     weightless = RobotModel(robot.chain, gravity=np.zeros(3))
     starts = np.arange(0, len(q) - size + 1, hop)
     together = max(1, BLOCK // hop)
@@ -92,27 +87,17 @@ def integral_blocks(
         yield regressor, np.einsum("l,wln->wn", of_rest, torque[part][inside])
 
 
-def window_weights(size: int, step: float, weight: str) -> tuple[NDArray, NDArray, int]:
+def window_weights(size: int, step: float) -> tuple[NDArray, NDArray, int]:
     """Factors (size,) of the momentum and of all else in the sum for the integral, and samples to the next window.
 
     Args:
         size: samples of a window, both ends counted.
         step: between them, s.
-        weight: "constant" or "hann".
-
-    Raises:
-        IdentificationError: another weight.
     """
     integral = simpson(np.eye(size), dx=step)
-    if weight == "constant":
-        ends = np.zeros(size)
-        ends[0], ends[-1] = -1.0, 1.0
-        return ends, integral, size - 1
-    if weight == "hann":
-        phase = np.pi * np.arange(size) / (size - 1)
-        slope = np.pi / ((size - 1) * step) * np.sin(2 * phase)
-        return -slope * integral, np.sin(phase) ** 2 * integral, (size - 1) // 2
-    raise IdentificationError(f"Integral form: weight is '{weight}'; expected 'constant' or 'hann'")
+    phase = np.pi * np.arange(size) / (size - 1)
+    slope = np.pi / ((size - 1) * step) * np.sin(2 * phase)
+    return -slope * integral, np.sin(phase) ** 2 * integral, (size - 1) // 2
 
 
 def _momentum(

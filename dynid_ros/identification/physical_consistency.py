@@ -8,7 +8,7 @@ keeps P inside the cone, depends neither on frames nor on units, and holds what 
 prior. With P⁰ = L Lᵀ and P = L S Lᵀ it is the divergence of S from the unit matrix, and the problem is solved for S.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.estimation.interior_point import BASIS, EntropicLeastSquares, Optimum
-from dynid_ros.estimation.least_squares import triangular_factor
+from dynid_ros.estimation.least_squares import column_norms, triangular_factor
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK, divergence, inertial_parameters, is_possible, pseudo_inertia
 
 _RANK_TOLERANCE = 1e-12
@@ -35,26 +35,13 @@ class ConsistentFit:
         weight: γ.
         solution: (p,) the 10 n inertial parameters, then friction and rotor parameters. Those of `nonnegative` are
             exactly zero where the bound is active; others that the data do not determine have minimum norm.
-        objective: data_cost + γ Σ divergence.
-        data_cost: ½ ‖R x − z‖².
-        divergence: (n,) entropic divergence of each link from its prior.
-        duality_gap: the objective is at most this far above the smallest possible one.
-        gradient_norm: of the objective with respect to each S_i in the coordinates in which the solution is the unit
-            matrix; in units of the objective per relative change of the inertia.
-        iterations: Newton steps.
-        smallest_eigenvalues: (n,) of P⁰⁻¹ P; positive means a possible link, far below one means one near the limit of
-            what is possible.
+        objective: ½ ‖R x − z‖² + γ Σ divergence of each link from its prior.
+        optimum: where the search ended, with the gap that proves it.
     """
 
     weight: float
     solution: NDArray
     objective: float
-    data_cost: float
-    divergence: NDArray
-    duality_gap: float
-    gradient_norm: float
-    iterations: int
-    smallest_eigenvalues: NDArray
     optimum: Optimum = field(repr=False)
 
 
@@ -104,7 +91,7 @@ class ConsistentProblem:
             rotated, right = triangle[:, :-1], triangle[:, -1]
         # What the free parameters can explain is explained by them, whatever the others are.
         free = rotated[:, self.free]
-        scale = _lengths(free)
+        scale = column_norms(free)
         left, singular, _ = np.linalg.svd(free / scale, full_matrices=False)
         left = left[:, singular > _RANK_TOLERANCE * np.max(singular, initial=0.0)]
         rotated = rotated - left @ (left.T @ rotated)
@@ -113,7 +100,7 @@ class ConsistentProblem:
         to_parameters = np.swapaxes(inertial_parameters(images), 1, 2)
         blocks = np.split(rotated[:, : self.n_inertial], len(links), axis=1)
         bounded = rotated[:, self.nonnegative]
-        self._scale = _lengths(bounded)
+        self._scale = column_norms(bounded)
         self._problem = EntropicLeastSquares(
             np.hstack([block @ to for block, to in zip(blocks, to_parameters, strict=True)]),
             bounded / self._scale,
@@ -136,49 +123,24 @@ class ConsistentProblem:
         optimum = self._problem.solve(weight, None if start is None else start.optimum)
         return self._fit(optimum)
 
-    def path(self, weights: Iterable[float]) -> list[ConsistentFit]:
-        """Fits for several weights, in the order given; each starts from the one for the next larger weight.
-
-        Raises:
-            IdentificationError: as `solve`.
-        """
-        weights = list(weights)
-        fits: dict[float, ConsistentFit] = {}
-        previous = None
-        for weight in sorted(set(weights), reverse=True):
-            previous = fits[weight] = self.solve(weight, previous)
-        return [fits[weight] for weight in weights]
-
     def _fit(self, optimum: Optimum) -> ConsistentFit:
         solution = np.zeros(self.R.shape[1])
         solution[: self.n_inertial] = links = self._representable(optimum.point.factor)
         solution[self.nonnegative] = optimum.w / self._scale
         if self.free.size:
             free = self.R[:, self.free]
-            scale = _lengths(free)
+            scale = column_norms(free)
             rest = self.z - self.R @ solution
             solution[self.free] = np.linalg.lstsq(free / scale, rest, rcond=_RANK_TOLERANCE)[0] / scale
         residual = self.R @ solution - self.z
-        data_cost = 0.5 * float(residual @ residual)
         distance = divergence(links.reshape(-1, PARAMETERS_PER_LINK), self.prior.reshape(-1, PARAMETERS_PER_LINK))
-        objective = data_cost + optimum.weight * float(distance.sum())
+        objective = 0.5 * float(residual @ residual) + optimum.weight * float(distance.sum())
         if not optimum.gap <= _LARGEST_GAP * objective + _ROUNDING * float(self.z @ self.z):
             raise IdentificationError(
                 f"Consistent parameters for weight {optimum.weight:g}: objective {objective:g} may be {optimum.gap:g} "
                 f"above the optimum; rounding hides the rest. Use a larger weight, or scale the data to unit noise"
             )
-        return ConsistentFit(
-            weight=optimum.weight,
-            solution=solution,
-            objective=objective,
-            data_cost=data_cost,
-            divergence=distance,
-            duality_gap=optimum.gap,
-            gradient_norm=self._problem.gradient_norm(optimum),
-            iterations=optimum.iterations,
-            smallest_eigenvalues=self._smallest(links),
-            optimum=optimum,
-        )
+        return ConsistentFit(optimum.weight, solution, objective, optimum)
 
     def _representable(self, factor: NDArray) -> NDArray:
         """Return (10 n,) of S = `factor` · its transpose; regularised towards the prior as little as rounding asks."""
@@ -191,10 +153,6 @@ class ConsistentProblem:
                 share *= 2
                 links[k] = (1 - share) * exact + share * prior[k]
         return links.ravel()
-
-    def _smallest(self, links: NDArray) -> NDArray:
-        half = np.linalg.cholesky(pseudo_inertia(links.reshape(-1, PARAMETERS_PER_LINK)))
-        return np.linalg.svd(np.linalg.solve(self._factor, half), compute_uv=False)[:, -1] ** 2
 
     def _check_data(self) -> None:
         R, z, size = self.R, self.z, self.n_inertial
@@ -239,8 +197,3 @@ def solve_consistent(
 def _survives_rounding(link: NDArray) -> bool:
     eigenvalues = np.linalg.eigvalsh(pseudo_inertia(link))
     return bool(is_possible(link)) and eigenvalues[0] > _ROUNDING * eigenvalues[-1]
-
-
-def _lengths(columns: NDArray) -> NDArray:
-    lengths = np.linalg.norm(columns, axis=0)
-    return np.where(lengths > 0, lengths, 1.0)

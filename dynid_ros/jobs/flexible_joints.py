@@ -22,7 +22,6 @@ from dynid_ros.identification.flexible.flexible_identification import AUTO
 from dynid_ros.identification.flexible.flexible_result import (
     MeasuredSpring,
     link_noise,
-    mean_and_variation,
     measured_springs,
 )
 from dynid_ros.identified.identified_file import as_number, save_identified
@@ -123,7 +122,10 @@ Markers = dict[str, str | None] | None
 
 def repeated(repeats: Sequence[FlexibleResult]) -> list[tuple[str, float, float]]:
     """Name, mean and coefficient of variation of each parameter (Lightcap and Banks 2007, table I)."""
-    mean, variation = mean_and_variation([result.parameters for result in repeats])
+    table = np.array([result.parameters for result in repeats])
+    mean = table.mean(axis=0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        variation = table.std(axis=0, ddof=1) / np.abs(mean)
     return list(zip(repeats[0].names, mean.tolist(), variation.tolist(), strict=True))
 
 

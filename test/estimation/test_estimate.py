@@ -63,11 +63,6 @@ def test_intervals_are_students():
     assert np.all(np.diff(ESTIMATE.confidence_intervals(0.5)[[0, 2]]) < (high - low)[[0, 2], None])
 
 
-def test_what_is_not_known_does_not_differ():
-    assert list(ESTIMATE.differs_from_nominal()) == [True, False, False]
-    assert list(ESTIMATE.differs_from_nominal(0.98)) == [False, False, False]
-
-
 def test_a_value_of_zero_has_no_finite_relative_error():
     zero = BaseEstimate(("a",), ("a",), np.zeros(1), np.eye(1), np.zeros(1), np.array([5.0]))
     assert np.isinf(zero.relative_standard_errors).all()

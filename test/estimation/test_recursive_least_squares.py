@@ -41,8 +41,8 @@ def test_innovations_are_those_of_a_kalman_filter():
 
 def test_directional_forgetting_is_its_dense_formula():
     rng, k, keep = np.random.default_rng(2), 5, 0.8
-    state = SquareRootInformation(k, deviation=3.0, start=np.ones(k))
-    information, estimate = np.eye(k) / 9, np.ones(k)
+    state = SquareRootInformation(k, deviation=3.0)
+    information, estimate = np.eye(k) / 9, np.zeros(k)
     for i in range(60):
         a, b = rng.normal(size=(3, k)) * (1.0 if i < 30 else 1e-3), rng.normal(size=3)
         half = np.linalg.cholesky(information).T

@@ -6,6 +6,7 @@ from paper_arms import CMU_TRUTH, cmu_arm, random_motion
 from scipy.optimize import least_squares
 
 from dynid_ros.errors import IdentificationError
+from dynid_ros.estimation import robust
 from dynid_ros.estimation.least_squares import minimum_norm
 from dynid_ros.estimation.robust import huber_weights, solve_robust
 
@@ -47,7 +48,6 @@ def ordinary(regressor, torque):
 
 def test_weights():
     np.testing.assert_allclose(huber_weights([0.0, -1.0, 1.345, -2.69, 13.45]), [1, 1, 1, 0.5, 0.1])
-    np.testing.assert_allclose(huber_weights([3.0], threshold=2.0), [2 / 3])
 
 
 def test_solution_against_scipy(regressor, truth):
@@ -69,15 +69,15 @@ def test_five_per_cent_of_outliers_hardly_move_it(regressor, truth):
     rng = np.random.default_rng(2)
     offsets = np.tile(np.eye(3), (len(regressor), 1, 1))  # what one-sided outliers bias most
     regressor, truth = np.concatenate([regressor, offsets], axis=2), np.append(truth, np.zeros(3))
-    robust, plain = [], []
+    huber, plain = [], []
     for _ in range(20):
         torque, hit = noisy(regressor, truth, rng)
         fit = solve_robust(in_blocks(regressor, torque))
-        robust.append(fit.solution)
+        huber.append(fit.solution)
         plain.append(ordinary(regressor, torque))
     bias = [
         np.sqrt(np.mean((regressor @ (np.mean(found, axis=0) - truth)) ** 2, axis=0)) / NOISE
-        for found in (robust, plain)
+        for found in (huber, plain)
     ]
     assert np.all(bias[1] > 1.2)
     assert np.all(bias[0] < bias[1] / 10)
@@ -105,8 +105,8 @@ def test_gaussian_noise_costs_little(regressor, truth):
         torque, _ = noisy(regressor, truth, rng, share=0.0)
         solutions = solve_robust(in_blocks(regressor, torque)).solution, ordinary(regressor, torque)
         errors.append([np.mean((regressor @ (x - truth) / NOISE) ** 2) for x in solutions])
-    robust, plain = np.mean(errors, axis=0)
-    assert 1.0 < robust / plain < 1.12  # 5 % in theory
+    huber, plain = np.mean(errors, axis=0)
+    assert 1.0 < huber / plain < 1.12  # 5 % in theory
 
 
 def test_exact_data_and_a_joint_that_feels_nothing(regressor, truth):
@@ -114,18 +114,6 @@ def test_exact_data_and_a_joint_that_feels_nothing(regressor, truth):
     fit = solve_robust(in_blocks(silent, silent @ truth))
     np.testing.assert_allclose(fit.solution, truth, rtol=0, atol=1e-9)
     assert np.isfinite(fit.covariance).all()
-
-
-def test_what_is_open_stays_nominal(base, truth):
-    motion = random_motion(3, 200)
-    regressor = cmu_arm().torque_regressor(*motion)
-    torque, _ = noisy(regressor, CMU_TRUTH, np.random.default_rng(5))
-    nominal = CMU_TRUTH * 0.9
-    fit = solve_robust(in_blocks(regressor, torque), nominal)
-    assert fit.rank == 11
-    assert fit.solution[7] == pytest.approx(nominal[7], abs=1e-12)
-    values, errors = fit.combine(base.combinations)
-    assert np.all(np.abs(values - truth) < 5 * errors)
 
 
 def test_blocks_that_cannot_be_read_again(regressor):
@@ -136,19 +124,19 @@ def test_blocks_that_cannot_be_read_again(regressor):
 
 
 @pytest.mark.parametrize(
-    ("block", "options", "message"),
+    ("block", "message"),
     [
-        ((np.ones((4, 2, 3)), np.ones((4, 3))), {}, r"regressors \(4, 2, 3\) and torques \(4, 3\) do not fit"),
-        ((np.ones((4, 2, 3)), np.full((4, 2), np.nan)), {}, "a block is not finite"),
-        ((np.ones((4, 2, 3)), np.ones((4, 2))), {"threshold": 0.0}, "threshold is 0"),
+        ((np.ones((4, 2, 3)), np.ones((4, 3))), r"regressors \(4, 2, 3\) and torques \(4, 3\) do not fit"),
+        ((np.ones((4, 2, 3)), np.full((4, 2), np.nan)), "a block is not finite"),
     ],
 )
-def test_impossible_problems(block, options, message):
+def test_impossible_problems(block, message):
     with pytest.raises(IdentificationError, match=message):
-        solve_robust(lambda: [block], **options)
+        solve_robust(lambda: [block])
 
 
-def test_weights_that_do_not_settle(regressor, truth):
+def test_weights_that_do_not_settle(regressor, truth, monkeypatch):
+    monkeypatch.setattr(robust, "MOST_PASSES", 4)
     torque, _ = noisy(regressor, truth, np.random.default_rng(6))
     with pytest.raises(IdentificationError, match="did not settle in 4 passes"):
-        solve_robust(in_blocks(regressor, torque), max_passes=4)
+        solve_robust(in_blocks(regressor, torque))

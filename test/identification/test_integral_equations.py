@@ -19,9 +19,6 @@ from dynid_ros.signals import central_differences, choose_cutoff, filtered_motio
 # The integral form against Pinocchio's torques, against quadrature, and against its rivals on noisy encoders.
 
 
-WEIGHTS = ("constant", "hann")
-
-
 def fourier(time, n_joints, seed, frequency=0.2, harmonics=5):
     """Positions, velocities and accelerations (N, n) of a random finite Fourier series."""
     amplitude = np.random.default_rng(seed).normal(size=(2, harmonics, n_joints)) * 0.5
@@ -40,20 +37,18 @@ def stacked(*args, **options):
     return tuple(map(np.concatenate, zip(*integral_blocks(*args, **options), strict=True)))
 
 
-@pytest.mark.parametrize("weight", WEIGHTS)
-def test_impulses_of_pinocchio(weight):
+def test_impulses_of_pinocchio():
     path = example_urdf("ur_description/urdf/ur10_robot.urdf")
     robot = RobotModel.from_urdf(path, tip="wrist_3_link")
     pinocchio = PinocchioArm(path.read_text(), robot.joint_names, robot.gravity)
     step = 0.002
     q, qd, qdd = fourier(step * np.arange(1001), 6, seed=1)
     torque = np.array([pinocchio.inverse_dynamics(*sample) for sample in zip(q, qd, qdd, strict=True)])
-    regressor, impulse = stacked(robot, None, step, (q, qd), torque, window=0.4, weight=weight)
+    regressor, impulse = stacked(robot, None, step, (q, qd), torque, window=0.4)
     assert np.abs(regressor @ robot.parameters - impulse).max() < 2e-8 * np.abs(impulse).max()
 
 
-@pytest.mark.parametrize("weight", WEIGHTS)
-def test_equal_to_the_integrated_regressor(weight):
+def test_equal_to_the_integrated_regressor():
     """Column by column, friction, rotors and coupling too; better by the fourth power of the step."""
     robot = RobotModel.from_urdf(random_urdf(np.random.default_rng(2), 4), tip=TIP)
     friction = FrictionModel(
@@ -65,11 +60,9 @@ def test_equal_to_the_integrated_regressor(weight):
         q, qd, qdd = fourier(step * np.arange(round(2 / step) + 1), 4, seed=3)
         torque = np.random.default_rng(4).normal(size=q.shape)
         exact = np.concatenate([robot.torque_regressor(q, qd, qdd), friction.regressor(qd, qdd)], axis=-1)
-        regressor, impulse = stacked(robot, friction, step, (q, qd), torque, window=0.4, weight=weight)
-        hop = size - 1 if weight == "constant" else (size - 1) // 2
-        phase = np.linspace(0, np.pi, size)
-        w = np.ones(size) if weight == "constant" else np.sin(phase) ** 2
-        starts = range(0, len(q) - size + 1, hop)
+        regressor, impulse = stacked(robot, friction, step, (q, qd), torque, window=0.4)
+        w = np.sin(np.linspace(0, np.pi, size)) ** 2
+        starts = range(0, len(q) - size + 1, (size - 1) // 2)
         assert len(regressor) == len(starts)
         for found, values in ((regressor, exact), (impulse, torque)):
             by_hand = [simpson((w * values[i : i + size].T).T, dx=step, axis=0) for i in starts]
@@ -96,8 +89,8 @@ def test_windows_do_not_depend_on_the_blocks_that_they_come_in():
 def test_rest_shows_gravity_alone():
     robot = RobotModel.from_urdf(random_urdf(np.random.default_rng(7), 3), tip=TIP)
     q = np.tile(np.random.default_rng(8).uniform(-1, 1, 3), (21, 1))
-    regressor, _ = stacked(robot, None, 0.1, (q, np.zeros_like(q)), q, window=2.0, weight="constant")
-    np.testing.assert_allclose(regressor[0], 2.0 * robot.gravity_regressor(q[:1])[0], rtol=0, atol=1e-12)
+    regressor, _ = stacked(robot, None, 0.1, (q, np.zeros_like(q)), q, window=2.0)
+    np.testing.assert_allclose(regressor[0], robot.gravity_regressor(q[:1])[0], rtol=0, atol=1e-12)
 
 
 def test_noisy_encoders():
@@ -126,13 +119,9 @@ def test_noisy_encoders():
     low_pass = choose_cutoff(encoder, 1 / step).low_pass
     filtered = error(low_pass.reduce(rows(*filtered_motion(encoder, low_pass))), low_pass.reduce(torque))
     twice_differentiated = error(rows(encoder, qd, qdd), torque)
-    of_paper, of_hann = (
-        error(*stacked(robot, friction, step, (encoder, qd), torque, window=0.2, weight=weight)) for weight in WEIGHTS
-    )
-    assert of_paper < twice_differentiated / 20
-    assert of_paper > 1.3 * filtered  # as the paper found, the velocities at the ends are its weakness
-    assert of_hann < of_paper / 1.5
-    assert of_hann < 1.1 * filtered
+    of_windows = error(*stacked(robot, friction, step, (encoder, qd), torque, window=0.2))
+    assert of_windows < twice_differentiated / 20
+    assert of_windows < 1.1 * filtered
 
 
 @pytest.mark.parametrize(
@@ -141,7 +130,6 @@ def test_noisy_encoders():
         ({"step": 0.0}, "the step is 0 s"),
         ({"window": 0.1}, "choose one from 0.2 s to 2 s"),
         ({"window": 2.1}, "a window of 2.1 s is impossible with 21 samples every 0.1 s"),
-        ({"weight": "box"}, "weight is 'box'"),
     ],
 )
 def test_impossible_windows(options, message):

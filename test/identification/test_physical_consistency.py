@@ -9,7 +9,6 @@ from consistency_problems import (
     hostile_data,
     is_consistent,
     objective,
-    pseudo_inertia,
     random_data,
     random_link,
     robot_data,
@@ -20,7 +19,7 @@ from pinocchio_arm import example_urdf
 from dynid_ros.errors import IdentificationError
 from dynid_ros.identification.physical_consistency import ConsistentProblem, solve_consistent
 from dynid_ros.model import RobotModel
-from dynid_ros.model.inertia import possible_prior
+from dynid_ros.model.inertia import is_possible, possible_prior
 
 
 @pytest.fixture(name="rng")
@@ -45,8 +44,7 @@ def test_random_problem_equals_the_semidefinite_program(seed):
     fit = solved(data, weight)
     assert fit.objective == pytest.approx(sdp_objective(data, weight), rel=1e-6)
     assert fit.objective == pytest.approx(objective(data, weight, fit.solution), rel=1e-9)
-    assert fit.objective == pytest.approx(fit.data_cost + weight * fit.divergence.sum())
-    assert 0 <= fit.duality_gap <= 1e-7 * fit.objective
+    assert 0 <= fit.optimum.gap <= 1e-7 * fit.objective
     assert is_consistent(data, fit.solution)
 
 
@@ -57,11 +55,6 @@ def test_robot_equals_the_semidefinite_program(rng, name, weight):
     fit = solved(data, weight)
     assert fit.objective == pytest.approx(sdp_objective(data, weight), rel=1e-6)
     assert is_consistent(data, fit.solution)
-    smallest = [
-        np.linalg.eigvals(np.linalg.solve(pseudo_inertia(prior), pseudo_inertia(link))).real.min()
-        for prior, link in zip(data.prior.reshape(-1, 10), fit.solution[: data.prior.size].reshape(-1, 10), strict=True)
-    ]
-    np.testing.assert_allclose(fit.smallest_eigenvalues, smallest, rtol=1e-5)
 
 
 def test_seven_joints_take_less_than_a_second(rng):
@@ -74,10 +67,9 @@ def test_seven_joints_take_less_than_a_second(rng):
     assert np.median(times) < 1.0
 
 
-def test_gradient_vanishes_and_no_direction_goes_down(rng):
+def test_no_direction_goes_down(rng):
     data, weight = random_data(rng, 2), 0.1
     fit = solved(data, weight)
-    assert fit.gradient_norm < 1e-5 * fit.objective
     for _ in range(50):
         step = rng.normal(size=fit.solution.size) * np.abs(fit.solution) * 1e-4
         moved = fit.solution + step
@@ -91,7 +83,7 @@ def test_without_information_the_prior_stays(rng):
     fit = solve_consistent(np.zeros((5, 23)), np.ones(5), prior, 1e-3, nonnegative=[21])
     np.testing.assert_allclose(fit.solution[:20], prior, rtol=1e-6, atol=1e-9)
     np.testing.assert_array_equal(fit.solution[20:], 0.0)
-    assert fit.data_cost == pytest.approx(2.5)
+    assert fit.objective == pytest.approx(2.5)
 
 
 def test_much_data_and_little_weight_give_the_truth(rng):
@@ -118,7 +110,7 @@ def test_compressed_and_tall_data_give_the_same(rng):
     tall = solve_consistent(R, z, prior, 0.1, nonnegative=[10, 11])
     compressed = solve_consistent(triangle[:-1, :-1], triangle[:-1, -1], prior, 0.1, nonnegative=[10, 11])
     np.testing.assert_allclose(compressed.solution, tall.solution, rtol=1e-5, atol=1e-7)
-    assert tall.data_cost == pytest.approx(compressed.data_cost + 0.5 * triangle[-1, -1] ** 2)
+    assert tall.objective == pytest.approx(compressed.objective + 0.5 * triangle[-1, -1] ** 2)
 
 
 def test_free_parameters_beyond_the_data_have_minimum_norm(rng):
@@ -129,22 +121,15 @@ def test_free_parameters_beyond_the_data_have_minimum_norm(rng):
     np.testing.assert_allclose(fit.solution[10:], [2.0, 2.0], rtol=1e-6)
 
 
-def test_path_keeps_its_order_and_equals_single_solutions(rng):
-    data = random_data(rng, 3)
-    problem = ConsistentProblem(data.R, data.z, data.prior, data.nonnegative)
-    weights = [1e-3, 10.0, 1e-1, 1e-3]
-    fits = problem.path(weights)
-    assert [fit.weight for fit in fits] == weights
-    for fit in fits:
-        assert fit.objective == pytest.approx(problem.solve(fit.weight).objective, rel=1e-8)
-    assert fits[0].data_cost <= fits[2].data_cost <= fits[1].data_cost
-
-
 def test_warm_start_saves_steps(rng):
     data = robot_data(robot("ur10"), rng)
     problem = ConsistentProblem(data.R, data.z, data.prior, data.nonnegative)
-    weights = np.geomspace(1e2, 1e-3, 11)
-    assert sum(fit.iterations for fit in problem.path(weights)) < sum(problem.solve(g).iterations for g in weights)
+    warm, cold, previous = 0, 0, None
+    for weight in np.geomspace(1e2, 1e-3, 11):
+        alone, previous = problem.solve(weight), problem.solve(weight, previous)
+        assert previous.objective == pytest.approx(alone.objective, rel=1e-8)
+        warm, cold = warm + previous.optimum.iterations, cold + alone.optimum.iterations
+    assert warm < cold
 
 
 def test_the_frame_of_the_data_does_not_matter(rng):
@@ -172,7 +157,6 @@ def test_hostile_data_give_consistent_results_or_an_error():
             refused.append(weight / np.sum(data.z**2))
         else:
             assert is_consistent(data, fit.solution)
-            assert (fit.smallest_eigenvalues > 0).all()
     # What is refused has a weight near what double precision can determine from the data.
     assert len(refused) < 20
     assert max(refused, default=0.0) < 1e-11
@@ -185,7 +169,7 @@ def test_impossible_prior_names_the_link_and_the_way_out(rng):
     repaired, changes = possible_prior(prior, ["upper_arm", "forearm"])
     assert len(changes) == 1
     fit = solve_consistent(np.eye(20), np.ones(20), repaired, 1.0)
-    assert (fit.smallest_eigenvalues > 0).all()
+    assert is_possible(fit.solution.reshape(-1, 10)).all()
 
 
 @pytest.mark.parametrize("weight", [0.0, -1.0, np.nan, np.inf])

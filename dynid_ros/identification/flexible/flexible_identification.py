@@ -428,7 +428,6 @@ class FlexibleJointIdentification:
             clock_drift=values.get(CLOCK_TERMS[1], 0.0),
             clock_drift_error=errors.get(CLOCK_TERMS[1], 0.0),
             zero=zero,
-            zero_errors=np.array([errors.get(f"zero {i}", 0.0) for i in range(n)]),
             link_rms=np.array([rms.get(("link", i), np.nan) for i in range(n)]),
             torque_rms=np.array([rms.get(("motor", i), np.nan) for i in range(n)]),
             prediction=joined([of_run(layout, solution.values, run, motion, zero=zero, clock=correction)]),

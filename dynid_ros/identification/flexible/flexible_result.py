@@ -56,7 +56,6 @@ class RunFound:
         clock_offset, clock_drift: s and s/s, robot's clock less that of the links' sensor; 0 if they share a clock.
         clock_offset_error, clock_drift_error: their standard errors.
         zero: (n,) of each joint's measured link position when its spring is relaxed, less that of its motor.
-        zero_errors: (n,).
         link_rms, torque_rms: (n,) of what the fit leaves, rad or m, N m or N; NaN where not measured.
         prediction: of the fit at the recording's samples, with what was measured.
     """
@@ -67,7 +66,6 @@ class RunFound:
     clock_drift: float
     clock_drift_error: float
     zero: NDArray
-    zero_errors: NDArray
     link_rms: NDArray
     torque_rms: NDArray
     prediction: FlexiblePrediction
@@ -257,14 +255,6 @@ def value_text(value: float, error: float) -> str:
     if not error < DETERMINED * abs(value):
         return "not determined"
     return f"{value:.4g} ± {half_width(error):.2g}"
-
-
-def mean_and_variation(values: Sequence[NDArray]) -> tuple[NDArray, NDArray]:
-    """Mean (p,) of repeated estimates (p,) and coefficient of variation (p,) (Lightcap and Banks 2007, table I)."""
-    table = np.array(values)
-    mean = table.mean(axis=0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return mean, table.std(axis=0, ddof=1) / np.abs(mean)
 
 
 # What sensors say of the springs: deflections and torques without any law, to fit one to and to show.

@@ -111,7 +111,7 @@ class March(NamedTuple):
         averages[1:-1] -= np.diff(averages, 2, axis=0) / 24.0
         return averages
 
-    def derivatives(self, by_force: NDArray, by_start: NDArray, first: int | None = None) -> NDArray:
+    def derivatives(self, by_force: NDArray, by_start: NDArray, first: int) -> NDArray:
         """Derivatives (N, n, p) of the averages by parameters that change the forces, the start and the law.
 
         What slides keeps its direction, what sticks keeps to the law, and what turns does so earlier or later.
@@ -120,7 +120,7 @@ class March(NamedTuple):
         Args:
             by_force: (N, n, p) derivatives of the forces, those of Coulomb friction left out but for its own value.
             by_start: (2, n, p) of position and velocity at the first sample.
-            first: column of the first of 3 n of the law; None: it is not asked for.
+            first: column of the first of 3 n of the law.
         """
         n, parts = by_force.shape[1], self.parts
         sums = np.zeros_like(by_force)
@@ -148,7 +148,7 @@ class March(NamedTuple):
         found[1:-1] -= np.diff(found, 2, axis=0) / 24.0
         return found
 
-    def _advance(self, k: int, weights: NDArray, state: NDArray, sense: NDArray, first: int | None) -> NDArray:
+    def _advance(self, k: int, weights: NDArray, state: NDArray, sense: NDArray, first: int) -> NDArray:
         """Derivatives (n, p) of the directions in a step, from those of the step before; takes `state` along."""
         n, h = len(sense), self.step
         after = weights[:, : 3 * n] @ state
@@ -157,18 +157,16 @@ class March(NamedTuple):
         for i, velocity, unturned, before in self.turns.get(k, ()):
             # Of the share velocity / (velocity - unturned) of the step before the turn.
             share = (velocity * after[i] - unturned * state[i]) / (velocity - unturned) ** 2
-            if first is not None:
-                share[first + 2 * n + i] -= 1.0 / h
+            share[first + 2 * n + i] -= 1.0 / h
             found[i] = 2.0 * before * share
             after += gains[:, i, None] * found[i]
         still = self.sticking.get(k, ())
         for i, acceleration, value, change in still:
             lead, bend = self.law.lead[i], self.law.bend[i]
             found[i] = lead * state[i] - (1.0 + lead) * after[i] - bend * sense[i]
-            if first is not None:
-                found[i, first + i] += value
-                found[i, first + n + i] += change
-                found[i, first + 2 * n + i] -= acceleration
+            found[i, first + i] += value
+            found[i, first + n + i] += change
+            found[i, first + 2 * n + i] -= acceleration
         if len(still) == 1:
             (i,) = (one.joint for one in still)
             found[i] /= gains[i, i] * (1.0 + lead) - self.law.creep[i] - bend
@@ -196,14 +194,6 @@ class March(NamedTuple):
             found[:, n : 2 * n] += self.step / 2 * (found[:, :n] + after)
             found[:, :n] = after
         return found[:, : 2 * n]
-
-
-def directions(motion: LinearMotion, start: NDArray, longest_step: float) -> NDArray:
-    """Directions (N, n) of friction, -1 to 1 and at turns as a low-pass without phase leaves them, see `march`."""
-    if not motion.coulomb.any():
-        return np.zeros_like(motion.force)
-    marched = march(motion, start, longest_step)
-    return marched.averaged(marched.used)
 
 
 def march(motion: LinearMotion, start: NDArray, longest_step: float) -> March:

@@ -1,7 +1,9 @@
 """The linear problem of gravity identification, its solutions, and how uncertain these are."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,10 +12,13 @@ from dynid_ros.errors import IdentificationError
 from dynid_ros.estimation.least_squares import column_norms, solve, solve_grouped
 from dynid_ros.identification.gravity.gravity_result import TURNS
 from dynid_ros.identification.gravity_direction import turn_torques
-from dynid_ros.identification.static_samples import HOLD_TOLERANCE, Approaches, SampleRules, Samples, rotations
+from dynid_ros.identification.static_samples import HOLD_TOLERANCE, Approaches, Samples, rotations
 from dynid_ros.model import RobotModel
 from dynid_ros.model.gravity import GravityModel
 from dynid_ros.model.gravity_direction import turn_axes
+
+if TYPE_CHECKING:
+    from dynid_ros.identification.gravity.gravity_identification import GravityIdentification
 
 # How uncertain moments are, where residuals are friction that the model lacks.
 
@@ -85,17 +90,6 @@ def _angles(joint: NDArray, angle: NDArray) -> NDArray:
     return found
 
 
-class ProblemSettings(Protocol):
-    """What a problem needs of the settings of a `GravityIdentification`."""
-
-    torque_offset: bool
-    rules: SampleRules
-
-    @property
-    def own_only(self) -> bool:
-        """Whether only the torque of the joint that rotates is looked at."""
-
-
 class GravityProblem:
     """Rows and columns of the linear problem: a row per sample and joint, a column per unknown.
 
@@ -103,7 +97,7 @@ class GravityProblem:
     """
 
     def __init__(
-        self, robot: RobotModel, samples: Samples, settings: ProblemSettings, moments: NDArray | None = None
+        self, robot: RobotModel, samples: Samples, settings: GravityIdentification, moments: NDArray | None = None
     ) -> None:
         if len(samples) == 0:
             raise IdentificationError(

@@ -66,7 +66,7 @@ def estimate_base(
         values = np.where(np.isfinite(fit.inflation), fit.solution, np.nan)
         return LinkEstimate(fit.solution, values, None, fit.condition_number), noise
     if kind == "huber":
-        robust = solve_robust(lambda: _dense(problem, blocks()), scaled=True)
+        robust = solve_robust(lambda: _dense(problem, blocks()))
         share = ", ".join(f"{s:.1%}" for s in robust.outliers)
         remark = f"Huber: share of samples per joint that count less than half: {share}"
         found = LinkEstimate(robust.solution, robust.values, robust.covariance, robust.condition_number, (remark,))

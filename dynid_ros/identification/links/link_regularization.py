@@ -11,7 +11,7 @@ from scipy.optimize import lsq_linear
 from dynid_ros.errors import IdentificationError
 from dynid_ros.estimation.cross_validation import ROUNDING, Fold, folds
 from dynid_ros.estimation.identifiability import RANK_TOLERANCE
-from dynid_ros.estimation.least_squares import decompose
+from dynid_ros.estimation.least_squares import column_norms, decompose
 from dynid_ros.estimation.normal_equations import WeightedProblem
 from dynid_ros.identification.physical_consistency import ConsistentProblem
 from dynid_ros.model.inertia import parameter_spread
@@ -67,8 +67,7 @@ class FullProblem:
         own = matrix[:, self._n_base :]
         if not own.shape[1]:
             return links
-        scale = np.linalg.norm(own, axis=0)
-        scale[scale == 0] = 1.0
+        scale = column_norms(own)
         found = np.linalg.lstsq(own / scale, rest, rcond=None)[0]
         if np.any(found[self._nonnegative] < 0):
             lower = np.where(self._nonnegative, 0.0, -np.inf)

@@ -153,7 +153,7 @@ class IntegralWrenchEquations(WrenchEquations):
             length = max(2 * round(PERIODS * part.rate / self.signals.cutoff / 2), STEPS)
             if length + 1 > len(part.time):
                 continue
-            of_twist, of_rest, hop = window_weights(length + 1, 1 / part.rate, "hann")
+            of_twist, of_rest, hop = window_weights(length + 1, 1 / part.rate)
             scale = length / part.rate / 2
             starts = np.arange(0, len(part.time) - length, hop)
             for group in blocks(len(starts)):

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.errors import IdentificationError
+from dynid_ros.estimation.least_squares import column_norms
 from dynid_ros.identification.servo.closed_loop import (
     DELAY_DIFFERENCE,
     DIFFERENCE,
@@ -164,8 +165,7 @@ class ServoIdentification:
         """
         matrix = np.concatenate([_smooth(run, _equations(run, joint)) for run in runs])
         fast = np.abs(matrix[:, 0]) > SLOW * np.abs(matrix[:, 0]).max()
-        scale = np.linalg.norm(matrix[fast], axis=0)
-        scale[scale == 0] = 1.0
+        scale = column_norms(matrix[fast])
         delays = np.arange(0.0, self.longest_delay, GRID)
         errors = np.concatenate(
             [_smooth(run, np.column_stack([_position_error(run, joint, delay) for delay in delays])) for run in runs]
