@@ -116,22 +116,20 @@ def advance(part: float) -> None:
         watch._advance(part)
 
 
-def each(items: Sequence[T], weights: Sequence[float] | None = None) -> Iterator[T]:
-    """Go through `items`, each a part of the present step, as large as its weight; see `advance`."""
+def each(items: Sequence[T]) -> Iterator[T]:
+    """Go through `items`, each an equal part of the present step; see `advance`."""
     if (watch := _watch.get()) is None:
         yield from items
         return
     first, last = watch._range
-    total, done = sum(weights) if weights else len(items), 0.0
     for number, item in enumerate(items):
-        size = weights[number] if weights else 1.0
-        watch._range = first + (last - first) * done / total, first + (last - first) * (done + size) / total
+        size = (last - first) / len(items)
+        watch._range = first + number * size, first + (number + 1) * size
         watch._advance(0.0)
         try:
             yield item
         finally:
             watch._range = (first, last)
-        done += size
     watch._advance(1.0)
 
 

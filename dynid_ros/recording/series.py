@@ -1,7 +1,8 @@
 """Measurements recorded with the joint states, each on its own time stamps."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from typing import TypeVar
 
 import numpy as np
 
@@ -26,8 +27,24 @@ def require_increasing(time: np.ndarray, source: str, way_out: str) -> None:
         )
 
 
+AnySeries = TypeVar("AnySeries", bound="_Series")
+
+
 @dataclass(frozen=True, eq=False)
-class WrenchSeries:
+class _Series:
+    """Arrays whose rows are samples, and a `frame_id`."""
+
+    time: np.ndarray
+
+    def between(self: AnySeries, start: float, end: float) -> AnySeries:
+        """Samples with start <= time <= end, s."""
+        keep = (self.time >= start) & (self.time <= end)
+        rows = {field.name: getattr(self, field.name)[keep] for field in fields(self) if field.name != "frame_id"}
+        return replace(self, **rows)
+
+
+@dataclass(frozen=True, eq=False)
+class WrenchSeries(_Series):
     """Wrenches of one sensor: time (N,) in s on the recording's clock, force (N, 3) in N, torque (N, 3) in N m.
 
     Values are in the sensor's frame `frame_id`, in the order received and with the stamps as recorded.
@@ -36,7 +53,6 @@ class WrenchSeries:
         RecordingError: an array does not hold numbers, or has another shape.
     """
 
-    time: np.ndarray
     force: np.ndarray
     torque: np.ndarray
     frame_id: str = ""
@@ -44,14 +60,9 @@ class WrenchSeries:
     def __post_init__(self) -> None:
         _set_arrays(self, force=3, torque=3)
 
-    def between(self, start: float, end: float) -> "WrenchSeries":
-        """Samples with start <= time <= end, s."""
-        keep = (self.time >= start) & (self.time <= end)
-        return replace(self, time=self.time[keep], force=self.force[keep], torque=self.torque[keep])
-
 
 @dataclass(frozen=True, eq=False)
-class ImuSeries:
+class ImuSeries(_Series):
     """Accelerations of one IMU: time (N,) in s on the recording's clock, acceleration (N, 3) in m/s^2, upwards at rest.
 
     Values are in the sensor's frame `frame_id`.
@@ -60,21 +71,15 @@ class ImuSeries:
         RecordingError: an array does not hold numbers, or has another shape.
     """
 
-    time: np.ndarray
     acceleration: np.ndarray
     frame_id: str = ""
 
     def __post_init__(self) -> None:
         _set_arrays(self, acceleration=3)
 
-    def between(self, start: float, end: float) -> "ImuSeries":
-        """Samples with start <= time <= end, s."""
-        keep = (self.time >= start) & (self.time <= end)
-        return replace(self, time=self.time[keep], acceleration=self.acceleration[keep])
-
 
 @dataclass(frozen=True, eq=False)
-class PoseSeries:
+class PoseSeries(_Series):
     """Poses of one rigid body or marker: time (N,) in s on the recording's clock, position (N, 3) in m.
 
     `quaternion` (N, 4) is x, y, z, w. Both are in the frame `frame_id`; NaN where a marker was not seen, for which an
@@ -84,7 +89,6 @@ class PoseSeries:
         RecordingError: an array does not hold numbers, or has another shape.
     """
 
-    time: np.ndarray
     position: np.ndarray
     quaternion: np.ndarray
     frame_id: str = ""
@@ -94,11 +98,6 @@ class PoseSeries:
         for name in ("position", "quaternion"):
             array = getattr(self, name)
             object.__setattr__(self, name, np.where(np.isinf(array), np.nan, array))
-
-    def between(self, start: float, end: float) -> "PoseSeries":
-        """Samples with start <= time <= end, s."""
-        keep = (self.time >= start) & (self.time <= end)
-        return replace(self, time=self.time[keep], position=self.position[keep], quaternion=self.quaternion[keep])
 
 
 @dataclass(frozen=True, eq=False)

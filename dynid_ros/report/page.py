@@ -294,9 +294,9 @@ def agreement_table(validation: Validation, units: Sequence[JointUnits] | None =
     )
 
 
-def remarks_section(remarks: Sequence[str], title: str = "Remarks of the identification") -> Section | None:
+def remarks_section(remarks: Sequence[str]) -> Section | None:
     """Return the list, or nothing."""
-    return Section(title, [Bullets(list(remarks))]) if remarks else None
+    return Section("Remarks of the identification", [Bullets(list(remarks))]) if remarks else None
 
 
 WELL_CONDITIONED = 30.0
