@@ -83,14 +83,6 @@ def test_every_joint_state_makes_one_command(bench):
     assert len(bench.robot.commands) == before + 10
 
 
-def test_joints_are_matched_by_name_with_a_gripper_between_them(bench):
-    bench = bench()
-    bench.robot.names = ["finger", "joint_3", "joint_1", "joint_2"]
-    bench.robot.position = [0.01, POSE[2], POSE[0], POSE[1]]
-    bench.run()
-    wait(lambda: bench.torque == pytest.approx(planar_arm.gravity_torque(POSE), abs=1e-9))
-
-
 def test_messages_of_other_joints_alone_do_no_harm(bench):
     bench = bench().run()
     gripper = bench.robot.create_publisher(JointState, "joint_states", 10)
@@ -135,59 +127,6 @@ def test_trajectory_output_holds_the_pose_of_enable(bench):
     assert bench.enable(False).success
     wait(lambda: bench.state == "disabled")
     wait(lambda: list(point().effort) == [0.0, 0.0, 0.0])
-
-
-def faults():
-    def stop(robot):
-        robot.silent = True
-
-    def nan(robot):
-        robot.position = [POSE[0], math.nan, POSE[2]]
-
-    def drop(robot):
-        robot.names, robot.position = robot.names[:2], robot.position[:2]
-
-    def empty(robot):
-        robot.position = []
-
-    def jump(robot):
-        robot.position = [POSE[0], POSE[1], 2.4]
-
-    def beyond(robot):
-        robot.position = [POSE[0], POSE[1], 60.0]
-
-    def freeze(robot):
-        robot.stamp = robot.get_clock().now().to_msg()
-
-    return {
-        "no new joint state": stop,
-        "position of joint 'joint_2' is nan": nan,
-        "lacks joint(s) joint_3": drop,
-        "0 values of position for 3 names": empty,
-        "'joint_3' jumped": jump,
-        "far outside its limits": beyond,
-        "stamps stand still": freeze,
-    }
-
-
-@pytest.mark.parametrize("message", faults())
-def test_a_fault_ramps_to_zero_and_waits_for_a_new_enable(bench, message):
-    waits = message in ("no new joint state", "stamps stand still")
-    bench = bench(timeout=TIMEOUT if waits else CALM).run()
-    safe = planar_arm.gravity_torque(POSE)
-    robot = bench.robot
-    faults()[message](robot)
-    wait(lambda: bench.state.startswith("fault"))
-    assert message in bench.state
-    bench.check_fade(safe)
-    if "jumped" not in message:
-        robot.silent, robot.stamp, robot.names, robot.position = False, None, list(planar_arm.JOINTS), list(POSE)
-    time.sleep(0.1)
-    assert bench.state.startswith("fault")
-    answer = bench.enable()
-    assert answer.success, answer.message
-    wait(lambda: bench.state == "active")
-    wait(lambda: bench.torque == pytest.approx(planar_arm.gravity_torque(robot.position), abs=1e-9))
 
 
 def test_enable_is_refused_while_the_state_is_bad(bench):

@@ -66,16 +66,6 @@ def test_the_recorders_bag_is_taken(start, bag):
     assert after.success, after.message
 
 
-def test_bad_recording_is_answered_and_the_node_lives(start, bag, tmp_path):
-    bench = start(recording=tmp_path / "nowhere")
-    for _ in range(2):
-        response = bench.identify()
-        assert not response.success
-        assert "nowhere does not exist" in response.message
-    bench.set_parameters(recording=str(bag))
-    assert bench.identify().success
-
-
 @pytest.mark.parametrize(
     ("parameters", "error", "words"),
     [
