@@ -79,7 +79,7 @@ def spring_plot(
     def draw(figure: Figure) -> None:
         axes = plot_area(figure, left=52, bottom=40)
         points = unit.scale * deflection[some], torque[some]
-        axes.plot(*points, linestyle="none", marker="o", markersize=1.6, color=LIGHT["measured"], alpha=0.5)
+        axes.plot(*points, "o", markersize=1.6, color=LIGHT["measured"], alpha=0.5)
         if true is not None:
             axes.plot(unit.scale * across, true, color=LIGHT["truth"], linewidth=3.0)
         axes.plot(unit.scale * across, identified, color=LIGHT["identified"], linewidth=1.4)

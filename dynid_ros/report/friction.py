@@ -247,8 +247,7 @@ def _picture(
         axes.plot(
             velocity[some],
             torque(velocity[some]) + error[some],
-            linestyle="none",
-            marker="o",
+            "o",
             markersize=2.2,
             markeredgewidth=0,
             color=LIGHT["measured"],

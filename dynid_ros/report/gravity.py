@@ -123,8 +123,7 @@ def _points(axes: Axes, x: NDArray, y: NDArray, marker: str, fill: str) -> None:
     axes.plot(
         x,
         y,
-        linestyle="none",
-        marker=marker,
+        marker,
         markersize=4.5,
         markeredgecolor=LIGHT["measured"],
         markeredgewidth=0.9,

@@ -167,16 +167,13 @@ def base_plot(link: str, rows: Sequence[BaseRow]) -> str:
             (("truth", "o", 10, 1.4), truth),
             (("identified", "|", 11, 1.4), exported),
         ):
-            axes.plot(
-                number, places, linestyle="none", marker=marker, markersize=size, mfc="none", mec=LIGHT[name], mew=width
-            )
+            axes.plot(number, places, marker, markersize=size, mfc="none", mec=LIGHT[name], mew=width)
         interval_bars(axes, value, half)
         doubtful = np.array([row.doubtful for row in rows])
         axes.plot(
             value[doubtful],
             places[doubtful],
-            linestyle="none",
-            marker="o",
+            "o",
             markersize=4.5,
             mfc=LIGHT["paper"],
             mec=LIGHT["identified"],
@@ -188,8 +185,7 @@ def base_plot(link: str, rows: Sequence[BaseRow]) -> str:
             axes.plot(
                 urdf[chosen],
                 places[chosen],
-                linestyle="none",
-                marker="D",
+                "D",
                 markersize=6.5,
                 mfc=LIGHT[color],
                 mec=LIGHT["paper"],
@@ -395,7 +391,7 @@ def weight_plot(scores: Mapping[float, float], chosen: float) -> str:
             weights, error, color=LIGHT["identified"], linewidth=1.4, marker="o", markersize=5, mfc=LIGHT["paper"]
         )
         own = weights == chosen
-        axes.plot(weights[own], error[own], linestyle="none", marker="o", markersize=9, color=LIGHT["identified"])
+        axes.plot(weights[own], error[own], "o", markersize=9, color=LIGHT["identified"])
         label_axes(axes, "weight of the URDF", "error ÷ noise")
         axes.set_xscale("log")
         axes.set_xticks(weights[::2] if len(weights) > 5 else weights)

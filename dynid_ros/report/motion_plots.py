@@ -183,7 +183,7 @@ def spectrum_plot(singular_values: NDArray) -> str:
     def draw(figure: Figure) -> None:
         axes = plot_area(figure, left=56, bottom=42)
         axes.vlines(order[shown], 0.5 * values[shown].min(), values[shown], color=LIGHT["band"], linewidth=2.5)
-        axes.plot(order[shown], values[shown], color=LIGHT["identified"], marker="o", markersize=4.5, linestyle="none")
+        axes.plot(order[shown], values[shown], "o", color=LIGHT["identified"], markersize=4.5)
         _logarithmic(axes)
         axes.set_ylim(0.5 * values[shown].min(), 2.0 * values.max())
         axes.set_xlim(0, len(values) + 1)
@@ -202,7 +202,7 @@ def search_plot(history: Sequence[tuple[float, float]], criterion: str) -> str:
         axes = plot_area(figure, left=56, bottom=42)
         end = max(1.05 * time[-1], 1e-3)
         axes.step([*time, end], [*value, value[-1]], where="post", color=LIGHT["identified"], linewidth=1.6)
-        axes.plot(time, value, color=LIGHT["identified"], marker="o", markersize=4.5, linestyle="none")
+        axes.plot(time, value, "o", color=LIGHT["identified"], markersize=4.5)
         if value.min() > 0 and value.max() > 3 * value.min():
             _logarithmic(axes)
         axes.set_xlim(0, end)

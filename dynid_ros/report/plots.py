@@ -62,8 +62,7 @@ def error_plot(names: Sequence[str], error: NDArray, label: str) -> str:
             axes.plot(
                 error[some, row],
                 row + spread,
-                linestyle="none",
-                marker="o",
+                "o",
                 markersize=2.6,
                 markeredgewidth=0,
                 color=LIGHT["identified"],

@@ -52,15 +52,7 @@ def reading_plot(result: TorqueSensorResult, joint: int, unit: JointUnits) -> st
             some = np.flatnonzero(model.loaded == loaded)
             some = some[thinned(len(some))] if len(some) else some
             axes.plot(
-                torque[some],
-                reading[some],
-                linestyle="none",
-                marker="o",
-                markersize=4,
-                mfc=face,
-                mec=LIGHT["identified"],
-                mew=0.8,
-                alpha=0.8,
+                torque[some], reading[some], "o", markersize=4, mfc=face, mec=LIGHT["identified"], mew=0.8, alpha=0.8
             )
         label_axes(axes, f"gravity torque ({unit.effort})", "reading")
 
