@@ -8,12 +8,9 @@ from typing import NamedTuple
 WITHIN_ROUNDING = 1e-5
 """Numbers below guard against rounding; that one is moved a little is no mistake."""
 
-
 INACTIVE = ast.Raise | ast.JoinedStr | ast.Import | ast.ImportFrom
 GUARDS = ("strict",)
 """Arguments that guard against mistakes of the programmer alone."""
-SAYING = ("debug", "info", "warning", "warn", "error", "print", "sleep")
-"""Functions that only say something, or wait."""
 
 
 class Mutation(NamedTuple):
@@ -67,10 +64,6 @@ def _nodes(node: ast.AST, in_index: bool = False) -> Iterator[tuple[ast.AST, boo
             )
             yield child, inside
             yield from _nodes(child, inside)
-
-
-def _says(node: ast.AST) -> bool:
-    return isinstance(node, ast.Call) and _name(node.func) in SAYING
 
 
 def _with(node: ast.AST, **changes: object) -> str:

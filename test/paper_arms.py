@@ -105,11 +105,6 @@ CMU_TRUTH = parameters(  # Table 3; Izz3 - Ixx3 is 0.1
     **{"Iyy2": 0.5, "mcx2": 1.1, "mcz2": 0.55, "mcy3": 0.525, "m2": 5.5, "m3": 3.5},
     **{"Izz1": 1.3, "mcx1": 2.7, "m1": 13.5},
 )
-CMU_NOMINAL = parameters(
-    3,
-    **{"Iyy2": 0.3, "Ixx3": 0.05, "Izz3": 0.1, "mcx2": 0.4, "mcy3": 0.2, "m2": 4.0, "m3": 2.0},
-    **{"Izz1": 1.0, "m1": 10.0},
-)
 
 
 def cylindrical_robot() -> RobotModel:

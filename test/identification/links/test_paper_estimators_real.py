@@ -96,7 +96,7 @@ def test_regularised_and_robust_fits_are_as_good(name, request):
 
 def test_sequential_is_as_good_where_the_wrist_is_well_measured(ur10e):
     factors = ur10e.factors(*ur10e.blocks[0])
-    fit = sequential(factors, ur10e.names, [len(ur10e.blocks[0][1])] * 6, ur10e.prior)
+    fit = sequential(factors, ur10e.names, [len(ur10e.blocks[0][1])] * 6)
     together = minimum_norm(*ur10e.weighted(factors))
     assert fit.rank == together.rank
     assert ur10e.error(fit.solution).mean() == pytest.approx(ur10e.error(together.solution).mean(), rel=0.05)
@@ -105,12 +105,9 @@ def test_sequential_is_as_good_where_the_wrist_is_well_measured(ur10e):
 def test_sequential_passes_errors_of_the_wrist_on(kuka):
     """What the wrist alone tells wrongly of weak combinations ruins joint 1, and the fit shows it."""
     factors, counts = kuka.factors(*kuka.blocks[0]), [len(kuka.blocks[0][1])] * 7
-    fit = sequential(factors, kuka.names, counts, kuka.prior)
+    fit = sequential(factors, kuka.names, counts)
     assert kuka.error(fit.solution)[0] > 3
-    assert fit.stages[0].residual_rms > 5
-    careful = sequential(factors, kuka.names, counts, kuka.prior, tolerance=0.1)
-    assert kuka.error(careful.solution)[0] < 0.3
-    assert careful.rank == fit.rank - 4
+    assert fit.noise[0] > 5
 
 
 @pytest.mark.parametrize(("name", "worse"), [("kuka", 1.04), ("ur10e", 1.12)])
