@@ -51,14 +51,14 @@ class DriftWindows:
         reference: (n, 2, 2) covariance of the reference sensitivity and offset.
         n_moments: number of columns of what the known moments contribute, see `add`.
         rate: chance of a false alarm of any joint at one sample.
-        dof: degrees of freedom that the noise was estimated with; inf: it is known.
+        dof: degrees of freedom that the noise was estimated with.
     """
 
-    def __init__(self, reference: NDArray, n_moments: int, rate: float, dof: float = np.inf) -> None:
+    def __init__(self, reference: NDArray, n_moments: int, rate: float, dof: int) -> None:
         self._reference = reference
         self.n_joints = len(reference)
         chance = rate / (self.n_joints * len(WINDOWS))
-        self.threshold = float(chi2.isf(chance, 2) if np.isinf(dof) else 2 * f.isf(chance, 2, dof))
+        self.threshold = float(2 * f.isf(chance, 2, dof))
         self._wide = COLUMNS + 1 + n_moments
         self._size = WINDOWS[-1]
         self._lengths = np.array(WINDOWS)

@@ -18,7 +18,6 @@ from dynid_ros.identification.static_samples import (
     slow_samples,
     spaced,
     static_samples,
-    with_known_torque,
 )
 from dynid_ros.identification.torque_sensors.sensor_drift import COLUMNS, WINDOWS, DriftAlarm, DriftWindows
 from dynid_ros.identified.gravity import KnownGravity
@@ -36,20 +35,15 @@ class NoiseLearner:
     Args:
         n_joints: n.
         needed: samples of a joint from which its noise is learned.
-        given: (n,) known noise; None: to be learned.
 
     Attributes:
         noise: (n,) infinite until it is known.
     """
 
-    def __init__(self, n_joints: int, needed: int, given: ArrayLike | None = None) -> None:
+    def __init__(self, n_joints: int, needed: int) -> None:
         self._needed = needed
         self._seen: list[list[NDArray]] = [[] for _ in range(n_joints)]
         self.noise = np.full(n_joints, np.inf)
-        if given is not None:
-            self.noise = np.array(given, dtype=float)
-            if self.noise.shape != (n_joints,) or not np.all(self.noise > 0):
-                raise IdentificationError(f"noise is {given}; expected {n_joints} positive numbers, in readings")
 
     def add(self, rows: NDArray, error: NDArray) -> None:
         """Take up a sample: rows (n, k) and errors (n,); a row of zeros says nothing."""
@@ -145,7 +139,6 @@ class TorqueSensorObserver:
         gravity: moments of the arm as it is, with their uncertainty.
         sensors: the reference calibration; None: readings are torques.
         reference_std: (n, 2) standard errors of the reference gain and offset; None: the reference is exact.
-        noise: (n,) standard deviation of a dwell's mean reading; None: learned from the first dwells.
         learning: number of samples of each kind from which noise is learned.
         memory: samples after which old information has faded to 1/e.
         false_alarm_rate: largest chance that any joint gives a false alarm at one sample.
@@ -162,7 +155,6 @@ class TorqueSensorObserver:
         sensors: TorqueSensors | None = None,
         *,
         reference_std: ArrayLike | None = None,
-        noise: ArrayLike | None = None,
         learning: int = 30,
         memory: float = 200.0,
         false_alarm_rate: float = 1e-4,
@@ -188,8 +180,8 @@ class TorqueSensorObserver:
         known = variances > 0
         self._moment_errors = axes[:, known] * np.sqrt(variances[known])
         self._weighed = ~self.gravity.unobservable_axes()
-        self._learners = {kind: NoiseLearner(n, learning, noise) for kind in KINDS}
-        self._dof = np.inf if noise is not None else learning - COLUMNS
+        self._learners = {kind: NoiseLearner(n, learning) for kind in KINDS}
+        self._dof = learning - COLUMNS
         self._set_reference(sensors or TorqueSensors.ideal(robot.joint_names), reference_std)
 
     @property
@@ -218,14 +210,6 @@ class TorqueSensorObserver:
     def alarms(self) -> tuple[DriftAlarm, ...]:
         """Alarms of all joints that have drifted from the reference."""
         return tuple(self._alarms.values())
-
-    def observe(self, recording: Recording, slow: bool = True) -> list[DriftAlarm]:
-        """Take up the dwells, and the slow motion, of a recording; see `update`."""
-        selected = with_known_torque(recording.select(self.robot.joint_names))
-        parts = [static_samples(selected, self.rules)]
-        if slow:
-            parts.append(spaced(slow_samples(selected, self.rules), SPACING))
-        return self.update(Samples.join(parts))
 
     def update(self, samples: Samples) -> list[DriftAlarm]:
         """Take up samples, readings as torque, in the order of their time; returns the new alarms."""
