@@ -46,6 +46,11 @@ class Validation:
         return entry
 
 
+def validated(document: dict, validations: Sequence[Validation]) -> dict:
+    """Content of an `identified.yaml` with its list `validation`."""
+    return {**document, "validation": [validation.document() for validation in validations]}
+
+
 def read_validations(document: dict, joint_names: Sequence[str]) -> list[Validation]:
     """The entries of `validation`; NaN for a joint without a number.
 
@@ -67,9 +72,8 @@ def read_validations(document: dict, joint_names: Sequence[str]) -> list[Validat
             )
             for label in ("rms", "relative_rms", "r2")
         ]
-        found.append(
-            Validation(name, tuple(joint_names), columns[0], columns[1], columns[2], str(entry.get("unit", "N m")))
-        )
+        rms, relative, r2 = columns
+        found.append(Validation(name, tuple(joint_names), rms, relative, r2, str(entry.get("unit", "N m"))))
     return found
 
 

@@ -13,7 +13,7 @@ from dynid_ros.files import all_or_none, remove, writable_folder
 from dynid_ros.identified.gravity import KnownGravity
 from dynid_ros.identified.gravity_direction import GIVEN
 from dynid_ros.identified.identified_file import check_same_robot, load_identified
-from dynid_ros.identified.validation import Validation
+from dynid_ros.identified.validation import Validation, validated
 from dynid_ros.jobs.inputs import check_apart, checked
 from dynid_ros.jobs.progress import progress
 from dynid_ros.model import RobotModel
@@ -193,7 +193,7 @@ def identify(
                 remove(output / "identified.urdf")
                 remarks = [] if missing else [f"no URDF: {error}"]
         files["report"] = own.load("report")(output / "report.html", result, recordings, validate, validations)
-    content = {**result.document(), "validation": [validation.document() for validation in validations]}
+    content = validated(result.document(), validations)
     return Job(result, content, files, findings, validation_lines(validations), missing, remarks)
 
 
@@ -283,7 +283,7 @@ def identify_servos(
             "identified": result.save(output / "identified.yaml", validations),
             "report": write_servo_report(output / "report.html", result, (*validate, *recordings)[0], validations),
         }
-    content = {**result.document(), "validation": [one.document() for one in validations]}
+    content = validated(result.document(), validations)
     return Job(result, content, files, findings, validation_lines(validations), result.missing)
 
 

@@ -17,7 +17,7 @@ from dynid_ros.identification.static_samples import Rotation, Samples, rotations
 from dynid_ros.identified.gravity import IdentifiedGravity
 from dynid_ros.identified.gravity_direction import GravityDirection
 from dynid_ros.identified.identified_file import file_of, mapping
-from dynid_ros.identified.validation import Validation, read_validations, validate_torque
+from dynid_ros.identified.validation import Validation, read_validations, validate_torque, validated
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
 from dynid_ros.report.drawing import LIGHT, WIDTH, label_axes, plot_area, svg, thinned
@@ -385,8 +385,7 @@ def write_result_report(
 ) -> Path:
     """Write the report of a result; its validations stand for the recordings that were not fitted."""
     del fitted, unseen
-    document = result.document() | {"validation": [validation.document() for validation in validations]}
-    return write_gravity_report(path, result.robot, document, result.samples)
+    return write_gravity_report(path, result.robot, validated(result.document(), validations), result.samples)
 
 
 def write_gravity_report(path: str | Path, robot: RobotModel, document: dict, samples: Samples) -> Path:

@@ -100,10 +100,10 @@ def test_a_gravity_model_predicts_gravity_and_friction(tmp_path):
     assert len(columns["t"]) == recording.n_samples
     # These two carry most; of the others, what their sensors are off by in this recording is a large part.
     assert job.validation.r2[1:3].min() > 0.9
-    window = 101
+    window = 51
     range_of = np.ptp(np.lib.stride_tricks.sliding_window_view(recording.position, window, axis=0), axis=-1)
     still = np.flatnonzero((range_of < 5e-4).all(axis=1)) + window // 2
-    assert len(still) > 1000
+    assert len(still) > 500
     true = robot.gravity_torque(recording.position[still])
     for j, joint in enumerate(robot.joint_names[1:], start=1):
         # Friction has no direction at rest; what is left is the offset that the model has learnt.

@@ -16,7 +16,7 @@ from dynid_ros.identified.gravity import gravity_section
 from dynid_ros.identified.gravity_direction import GravityDirection
 from dynid_ros.identified.identified_file import DOF, as_number, new_document, save_identified
 from dynid_ros.identified.joint_friction import DIRECTIONS, joint_friction_entry
-from dynid_ros.identified.validation import Validation, validate_torque
+from dynid_ros.identified.validation import Validation, validate_torque, validated
 from dynid_ros.model import RobotModel
 from dynid_ros.model.base_parameters import parameter_table
 from dynid_ros.model.gravity import GravityModel
@@ -291,9 +291,7 @@ class GravityResult(Plotted):
 
     def save(self, path: str | Path, validations: tuple[Validation, ...] = ()) -> Path:
         """Write `identified.yaml`."""
-        document = self.document()
-        document["validation"] = [validation.document() for validation in validations]
-        return save_identified(path, document)
+        return save_identified(path, validated(self.document(), validations))
 
     def _pick(self, names: tuple[str, ...] | list[str], values: NDArray) -> NDArray:
         index = {

@@ -29,7 +29,7 @@ from dynid_ros.identified.links import (
     links_section,
     signals_section,
 )
-from dynid_ros.identified.validation import Validation
+from dynid_ros.identified.validation import Validation, validated
 from dynid_ros.model import RobotModel
 from dynid_ros.model.base_parameters import (
     LINK_PARAMETER,
@@ -288,9 +288,7 @@ class LinkResult(Plotted):
 
     def save(self, path: str | Path, validations: Sequence[Validation] = ()) -> Path:
         """Write `identified.yaml`."""
-        document = self.document()
-        document["validation"] = [validation.document() for validation in validations]
-        return save_identified(path, document)
+        return save_identified(path, validated(self.document(), validations))
 
     @cached_property
     def urdf(self) -> str:

@@ -171,8 +171,7 @@ class StaticLoadEquations(Equations[TorqueLoadColumns]):
         IdentificationError: no joint rests long enough.
     """
 
-    def __init__(self, arm: KnownArm, recordings: Sequence[Recording], rules: SampleRules | None = None):
-        rules = rules or SampleRules()
+    def __init__(self, arm: KnownArm, recordings: Sequence[Recording], rules: SampleRules):
         parts = [static_samples(recording, rules) for recording in recordings]
         self.samples = Samples.join(parts)
         if not len(self.samples):

@@ -190,13 +190,8 @@ class StaticWrenchEquations(Equations[WrenchColumns]):
     """
 
     def __init__(
-        self,
-        robot: RobotModel,
-        recordings: Sequence[Recording],
-        tracks: Sequence[WrenchTrack],
-        rules: SampleRules | None = None,
+        self, robot: RobotModel, recordings: Sequence[Recording], tracks: Sequence[WrenchTrack], rules: SampleRules
     ):
-        rules = rules or SampleRules()
         self.robot = robot
         self.spans = [(float(part.time[0]), float(part.time[-1])) for part in recordings]
         self._rests = [_rests(robot, part, track, rules) for part, track in zip(recordings, tracks, strict=True)]

@@ -188,9 +188,7 @@ class WrenchSource:
         found = self._problem(seen, columns, tracks[0].frame, parts)
         return found._replace(remarks=(*remarks, *found.remarks))
 
-    def resting(
-        self, robot: RobotModel, recordings: Sequence[Recording], rules: SampleRules | None = None
-    ) -> WrenchProblem:
+    def resting(self, robot: RobotModel, recordings: Sequence[Recording], rules: SampleRules) -> WrenchProblem:
         """Make the problem of dwells: mass and mass moments.
 
         Raises:

@@ -24,7 +24,7 @@ from dynid_ros.identification.servo.servo_runs import (
 )
 from dynid_ros.identified.identified_file import as_number, new_document, save_identified
 from dynid_ros.identified.servos import servo_entry
-from dynid_ros.identified.validation import Validation, validate_torque
+from dynid_ros.identified.validation import Validation, validate_torque, validated
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
 
@@ -321,7 +321,7 @@ class ServoResult:
 
     def save(self, path: str | Path, validations: Sequence[Validation] = ()) -> Path:
         """Write `identified.yaml`."""
-        return save_identified(path, {**self.document(), "validation": [one.document() for one in validations]})
+        return save_identified(path, validated(self.document(), validations))
 
 
 def _rows(runs: Sequence[ServoRun], layout: JointLayout, values: NDArray, joint: int) -> dict[str, NDArray]:
