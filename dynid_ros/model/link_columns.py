@@ -50,6 +50,7 @@ class LinkColumns:
         base: base parameters of the links alone.
         size: number of columns.
         turns: the columns of the turns of gravity, the last ones.
+        falling: names of joints whose torque falls with speed, so that their viscous terms may be negative.
         of_joint: for each joint the (k_j,) columns that its torque can depend on: base parameters from the first such
             one on, and terms of friction.
     """
@@ -65,6 +66,7 @@ class LinkColumns:
         turned: NDArray | None = None,
     ):
         self.robot, self._noise, self._load_parameters, self._turned = robot, noise, load_parameters, turned
+        self.falling: tuple[str, ...] = ()
         self.candidates = tuple(tuple(own) for own in candidates)
         self.coupled = tuple(coupled)
         self.first = tuple(own[0] for own in self.candidates)
@@ -219,7 +221,9 @@ class LinkColumns:
     def nonnegative(self, choice: Sequence[JointFriction]) -> NDArray:
         """(k,) bool: which of the `chosen` columns have coefficients that cannot be negative; coupling terms can."""
         names = self.friction(choice).names(self.robot)
-        return np.array([False] * self.n_inertial + [name.startswith(NONNEGATIVE) for name in names])
+        free = [name.startswith("viscous") and name.partition(" ")[2] in self.falling for name in names]
+        bounded = [name.startswith(NONNEGATIVE) and not any_sign for name, any_sign in zip(names, free, strict=True)]
+        return np.array([False] * self.n_inertial + bounded)
 
     def friction(self, choice: Sequence[JointFriction]) -> FrictionModel:
         """The friction model of all joints."""

@@ -183,12 +183,12 @@ def choose_cutoff(position: ArrayLike, rate: float, share: float = 0.9999, order
         raise RecordingError(
             f"no spectrum of positions that are {1 / rate:.3g} s apart: expected some in a second; time must be in s"
         )
-    # Slow motion leaks into high frequencies, where ω⁴ magnifies it: a squared Hann window leaks little.
-    frequency, density = power_density(position, rate, squared_hann(length))
-    # Detrending empties the lowest bins, the last one holds half.
-    frequency, density = frequency[1:-1], density[1:-1]
-    found = np.array([_band(frequency, column, share) for column in density.T])
-    bands, valleys = found[:, 0], found[:, 1]
+    bands, valleys = _bands(position, rate, length, share)
+    if np.isnan(bands).all():
+        # A joint that went one way, sped up and braked where the window sees nothing, and it is a trend elsewhere.
+        reach = length // 2
+        before, after = 2 * position[0] - position[reach:0:-1], 2 * position[-1] - position[-2 : -reach - 2 : -1]
+        bands, valleys = _bands(np.concatenate([before, position, after]), rate, length, share)
     if np.isnan(bands).all():
         raise RecordingError("no joint moves above its noise: there is no motion to choose a cut-off for")
     fastest = int(np.nanargmax(bands))
@@ -205,6 +205,16 @@ def choose_cutoff(position: ArrayLike, rate: float, share: float = 0.9999, order
             f"second: {cutoff:.3g} Hz is the highest cut-off there; record faster."
         )
     return Cutoff(LowPass(float(cutoff), rate, order), bands, valleys, reason)
+
+
+def _bands(position: NDArray, rate: float, length: int, share: float) -> tuple[NDArray, NDArray]:
+    """(n,) ends of the motions and the valleys behind them, Hz, of positions (N, n) by parts of a length."""
+    # Slow motion leaks into high frequencies, where ω⁴ magnifies it: a squared Hann window leaks little.
+    frequency, density = power_density(position, rate, squared_hann(length))
+    # Detrending empties the lowest bins, the last one holds half.
+    frequency, density = frequency[1:-1], density[1:-1]
+    found = np.array([_band(frequency, column, share) for column in density.T])
+    return found[:, 0], found[:, 1]
 
 
 def _band(frequency: NDArray, density: NDArray, share: float) -> tuple[float, float]:

@@ -57,6 +57,15 @@ def test_no_motion(noise):
         choose_cutoff(noise * np.random.default_rng(0).normal(size=(1000, 3)), 100.0)
 
 
+def test_a_joint_that_goes_one_way_moves():
+    """It speeds up at the very start: between, it is a trend."""
+    time = np.arange(0.0, 4.0, 0.001)
+    rising = np.minimum(time, 0.3)
+    q = 0.5 * (rising**2 / 0.6 + np.maximum(time - 0.3, 0.0)) + np.random.default_rng(0).normal(0.0, 1e-4, len(time))
+    choice = choose_cutoff(q[:, None], 1000.0)
+    assert 1.0 < choice.bands[0] < 8.0
+
+
 def test_too_short_or_not_finite():
     with pytest.raises(RecordingError, match="at least 64"):
         choose_cutoff(np.zeros((63, 1)), 100.0)

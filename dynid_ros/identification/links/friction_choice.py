@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.estimation.cross_validation import FoldGrams
+from dynid_ros.estimation.normal_equations import NormalEquations, WeightedProblem
 from dynid_ros.identification.links.link_regularization import FRICTION_WEIGHT
 from dynid_ros.information.friction_needs import NEEDS, own_gravity, unseen_terms
 from dynid_ros.model import RobotModel
@@ -145,6 +146,33 @@ def refuse_unseen(
     """
     for unseen in unseen_terms(robot, friction, stretches, NEEDS.keys() - {"viscous"}):
         raise IdentificationError(f"{source}: {unseen}")
+
+
+def falling_joints(
+    columns: LinkColumns, factors: NormalEquations, stretches: Iterable[Sequence[NDArray]]
+) -> tuple[tuple[str, ...], NDArray]:
+    """Names of joints whose torque falls with speed by more than Coulomb friction holds, and the noise (n,) of all.
+
+    No friction does, but the effort of some drivers, which lacks what they themselves add. That must be more than the
+    noise, or joints would count that have next to no friction.
+
+    Args:
+        columns: with the friction models to begin with, `first`.
+        factors: of all columns.
+        stretches: positions, velocities and accelerations (N, n).
+    """
+    chosen = columns.chosen(columns.first)
+    fit, noise = WeightedProblem(factors, chosen).weighted()
+    names = columns.friction(columns.first).names(columns.robot)
+    values = dict(zip(names, fit.solution[columns.n_inertial :], strict=True))
+    speed, size = np.abs(np.concatenate([qd for _, qd, _ in stretches])), columns.robot.n_joints
+    mean, square = speed.mean(axis=0), np.mean(speed**2, axis=0)
+    found = []
+    for j, joint in zip(range(size), columns.robot.joint_names, strict=True):
+        coulomb, viscous = (values.get(f"{term} {joint}", 0.0) for term in ("coulomb", "viscous"))
+        if coulomb >= 0.0 > coulomb * mean[j] + viscous * square[j] and -viscous * np.sqrt(square[j]) > noise[j]:
+            found.append(joint)
+    return tuple(found), noise
 
 
 def choose_friction(

@@ -13,7 +13,7 @@ from dynid_ros.errors import IdentificationError
 from dynid_ros.estimation.covariance import gain_shifts, robust_covariance, white_covariance, widened
 from dynid_ros.estimation.cross_validation import FoldGrams
 from dynid_ros.estimation.estimate import BaseEstimate
-from dynid_ros.estimation.normal_equations import NormalEquations, WeightedProblem
+from dynid_ros.estimation.normal_equations import WeightedProblem
 from dynid_ros.identification.equations import LinkEquations, SampleEquations
 from dynid_ros.identification.gravity_direction import (
     ROUNDS,
@@ -27,7 +27,13 @@ from dynid_ros.identification.gravity_direction import (
     turn_information,
 )
 from dynid_ros.identification.integral_equations import IntegralEquations
-from dynid_ros.identification.links.friction_choice import FrictionMenu, choose_friction, friction_menus, refuse_unseen
+from dynid_ros.identification.links.friction_choice import (
+    FrictionMenu,
+    choose_friction,
+    falling_joints,
+    friction_menus,
+    refuse_unseen,
+)
 from dynid_ros.identification.links.link_estimators import ESTIMATORS, UNBIASED, estimate_all, estimate_base
 from dynid_ros.identification.links.link_regularization import FullProblem, PriorWeight, choose_weight
 from dynid_ros.identification.links.link_result import LinkResult, beyond_the_arm, what_is_open
@@ -267,8 +273,7 @@ class LinkIdentification:
         columns = chosen_columns or columns
         factors = equations.factors(columns)
         robot = self.robot
-        unknowns = columns.most_unknowns(columns.first)
-        if factors.counts.sum() < unknowns:
+        if factors.counts.sum() < (unknowns := columns.most_unknowns(columns.first)):
             raise IdentificationError(
                 f"{', '.join(sources)}: {factors.counts.sum()} samples after filtering for {unknowns} unknowns of one "
                 "joint; record longer"
@@ -278,7 +283,8 @@ class LinkIdentification:
         if signals.driver is not None:
             chosen_by = "by the torques themselves" if self.torque_filter == AUTO else "as given"
             remarks.append(f"torque as the driver reports it, {chosen_by}: {signals.driver}")
-        choice = self._choice(columns, menus, factors, prior, remarks)
+        columns.falling, rough = falling_joints(columns, factors, equations.motion)
+        choice = self._choice(columns, menus, FoldGrams(factors, rough), prior, remarks)
         friction = columns.friction(choice)
         base = columns.whole_base(choice)
         chosen = columns.chosen(choice)
@@ -319,8 +325,8 @@ class LinkIdentification:
         unknown = beyond_the_arm(columns, choice, estimate, problem.torque_rms())
         estimate = replace(estimate, values=np.where(unknown, np.nan, estimate.values))
         nonnegative = columns.nonnegative(choice)
-        same = np.array_equal(chosen, independent)
-        full = FullProblem(plain if same else WeightedProblem(factors, chosen), noise, prior, nonnegative)
+        every = plain if np.array_equal(chosen, independent) else WeightedProblem(factors, chosen)
+        full = FullProblem(every, noise, prior, nonnegative)
         own = FullProblem(plain, noise, prior, nonnegative[np.isin(chosen, independent)])
         solution, weight = self._whole(full, own, base, found.solution[:known], sources)
         remarks += [f"weight of the URDF {weight.weight:g}"] * (self.estimator == "consistent")
@@ -381,14 +387,16 @@ class LinkIdentification:
         self,
         columns: LinkColumns,
         menus: Sequence[FrictionMenu],
-        factors: NormalEquations,
+        grams: FoldGrams,
         prior: NDArray,
         remarks: list[str],
     ) -> tuple[JointFriction, ...]:
+        remarks += [
+            f"torque of {joint} falls with speed, which no friction does: its viscous term may be negative"
+            for joint in columns.falling
+        ]
         if not menus:
             return columns.first
-        _, noise = WeightedProblem(factors, columns.chosen(columns.first)).weighted()
-        grams = FoldGrams(factors, noise)
         found = choose_friction(columns, menus, grams, prior)
         for joint, friction in zip(self.robot.joint_names, found.joints, strict=True):
             lower = -np.expm1(-found.gains.get(joint, 0.0))

@@ -25,6 +25,8 @@ ABRUPT = 0.5
 """A position is cut off if it stops from one sample to the next from more than this part of its speed."""
 COUNTS = 4.0
 """… and by more than so many counts of the encoder."""
+CREEPING = 0.1
+"""A joint that reaches its limit at less than this part of its typical speed comes to rest there."""
 WINDOW = 0.1
 """Length of the local fit that gives the velocity of the positions, s."""
 FAST = 0.05
@@ -112,7 +114,7 @@ def _check_position(recording: Recording, j: int, where: str) -> Iterator[Findin
             )
         return
     for limit, _, at_limit in held_extremes(position):
-        if _stops_abruptly(recording.time, position, at_limit):
+        if _stops_abruptly(recording, j, at_limit):
             yield _clipped(
                 where, "position", limit, at_limit, "the encoder leaves its range; turn its zero, or the motion, away"
             )
@@ -165,23 +167,33 @@ def held_extremes(values: NDArray) -> Iterator[tuple[float, float, NDArray]]:
             yield float(limit), toward, at_limit
 
 
-def _stops_abruptly(time: NDArray, position: NDArray, at_limit: NDArray) -> bool:
-    """Whether the joint comes to its longest rest at a limit, or leaves it, with full speed."""
+def _stops_abruptly(recording: Recording, j: int, at_limit: NDArray) -> bool:
+    """Whether joint j comes to its longest rest at a limit, or leaves it, with full speed, and no other joint does."""
     start, length = longest_run(at_limit)
+    time, position = recording.time, recording.position[:, j]
     steps = np.abs(np.diff(position))
     count = np.min(steps, where=steps > 0, initial=np.inf)
-    arrival = slice(max(0, start - CLIPPED_RUN), start + 1)
-    departure = slice(start + length - 1, start + length + CLIPPED_RUN)
-    for rows, near in ((arrival, -1), (departure, 0)):
+    typical_speed = np.sqrt(np.mean((steps / np.diff(time)) ** 2))
+    end = start + length
+    arrival, departure = slice(max(0, start - CLIPPED_RUN), start + 1), slice(end - 1, end + CLIPPED_RUN)
+    first, last = slice(start, start + CLIPPED_RUN), slice(max(start, end - CLIPPED_RUN), end)
+    for rows, held, near in ((arrival, first, -1), (departure, last, 0)):
         moved = np.abs(np.diff(position[rows]))
         speeds = moved / np.diff(time[rows])
         if speeds.size >= CLIPPED_RUN // 2:
             typical = np.median(speeds)
             # The step at the limit is cut anywhere, the next one is whole; a coarse encoder's are rounded.
             neighbour = near + int(np.argmax(moved[[near, near - 1 if near else 1]])) * (-1 if near else 1)
-            if typical > MOVED and speeds[neighbour] > ABRUPT * typical and moved[neighbour] > COUNTS * count:
-                return True
+            full = speeds[neighbour] > max(ABRUPT * typical, CREEPING * typical_speed)
+            if typical > MOVED and full and moved[neighbour] > COUNTS * count:
+                return not _rests_with_others(recording.position, j, rows, held)
     return False
+
+
+def _rests_with_others(position: NDArray, j: int, moving: slice, held: slice) -> bool:
+    """Whether other joints than j move in some rows and all rest in others: a move of all ends, or begins, there."""
+    before, after = (np.delete(np.ptp(position[rows], axis=0), j) for rows in (moving, held))
+    return bool(np.max(before, initial=0.0) > max(MOVED / 10, 10 * np.max(after, initial=0.0)))
 
 
 WRENCH_AXES = ("force x", "force y", "force z", "torque x", "torque y", "torque z")

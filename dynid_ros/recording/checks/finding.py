@@ -56,6 +56,7 @@ Kind = Literal[
     "time lag",
     "low-passed",
     "drift",
+    "falling torque",
     "other robot",
 ]
 """Kinds of faults; docs/checks.md describes each."""

@@ -226,6 +226,11 @@ TILTED = 10.0
 """Smallest angle that is an error, degrees."""
 SLIGHT, SEEN = 3.0, 0.1
 """A smaller one is worth a warning from this angle, degrees, and this gain on."""
+PARTS = 8
+"""Stretches of the samples that are left out in turn."""
+REGION = 12.0
+"""Squared distance, in standard deviations, of the 95 % region of a turn about two axes by so many stretches
+(Hotelling: 2 · 7 / 6 times the quantile of F(2, 6))."""
 STEPS, LARGEST = 4, 0.5
 """Number of steps of the search, and the longest of them, rad."""
 SAMPLES = 800
@@ -254,6 +259,8 @@ def gravity_explanations(
     gravity, fit = _fitted_gravity(model, samples, terms)
     angle = np.degrees(angle_between(gravity, robot.gravity))
     gain = given.misfit - fit.misfit
+    if angle >= SLIGHT and gain >= SEEN:
+        gain = _believed(model, samples, terms, gravity, gain)
     if angle >= TILTED or (angle >= SLIGHT and gain >= SEEN):
         found = ", ".join(f"{value:.2f}" for value in gravity)
         yield Explanation(
@@ -265,6 +272,43 @@ def gravity_explanations(
             "interval, along with gravity or links: gravity_direction estimated",
             severity="error" if angle >= TILTED else "warning",
         )
+
+
+def _believed(model: TorqueModel, samples: MotionSamples, terms: Terms, gravity: NDArray, gain: float) -> float:
+    """What of the gain of this gravity (3,) is not friction's; none where its interval holds the given gravity."""
+    prismatic = model.robot.chain.prismatic
+    there = model.rigid_without_gravity(samples) + np.tensordot(gravity, model.rigid_of_gravity(samples), 1)
+    beside = with_presliding(terms, samples)
+    own = beside.rigid[:, :, terms.rigid.shape[2] :]
+    turned = Terms(np.concatenate([there, own], axis=2), beside.drive, beside.moving)
+    misfits = [TorqueEquations(each, samples.torque, prismatic).fit().misfit for each in (beside, turned)]
+    gain = min(gain, misfits[0] - misfits[1])
+    if gain >= SEEN and _within(model, samples, Terms(there, terms.drive, terms.moving), gravity):
+        return 0.0
+    return gain
+
+
+def _within(model: TorqueModel, samples: MotionSamples, terms: Terms, gravity: NDArray) -> bool:
+    """Whether the 95 % region of this gravity (3,) holds the given one: by what stretches of the samples say.
+
+    What no model has of friction lasts for a stretch, so that residuals of single samples would say too much: each of
+    PARTS stretches is left out once, and the turn that the others ask for is compared (jackknife).
+    """
+    robot = model.robot
+    size = float(np.linalg.norm(gravity))
+    parameters = TorqueEquations(terms, samples.torque, robot.chain.prismatic).fit().rigid
+    tangents = np.linalg.svd(gravity[None] / size)[2][1:]
+    columns = np.moveaxis(size * np.tensordot(tangents, model.rigid_of_gravity(samples) @ parameters, 1), 0, 2)
+    rigid = np.concatenate([terms.rigid, columns], axis=2)
+    turns = []
+    for part in np.array_split(np.arange(len(samples)), PARTS):
+        rows = np.delete(np.arange(len(samples)), part)
+        others = Terms(rigid[rows], terms.drive[rows], terms.moving[rows])
+        turns.append(TorqueEquations(others, samples.torque[rows], robot.chain.prismatic).fit().rigid[-2:])
+    covariance = (PARTS - 1) * np.cov(turns, rowvar=False, bias=True)
+    away = tangents @ robot.gravity
+    away *= angle_between(gravity, robot.gravity) / max(float(np.linalg.norm(away)), np.finfo(float).tiny)
+    return bool(away @ np.linalg.lstsq(covariance, away, rcond=None)[0] < REGION)
 
 
 def _fitted_gravity(model: TorqueModel, samples: MotionSamples, terms: Terms) -> tuple[NDArray, TorqueFit]:

@@ -19,6 +19,7 @@ from dynid_ros.model.link_tree import LinkTree
 from dynid_ros.model.urdf import parse_urdf
 from dynid_ros.recording.checks import hypotheses as lag_check
 from dynid_ros.recording.checks.effort_convention import GravitySigns, check_effort, check_scale
+from dynid_ros.recording.checks.falling_torque import explains_more, falling_findings, falling_joints
 from dynid_ros.recording.checks.finding import (
     CLEAR,
     DIRECTION,
@@ -298,8 +299,20 @@ def check_model(
     filtered = list(check_contents(samples, source))
     if filtered:
         return [*effort, *filtered]
+    orders = list(order_explanations(model, samples, equations, given, gravity))
+    falls: list[Finding] = []
+    if not pushing:
+        falling, gain = falling_joints(samples, model, given)
+        if falling.any() and explains_more(gain, orders):
+            # What else may be wrong is looked for beside it.
+            model = model.falling(falling)
+            terms = model.terms(samples)
+            equations = TorqueEquations(terms, samples.torque, robot.chain.prismatic)
+            given = equations.fit()
+            orders = list(order_explanations(model, samples, equations, given, gravity))
+            falls = list(falling_findings(robot, given, falling, source))
     explanations = [
-        *order_explanations(model, samples, equations, given, gravity),
+        *orders,
         *gravity_explanations(model, samples, terms, given),
         *lag_explanation(model, samples, terms, given),
         *low_pass_explanation(model, everything),
@@ -315,7 +328,7 @@ def check_model(
         undecided += undecided_joints(robot, equations)
         undecided += undecided_hypotheses(explanations)
         undecided += undecided_geometry(model, samples, equations, given)
-    return findings or ([] if pushing else list(check_drift(recordings, robot, samples, terms)))
+    return [*falls, *(findings or ([] if pushing else check_drift(recordings, robot, samples, terms)))]
 
 
 CRAIG = "rows of a modified (Craig) DH table taken for standard ones look the same: docs/files.md says how to turn them"

@@ -77,6 +77,8 @@ those nearby."""
 STAYS, LATE = 0.5, 2
 """Part of a step that must be left without the last few samples before it, and without those after: samples that were
 read late, while those of other joints were not, are off by themselves, and what follows them is not."""
+MISSED = 0.35
+"""What a joint is behind, less its travel in a sample, in parts of that: it was not read once."""
 POSITION_STEP_CHECK_FASTEST = 40.0
 """Acceleration that an arm may reach, rad/s^2 or m/s^2: what it makes within a sample is no step."""
 ROUNDED = 1.5
@@ -140,7 +142,7 @@ def _steps(time: NDArray, position: NDArray) -> tuple[NDArray, NDArray]:
         whole[max(0, gap - SIDE) : gap + SIDE + 1] = False
     found = (least > bound) & whole[:, None]
     if found.any():
-        found &= _stays(position, left, right)
+        found &= _stays(position, left, right) & ~_missed(position, velocity * step, jump) & ~_together(velocity, jump)
     best = np.zeros_like(found)
     for j in range(position.shape[1]):
         for k in np.flatnonzero(found[:, j]):
@@ -165,6 +167,32 @@ def _stays(position: NDArray, left: NDArray, right: NDArray) -> NDArray:
         farther_left, farther_right = _foretold(position, skipped)
         others += [right - farther_left, farther_right - left]
     return np.all([other * np.sign(jump) > STAYS * np.abs(jump) for other in others], axis=0)
+
+
+def _missed(position: NDArray, travel: NDArray, jump: NDArray) -> NDArray:
+    """(N, n) True where a joint that was not read once gives its last position again, and goes on a sample later.
+
+    Args:
+        position: (N, n).
+        travel: (N, n) of a sample at each's velocity.
+        jump: (N, n) by which it is then behind.
+    """
+    again = np.zeros(position.shape, bool)
+    again[:-1] = np.diff(position, axis=0) == 0.0
+    behind = np.abs(jump + travel) < MISSED * np.abs(travel)
+    return behind & maximum_filter1d(again, 2 * EDGE + 1, axis=0)
+
+
+def _together(velocity: NDArray, jump: NDArray) -> NDArray:
+    """(N, n) True where another joint jumps as well, both as far as they go in the same time: read late together."""
+    found = np.zeros(jump.shape, bool)
+    for j in range(jump.shape[1]):
+        moving = np.abs(velocity[:, j]) > MOVING
+        time = np.divide(jump[:, j], velocity[:, j], out=np.zeros(len(jump)), where=moving)
+        travel = velocity * time[:, None]
+        alike = (np.abs(jump - travel) < MISSED * np.abs(travel)) & (np.abs(travel) > SMALLEST / 2)
+        found[:, j] = np.delete(alike, j, axis=1).any(axis=1)
+    return found
 
 
 def _foretold(values: NDArray, skipped: int = 0) -> tuple[NDArray, NDArray]:
@@ -314,12 +342,16 @@ GLITCH = 5
 """Most samples that a glitch of an encoder lasts."""
 WILD_TORQUE = 100.0
 """Torque in parts of the arm's weight at its full length: three orders above what arms have."""
+USUAL_TORQUE = 0.05
+"""Part of the samples from which torques beyond that are no glitches."""
 
 
 def check_values(recording: Recording, robot: RobotModel) -> Iterator[Finding]:
     """Positions outside the limits or in another unit, jumps, torques far above what the arm could weigh."""
     low, high = recording.position.min(axis=0), recording.position.max(axis=0)
-    beyond = np.maximum(robot.limits.lower - low, high - robot.limits.upper)
+    # A URDF whose revolute joints have no limits, or both 0, says nothing: a joint without a range does not move.
+    ranged = robot.limits.lower < robot.limits.upper
+    beyond = np.where(ranged, np.maximum(robot.limits.lower - low, high - robot.limits.upper), 0.0)
     jumps = _jumps(recording)
     fastest = _fastest(recording)
     largest = WILD_TORQUE * _torque_scale(robot)
@@ -352,17 +384,33 @@ def check_values(recording: Recording, robot: RobotModel) -> Iterator[Finding]:
                 "positions must be in rad (m), and the time in s",
                 ABSURD,
             )
-        wild = np.abs(recording.torque[:, j]) > largest[j]
-        if wild.any():
-            first = int(np.argmax(wild))
-            yield Finding(
-                "error",
-                where,
-                f"its torque is {recording.torque[first, j]:.4g} at t = {recording.time[first]:.3f} s "
-                f"({np.sum(wild)} samples above {largest[j]:.2g})",
-                "torques must be in N m (N); remove these samples if they are glitches of the driver",
-                ABSURD,
-            )
+        yield from _wild_torque(recording, j, where, largest[j])
+
+
+def _wild_torque(recording: Recording, j: int, where: str, largest: float) -> Iterator[Finding]:
+    wild = np.abs(recording.torque[:, j]) > largest
+    if not wild.any():
+        return
+    first = int(np.argmax(wild))
+    found = f"its torque is {recording.torque[first, j]:.4g} at t = {recording.time[first]:.3f} s"
+    if np.mean(wild) > USUAL_TORQUE:
+        yield Finding(
+            "error",
+            where,
+            f"{found}, and above {largest:.2g} in {100 * np.mean(wild):.0f} % of the samples: far more than an arm as "
+            "light as the URDF's needs",
+            "torques must be in N m (N); or the URDF has masses in place of unknown ones: give what links weigh, or "
+            "leave their inertial elements out",
+            ABSURD,
+        )
+        return
+    yield Finding(
+        "error",
+        where,
+        f"{found} ({np.sum(wild)} samples above {largest:.2g})",
+        "torques must be in N m (N); remove these samples if they are glitches of the driver",
+        ABSURD,
+    )
 
 
 def _jumps(recording: Recording) -> np.ndarray:

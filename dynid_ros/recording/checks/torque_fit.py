@@ -363,8 +363,15 @@ class TorqueModel:
 
     def __init__(self, robot: RobotModel, braking: bool = True):
         self.robot, self._braking = robot, braking
+        self._falling: NDArray | None = None
         # Whatever the direction of gravity, these columns hold all that torques can determine.
         self.columns = self._under(GENERIC_GRAVITY).base_parameters().columns
+
+    def falling(self, joints: NDArray) -> TorqueModel:
+        """The same model, but that the torque of these joints (n,) may fall with speed."""
+        other = copy(self)
+        other._falling = joints
+        return other
 
     def _under(self, gravity: ArrayLike) -> RobotModel:
         robot = self.robot
@@ -378,6 +385,8 @@ class TorqueModel:
         q, qd, qdd, direction = (array[:, order] * factor for array in motion)
         rigid = self.robot.torque_regressor(q, qd, qdd)[:, :, self.columns]
         drive = [direction, qd, qdd] if self._braking else [direction, qd, qdd, -direction, -qd]
+        if self._falling is not None:
+            drive.append(-qd * self._falling[order])
         return Terms(rigid, np.stack(drive, axis=2), samples.moving[:, order])
 
     def rigid_without_gravity(self, samples: MotionSamples) -> NDArray:

@@ -24,6 +24,8 @@ ORDER, ZIGZAG = 3, 0.5
 """Noise is what the differences of this order show; they are noise where more of them turn back."""
 BY_CHANCE = 1e-8
 """A stretch is of noise that stood still if noise repeats itself so long with less probability."""
+FEWEST_STEPS = 2.5
+"""Steps of the sensor, and half a one for rounding, that noise must span to be known."""
 JUMP, TURN = 4.0, 3
 """With less noise: after a stretch the torque jumps by more than so many of its typical steps, and no joint that could
 make it jump turns back, starts or stops within so many samples."""
@@ -85,7 +87,9 @@ def _is_frozen(recording: Recording, j: int, first: int, last: int) -> bool:
     near = np.diff(recording.position[max(first, last - TURN) : last + TURN], axis=0)
     turns = (near.min(axis=0) * near.max(axis=0) <= 0) & (near.min(axis=0) < near.max(axis=0))
     quiet = not turns[j] if moved[j] > MOVED else not turns.any()
-    return bool(quiet and abs(torque[last] - torque[first]) > JUMP * np.median(steps[steps > 0]))
+    # Not for a sample alone, after which it rests as before.
+    jump = np.min(np.abs(torque[last : last + 2] - torque[first]))
+    return bool(quiet and jump > JUMP * np.median(steps[steps > 0]))
 
 
 def _resolution(torque: NDArray) -> float:
@@ -101,6 +105,9 @@ def _chance(values: NDArray, resolution: float, length: int) -> float:
     most.
     """
     steps = np.diff(values)
+    # Noise below the resolution shows only where the mean lies between two steps of the sensor.
+    if np.ptp(values) < FEWEST_STEPS * resolution:
+        return 1.0
     high = np.diff(steps, ORDER - 1)
     if np.mean(high[1:] * high[:-1] < 0) < ZIGZAG:
         return 1.0

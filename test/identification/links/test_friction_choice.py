@@ -15,6 +15,7 @@ from dynid_ros.identification.links.friction_choice import (
     choose_friction,
     friction_menus,
 )
+from dynid_ros.identification.links.link_identification import LinkIdentification
 from dynid_ros.information.friction_needs import own_gravity
 from dynid_ros.model import RobotModel
 from dynid_ros.model.friction import JointFriction
@@ -138,3 +139,23 @@ def test_exact_torques_are_no_trouble():
     robot = chain()
     found = choice(robot, runs(robot, matched(robot), noise=0.0))
     assert all(np.isfinite(gain) for gain in found.gains.values())
+
+
+def test_torque_that_falls_with_speed_is_fitted_and_said():
+    """Effort of a driver that compensates more viscous friction than there is; sound joints keep their bound."""
+    robot = chain()
+    drive = Drive(coulomb=2.0, viscous=np.array([1.0, 1.0, -9.0]))
+    found = LinkIdentification(wrong(robot), friction=JointFriction(offset=True)).fit(*runs(robot, drive))
+    values = [found.friction_coefficients[f"viscous {joint}"] for joint in robot.joint_names]
+    assert values == pytest.approx([1.0, 1.0, -9.0], abs=0.3)
+    said = [remark for remark in found.remarks if "falls with speed" in remark]
+    assert said == [
+        f"torque of {robot.joint_names[2]} falls with speed, which no friction does: its viscous term may be negative"
+    ]
+
+
+def test_next_to_no_friction_does_not_fall():
+    robot = chain()
+    drive = Drive(coulomb=0.0, viscous=0.0)
+    found = LinkIdentification(wrong(robot), friction=JointFriction(offset=True)).fit(*runs(robot, drive, noise=1.0))
+    assert not any("falls with speed" in remark for remark in found.remarks)

@@ -63,6 +63,24 @@ def test_dwell_at_the_end_of_a_motion_is_not_clipped():
     assert check(Recording(planar_arm.JOINTS, time, q, np.full_like(q, np.nan), torque)) == []
 
 
+def test_a_joint_that_creeps_from_its_rest_is_not_clipped(clean):
+    """It leaves an extreme within a sample, but at a hundredth of its speed, as any arm can."""
+    before, after = np.maximum(5.0 - clean.time, 0.0), np.maximum(clean.time - 6.0, 0.0)
+    q = clean.position.copy()
+    q[:, 1] = 0.05 * before**2 + 0.02 * after + 0.02 * after**2 - 1.0
+    assert check(replace(clean, position=q, velocity=np.full_like(q, np.nan))) == []
+
+
+def test_a_move_of_all_joints_that_ends_is_not_clipped():
+    """Rounded, and still braking: it stops from one sample to the next, and all others with it."""
+    time = np.arange(N) / RATE
+    s = np.minimum(time / 15.0, 1.0)
+    path = s**2 - 0.5 * s**3
+    q = np.round(np.outer(path, [1.0, -0.8, 0.6]), 5)
+    torque = np.random.default_rng(0).normal(size=(N, 3))
+    assert check(Recording(planar_arm.JOINTS, time, q, np.full_like(q, np.nan), torque)) == []
+
+
 @pytest.mark.parametrize(
     ("gain", "said"), [(-1.0, "-1 times it"), (np.rad2deg(1.0), "57 times it"), (0.5, "0.5 times")]
 )

@@ -42,6 +42,21 @@ def test_positions_beyond_the_limits_on_either_side(clean, robot, factor, severi
     assert [finding[:2] for finding in found(replace(clean, position=position), robot)] == [(severity, kind)] * 3
 
 
+def test_a_joint_whose_urdf_gives_no_range_is_beyond_nothing(clean, robot):
+    """Revolute, with limits of 0 to 0, as where continuous was meant."""
+    limits = replace(robot.limits, lower=np.array([-2.5, 0.0, -2.5]), upper=np.array([2.5, 0.0, 2.5]))
+    endless = RobotModel(replace(robot.chain, limits=limits), robot.parameters, robot.gravity)
+    assert found(clean, endless) == []
+
+
+def test_torques_far_above_what_a_urdf_of_placeholders_needs(clean, robot):
+    light = RobotModel(robot.chain, 1e-5 * robot.parameters, robot.gravity)
+    finding = next(check_values(clean, light))
+    assert (finding.severity, finding.kind) == ("error", "absurd value")
+    assert "% of the samples: far more than an arm as light as the URDF's needs" in finding.message
+    assert "the URDF has masses in place of unknown ones" in finding.fix
+
+
 def test_positions_in_degrees_of_joints_without_limits(clean, robot):
     endless = RobotModel(replace(robot.chain, limits=JointLimits.unlimited(3)), robot.parameters, robot.gravity)
     assert found(replace(clean, position=20.0 * clean.position), endless) == []

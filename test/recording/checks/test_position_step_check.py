@@ -79,3 +79,26 @@ def test_samples_of_one_joint_that_were_read_late_are_no_step(clean, late):
     for row in rng.choice(np.arange(100, N - 100), 40, replace=False):
         position[row : row + late, 2] -= 0.9 * (position[row : row + late, 2] - position[row - 1 : row - 1 + late, 2])
     assert list(check_position_steps(replace(clean, position=position))) == []
+
+
+def fine(clean):
+    """The same by an encoder that resolves more."""
+    q = 1.2 * np.sin(np.outer(clean.time, [0.5, 1.7, 2.9]))
+    return replace(clean, position=q + np.random.default_rng(2).normal(0.0, 1e-6, q.shape))
+
+
+def test_a_joint_that_was_not_read_once_and_goes_on_a_sample_later_is_no_step(clean):
+    it = fine(clean)
+    position = it.position.copy()
+    for row in (900, 1500, 2300):
+        position[row:, 2] = np.concatenate([position[row - 1 : row, 2], position[row:-1, 2]])
+    assert list(check_position_steps(replace(it, position=position))) == []
+
+
+def test_joints_that_lose_a_sample_together_are_no_step(clean):
+    """Two of three hang on one branch of the bus."""
+    it = fine(clean)
+    position = it.position.copy()
+    for joint in (1, 2):
+        position[1500:-1, joint] = position[1501:, joint]
+    assert list(check_position_steps(replace(it, position=position))) == []

@@ -100,3 +100,15 @@ def test_an_arm_at_rest_may_repeat_itself(clean):
     torque = clean.torque.copy()
     torque[2000:] = torque[2000]
     assert check(replace(clean, position=position, torque=torque)) == []
+
+
+def test_a_resting_joint_whose_current_is_below_the_resolution_does_not_stand_still(clean):
+    """It flickers where its mean lies between two steps, and is silent where it does not: as motors at rest are."""
+    position = clean.position.copy()
+    position[:, 2] = 0.3
+    torque = clean.torque.copy()
+    mean = np.interp(clean.time, [0.0, 5.0, 5.2, 20.0], [0.49, 0.49, 0.0, 0.0])
+    torque[:, 2] = 1e-3 * np.round(mean + np.random.default_rng(4).normal(0.0, 0.08, N))
+    torque[3000, 2] = -9e-3
+    found = check(replace(clean, position=position, torque=torque))
+    assert [finding.kind for finding in found] == []
