@@ -328,6 +328,8 @@ def check_model(
         undecided += undecided_joints(robot, equations)
         undecided += undecided_hypotheses(explanations)
         undecided += undecided_geometry(model, samples, equations, given)
+    if any(finding.severity == "error" for finding in findings):
+        return findings  # what falls is known when that is mended
     return [*falls, *(findings or ([] if pushing else check_drift(recordings, robot, samples, terms)))]
 
 
