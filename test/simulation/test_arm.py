@@ -154,7 +154,7 @@ def test_stiction_at_rest_is_that_of_the_approach(demo_robot, rotors):
     """After a minimum-jerk move every drive carries gravity plus Fc on the side it came from, and keeps doing so."""
     arm = SimulatedArm(demo_robot, start=START, drives=Drives(rotor_inertia=rotors))
     rng = np.random.default_rng(3)
-    for _ in range(8):
+    for _ in range(4):
         goal = rng.uniform(0.7 * demo_robot.limits.lower, 0.7 * demo_robot.limits.upper)
         side = np.sign(goal - arm.position)
         arm.follow(smooth(demo_robot.joint_names, arm.position + 0.3 * (goal - arm.position), 2.0))

@@ -188,7 +188,9 @@ class WrenchSource:
         found = self._problem(seen, columns, tracks[0].frame, parts)
         return found._replace(remarks=(*remarks, *found.remarks))
 
-    def resting(self, robot: RobotModel, recordings: Sequence[Recording], rules: SampleRules) -> WrenchProblem:
+    def resting(
+        self, robot: RobotModel, recordings: Sequence[Recording], rules: SampleRules | None = None
+    ) -> WrenchProblem:
         """Make the problem of dwells: mass and mass moments.
 
         Raises:
@@ -198,7 +200,7 @@ class WrenchSource:
 
         def seen(frame: Frame, turn: NDArray) -> StaticWrenchEquations:
             turned = [replace(track, frame=frame, turn=turn) for track in tracks]
-            return StaticWrenchEquations(robot, parts, turned, rules)
+            return StaticWrenchEquations(robot, parts, turned, rules or SampleRules())
 
         columns = WrenchColumns(robot, len(parts), static=True, turn=self.sensor_turn, drift=self.drift)
         return self._problem(seen, columns, tracks[0].frame, parts)

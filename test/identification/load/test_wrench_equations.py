@@ -13,7 +13,6 @@ from wrench_experiments import FT_300, TOPIC, CarriedMotion, Sensor, carried_mot
 from dynid_ros.errors import DynidError, IdentificationError
 from dynid_ros.identification.load.load_fit import LoadFit, fit_load
 from dynid_ros.identification.load.wrench_source import WrenchProblem, WrenchSource
-from dynid_ros.identification.static_samples import SampleRules
 from dynid_ros.identification.wrench_frame import AXES, tip_rotations, turned
 from dynid_ros.model.inertia import transformed
 from dynid_ros.model.rigid_body import LoadBody
@@ -188,7 +187,7 @@ def at_rest(carried: CarriedMotion, poses: int = 10) -> Recording:
 
 
 def test_rests_give_mass_and_mass_moments(carried):
-    problem = WrenchSource(sensor_turn=False).resting(carried.robot, [at_rest(carried)], SampleRules())
+    problem = WrenchSource(sensor_turn=False).resting(carried.robot, [at_rest(carried)])
     assert problem.columns.names[:5] == ("m", "mcx", "mcy", "mcz", "bias of force x")
     found = fit_load(problem.equations, problem.columns, AXES, arm=problem.gains)
     estimate = found.estimate
@@ -198,7 +197,7 @@ def test_rests_give_mass_and_mass_moments(carried):
 
 
 def test_too_few_rests_are_refused(carried):
-    problem = WrenchSource(sensor_turn=False).resting(carried.robot, [at_rest(carried, 2)], SampleRules())
+    problem = WrenchSource(sensor_turn=False).resting(carried.robot, [at_rest(carried, 2)])
     with pytest.raises(IdentificationError, match=r"2 samples of force x.* record longer, or more poses"):
         fit_load(problem.equations, problem.columns, AXES, arm=problem.gains)
 
