@@ -28,6 +28,7 @@ from dynid_ros.recording import Recording
 
 DIVISIONS = Path(__file__).parent / "divisions.yaml"
 COUPLED = {"staubli_tx40": [("joint_5", "joint_6")]}
+"""Given where friction is; a fit that chooses friction finds them."""
 WITHOUT = {
     "memory": ("SLIDING_LENGTHS", ()),
     "stribeck": ("STRIBECK", ()),
@@ -76,7 +77,7 @@ def main() -> None:
                 friction=options.friction,
                 estimator=options.estimator,
                 prior_weight=options.weight,
-                coupled=COUPLED.get(robot, ()),
+                coupled=() if options.friction == "auto" else COUPLED.get(robot, ()),
             ).fit(*stretches(robot, division["fit"]))
             seconds += time.perf_counter() - start
             unseen = stretches(robot, division["unseen"])

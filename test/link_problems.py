@@ -1,6 +1,6 @@
 """Arms whose torques come from Pinocchio and from friction written out, on motion that is known exactly."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
@@ -169,3 +169,16 @@ class DenseEquations(Equations):
         for j, own in enumerate(self.columns.of_joint):
             matrix[:, j, own] = self.rows[j]
         return matrix[samples][..., chosen], self.torque[samples]
+
+
+def coupled(recording: Recording, pair: tuple[int, int], seed: int = 0, sense: float = 1.0) -> Recording:
+    """A `run` of this seed whose two joints have a motor together, as the wrist of a Stäubli arm.
+
+    Its rotor feels the sum of both motions, or with sense -1 their difference: 0.4 kg m^2, 0.3 N m s/rad, 1 N m.
+    """
+    _, qd, qdd = Fourier(recording.position.shape[1], seed, size=0.6)(recording.time)
+    i, j = pair
+    extra = np.zeros_like(qd)
+    extra[:, [i, j]] = sense * (0.4 * qdd[:, [j, i]] + 0.3 * qd[:, [j, i]])
+    extra[:, [i, j]] += np.tanh((qd[:, i] + sense * qd[:, j])[:, None] / 0.02) * [1.0, sense]
+    return replace(recording, torque=recording.torque + extra)

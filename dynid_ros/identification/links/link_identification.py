@@ -27,6 +27,7 @@ from dynid_ros.identification.gravity_direction import (
     turn_information,
 )
 from dynid_ros.identification.integral_equations import IntegralEquations
+from dynid_ros.identification.links.coupling_choice import choose_coupling
 from dynid_ros.identification.links.friction_choice import (
     FrictionMenu,
     choose_friction,
@@ -70,7 +71,8 @@ class LinkIdentification:
         robot: kinematics and gravity, with nominal parameters to start from.
         friction: terms of the joints, a JointFriction or a FrictionModel; "auto": chosen per joint by how well they
             predict samples left out.
-        coupled: pairs of names of coupled joints, unless a FrictionModel has them.
+        coupled: pairs of names of joints that are driven together, unless a FrictionModel has them; none: those that
+            surely are, where friction is chosen.
         estimator: "consistent": physically consistent links, regularised towards the URDF's (Lee, Wensing and Park
             2019); "weighted": least squares with each joint weighted by its noise; "ordinary": least squares; "huber":
             weighted, and outliers count less; "sequential": one joint after the other, from tip to base (Khosla and
@@ -100,7 +102,9 @@ class LinkIdentification:
         symbol="TERMS",
         read=friction_terms,
     )
-    coupled: Sequence[tuple[str, str]] = setting((), "joints of one motor", parts=("A", "B"))
+    coupled: Sequence[tuple[str, str]] = setting(
+        (), "joints of one motor; default: found where friction is chosen", parts=("A", "B")
+    )
     estimator: str = setting(
         "consistent",
         "consistent: physically consistent links, regularised towards the URDF's; weighted (by each joint's noise), "
@@ -182,6 +186,7 @@ class LinkIdentification:
         posture = {joint: float(np.median(positions)) for joint, positions in carried.items()}
         sources = tuple(recording.source for recording in given)
         arm, turned, direction = replace(self, robot=self.robot.with_posture(posture)), None, None
+        arm, coupling = arm._coupled(equations)
         if self.gravity_direction == ESTIMATED:
             arm, turned = arm._along_gravity(equations, signals, sources, best_gravity(selected, arm.robot))
         elif self.gravity_direction == IMU:
@@ -193,7 +198,7 @@ class LinkIdentification:
             exact = replace(found.direction, given=self.robot.gravity, gravity=found.robot.gravity)
             found = replace(found, direction=exact)
         ranges = {joint: (float(positions.min()), float(positions.max())) for joint, positions in carried.items()}
-        return replace(found, ranges=ranges)
+        return replace(found, ranges=ranges, remarks=(*found.remarks, *coupling))
 
     def fit_samples(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, torque: ArrayLike) -> LinkResult:
         """Identify from samples (N, n) each that need no filter, in flat memory; "huber" keeps all residuals.
@@ -207,7 +212,16 @@ class LinkIdentification:
         cutoff = self.cutoff or LEAST_CUTOFF
         motion_cutoff = self.motion_cutoff or MOTION_OVER_EQUATIONS * cutoff
         reason = f"samples are taken as given; recordings to compare with pass a low-pass at {cutoff:g} Hz"
-        return self._identify(equations, LinkSignals(cutoff, motion_cutoff, reason), ("samples",))
+        arm, coupling = self._coupled(equations)
+        found = arm._identify(equations, LinkSignals(cutoff, motion_cutoff, reason), ("samples",))
+        return replace(found, remarks=(*found.remarks, *coupling))
+
+    def _coupled(self, equations: LinkEquations | SampleEquations) -> tuple[LinkIdentification, list[str]]:
+        """The same with the joints that surely are driven together, and a remark about each pair."""
+        if self.friction != "auto" or self.coupled:
+            return self, []
+        found = choose_coupling(self.robot, equations)
+        return replace(self, coupled=tuple(found.gains)), found.remarks
 
     def _along_gravity(
         self, equations: LinkEquations, signals: LinkSignals, sources: tuple[str, ...], start: NDArray | None
@@ -398,13 +412,7 @@ class LinkIdentification:
         if not menus:
             return columns.first
         found = choose_friction(columns, menus, grams, prior)
-        for joint, friction in zip(self.robot.joint_names, found.joints, strict=True):
-            lower = -np.expm1(-found.gains.get(joint, 0.0))
-            others = f"; others that were tried: {text}" if (text := found.alternatives(joint)) else ""
-            remarks.append(
-                f"friction of {joint}: {', '.join(friction.terms)} (squared error on samples left out {lower:.1%} "
-                f"lower than of the simplest{others})"
-            )
+        remarks += found.remarks(self.robot.joint_names)
         return found.joints
 
     def _nominal(self, base: BaseParameters) -> NDArray:

@@ -1,10 +1,20 @@
 """Link identification from end to end: simulated arms with known links, and recordings that cannot serve."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
-from link_problems import PLAIN, DenseEquations, Drive, Fourier, chain, rigid_torque, run, ur10, with_links, wrong
+from link_problems import (
+    PLAIN,
+    DenseEquations,
+    Drive,
+    Fourier,
+    chain,
+    coupled,
+    rigid_torque,
+    run,
+    ur10,
+    with_links,
+    wrong,
+)
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.estimation.normal_equations import WeightedProblem
@@ -217,26 +227,21 @@ def test_coupled_wrist(name):
     robot = ur10()
     pair = robot.joint_names[4:]
 
-    def coupled(seed):
-        plain = run(robot, seed)
-        _, qd, qdd = Fourier(6, seed, size=0.6)(plain.time)
-        extra = np.zeros_like(qd)
-        extra[:, 4:] = 0.4 * qdd[:, [5, 4]] + 0.3 * qd[:, [5, 4]]
-        extra[:, 4:] += 1.0 * np.tanh((qd[:, [4]] + qd[:, [5]]) / 0.02)
-        return replace(plain, torque=plain.torque + extra)
+    def wrist(seed):
+        return coupled(run(robot, seed), (4, 5), seed)
 
     friction = FrictionModel(PLAIN, [(4, 5)]) if name == "wrist" else PLAIN
     pairs = () if name == "wrist" else [pair]
     identification = LinkIdentification(wrong(robot), friction=friction, coupled=pairs, estimator="weighted")
-    result = identification.fit(coupled(0), coupled(1))
+    result = identification.fit(wrist(0), wrist(1))
     found = result.friction_coefficients
     key = " ".join(pair)
     assert found[f"coupling_inertia {key}"] == pytest.approx(0.4, abs=0.05)
     assert found[f"coupling_viscous {key}"] == pytest.approx(0.3, abs=0.05)
     assert found[f"coupling_coulomb {key}"] == pytest.approx(1.0, abs=0.1)
-    assert np.all(result.validate(coupled(7)).relative_rms[4:] < 0.05)
-    alone = LinkIdentification(wrong(robot), friction=PLAIN, estimator="weighted").fit(coupled(0), coupled(1))
-    assert np.all(alone.validate(coupled(7)).relative_rms[4:] > 0.2)
+    assert np.all(result.validate(wrist(7)).relative_rms[4:] < 0.05)
+    alone = LinkIdentification(wrong(robot), friction=PLAIN, estimator="weighted").fit(wrist(0), wrist(1))
+    assert np.all(alone.validate(wrist(7)).relative_rms[4:] > 0.2)
 
 
 @pytest.mark.parametrize(

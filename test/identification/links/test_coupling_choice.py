@@ -1,0 +1,62 @@
+"""Whether joints that are driven together are found, and no others."""
+
+import numpy as np
+import pytest
+from link_problems import Drive, chain, coupled, run, ur10, wrong
+
+from dynid_ros.identification import LinkIdentification
+from dynid_ros.identification.equations import LinkEquations
+from dynid_ros.identification.links.coupling_choice import choose_coupling
+from dynid_ros.model.friction import JointFriction
+from dynid_ros.recording.uniform_motion import LinkSignals
+
+SIGNALS = LinkSignals(7.0, 17.5)
+
+
+def pairs(robot, recordings):
+    return list(choose_coupling(wrong(robot), LinkEquations(SIGNALS, recordings)).gains)
+
+
+@pytest.mark.parametrize(
+    ("given", "sense"), [([(4, 5)], 1.0), ([(4, 5)], -1.0), ([(3, 5)], 1.0), ([(3, 4), (4, 5)], 1.0), ([], 1.0)]
+)
+def test_what_was_coupled_is_found(given, sense):
+    """Also where the URDF counts one joint the other way: then the dry friction of the pair is not the model's."""
+    robot = ur10()
+    recordings = [run(robot, seed) for seed in (0, 1)]
+    for pair in given:
+        recordings = [coupled(recording, pair, seed, sense) for seed, recording in enumerate(recordings)]
+    names = robot.joint_names
+    assert sorted(pairs(robot, recordings)) == sorted((names[i], names[j]) for i, j in given)
+
+
+@pytest.mark.parametrize(
+    "drive", [Drive(stribeck=1.0), Drive(rotor=0.3), Drive(backward=0.5), Drive(viscous=0.0, smoothing=1.0)]
+)
+def test_friction_that_is_not_the_simplest_is_no_coupling(drive):
+    robot = ur10()
+    assert pairs(robot, [run(robot, seed, drive) for seed in (0, 1)]) == []
+
+
+def test_a_fit_finds_it_and_says_so():
+    robot = ur10()
+    recordings = [coupled(run(robot, seed), (4, 5), seed) for seed in (0, 1)]
+    result = LinkIdentification(wrong(robot), estimator="weighted").fit(*recordings)
+    (remark,) = [remark for remark in result.remarks if "driven together" in remark]
+    assert remark.startswith("wrist_2_joint and wrist_3_joint")
+    assert result.friction_coefficients["coupling_viscous wrist_2_joint wrist_3_joint"] == pytest.approx(0.3, abs=0.05)
+    assert np.all(result.validate(coupled(run(robot, 7), (4, 5), 7)).relative_rms[4:] < 0.05)
+
+
+def test_friction_that_is_given_has_what_was_given():
+    robot = ur10()
+    recording = coupled(run(robot), (4, 5))
+    result = LinkIdentification(wrong(robot), friction=JointFriction(), estimator="weighted").fit(recording)
+    assert not any(name.startswith("coupling") for name in result.friction_coefficients)
+
+
+def test_too_little_to_tell():
+    robot = chain()
+    recording = coupled(run(robot), (0, 2))
+    assert pairs(robot, [recording.slice(slice(0, 80))]) == []
+    assert pairs(robot, [recording]) == [(robot.joint_names[0], robot.joint_names[2])]
