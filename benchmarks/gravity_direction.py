@@ -1,12 +1,15 @@
 """How far off the direction of gravity is that was found along with parameters, and whether its interval holds.
 
-    python -m benchmarks.gravity_direction [--gravity 200] [--links 40] [--first 0] [--processes 2]
+    python -m benchmarks.gravity_direction [--gravity 200] [--links 40] [--chosen] [--first 0] [--processes 2]
 
 Level bases, bases tilted by up to 10 degrees, and walls (90 degrees, to any side, and up to 3 more); a level base is
 configured. Gravity: arms by Pinocchio whose joints stick (see benchmarks/gravity_coverage.py), 30 poses, each from both
 sides. Links: MuJoCo's torques with friction that the model lacks and coloured noise (see benchmarks/link_coverage.py).
 Torque gains are off by 1 %. "held" counts both angles of each direction; "moments" the intervals of moments, or of base
-parameters, that count the direction as unknown. Needs `pip install mujoco pin pytest example-robot-data`.
+parameters, that count the direction as unknown. "bound": the Cramér-Rao bound of links, RMS: what the sensors' noise
+and gains alone leave of the angle, were friction just Coulomb's, viscous and an offset.
+
+Needs `pip install mujoco pin pytest example-robot-data`.
 """
 
 import argparse
@@ -28,7 +31,7 @@ from dynid_ros.model.gravity_direction import angle_between, turned
 from dynid_ros.model.robot import STANDARD_GRAVITY
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "test"))
-from coverage_experiments import Conditions, draw
+from coverage_experiments import Conditions, Experiment, draw
 from sticking_arms import StickingArm
 
 from benchmarks.gravity_coverage import sticking_arm
@@ -37,6 +40,8 @@ MOUNTS = ("level", "tilted", "wall")
 ARMS = {"gravity": ("humanoid", "human"), "links": ("ur10", "panda")}
 GAIN_ERROR = 0.01
 POSES = 30
+TURN, STILL = 1e-4, 0.01
+"""rad by which gravity is turned to differentiate; rad/s within which Coulomb friction turns round."""
 
 
 @dataclass(frozen=True)
@@ -48,12 +53,14 @@ class Sample:
         held: (2,) whether each interval of an angle holds.
         half: (2,) half intervals, degrees.
         moments: (k,) whether each interval of a parameter holds, those that are known.
+        bound: Cramér-Rao bound of the angle, degrees; NaN where there is none.
     """
 
     miss: float
     half: np.ndarray
     held: np.ndarray
     moments: np.ndarray
+    bound: float = np.nan
 
 
 def mounted(mount: str, rng: np.random.Generator) -> np.ndarray:
@@ -76,22 +83,50 @@ def gravity(arm: str, mount: str, seed: int) -> Sample:
     return judged(found.direction, truth, ((low <= true.truth) & (true.truth <= high))[known])
 
 
-def links(arm: str, mount: str, seed: int) -> Sample:
-    """One identification of links."""
+def links(arm: str, mount: str, seed: int, *, chosen: bool = False) -> Sample:
+    """One identification of links, by default settings where friction is `chosen`."""
     rng = np.random.default_rng([seed, MOUNTS.index(mount), ARMS["links"].index(arm)])
     truth, conditions = mounted(mount, rng), Conditions(arm)
     experiment = draw(conditions, rng, truth)
+    settings = {} if chosen else {"friction": conditions.friction, "estimator": "weighted"}
     found = LinkIdentification(
-        experiment.robot,
-        friction=conditions.friction,
-        estimator="weighted",
-        torque_gain_error=GAIN_ERROR,
-        gravity_direction=ESTIMATED,
+        experiment.robot, torque_gain_error=GAIN_ERROR, gravity_direction=ESTIMATED, **settings
     ).fit(experiment.recording)
     low, high = found.base_parameters.confidence_intervals(0.95).T
     values = experiment.truth(found.base)
     known = np.isfinite(low + values)
-    return judged(found.direction, truth, ((low <= values) & (values <= high))[known])
+    sample = judged(found.direction, truth, ((low <= values) & (values <= high))[known])
+    return replace(sample, bound=bound(experiment, conditions, truth))
+
+
+def bound(experiment: Experiment, conditions: Conditions, truth: np.ndarray) -> float:
+    """Smallest standard deviation of the angle between found and true gravity (3,), degrees.
+
+    Noise is whitened by its own recursion; links, gains (1 %), Coulomb and viscous friction and offsets are nuisances.
+    """
+    (q, qd, qdd), recording = experiment.motion, experiment.recording
+    robot = experiment.robot.with_gravity(truth)
+    keep = np.exp(-np.median(np.diff(recording.time)) / conditions.correlation)
+    axes = np.linalg.svd(truth[None])[2][1:]
+    down, up = (
+        np.array([robot.with_gravity(turned(truth, turn * axis)).gravity_torque(q, experiment.links) for axis in axes])
+        for turn in (-TURN, TURN)
+    )
+    regressor = robot.torque_regressor(q, qd, qdd)
+    whitened = []
+    for j, each in enumerate(np.eye(robot.n_joints)):
+        own = np.stack([np.tanh(qd[:, j] / STILL), qd[:, j], np.ones(len(q)), GAIN_ERROR * experiment.torque[:, j]])
+        tilt = (up - down)[:, :, j].T / (2 * TURN)
+        columns = np.hstack([tilt, regressor[:, j], np.einsum("kt,i->tik", own, each).reshape(len(q), -1)])
+        whitened.append((columns[1:] - keep * columns[:-1]) / (experiment.noise[j] * np.sqrt(1 - keep**2)))
+    gains = np.zeros((robot.n_joints, whitened[0].shape[1]))
+    gains[:, -4 * robot.n_joints + 3 :: 4] = np.eye(robot.n_joints)
+    rows = np.vstack([*whitened, gains])
+    others = rows[:, 2:] / np.maximum(np.linalg.norm(rows[:, 2:], axis=0), 1e-9)
+    basis, sizes, _ = np.linalg.svd(others, full_matrices=False)
+    basis = basis[:, sizes > 1e-6 * sizes[0]]
+    left = rows[:, :2] - basis @ (basis.T @ rows[:, :2])
+    return float(np.degrees(np.sqrt(np.trace(np.linalg.inv(left.T @ left)))))
 
 
 def judged(direction: GravityDirection | None, truth: np.ndarray, moments: np.ndarray) -> Sample:
@@ -103,10 +138,10 @@ def judged(direction: GravityDirection | None, truth: np.ndarray, moments: np.nd
     return Sample(float(miss), np.degrees(half), np.abs(turn) <= half, moments)
 
 
-def one(kind: str, arm: str, mount: str, seed: int) -> Sample | None:
+def one(kind: str, chosen: bool, arm: str, mount: str, seed: int) -> Sample | None:
     """One experiment; None if it was refused."""
     try:
-        return {"gravity": gravity, "links": links}[kind](arm, mount, seed)
+        return gravity(arm, mount, seed) if kind == "gravity" else links(arm, mount, seed, chosen=chosen)
     except IdentificationError as error:
         print(f"{kind}, {arm}, {mount}, seed {seed}: {error}", file=sys.stderr)
         return None
@@ -118,8 +153,14 @@ def row(title: str, samples: list[Sample]) -> str:
     held, moments = (np.concatenate([getattr(sample, name) for sample in samples]) for name in ("held", "moments"))
     return (
         f"{title:<30}{len(samples):>5}{np.median(miss):>9.3f}{np.quantile(miss, 0.95):>9.3f}{miss.max():>9.3f}"
-        f"{np.median([sample.half for sample in samples]):>9.3f}{held.mean():>8.1%}{moments.mean():>9.1%}"
+        f"{rms(miss):>9.3f}{rms(np.array([sample.bound for sample in samples])):>9.3f}"
+        f"{np.median([sample.half for sample in samples]):>9.3f}{held.mean():>9.1%}{moments.mean():>9.1%}"
     )
+
+
+def rms(values: np.ndarray) -> float:
+    """Root of the mean square."""
+    return float(np.sqrt(np.mean(values**2)))
 
 
 def main() -> None:
@@ -127,20 +168,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--gravity", type=int, default=200, help="runs of each arm and mount")
     parser.add_argument("--links", type=int, default=40, help="likewise")
+    parser.add_argument("--chosen", action="store_true", help="links by default settings: friction is chosen")
     parser.add_argument("--first", type=int, default=0, help="seed")
     parser.add_argument("--processes", type=int, default=2)
     options = parser.parse_args()
-    print(
-        f"{'degrees off':<30}{'runs':>5}{'median':>9}{'95 %':>9}{'most':>9}{'half':>9}{'held':>8}{'moments':>9}",
-        flush=True,
-    )
+    titles = ("runs", "median", "95 %", "most", "RMS", "bound", "half", "held", "moments")
+    print(f"{'degrees off':<30}{titles[0]:>5}" + "".join(f"{title:>9}" for title in titles[1:]), flush=True)
     with ProcessPoolExecutor(options.processes) as pool:
         for kind, count in (("gravity", options.gravity), ("links", options.links)):
             everything: list[Sample] = []
             for arm in ARMS[kind] if count else ():
                 for mount in MOUNTS:
                     seeds = range(options.first, options.first + count)
-                    found = [s for s in pool.map(partial(one, kind, arm, mount), seeds) if s is not None]
+                    found = [
+                        s for s in pool.map(partial(one, kind, options.chosen, arm, mount), seeds) if s is not None
+                    ]
                     everything += found
                     print(
                         row(f"{kind}: {arm}, {mount}", found) if found else f"{kind}: {arm}, {mount}: none", flush=True

@@ -54,12 +54,25 @@ class Conditions:
 
 @dataclass(frozen=True)
 class Experiment:
-    """A recording, and true links (10 n,) and rotors (n,)."""
+    """A recording, and what is true of it.
+
+    Attributes:
+        robot: as configured.
+        recording: one run.
+        links: (10 n,) parameters.
+        rotors: (n,) kg m^2.
+        motion: (3, N, n) position with its two derivatives.
+        torque: (N, n) of the links, N m.
+        noise: (n,) standard deviation of the torque sensors' noise, N m.
+    """
 
     robot: RobotModel
     recording: Recording
     links: np.ndarray
     rotors: np.ndarray
+    motion: np.ndarray
+    torque: np.ndarray
+    noise: np.ndarray
 
     def truth(self, base: BaseParameters) -> np.ndarray:
         """(k,) true base parameters; NaN for those that hold friction, which has no true value where terms lack."""
@@ -78,7 +91,8 @@ def draw(conditions: Conditions, rng: np.random.Generator, gravity: np.ndarray |
     n = robot.n_joints
     rate = float(rng.choice(RATES))
     time = np.arange(0.0, conditions.duration, 1 / rate)
-    q, qd, qdd = fourier_motion(robot, time, rng.uniform(*PERIODS) / conditions.duration, rng)
+    motion = fourier_motion(robot, time, rng.uniform(*PERIODS) / conditions.duration, rng)
+    q, qd, qdd = motion
     rest = np.zeros((n, n))
     bare = SimulatedArm(robot, drives=Drives(0.0, 0.0)).truth
     inertia = np.diag(bare.drive_torque(rest, rest, np.eye(n)) - bare.gravity_torque(rest))
@@ -90,11 +104,12 @@ def draw(conditions: Conditions, rng: np.random.Generator, gravity: np.ndarray |
     torque = links + friction(q, qd, links, size, conditions.mismatch, rng)
     torque *= 1 + conditions.gain_error * rng.standard_normal(n)
     torque += size * rng.uniform(-0.05, 0.05, n)
-    torque += size * rng.uniform(*NOISE, n) * coloured_noise(q.shape, conditions.correlation * rate, rng)
+    noise = size * rng.uniform(*NOISE, n)
+    torque += noise * coloured_noise(q.shape, conditions.correlation * rate, rng)
     measured = np.round((q + rng.normal(0, ENCODER, q.shape)) / ENCODER_STEP) * ENCODER_STEP
     unknown = np.full_like(q, np.nan)
     recording = Recording(robot.joint_names, time, measured, unknown, torque, source=conditions.arm)
-    return Experiment(configured, recording, truth.parameters, rotors)
+    return Experiment(configured, recording, truth.parameters, rotors, motion, links, noise)
 
 
 def fourier_motion(robot: RobotModel, time: np.ndarray, base: float, rng: np.random.Generator) -> np.ndarray:
