@@ -20,7 +20,8 @@ from dynid_ros.recording import Recording
 
 MOTIONS = ("fourier", "turns", "stops", "slow", "fast")
 """Random Fourier motion; joints turned one by one with dwells while the others are held; moves of all joints from pose
-to pose with stops; Fourier motion at a tenth to a quarter of the speed, and at two to three times."""
+to pose with stops; Fourier motion at a tenth to a quarter of the speed, and at two to three times. Not drawn but where
+it is asked for: "small", 5 to 15 s of a Fourier motion at a tenth to four tenths of its size."""
 MUJOCO = 0.15
 """Part of the Fourier motions that is of MuJoCo's dynamics."""
 ANGLES = 12
@@ -40,7 +41,7 @@ def sound_case(
     Args:
         rng: draws the rest.
         split: a key of SPLITS.
-        motion: one of MOTIONS.
+        motion: one of MOTIONS, or "small".
         name: of the arm.
         law: of friction.
         friction: Coulomb friction as a part of the largest torque of each joint; None: 1 to 15 %.
@@ -66,6 +67,12 @@ def _motion(robot: RobotModel, motion: str, rng: np.random.Generator) -> tuple[n
     """Times (N,), positions with derivatives (3, N, n), highest frequency, Hz."""
     if motion == "fourier":
         return fourier_motion(robot, rng)
+    if motion == "small":
+        time, (q, qd, qdd), bandwidth = fourier_motion(robot, rng)
+        part = rng.uniform(0.1, 0.4)
+        short = time < rng.uniform(5.0, 15.0)
+        small = np.array([part * q + (1.0 - part) * q.mean(axis=0), part * qd, part * qdd])
+        return time[short], small[:, short], bandwidth
     if motion in ("slow", "fast"):
         time, (q, _, _), bandwidth = fourier_motion(robot, rng)
         slower = rng.uniform(4.0, 10.0) if motion == "slow" else 1 / rng.uniform(2.0, 3.0)

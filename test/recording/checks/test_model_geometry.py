@@ -48,6 +48,13 @@ def test_a_base_that_is_tilted_by_five_degrees(case):
     assert float(finding.message.split(" degrees")[0].split()[-1]) == pytest.approx(5.0, abs=1.5)
 
 
+@pytest.mark.parametrize("seed", [12, pytest.param(19, marks=pytest.mark.slow), 25])
+def test_short_and_small_motions_leave_a_tilt_open(seed):
+    """Gravity 66, 4.0 and 4.5° off fits better, by what friction that builds up or a few stretches make of it."""
+    it = sound_case(np.random.default_rng([77, seed]), "develop", "small", name="panda")
+    assert not [finding for finding in check(it.recording, it.robot) if finding.kind == "gravity direction"]
+
+
 def test_a_link_that_is_10_cm_longer_than_its_urdf_has_it():
     fast = sound_case(np.random.default_rng(3), "develop", "fast", "ur10", "coulomb", friction=0.01)
     chain = fast.robot.chain
