@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from dynid_ros.estimation.cross_validation import FoldGrams
 from dynid_ros.estimation.normal_equations import WeightedProblem
 from dynid_ros.identification.equations import LinkEquations, SampleEquations
-from dynid_ros.identification.links.friction_choice import DrawnLosses, friction_menus
+from dynid_ros.identification.links.friction_choice import SURE_RARE, WORTH_RARE, DrawnLosses, friction_menus
 from dynid_ros.model import RobotModel
 from dynid_ros.model.friction import COUPLING_TERMS
 from dynid_ros.model.inertia import possible_prior
@@ -19,11 +19,6 @@ from dynid_ros.model.link_columns import LinkColumns
 
 REACH = 2
 """Joints of one motor are at most so many apart: three of a wrist, driven from behind the elbow."""
-WORTH = 1.0
-"""Gain in the logarithm of the squared error that each of both joints must have: a Stäubli TX40 has 1.9 to 3.7, pairs
-of other arms up to 0.6."""
-SURE = 3.0
-"""Standard errors by which the folds must agree on it."""
 
 Pair = tuple[int, int]
 
@@ -85,7 +80,7 @@ def choose_coupling(robot: RobotModel, equations: LinkEquations | SampleEquation
         for pair in others:
             after = losses([*found, pair])
             gains, errors = np.transpose([grams.gain(before[:, [j]], after[:, [j]]) for j in pair])
-            options.append((float(np.min(gains - np.maximum(WORTH, SURE * errors))), pair, gains, after))
+            options.append((float(np.min(gains - np.maximum(WORTH_RARE, SURE_RARE * errors))), pair, gains, after))
         enough, pair, gains, after = max(options, key=lambda option: option[0])
         if enough <= 0.0:
             break

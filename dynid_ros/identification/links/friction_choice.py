@@ -37,6 +37,9 @@ WORTH = 0.03
 SURE, SURE_OF_SPRING = 1.0, 1.5
 """Standard errors by which the folds must agree on a gain: the simpler of two models that folds do not distinguish. A
 spring needs more, as along a short motion it resembles gravity of a wrong size, and leads astray elsewhere."""
+WORTH_RARE, SURE_RARE = 1.0, 3.0
+"""The same for what few drives do: joints that are driven together (a Stäubli TX40's gains are 1.9 to 3.7, the lesser
+of both joints' of other arms up to 0.6), torque that falls with speed (2.8 to 5.9, of other arms up to 0.4)."""
 ROUNDS = 2
 ORDERS = (True, False)
 """Whether all joints together come before each alone."""
@@ -161,30 +164,39 @@ def refuse_unseen(
 
 
 def falling_joints(
-    columns: LinkColumns, factors: NormalEquations, stretches: Iterable[Sequence[NDArray]]
-) -> tuple[tuple[str, ...], NDArray]:
-    """Names of joints whose torque falls with speed by more than Coulomb friction holds, and the noise (n,) of all.
+    columns: LinkColumns, factors: NormalEquations, stretches: Iterable[Sequence[NDArray]], prior: NDArray
+) -> tuple[tuple[str, ...], FoldGrams]:
+    """Names of joints whose torque surely falls with speed by more than Coulomb friction holds, and the folds.
 
     No friction does, but the effort of some drivers, which lacks what they themselves add. That must be more than the
-    noise, or joints would count that have next to no friction.
+    noise, or joints would count that have next to no friction; and it must foretell samples left out, or joints would
+    whose motion does not tell friction from the links.
 
     Args:
         columns: with the friction models to begin with, `first`.
         factors: of all columns.
         stretches: positions, velocities and accelerations (N, n).
+        prior: (10 n,) possible nominal parameters.
     """
     chosen = columns.chosen(columns.first)
     fit, noise = WeightedProblem(factors, chosen).weighted()
+    grams = FoldGrams(factors, noise)
     names = columns.friction(columns.first).names(columns.robot)
-    values = dict(zip(names, fit.solution[columns.n_inertial :], strict=True))
-    speed, size = np.abs(np.concatenate([qd for _, qd, _ in stretches])), columns.robot.n_joints
+    place = {name: columns.n_inertial + k for k, name in enumerate(names)}
+    speed = np.abs(np.concatenate([qd for _, qd, _ in stretches]))
     mean, square = speed.mean(axis=0), np.mean(speed**2, axis=0)
-    found = []
-    for j, joint in zip(range(size), columns.robot.joint_names, strict=True):
-        coulomb, viscous = (values.get(f"{term} {joint}", 0.0) for term in ("coulomb", "viscous"))
+    found: list[str] = []
+    for j, joint in enumerate(columns.robot.joint_names if grams.folds else ()):
+        terms = (place.get(f"{term} {joint}") for term in ("coulomb", "viscous"))
+        coulomb, viscous = (0.0 if term is None else fit.solution[term] for term in terms)
         if coulomb >= 0.0 > coulomb * mean[j] + viscous * square[j] and -viscous * np.sqrt(square[j]) > noise[j]:
-            found.append(joint)
-    return tuple(found), noise
+            bounded, drawn = columns.nonnegative(columns.first), DrawnLosses(columns, grams, prior)
+            free = bounded & (np.arange(len(bounded)) != place[f"viscous {joint}"])
+            before, after = (drawn.of_columns(chosen, own)[:, [j]] for own in (bounded, free))
+            gain, error = grams.gain(before, after)
+            if gain > max(WORTH_RARE, SURE_RARE * error):
+                found.append(joint)
+    return tuple(found), grams
 
 
 def choose_friction(

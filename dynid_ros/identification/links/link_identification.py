@@ -297,8 +297,8 @@ class LinkIdentification:
         if signals.driver is not None:
             chosen_by = "by the torques themselves" if self.torque_filter == AUTO else "as given"
             remarks.append(f"torque as the driver reports it, {chosen_by}: {signals.driver}")
-        columns.falling, rough = falling_joints(columns, factors, equations.motion)
-        choice = self._choice(columns, menus, FoldGrams(factors, rough), prior, remarks)
+        columns.falling, grams = falling_joints(columns, factors, equations.motion, prior)
+        choice = self._choice(columns, menus, grams, prior, remarks)
         friction = columns.friction(choice)
         base = columns.whole_base(choice)
         chosen = columns.chosen(choice)
