@@ -72,7 +72,7 @@ endif
 
 # Statistics of many simulations, long recordings of real robots, large searches, the demo, each way to install.
 test-slow: $(VENV)/test.installed $(VENV)/builders
-	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile -m slow --ignore test/nodes
+	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile --timeout 900 -m slow --ignore test/nodes
 	$(BIN)/python -m pytest -m slow test/nodes
 
 test-oldest:
