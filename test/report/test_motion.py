@@ -16,7 +16,7 @@ from dynid_ros.excitation import FourierExcitation
 from dynid_ros.excitation.pose_set import PoseSet
 from dynid_ros.information.motion_quality import MotionQuality
 from dynid_ros.model import RobotModel
-from dynid_ros.report.formats import significant
+from dynid_ros.report.formats import brief, significant
 from dynid_ros.report.motion import DesignedMotion, limit_sources, not_checked, write_design_report
 from dynid_ros.report.motion_plots import PathViews
 from dynid_ros.report.motion_use import MotionUse
@@ -73,7 +73,7 @@ def test_verdict_and_plan(problem):
 
 
 def test_what_was_recorded_before(problem, tmp_path):
-    number = significant(problem.plan.condition_number)
+    number = brief(problem.plan.condition_number)
     for known, words in ((50.0, "condition number 50 alone"), (np.inf, "parameters undetermined alone")):
         page = written(tmp_path, replace(problem.design, recorded=("run 1", "run 2"), known_condition=known))
         assert f"Recorded before: {words}, " in page.text
