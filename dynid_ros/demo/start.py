@@ -57,14 +57,15 @@ def claim(what: str) -> Iterator[bool]:
             yield True
 
 
-LOOKED_AT = 3
+LOOKED_AT = 20
 """Participants of a domain whose ports are looked at."""
 
 
 def in_use(domain: int) -> bool:
     """Whether a participant on this machine has a port of the first ones of a domain (RTPS 2.2, 9.6.1.1).
 
-    The first may have found its port taken by a process that looked here, and have gone on to the next.
+    The first may have found its port taken by a process that looked here, and have gone on to the next; and a process
+    counts its participants through all domains.
     """
     for participant in range(LOOKED_AT):
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as port:

@@ -4,6 +4,7 @@ import os
 import socket
 import subprocess
 import sys
+from contextlib import ExitStack
 
 import pytest
 
@@ -58,11 +59,14 @@ def test_none_is_given_twice_and_none_on_which_somebody_is(few):
 
 
 def test_a_participant_of_ros_is_seen():
+    """Also that of a process that is on other domains too, which counts through all of them."""
     rclpy = pytest.importorskip("rclpy")
-    with own_domain() as domain:
-        context = rclpy.Context()
-        rclpy.init(context=context, domain_id=int(domain))
-        node = rclpy.create_node("somebody", context=context)
-        assert domains.in_use(int(domain))
-        node.destroy_node()
-        context.shutdown()
+    with ExitStack() as stack:
+        for name in "abcde":
+            domain = int(stack.enter_context(own_domain()))
+            context = rclpy.Context()
+            rclpy.init(context=context, domain_id=domain)
+            stack.callback(context.shutdown)
+            node = rclpy.create_node(name, context=context)
+            stack.callback(node.destroy_node)
+            assert domains.in_use(domain)
