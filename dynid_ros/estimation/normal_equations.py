@@ -218,6 +218,10 @@ class WeightedProblem:
         """Length k of x."""
         return len(self.chosen)
 
+    def of(self, chosen: NDArray) -> WeightedProblem:
+        """The same problem in other columns; itself where they are its own."""
+        return self if np.array_equal(chosen, self.chosen) else WeightedProblem(self.factors, chosen)
+
     def joint(self, joint: int, groups: Sequence[int] | NDArray | None = None) -> tuple[NDArray, NDArray]:
         """Matrix (r, k) and right-hand side (r,) of one joint, not weighted; groups None: all."""
         if groups is None:
@@ -289,6 +293,10 @@ class WeightedProblem:
         Returns:
             The fit, with the covariance for noise that is white, and the noise (n,) of each joint, N m.
         """
+        return self._weighted
+
+    @cached_property
+    def _weighted(self) -> tuple[LeastSquaresFit, NDArray]:
         matrix, right = self.stacked(np.ones(self.n_joints))
         owner = np.repeat(np.arange(self.n_joints), [len(self.factors.factor(j)) for j in range(self.n_joints)])
         floor = SMALLEST_NOISE * np.maximum(self.torque_rms(), SMALLEST_NOISE)

@@ -55,11 +55,12 @@ def choose_coupling(robot: RobotModel, equations: LinkEquations | SampleEquation
         robot: the arm.
         equations: of all recordings.
     """
-    pairs = _neighbours(robot)
+    if not (pairs := _neighbours(robot)):
+        return CouplingChoice({})
     columns = LinkColumns(robot, [(menu.first,) for menu in friction_menus(robot, equations.speed_rms)], pairs)
     factors = equations.factors(columns)
     every = columns.chosen(columns.first)
-    if not pairs or factors.counts.sum() < len(every):
+    if factors.counts.sum() < len(every):
         return CouplingChoice({})
     own, terms = np.split(every, [len(every) - len(COUPLING_TERMS) * len(pairs)])
     of_pair = dict(zip(pairs, terms.reshape(len(pairs), -1), strict=True))
@@ -67,11 +68,12 @@ def choose_coupling(robot: RobotModel, equations: LinkEquations | SampleEquation
     if not grams.folds:
         return CouplingChoice({})
     drawn = DrawnLosses(columns, grams, possible_prior(robot.parameters, robot.link_names)[0])
-    nonnegative = dict(zip(every.tolist(), columns.nonnegative(columns.first), strict=True))
+    nonnegative = np.zeros(columns.size, dtype=bool)
+    nonnegative[every] = columns.nonnegative(columns.first)
 
     def losses(chosen: Sequence[Pair]) -> NDArray:
         tried = np.concatenate([own, *(of_pair[pair] for pair in chosen)])
-        return drawn.of_columns(tried, np.array([nonnegative[column] for column in tried]))
+        return drawn.of_columns(tried, nonnegative[tried])
 
     found: dict[Pair, NDArray] = {}
     before = losses(())

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.estimation.cross_validation import FoldGrams
-from dynid_ros.estimation.normal_equations import NormalEquations, WeightedProblem
+from dynid_ros.estimation.normal_equations import WeightedProblem
 from dynid_ros.identification.links.link_regularization import FRICTION_WEIGHT
 from dynid_ros.information.friction_needs import NEEDS, own_gravity, unseen_terms
 from dynid_ros.model import RobotModel
@@ -164,7 +164,7 @@ def refuse_unseen(
 
 
 def falling_joints(
-    columns: LinkColumns, factors: NormalEquations, stretches: Iterable[Sequence[NDArray]], prior: NDArray
+    columns: LinkColumns, problem: WeightedProblem, stretches: Iterable[Sequence[NDArray]], prior: NDArray
 ) -> tuple[tuple[str, ...], FoldGrams]:
     """Names of joints whose torque surely falls with speed by more than Coulomb friction holds, and the folds.
 
@@ -174,28 +174,32 @@ def falling_joints(
 
     Args:
         columns: with the friction models to begin with, `first`.
-        factors: of all columns.
+        problem: in their columns.
         stretches: positions, velocities and accelerations (N, n).
         prior: (10 n,) possible nominal parameters.
     """
-    chosen = columns.chosen(columns.first)
-    fit, noise = WeightedProblem(factors, chosen).weighted()
-    grams = FoldGrams(factors, noise)
-    names = columns.friction(columns.first).names(columns.robot)
-    place = {name: columns.n_inertial + k for k, name in enumerate(names)}
-    speed = np.abs(np.concatenate([qd for _, qd, _ in stretches]))
-    mean, square = speed.mean(axis=0), np.mean(speed**2, axis=0)
+    fit, noise = problem.weighted()
+    grams = FoldGrams(problem.factors, noise)
+    place = {name: k for k, name in enumerate(columns.friction(columns.first).names(columns.robot), columns.n_inertial)}
+    speeds = [qd for _, qd, _ in stretches]
     found: list[str] = []
     for j, joint in enumerate(columns.robot.joint_names if grams.folds else ()):
-        terms = (place.get(f"{term} {joint}") for term in ("coulomb", "viscous"))
-        coulomb, viscous = (0.0 if term is None else fit.solution[term] for term in terms)
-        if coulomb >= 0.0 > coulomb * mean[j] + viscous * square[j] and -viscous * np.sqrt(square[j]) > noise[j]:
-            bounded, drawn = columns.nonnegative(columns.first), DrawnLosses(columns, grams, prior)
-            free = bounded & (np.arange(len(bounded)) != place[f"viscous {joint}"])
-            before, after = (drawn.of_columns(chosen, own)[:, [j]] for own in (bounded, free))
-            gain, error = grams.gain(before, after)
-            if gain > max(WORTH_RARE, SURE_RARE * error):
-                found.append(joint)
+        coulomb, viscous = (
+            0.0 if (term := place.get(f"{name} {joint}")) is None else fit.solution[term]
+            for name in ("coulomb", "viscous")
+        )
+        if not viscous < 0.0 <= coulomb:
+            continue  # as of nearly all joints: the speeds of all samples are not looked at
+        speed = np.abs(np.concatenate([qd[:, j] for qd in speeds]))
+        square = np.mean(speed**2)
+        if coulomb * speed.mean() + viscous * square >= 0.0 or -viscous * np.sqrt(square) <= noise[j]:
+            continue
+        bounded, drawn = columns.nonnegative(columns.first), DrawnLosses(columns, grams, prior)
+        free = bounded & (np.arange(len(bounded)) != place[f"viscous {joint}"])
+        before, after = (drawn.of_columns(problem.chosen, own)[:, [j]] for own in (bounded, free))
+        gain, error = grams.gain(before, after)
+        if gain > max(WORTH_RARE, SURE_RARE * error):
+            found.append(joint)
     return tuple(found), grams
 
 

@@ -297,17 +297,18 @@ class LinkIdentification:
         if signals.driver is not None:
             chosen_by = "by the torques themselves" if self.torque_filter == AUTO else "as given"
             remarks.append(f"torque as the driver reports it, {chosen_by}: {signals.driver}")
-        columns.falling, grams = falling_joints(columns, factors, equations.motion, prior)
+        first = WeightedProblem(factors, columns.chosen(columns.first))
+        columns.falling, grams = falling_joints(columns, first, equations.motion, prior)
         choice = self._choice(columns, menus, grams, prior, remarks)
         friction = columns.friction(choice)
         base = columns.whole_base(choice)
         chosen = columns.chosen(choice)
         n_links = robot.parameters.size
         independent = columns.independent(choice)
-        plain = WeightedProblem(factors, independent)
+        plain = first.of(independent)
         known = len(independent)
         fitted = columns.turns if direction is None else ()
-        problem = WeightedProblem(factors, np.append(independent, fitted)) if fitted else plain
+        problem = plain.of(np.append(independent, fitted))
         kind = self.estimator if self.estimator in UNBIASED else "weighted"
         found, noise = estimate_base(kind, problem, base, lambda: equations.blocks(columns))
         if chosen_columns is None and (fewer := columns.above(noise)) is not columns:
@@ -316,9 +317,7 @@ class LinkIdentification:
         covariance, dof = self._covariance(problem, weights, noise, found.solution, equations.noise_factor)
         base_links = _base_links(base, n_links, found.solution)
         if direction is not None:
-            covariance += turn_covariance(
-                WeightedProblem(factors, np.append(independent, columns.turns)), weights, direction
-            )
+            covariance += turn_covariance(plain.of(np.append(independent, columns.turns)), weights, direction)
         elif fitted:
             direction = direction_of_fit(robot, found.solution, covariance, dof)
             if not trial:
@@ -339,8 +338,7 @@ class LinkIdentification:
         unknown = beyond_the_arm(columns, choice, estimate, problem.torque_rms())
         estimate = replace(estimate, values=np.where(unknown, np.nan, estimate.values))
         nonnegative = columns.nonnegative(choice)
-        every = plain if np.array_equal(chosen, independent) else WeightedProblem(factors, chosen)
-        full = FullProblem(every, noise, prior, nonnegative)
+        full = FullProblem(plain.of(chosen), noise, prior, nonnegative)
         own = FullProblem(plain, noise, prior, nonnegative[np.isin(chosen, independent)])
         solution, weight = self._whole(full, own, base, found.solution[:known], sources)
         remarks += [f"weight of the URDF {weight.weight:g}"] * (self.estimator == "consistent")

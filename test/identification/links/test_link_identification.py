@@ -1,5 +1,7 @@
 """Link identification from end to end: simulated arms with known links, and recordings that cannot serve."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from link_problems import (
@@ -376,6 +378,17 @@ class TestSamples:
             )
             squares.append(scores(identification.fit_samples(q, qd, qdd, torque), chain()) ** 2)
         assert 0.85 < np.mean(squares) < 1.15
+
+    def test_memory_is_flat(self):
+        identification = LinkIdentification(wrong(chain()), friction=PLAIN, estimator="weighted", errors="white")
+        samples = [np.tile(array, (100, 1)) for array in self.samples()]
+        peaks = []
+        for size in (30_000, 150_000):
+            tracemalloc.start()
+            identification.fit_samples(*(array[:size] for array in samples))
+            peaks.append(tracemalloc.get_traced_memory()[1])
+            tracemalloc.stop()
+        assert peaks[1] < 1.1 * peaks[0]
 
     def test_a_saved_model_can_be_loaded(self, tmp_path):
         result = LinkIdentification(wrong(chain()), friction=PLAIN, cutoff=5.0).fit_samples(*self.samples())
