@@ -393,24 +393,15 @@ def _wild_torque(recording: Recording, j: int, where: str, largest: float) -> It
         return
     first = int(np.argmax(wild))
     found = f"its torque is {recording.torque[first, j]:.4g} at t = {recording.time[first]:.3f} s"
+    detail = f" ({np.sum(wild)} samples above {largest:.2g})"
+    way_out = "remove these samples if they are glitches of the driver"
     if np.mean(wild) > USUAL_TORQUE:
-        yield Finding(
-            "error",
-            where,
-            f"{found}, and above {largest:.2g} in {100 * np.mean(wild):.0f} % of the samples: far more than an arm as "
-            "light as the URDF's needs",
-            "torques must be in N m (N); or the URDF has masses in place of unknown ones: give what links weigh, or "
-            "leave their inertial elements out",
-            ABSURD,
+        detail = (
+            f", and above {largest:.2g} in {100 * np.mean(wild):.0f} % of the samples: far more than an arm as light as "
+            "the URDF's needs"
         )
-        return
-    yield Finding(
-        "error",
-        where,
-        f"{found} ({np.sum(wild)} samples above {largest:.2g})",
-        "torques must be in N m (N); remove these samples if they are glitches of the driver",
-        ABSURD,
-    )
+        way_out = "or the URDF has masses in place of unknown ones: give what links weigh, or leave their inertial elements out"
+    yield Finding("error", where, found + detail, f"torques must be in N m (N); {way_out}", ABSURD)
 
 
 def _jumps(recording: Recording) -> np.ndarray:
