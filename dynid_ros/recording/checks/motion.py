@@ -400,8 +400,10 @@ def _wild_torque(recording: Recording, j: int, where: str, largest: float) -> It
             f", and above {largest:.2g} in {100 * np.mean(wild):.0f} % of the samples: far more than an arm as "
             "light as the URDF's needs"
         )
-        way_out = "or the URDF has masses in place of unknown ones: give what links weigh, or leave their "
-            "inertial elements out"
+        way_out = (
+            "or the URDF has masses in place of unknown ones: give what links weigh, or leave their inertial elements "
+            "out"
+        )
     yield Finding("error", where, found + detail, f"torques must be in N m (N); {way_out}", ABSURD)
 
 
