@@ -22,7 +22,12 @@ def add_json(parser: argparse.ArgumentParser) -> None:
 def add_robot(parser: argparse.ArgumentParser, required: bool = True) -> None:
     """Options of the arm."""
     arm = parser.add_mutually_exclusive_group(required=required)
-    arm.add_argument("--urdf", type=Path, metavar="FILE", help="or a .xacro, expanded where xacro is installed")
+    arm.add_argument(
+        "--urdf",
+        type=Path,
+        metavar="FILE",
+        help="URDF of the arm; a .xacro is expanded by xacro, which runs the expressions in it",
+    )
     arm.add_argument("--dh", type=Path, metavar="FILE", help="YAML: rows of a, alpha, d, theta (m, rad) and type")
     parser.add_argument("--base", help="link that the chain starts from; default: the root")
     parser.add_argument(

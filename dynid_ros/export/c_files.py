@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from dynid_ros.errors import ModelError
@@ -12,16 +13,22 @@ from dynid_ros.export.exported_arm import ExportedArm
 from dynid_ros.export.motion import Motion
 from dynid_ros.files import write_atomically
 
+INCLUDABLE_NAME = re.compile(r"[\w .+-]+")
+
 
 def write(arm: ExportedArm, output: Path, motion: Motion) -> Export:
     """Write a header and a source of one name, which is the prefix of all that they define.
 
     Raises:
-        ModelError: the name ends in something else than .h or .c.
+        ModelError: the name ends in something else than .h or .c, or cannot be included.
     """
     if output.suffix not in ("", ".c", ".h"):
         raise ModelError(
             f"{output}: C is written into a .h and a .c of one name; give it with one of these, or neither"
+        )
+    if not INCLUDABLE_NAME.fullmatch(output.name):
+        raise ModelError(
+            f"{output}: an #include cannot name such a file; use letters, digits, blanks and . _ + - in its name"
         )
     prefix = c_identifier(output.stem)
     header, source = output.with_suffix(".h"), output.with_suffix(".c")

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 from dynid_ros import __version__
 from dynid_ros.export.exported_arm import ExportedArm
+from dynid_ros.files import comment_text
 
 _HEADER = """\
 /* Dynamics of {name}, identified: {source}. Written by dynid_ros {version}; do not edit.
@@ -103,8 +104,8 @@ def c_header(arm: ExportedArm, prefix: str) -> str:
     terms += ["coupled motors"] * bool(arm.friction.coupled)
     numbers = load and {"mass": load.mass, "center": _numbers(load.center), "inertia": _numbers(load.inertia)}
     return _HEADER.format(
-        name=_comment(robot.name),
-        source=_comment(arm.source),
+        name=comment_text(robot.name),
+        source=comment_text(arm.source),
         version=__version__,
         prefix=prefix,
         big=prefix.upper(),
@@ -154,7 +155,3 @@ def _string(name: str) -> str:
     """Literal of C: what is not plain is octal, so that neither quotes nor trigraphs are read."""
     plain = (chr(byte) if 32 <= byte < 127 and chr(byte) not in '"\\?' else f"\\{byte:03o}" for byte in name.encode())
     return f'"{"".join(plain)}"'
-
-
-def _comment(name: str) -> str:
-    return re.sub(r"[^\w .,:+-]", "_", name)

@@ -11,7 +11,7 @@ from dynid_ros.export.export import Export
 from dynid_ros.export.exported_arm import ExportedArm
 from dynid_ros.export.held_friction import HeldFriction
 from dynid_ros.export.motion import Motion
-from dynid_ros.files import write_atomically
+from dynid_ros.files import comment_text, write_atomically
 
 WHAT = "an actuator of Isaac Lab"
 _MODULE = '''"""Actuators of {name} for Isaac Lab, identified: {source}. Written by dynid_ros {version}.
@@ -58,8 +58,13 @@ def write(arm: ExportedArm, output: Path, motion: Motion) -> Export:
             if math.isfinite(value)
         }
         lines.append(f'    "{field}": {known!r},\n' if known else f'    "{field}": None,\n')
-    name, source = (text.replace("\\", "/").replace('"""', "'") for text in (robot.name, arm.source))
-    text = _MODULE.format(name=name, source=source, version=__version__, module=output.stem, fields="".join(lines))
+    text = _MODULE.format(
+        name=comment_text(robot.name),
+        source=comment_text(arm.source),
+        version=__version__,
+        module=comment_text(output.stem),
+        fields="".join(lines),
+    )
     remarks = [*friction.remarks(WHAT, robot.joint_names), *arm.beside(WHAT, motion)]
     if not friction.rotor_inertia.any():
         remarks.append("armature is 0: no rotor inertia was identified (--friction …,rotor_inertia)")

@@ -1,4 +1,4 @@
-"""Files: written whole or not at all, read within bounds, YAML without surprises."""
+"""Files: written whole or not at all, read within bounds, YAML without surprises, names quoted."""
 
 from typing import TYPE_CHECKING
 
@@ -14,21 +14,26 @@ if TYPE_CHECKING:
         write_atomically,
     )
     from dynid_ros.files.bounded import MEGABYTE, read_bytes, read_text, require_file
+    from dynid_ros.files.names import comment_text, csv_line, require_name, yaml_text
     from dynid_ros.files.plain_yaml import parse_yaml, read_yaml
 
 __all__ = [
     "MEGABYTE",
     "all_or_none",
     "atomic_file",
+    "comment_text",
+    "csv_line",
     "parse_yaml",
     "read_bytes",
     "read_text",
     "read_yaml",
     "remove",
     "require_file",
+    "require_name",
     "writable_file",
     "writable_folder",
     "write_atomically",
+    "yaml_text",
 ]
 
 offer(globals())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -115,7 +116,7 @@ class GravityDirection:
         """Arguments of tf2_ros's `static_transform_publisher` from a level `world` to the base; its yaw is open."""
         x, y, z = -self.gravity / np.linalg.norm(self.gravity)
         roll, pitch = np.arctan2(y, z), -np.arcsin(np.clip(x, -1.0, 1.0))
-        return f"--roll {roll:.6f} --pitch {pitch:.6f} --frame-id world --child-frame-id {self.base}"
+        return f"--roll {roll:.6f} --pitch {pitch:.6f} --frame-id world --child-frame-id {shlex.quote(self.base)}"
 
     def section(self) -> dict:
         """Entry of `robot` in the file."""

@@ -18,6 +18,7 @@ from dynid_ros.jobs.progress import progress
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
 from dynid_ros.recording.checks.all_checks import check
+from dynid_ros.recording.tables import write_columns
 from dynid_ros.signals import differentiate
 
 MINIMUM_SAMPLES = 10
@@ -180,7 +181,5 @@ def write_table(path: Path, recording: Recording, measured: NDArray, predicted: 
     pairs = np.stack([measured, predicted], axis=2).reshape(recording.n_samples, -1)
     table = np.column_stack([recording.time, pairs])
     with atomic_file(path) as file:
-        np.savetxt(
-            file, table, fmt="%.12g", delimiter=",", header=",".join(["t", *names]), comments="", encoding="utf-8"
-        )
+        write_columns(file, ["t", *names], table)
     return path

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from dynid_ros.errors import ModelError
-from dynid_ros.files import MEGABYTE, read_yaml
+from dynid_ros.files import MEGABYTE, read_yaml, require_name
 from dynid_ros.model.arrays import blocks
 
 
@@ -227,7 +227,7 @@ def dh_chain(rows: Sequence[Mapping[str, float | str]], name: str) -> Chain:
         np.array([row["type"] == TYPES[1] for row in rows]),
     )
     return Chain(
-        name=name,
+        name=require_name(name, "DH table: the robot", ModelError),
         base="base",
         tip=links[-1],
         joint_names=joints,

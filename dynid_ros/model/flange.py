@@ -45,8 +45,8 @@ def arm_from_urdf(
             remark = f"the arm ends at link '{chosen}', its flange; choose another tip where that is not so"
         if fingers:
             remark += f"; joints beyond it are taken to be a hand's: {', '.join(fingers)}"
-    robot = with_payload(RobotModel.from_urdf(path_or_xml, chosen, base, gravity, held=held), payload)
-    return robot, remark
+    robot = RobotModel.from_text(text, source, chosen, base, gravity, held=held)
+    return with_payload(robot, payload), remark
 
 
 def flange(tree: LinkTree, base: str | None = None) -> tuple[str | None, tuple[str, ...]]:

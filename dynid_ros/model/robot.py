@@ -116,7 +116,27 @@ class RobotModel(Displayed):
             ModelError: the URDF cannot be read, is not a tree of links, has no such chain of revolute, continuous,
                 prismatic and fixed joints, a joint that mimics one that does not move by itself, or none to hold.
         """
-        text, source = urdf_text(path_or_xml)
+        return cls.from_text(*urdf_text(path_or_xml), tip, base, gravity, posture=posture, held=held)
+
+    @classmethod
+    def from_text(
+        cls,
+        text: str,
+        source: str,
+        tip: str | Sequence[str] | None = None,
+        base: str | None = None,
+        gravity: ArrayLike = STANDARD_GRAVITY,
+        *,
+        posture: Mapping[str, float] | None = None,
+        held: Mapping[str, float] | None = None,
+    ) -> RobotModel:
+        """Build the model of `from_urdf` from a text that was read, with the name `source` in errors.
+
+        A pipe can be read only once.
+
+        Raises:
+            ModelError: as `from_urdf`.
+        """
         tree = LinkTree(parse_urdf(text, source), source)
         chain = tree.chain(tip or None, base or None, held)
         return cls(chain, tree.parameters(chain, posture or {}), gravity, text, posture)

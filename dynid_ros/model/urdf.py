@@ -12,7 +12,7 @@ from xml.etree import ElementTree as ET
 import numpy as np
 
 from dynid_ros.errors import ModelError
-from dynid_ros.files import MEGABYTE, read_bytes
+from dynid_ros.files import MEGABYTE, read_bytes, require_name
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK, transformed
 
 JOINT_TYPES = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar", "unknown")
@@ -234,7 +234,9 @@ def is_urdf_text(path_or_xml: str) -> bool:
 
 
 def urdf_text(path_or_xml: str | Path) -> tuple[str, str]:
-    """Text of a URDF and what to call it in an error, from a path or from the text itself.
+    """Return the text of a URDF and what to call it in an error, from a path or from the text itself.
+
+    Macros can run code, so only a file whose name ends in `.xacro` is expanded.
 
     Raises:
         ModelError: the file cannot be read, or not be expanded where its name ends in `.xacro`.
@@ -255,8 +257,7 @@ def urdf_text(path_or_xml: str | Path) -> tuple[str, str]:
         raise ModelError(
             f"URDF '{path}': cannot be read ({error.strerror}); give a path or the text of a URDF"
         ) from error
-    # Some packages give files of macros the name of what becomes of them; in comments macros are left of what was.
-    return _expanded(path) if "<xacro:" in _COMMENT.sub("", text) else _with_namespaces(text), f"URDF '{path}'"
+    return _with_namespaces(text), f"URDF '{path}'"
 
 
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
@@ -304,18 +305,22 @@ def parse_urdf(text: str, source: str, *, meant_angles: bool = False) -> Urdf:
 
     Raises:
         ModelError: not well-formed XML, a document type declaration, xacro that was not expanded, not a URDF, a link or
-            joint that lacks something or has text where numbers belong.
+            joint that lacks something or has text where numbers belong, a name with control characters.
     """
     root = xml_root(text, source)
     if root.tag != "robot":
         raise ModelError(f"{source}: the root element is <{root.tag}>; a URDF has <robot>")
     if any("xacro" in element.tag.partition("}")[0] for element in root.iter() if "}" in element.tag):
-        raise ModelError(f"{source}: it holds xacro macros; expand them first: xacro arm.urdf.xacro > arm.urdf")
-    urdf = Urdf(root.get("name") or "robot")
+        raise ModelError(
+            f"{source}: it holds xacro macros, which are expanded only where the file's name ends in {XACRO}, because "
+            "they can run code; rename it, or expand it yourself: xacro arm.urdf.xacro > arm.urdf"
+        )
+    urdf = Urdf(require_name(root.get("name") or "robot", f"{source}: the robot", ModelError))
     for element in root:
         if element.tag in ("link", "joint"):
             where = f"{source}, {element.tag} '{element.get('name', '')}'"
             values = _values(element, where, meant_angles)
+            require_name(values["name"], f"{source}: a {element.tag}", ModelError)
             if element.tag == "link":
                 urdf.links.append(Link(values["name"], _inertial(values.get("inertial"))))
             else:

@@ -12,6 +12,7 @@ import numpy as np
 
 from dynid_ros.display import Plotted
 from dynid_ros.errors import RecordingError
+from dynid_ros.files import require_name
 from dynid_ros.recording import tables
 from dynid_ros.recording.effort import EffortConvention
 from dynid_ros.recording.series import CommandSeries, ImuSeries, PoseSeries, WrenchSeries, require_increasing
@@ -38,8 +39,8 @@ class Recording(Plotted):
         command: positions that the joints were told to take, on time stamps of their own, or None.
 
     Raises:
-        RecordingError: no samples, wrong shapes, joints named twice, positions that are not finite, infinite values, or
-            time stamps that repeat or go backward.
+        RecordingError: no samples, wrong shapes, joints named twice, names with control characters, positions that are
+            not finite, infinite values, or time stamps that repeat or go backward.
     """
 
     joint_names: tuple[str, ...]
@@ -64,6 +65,7 @@ class Recording(Plotted):
                 array = np.asarray(getattr(self, name), dtype=float).view()
                 array.flags.writeable = False
                 object.__setattr__(self, name, array)
+        self._check_names()
         self._check_shapes()
         require_increasing(self.time, self.source, "remove the repeated or misplaced samples, or split the file there")
         self._check_values()
@@ -216,6 +218,14 @@ class Recording(Plotted):
             if values is not None and np.isfinite(values).any():
                 columns |= {f"{name} {joint}": own for joint, own in zip(self.joint_names, values.T, strict=True)}
         return columns
+
+    def _check_names(self) -> None:
+        for joint in (*self.joint_names, *self.others):
+            require_name(joint, f"{self.source}: a joint", RecordingError)
+        for topics in (self.wrenches, self.poses, self.imus):
+            for topic, series in topics.items():
+                require_name(topic, f"{self.source}: a topic", RecordingError)
+                require_name(series.frame_id, f"{self.source}: the frame of {topic}", RecordingError)
 
     def _check_shapes(self) -> None:
         names = self.joint_names

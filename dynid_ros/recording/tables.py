@@ -21,12 +21,12 @@ from array import array as packed_array
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
 
 import numpy as np
 
 from dynid_ros.errors import RecordingError
-from dynid_ros.files import MEGABYTE, atomic_file, require_file
+from dynid_ros.files import MEGABYTE, atomic_file, csv_line, require_file
 from dynid_ros.recording.effort import EffortConvention
 from dynid_ros.recording.series import CommandSeries, ImuSeries, PoseSeries, WrenchSeries
 
@@ -176,7 +176,12 @@ def write_csv(recording: "Recording", path: Path) -> None:
         names += [f"{joint}_command" for joint in recording.joint_names]
         columns += list(command.position.T)
     with atomic_file(path) as file:
-        np.savetxt(file, np.column_stack(columns), fmt="%.12g", delimiter=",", header=",".join(names), comments="")
+        write_columns(file, names, np.column_stack(columns))
+
+
+def write_columns(file: BinaryIO, names: Sequence[str], values: np.ndarray) -> None:
+    """Write a line of column names, then a line for each row of values (N, n) with 12 digits."""
+    np.savetxt(file, values, fmt="%.12g", delimiter=",", header=csv_line(names), comments="", encoding="utf-8")
 
 
 def _find_columns(header: list[str], source: str) -> tuple[int, dict[tuple[str, str], int]]:

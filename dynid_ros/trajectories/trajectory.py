@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.interpolate import BPoly
 
 from dynid_ros.errors import TrajectoryError
-from dynid_ros.files import MEGABYTE, read_yaml, write_atomically
+from dynid_ros.files import MEGABYTE, csv_line, read_yaml, write_atomically
 
 LARGEST_FILE = 50 * MEGABYTE
 
@@ -250,7 +250,7 @@ class Trajectory:
         fields = ("position", "velocity", "acceleration")
         header = ["t", *(f"{joint}_{field}" for field in fields for joint in self.joint_names)]
         table = np.column_stack([self.time, self.position, self.velocity, self.acceleration])
-        rows = [",".join(header), *(",".join(repr(float(value)) for value in row) for row in table)]
+        rows = [csv_line(header), *(",".join(repr(float(value)) for value in row) for row in table)]
         return write_atomically(path, "\n".join(rows) + "\n")
 
 

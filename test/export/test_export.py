@@ -1,10 +1,12 @@
 """`dynid export` as a user calls it: what it writes, says and refuses."""
 
+import ast
 import json
 import re
 import runpy
 from pathlib import Path
 from xml.etree import ElementTree
+from xml.sax.saxutils import quoteattr
 
 import link_experiment
 import numpy as np
@@ -12,8 +14,10 @@ import planar_arm
 import pytest
 from c_arm import CArm, arm_of
 from command_line import refused, run
+from hostile_names import HOSTILE_NAMES
 
 from dynid_ros.control.gravity_feedforward import load_gravity_torque
+from dynid_ros.export import isaac, sdf
 from dynid_ros.export.exported_arm import ExportedArm
 from dynid_ros.export.motion import Motion
 from dynid_ros.identification import LinkIdentification
@@ -112,6 +116,35 @@ def test_answer_for_programs(gravity, capsys):
     assert code == document["exit_code"] == 0
     assert document["files"] == {"header": "arm.h", "source": "arm.c"}
     assert document["target"] == "c"
+
+
+@pytest.mark.parametrize("name", HOSTILE_NAMES)
+def test_hostile_names_stay_names(name, folder):
+    urdf = re.sub(' name="([^"]*)"', lambda match: f" name={quoteattr(name + match[1])}", planar_arm.urdf())
+    urdf = re.sub(
+        '<(parent|child) link="([^"]*)"', lambda match: f"<{match[1]} link={quoteattr(name + match[2])}", urdf
+    )
+    robot = RobotModel.from_urdf(urdf)
+    model = GravityModel(robot)
+    document = new_document(robot, [], {})
+    moments = model.project(robot.parameters)
+    document["gravity"] = gravity_section(model, moments, np.full(len(moments), 0.01), {})
+    save_identified(folder / f"{name.replace('/', '_')}.yaml", document)
+    motion = Motion.sinusoids(robot)
+    arm = ExportedArm.read(folder / f"{name.replace('/', '_')}.yaml", robot)
+    assert robot.joint_names[0].startswith(name)
+    CArm(arm, folder)
+    isaac.write(arm, folder / "actuator.py", motion)
+    module = ast.parse((folder / "actuator.py").read_text())
+    assert [type(statement) for statement in module.body] == [ast.Expr, ast.Assign]
+    sdf.write(arm, folder / "arm.sdf", motion)
+    joints = ElementTree.parse(folder / "arm.sdf").findall("model/joint")
+    assert set(robot.joint_names) <= {joint.get("name") for joint in joints}
+
+
+@pytest.mark.parametrize("name", ['a".h', "a\\.h", "a??.h", "a\nb.h"])
+def test_files_that_no_include_can_name(links, capsys, name):
+    refused(capsys, *arguments(links, "c", name))
 
 
 def test_files_that_hold_too_little(gravity, capsys, folder):

@@ -12,6 +12,7 @@ from urdf_parts import joint, link, robot
 
 from dynid_ros.errors import ModelError
 from dynid_ros.model import RobotModel
+from dynid_ros.model.flange import arm_from_urdf
 from dynid_ros.model.urdf_export import urdf_with_inertias
 
 TWO_JOINTS = robot(
@@ -248,11 +249,12 @@ def test_elements_that_are_wrong(old, new, words):
     refused(TWO_JOINTS.replace(old, new), *words)
 
 
-def test_a_pipe_is_read_to_its_end(tmp_path):
+@pytest.mark.parametrize("read", [RobotModel.from_urdf, lambda path: arm_from_urdf(path)[0]])
+def test_a_pipe_is_read_once_to_its_end(tmp_path, read):
     os.mkfifo(tmp_path / "pipe")
     writer = threading.Thread(target=(tmp_path / "pipe").write_text, args=(TWO_JOINTS,))
     writer.start()
-    assert RobotModel.from_urdf(tmp_path / "pipe").joint_names == ("joint_1", "joint_2")
+    assert read(tmp_path / "pipe").joint_names == ("joint_1", "joint_2")
     writer.join()
 
 
@@ -266,12 +268,24 @@ def test_macros_are_expanded_where_xacro_is_installed(tmp_path):
     path = tmp_path / "arm.xacro"
     path.write_text(MACROS)
     assert RobotModel.from_urdf(path).parameters[0] == 1.0
-    named_as_a_urdf = tmp_path / "arm.urdf"  # as some packages ship it
-    named_as_a_urdf.write_text(MACROS)
-    assert RobotModel.from_urdf(named_as_a_urdf).parameters[0] == 1.0
     path.write_text(MACROS.replace("half}", "whole}"))
     with pytest.raises(ModelError, match=r"xacro cannot expand it .*whole.*; expand it yourself"):
         RobotModel.from_urdf(path)
+
+
+def test_macros_in_a_file_named_urdf_are_not_run(tmp_path):
+    path = tmp_path / "arm.urdf"
+    path.write_text(MACROS)
+    with pytest.raises(ModelError, match=r"ends in \.xacro"):
+        RobotModel.from_urdf(path)
+
+
+@pytest.mark.parametrize("name", ["line&#10;break", "tab&#9;ulator", "next&#x85;line", "line&#x2028;separator"])
+@pytest.mark.parametrize("replaced", ['name="arm"', 'name="joint_1"', 'link name="a"'])
+def test_names_with_control_characters_are_refused(name, replaced):
+    assert replaced in TWO_JOINTS
+    with pytest.raises(ModelError, match="control character"):
+        RobotModel.from_urdf(TWO_JOINTS.replace(replaced, f'{replaced.partition("=")[0]}="{name}"'))
 
 
 def test_macros_without_xacro_say_what_to_install(tmp_path, monkeypatch):

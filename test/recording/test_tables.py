@@ -283,3 +283,30 @@ def test_commands_of_a_table_and_an_archive(tmp_path):
     np.savez(tmp_path / "bad.npz", t=[0.0, 1.0], q=np.ones((2, 2)), command=np.ones((3, 2)), joint_names=["a", "b"])
     with pytest.raises(RecordingError, match=r"bad.npz: position of a series has shape \(3, 2\); expected \(2, 2\)"):
         Recording.read(tmp_path / "bad.npz")
+
+
+@pytest.mark.parametrize("joints", [("a,b", 'c"d'), ("关节", "é"), ("", " "), ("#", "'")])
+def test_csv_has_any_joint_names(tmp_path, joints):
+    recording = Recording(joints, T - T[0], Q, Q, Q)
+    recording.write_csv(tmp_path / "run.csv")
+    if all(map(str.strip, joints)):
+        assert Recording.read(tmp_path / "run.csv").joint_names == joints
+
+
+@pytest.mark.parametrize("where", ["joint_names", "wrenches", "frame_id", "others"])
+def test_names_with_line_breaks_are_refused(where):
+    name = dict.fromkeys(("joint_names", "wrenches", "frame_id", "others"), "plain") | {where: "line\nbreak"}
+    sensor = WrenchSeries(T, np.zeros((3, 3)), np.zeros((3, 3)), name["frame_id"])
+    others = {name["others"] + "2": np.zeros(3)}
+    with pytest.raises(RecordingError, match="control character"):
+        Recording(
+            (name["joint_names"],),
+            T,
+            Q[:, :1],
+            Q[:, :1],
+            Q[:, :1],
+            0.0,
+            None,
+            {name["wrenches"]: sensor},
+            others=others,
+        )

@@ -6,12 +6,14 @@ Each says which frame it takes the numbers in; they are those of the robot's tip
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable, Iterable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dynid_ros.errors import IdentificationError
+from dynid_ros.files import comment_text, yaml_text
 from dynid_ros.identification.load_result import LoadResult
 
 DECIMALS = 9
@@ -63,15 +65,15 @@ def _filter(result: LoadResult) -> str:
     robot = result.robot
     return f"""\
 # For control_toolbox (6.3.0), filter GravityCompensationWrench in a chain, here that of the broadcaster.
-{SENSOR.format(tip=robot.tip)}force_torque_sensor_broadcaster:
+{SENSOR.format(tip=comment_text(robot.tip))}force_torque_sensor_broadcaster:
   ros__parameters:
     sensor_filter_chain:
       filter1:
         name: load
         type: control_filters/GravityCompensationWrench
         params:
-          world_frame: {robot.base}
-          sensor_frame: {robot.tip}
+          world_frame: {yaml_text(robot.base)}
+          sensor_frame: {yaml_text(robot.tip)}
           tool:
             mass: {_number(result.mass)}
             CoG: {_list(result.center)}
@@ -85,19 +87,19 @@ def _admittance(result: LoadResult) -> str:
     robot = result.robot
     size = float(np.linalg.norm(robot.gravity))
     if np.hypot(*robot.gravity[:2]) <= UPRIGHT * size and robot.gravity[2] < 0:
-        world = f"    fixed_world_frame:\n      frame:\n        id: {robot.base}\n"
+        world = f"    fixed_world_frame:\n      frame:\n        id: {yaml_text(robot.base)}\n"
     else:
         world = (
             "    # fixed_world_frame.frame.id is left out: gravity must point along its -z, and does not along that\n"
-            f"    # of '{robot.base}'; give a frame in which it does.\n"
+            f"    # of '{comment_text(robot.base)}'; give a frame in which it does.\n"
         )
     return f"""\
 # For ros2_controllers (6.9.0), admittance_controller.
-{SENSOR.format(tip=robot.tip)}admittance_controller:
+{SENSOR.format(tip=comment_text(robot.tip))}admittance_controller:
   ros__parameters:
 {world}    gravity_compensation:
       frame:
-        id: {robot.tip}
+        id: {yaml_text(robot.tip)}
       CoG:
         pos: {_list(result.center)}
         force: {_number(result.mass * size)}  # N
@@ -113,7 +115,7 @@ def _ur_script(result: LoadResult) -> str:
         arguments += f", {_list(inertia[i, j] for i, j in ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2)))}"
     return f"""\
 # For URScript (Script Manual of software 10.6): mass, centre, inertia Ixx, Iyy, Izz, Ixy, Ixz, Iyz about the centre.
-{UR.format(tip=result.frame)}{_doubt(result, "the robot")}set_target_payload({arguments})
+{UR.format(tip=comment_text(result.frame))}{_doubt(result, "the robot")}set_target_payload({arguments})
 """
 
 
@@ -123,7 +125,7 @@ def _ur_service(result: LoadResult) -> str:
     return f"""\
 # For ur_robot_driver before 7.0, whose request need not have an inertia, and in most versions cannot:
 # ros2 service call /io_and_status_controller/set_payload ur_msgs/srv/SetPayload "$(cat ur_set_payload.yaml)"
-{UR.format(tip=result.frame)}mass: {_number(result.mass)}
+{UR.format(tip=comment_text(result.frame))}mass: {_number(result.mass)}
 center_of_gravity: {{x: {x}, y: {y}, z: {z}}}
 """
 
@@ -139,7 +141,7 @@ def _ur_inertia_service(result: LoadResult) -> str:
     return f"""\
 # For ur_robot_driver from 7.0 on:
 # ros2 service call /io_and_status_controller/set_payload ur_msgs/srv/SetPayload "$(cat ur_set_payload_7.yaml)"
-{UR.format(tip=result.frame)}{_doubt(result, "ROS")}payload:
+{UR.format(tip=comment_text(result.frame))}{_doubt(result, "ROS")}payload:
   m: {_number(result.mass)}
   com: {{x: {x}, y: {y}, z: {z}}}
 {tensor}"""
@@ -158,7 +160,7 @@ load_inertia: {_list(inertia.ravel(order="F"))}
     return f"""\
 # For franka_ros2 (0.1.13), in the namespace of the robot:
 # ros2 service call /service_server/set_load franka_msgs/srv/SetLoad "$(cat franka_set_load.yaml)"
-{FRANKA.format(tip=result.frame)}{call}"""
+{FRANKA.format(tip=comment_text(result.frame))}{call}"""
 
 
 def _libfranka(result: LoadResult) -> str:
@@ -172,16 +174,18 @@ def _libfranka(result: LoadResult) -> str:
               {_braces(result.center)},
               {_braces(inertia.ravel(order="F"))});
 """
-    return f"# For libfranka (0.15.0).\n{FRANKA.format(tip=result.frame)}{call}"
+    return f"# For libfranka (0.15.0).\n{FRANKA.format(tip=comment_text(result.frame))}{call}"
 
 
 def _transform(result: LoadResult) -> str:
     # tf2_ros 0.39.1, static_transform_broadcaster_program.cpp
     x, y, z = map(_number, result.center)
+    shown = comment_text(result.frame)
+    frame = shlex.quote(result.frame)
     return f"""\
 # For tf2_ros: the centre of mass as a frame, with the axes of the tip, to see in RViz or to push at.
-# Frame: '{result.frame}' is taken to be a link of the robot_state_publisher; if it is not, identify with --tip <link>.
-ros2 run tf2_ros static_transform_publisher --x {x} --y {y} --z {z} --frame-id {result.frame} --child-frame-id load
+# Frame: '{shown}' is taken to be a link of the robot_state_publisher; if it is not, identify with --tip <link>.
+ros2 run tf2_ros static_transform_publisher --x {x} --y {y} --z {z} --frame-id {frame} --child-frame-id load
 """
 
 
@@ -200,8 +204,8 @@ SETTINGS: dict[str, Callable[[LoadResult], str]] = {
 def _head(result: LoadResult) -> str:
     low, high = result.confidence_intervals()[0]
     mass = f"{result.mass:.4g} kg (95 %: {low:.4g} to {high:.4g})"
-    where = f"at link '{result.frame}' of {result.robot.name}"
-    return f"# Load of {mass} {where}\n# from {', '.join(result.sources)}\n"
+    where = comment_text(f"at link '{result.frame}' of {result.robot.name}")
+    return f"# Load of {mass} {where}\n# from {comment_text(', '.join(result.sources))}\n"
 
 
 def _inertia(result: LoadResult) -> NDArray | None:

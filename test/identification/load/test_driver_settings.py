@@ -1,12 +1,16 @@
 """What drivers are told of a load: names, order, units and frames as their own sources have them."""
 
 import re
+import subprocess
+from dataclasses import replace
+from xml.sax.saxutils import quoteattr
 
 import carried_loads
 import numpy as np
 import pytest
 import yaml
 from clean_recordings import arm
+from hostile_names import HOSTILE_NAMES
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.estimation.estimate import BaseEstimate
@@ -156,3 +160,37 @@ def test_numbers_are_floats_to_ros_however_small():
     for name, text in driver_settings(result(tiny, errors=1e-9)).items():
         if name.endswith(".yaml"):
             assert not re.search(r"\de-?\d|[ \[]-?\d+[,\]\n}]", call(text, "#")), name
+
+
+def renamed(name):
+    """Settings of an arm that has the name, whose base and tip have it too, from a recording of that name."""
+    quoted = quoteattr(name)
+    urdf = re.sub('"(base_link|tool)"', lambda match: quoteattr(f"{name}{match[1]}"), ROBOT.urdf)
+    urdf = re.sub("<robot name=[^ >]*", lambda match: f"<robot name={quoted}", urdf)
+    robot = RobotModel.from_urdf(urdf, f"{name}tool", gravity=ROBOT.gravity)
+    assert (robot.name, robot.tip) == (name, f"{name}tool")
+    return driver_settings(replace(result(robot=robot), sources=(f"{name}.csv", "line\nbreak\u2028.csv")))
+
+
+@pytest.mark.parametrize("name", HOSTILE_NAMES)
+def test_hostile_names_stay_names(name, tmp_path):
+    texts = renamed(name)
+    ros2 = tmp_path / "ros2"
+    ros2.write_text("#!/bin/sh\nprintf '%s\\0' \"$@\"\n")
+    ros2.chmod(0o755)
+    (tmp_path / "run.sh").write_text(texts["static_transform.sh"])
+    environment = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
+    done = subprocess.run(["sh", "run.sh"], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
+    words = done.stdout.split("\0")
+    assert words[words.index("--frame-id") + 1] == f"{name}tool"
+    assert not done.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["ros2", "run.sh"]
+    for file, of_plain_names in TEXTS.items():
+        assert len(texts[file].splitlines()) == len(of_plain_names.splitlines())
+        if file.endswith(".yaml"):
+            yaml.safe_load(texts[file])
+    node = yaml.safe_load(texts["gravity_compensation_filter.yaml"])["force_torque_sensor_broadcaster"]
+    parameters = node["ros__parameters"]["sensor_filter_chain"]["filter1"]["params"]
+    assert (parameters["world_frame"], parameters["sensor_frame"]) == (f"{name}base_link", f"{name}tool")
+    comments = [line for line in texts["franka.cpp"].splitlines() if line.startswith("//")]
+    assert not any(line.endswith(("\\", "??/")) for line in comments)
