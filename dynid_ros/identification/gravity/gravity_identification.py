@@ -11,13 +11,15 @@ from numpy.typing import NDArray
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.estimation.estimate import half_width
-from dynid_ros.estimation.least_squares import ROUNDING_RANK_TOLERANCE, decompose, solve_grouped
-from dynid_ros.identification.gravity.gravity_problem import GravityProblem, GravitySolution, recursive
+from dynid_ros.estimation.least_squares import column_norms, solve_grouped
+from dynid_ros.identification.gravity.gravity_problem import GravityProblem, GravitySolution, null_space, recursive
 from dynid_ros.identification.gravity.gravity_result import (
     MAXIMUM_INFLATION,
-    MOMENT_LABELS,
     GravityResult,
+    count_angles,
     describe_observability,
+    moment_joints,
+    required_angles,
 )
 from dynid_ros.identification.gravity_direction import (
     LONGEST_TURN,
@@ -48,6 +50,8 @@ from dynid_ros.settings import check, part, setting
 
 ESTIMATORS = ("global", "recursive")
 KINDS = ("static", "slow", "both")
+FALSE_ALARM_RATE = 0.05
+"""Part of sound recordings in which some moment by all torques contradicts that by the turning joints."""
 SETTINGS = ("estimator", "torque_offset", "samples", "own_torque_only", "torque_gain_error")
 
 
@@ -217,12 +221,18 @@ class GravityIdentification:
                 noise=np.nan_to_num(noise, nan=np.inf),
             )
         observability = describe_observability(
-            self.robot, problem.gravity, problem.names, (solution.inflation, half), samples
+            self.robot, problem.gravity, problem.names, (solution.inflation, half, solution.dependence), samples
         )
         if not any(state.observable for state in observability.values()):
             reasons = "; ".join(f"{joint}: {state.reason}" for joint, state in observability.items())
             raise IdentificationError(f"These samples determine no joint's gravity parameters: {reasons}")
-        determined = decompose(problem.matrix, ROUNDING_RANK_TOLERANCE)
+        scale = column_norms(problem.matrix)
+        joints = moment_joints(problem.gravity)
+        observable = {
+            name: (value, width)
+            for name, value, width in zip(problem.names, solution.values, half, strict=True)
+            if name in joints and observability[joints[name]].observable
+        }
         return GravityResult(
             robot=self.robot,
             gravity=problem.gravity,
@@ -230,8 +240,8 @@ class GravityIdentification:
             values=solution.values,
             covariance=covariance,
             inflation=solution.inflation,
-            determined=determined.right,
-            scale=determined.scale,
+            determined=solution.determined(scale),
+            scale=scale,
             condition_number=solution.condition_number,
             dof=dof,
             residual_rms=problem.residual_rms(solution.values),
@@ -242,9 +252,7 @@ class GravityIdentification:
             settings={name: getattr(self, name) for name in SETTINGS},
             extract=self.extract,
             direction=direction,
-            remarks=self._disagreements(
-                samples, dict(zip(problem.names, zip(solution.values, half, strict=True), strict=True))
-            ),
+            remarks=self._disagreements(samples, observable),
         )
 
     def _solve(self, samples: Samples, *, turns: bool = False) -> GravitySolution:
@@ -257,26 +265,49 @@ class GravityIdentification:
         own = problem.own_inflation(sigma)
         # What a joint's own torque determines does not become less by that of others.
         inflation = np.where(np.isfinite(fit.inflation), np.minimum(fit.inflation, own), np.inf)
-        return GravitySolution(problem, fit.solution, inflation, fit.condition_number, gain, sigma)
+        n = self.robot.n_joints
+        return GravitySolution(
+            problem,
+            fit.solution,
+            inflation,
+            fit.condition_number,
+            gain,
+            sigma,
+            null_space(problem.matrix),
+            np.zeros((n, n), bool),
+        )
 
-    def _disagreements(self, samples: Samples, found: dict[str, tuple[float, float]]) -> tuple[str, ...]:
-        """Sentences on values, found with half intervals, that the torque of the turning joint puts outside of both."""
+    def _disagreements(self, samples: Samples, observable: dict[str, tuple[float, float]]) -> tuple[str, ...]:
+        """Return a sentence for each moment that the torques of the turning joints alone contradict.
+
+        Args:
+            samples: that were fitted.
+            observable: value and half 95 % interval of each observable moment, by name.
+        """
         if self.own_only:
             return ()
         try:
             other = replace(self, estimator="recursive", gravity_direction=GIVEN)._solve(samples)
         except IdentificationError:  # no joint turns alone
             return ()
-        half = half_width(np.sqrt(np.diag(other.covariance())), other.linear.dof())
+        names, owner = other.problem.names, other.problem.owner
+        errors, dof = np.sqrt(np.diag(other.covariance())), other.linear.dof()
+        half = half_width(errors, dof)
+        # All moments are compared at once (Bonferroni), and their errors are known by few angles that are left out.
+        level = 1 - FALSE_ALARM_RATE / max(len(observable), 1)
+        angles = np.array([count_angles(samples, joint) for joint in owner])
+        tolerance = half_width(errors, np.clip(angles - required_angles(names) + 1, 1, dof), level)
         sentences = []
-        for name, value, width, inflation in zip(other.problem.names, other.values, half, other.inflation, strict=True):
-            label, joint = name.split(" ", 1)
-            mine, own_width = found.get(name, (np.nan, np.nan))
-            if label in MOMENT_LABELS and inflation <= MAXIMUM_INFLATION and abs(mine - value) > width + own_width:
+        for k, name in enumerate(names):
+            if name not in observable or other.inflation[k] > MAXIMUM_INFLATION:
+                continue
+            together, together_width = observable[name]
+            value, width = other.values[k], half[k]
+            if abs(together - value) > tolerance[k] + together_width:
                 sentences.append(
-                    f"{joint}: {label} is {mine:.4f} ± {own_width:.4f} by the torques of all joints, {value:.4f} ± "
-                    f"{width:.4f} by those of the turning joints alone (estimator recursive): one of the two is wrong; "
-                    "check the gains of the torque sensors and the URDF's axes"
+                    f"{name} is {together:.4f} ± {together_width:.4f} by the torques of all joints, "
+                    f"{value:.4f} ± {width:.4f} by those of the turning joints alone (estimator recursive): one of the "
+                    "two is wrong; check the gains of the torque sensors and the URDF's axes"
                 )
         return tuple(sentences)
 

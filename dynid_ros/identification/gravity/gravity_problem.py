@@ -9,8 +9,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid_ros.errors import IdentificationError
-from dynid_ros.estimation.least_squares import column_norms, solve, solve_grouped
-from dynid_ros.identification.gravity.gravity_result import TURNS
+from dynid_ros.estimation.least_squares import (
+    ROUNDING_RANK_TOLERANCE,
+    column_norms,
+    decompose,
+    solve,
+    solve_grouped,
+)
+from dynid_ros.identification.gravity.gravity_result import (
+    MAXIMUM_INFLATION,
+    TURNS,
+    count_angles,
+    required_angles,
+)
 from dynid_ros.identification.gravity_direction import turn_torques
 from dynid_ros.identification.static_samples import HOLD_TOLERANCE, Approaches, Samples, rotations
 from dynid_ros.model import RobotModel
@@ -186,7 +197,18 @@ class GravityProblem:
 
 @dataclass(frozen=True)
 class GravitySolution:
-    """Values (k,), their inflation, the gain (k, m) that made them of the rows, and the noise (G,) of the rows."""
+    """Solution of a gravity problem with k unknowns and m rows.
+
+    Attributes:
+        problem: rows and columns.
+        values: (k,) estimates of the unknowns.
+        inflation: (k,) factor by which collinearity inflates each standard error; infinite for an undetermined unknown.
+        condition_number: of the column-scaled weighted problem.
+        gain: (k, m) matrix that maps the rows to the values.
+        sigma: (G,) standard deviation of each noise of the rows.
+        null_space: (k, r) directions along which the estimator leaves the unknowns undetermined.
+        dependence: (n, n) whether the estimate of joint i rests on an unobservable moment of joint j.
+    """
 
     problem: GravityProblem
     values: NDArray
@@ -194,6 +216,14 @@ class GravitySolution:
     condition_number: float
     gain: NDArray
     sigma: NDArray
+    null_space: NDArray
+    dependence: NDArray
+
+    def determined(self, scale: NDArray) -> NDArray:
+        """Return an orthonormal basis (r, k) of the determined combinations, in columns divided by `scale` (k,)."""
+        left, singular, _ = np.linalg.svd(self.null_space * scale[:, None])
+        rank = int(np.sum(singular > ROUNDING_RANK_TOLERANCE * singular.max(initial=0.0)))
+        return left[:, rank:].T
 
     @property
     def moments(self) -> NDArray:
@@ -225,18 +255,35 @@ class GravitySolution:
         return self.linear.covariance(joint, self.problem.samples.position[sample, joint])
 
 
-def recursive(problem: GravityProblem) -> GravitySolution:
-    """Tip to base: fit joint i's own unknowns, the distal moments being known (eqs 13, 17).
+DEPENDENCE = 1e-6
+"""Effect of a distal moment on a joint's unknowns, in columns of unit norm, up to which it is rounding."""
 
-    With x_d distal and x_i own unknowns, x_i = G (b − D x_d).
+
+def null_space(matrix: NDArray) -> NDArray:
+    """Return the directions (k, r) that a matrix (m, k) does not determine."""
+    found = decompose(matrix, ROUNDING_RANK_TOLERANCE)
+    basis = np.linalg.svd(found.right)[2][len(found.right) :].T if len(found.right) else np.eye(matrix.shape[1])
+    return basis / found.scale[:, None]
+
+
+def recursive(problem: GravityProblem) -> GravitySolution:
+    """Fit from tip to base: joint i's own unknowns, the distal moments being known (eqs 13, 17).
+
+    With x_d distal and x_i own unknowns, x_i = G (b − D x_d). An undetermined x_d enters as zero, so what depends on it
+    by G D is undetermined as well.
     """
-    k, m = problem.matrix.shape[1], len(problem.right)
+    k, m, n = problem.matrix.shape[1], len(problem.right), problem.gravity.robot.n_joints
     values, gain = np.zeros(k), np.zeros((k, m))
+    inflation, unobservable = np.full(k, np.inf), np.ones(k, bool)
+    null = np.zeros((k, 0))
+    dependence = np.zeros((n, n), bool)
     sigma = np.full(len(problem.group_names), np.nan)
     condition = 1.0
-    for i in reversed(range(problem.gravity.robot.n_joints)):
+    moments = np.isin(problem.names, problem.gravity.names)
+    for i in reversed(range(n)):
         rows, own = problem.joint == i, np.flatnonzero(problem.owner == i)
         if not rows.any() or not len(own):
+            null = np.hstack([null, np.eye(k)[:, own]])
             continue
         distal = np.flatnonzero(problem.owner > i)
         if problem.matrix[np.ix_(rows, problem.owner < i)].any():
@@ -249,8 +296,20 @@ def recursive(problem: GravityProblem) -> GravitySolution:
         groups, local = np.unique(problem.group[rows], return_inverse=True)
         fit, sigma[groups] = solve_grouped(matrix, problem.right[rows] - coupling @ values[distal], local)
         step = fit.covariance @ (matrix.T / sigma[problem.group[rows]] ** 2)
+        passed = step @ coupling
         values[own] = fit.solution
         gain[np.ix_(own, np.flatnonzero(rows))] = step
-        gain[own] -= step @ coupling @ gain[distal]
+        gain[own] -= passed @ gain[distal]
         condition = max(condition, fit.condition_number)
-    return GravitySolution(problem, values, problem.own_inflation(sigma), condition, gain, sigma)
+        null[own] -= passed @ null[distal]
+        undetermined = null_space(matrix)
+        null = np.hstack([null, np.eye(k)[:, own] @ undetermined])
+        # In columns of unit norm, so that the tolerance has no unit.
+        effect = np.abs(passed) * column_norms(matrix)[:, None] / column_norms(coupling)
+        depends = (effect > DEPENDENCE) & unobservable[distal] & moments[distal]
+        inflation[own] = np.where(depends.any(axis=1), np.inf, fit.inflation)
+        dependence[i, problem.owner[distal[depends.any(axis=0)]]] = True
+        vague = inflation[own][moments[own]].max(initial=0.0) > MAXIMUM_INFLATION
+        few = count_angles(problem.samples, i) < required_angles(problem.names)
+        unobservable[own] = vague or (few and problem.gravity.robot.joint_types[i] == "revolute")
+    return GravitySolution(problem, values, inflation, condition, gain, sigma, null, dependence)

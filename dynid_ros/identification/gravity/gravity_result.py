@@ -43,7 +43,7 @@ def describe_observability(
     robot: RobotModel,
     gravity: GravityModel,
     names: list[str],
-    errors: tuple[NDArray, NDArray],
+    errors: tuple[NDArray, NDArray, NDArray],
     samples: Samples,
 ) -> dict[str, Observability]:
     """Say for each joint whether its moment is determined, and if not, what stands in the way.
@@ -52,11 +52,12 @@ def describe_observability(
         robot: the arm.
         gravity: its moments.
         names: (k,) of the unknowns that were fitted.
-        errors: (k,) inflation of their standard errors, infinite for what is undetermined, and (k,) half 95 %
-            intervals.
+        errors: (k,) inflation of their standard errors, infinite for what is undetermined; (k,) half 95 % intervals;
+            (n, n) whether the estimate of joint i rests on an unobservable moment of joint j.
         samples: that were fitted.
     """
-    worst, wide = (dict(zip(names, values, strict=True)) for values in errors)
+    worst, wide = (dict(zip(names, values, strict=True)) for values in errors[:2])
+    dependence = errors[2]
     # Of an axis near gravity as much as its tilt makes of it.
     weight = np.linalg.norm(robot.gravity) * gravity.loads()
     parallel = gravity.unobservable_axes()
@@ -69,15 +70,18 @@ def describe_observability(
             continue
         factor = max(worst.get(gravity.names[c], np.inf) for c in columns_of(gravity, i))
         revolute = robot.joint_types[i] == "revolute"
-        angles = len(np.unique(np.round(samples.position[:, i] / np.deg2rad(2))))
-        needed = 4 if any(name.startswith("offset") for name in names) else 3
+        angles, needed = count_angles(samples, i), required_angles(names)
         width = max(wide.get(gravity.names[c], np.inf) for c in columns_of(gravity, i))
         vague = width * weight[i] > np.abs(samples.torque[:, i]).max()
         if factor <= MAXIMUM_INFLATION and (angles >= needed or not revolute) and not vague:
             found[joint] = Observability(True)
             continue
         span = float(np.ptp(samples.position[:, i]))
-        if not samples.friction_known[:, i].any():
+        if dependence[i].any():
+            first = dependence[i] & ~dependence.any(axis=1)
+            others = [f"'{robot.joint_names[j]}'" for j in np.flatnonzero(first if first.any() else dependence[i])]
+            reason = f"it depends on the moment of {', '.join(others)}, which is not observable"
+        elif not samples.friction_known[:, i].any():
             reason = "it is held in all samples, by a stiction that nobody knows; turn it, or bring it to its hold anew"
         elif not revolute:
             reason = (
@@ -102,12 +106,31 @@ def describe_observability(
     return found
 
 
+ANGLE_STEP_RAD = np.deg2rad(2)
+"""Angles of a joint that differ by less count as one."""
+
+
+def count_angles(samples: Samples, joint: int) -> int:
+    """Return the number of different angles of a joint in the samples."""
+    return len(np.unique(np.round(samples.position[:, joint] / ANGLE_STEP_RAD)))
+
+
+def required_angles(names: Sequence[str]) -> int:
+    """Return the number of angles that a sinusoid needs: one more than its unknowns, an offset among them or not."""
+    return 4 if any(name.startswith("offset ") for name in names) else 3
+
+
 def columns_of(gravity: GravityModel, joint: int) -> range:
     """Where the moments of a joint are among all."""
     return range(len(gravity.names))[gravity.columns(joint)]
 
 
-MOMENT_LABELS = ("n_x", "n_y", "mass")
+def moment_joints(gravity: GravityModel) -> dict[str, str]:
+    """Return the joint of each moment, by the name of the moment."""
+    joints = gravity.robot.joint_names
+    return {gravity.names[c]: joint for i, joint in enumerate(joints) for c in columns_of(gravity, i)}
+
+
 TURNS = ["turn 1", "turn 2"]
 """Names of the turns of gravity about its two axes, where they were fitted."""
 OUTSIDE = 1e-6
@@ -302,8 +325,8 @@ class GravityResult(Plotted):
         return np.array([values[index[name]] if name in index else np.nan for name in names])
 
     def _is_trusted(self, name: str) -> bool:
-        label, joint = name.split(" ", 1)
-        return label not in MOMENT_LABELS or self.observability[joint].observable
+        joint = moment_joints(self.gravity).get(name)
+        return joint is None or self.observability[joint].observable
 
     def _gravity_rows(self, q: NDArray) -> NDArray:
         """(N, n, k) what the gravity torque is made of, in the columns of `names`."""

@@ -145,3 +145,41 @@ def test_nothing_but_holds_is_refused():
     samples = experiment("kinova", 1).take([1, 2, 3, 4])
     with pytest.raises(IdentificationError, match="determine no joint"):
         GravityIdentification(own.robot).fit_samples(samples)
+
+
+@cache
+def joint_held(name, joint):
+    """Experiment in which one joint stays where it is, in samples that the other joints turn in."""
+    own, rng = sticking(name), np.random.default_rng([3, joint])
+    way = own.one_by_one(own.holds(2, rng))
+    position = own.holds(1, rng)[0][joint]
+    way.points = [np.where(np.arange(own.robot.n_joints) == joint, position, point) for point in way.points]
+    return own.samples(way, own.friction(rng, 0.02, lacking=False), rng)
+
+
+@pytest.mark.parametrize(("name", "joint"), [("ur10", 3), ("ur10", 4), ("kinova", 2), ("kinova", 4)])
+def test_what_depends_on_an_unobservable_moment_is_not_observable(name, joint):
+    own, samples = sticking(name), joint_held(name, joint)
+    result = GravityIdentification(own.robot, "recursive").fit_samples(samples)
+    assert not result.observability[own.robot.joint_names[joint]].observable
+    low, high = result.confidence_intervals().T
+    known = np.isfinite(low)
+    assert known[result.gravity.columns(joint + 1).start :].all()
+    excess = np.maximum(low - own.truth, own.truth - high)[known] / (high - low)[known]
+    assert np.all(excess < 1.0)
+    for inner in range(joint):
+        state = result.observability[own.robot.joint_names[inner]]
+        assert state.torque_free or (not state.observable and own.robot.joint_names[joint] in state.reason)
+    assert not GravityIdentification(own.robot).fit_samples(samples).remarks
+
+
+def test_recursion_predicts_only_what_it_determines():
+    own, samples = sticking("ur10"), joint_held("ur10", 4)
+    result = GravityIdentification(own.robot, "recursive").fit_samples(samples)
+    fresh = np.random.default_rng(2).uniform(*own.reach, (50, own.robot.n_joints))
+    truth = np.array([own.pinocchio.gravity_torque(pose) for pose in fresh])
+    predicted = result.predict(fresh)
+    known = np.isfinite(predicted)
+    assert known[:, 5].all()
+    assert not known[:, 1:5].any()
+    np.testing.assert_allclose(predicted[known], truth[known], atol=0.02 * own.largest.max())
