@@ -966,8 +966,8 @@ def _identification() -> list[Break]:
             "gaps are not counted",
             (
                 (
-                    "SampleMeans.add",
-                    "self.missing += round(step / self.period) - 1",
+                    "SteadySamples._place",
+                    "self.missing += steps - 1",
                     "self.missing += 0",
                 ),
             ),

@@ -104,8 +104,8 @@ def friction(
     return (coulomb * (1 + stribeck + ripple + asymmetry) + by_torque) * direction + viscous * thinning * qd
 
 
-def draw_live(name: str, duration: float, seed: int) -> LiveExperiment:
-    """An experiment; odd seeds repeat one motion again and again, even ones move from pose to pose and dwell."""
+def draw_live(name: str, duration: float, seed: int, rate: float = RATE) -> LiveExperiment:
+    """Draw an experiment; odd seeds repeat one motion again and again, even ones move from pose to pose and dwell."""
     rng = np.random.default_rng([17, seed])
     robot = arm(name)
     n = robot.n_joints
@@ -115,7 +115,7 @@ def draw_live(name: str, duration: float, seed: int) -> LiveExperiment:
     own, noise, offset = rng.integers(2**31), rng.uniform(*NOISE, n), rng.uniform(-0.03, 0.03, n)
     recordings, size = [], None
     for source, length, body in (("unloaded", UNLOADED, None), ("loaded", duration, load)):
-        time = np.arange(0.0, length, 1 / RATE)
+        time = np.arange(0.0, length, 1 / rate)
         if body is None:
             simulated.detach_load()
             motion = fourier_motion(robot, time, 2 / UNLOADED, rng)
@@ -124,7 +124,7 @@ def draw_live(name: str, duration: float, seed: int) -> LiveExperiment:
             if seed % 2:
                 motion = fourier_motion(robot, time, 1 / rng.uniform(5.0, 10.0), rng)
             else:
-                motion = np.array(moves(robot, length, RATE, rng, rng.uniform(0.4, 0.8))[1:])
+                motion = np.array(moves(robot, length, rate, rng, rng.uniform(0.4, 0.8))[1:])
         torque = simulated.truth.drive_torque(*motion)
         if size is None:
             size = np.abs(torque).max(axis=0)
@@ -140,6 +140,38 @@ def draw_live(name: str, duration: float, seed: int) -> LiveExperiment:
     return LiveExperiment(believed, *recordings, load)
 
 
+LONGEST_BURST_S = 0.02
+LONGEST_OUTAGE_S = 0.3
+"""Of one long gap in each recording with losses."""
+STAMP_JITTER = 0.1
+"""Standard deviation of the stamps, in parts of the period."""
+
+
+def lossy(recording: Recording, loss: float, seed: int) -> Recording:
+    """Lose samples, half of them one by one and half in bursts, and once for longer; jitter the stamps."""
+    if not loss:
+        return recording
+    rng, size = np.random.default_rng([29, seed]), len(recording.time)
+    step = float(np.median(np.diff(recording.time)))
+    lost = rng.random(size) < loss / 2
+    longest = max(2, round(LONGEST_BURST_S / step))
+    for start in np.flatnonzero(rng.random(size) < loss / (2 + longest)):
+        lost[start : start + rng.integers(2, longest + 1)] = True
+    start = rng.integers(size // 4, size // 2)
+    lost[start : start + round(LONGEST_OUTAGE_S / step)] = True
+    jittered = recording.time + STAMP_JITTER * step * rng.standard_normal(size)
+    kept = np.flatnonzero(~lost)
+    kept = kept[np.diff(np.maximum.accumulate(jittered[kept]), prepend=-np.inf) > 0]
+    return Recording(
+        recording.joint_names,
+        jittered[kept],
+        recording.position[kept],
+        recording.velocity[kept],
+        recording.torque[kept],
+        source=recording.source,
+    )
+
+
 def _base(name: str) -> str | None:
     return JUDGED[name][2] if name in JUDGED else None
 
@@ -152,4 +184,4 @@ def block(mass: float, rng: np.random.Generator) -> np.ndarray:
     return from_center_of_mass(mass, rng.uniform(-REACH, REACH, 3) + np.array([0.0, 0.0, REACH]), inertia)
 
 
-__all__ = ["EXAMPLES", "JUDGED", "LiveExperiment", "arm", "block", "direction_of", "draw_live"]
+__all__ = ["EXAMPLES", "JUDGED", "LiveExperiment", "arm", "block", "direction_of", "draw_live", "lossy"]

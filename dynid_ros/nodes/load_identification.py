@@ -18,7 +18,7 @@ from dynid_ros.jobs.identification import Job
 from dynid_ros.jobs.load import LoadSettings, identify_load, read_arm, read_tare
 from dynid_ros.model import RobotModel
 from dynid_ros.nodes.identification.identification_node import RECORDING_PARAMETERS, IdentificationNode, Identify
-from dynid_ros.nodes.identification.live_load import LiveLoad, LoadPublisher
+from dynid_ros.nodes.identification.live_load import HIGHEST_RATE, LiveLoad, LoadPublisher
 from dynid_ros.nodes.shared.diagnostics import Diagnostics
 from dynid_ros.nodes.shared.parameters import NodeParameter, given, parameters_of
 from dynid_ros.nodes.shared.process import run
@@ -160,6 +160,7 @@ class LoadIdentificationNode(IdentificationNode):
             "load",
             arm,
             forgetting=forgetting,
+            max_rate=HIGHEST_RATE,
             torque_gain_error=settings.torque_gain_error,
         )
 

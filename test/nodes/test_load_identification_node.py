@@ -225,6 +225,23 @@ def test_live_estimates_come_as_often_as_asked(start):
     assert 0.5 < time.monotonic() - began < 10.0, "a second, on a machine that is not busy"
 
 
+def test_live_an_estimate_that_fails_is_refused_and_the_next_one_comes(start, monkeypatch, capfd):
+    bench = start(live=True, publish_rate=20.0)
+    estimates = []
+    bench.client.create_subscription(String, "load_identification/estimate", estimates.append, 10)
+
+    def fail():
+        raise ValueError("no such factor")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(bench.node.live.identification, "estimate", fail)
+        bench.publish(known.at_work(3.0))
+        bench.wait(lambda: "no such factor" in bench.live()[0]["load"])
+        assert not estimates
+    bench.wait(lambda: estimates)
+    assert "joint_states: no load is published at this moment: no such factor" in capfd.readouterr().err
+
+
 def test_live_joint_states_of_a_wrong_type_are_an_error(start):
     bench = start(live=True)
     bench.client.destroy_publisher(bench.states)

@@ -106,10 +106,6 @@ class RowFilter:
 # two samples late each. Velocity, position and torque wait for the acceleration, so all are of four samples ago.
 
 
-GAP = 1.5
-"""Steps between two samples above which one is missing; also times smaller than one by as much are no step."""
-
-
 _SLOPES = np.stack([np.pad(WEIGHTS, DELAY), np.convolve(WEIGHTS, WEIGHTS)])
 """First and second derivative in the middle of nine positions, per step: the slope, and the slope of slopes."""
 
@@ -117,51 +113,39 @@ _NINE = np.arange(_SLOPES.shape[1])
 
 
 class CausalMotion:
-    """Differentiates on a steady clock, all instants since it was last asked at once.
+    """Differentiates samples of a steady clock, all instants since it was last asked at once."""
 
-    A controller samples steadily and stamps are late by chance, so the derivative uses the mean step since the start;
-    a step that is longer by half is a gap, and starts anew.
-
-    Args:
-        period: s between samples; None: the mean of the stamps.
-    """
-
-    def __init__(self, period: float | None = None):
-        self._period = period
+    def __init__(self) -> None:
         self._known: list[NDArray] = []
         self._steps: list[float] = []
-        self.reset()
+        self._samples: list[NDArray] = []
+        self._times: deque[float] = deque(maxlen=self.delay + 1)
 
     @property
     def delay(self) -> int:
-        """Samples by which instants are late."""
+        """Number of samples by which instants are late."""
         return 2 * DELAY
 
     def reset(self) -> None:
-        """Forget all samples; instants that are known stay."""
-        self._differentiate()
-        self._samples: list[NDArray] = []
-        self._times: deque[float] = deque(maxlen=self.delay + 1)
-        self._first, self._count = 0.0, 0
+        """Forget all samples, and instants that were not asked for."""
+        self._known, self._steps, self._samples = [], [], []
+        self._times.clear()
 
-    def add(self, time: float, sample: NDArray) -> float | None:
-        """Take up positions and torques (2, n); time of the instant four samples before, None until there is one."""
-        if self._count:
-            step = self._step
-            if step > 0.0 and time - self._times[-1] > GAP * step:
-                self.reset()
-        if not self._count:
-            self._first = time
-        self._count += 1
+    def add(self, time: float, sample: NDArray, step: float) -> float | None:
+        """Take up positions and torques (2, n), a `step` (s) after the last ones.
+
+        Returns:
+            Time of the instant four samples before; None until there is one.
+        """
         self._times.append(time)
         self._samples.append(sample)
-        if self._count < _NINE.size:
+        if len(self._samples) - len(self._steps) < _NINE.size:
             return None
-        self._steps.append(self._step)
+        self._steps.append(step)
         return self._times[0]
 
     def take(self) -> list[NDArray]:
-        """Arrays (4, N, n) of q, qd, qdd and torque of the instants since this was last called."""
+        """Return arrays (4, N, n) of q, qd, qdd and torque of the instants since this was last called."""
         self._differentiate()
         known, self._known = self._known, []
         return known
@@ -175,12 +159,6 @@ class CausalMotion:
         now = slice(self.delay, -self.delay)
         self._known.append(np.stack([positions[now], slopes[:, 0] / steps, slopes[:, 1] / steps**2, torques[now]]))
         self._samples, self._steps = self._samples[1 - _NINE.size :], []
-
-    @property
-    def _step(self) -> float:
-        if self._period is not None:
-            return self._period
-        return (self._times[-1] - self._first) / (self._count - 1) if self._count > 1 else 0.0
 
 
 CHANGES = JointFriction(offset=True)

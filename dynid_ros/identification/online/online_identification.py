@@ -19,6 +19,7 @@ from dynid_ros.identification.presliding import looseness
 from dynid_ros.identified.links import Identified, KnownArm, LinkModel, as_known
 from dynid_ros.model import RobotModel
 from dynid_ros.model.friction import FrictionModel, JointFriction
+from dynid_ros.signals.steady_samples import SteadySamples
 
 CUTOFF = 5.0
 """Hz; above what an arm's motion has, below what noise of accelerations and elastic joints have."""
@@ -34,8 +35,8 @@ BLOCK = 16
 REFRESH = 64
 """Equations after which it is looked up how correlated innovations are."""
 
-GAP = 10.0
-"""Time constants of the filter without a sample, after which it starts anew."""
+MAX_GAP_TIME_CONSTANTS = 10.0
+"""Time constants of the filter without a sample of a given motion, after which the filter starts anew."""
 
 
 class OnlineIdentification:
@@ -44,8 +45,8 @@ class OnlineIdentification:
     Every column of the equations and the torque pass the same causal low-pass; its output is taken up every two time
     constants. Equations stay exact whatever its lag, and noise of accelerations cannot bias the estimate.
 
-    A sample that is not finite is left out and counts as a gap. A gap starts filter and derivatives anew; nothing that
-    was learnt is lost.
+    A sample that is not finite is left out and counts as lost. `sample` bridges short gaps (`SteadySamples`); a longer
+    one starts derivatives, filter and equations anew, and nothing that was learnt is lost.
 
     Args:
         robot: the arm; the load is fixed to its tip, and its parameters are about the tip's frame.
@@ -59,6 +60,7 @@ class OnlineIdentification:
         forgetting: time constant, s; None: nothing is forgotten. See `square_root`.
         cutoff: Hz of the low-pass; None: none, and each sample is taken up as it is.
         period: s between samples, for `sample`; None: from the stamps.
+        max_rate: Hz; `sample` takes up means of samples that come faster. None: no limit.
         watch: notice when the load changes, and begin to learn it anew; for "load" only.
         torque_gain_error: standard deviation of the relative error of each joint's torque gain, which counts in the
             errors: no innovation shows it.
@@ -83,10 +85,12 @@ class OnlineIdentification:
         forgetting: float | None = None,
         cutoff: float | None = CUTOFF,
         period: float | None = None,
+        max_rate: float | None = None,
         watch: bool = True,
         torque_gain_error: float = 0.01,
     ):
-        for name, value in (("forgetting", forgetting), ("cutoff", cutoff), ("period", period)):
+        settings = {"forgetting": forgetting, "cutoff": cutoff, "period": period, "max_rate": max_rate}
+        for name, value in settings.items():
             if value is not None and not (math.isfinite(value) and value > 0):
                 raise IdentificationError(f"{name} is {value}; expected a number above 0, or None")
         if not (math.isfinite(torque_gain_error) and torque_gain_error >= 0):
@@ -97,7 +101,7 @@ class OnlineIdentification:
         self._forgetting = forgetting
         self._given: list[NDArray] = []
         self._filter = RowFilter(cutoff) if cutoff else None
-        self._motion = CausalMotion(period)
+        self._clock, self._motion = SteadySamples(period, max_rate), CausalMotion()
         self._gain_error = torque_gain_error
         n, size = robot.n_joints, len(self._rows.names)
         self._state = SquareRootInformation(size, considered=self._rows.n_known + n)
@@ -122,20 +126,32 @@ class OnlineIdentification:
         """(k,) of the parameters."""
         return self._rows.names
 
+    @property
+    def missing(self) -> int:
+        """Number of samples that the steady clock of `sample` says there were, but did not come."""
+        return self._clock.missing
+
     def sample(self, time: float, q: ArrayLike, torque: ArrayLike) -> LoadChange | None:
         """Take up position and torque (n,) of a steady clock; velocity and acceleration are their derivatives.
 
         Derivatives are four samples late, and position and torque wait for them.
 
+        Returns:
+            The change of the load if it was noticed just now.
+
         Raises:
             IdentificationError: arrays of another shape, or a time that is not later than the one before.
         """
         checked = self._checked(time, ("q", "torque"), (q, torque))
-        if checked is None:
-            self._motion.reset()
-            return None
-        instant = self._motion.add(time, checked)
-        return None if instant is None else self._take(instant)
+        change = None
+        for steady in [] if checked is None else self._clock.add(time, checked):
+            if steady.starts:
+                self._motion.reset()
+                self._restart()
+            instant = self._motion.add(steady.time, steady.values, self._clock.spacing)
+            noticed = None if instant is None else self._take(instant)
+            change = noticed or change
+        return change
 
     def update(self, time: float, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, torque: ArrayLike) -> LoadChange | None:
         """Take up motion and torque (n,) of one instant; spacing may be uneven.
@@ -146,7 +162,10 @@ class OnlineIdentification:
         Raises:
             IdentificationError: arrays of another shape, or a time that is not later than the one before.
         """
+        before = self._last
         checked = self._checked(time, ("q", "qd", "qdd", "torque"), (q, qd, qdd, torque))
+        if self._filter and time - before > MAX_GAP_TIME_CONSTANTS * self._filter.time_constant:
+            self._restart()
         if checked is None:
             return None
         self._given.append(checked[:, None])
@@ -216,7 +235,7 @@ class OnlineIdentification:
         still = self._rests > 0.0
         weights = 1.0 / (self.noise * loose)
         rows = rows * weights[:, None]
-        elapsed = time - self._used if self.n_equations else 0.0
+        elapsed = max(time - self._used, 0.0) if self.n_equations else 0.0
         keep = math.exp(-elapsed / self._forgetting) if self._forgetting else 1.0
         considered = considered * weights[:, None]
         innovation = self._state.update(rows, keep, considered)
@@ -259,8 +278,6 @@ class OnlineIdentification:
                 f"sample at {time} s comes after one at {self._last} s; time must increase: sort the samples, and make "
                 f"a new OnlineIdentification when a clock was set back"
             )
-        if self._filter and time - self._last > GAP * self._filter.time_constant:
-            self._restart()
         self._last = time
         if math.isfinite(np.add.reduce(values, axis=None)):
             return values

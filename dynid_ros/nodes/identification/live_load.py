@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 import numpy as np
 import yaml
 from geometry_msgs.msg import InertiaStamped
-from numpy.typing import NDArray
 from rclpy.node import Node
 from rclpy.serialization import deserialize_message
 from sensor_msgs.msg import JointState
@@ -84,74 +83,14 @@ class LoadPublisher:
         self._publisher.publish(message)
 
 
-# Joint states of a steady clock, thinned by means.
-
-
-GAP = 1.5
-"""Periods between two samples from which on some are missing."""
-LEARNING = 20
-"""Steps from which the period is learnt, and gaps in a row after which it is learnt anew."""
-
-
-class SampleMeans:
-    """Means of so many samples, one after the other, that at most so many are left each second.
-
-    Over a few milliseconds position and torque go straight, so that means say what the samples say, with less noise. A
-    mean never spans a gap.
-
-    Args:
-        highest_rate: of the means, Hz.
-
-    Attributes:
-        period: between samples, s; NaN until it is learnt, from samples that are not used.
-        missing: samples that the clock says there were, but did not come.
-    """
-
-    def __init__(self, highest_rate: float) -> None:
-        self._highest_rate = highest_rate
-        self.period, self.missing = math.nan, 0
-        self._last, self._size, self._gaps = math.nan, 1, 0
-        self._steps: list[float] = []
-        self._waiting: list[tuple[float, ...]] = []
-
-    def add(
-        self, time: float, position: Iterable[float], torque: Iterable[float]
-    ) -> tuple[float, NDArray, NDArray] | None:
-        """Take up a sample at a time later than the one before; a mean if it completes one."""
-        step, self._last = time - self._last, time
-        if math.isnan(self.period):
-            if not math.isnan(step):
-                self._steps.append(step)
-            if len(self._steps) == LEARNING:
-                self.period = float(np.median(self._steps))
-                # A tenth more than the highest rate is no reason to take half of it.
-                self._size = max(1, math.ceil(0.9 / (self.period * self._highest_rate)))
-            return None
-        if step > GAP * self.period:
-            self.missing += round(step / self.period) - 1
-            self._gaps += 1
-            self._waiting = []
-            if self._gaps == LEARNING:
-                self.period, self._gaps, self._steps = math.nan, 0, []
-                return None
-        else:
-            self._gaps = 0
-        self._waiting.append((time, *position, *torque))
-        if len(self._waiting) < self._size:
-            return None
-        mean = np.mean(self._waiting, axis=0)
-        self._waiting = []
-        joints, torques = np.split(mean[1:], 2)
-        return float(mean[0]), joints, torques
-
-
 JOINT_STATES = ("sensor_msgs/msg/JointState",)
 DISCOVERY_PERIOD = 0.2
 POLL_PERIOD = 0.02
 """s between looks at the queue; to be called back for each message costs more than all that is done with it."""
 HIGHEST_RATE = 250.0
-"""Hz; of faster joint states means are taken up."""
+"""Largest rate of the means of joint states that an identification begun here takes up, Hz."""
 LOWEST_RATE = 0.001
+WARNING_PERIOD_S = 5.0
 GONE = 0.7
 """Part of the load published last that a change must take away for nothing to be left of it."""
 
@@ -181,7 +120,6 @@ class LiveLoad:
         self._node, self._begin, self._publisher = node, begin, publisher
         self.identification = begin()
         self._states = TorqueSamples(node, self.identification.robot.joint_names, convention, anew=True)
-        self._means = SampleMeans(HIGHEST_RATE)
         self._samples, self._counted = 0, (time.monotonic(), 0)
         self._event, self._latest = "none", "not known yet"
         self._condition, self._decided = math.nan, False
@@ -193,18 +131,29 @@ class LiveLoad:
         steady_timer(node, 1.0 / publish_rate, self.look)
 
     def look(self) -> None:
-        """Tell of the load as it is known now."""
+        """Publish the load as it is known now; an estimate that fails is refused with a line in the log."""
         if not self.identification.n_equations:
             return
-        estimate = self.identification.estimate()
-        self._condition, self._decided = estimate.condition_number, False
+        self._decided = False
         try:
-            result = estimate.load()
-            self._latest = _in_words(result)
-            self._decided = self._publisher.tell(result)
-        except DynidError as error:  # no body is near to what the first samples say
+            self._publish_estimate()
+        except Exception as error:  # the node goes on to learn, whatever an estimate fails at
             self._latest = f"not known: {error}"
+            self._node.get_logger().warning(
+                f"joint_states: no load is published at this moment: {error} ({type(error).__name__}); it is estimated "
+                "again with the samples to come",
+                throttle_duration_sec=WARNING_PERIOD_S,
+            )
+
+    def _publish_estimate(self) -> None:
+        """Estimate the load, and publish it on both topics."""
+        estimate = self.identification.estimate()
+        self._condition = estimate.condition_number
+        result = estimate.load()
+        # Early samples may be near to no body that can exist, which raises here.
         document = {"time": self._states.stamp(estimate.time), **section_of_load(result), "changes": self._changes}
+        self._latest = _in_words(result)
+        self._decided = self._publisher.tell(result)
         self._estimates.publish(String(data=yaml.safe_dump(document, sort_keys=False)))
 
     def status(self) -> Status:
@@ -218,7 +167,7 @@ class LiveLoad:
             "condition_number": f"{self._condition:.3g}",
             "rate": f"{(self._samples - before) / max(now - since, 1e-9):.1f}",
             "samples": self._samples,
-            "dropped": self._means.missing,
+            "dropped": self.identification.missing,
             "refused": self._states.refused,
             "last_change": self._event,
         }
@@ -234,10 +183,9 @@ class LiveLoad:
             return
         if self._states.was_set_back:
             self._node.get_logger().warning("the load is learnt anew")
-            self.identification, self._means = self._begin(), SampleMeans(HIGHEST_RATE)
+            self.identification = self._begin()
         self._samples += 1
-        mean = self._means.add(*sample)
-        change = None if mean is None else self.identification.sample(*mean)
+        change = self.identification.sample(*sample)
         if change is not None:
             self._tell_change(change)
 

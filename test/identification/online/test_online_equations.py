@@ -16,10 +16,10 @@ def test_derivatives_are_the_five_point_ones_and_all_is_of_one_instant():
     t = STEP * np.arange(50)
     q = np.column_stack([np.sin(5 * t), t**2])
     torque = np.column_stack([t, -t])
-    motion = CausalMotion(STEP)
+    motion = CausalMotion()
     times, taken = [], []
     for k in range(50):
-        times.append(motion.add(t[k], np.stack([q[k], torque[k]])))
+        times.append(motion.add(t[k], np.stack([q[k], torque[k]]), STEP))
         if k % 20 == 15:
             taken += motion.take()
     taken += motion.take()
@@ -32,16 +32,6 @@ def test_derivatives_are_the_five_point_ones_and_all_is_of_one_instant():
     np.testing.assert_allclose(velocity, expected[6:-2], atol=1e-12)
     np.testing.assert_allclose(acceleration, five_point_derivative(expected[4:], STEP, causal=True)[4:], atol=1e-9)
     np.testing.assert_allclose(acceleration[:, 1], 2.0, rtol=1e-6)
-
-
-def test_a_gap_starts_anew_and_jitter_does_not():
-    rng, motion = np.random.default_rng(0), CausalMotion()
-    for k in range(100):
-        time = STEP * (k + 0.3 * rng.random()) + (1.0 if k >= 60 else 0.0)
-        motion.add(time, np.array([[2.0 * STEP * k], [0.0]]))
-    before, after = motion.take()
-    assert before.shape[1] + after.shape[1] == 100 - 2 * 8
-    np.testing.assert_allclose(before[1, 30:], 2.0, rtol=0.05)
 
 
 def test_half_of_the_power_passes_at_the_cutoff():

@@ -150,6 +150,24 @@ def test_gaps_and_samples_that_are_not_finite_leave_the_estimate_exact(robot):
     np.testing.assert_allclose(online.estimate().values[:4], load[:4], atol=2e-3)
 
 
+@pytest.mark.parametrize("rate", [100.0, 500.0])
+def test_lost_samples_and_jitter_do_not_bias_a_load(robot, rate):
+    rng = np.random.default_rng(7)
+    motion, load = moves(robot, 20.0, rate, rng, 0.6), block(1.5)
+    q, torque = measured(robot, motion, mujoco_torque(robot, motion, [(0.0, load)]), rng)
+    online = OnlineIdentification(robot, arm=believed(robot))
+    lost = rng.random(len(q)) < 0.03
+    lost[rng.integers(len(q), size=10)[:, None] + np.arange(round(0.01 * rate))[None].clip(max=9)] = True
+    for k, time in enumerate(motion.time + 0.1 / rate * rng.standard_normal(len(q))):
+        if not lost[k]:
+            online.sample(time, q[k], torque[k])
+    assert not online.changes
+    assert online.missing > 0
+    estimate = online.estimate()
+    assert estimate.standard_errors[0] < 0.1
+    assert np.abs((estimate.values[:10] - load) / estimate.standard_errors[:10]).max() < 4
+
+
 def test_bad_input_is_one_clear_error(robot):
     arm, n = _without_friction(robot, robot.parameters), robot.n_joints
     online = OnlineIdentification(robot, arm=arm)
