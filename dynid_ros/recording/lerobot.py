@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dynid_ros.errors import RecordingError
 from dynid_ros.files import MEGABYTE, read_bytes
 from dynid_ros.recording.recording import Recording
 from dynid_ros.recording.series import CommandSeries
+from dynid_ros.recording.tables import QUANTITY_OF
 
 POSITION, COMMAND = "observation.state", "action"
 LARGEST_INFO = 10 * MEGABYTE
 
 
 def read_lerobot(dataset: str | Path, episode: int, *, degrees: bool = False) -> Recording:
-    """Positions and commands of one episode; velocities and torques, which such datasets lack, are NaN.
+    """Read positions, commands and, where the dataset has them, velocities and torques of one episode.
+
+    Features are named as `elbow` or `elbow.pos`, `elbow.vel` (rad/s, or degrees per s with `degrees`) and
+    `elbow.torque` (N m); what an arm does not report is NaN, and features of anything else are passed over.
 
     Args:
         dataset: its folder, with `meta/info.json` and `data/`.
@@ -37,8 +43,10 @@ def read_lerobot(dataset: str | Path, episode: int, *, degrees: bool = False) ->
         raise RecordingError(f"{folder}: LeRobot needs pyarrow ({error}): pip install 'dynid_ros[lerobot]'") from error
     try:
         info = json.loads(read_bytes(folder / "meta" / "info.json", LARGEST_INFO))
-        joints = _joints(info["features"][POSITION]["names"])
-        commanded = _joints(info["features"].get(COMMAND, {}).get("names"))
+        names = info["features"][POSITION]["names"]
+        columns = _columns(names)
+        count = sum(len(part) for part in names.values()) if isinstance(names, dict) else len(names)
+        commanded = _columns(info["features"].get(COMMAND, {}).get("names")).get("position", {})
         wanted = ["timestamp", POSITION, *([COMMAND] if commanded else [])]
         chosen = [("episode_index", "=", episode)]
         files = sorted((folder / "data").rglob("*.parquet"))
@@ -48,30 +56,52 @@ def read_lerobot(dataset: str | Path, episode: int, *, degrees: bool = False) ->
     tables = [table for table in tables if table.num_rows]
     if not tables:
         raise RecordingError(f"{folder}: no episode {episode}; there are {info.get('total_episodes', 'others')}")
-    time, position, *command = (
+    time, states, *command = (
         np.array([row for table in tables for row in table[name].to_pylist()], dtype=float) for name in wanted
     )
-    if position.ndim != 2 or position.shape[1] != len(joints):
-        raise RecordingError(f"{folder}: {POSITION} has shape {position.shape}; expected (N, {len(joints)}), as named")
+    joints = tuple(columns.get("position", ()))
+    if states.ndim != 2 or states.shape[1] != count or not joints:
+        raise RecordingError(
+            f"{folder}: {POSITION} has shape {states.shape} and positions of {len(joints)} joints; expected "
+            f"(N, {count}), as named"
+        )
     unit = np.pi / 180.0 if degrees else 1.0
     told = None
-    if command and set(joints) <= set(commanded):
-        columns = [commanded.index(joint) for joint in joints]
-        told = CommandSeries(time - time[0], unit * command[0][:, columns])
-    unknown = np.full(position.shape, np.nan)
+    if command and set(joints) & set(commanded):
+        told = CommandSeries(time - time[0], unit * _by_joint(command[0], commanded, joints))
+    channels = {name: _by_joint(states, columns.get(name, {}), joints) for name in ("position", "velocity", "torque")}
     return Recording(
         joint_names=joints,
         time=time - time[0],
-        position=unit * position,
-        velocity=unknown,
-        torque=unknown,
+        position=unit * channels["position"],
+        velocity=unit * channels["velocity"],
+        torque=channels["torque"],
         command=told,
         source=f"{folder}, episode {episode}",
     )
 
 
-def _joints(names: Any) -> tuple[str, ...]:
-    """Of a list, or a dictionary of one, as `shoulder_pan` or `shoulder_pan.pos`."""
+def _columns(names: Any) -> dict[str, dict[str, int]]:
+    """Return the column of each joint by quantity, from names such as `elbow`, `elbow.pos` or `elbow.torque`.
+
+    Args:
+        names: a list, or a dictionary of one.
+    """
     if isinstance(names, dict):
         names = next(iter(names.values()), [])
-    return tuple(str(name).removesuffix(".pos") for name in names or ())
+    columns: dict[str, dict[str, int]] = {}
+    for column, name in enumerate(str(name) for name in names or ()):
+        joint, dot, word = name.rpartition(".")
+        quantity = QUANTITY_OF.get(word) if dot else "position"
+        if quantity is not None:
+            columns.setdefault(quantity, {})[joint if dot else name] = column
+    return columns
+
+
+def _by_joint(rows: NDArray, columns: Mapping[str, int], joints: Sequence[str]) -> NDArray:
+    """Return the columns of the joints (N, n), NaN for a joint that has none."""
+    values = np.full((len(rows), len(joints)), np.nan)
+    for place, joint in enumerate(joints):
+        if joint in columns:
+            values[:, place] = rows[:, columns[joint]]
+    return values

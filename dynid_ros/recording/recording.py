@@ -293,6 +293,17 @@ def read_all(given: Sequence[Recordings], joint_names: Sequence[str] | None = No
     return tuple(found)
 
 
+def practically_zero(torque: np.ndarray) -> np.ndarray:
+    """Return a mask (n,) of the joints whose torques (N, n) are recorded, but zero or too small to be measured."""
+    recorded = np.isfinite(torque).any(axis=0)
+    magnitude = np.abs(torque[:, recorded])
+    # The quantile leaves out spikes, beside which every other torque would seem to be zero.
+    usual = np.nanquantile(magnitude, 0.99, axis=0).max(initial=0.0)
+    dead = np.zeros(torque.shape[1], bool)
+    dead[recorded] = np.nanmax(magnitude, axis=0) <= max(MIN_TORQUE, MIN_TORQUE_SHARE * usual)
+    return dead
+
+
 def add_poses(recording: Recording, poses: Mapping[str, PoseSeries]) -> Recording:
     """The recording with these tracks added, on the clock that they have.
 
@@ -312,6 +323,11 @@ def add_poses(recording: Recording, poses: Mapping[str, PoseSeries]) -> Recordin
 MOVED = 0.01
 """A joint moved if it covered this much, rad or m; or is as fast, per s."""
 
+MIN_TORQUE = 1e-9
+"""N m or N: the torque of a joint that stays below it was not measured. Memory that a driver does not fill holds such
+numbers, often denormal ones."""
+MIN_TORQUE_SHARE = 1e-7
+"""… and so does one below this part of the arm's largest torque: the resolution of single precision."""
 SHORTEST_STEP = 1e-9
 """s between two samples."""
 LARGEST = 1e12

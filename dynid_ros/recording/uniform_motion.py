@@ -12,7 +12,7 @@ from scipy.interpolate import CubicSpline
 
 from dynid_ros.errors import IdentificationError, RecordingError
 from dynid_ros.recording import Recording
-from dynid_ros.recording.recording import MOVED
+from dynid_ros.recording.recording import MOVED, practically_zero
 from dynid_ros.signals import (
     LowPass,
     Motion,
@@ -265,7 +265,7 @@ class LinkSignals:
 
 
 def require_torque(recording: Recording) -> None:
-    """Refuse a recording in which a joint has no torque, or zero throughout though it moves.
+    """Refuse a recording in which a joint has no torque, or practically zero throughout though it moves.
 
     Raises:
         IdentificationError: names the joints.
@@ -277,12 +277,12 @@ def require_torque(recording: Recording) -> None:
             f"{recording.source}: no torque of joint(s) {', '.join(lacking)}; "
             "record effort, or name the topic of the torques"
         )
-    dead = ~np.nan_to_num(recording.torque).any(axis=0) & (np.ptp(recording.position, axis=0) > MOVED)
+    dead = practically_zero(recording.torque) & (np.ptp(recording.position, axis=0) > MOVED)
     if dead.any():
         names = [name for name, zero in zip(recording.joint_names, dead, strict=True) if zero]
         raise IdentificationError(
-            f"{recording.source}: the torque of joint(s) {', '.join(names)} is zero in all samples though they move; "
-            "let the driver fill it, or leave these joints out of the model"
+            f"{recording.source}: the torque of joint(s) {', '.join(names)} is practically zero in all samples though "
+            "they move; let the driver fill it, or leave these joints out of the model"
         )
 
 

@@ -78,3 +78,25 @@ def test_without_pyarrow_one_line_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(RecordingError, match=r"pip install 'dynid_ros\[lerobot\]'"):
         read_lerobot(tmp_path, 0)
+
+
+def test_velocities_and_torques_of_an_arm_that_reports_them(dataset):
+    """OpenArm's states: two joints of three channels, and a gripper of one; commands are positions."""
+    folder = dataset([[0]], ["elbow.pos", "elbow.torque"], ["elbow.vel", "elbow.pos"])
+    recording = read_lerobot(folder, 0, degrees=True)
+    assert recording.joint_names == ("elbow",)
+    np.testing.assert_allclose(np.degrees(recording.position[:, 0]), [0.0, 1.0, 2.0, 3.0])
+    np.testing.assert_array_equal(recording.torque[:, 0], 2.0)
+    np.testing.assert_allclose(np.degrees(recording.command.position[:, 0]), [1.0, 2.0, 3.0, 4.0])
+    assert np.isnan(recording.velocity).all()
+
+
+def test_velocities_are_in_the_unit_of_the_positions(dataset):
+    recording = read_lerobot(dataset([[0]], ["elbow.vel", "elbow.pos"]), 0, degrees=True)
+    np.testing.assert_allclose(np.degrees(recording.velocity[:, 0]), [0.0, 1.0, 2.0, 3.0])
+    np.testing.assert_allclose(np.degrees(recording.position[:, 0]), 2.0)
+
+
+def test_states_without_a_position_are_refused(dataset):
+    with pytest.raises(RecordingError, match="positions of 0 joints"):
+        read_lerobot(dataset([[0]], ["x.vel", "y.vel"]), 0)

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.errors import RecordingError
 from dynid_ros.recording.checks.finding import CLIPPED, CONSTANT, MISSING, VELOCITY, Finding
-from dynid_ros.recording.recording import MOVED, Recording
+from dynid_ros.recording.recording import MOVED, Recording, practically_zero
 from dynid_ros.recording.series import WrenchSeries
 from dynid_ros.signals import differentiate
 from dynid_ros.signals.spectra import longest_run, true_runs
@@ -47,18 +47,29 @@ def check_channels(recording: Recording) -> Iterator[Finding]:
         )
         return
     moved = np.ptp(recording.position, axis=0) > MOVED
+    dead = practically_zero(recording.torque)
+    if moved.any() and recording.n_samples >= MINIMUM_SAMPLES and np.all(dead | np.isnan(recording.torque).all(axis=0)):
+        yield Finding(
+            "error",
+            recording.source,
+            f"the torque of every joint is practically zero, at most {np.nanmax(np.abs(recording.torque)):.2g}, though "
+            "the arm moved",
+            "let the driver fill the effort of its joint states, or give torque_topic",
+            MISSING,
+        )
+        return
     speeds = None
     if moved.any() and recording.n_samples >= MINIMUM_SAMPLES:
         speeds = differentiate(recording.time, recording.position, WINDOW)[0]
     for j, joint in enumerate(recording.joint_names):
         where = f"{recording.source}, joint '{joint}'"
-        yield from _check_torque(recording, j, where, bool(moved.any()))
+        yield from _check_torque(recording, j, where, bool(moved.any()), bool(dead[j]))
         yield from _check_position(recording, j, where)
         if speeds is not None and moved[j]:
             yield from _check_velocity(recording.velocity[:, j], speeds[:, j], where)
 
 
-def _check_torque(recording: Recording, j: int, where: str, moved: bool) -> Iterator[Finding]:
+def _check_torque(recording: Recording, j: int, where: str, moved: bool, dead: bool) -> Iterator[Finding]:
     torque = recording.torque[:, j]
     known = np.isfinite(torque)
     if not known.any():
@@ -80,12 +91,14 @@ def _check_torque(recording: Recording, j: int, where: str, moved: bool) -> Iter
             "those samples cannot be used; look why the driver leaves them out",
             MISSING,
         )
-    if np.ptp(torque[known]) == 0:
+    if dead or np.ptp(torque[known]) == 0:
         if moved and np.sum(known) >= MINIMUM_SAMPLES:
+            largest = np.max(np.abs(torque[known]))
+            value = f"practically zero, at most {largest:.2g}," if dead and largest else f"{torque[known][0]:g}"
             yield Finding(
                 "warning",
                 where,
-                f"its torque is {torque[known][0]:g} in all samples, though the arm moved",
+                f"its torque is {value} in all samples, though the arm moved",
                 "the sensor is not connected or the driver does not fill it",
                 CONSTANT,
             )

@@ -118,14 +118,19 @@ NOTHING = 1e-9
 """Part of the power that counts as none: sensors have more noise."""
 CLOSE = 4.0
 """A low-pass does harm if it ends so close above the motion, in parts of the positions' bandwidth."""
+MAX_CONTENTS_OF_NYQUIST = 0.8
+"""… and below this part of half the sampling rate."""
 RESOLUTION = 8.0
 """Length of the averaged periodograms, s."""
 
 
 def check_contents(samples: MotionSamples, source: str) -> Iterator[Finding]:
-    """A warning if neither positions nor torques hold anything above the band of the motion."""
-    highest = max(_contents(part) for part in samples.uniform.values())
-    if highest < CLOSE * samples.bandwidth:
+    """Yield a warning if neither positions nor torques hold anything above the band of the motion.
+
+    Half of the sampling rate is no low-pass: nothing can be held above.
+    """
+    highest, part = max(((_contents(part), part) for part in samples.uniform.values()), key=lambda pair: pair[0])
+    if highest < min(CLOSE * samples.bandwidth, MAX_CONTENTS_OF_NYQUIST * part.rate / 2):
         yield Finding(
             "warning",
             source,

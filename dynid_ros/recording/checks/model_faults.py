@@ -22,6 +22,7 @@ from dynid_ros.recording.checks.effort_convention import GravitySigns, check_eff
 from dynid_ros.recording.checks.falling_torque import explains_more, falling_findings, falling_joints
 from dynid_ros.recording.checks.finding import (
     CLEAR,
+    CURRENT,
     DIRECTION,
     DRIFT,
     LAG,
@@ -52,6 +53,7 @@ from dynid_ros.recording.checks.torque_fit import (
     TorqueModel,
     motion_samples,
 )
+from dynid_ros.recording.checks.torque_unit import check_torque_sizes, scale_explanations, undecided_units
 from dynid_ros.recording.recording import Recording
 
 if TYPE_CHECKING:
@@ -284,9 +286,12 @@ def check_model(
     model = TorqueModel(robot)
     terms = model.terms(samples)
     equations = TorqueEquations(terms, samples.torque, robot.chain.prismatic)
-    scale = list(check_scale(robot, samples, terms, source))
-    if scale or not equations.judged.size:
+    scale = list(check_scale(robot, samples, terms, source)) or list(check_torque_sizes(robot, samples, source))
+    if not equations.judged.size:
         return scale or effort
+    units = list(scale_explanations(robot, samples, equations))
+    if scale:
+        return _likeliest([unit for unit in units if not unit.joints], scale, source)
     given = equations.fit()
     gravity = GravitySigns(robot, samples, terms)
     pushing = gravity.friction_pushes(equations, given)
@@ -312,6 +317,7 @@ def check_model(
             orders = list(order_explanations(model, samples, equations, given, gravity))
             falls = list(falling_findings(robot, given, falling, source))
     explanations = [
+        *units,
         *orders,
         *gravity_explanations(model, samples, terms, given),
         *lag_explanation(model, samples, terms, given),
@@ -327,6 +333,7 @@ def check_model(
         undecided += [PUSHING] * pushing
         undecided += undecided_joints(robot, equations)
         undecided += undecided_hypotheses(explanations)
+        undecided += undecided_units(robot, samples, equations)
         undecided += undecided_geometry(model, samples, equations, given)
     if any(finding.severity == "error" for finding in findings):
         return findings  # what falls is known when that is mended
@@ -345,6 +352,8 @@ def _of_table(finding: Finding, robot: RobotModel) -> Finding:
 
 def _likeliest(explanations: Sequence[Explanation], effort: list[Finding], source: str) -> list[Finding]:
     """The best explanation or, where it says no more, what the effort itself shows."""
+    if not explanations:
+        return effort
     best = max(explanations, key=lambda explanation: explanation.gain)
     structural = best.severity == "error" and best.gain > CLEAR
     if effort:
@@ -352,7 +361,8 @@ def _likeliest(explanations: Sequence[Explanation], effort: list[Finding], sourc
         # Gravity upside down looks like a reaction but for friction.
         upside_down = best.kind == DIRECTION and best.gain > PREFERRED and effort[0].kind == SIGN
         better = best.kind != LAG and best.gain > max(0.0, gain) + CLEAR
-        return [best.finding(source)] if upside_down or better else effort
+        which_unit = best.kind == effort[0].kind == CURRENT and best.gain > CLEAR
+        return [best.finding(source)] if upside_down or better or which_unit else effort
     if structural:
         return [best.finding(source)]
     if best.severity == "error" and best.gain > LIKELY:

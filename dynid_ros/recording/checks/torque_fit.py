@@ -14,7 +14,7 @@ from scipy.interpolate import CubicSpline
 from scipy.optimize import nnls
 
 from dynid_ros.errors import RecordingError
-from dynid_ros.recording.recording import Recording
+from dynid_ros.recording.recording import Recording, practically_zero
 from dynid_ros.signals import LowPass, Resampled, choose_cutoff, filtered_motion, fresh_times, resample
 
 if TYPE_CHECKING:
@@ -156,12 +156,13 @@ def motion_samples(recordings: Sequence[Recording]) -> MotionSamples | None:
 
 
 def _uniform(recording: Recording) -> Resampled:
-    """Positions and torques (N, 2 n) on a uniform grid, a torque that was never recorded 0.
+    """Resample positions and torques (N, 2 n) to a uniform grid; a torque that was not measured is 0.
 
     Raises:
         RecordingError: too few samples without a gap.
     """
-    torque = np.where(np.isfinite(recording.torque).any(axis=0), recording.torque, 0.0)
+    measured = np.isfinite(recording.torque).any(axis=0) & ~practically_zero(recording.torque)
+    torque = np.where(measured, recording.torque, 0.0)
     values = np.hstack([recording.position, torque])
     time, fresh = fresh_times(recording.time, recording.position, values)
     return resample(time[fresh], values[fresh])

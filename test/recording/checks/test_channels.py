@@ -193,3 +193,15 @@ def test_clocks_that_do_not_fit():
         assert "are not of the time of the joint states" in findings(replace(series, time=series.time + away))[0]
     for aside in (5.0, -5.0):
         assert findings(replace(series, time=series.time + aside)) == []
+
+
+@pytest.mark.parametrize("size", [0.0, 1e-308, 1e-39, 1e-12])
+def test_torques_that_are_practically_zero_in_all_joints_are_none(clean, size):
+    finding = the_finding(replace(clean, torque=size * clean.torque))
+    assert (finding.severity, finding.kind) == ("error", "missing torque")
+
+
+@pytest.mark.parametrize("size", [1e-308, 1e-20, 1e-9])
+def test_a_torque_that_is_practically_zero_in_one_joint_is_named(clean, size):
+    finding = the_finding(changed_channel_checks(clean, "torque", 1, size * clean.torque[:, 1]))
+    assert (finding.kind, finding.where) == ("constant channel", "run, joint 'joint_2'")

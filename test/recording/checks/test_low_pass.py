@@ -63,3 +63,16 @@ def test_a_change_of_the_torques_shows_in_two_joints_or_the_only_one(rms, shown)
     fit = TorqueFit(np.array(rms), np.zeros(n), np.zeros(0), np.zeros(n), np.zeros((n, 0)))
     moving = np.tile(np.isfinite(rms), (50, 1))
     assert shows_in_rigid_torques(np.ones((50, n)), np.zeros((50, n)), fit, moving) is shown
+
+
+@pytest.mark.parametrize("rate", [25.0, 33.0, 50.0])
+def test_half_of_a_low_rate_is_no_low_pass(rate):
+    """Slow motion whose band ends just below half the rate, with noise up to there."""
+    rng = np.random.default_rng(0)
+    time = np.arange(0.0, 60.0, 1 / rate)
+    q = np.sin(np.outer(time, [1.0, 1.7, 2.9]))
+    q[:, 0] += 0.2 * np.sin(2 * np.pi * 4.0 * time)
+    torque = planar_arm.holding_torque(q) + rng.normal(0, 0.05, q.shape)
+    recording = Recording(planar_arm.JOINTS, time, q + rng.normal(0, 1e-4, q.shape), np.full_like(q, np.nan), torque)
+    samples = motion_samples([recording])
+    assert list(check_contents(samples, "run")) == []
