@@ -81,6 +81,11 @@ def add_reading(parser: argparse._ActionsContainer) -> None:
     parser.add_argument("--joint-states-topic", help="in a bag that has several")
     parser.add_argument("--torque-topic", help="separate joint torques in a bag; default: effort of the joint states")
     parser.add_argument(
+        "--receive-time",
+        action="store_true",
+        help="times at which a bag received its messages, in place of the drivers' time stamps; default: the stamps",
+    )
+    parser.add_argument(
         "--effort-convention",
         choices=("torque", "motor_current", "gravity_compensated"),
         default="torque",

@@ -91,6 +91,7 @@ def read_recordings(
                     link_states_topic=getattr(options, "link_states_topic", None),
                     command_topic=getattr(options, "command_topic", None),
                     effort_convention=convention,
+                    receive_time=getattr(options, "receive_time", False),
                 )
             )
             names = recordings[0].joint_names

@@ -5,7 +5,7 @@ from array import array
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -228,8 +228,12 @@ def _seven(pose: Any) -> tuple[float, ...]:
 
 STAMPS_WAY_OUT = (
     "two publishers on one topic, or a bag that was played while this one was recorded: record again with one "
-    "publisher, or read with receive_time=True if only the driver's stamps are wrong"
+    "publisher, or read with --receive-time (receive_time=True) if only the driver's stamps are wrong"
 )
+MIN_DISTINCT_STAMPS = 0.1
+"""Part of the stamps that must differ from each other: fewer are no clock."""
+MAX_UNSTAMPED = 0.1
+"""Part of the messages without a stamp that may be left out: with more, no stamp is used."""
 LONGEST_GAP = 5
 """Torques are not interpolated over gaps longer than this many of their own periods."""
 
@@ -280,6 +284,7 @@ def read_bag(
             bag, {torque_topic, link_states_topic, command_topic}
         )
         states = read_joint_states(bag, joint_states_topic, joint_names)
+        states, clock_remark = (states, "") if receive_time else _with_usable_stamps(states)
         use_stamps = states.has_stamps and not receive_time
         clock = Clock(int(states.stamped[0]) if use_stamps else None, int(states.received[0]))
         time = clock.seconds(states.received, states.stamped)
@@ -307,7 +312,39 @@ def read_bag(
             "others": states.others,
             "truncated": bag.truncated,
             "source": str(path),
+            "clock_remark": clock_remark,
         }
+
+
+def _with_usable_stamps(states: JointSamples) -> tuple[JointSamples, str]:
+    """Return the messages with stamps that can be a clock, and what was done about the others.
+
+    A few messages without a stamp are left out: a driver sends them before it has read the robot. Where many have
+    none, or nearly all stamps are the same, all stamps are set to 0, so that the time of reception counts.
+    """
+    count = len(states.stamped)
+    unstamped = states.stamped == 0
+    missing = int(np.count_nonzero(unstamped))
+    if count < 2 or missing == count:
+        return states, ""
+    received = "the times at which the bag received the messages are used"
+    if len(np.unique(states.stamped)) <= max(1, MIN_DISTINCT_STAMPS * count):
+        return replace(states, stamped=np.zeros(count, np.int64)), (
+            f"nearly all of its {count} time stamps are the same: {received}"
+        )
+    if missing > max(1, MAX_UNSTAMPED * count):
+        return replace(states, stamped=np.zeros(count, np.int64)), (
+            f"{missing} of {count} messages have no time stamp: {received}"
+        )
+    if not missing:
+        return states, ""
+    kept = replace(
+        states,
+        received=states.received[~unstamped],
+        stamped=states.stamped[~unstamped],
+        values={name: values[~unstamped] for name, values in states.values.items()},
+    )
+    return kept, f"{missing} of {count} messages have no time stamp and are left out"
 
 
 def _checked(bag: Bag, topic: str | None, msgtypes: Sequence[str]) -> str | None:

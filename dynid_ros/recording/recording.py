@@ -37,6 +37,7 @@ class Recording(Plotted):
         truncated: the file was cut off (its recorder was killed); this is what could be read.
         source: the file, for messages.
         command: positions that the joints were told to take, on time stamps of their own, or None.
+        clock_remark: what the reader did about time stamps that cannot be right; empty: nothing.
 
     Raises:
         RecordingError: no samples, wrong shapes, joints named twice, names with control characters, positions that are
@@ -57,6 +58,7 @@ class Recording(Plotted):
     truncated: bool = False
     source: str = "recording"
     command: CommandSeries | None = None
+    clock_remark: str = ""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "joint_names", tuple(self.joint_names))

@@ -19,7 +19,7 @@ import warnings
 import zipfile
 from array import array as packed_array
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
 
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 
 TIME_NAMES = ("t", "time")
+LONGEST_START = 1e6
+"""Time after 0 at which no sample of the same recording comes next, s."""
 QUANTITIES = {
     "position": ("position", "pos", "q"),
     "velocity": ("velocity", "vel", "dq", "qd"),
@@ -63,6 +65,18 @@ class Table:
         """
         if self.clock.ndim != 1:
             raise RecordingError(f"{self.source}: time has shape {self.clock.shape}; expected one column, (N,)")
+        unstamped = _leading_zeros(self.clock)
+        if unstamped:
+            kept = replace(
+                self,
+                clock=self.clock[unstamped:],
+                columns={
+                    name: array if name == "command" and self.command_time is not None else array[unstamped:]
+                    for name, array in self.columns.items()
+                },
+            )
+            remark = f"its first {unstamped} samples have the time 0, long before all others, and are left out"
+            return {**kept.fields(convention), "clock_remark": remark}
         unknown = np.full(self.columns["position"].shape, np.nan)
         return {
             "joint_names": self.joint_names,
@@ -96,6 +110,13 @@ class Table:
                 "(N m / A, one per joint)"
             )
         return self.columns.get("torque", unknown)
+
+
+def _leading_zeros(clock: np.ndarray) -> int:
+    """Return how many samples at the beginning have no time stamp, which would make a recording of years."""
+    stamped = np.flatnonzero(clock)
+    first = int(stamped[0]) if stamped.size else 0
+    return first if first and clock[first] > LONGEST_START else 0
 
 
 def joint_names_of_columns(count: int, joint_names: Sequence[str] | None, source: str) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from bag_files import (
     STAMP,
     START,
     TYPES,
+    header,
     joint_state,
     states,
     wrench,
@@ -16,7 +17,7 @@ from bag_files import (
 from rosbags.rosbag2 import StoragePlugin, Writer
 
 from dynid_ros.errors import RecordingError
-from dynid_ros.recording import EffortConvention, Recording
+from dynid_ros.recording import EffortConvention, Recording, check
 
 
 @pytest.mark.parametrize("storage", StoragePlugin)
@@ -230,3 +231,35 @@ def test_compressed_and_unsorted_bag_of_another_writer(tmp_path):
         writer.finish()
     it = Recording.read(file)
     np.testing.assert_array_equal(it.position[:, 0], np.arange(100))
+
+
+class TestStampsThatAreNoClock:
+    def restamped(self, path, stamps):
+        messages = list(states(len(stamps)))
+        for (_, _, message), stamp in zip(messages, stamps, strict=True):
+            message.header = header(int(stamp))
+        return Recording.read(write_bag(path, messages))
+
+    def test_one_stamp_in_all_messages(self, tmp_path):
+        recording = self.restamped(tmp_path / "bag", np.full(60, STAMP))
+        assert "time stamps are the same" in recording.clock_remark
+        assert recording.n_samples == 60
+        assert [finding.kind for finding in check(recording) if finding.kind == "time stamps"]
+
+    def test_a_first_message_without_a_stamp_is_left_out(self, tmp_path):
+        stamps = 1_700_000_000 * 10**9 + MS * 4 * np.arange(60)
+        stamps[0] = 0
+        recording = self.restamped(tmp_path / "bag", stamps)
+        assert recording.n_samples == 59
+        assert recording.duration < 1.0
+        assert "1 of 60 messages" in recording.clock_remark
+
+    def test_a_first_block_without_stamps(self, tmp_path):
+        stamps = STAMP + MS * 4 * np.arange(60)
+        stamps[:20] = 0
+        recording = self.restamped(tmp_path / "bag", stamps)
+        assert recording.n_samples == 60
+        assert "20 of 60 messages" in recording.clock_remark
+
+    def test_sound_stamps_draw_no_remark(self, tmp_path):
+        assert not self.restamped(tmp_path / "bag", STAMP + MS * 4 * np.arange(60)).clock_remark

@@ -310,3 +310,15 @@ def test_names_with_line_breaks_are_refused(where):
             {name["wrenches"]: sensor},
             others=others,
         )
+
+
+def test_first_samples_without_a_time_are_left_out(tmp_path):
+    """A zero before times since the epoch would make a recording of fifty years."""
+    path = tmp_path / "run.csv"
+    rows = [f"{0 if k == 0 else 1.7e9 + 0.01 * k:.3f},{0.1 * k},{k}" for k in range(20)]
+    path.write_text("\n".join(["t,a_position,a_torque", *rows]))
+    recording = Recording.read(path)
+    assert recording.n_samples == 19
+    assert recording.duration < 1.0
+    assert recording.start_time == pytest.approx(1.7e9 + 0.01)
+    assert recording.clock_remark

@@ -30,10 +30,13 @@ DRIFT: Final = "drift"
 
 OTHER_ROBOT: Final = "other robot"
 
+STAMPS: Final = "time stamps"
+
 Severity = Literal["error", "warning"]
 Kind = Literal[
     "too short",
     "cut off",
+    "time stamps",
     "gaps",
     "repeated rows",
     "missing torque",

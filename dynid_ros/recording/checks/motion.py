@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.ndimage import maximum_filter1d
 
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK
-from dynid_ros.recording.checks.finding import ABSURD, LITTLE_MOTION, Finding
+from dynid_ros.recording.checks.finding import ABSURD, LITTLE_MOTION, STAMPS, Finding
 from dynid_ros.recording.recording import Recording
 from dynid_ros.signals import stale_rows
 
@@ -249,6 +249,14 @@ NEIGHBOURS = 10
 def check_steps(recording: Recording) -> Iterator[Finding]:
     """Too few samples, a file cut off, gaps between samples, rows that repeat the row before."""
     yield from _check_length(recording)
+    if recording.clock_remark:
+        yield Finding(
+            "warning",
+            recording.source,
+            recording.clock_remark,
+            "let the driver fill the stamp of each message with the time at which it read the robot",
+            STAMPS,
+        )
     if recording.n_samples > STEP_CHECKS_MINIMUM_SAMPLES:
         yield from _check_clock(recording)
         yield from _check_gaps(recording)
