@@ -32,7 +32,7 @@ COUPLED = {"staubli_tx40": [("joint_5", "joint_6")]}
 WITHOUT = {
     "memory": ("SLIDING_LENGTHS", ()),
     "stribeck": ("STRIBECK", ()),
-    "load": ("SWITCHES", ("rotor_inertia",)),
+    "load": ("LOADS", (False,)),
     "saturation": ("SATURATIONS", ()),
     "spring": ("SPRINGS", (False,)),
 }

@@ -153,6 +153,12 @@ class BaseEstimate:
     gain_error: float = 0.0
 
     @property
+    def alone(self) -> dict[str, int]:
+        """Places of the parameters that stand by themselves, by name: their expression holds no other parameter."""
+        pairs = zip(self.names, self.expressions, strict=True)
+        return {name: place for place, (name, expression) in enumerate(pairs) if name == expression}
+
+    @property
     def standard_errors(self) -> NDArray:
         """(k,) NaN where the data do not determine it."""
         return np.where(np.isfinite(self.values), np.sqrt(np.maximum(np.diag(self.covariance), 0.0)), np.nan)

@@ -46,8 +46,9 @@ def friction_section(robot: RobotModel, model: FrictionModel, coefficients: NDAr
         estimate: what the data alone say of them.
     """
     values = dict(zip(model.names(robot), coefficients, strict=True))
-    errors = dict(zip(estimate.names, estimate.standard_errors, strict=True))
-    dof = dict(zip(estimate.names, estimate.dof, strict=True))
+    # The error of a combination, as of an offset with a rotor inertia, is not that of its coefficient.
+    errors = {name: estimate.standard_errors[place] for name, place in estimate.alone.items()}
+    dof = {name: estimate.dof[place] for name, place in estimate.alone.items()}
     found = dict(zip(estimate.names, estimate.values, strict=True))
     section: dict = {}
     for joint, friction in zip(robot.joint_names, model.of(robot.n_joints), strict=True):
@@ -98,7 +99,7 @@ def dry_torques(own: dict, joint: str, estimate: BaseEstimate) -> dict[str, tupl
     own = {term: value for term, value in own.items() if value is not None}
     if "offset" not in own:
         return {}
-    index, found = {name: i for i, name in enumerate(estimate.names)}, {}
+    index, found = estimate.alone, {}
     for name, sign in zip(DIRECTIONS, (1.0, -1.0), strict=True):
         side = name.removeprefix("torque_")
         signs = {"offset": 1.0, "coulomb": sign, f"coulomb_{side}": sign}

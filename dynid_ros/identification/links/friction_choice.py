@@ -29,7 +29,7 @@ STRIBECK = (0.05, 0.15, 0.4)
 """Stribeck velocities in parts of the RMS velocity: a grid, since the term is linear but for its velocity."""
 SATURATIONS = (2.0,)
 """Saturation velocities, in the same unit."""
-SWITCHES = ("rotor_inertia", "load")
+LOADS = (False, True)
 SPRINGS = (False, True)
 WEIGHTS = (1.0, 10.0, 100.0, 1000.0, 10000.0)
 WORTH = 0.03
@@ -117,8 +117,9 @@ class FrictionMenu:
             {"saturation_velocity": v} for v in (None, *(_rounded(share * scale) for share in SATURATIONS))
         ]
         angle: list[dict[str, Any]] = [{"spring": spring} for spring in SPRINGS]
-        switches: list[list[dict[str, Any]]] = [[{name: False}, {name: True}] for name in SWITCHES]
-        steps = [smooth + slides, *switches, stribeck, saturated, *([angle] if own_angle else [])]
+        loaded: list[dict[str, Any]] = [{"load": load} for load in LOADS]
+        # Every drive has a rotor: without its term a link would have its inertia where the two are collinear.
+        steps = [smooth + slides, loaded, stribeck, saturated, *([angle] if own_angle else [])]
         return cls(
             replace(JointFriction(offset=True, rotor_inertia=True), **smooth[0]), tuple(tuple(step) for step in steps)
         )

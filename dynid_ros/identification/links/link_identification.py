@@ -338,13 +338,13 @@ class LinkIdentification:
         unknown = beyond_the_arm(columns, choice, estimate, problem.torque_rms())
         estimate = replace(estimate, values=np.where(unknown, np.nan, estimate.values))
         nonnegative = columns.nonnegative(choice)
-        full = FullProblem(plain.of(chosen), noise, prior, nonnegative)
-        own = FullProblem(plain, noise, prior, nonnegative[np.isin(chosen, independent)])
+        decided = np.isin(chosen, independent)
+        full = FullProblem(plain.of(chosen), noise, prior, nonnegative, decided)
+        own = FullProblem(plain, noise, prior, nonnegative[decided])
         solution, weight = self._whole(full, own, base, found.solution[:known], sources)
         remarks += [f"weight of the URDF {weight.weight:g}"] * (self.estimator == "consistent")
         urdf = full.with_links(robot.parameters)
-        remarks += found.remarks
-        remarks += what_is_open(base, estimate)
+        remarks += [*found.remarks, *what_is_open(base, estimate)]
         return LinkResult(
             model=LinkModel(robot, solution[:n_links], friction, solution[n_links:], signals),
             urdf_model=LinkModel(robot, urdf[:n_links], friction, urdf[n_links:], signals),

@@ -30,13 +30,22 @@ class FullProblem:
         noise: (n,) of each joint.
         prior: (10 n,) possible bodies.
         nonnegative: (k,) bool, which of the unknowns of `problem` cannot be negative.
+        independent: (k,) bool, which are no combination of the others; friction terms that are one are not drawn to
+            none, or the links would take them over. None: all are.
 
     Attributes:
         problem, noise, prior: as given.
         to_base: (k, 10 n + f) base parameters and friction = to_base @ all parameters.
     """
 
-    def __init__(self, problem: WeightedProblem, noise: NDArray, prior: NDArray, nonnegative: NDArray):
+    def __init__(
+        self,
+        problem: WeightedProblem,
+        noise: NDArray,
+        prior: NDArray,
+        nonnegative: NDArray,
+        independent: NDArray | None = None,
+    ):
         self.problem, self.noise, self.prior = problem, noise, prior
         columns = problem.factors.columns
         size, self._n_base = prior.size, columns.n_inertial
@@ -46,7 +55,8 @@ class FullProblem:
         self.to_base[self._n_base :, size:] = np.eye(n_friction)
         self._nonnegative = nonnegative[self._n_base :]
         power = problem.factors.relative_power(columns.size)[problem.chosen]
-        self._drawn = np.diag(np.sqrt(FRICTION_WEIGHT * power * nonnegative))[nonnegative]
+        drawn = nonnegative if independent is None else nonnegative & independent
+        self._drawn = np.diag(np.sqrt(FRICTION_WEIGHT * power * drawn))[drawn]
         self._links = columns.robot.link_names
 
     def consistent(self, groups: NDArray | None = None) -> ConsistentProblem:

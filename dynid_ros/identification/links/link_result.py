@@ -49,16 +49,18 @@ def _gravity(robot: RobotModel, base: BaseParameters, estimate: BaseEstimate, pa
     gravity = GravityModel(robot)
     moments, free = gravity.project(parameters), gravity.unobservable_axes()
     inertial = base.columns < parameters.size
-    combinations = base.combinations[inertial][:, : parameters.size]
-    shares = np.linalg.lstsq(combinations.T, gravity.projection.T, rcond=None)[0].T
-    missing = np.abs(shares @ combinations - gravity.projection).max(axis=1) > MISSING
+    # A combination with a rotor inertia says as little of the links' moments as one of no motion.
+    combinations = base.combinations[inertial]
+    projection = np.pad(gravity.projection, [(0, 0), (0, combinations.shape[1] - parameters.size)])
+    shares = np.linalg.lstsq(combinations.T, projection.T, rcond=None)[0].T
+    missing = np.abs(shares @ combinations - projection).max(axis=1) > MISSING
     shares[np.abs(shares) < 1e-9] = 0.0
     unknown = missing | (np.abs(shares) @ ~np.isfinite(estimate.values[inertial]) > 0)
     std = standard_errors_of(shares, estimate.covariance[np.ix_(inertial, inertial)])
     dof = np.where(shares != 0.0, estimate.dof[inertial], np.inf).min(axis=1, initial=np.inf)
     std[unknown] = np.nan
     reasons = {
-        joint: "the motion does not show its gravity torque"
+        joint: "its gravity torque is not told from friction and rotor inertia, or this motion does not show it"
         for i, (joint, torque_free) in enumerate(zip(robot.joint_names, free, strict=True))
         if not torque_free and unknown[gravity.columns(i)].any()
     }
@@ -89,9 +91,21 @@ def beyond_the_arm(
     return np.any(np.sqrt(effect) * np.nan_to_num(estimate.standard_errors) > most[:, None], axis=0)
 
 
+def drives_in_links(base: BaseParameters) -> list[str]:
+    """Return the names of the terms of the drives, as rotor inertias, that torques show only together with links."""
+    links = np.array([LINK_PARAMETER.fullmatch(name) is not None for name in base.names])
+    combined = np.any(base.combinations[links[base.columns]] != 0.0, axis=0)
+    return [name for name, of_link, shared in zip(base.names, links, combined, strict=True) if shared and not of_link]
+
+
 def what_is_open(base: BaseParameters, estimate: BaseEstimate) -> list[str]:
     """Sentences on what no motion, and what this motion, does not show."""
     found = []
+    if shared := drives_in_links(base):
+        found.append(
+            f"torques show {', '.join(shared)} only together with links: the links written are as near to the URDF as "
+            "the sums allow, and these terms take the rest"
+        )
     hidden = [name for name, category in zip(base.names, base.categories, strict=True) if category == "unidentifiable"]
     if hidden:
         found.append(
@@ -236,6 +250,7 @@ class LinkResult(Plotted):
         ]
         own, estimate = self.friction_coefficients, self.base_parameters
         unknown = {name for name, value in zip(estimate.names, estimate.values, strict=True) if np.isnan(value)}
+        unknown |= set(drives_in_links(self.base))
         for i, joint in enumerate(joints):
             mine = {name.split()[0]: v for name, v in own.items() if name.endswith(f" {joint}") and name not in unknown}
             both = [f"{value:+.3g}" for value, *_ in dry_torques(mine, joint, estimate).values()]

@@ -17,6 +17,7 @@ from link_problems import (
     with_links,
     wrong,
 )
+from slide_arms import gantry, scara
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.estimation.normal_equations import WeightedProblem
@@ -410,3 +411,48 @@ class TestSamples:
             estimate = identification.fit_samples(*(x[:size] for x in self.samples())).base_parameters
             low, high = estimate.confidence_intervals().T
             assert not np.any(high - low < 1e-6)
+
+
+# Rotors that no torque tells from links.
+
+
+ROTOR = 3.0
+"""kg m², kg: more than each link has."""
+
+
+def collinear(arm):
+    """The identified arm with friction chosen, and its true base parameters (k,)."""
+    recording = run(arm, drive=Drive(rotor=ROTOR), noise=0.1)
+    result = LinkIdentification(wrong(arm, 0.1), torque_gain_error=0.0).fit(recording)
+    true = {"coulomb": 1.0, "viscous": 0.5, "offset": 0.2, "rotor_inertia": ROTOR}
+    friction = [true.get(name.split(" ")[0], 0.0) for name in result.friction.names(arm)]
+    return result, result.base.combinations @ np.concatenate([arm.parameters, friction])
+
+
+@pytest.mark.parametrize("arm", [scara, gantry])
+def test_names_of_sums_with_a_rotor_say_so_and_intervals_hold(arm):
+    result, truth = collinear(arm())
+    estimate = result.base_parameters
+    links = result.base.columns < result.parameters.size
+    low, high = estimate.confidence_intervals().T
+    assert all(joint.rotor_inertia for joint in result.friction.of(result.robot.n_joints))
+    assert any("rotor_inertia joint_3" in expression for expression in np.array(estimate.expressions)[links])
+    assert np.mean(((low <= truth) & (truth <= high))[links]) >= 0.8
+
+
+@pytest.mark.parametrize("arm", [scara, gantry])
+def test_rotors_in_a_sum_do_not_go_into_the_links_written(arm):
+    result, _ = collinear(arm())
+    mass, true = result.parameters[::10], result.robot.parameters[::10]
+    assert mass == pytest.approx(true, rel=0.2)
+    assert result.friction_coefficients["rotor_inertia joint_3"] == pytest.approx(ROTOR, rel=0.2)
+    assert any("rotor_inertia joint_3" in remark and "together with links" in remark for remark in result.remarks)
+
+
+def test_the_weight_of_a_slide_with_offset_and_rotor_is_not_known():
+    """Mass times gravity is an offset, mass times acceleration a rotor."""
+    result, _ = collinear(scara())
+    document = result.document()
+    assert not document["gravity"]["joint_3"]["observable"]
+    assert document["friction"]["joint_3"]["std"]["rotor_inertia"] is None
+    assert document["friction"]["joint_2"]["std"]["rotor_inertia"] > 0.0
