@@ -81,7 +81,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
             # imported here: Ctrl-C ends that too, which takes seconds
             only_document_on_stdout = import_module("dynid_ros.commands.answers").only_document_on_stdout
             started()
-            with only_document_on_stdout() if as_json else nullcontext():
+            files = import_module("dynid_ros.files")
+            with (
+                only_document_on_stdout() if as_json else nullcontext(),
+                files.protected(files.input_paths(vars(options))),
+            ):
                 answer = options.command(options)
     except DynidError as error:
         print(f"dynid: error: {' '.join(str(error).split())}", file=sys.stderr)

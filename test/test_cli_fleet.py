@@ -17,6 +17,8 @@ import yaml
 from command_line import refused, run
 from dask_cluster import dask_cluster
 
+from dynid_ros.files import locked_folder
+
 ROBOT, TRUTH = link_experiment.planar()
 DEFAULTS = {
     "urdf": "arms/arm.urdf",
@@ -106,6 +108,76 @@ def test_a_missing_recording_does_not_hinder_the_others_and_what_is_done_is_not_
 def test_what_a_fleet_file_cannot_mean_is_one_line_with_file_and_key(folder, capsys, arms, words):
     write(folder, arms)
     assert words in refused(capsys, *FLEET)
+
+
+@pytest.mark.parametrize(
+    "arms",
+    [
+        {"line\nbreak": {"recordings": ["a.npz"]}},
+        {"zero\0": {"recordings": ["a.npz"]}},
+        {"table.csv": {"recordings": ["a.npz"]}},
+        {1: {"recordings": ["a.npz"]}, "1": {"recordings": ["b.npz"]}},
+        {"one": {"runs": {1: {"recordings": ["a.npz"]}, "1": {"recordings": ["b.npz"]}}}},
+        {"one": {"runs": {"": {"recordings": ["a.npz"]}, "1": {"recordings": ["b.npz"]}}}},
+    ],
+)
+def test_names_that_cannot_be_folders_of_their_own_are_one_line(folder, capsys, arms):
+    write(folder, arms)
+    assert "fleet.yaml: " in refused(capsys, *FLEET)
+
+
+def test_a_folder_that_is_not_of_a_job_stays(folder, capsys):
+    write(folder, {"arms": {"recordings": ["run_1.npz"]}})
+    assert "choose another --output" in refused(capsys, "fleet", "../fleet.yaml", "--output", "..")
+    assert (folder / "arms" / "arm.urdf").exists()
+
+
+def test_inputs_in_the_folder_of_a_job_stay(folder, capsys):
+    job = folder / "elsewhere" / "out" / "one"
+    job.mkdir(parents=True)
+    (job / "job.yaml").write_text("{}")
+    (job / "run.npz").write_bytes((folder / "run_1.npz").read_bytes())
+    write(folder, {"one": {"recordings": ["elsewhere/out/one/run.npz"]}})
+    assert "would be replaced" in refused(capsys, *FLEET)
+    assert (job / "run.npz").exists()
+
+
+def test_a_file_in_the_place_of_a_folder_stays(folder, capsys):
+    (folder / "one").write_text("mine")
+    write(folder, {"one": {"recordings": ["run_1.npz"]}})
+    assert "choose another --output" in refused(capsys, "fleet", "../fleet.yaml", "--output", "..")
+    assert (folder / "one").read_text() == "mine"
+
+
+def test_only_one_fleet_writes_into_a_folder(folder, quick, capsys):
+    with locked_folder(folder / "elsewhere" / "out"):
+        assert "another process writes there" in refused(capsys, *FLEET)
+    assert run(capsys, *FLEET)[0] == 2
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda job: (job / "job.yaml").write_text((job / "job.yaml").read_text().partition("missing")[0]),
+        lambda job: (job / "job.yaml").write_text((job / "job.yaml").read_text().replace("missing: []", "missing: 1")),
+        lambda job: (job / "job.yaml").write_text("- edited"),
+        lambda job: (job / "identified.yaml").unlink(),
+        lambda job: (job / "identified.yaml").write_text("robot: [1"),
+    ],
+)
+def test_a_job_whose_files_were_changed_is_done_again(folder, quick, capsys, damage):
+    write(folder, {"one": {"recordings": ["run_1.npz"]}})
+    assert run(capsys, *FLEET)[0] == 0
+    damage(Path("out/one"))
+    code, out, _ = run(capsys, *FLEET)
+    assert (code, out.splitlines()[0]) == (0, "1 jobs of 1 arms: 1 done now, 0 done before, 0 not done")
+
+
+def test_a_recording_that_cannot_be_does_not_hinder_the_others(folder, quick, capsys):
+    write(folder, {"one": {"recordings": ["run_1.npz"]}, "two": {"recordings": ["zero\0.npz"]}})
+    code, out, _ = run(capsys, *FLEET)
+    assert code == 2
+    assert out.startswith("2 jobs of 2 arms: 1 done now, 0 done before, 1 not done")
 
 
 def test_unknown_sections_and_what_is_no_file_are_one_line(folder, capsys):

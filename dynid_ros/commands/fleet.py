@@ -2,7 +2,7 @@
 
 import argparse
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,8 @@ from dynid_ros.commands.answers import Answer
 from dynid_ros.commands.options import add_json
 from dynid_ros.errors import FleetError
 from dynid_ros.executors import Processes, cluster
-from dynid_ros.fleet.fleet_file import read_fleet
+from dynid_ros.files import input_paths, locked_folder, protected, writable_folder
+from dynid_ros.fleet.fleet_file import FLEET_FILES, FleetJob, read_fleet
 from dynid_ros.fleet.fleet_run import run_jobs
 from dynid_ros.fleet.fleet_table import FleetTable
 from dynid_ros.jobs.identification import KINDS
@@ -42,6 +43,15 @@ def _fleet(parse: Callable[..., argparse.Namespace], options: argparse.Namespace
         raise FleetError(f"--workers is {options.workers}; expected zero or more")
     output = options.output.absolute()
     jobs = read_fleet(options.fleet, output, parse)
+    inputs = {path for job in jobs for path in input_paths(vars(job.options))}
+    with protected(inputs):
+        writable_folder(output, *FLEET_FILES)
+        with locked_folder(output):
+            return _done(options, jobs, output)
+
+
+def _done(options: argparse.Namespace, jobs: Sequence[FleetJob], output: Path) -> Answer:
+    """Do the jobs and compare what they found."""
     if options.scheduler is not None:
         with cluster(options.scheduler) as dask:
             outcomes = run_jobs(jobs, dask.executor, options.workers or dask.workers)

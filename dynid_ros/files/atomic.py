@@ -2,46 +2,91 @@
 
 import errno
 import os
+import re
+import secrets
 import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
 from dynid_ros.errors import DynidError
 from dynid_ros.files.bounded import kind_in_words
+from dynid_ros.files.inputs import require_no_input
+from dynid_ros.files.locks import lock
 
-LONGEST_CHAIN = 40
+MAX_LINKS = 40
 """Links that lead from one to the next, as many as Linux follows."""
-_open: ContextVar[list[tuple[Path | None, Path]] | None] = ContextVar("_open", default=None)
-"""Within `all_or_none`: new files, None for none, and whose places they are to take."""
+MAX_NAME_PART = 50
+"""Characters of a file's name in that of its unfinished one; a name has at most 255 bytes."""
+PERMISSIONS = stat.S_IRWXU | stat.S_IRWXG | stat.S_IRWXO
+
+
+@dataclass(frozen=True)
+class _Change:
+    """A file that is to take a place, or to be removed from it.
+
+    Attributes:
+        place: path of the file that is replaced or removed.
+        temporary: path of the new file; None: the file is removed.
+        handle: of the new file, which is locked as long as it is open: so nobody takes it for the rest of a process
+            that was killed.
+    """
+
+    place: Path
+    temporary: Path | None = None
+    handle: int | None = None
+
+    def make(self) -> None:
+        """Replace or remove the file."""
+        if self.temporary is None:
+            self.place.unlink(missing_ok=True)
+        else:
+            self.temporary.replace(_file_behind(self.place))  # something else may be there by now
+
+    def end(self) -> None:
+        """Remove the new file if it did not take its place, and close it."""
+        if self.temporary is not None:
+            self.temporary.unlink(missing_ok=True)
+        if self.handle is not None:
+            os.close(self.handle)
+
+
+_open: ContextVar[list[_Change] | None] = ContextVar("_open", default=None)
+"""Changes that are made at the end of the block `all_or_none`."""
 
 
 @contextmanager
 def atomic_file(path: str | Path) -> Iterator[BinaryIO]:
-    """File opened for writing bytes; it takes the place of `path` when the block ends well. Folders are made.
+    """Open a file for writing bytes, which takes the place of `path` when the block ends well. Folders are made.
 
     Whenever the process is killed or the power fails, the old file is there or the new one; at worst a hidden file
-    with half of the new one stays beside the old. What a link leads to is replaced, not the link.
+    with half of the new one stays beside the old, until the file is written again. What a link leads to is replaced,
+    not the link. The new file has the permissions of the old one, or those that the umask leaves.
 
     Raises:
-        DynidError: the folder cannot be made, is read-only or full; a folder, a device, a pipe or a socket is there.
+        DynidError: the folder cannot be made, is read-only or full; a folder, a device, a pipe or a socket is there;
+            the file is an input of the command.
     """
     with _named_errors(path):
         place = _file_behind(Path(path))
-        handle, name = _beside(place)
-        temporary = Path(name)
+        require_no_input(place)
+        permissions = place.stat().st_mode & PERMISSIONS if place.exists() else None
+        change = _create_beside(place, private=permissions is not None)
+        assert change.handle is not None
         try:
-            with os.fdopen(handle, "wb") as file:
+            with os.fdopen(change.handle, "wb", closefd=False) as file:
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
-            temporary.chmod(0o644)
-            _settle(temporary, place)
+            if permissions is not None:
+                os.fchmod(change.handle, permissions)
+            _settle(change)
         except BaseException:
-            temporary.unlink(missing_ok=True)
+            change.end()
             raise
 
 
@@ -62,8 +107,9 @@ def remove(path: str | Path) -> None:
     Raises:
         DynidError: it cannot be.
     """
+    require_no_input(Path(path))
     with _named_errors(path):
-        _settle(None, Path(path))
+        _settle(_Change(Path(path)))
 
 
 @contextmanager
@@ -73,42 +119,43 @@ def all_or_none() -> Iterator[None]:
     Raises:
         DynidError: as `atomic_file`.
     """
-    files: list[tuple[Path | None, Path]] = []
-    before = _open.set(files)
+    changes: list[_Change] = []
+    before = _open.set(changes)
     try:
         try:
             yield
         finally:
             _open.reset(before)
-        for temporary, place in files:
-            with _named_errors(place):
-                _settle(temporary, place)
-        files = []  # none is left, or a block around this one has them
+        while changes:
+            with _named_errors(changes[0].place):
+                _settle(changes[0])
+            changes.pop(0)  # it is made, or a block around this one has it
     finally:
-        for temporary, _ in files:
-            if temporary is not None:
-                temporary.unlink(missing_ok=True)
+        for change in changes:
+            change.end()
 
 
-def writable_folder(folder: str | Path) -> Path:
-    """The folder, if files can be written into it, or it can be made; nothing is left there.
+def writable_folder(folder: str | Path, *names: str) -> Path:
+    """Return the folder, if files of these names can be written into it, or it can be made; nothing is left there.
 
     Raises:
         DynidError: they cannot.
     """
-    with _named_errors(folder):
-        _require_room(_file_behind(Path(folder) / "report.html"))
+    for name in names or ("report.html",):
+        writable_file(Path(folder) / name)
     return Path(folder)
 
 
 def writable_file(path: str | Path) -> Path:
-    """The path, if a file can be written there; nothing is left.
+    """Return the path, if a file can be written there; nothing is left.
 
     Raises:
-        DynidError: none can.
+        DynidError: none can, or it is an input of the command.
     """
     with _named_errors(path):
-        _require_room(_file_behind(Path(path)))
+        place = _file_behind(Path(path))
+        _require_room(place)
+    require_no_input(place)
     return Path(path)
 
 
@@ -121,15 +168,14 @@ def _named_errors(path: str | Path) -> Iterator[None]:
         raise DynidError(f"cannot write {path} ({reason}); choose a writable folder with free space") from error
 
 
-def _settle(temporary: Path | None, place: Path) -> None:
-    """Put the new file, None: none, where it belongs; within `all_or_none` later."""
-    files = _open.get()
-    if files is not None:
-        files.append((temporary, place))
-    elif temporary is None:
-        place.unlink(missing_ok=True)
+def _settle(change: _Change) -> None:
+    """Make the change; within `all_or_none` later."""
+    changes = _open.get()
+    if changes is not None:
+        changes.append(change)
     else:
-        temporary.replace(_file_behind(place))  # something else may be there by now
+        change.make()
+        change.end()
 
 
 def _file_behind(path: Path) -> Path:
@@ -154,7 +200,7 @@ def _file_behind(path: Path) -> Path:
 def _followed(path: Path) -> Path:
     """Where the links end."""
     place = path
-    for _ in range(LONGEST_CHAIN):
+    for _ in range(MAX_LINKS):
         place = Path(os.path.realpath(place.parent)) / place.name
         if place.is_relative_to("/proc"):
             raise OSError(errno.EINVAL, "it is an open stream, no file")
@@ -173,7 +219,31 @@ def _require_room(path: Path) -> None:
         pass
 
 
-def _beside(path: Path) -> tuple[int, str]:
-    """Handle and name of a new file in the folder of `path`."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    return tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:100]}.")
+def _create_beside(place: Path, *, private: bool) -> _Change:
+    """Create the new file in the folder of the old one, locked; `private`: nobody else may read it yet.
+
+    What a process that was killed left there of the same file is removed.
+    """
+    place.parent.mkdir(parents=True, exist_ok=True)
+    start = f".{place.name[:MAX_NAME_PART]}."
+    _remove_unlocked(place.parent, re.compile(rf"{re.escape(start)}[0-9a-f]{{16}}\.part"))
+    while True:
+        temporary = place.parent / f"{start}{secrets.token_hex(8)}.part"
+        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600 if private else 0o666)
+        change = _Change(place, temporary, handle)
+        lock(handle)
+        if os.fstat(handle).st_nlink:  # else another process removed it before it was locked
+            return change
+        change.end()
+
+
+def _remove_unlocked(folder: Path, pattern: re.Pattern[str]) -> None:
+    for path in folder.iterdir():
+        if pattern.fullmatch(path.name):
+            try:
+                handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+            except OSError:  # it is gone, or of somebody else
+                continue
+            if lock(handle, wait=False):
+                path.unlink(missing_ok=True)
+            os.close(handle)

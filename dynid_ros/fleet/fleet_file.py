@@ -5,18 +5,22 @@ from __future__ import annotations
 import argparse
 import datetime
 import math
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from dynid_ros.errors import DynidError, FleetError
-from dynid_ros.files.plain_yaml import read_yaml
+from dynid_ros.files import input_paths, read_yaml, require_name
 
 LARGEST = 20_000_000
 SECTIONS = ("defaults", "arms")
 RUNS = "runs"
 KIND = "identification"
+RECORD = "job.yaml"
+"""File in the folder of each job that was done."""
+FLEET_FILES = ("table.csv", "fleet.yaml")
 Parse = Callable[[str, Mapping[str, Any], Path], argparse.Namespace]
 """Makes options of `dynid identify` of a kind, its values by key, and the folder of the job."""
 
@@ -51,7 +55,8 @@ class FleetJob:
     def time(self) -> float:
         """When it was recorded, in days from any day, or as the number that it is; negative infinity: unknown."""
         try:
-            return float(self.run)
+            number = float(self.run)
+            return number if math.isfinite(number) else -math.inf
         except ValueError:
             pass
         try:
@@ -70,7 +75,8 @@ def read_fleet(path: Path, output: Path, parse: Parse) -> list[FleetJob]:
         parse: makes options of them.
 
     Raises:
-        FleetError: it cannot be read, or has an unknown key or value: says which, and of which arm.
+        FleetError: it cannot be read, has an unknown key or value, two jobs with one folder, or a job whose folder
+            holds something else than the files of a job: says which, and of which arm.
     """
     try:
         content = read_yaml(path, LARGEST)
@@ -99,7 +105,52 @@ def read_fleet(path: Path, output: Path, parse: Parse) -> list[FleetJob]:
         for name, value in vars(job.options).items():
             if name != "output":
                 setattr(job.options, name, _placed(value, path.parent.resolve()))
+    _check_folders(jobs, path, output)
     return jobs
+
+
+def _check_folders(jobs: Sequence[FleetJob], path: Path, output: Path) -> None:
+    """Refuse folders of jobs that two have, that hold each other, or that hold something else: they are replaced."""
+    names: dict[Path, str] = {}
+    for job in jobs:
+        if job.folder in names:
+            raise FleetError(
+                f"{path}: {names[job.folder]} and {job.name} have one folder, {job.folder.relative_to(output)}, "
+                "because their keys differ only in kind, as 1 and '1' do; rename one of them"
+            )
+        names[job.folder] = job.name
+    for job in jobs:
+        if job.folder.parent in names:
+            raise FleetError(f"{path}: {job.name} is in the folder of {names[job.folder.parent]}; give its run a name")
+        if _holds_something_else(job.folder):
+            raise FleetError(
+                f"{path}: {job.name} would replace {job.folder}, which is no folder of a job; choose another --output"
+            )
+    folders = {_resolved(folder): name for folder, name in names.items()}
+    for job in jobs:
+        for source in input_paths(vars(job.options)):
+            inside = next((folders[parent] for parent in _resolved(source).parents if parent in folders), None)
+            if inside is not None:
+                raise FleetError(
+                    f"{path}: {job.name} reads {source}, which is in the folder of {inside} and would be replaced; "
+                    "choose another --output"
+                )
+
+
+def _resolved(path: Path) -> Path:
+    try:
+        return Path(os.path.realpath(path))
+    except ValueError:  # no file can have this name
+        return path
+
+
+def _holds_something_else(folder: Path) -> bool:
+    try:
+        return not (folder / RECORD).is_file() and any(folder.iterdir())
+    except FileNotFoundError:
+        return False
+    except OSError:  # a file is there, or it cannot be read
+        return True
 
 
 def _job(arm: str, run: str, values: dict[str, Any], output: Path, parse: Parse) -> FleetJob:
@@ -107,8 +158,12 @@ def _job(arm: str, run: str, values: dict[str, Any], output: Path, parse: Parse)
     if not isinstance(kind, str):
         raise FleetError(f"{KIND} is missing; expected a kind of `dynid identify`, such as links")
     for name in (arm, run):
-        if "/" in name or name.startswith("."):
-            raise FleetError(f"'{name}' is the name of a folder too; leave out slashes, and dots at its start")
+        require_name(name, "an arm or run", FleetError)
+        if "/" in name or name.startswith(".") or name in FLEET_FILES:
+            raise FleetError(
+                f"'{name}' is the name of a folder too; leave out slashes and dots at its start, and the names "
+                f"{' and '.join(FLEET_FILES)}"
+            )
     return FleetJob(arm, run, kind, parse(kind, values, output / arm / run))
 
 

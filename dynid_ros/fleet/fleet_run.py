@@ -4,26 +4,25 @@ from __future__ import annotations
 
 import hashlib
 import io
+import secrets
 import shutil
-import tempfile
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import closing, redirect_stderr
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import yaml
 
 from dynid_ros import __version__
-from dynid_ros.errors import DynidError, WorkerError, one_line
+from dynid_ros.errors import DynidError, one_line
 from dynid_ros.executors import Calls
-from dynid_ros.files import write_atomically
-from dynid_ros.files.plain_yaml import read_yaml
-from dynid_ros.fleet.fleet_file import FleetJob
+from dynid_ros.files import input_paths, read_yaml, write_atomically
+from dynid_ros.fleet.fleet_file import RECORD, FleetJob
+from dynid_ros.identified.identified_file import load_identified
 from dynid_ros.jobs.progress import progress
 
-RECORD = "job.yaml"
 LARGEST = 1_000_000
 TICK = 0.5
 
@@ -72,7 +71,11 @@ def _outcomes(
         while True:
             while len(calls) < workers and (entry := next(waiting, None)) is not None:
                 number, job = entry
-                inputs = fingerprint(job)
+                try:
+                    inputs = fingerprint(job)
+                except OSError as unreadable:
+                    yield number, JobOutcome(job, f"its inputs cannot be read ({unreadable})")
+                    continue
                 if (known := _done(job, inputs)) is not None:
                     yield number, known
                 else:
@@ -81,8 +84,10 @@ def _outcomes(
                 return
             for number, future in calls.ended(TICK):
                 error = future.exception()
-                if isinstance(error, WorkerError):
+                if isinstance(error, DynidError):
                     yield number, JobOutcome(jobs[number], str(error))
+                elif isinstance(error, Exception):
+                    yield number, _unexpected(jobs[number], error)
                 else:
                     yield number, future.result()
     finally:
@@ -97,7 +102,7 @@ def do_job(job: FleetJob, inputs: str) -> JobOutcome:
         for left in final.parent.iterdir():  # by a process that was killed
             if left.name.startswith(_prefix(final)):
                 shutil.rmtree(left, ignore_errors=True)
-        new = Path(tempfile.mkdtemp(dir=final.parent, prefix=_prefix(final)))
+        new = _new_folder(final)
     except OSError as error:
         return JobOutcome(job, f"cannot write {final} ({error.strerror}); choose a writable folder with free space")
     try:
@@ -108,13 +113,15 @@ def do_job(job: FleetJob, inputs: str) -> JobOutcome:
         except DynidError as error:
             return JobOutcome(job, str(error))
         except Exception as error:
-            return JobOutcome(job, one_line(f"unexpected {type(error).__name__}: {error}"))
+            return _unexpected(job, error)
         document = answer.document
         outcome = JobOutcome(job, "", tuple(document.get("missing", ())), tuple(document.get("warnings", ())))
         record = {"inputs": inputs, "missing": [*outcome.missing], "warnings": [*outcome.warnings]}
         write_atomically(new / RECORD, yaml.safe_dump(record, sort_keys=False, allow_unicode=True))
-        new.chmod(0o755)
-        _replace(new, final)
+        try:
+            _replace(new, final)
+        except OSError as error:
+            return JobOutcome(job, f"cannot replace {final} ({error.strerror}); choose a writable folder")
         return outcome
     finally:
         shutil.rmtree(new, ignore_errors=True)
@@ -122,11 +129,22 @@ def do_job(job: FleetJob, inputs: str) -> JobOutcome:
 
 def _replace(new: Path, final: Path) -> None:
     """Put a folder in the place of another; who is killed in between has to do the job again."""
-    old = Path(tempfile.mkdtemp(dir=final.parent, prefix=_prefix(final)))
+    old = _new_folder(final)
     if final.exists():
         final.replace(old)
     new.replace(final)
     shutil.rmtree(old, ignore_errors=True)
+
+
+def _new_folder(final: Path) -> Path:
+    """Make a folder beside, with the permissions that the umask leaves."""
+    new = final.parent / f"{_prefix(final)}{secrets.token_hex(8)}"
+    new.mkdir()
+    return new
+
+
+def _unexpected(job: FleetJob, error: Exception) -> JobOutcome:
+    return JobOutcome(job, one_line(f"unexpected {type(error).__name__}: {error}"))
 
 
 def _prefix(final: Path) -> str:
@@ -137,11 +155,19 @@ def _done(job: FleetJob, inputs: str) -> JobOutcome | None:
     """What came of it when it was done with the same inputs; None: it was not."""
     try:
         record = read_yaml(job.folder / RECORD, LARGEST)
-    except (OSError, ValueError):
+        load_identified(job.folder / "identified.yaml")
+    except (OSError, ValueError, DynidError):
         return None
     if not isinstance(record, Mapping) or record.get("inputs") != inputs:
         return None
-    return JobOutcome(job, "", tuple(record["missing"]), tuple(record["warnings"]), anew=False)
+    missing, warnings = (record.get(name) for name in ("missing", "warnings"))
+    if not (_are_texts(missing) and _are_texts(warnings)):  # somebody changed the file
+        return None
+    return JobOutcome(job, "", tuple(missing), tuple(warnings), anew=False)
+
+
+def _are_texts(value: Any) -> TypeGuard[list[str]]:
+    return isinstance(value, list) and all(isinstance(entry, str) for entry in value)
 
 
 def fingerprint(job: FleetJob) -> str:
@@ -149,21 +175,21 @@ def fingerprint(job: FleetJob) -> str:
     lines = [__version__, job.kind]
     for name, value in sorted(vars(job.options).items()):
         if name not in ("command", "output"):
-            lines += [f"{name} {value!r}", *(_state(path) for path in _paths(value))]
+            lines += [f"{name} {value!r}", *map(_state, _files(input_paths({name: value})))]
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
-def _paths(value: Any) -> Iterator[Path]:
-    for each in value if isinstance(value, (list, tuple)) else [value]:
-        if isinstance(each, Path):
-            yield each
-            if each.is_dir():
-                yield from sorted(path for path in each.rglob("*") if path.is_file())
+def _files(paths: Iterable[Path]) -> Iterator[Path]:
+    """Yield the paths, and of a folder all files in it."""
+    for path in paths:
+        yield path
+        if path.is_dir():
+            yield from sorted(file for file in path.rglob("*") if file.is_file())
 
 
 def _state(path: Path) -> str:
     try:
         status = path.stat()
-    except OSError:
+    except (OSError, ValueError):
         return f"{path} is not there"
     return f"{path} {status.st_size} {status.st_mtime_ns}"

@@ -14,6 +14,7 @@ import yaml
 
 from dynid_ros.files import write_atomically
 from dynid_ros.fleet.comparison import Compared, Drift, Entry, compare, drifts
+from dynid_ros.fleet.fleet_file import FLEET_FILES
 from dynid_ros.fleet.fleet_run import JobOutcome
 from dynid_ros.identified.identified_file import load_identified
 from dynid_ros.identified.standard_errors import known_parameters
@@ -70,7 +71,7 @@ class FleetTable:
     @property
     def files(self) -> Mapping[str, Path]:
         """Of the whole fleet; those of each job are in its folder."""
-        return {"table": self.output / "table.csv", "fleet": self.output / "fleet.yaml"}
+        return {Path(name).stem: self.output / name for name in FLEET_FILES}
 
     def write(self) -> None:
         """Write the table as CSV, a line for each parameter of each job, and all else as YAML."""

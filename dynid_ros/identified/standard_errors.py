@@ -9,27 +9,40 @@ import numpy as np
 
 
 def known_parameters(document: Mapping[str, Any]) -> Iterator[tuple[str, float, float]]:
-    """Name, value and standard error of all that an `identified.yaml` has with one, whatever its sections."""
-    for each in document.get("base_parameters") or ():
-        if _finite(each.get("value")) and _finite(each.get("std")):
-            yield f"base {each['expression']}", float(each["value"]), float(each["std"])
+    """Yield name, value and standard error of all that an `identified.yaml` has with one, whatever its sections.
+
+    Entries without a finite value and standard error are left out.
+    """
+    base = document.get("base_parameters")
+    for entry in base if isinstance(base, list) else ():
+        if isinstance(entry, Mapping) and _finite(entry.get("value")) and _finite(entry.get("std")):
+            yield f"base {entry.get('expression')}", float(entry["value"]), float(entry["std"])
     for section, content in document.items():
         if isinstance(content, Mapping) and section not in ("robot", "source", "signals"):
-            yield from _with_errors(section, content)
+            yield from _with_errors(str(section), content)
 
 
 def _with_errors(path: str, content: Mapping[str, Any]) -> Iterator[tuple[str, float, float]]:
     errors = content.get("std")
     if isinstance(errors, Mapping):
         for name, std in errors.items():
-            pairs = zip(np.ravel(content.get(name, np.nan)), np.ravel(std), strict=False)
-            several = np.size(std) > 1
+            stds = list(_flat(std))
+            pairs = zip(_flat(content.get(name)), stds, strict=False)
             for number, (value, error) in enumerate(pairs):
                 if _finite(value) and _finite(error) and error > 0:
-                    yield f"{path} {name}" + (f"[{number}]" if several else ""), float(value), float(error)
+                    yield f"{path} {name}" + (f"[{number}]" if len(stds) > 1 else ""), float(value), float(error)
     for name, inner in content.items():
         if name != "std" and isinstance(inner, Mapping):
             yield from _with_errors(f"{path} {name}", inner)
+
+
+def _flat(value: Any) -> Iterator[Any]:
+    """Yield the value, or all that is in a list of lists."""
+    if isinstance(value, (list, tuple)):
+        for entry in value:
+            yield from _flat(entry)
+    else:
+        yield value
 
 
 def _finite(value: Any) -> bool:

@@ -37,6 +37,8 @@ from dynid_ros.recording.checks.finding import Finding
 from dynid_ros.report.motion import DesignedMotion, write_design_report
 from dynid_ros.trajectories import MotionLimits, Workspace
 
+WRITTEN_FILES = ("trajectory.yaml", "trajectory.csv", "plan.yaml", "report.html")
+
 
 @dataclass(frozen=True)
 class ExciteJob:
@@ -122,7 +124,7 @@ def excite(
         RecordingError: the sanity check found an error in a recording.
         TrajectoryError: a setting makes no sense, or no motion keeps to limits and workspace.
     """
-    output = writable_folder(output)
+    output = writable_folder(output, *WRITTEN_FILES)
     findings = checked(recorded, robot, motion=True) if recorded else ()
     experiment: Experiment
     if kind == FLEXIBLE:

@@ -161,7 +161,7 @@ def identify_flexible(
     if repeats and len(recordings) < 2:
         raise IdentificationError("repeats: there is only one recording; give each repetition as one of its own")
     check_apart(recordings, validate)
-    robot, output = identification.robot, writable_folder(output)
+    robot, output = identification.robot, writable_folder(output, "identified.yaml", "report.html")
     with progress(5) as step:
         step("looking for faults in the recordings")
         # A rigid model would report all that springs do, so that none is given.

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from dynid_ros.identification import ServoIdentification, TorqueSensorCalibration
 
 
+RESULT_FILES = ("identified.yaml", "report.html")
+
+
 @dataclass(frozen=True)
 class Kind:
     """What can be identified.
@@ -38,6 +41,7 @@ class Kind:
         motion: whether the fit needs motion, see `check`; what is validated on is checked too then, and not fitted.
         whole: whether a result with something missing predicts nothing.
         command: module with options of its own; empty: those of all, and the estimator's settings.
+        writes: names of the files that it writes.
     """
 
     purpose: str
@@ -47,6 +51,7 @@ class Kind:
     motion: bool = False
     whole: bool = False
     command: str = ""
+    writes: tuple[str, ...] = RESULT_FILES
 
     def load(self, what: str) -> Any:
         """The estimator's class or the report's function."""
@@ -68,6 +73,7 @@ KINDS = {
         "dynid_ros.report.links:write_result_report",
         motion=True,
         whole=True,
+        writes=(*RESULT_FILES, "identified.urdf"),
     ),
     "load": Kind("mass, centre and inertia of what the arm carries", command="dynid_ros.commands.identify_load"),
     "flexible": Kind(
@@ -168,7 +174,7 @@ def identify(
         RecordingError: the sanity check found an error in a recording, or one is to be fitted and validated.
         IdentificationError: the recordings hold too little.
     """
-    own, output, robot = KINDS[kind], writable_folder(output), identification.robot
+    own, output, robot = KINDS[kind], writable_folder(output, *KINDS[kind].writes), identification.robot
     if own.motion:
         check_apart(recordings, validate)
     with progress(3 + bool(validate)) as step:
@@ -227,7 +233,7 @@ def identify_torque_sensors(
         RecordingError: the sanity check found an error in a recording.
         IdentificationError: the recordings are not those that the calibration needs.
     """
-    output, names = writable_folder(output), calibration.robot.joint_names
+    output, names = writable_folder(output, *RESULT_FILES), calibration.robot.joint_names
     plain, loaded = ([recording.select(names) for recording in some] for some in (recordings, with_mass))
     # Readings need not be N m, nor near the torques that the URDF predicts: that is what is to be found.
     with progress(3) as step:
@@ -266,7 +272,7 @@ def identify_servos(
         RecordingError: the sanity check found an error in a recording, or one is to be fitted and validated.
         IdentificationError: no commands, or recordings that hold too little.
     """
-    output, robot = writable_folder(output), identification.robot
+    output, robot = writable_folder(output, *RESULT_FILES), identification.robot
     check_apart([*recordings, *with_mass], validate)
     with progress(3 + bool(validate)) as step:
         step("looking for faults in the recordings")

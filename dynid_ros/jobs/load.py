@@ -152,7 +152,7 @@ def identify_load(
         RecordingError: the sanity check found an error in a recording.
         IdentificationError: the recordings hold too little, or contradict each other.
     """
-    output, robot = writable_folder(output), identification.robot
+    output, robot = writable_folder(output, "identified.yaml", "report.html"), identification.robot
     moving = identification.motion == "dynamic"
     arm_missing: tuple[str, ...] = ()
     with progress(4) as step:

@@ -41,7 +41,7 @@ def identify_torsion(
         IdentificationError: no link positions, or recordings that hold too little.
     """
     check_apart(recordings, validate)
-    output = writable_folder(output)
+    output = writable_folder(output, "identified.yaml", "report.html")
     with progress(3) as step:
         step("looking for faults in the recordings")
         findings = checked([*recordings, *validate], None)

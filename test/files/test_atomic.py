@@ -5,6 +5,7 @@ import stat
 import subprocess
 import sys
 import time
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -127,6 +128,95 @@ def test_a_device_is_refused_and_stays(tmp_path):
     with pytest.raises(DynidError, match=r"device \(it is a device"):
         write_atomically(device, "x")
     assert stat.S_ISCHR(device.stat().st_mode)
+
+
+@pytest.fixture(name="umask", params=[0o022, 0o077, 0o002])
+def fixture_umask(request):
+    before = os.umask(request.param)
+    yield request.param
+    os.umask(before)
+
+
+def permissions(path):
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_a_new_file_has_the_permissions_that_the_umask_leaves(tmp_path, umask):
+    assert permissions(write_atomically(tmp_path / "new.yaml", "x")) == 0o666 & ~umask
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o664, 0o444, 0o755])
+def test_a_replaced_file_keeps_its_permissions(tmp_path, umask, mode):
+    path = tmp_path / "old.yaml"
+    path.write_text("old")
+    path.chmod(mode)
+    (tmp_path / "link.yaml").symlink_to(path)
+    write_atomically(tmp_path / "link.yaml", "new")
+    assert (path.read_text(), permissions(path)) == ("new", mode)
+    with all_or_none():
+        write_atomically(path, "newer")
+    assert (path.read_text(), permissions(path)) == ("newer", mode)
+
+
+def test_nobody_else_reads_the_new_content_of_a_private_file(tmp_path):
+    path = tmp_path / "old.yaml"
+    path.write_text("old")
+    path.chmod(0o600)
+    with atomic_file(path) as file:
+        file.write(b"new")
+        (unfinished,) = (other for other in tmp_path.iterdir() if other != path)
+        assert permissions(unfinished) == 0o600
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_the_content_is_on_the_disk_before_the_file_takes_its_place(tmp_path, monkeypatch, together):
+    path = write_atomically(tmp_path / "a.txt", "old")
+    synced = []
+    monkeypatch.setattr(os, "fsync", lambda handle: synced.append((os.fstat(handle).st_ino, path.read_text())))
+    with all_or_none() if together else nullcontext():
+        write_atomically(path, "new")
+    assert synced == [(path.stat().st_ino, "old")]
+
+
+def test_rests_of_a_killed_process_go_when_the_file_is_written_again(tmp_path):
+    path = tmp_path / "identified.yaml"
+    code = "import os, sys\nfrom dynid_ros.files import atomic_file\n"
+    code += (
+        "with atomic_file(sys.argv[1]) as file:\n    file.write(b'half')\n    file.flush()\n    os.kill(os.getpid(), 9)"
+    )
+    subprocess.run([sys.executable, "-c", code, path], check=False)
+    (rest,) = tmp_path.iterdir()
+    assert rest.name.startswith(".identified.yaml.")
+    others = [tmp_path / ".identified.yaml.swp", tmp_path / rest.name.replace("identified", "other")]
+    for other in others:
+        other.write_text("of another program")
+    with atomic_file(tmp_path / "report.html") as file:  # under way, of another file
+        file.write(b"half")
+        write_atomically(path, "new")
+    assert sorted(tmp_path.iterdir()) == sorted([*others, path, tmp_path / "report.html"])
+
+
+def test_two_that_write_one_file_do_not_take_each_other_for_killed(tmp_path):
+    path = tmp_path / "identified.yaml"
+    with all_or_none():
+        write_atomically(path, "of the first")
+        with atomic_file(path) as file:
+            file.write(b"of the second")
+            write_atomically(path, "of the third")
+    assert [other.name for other in tmp_path.iterdir()] == ["identified.yaml"]
+    assert path.read_text() == "of the second"
+
+
+def test_no_file_stays_open(tmp_path):
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    for content in ("a", "b"):
+        write_atomically(tmp_path / "a.txt", content)
+        with all_or_none():
+            write_atomically(tmp_path / "b.txt", content)
+    with pytest.raises(ValueError, match="fails"), all_or_none():  # noqa: PT012
+        write_atomically(tmp_path / "b.txt", "c")
+        raise ValueError("fails")
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
 
 
 def test_a_pipe_that_comes_while_the_file_is_written_stays(tmp_path):

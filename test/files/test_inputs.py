@@ -1,0 +1,76 @@
+"""What a command reads is not written by it, whatever the paths."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from dynid_ros.errors import DynidError
+from dynid_ros.files import (
+    input_paths,
+    protected,
+    remove,
+    writable_file,
+    writable_folder,
+    write_atomically,
+)
+
+
+@pytest.fixture(name="model")
+def fixture_model(tmp_path, monkeypatch):
+    """identified.yaml in a folder, with paths that lead to it."""
+    monkeypatch.chdir(tmp_path)
+    model = tmp_path / "results" / "identified.yaml"
+    model.parent.mkdir()
+    model.write_text("read")
+    (tmp_path / "latest").symlink_to("results")
+    (tmp_path / "link.yaml").symlink_to("latest/identified.yaml")
+    os.link(model, tmp_path / "hard.yaml")
+    return model
+
+
+PATHS = [
+    "results/identified.yaml",
+    "results/../results/identified.yaml",
+    "latest/identified.yaml",
+    "link.yaml",
+    "hard.yaml",
+]
+
+
+@pytest.mark.parametrize("output", PATHS)
+@pytest.mark.parametrize("source", PATHS)
+@pytest.mark.parametrize("absolute", [False, True])
+def test_an_input_is_not_overwritten(model, source, output, absolute):
+    output = Path(output).absolute() if absolute else Path(output)
+    for change in (writable_file, lambda path: write_atomically(path, "written"), remove):
+        with protected([Path(source)]), pytest.raises(DynidError, match="input of this command"):
+            change(output)
+    assert model.read_text() == "read"
+    write_atomically(output, "written")
+
+
+def test_folders_are_refused_by_the_files_that_are_written(model):
+    with protected([model]):
+        assert writable_folder("results", "report.html") == Path("results")
+        with pytest.raises(DynidError, match="input of this command"):
+            writable_folder("latest", "report.html", "identified.yaml")
+
+
+@pytest.mark.parametrize("name", ["metadata.yaml", "run_0.mcap", "deeper/run.db3"])
+def test_the_data_of_a_bag_are_not_overwritten(model, name):
+    recorded = model.parent / name
+    recorded.parent.mkdir(exist_ok=True)
+    recorded.write_text("read")
+    with protected([Path("latest")]):
+        write_atomically(model.parent / "report.html", "beside the bag")
+        write_atomically(model.parent / "report.html", "again")
+        with pytest.raises(DynidError, match="input of this command"):
+            write_atomically(Path("latest") / name, "written")
+
+
+def test_inputs_are_all_paths_but_the_output():
+    options = {"urdf": Path("a"), "recording": [Path("b"), Path("c")], "output": Path("d"), "tip": "e", "model": None}
+    assert list(input_paths(options)) == [Path("a"), Path("b"), Path("c")]
+    with protected([Path("missing"), Path("\0")]):
+        assert writable_file("missing") == Path("missing")
